@@ -1,4 +1,4 @@
-/** A number that a double cannot hold, as it was written. In sums and drawings it counts as the nearest double. */
+/** A number that a double cannot hold, with all its digits. Plots and comparisons use the nearest double. */
 export class ExactNumber {
   readonly text: string
   constructor(text: string) {
@@ -10,36 +10,36 @@ export class ExactNumber {
   valueOf(): number {
     return Number(this.text)
   }
-  /** Goes out with the digits it came in with. */
+  /** Serializes with all its digits. */
   toJSON(): unknown {
     return rawJson(this.text)
   }
 }
 
-/** What a number in an answer is. All that is done with amounts is done here and in format.ts. */
+/** A number in a response. Only this file and format.ts compute with amounts. */
 export type Amount = number | ExactNumber
 
 const NUMERAL = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i
-/** Every decimal of up to 15 digits comes back from a double as it went in. */
+/** A double keeps every decimal of up to 15 digits. */
 const SAFE_DIGITS = 15
-/** Beyond this many places a sum is no longer made digit by digit. */
+/** Sums with more places use doubles. */
 const MAX_PLACES = 400
 
-/** The number that is written there: a double where that keeps its value, else every digit of it. */
+/** Parses a number: a double if that keeps its value, else an ExactNumber. */
 export function toAmount(text: string): Amount {
   const double = Number(text)
   if (text.length <= SAFE_DIGITS) return double
   return isSame(parseDecimal(text), parseDecimal(String(double))) ? double : new ExactNumber(text)
 }
 
-/** An amount in something received, where numbers are also written as text; null if it is none. */
+/** Reads an amount from received data, where it may be a string; null if it is not a number. */
 export function parseAmount(value: unknown): Amount | null {
   if (typeof value === 'number' || value instanceof ExactNumber) return value
   const text = typeof value === 'string' ? value.trim() : ''
   return NUMERAL.test(text) ? toAmount(text) : null
 }
 
-/** For drawings and comparisons, where the nearest double will do. */
+/** The nearest double, for plots and comparisons. */
 export function toNumber(amount: Amount): number {
   return Number(amount)
 }
@@ -61,7 +61,7 @@ export function absolute(amount: Amount): Amount {
   return isNegative(amount) ? negate(amount) : amount
 }
 
-/** To the last digit: 0.1 and 0.2 are 0.3. */
+/** Exact to the last digit: 0.1 + 0.2 is 0.3. */
 export function sumAmounts(amounts: Amount[]): Amount {
   const decimals = amounts.map(amount => parseDecimal(String(amount)))
   const places = Math.max(0, ...decimals.map(decimal => decimal?.places ?? 0))
@@ -104,4 +104,14 @@ type RawJson = { rawJSON?(text: string): unknown }
 
 function rawJson(text: string): unknown {
   return (JSON as RawJson).rawJSON?.(text) ?? Number(text)
+}
+
+type Revive = (name: string, value: unknown, context?: { source?: string }) => unknown
+const parse = JSON.parse as (text: string, revive: Revive) => unknown
+
+/** Parses JSON; a number that a double cannot hold becomes an ExactNumber. */
+export function parseJson(text: string): unknown {
+  return parse(text, (_name, value, context) =>
+    typeof value === 'number' && context?.source !== undefined ? toAmount(context.source) : value,
+  )
 }

@@ -14,7 +14,7 @@ import { Shell } from './shell.ts'
 import { forgetTenants, knownTenants, readTenants } from './tenant-list.ts'
 
 const failure = signal<unknown>(null)
-/** Until it is known who is signed in, nothing is shown. */
+/** Nothing is shown until it is known who is signed in. */
 const isResuming = signal(true)
 
 function App(): VNode {
@@ -34,7 +34,7 @@ function screen(): VNode | null {
   return knownTenants.value && h(Shell, { tenants: knownTenants.value })
 }
 
-/** The address holds the route, so that this link must not change it. */
+/** The address contains the route, so this link must not change it. */
 function skip(event: Event): void {
   event.preventDefault()
   document.getElementById('main')?.focus()
@@ -60,12 +60,12 @@ effect(() => {
   }
 })
 
-// Not the list itself: one tenant more changes nothing of the page that is shown.
+// Not the list itself: a new tenant does not change the current page.
 const isKnown = computed(() => knownTenants.value !== null)
 
 let shownTenant = tenant.peek()
 
-// Another address or another tenant: another page.
+// A new address or tenant opens a page.
 effect(() => {
   currentRoute.value
   const isAnother = tenant.value !== shownTenant
@@ -74,7 +74,7 @@ effect(() => {
   untracked(isAnother ? openForTenant : open)
 })
 
-/** Nothing of one tenant stays on the screen under the name of another; what only the first one has gives way to its list. */
+/** Clears the page, so that no data of one tenant is shown for another. A page of one object becomes its list. */
 function openForTenant(): void {
   clear()
   const route = currentRoute.peek()
@@ -85,7 +85,7 @@ function openForTenant(): void {
 
 render(h(App, {}), document.getElementById('app')!)
 
-// The server is away, or older than this page: whoever is not known signs in.
+// If the server is unavailable or older than this page, the user signs in again.
 resume()
   .catch(error => {
     signOutReason.value = error

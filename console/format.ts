@@ -1,6 +1,6 @@
 import { type Amount, absolute, ExactNumber, isNegative, isZero } from './amount.ts'
 
-/** Numbers, money and times as text, in the reader's language and time zone. */
+/** Formats numbers, money and times in the user's language and time zone. */
 
 type Maybe<T> = T | null | undefined
 
@@ -50,13 +50,13 @@ export function lowerWords(name: Maybe<string>): string {
   return String(name ?? '').replaceAll('_', ' ')
 }
 
-/** Whatever was received, as one line of text. */
+/** Any received value as one line. */
 export function text(value: unknown): string {
   if (value === null || value === undefined || value === '') return NONE
   return typeof value === 'object' && !(value instanceof ExactNumber) ? JSON.stringify(value) : String(value)
 }
 
-/** JSON that was received, laid out where that changes nothing but blanks. */
+/** Indents JSON; other text is returned as it is. */
 export function formatJson(body: string): string {
   try {
     JSON.parse(body)
@@ -68,7 +68,7 @@ export function formatJson(body: string): string {
 
 const JSON_TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g
 
-/** JSON text with a line for each value; every digit as it was written. */
+/** One line per value. Works on the text, so that numbers keep all their digits. */
 function indentJson(json: string): string {
   let depth = 0
   let out = ''
@@ -93,17 +93,17 @@ export function date(at: Date): string {
   return dateFormat.format(at)
 }
 
-/** What a step of a plot is. */
+/** The step of a plot. */
 export type TimeUnit = 'hour' | 'day' | 'month'
 
 const shortFormats: Record<TimeUnit, Intl.DateTimeFormat> = {
   hour: new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' }),
   day: new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' }),
-  // Months begin in the tenant's time zone, as dates that have none.
+  // Months are dates without a zone, formatted in UTC.
   month: new Intl.DateTimeFormat(undefined, { month: 'short', year: 'numeric', timeZone: 'UTC' }),
 }
 
-/** As short as an axis wants it; a day of another year says which. */
+/** The short format of an axis. A day of another year includes the year. */
 export function shortTime(at: Date, unit: TimeUnit): string {
   const isOfAnotherYear = unit === 'day' && at.getFullYear() !== new Date().getFullYear()
   return (isOfAnotherYear ? dateFormat : shortFormats[unit]).format(at)
@@ -134,12 +134,12 @@ export function relative(at: Date, now: Date): string {
   return relativeFormat.format(Math.round(seconds / size), unit)
 }
 
-/** Given as text a number keeps all its digits; Intl has read such text since 2023. */
+/** Intl keeps all digits of a number given as a string (browsers since 2023). */
 function formatAmount(format: Intl.NumberFormat, amount: Amount): string {
   return format.format(String(amount) as `${number}`)
 }
 
-/** null where the code is none that can be: then the number stands with the code behind it. */
+/** null if the code cannot be a currency. Then the code is written after the number. */
 function moneyFormat(currency: string): Intl.NumberFormat | null {
   if (!/^[a-z]{3}$/i.test(currency)) return null
   const known = moneyFormats.get(currency)
@@ -150,3 +150,20 @@ function moneyFormat(currency: string): Intl.NumberFormat | null {
 }
 
 export const DAY_MS = 86_400_000
+
+/**
+ * Invisible characters that change how the text around them is shown: controls, overrides of the writing direction,
+ * zero-width marks. Joiners (U+200C, U+200D) are allowed, because languages and emoji need them; so is white space.
+ */
+const INVISIBLE =
+  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g
+const HAS_INVISIBLE = new RegExp(INVISIBLE.source)
+
+/** Writes out invisible characters, so that 10‹U+202E›123 is not shown as 10321. */
+export function visible(text: string): string {
+  return HAS_INVISIBLE.test(text) ? text.replace(INVISIBLE, escapeCharacter) : text
+}
+
+function escapeCharacter(sign: string): string {
+  return `‹U+${sign.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}›`
+}

@@ -3,7 +3,7 @@ import { link } from './router.ts'
 
 export type MenuItem = { section: Section; title: string; href: string }
 
-/** What everybody sees. */
+/** Pages for every key. */
 export const DATA: MenuItem[] = [
   { section: 'overview', title: 'Overview', href: link('overview') },
   { section: 'events', title: 'Events', href: link('events') },
@@ -12,7 +12,7 @@ export const DATA: MenuItem[] = [
   { section: 'subscriptions', title: 'Subscriptions', href: link('subscriptions') },
 ]
 
-/** What takes an admin key. */
+/** Pages that require an admin key. */
 export const ADMINISTRATION: MenuItem[] = [
   { section: 'people', title: 'People', href: link('people') },
   { section: 'privacy', title: 'Privacy', href: link('privacy') },

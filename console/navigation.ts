@@ -3,14 +3,14 @@ import { parseRoute, type Route } from './router.ts'
 
 const current = signal(parseRoute(location.hash))
 
-/** The route that the address asks for; a new object each time that it is asked for. */
+/** The route of the address; a new object for every navigation. */
 export const currentRoute: ReadonlySignal<Route | null> = current
 
 addEventListener('hashchange', () => {
   current.value = parseRoute(location.hash)
 })
 
-/** Goes to an address made by the router; to the one that is shown too, which loads it anew. */
+/** Navigates to an address of the router. Navigating to the current address loads the page again. */
 export function go(href: string): void {
   if (location.hash === href) current.value = parseRoute(href)
   else location.hash = href

@@ -10,11 +10,11 @@ import { pages, type Section } from './pages.ts'
 import { link, type Route, type RouteName } from './router.ts'
 import { forget, isAdmin, tenant } from './session.ts'
 
-/** What stands on the screen. Two with the same key are the same place, drawn anew. */
+/** The page on the screen. The same key means the same page with new data. */
 type Shown = { key: string; content: VNode }
 
 export const shown = signal<Shown | null>(null)
-/** The part of the menu that is gone to, before it is there. */
+/** The menu entry of the page that is being opened. */
 export const section = signal<Section | null>(null)
 export const isOpening = signal(false)
 /** Why the session ended. */
@@ -22,7 +22,7 @@ export const signOutReason = signal<unknown>(null)
 
 let leaving = new AbortController()
 
-/** Shows what the address asks for. What was shown before stays until the new page is complete. */
+/** Opens the page of the address. The previous page stays until the new one is complete. */
 export function open(): Promise<void> {
   return show((error, title) => {
     const retry = isNotLoaded(error) ? () => location.reload() : open
@@ -30,14 +30,14 @@ export function open(): Promise<void> {
   })
 }
 
-/** The same page with its data read anew. If that fails the page stays as it is, and who asked for it is told. */
+/** Reads the data of the current page again. On failure the page stays, and the error goes to the caller. */
 function refresh(): Promise<void> {
   return show(error => {
     throw error
   })
 }
 
-/** Forgets what was shown, and whatever is under way. */
+/** Removes the page and cancels what is loading. */
 export function clear(): void {
   leaving.abort()
   shown.value = null
@@ -72,13 +72,13 @@ async function loadContent(route: Route, left: AbortSignal): Promise<VNode> {
   return draw(refresh)
 }
 
-/** The key is no longer good. */
+/** The key is no longer valid. */
 export function endSession(reason: unknown): void {
   signOutReason.value = reason
   forget()
 }
 
-/** Another tenant's page is another page. */
+/** The tenant is part of the key: its page is a different page. */
 function pageKey(route: Route | null): string {
   return JSON.stringify([tenant.peek(), route?.name, route?.params])
 }
@@ -92,7 +92,7 @@ function notFoundPage(): VNode {
   )
 }
 
-/** Most likely the server was updated: the files of the version before are gone. */
+/** Most likely the server was updated, and the files of the previous version are gone. */
 function notLoaded(): never {
   const detail =
     'This part of the console could not be loaded. The server may have been updated, or it may be unavailable.'

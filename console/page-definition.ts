@@ -7,11 +7,11 @@ type LoadContext<Name extends RouteName> = { route: Route<Name>; signal: AbortSi
 type ViewProps<Name extends RouteName, Data> = {
   data: Data
   route: Route<Name>
-  /** Loads the page's data anew; what was typed and unfolded stays. */
+  /** Reads the page's data again; form input and open details stay. */
   refresh(): Promise<void>
 }
 
-/** A page that is ready to be drawn. */
+/** A page whose data is loaded. */
 type OpenedPage = (refresh: () => Promise<void>) => VNode
 
 export type PageDefinition<Name extends RouteName> = {
@@ -19,8 +19,8 @@ export type PageDefinition<Name extends RouteName> = {
 }
 
 /**
- * A page: first `load` reads what it shows, then `View` draws it. Meanwhile the page before stays, and whatever `load`
- * throws is shown instead, so that no view has to know about waiting and failing.
+ * Defines a page: `load` reads its data, then `View` renders it. The previous page stays meanwhile. An error of `load`
+ * is shown in place of the page, so that no view has to handle loading and errors.
  */
 export function definePage<Name extends RouteName, Data>(
   _name: Name,

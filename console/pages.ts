@@ -20,12 +20,12 @@ export type Section =
   | 'audit'
 
 type Entry<Name extends RouteName> = {
-  /** What is marked in the menu. */
+  /** The menu entry to mark. */
   section: Section
-  /** For as long as nothing better is known. */
+  /** Used until the page sets its own title. */
   title: string
   isAdministration?: true
-  /** Modules come when first opened. */
+  /** Modules are loaded when first opened. */
   load(): Promise<PageDefinition<Name>>
 }
 

@@ -13,7 +13,7 @@ import { link } from './router.ts'
 import { isAdmin, tenant } from './session.ts'
 
 const isOpen = signal(false)
-/** Nobody finishes typing an id within this time; whoever pasted one hardly waits. */
+/** Delay before searching: longer than between two keys, and short after a paste. */
 const PAUSE_MS = 250
 const SHORTEST = 2
 
@@ -27,7 +27,7 @@ export function Palette(): VNode | null {
     const pressed = (event: KeyboardEvent) => {
       if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey) || event.altKey) return
       event.preventDefault()
-      // On top of another dialog it would hide what that asks.
+      // It must not cover another dialog.
       if (!document.querySelector('dialog[open]')) openPalette()
     }
     addEventListener('keydown', pressed)
@@ -108,7 +108,7 @@ function paletteHint(text: string, found: number, isLooking: boolean): string {
   return `No results for ${text}. Enter an exact id, the beginning of a name or e-mail address, or part of a page title.`
 }
 
-/** Pages at once; things as soon as nobody types any more. */
+/** Pages are found at once, objects after a pause in typing. */
 function useFindings(text: Signal<string>): { findings: Finding[]; isLooking: boolean } {
   const things = useSignal<{ of: string; list: Finding[] }>({ of: '', list: [] })
   const wanted = text.value.trim()
@@ -135,7 +135,7 @@ function distinct(list: Finding[]): Finding[] {
   return [...new Map(list.map(finding => [finding.href, finding])).values()]
 }
 
-/** Somewhere to go. */
+/** A search result with its address. */
 type Finding = { kind: string; title: string; note: string; href: string }
 
 const MORE_PAGES = [
@@ -156,7 +156,7 @@ const ADMIN_PAGES = [
   { title: 'Connect Shopify', href: link('connect', { sender: 'shopify' }) },
 ]
 
-/** Pages whose title has all the words, known without asking anybody. */
+/** Pages whose title contains all the words; needs no request. */
 function findPages(text: string): Finding[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean)
   const all = [...DATA, ...MORE_PAGES, ...(isAdmin.peek() ? [...ADMINISTRATION, ...ADMIN_PAGES] : [])]
@@ -165,7 +165,7 @@ function findPages(text: string): Finding[] {
     .map(({ title, href }) => ({ kind: 'Page', title, note: '', href }))
 }
 
-/** What goes by this id or name: records, an event, a person, a source, a destination. What cannot be read is left out. */
+/** Records, events, people, sources and destinations with this id or name. Skips what cannot be read. */
 async function findObjects(text: string, signal: AbortSignal): Promise<Finding[]> {
   const found = await Promise.allSettled([
     search(text, signal).then(({ results }) => results.flatMap(toFindings)),

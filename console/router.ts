@@ -1,6 +1,6 @@
 /**
- * Addresses and the routes they stand for: #/section/name?filters. Pure, so that every page can build links without
- * knowing the app. A part that starts with a colon stands for anything.
+ * Routes and their addresses: #/section/name?filters. Pure, so that every page can build links without
+ * knowing the app. A part that starts with a colon is a parameter.
  */
 const PATTERNS = {
   overview: 'overview',
@@ -45,7 +45,7 @@ type Placeholder<Pattern extends string> = Pattern extends `${infer Head}/${infe
     ? Name
     : never
 
-/** The parts of an address that vary: { id } of `event`. */
+/** The parameters of a route: { id } of `event`. */
 type Params<Name extends RouteName> = Record<Placeholder<Patterns[Name]>, string>
 
 export type Route<Name extends RouteName = RouteName> = {
@@ -54,7 +54,7 @@ export type Route<Name extends RouteName = RouteName> = {
   query: URLSearchParams
 }
 
-/** The routes without parts that vary, which are linked to by name and filters alone. */
+/** The routes without parameters. */
 export type PlainRouteName = {
   [Name in RouteName]: keyof Params<Name> extends never ? Name : never
 }[RouteName]
@@ -75,14 +75,14 @@ export function link<Name extends RouteName>(name: Name, ...given: LinkArguments
   return `#/${path.join('/')}${toSearch((query ?? {}) as Query)}`
 }
 
-/** The same route with other filters; those that are not named stay. */
+/** The same route with some filters changed. */
 export function linkWith({ name, params, query }: Route, changes: Query): string {
   const filters = { ...Object.fromEntries(query), ...changes }
   const given = PATTERNS[name].includes(':') ? [params, filters] : [filters]
   return (link as (name: RouteName, ...given: unknown[]) => string)(name, ...given)
 }
 
-/** Of a thing that only one tenant has, the list that such things stand in. */
+/** For a page of one object, the page of its list. */
 const LISTS: Partial<Record<RouteName, RouteName>> = {
   event: 'events',
   eventLookup: 'events',
@@ -94,14 +94,14 @@ const LISTS: Partial<Record<RouteName, RouteName>> = {
   deadLetter: 'deadLetters',
 }
 
-/** What a page comes to for another tenant: its list or itself, without filters that were meant for the first one. */
+/** The address to open after a change of tenant: the list of the object, or the same page, without filters. */
 export function linkForAnyTenant({ name, params }: Route): string {
   const target = LISTS[name] ?? name
   const given = PATTERNS[target].includes(':') ? [params] : []
   return (link as (name: RouteName, ...given: unknown[]) => string)(target, ...given)
 }
 
-/** Where an address leads; null where there is nothing. */
+/** Parses an address; null if no route matches. */
 export function parseRoute(hash: string): Route | null {
   const [path = '', queryText = ''] = hash.replace(/^#\/?/, '').split('?')
   const parts = path.split('/').filter(Boolean).map(decoded)
@@ -130,10 +130,10 @@ function decoded(part: string): string {
   }
 }
 
-/** What stands behind the question mark of an address or a request. */
+/** The query of an address or a request. */
 export type Query = Record<string, string | number | null | undefined>
 
-/** ?a=1&b=2, or nothing; what is empty is left out. */
+/** ?a=1&b=2, or an empty string; empty values are skipped. */
 export function toSearch(query: Query): string {
   const given = Object.entries(query).flatMap(([name, value]) =>
     value === undefined || value === null || value === '' ? [] : [[name, String(value)] as [string, string]],

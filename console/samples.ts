@@ -5,7 +5,7 @@ import { link } from './router.ts'
 import { isAdmin } from './session.ts'
 import { literal, quoted } from './shell-text.ts'
 
-/** Commands that bring in something of each kind: what empty lists offer. */
+/** Sample commands for empty lists, one for each kind of data. */
 
 export function trackCommand(key = '$TRACKING_KEY'): string {
   const data = { page: 'https://shop.example/?utm_source=newsletter' }
@@ -17,7 +17,7 @@ export function convertCommand(key = '$TRACKING_KEY'): string {
   return curl('/v1/track/', key, { event_type: 'convert', visitor: 'v-1', data })
 }
 
-/** The second item lacks its event name. */
+/** The second item has no event name. */
 export function invalidBatchCommand(): string {
   return curl('/v1/batch', '$TRACKING_KEY', {
     batch: [
@@ -48,7 +48,7 @@ export function webhookCommand(path = '/ingest/inbound/$SOURCE_ID', token = '$TO
   return curl(path, token, WEBHOOK)
 }
 
-/** A signed one: the secret is used in the shell, and only the signature travels. */
+/** Computes the signature in the shell, so that only the signature is sent. */
 export function signedWebhookCommand(path: string, token: string, secret: string): string {
   return [
     `body='${JSON.stringify(WEBHOOK)}'; t=$(date +%s)`,
@@ -88,7 +88,7 @@ export function subscriptionCommand(): string {
   })
 }
 
-/** Where the key of a sample comes from. */
+/** Says where to get the key of a sample. */
 export function keyHint(kind: KeyKind): ComponentChildren {
   const command = `npm run kontor -- key create --tenant TENANT --kind ${kind}`
   return isAdmin.value
@@ -102,7 +102,7 @@ export function tokenHint(): ComponentChildren {
     : html`<span>Need a source? <code>npm run kontor -- source create --tenant TENANT --type webhook</code></span>`
 }
 
-/** A line that works when pasted into a shell. */
+/** A command that can be pasted into a shell. */
 function curl(path: string, key: string, body: unknown): string {
   return [
     `curl ${location.origin}${path}`,

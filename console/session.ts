@@ -4,10 +4,10 @@ import type { CreatedKey, List, Role, Tenant } from './api/types.ts'
 
 type ReadKey = Pick<CreatedKey, 'id' | 'key' | 'expires_at'>
 
-/** Who is signed in with a cookie, which no script can read. */
+/** The person who is signed in with a cookie, which scripts cannot read. */
 export type Person = { name: string; role: Role; expires_at: string }
 
-/** Who is signed in: a person, or with an admin key or a private key; and the read keys that this console made. */
+/** The session: a person, an admin key or a private key, and the read keys that the console created. */
 type State = {
   person?: Person
   adminKey?: string
@@ -15,11 +15,11 @@ type State = {
   tenant?: string | null
   /** By tenant. */
   readKeys?: Record<string, ReadKey>
-  /** By tenant, the currency that reports were last read in. */
+  /** By tenant, the last currency of reports. */
   currencies?: Record<string, string>
 }
 
-/** It lives in sessionStorage: gone with the tab, never on the disk of the server, never in an address. */
+/** The session is in sessionStorage only: it ends with the tab, and no address contains it. */
 const STORED_AS = 'kontor.console'
 const READ_KEY_HOURS = 12
 const READ_SCOPES = [
@@ -37,11 +37,11 @@ const pendingReadKeys = new Map<string, Promise<string>>()
 export const person = computed(() => state.value.person ?? null)
 export const isAdmin = computed(() => Boolean(state.value.adminKey ?? state.value.person))
 export const isSignedIn = computed(() => isAdmin.value || state.value.privateKey !== undefined)
-/** The id of the chosen tenant; null for a private key, which has but one. */
+/** The id of the selected tenant; null with a private key, which has only one. */
 export const tenant = computed(() => state.value.tenant ?? null)
-/** The currency that reports of this tenant were last read in. */
+/** The last currency of this tenant's reports. */
 export const currency = computed(() => state.value.currencies?.[tenant.value ?? ''] ?? null)
-/** Ids of the keys that this console made. */
+/** Ids of the keys that this console created. */
 export const ownKeys = computed(() => Object.values(state.value.readKeys ?? {}).map(({ id }) => id))
 
 export function chooseTenant(id: string | null): void {
@@ -53,11 +53,11 @@ export function rememberCurrency(code: string): void {
     change({ currencies: { ...state.value.currencies, [tenant.value ?? '']: code } })
 }
 
-/** Where people sign in, and what that is called; null where there are only keys. */
+/** The sign-in provider; null if only keys can sign in. */
 const provider = document.querySelector<HTMLLinkElement>('link[rel=kontor-sign-in]')
 export const signInProvider = provider && { name: provider.title, start: provider.href }
 
-/** A person's session goes on in every tab, and ends in all of them: a tab that holds no key asks whose it is now. */
+/** A person's session is shared by all tabs. A tab without a key asks the server who is signed in. */
 export async function resume(): Promise<void> {
   const { adminKey, privateKey, person: before } = state.value
   if (signInProvider === null || adminKey || privateKey) return
@@ -66,20 +66,20 @@ export async function resume(): Promise<void> {
   if (found) change({ person: found })
 }
 
-/** Opens a session with a key, or throws the reason why not. */
+/** Starts a session with a key, or throws. */
 export async function signIn(text: string): Promise<void> {
   const key = text.trim()
   if (key.startsWith('adm_')) {
     const { results } = await explainUnknownKey(request<List<Tenant>>(key, '/admin/v1/tenants'))
     replace({ adminKey: key, tenant: results[0]?.id ?? null })
   } else if (key.startsWith('private-')) {
-    // A key without this scope is good too: then the events page says what it lacks.
+    // A key without this scope is valid too. The events page then names the missing scope.
     await nullOn(403, explainUnknownKey(request(key, '/v1/events', { query: { limit: 1 } })))
     replace({ privateKey: key })
   } else throw new Error(describeWrongKey(key))
 }
 
-/** Who signs in is told of keys, not of routes. */
+/** Replaces the server's message, which is about routes, with one about the key. */
 async function explainUnknownKey<Answer>(answer: Promise<Answer>): Promise<Answer> {
   try {
     return await answer
@@ -91,10 +91,10 @@ async function explainUnknownKey<Answer>(answer: Promise<Answer>): Promise<Answe
   }
 }
 
-/** Forgets everything, and revokes the keys that were made. Throws where a person is still signed in. */
+/** Clears the session and revokes the created keys. Throws if the person is still signed in. */
 export async function signOut(): Promise<void> {
   if (person.value) {
-    // Only the server can end it; it revokes the keys, too.
+    // Only the server can end the session. It also revokes the keys.
     await nullOn(401, request(WITH_COOKIE, '/console/oidc/sign-out', { method: 'POST', keepalive: true }))
     return forget()
   }
@@ -112,12 +112,12 @@ export function forget(): void {
   sessionStorage.removeItem(STORED_AS)
 }
 
-/** What opens the admin API. */
+/** The credential for the admin API. */
 export function adminKey(): string {
   return state.value.adminKey ?? WITH_COOKIE
 }
 
-/** A private key for the chosen tenant: the one that was given, or a short-lived one that can only read. */
+/** A private key for the selected tenant: the one that was entered, or a short-lived read-only key. */
 export async function dataKey(): Promise<string> {
   const { privateKey, readKeys } = state.value
   if (privateKey) return privateKey
@@ -135,7 +135,7 @@ export function forgetDataKey(): void {
 }
 
 async function createReadKey(tenantId: string): Promise<string> {
-  // A person's key ends with their session: the server knows it by that.
+  // A person's key expires with the session; the server recognizes it by that.
   const ends = person.value?.expires_at ?? new Date(Date.now() + READ_KEY_HOURS * 3_600_000).toISOString()
   const { id, key, expires_at } = await request<CreatedKey>(adminKey(), '/admin/v1/keys', {
     method: 'POST',

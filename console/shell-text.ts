@@ -1,9 +1,9 @@
-/** Text for a shell that takes it as it stands, whatever is in it. */
+/** Quotes text for a shell, so that nothing in it is expanded. */
 export function literal(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }
 
-/** The same, but a text that ends in the name of a variable ($TOKEN) is left open to it. */
+/** The same, but expands a variable name at the end ($TOKEN). */
 export function quoted(text: string): string {
   return /^[\w :/-]*\$[A-Z_]+$/.test(text) ? `"${text}"` : literal(text)
 }

@@ -15,7 +15,7 @@ import { chooseTenant, isAdmin, person, signOut, tenant } from './session.ts'
 
 const IS_APPLE = /Mac|iPhone|iPad/.test(navigator.userAgent)
 
-/** The frame around every page: where one is, and whose data it is. */
+/** The frame around every page: brand, tenant, menu. */
 export function Shell({ tenants }: { tenants: Tenant[] }): VNode {
   const isMenuOpen = useSignal(false)
   const problem = useSignal<unknown>(null)
@@ -65,7 +65,7 @@ export function Shell({ tenants }: { tenants: Tenant[] }): VNode {
   `
 }
 
-/** The page, and the focus: who comes from another page goes on at the title of the new one. */
+/** The current page. After a change of page, the focus moves to the new title. */
 function Main(): VNode {
   const element = useRef<HTMLElement>(null)
   const before = useRef<string | null>(null)

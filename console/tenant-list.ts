@@ -5,10 +5,10 @@ import { chooseTenant, isAdmin, tenant } from './session.ts'
 
 const known = signal<Tenant[] | null>(null)
 
-/** The tenants there are, once that is known; none for a private key. */
+/** The tenants, once loaded; empty with a private key. */
 export const knownTenants: ReadonlySignal<Tenant[] | null> = known
 
-/** A session begins with whose data there is. */
+/** Loads the tenants at the start of a session. */
 export async function readTenants(): Promise<void> {
   const found = isAdmin.peek() ? (await tenants.list()).results : []
   if (isAdmin.peek() && !found.some(({ id }) => id === tenant.peek())) chooseTenant(found[0]?.id ?? null)

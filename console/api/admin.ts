@@ -43,7 +43,7 @@ import type {
   TenantSettings,
 } from './types.ts'
 
-/** The admin API: what operators do. */
+/** The admin API. */
 
 type Signal = AbortSignal | undefined
 
@@ -64,24 +64,24 @@ export const tenants = {
 const rulesPath = (tenant: string) => `/tenants/${encodeURIComponent(tenant)}/alert-rules`
 
 export const alerts = {
-  /** Those that are raised, or all of the last 90 days. */
+  /** The raised alerts, or all of the last 90 days. */
   list: (query: { tenant: string; state?: 'raised' | 'all' }, signal?: Signal) =>
     requestAdmin<List<Alert>>('/alerts', { query, signal }),
   rules: (tenant: string, signal?: Signal) => requestAdmin<AlertRules>(rulesPath(tenant), { signal }),
-  /** What is left out stays. */
+  /** Rules that are not given stay as they are. */
   setRules: (tenant: string, rules: Partial<Record<RuleName, number | null | 'default'>>) =>
     requestAdmin<AlertRules>(rulesPath(tenant), { method: 'PATCH', body: rules }),
 }
 
 export const keys = {
-  /** Of a tenant; of none: the admin keys. */
+  /** The keys of a tenant; with null, the admin keys. */
   list: (tenant: string | null, signal?: Signal) =>
     requestAdmin<List<Key>>('/keys', { query: { tenant }, signal }),
   create: (key: NewKey) => post<CreatedKey>('/keys', key),
-  /** The one before stays good for a day. */
+  /** The previous key remains valid for a day. */
   rotate: (id: string) => post<RotatedKey>(`/keys/${encodeURIComponent(id)}/rotate`, {}),
-  revoke: (id: string, withMade = false) =>
-    post<RevokedKey>(`/keys/${encodeURIComponent(id)}/revoke`, { with_made: withMade }),
+  revoke: (id: string, withCreated = false) =>
+    post<RevokedKey>(`/keys/${encodeURIComponent(id)}/revoke`, { with_made: withCreated }),
 }
 
 export const sources = {
@@ -96,10 +96,10 @@ export const sources = {
   remove: (id: string) => requestAdmin<null>(sourcePath(id), { method: 'DELETE' }),
   setEnabled: (id: string, isEnabled: boolean) =>
     post<Source>(`${sourcePath(id)}/${isEnabled ? 'enable' : 'disable'}`),
-  /** The one before stays good for so many hours. */
+  /** The previous credential remains valid for `overlapHours`. */
   rotate: (id: string, what: SecretKind, overlapHours: number) =>
     post<RotatedSource>(`${sourcePath(id)}/rotate`, { what, overlap_hours: overlapHours }),
-  /** The sender's own. */
+  /** Sets the secret that the sender uses. */
   setSecret: (id: string, value: string) =>
     post<RotatedSource>(`${sourcePath(id)}/rotate`, { what: 'signing_secret', value, overlap_hours: 0 }),
   test: (id: string) => post<SourceTest>(`${sourcePath(id)}/test`, {}),
@@ -120,7 +120,7 @@ export const destinations = {
   remove: (id: string) => requestAdmin<null>(destinationPath(id), { method: 'DELETE' }),
   setEnabled: (id: string, isEnabled: boolean) =>
     post<Destination>(`${destinationPath(id)}/${isEnabled ? 'enable' : 'disable'}`),
-  /** Messages are signed with the one before too, for so many hours. */
+  /** Messages are also signed with the previous secret for `overlapHours`. */
   rotate: (id: string, overlapHours: number) =>
     post<CreatedDestination>(`${destinationPath(id)}/rotate`, { overlap_hours: overlapHours }),
   test: (id: string) => post<DestinationTest>(`${destinationPath(id)}/test`),
@@ -133,9 +133,9 @@ export const inbound = {
   receipts: (query: Query, signal?: Signal) => requestAdmin<List<Receipt>>('/receipts', { query, signal }),
   rejections: (query: Query, signal?: Signal) =>
     requestAdmin<List<Rejection>>('/rejections', { query, signal }),
-  /** Events over the limit of their source, waiting. */
+  /** Events deferred by the rate limit of their source. */
   backlogs: (signal?: Signal) => requestAdmin<List<Backlog>>('/overflow', { signal }),
-  /** As it came in, while the log keeps it. */
+  /** The request as received, while the log keeps it. */
   request: (tenant: string, id: string, signal?: Signal, isWhole = false) =>
     requestAdmin<ReceivedRequest>(`/events/${encodeURIComponent(id)}/request`, {
       query: { tenant, ...(isWhole && { whole: 'true' }) },
@@ -149,7 +149,7 @@ export const deadLetters = {
   find: (id: string, signal?: Signal) =>
     requestAdmin<DeadLetterWithBody>(`/dead-letters/${encodeURIComponent(id)}`, { signal }),
   replay: (order: ReplayOrder) => post<ReplayResult>('/dead-letters/replay', order),
-  /** Closes them without a replay. */
+  /** Closes dead letters without a replay. */
   resolve: (order: ReplayOrder) =>
     post<{ resolved: number; remaining: number }>('/dead-letters/resolve', order),
 }
@@ -163,12 +163,12 @@ const personPath = (id: string) => `/people/${encodeURIComponent(id)}`
 export const people = {
   show: (tenant: string, id: string, signal?: Signal) =>
     requestAdmin<Person>(personPath(id), { query: { tenant }, signal }),
-  /** All that is held of them, told apart by `type`. */
-  everything: (tenant: string, id: string) =>
+  /** All data about a person; `type` says what a row is. */
+  exportData: (tenant: string, id: string) =>
     requestAdmin<JsonObject[]>(`${personPath(id)}/export`, { query: { tenant, format: 'json' } }),
-  /** The same as a file. */
+  /** Saves the same data as a file. */
   async save(tenant: string, id: string): Promise<void> {
-    const rows = await people.everything(tenant, id)
+    const rows = await people.exportData(tenant, id)
     const file = new Blob([JSON.stringify(rows, null, 2)], { type: 'application/json' })
     const link = document.createElement('a')
     link.href = URL.createObjectURL(file)
@@ -176,28 +176,27 @@ export const people = {
     link.click()
     URL.revokeObjectURL(link.href)
   },
-  wouldErase: (tenant: string, id: string) =>
+  previewErasure: (tenant: string, id: string) =>
     post<ErasurePreview>('/erasures', { tenant, profile: id, dry_run: true }),
   erase: (tenant: string, id: string) =>
     post<ErasureReceipt>('/erasures', { tenant, profile: id, confirm: true }),
 }
 
-/** Whose e-mail it is. */
 type Subject = { tenant: string; email: string }
 
 export const privacy = {
-  /** Receipts of erasures, newest first: the last 100. */
+  /** The last 100 receipts, newest first. */
   erasures: (tenant: string, signal?: Signal) =>
     requestAdmin<List<ErasureReceipt>>('/erasures', { query: { tenant }, signal }),
   suppressions: (tenant: string, signal?: Signal) =>
     requestAdmin<SuppressionList>('/suppressions', { query: { tenant }, signal }),
-  wouldErase: (subject: Subject) =>
+  previewErasure: (subject: Subject) =>
     post<ErasurePreview>('/erasures', { ...subject, suppress: true, dry_run: true }),
-  /** Erases what there is, and nothing is recorded of them from then on; also of somebody who was never seen. */
+  /** Erases the person's data and discards later data, also for an unknown e-mail address. */
   suppress: (subject: Subject) =>
     post<ErasureReceipt>('/erasures', { ...subject, suppress: true, confirm: true }),
-  /** By the id of the list, or by an e-mail. */
-  recordAgain: (tenant: string, id: string) =>
+  /** `id`: of the suppression, or an e-mail address. */
+  resumeTracking: (tenant: string, id: string) =>
     requestAdmin<{ names: number }>(`/suppressions/${encodeURIComponent(id)}`, {
       method: 'DELETE',
       query: { tenant },

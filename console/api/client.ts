@@ -7,19 +7,19 @@ export function requestAdmin<Body>(path: string, options: RequestOptions = {}): 
   return request<Body>(adminKey(), `/admin/v1${path}`, options)
 }
 
-/** The data API of the chosen tenant. */
+/** Requests the data API of the selected tenant. */
 export async function requestData<Body>(path: string, options: RequestOptions = {}): Promise<Body> {
   try {
     return await request<Body>(await dataKey(), `/v1${path}`, options)
   } catch (error) {
-    // The key that this console made has expired or was revoked: an admin key makes another one.
+    // The created key has expired or was revoked: create another one.
     if (errorStatus(error) !== 401 || !isAdmin.value) throw error
     forgetDataKey()
     return request<Body>(await dataKey(), `/v1${path}`, options)
   }
 }
 
-/** What the data API goes on telling. */
+/** Streams live data of the data API. */
 export async function* streamData<Data>(
   path: string,
   options: { query?: Query; signal: AbortSignal },

@@ -3,17 +3,17 @@ import { type Query, toSearch } from '../router.ts'
 import { adminKey, dataKey } from '../session.ts'
 import { credentials, Problem } from './request.ts'
 
-/** A list of one of the APIs, with its filters. */
+/** A list of one of the APIs with its filters. */
 type CsvList = { api: 'admin' | 'data'; path: string; query: Query; name: string }
-/** Rows that are here already, because no list of the APIs has them. */
+/** Rows that the page already has. */
 type CsvRows = { rows: object[]; name: string }
 export type CsvSource = CsvList | CsvRows
 
 const PAGE_SIZE = 100
-/** Whoever wants more than this exports: `kontor export`, or GET /v1/export. */
+/** For more rows there is `kontor export` and GET /v1/export. */
 const MAX_PAGES = 100
 
-/** Saves the whole list as a file, as the server writes it. False: it was too long, and its beginning was saved. */
+/** Saves the whole list as the server writes it. Returns false if the list was too long and was cut. */
 export async function saveCsv(source: CsvSource): Promise<boolean> {
   if ('path' in source) return saveList(source)
   save(toCsv(source.rows), source.name)
@@ -27,7 +27,7 @@ async function saveList({ api, path, query, name }: CsvList): Promise<boolean> {
   let cursor: string | null = null
   for (let page = 0; page < MAX_PAGES; page++) {
     const { text, next } = await readPage(key, base + path, { ...query, cursor })
-    // The names of the columns stand in every page.
+    // Every page repeats the header.
     parts.push(page === 0 ? text : text.slice(text.indexOf('\n') + 1))
     cursor = next
     if (cursor === null) break
@@ -36,7 +36,7 @@ async function saveList({ api, path, query, name }: CsvList): Promise<boolean> {
   return cursor === null
 }
 
-/** Lists that go on page by page take as many rows at a time as they may. */
+/** Paged lists are read with the largest page size. */
 export function withPageSize(source: CsvSource): CsvSource {
   return 'path' in source ? { ...source, query: { ...source.query, limit: PAGE_SIZE } } : source
 }
@@ -47,7 +47,7 @@ function toCsv(rows: object[]): string {
   return [names, ...lines].map(cells => `${cells.join(',')}\r\n`).join('')
 }
 
-/** What a spreadsheet would take for a formula gets an apostrophe, as in the files of the server. */
+/** A value that a spreadsheet would run as a formula gets an apostrophe, as in the server's CSV. */
 function toCell(value: unknown): string {
   if (value === null || value === undefined) return ''
   const isPlain = typeof value !== 'object' || value instanceof ExactNumber

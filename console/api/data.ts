@@ -19,7 +19,7 @@ import type {
   StoredRecord,
 } from './types.ts'
 
-/** The data API: what the chosen tenant has. */
+/** The data API of the selected tenant. */
 
 type Signal = AbortSignal | undefined
 
@@ -36,19 +36,19 @@ type SeriesQuery = { interval: 'minute' | 'hour' | 'day'; since?: string; until?
 export const events = {
   series: (query: SeriesQuery, signal?: Signal) => requestData<Series>('/events/series', { query, signal }),
   list: (query: TimeFilter, signal?: Signal) => requestData<List<Event>>('/events', { query, signal }),
-  /** As they come in. */
-  follow: (query: { event_type?: string | null }, signal: AbortSignal) =>
+  /** Events as they arrive. */
+  stream: (query: { event_type?: string | null }, signal: AbortSignal) =>
     streamData<Event>('/events/live', { query, signal }),
-  /** With sales among them. */
-  followAll: (signal: AbortSignal) =>
+  /** Events and sales as they arrive. */
+  streamAll: (signal: AbortSignal) =>
     streamData<Event | Conversion>('/events/live', { query: { conversions: 'true' }, signal }),
   find: (id: string, signal?: Signal) => requestData<EventOutcome>(`/events/${id}`, { signal }),
-  /** By the id that its sender gave it. */
+  /** Finds an event by the id that its sender gave it. */
   lookup: (query: { event_id: string; source_config_id: string }, signal?: Signal) =>
     requestData<EventOutcome>('/events/lookup', { query, signal }),
 }
 
-/** Records and events by id, people by the beginning of a name. */
+/** Finds records and events by id, people by the beginning of a name or identifier. */
 export const search = (text: string, signal?: Signal) =>
   requestData<List<Found>>('/search', { query: { q: text }, signal })
 

@@ -1,8 +1,8 @@
-import { toAmount } from '../amount.ts'
+import { parseJson } from '../amount.ts'
 import { type Query, toSearch } from '../router.ts'
 import type { PersonChoice, ValidationError } from './types.ts'
 
-/** The body of an answer that is not what was asked for (RFC 9457). */
+/** The body of an error response (RFC 9457). */
 type ProblemBody = {
   status: number
   title: string
@@ -13,7 +13,7 @@ type ProblemBody = {
   choices?: PersonChoice[]
 }
 
-/** The same as an error, in the words of the server. */
+/** The same as an Error. */
 export class Problem extends Error {
   readonly status: number
   readonly title: string
@@ -35,19 +35,19 @@ export class Problem extends Error {
 export type RequestOptions = {
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   query?: Query
-  /** Goes as JSON. */
+  /** Sent as JSON. */
   body?: unknown
   signal?: AbortSignal | undefined
-  /** Finishes even when the tab is closed. */
+  /** The request completes even if the tab is closed. */
   keepalive?: boolean
 }
 
 const TIMEOUT_MS = 30_000
 
-/** In place of a key: the cookie of whoever is signed in. */
+/** In place of a key: use the session cookie. */
 export const WITH_COOKIE = ''
 
-/** How a key, or a cookie, goes along. */
+/** The fetch options that send a key or the cookie. */
 export function credentials(key: string): {
   headers: Record<string, string>
   credentials: RequestCredentials
@@ -57,7 +57,7 @@ export function credentials(key: string): {
     : { headers: { authorization: `Bearer ${key}` }, credentials: 'omit' }
 }
 
-/** One request to this server; throws a Problem where the answer is none. */
+/** Sends one request to this server; throws a Problem on an error response or none. */
 export async function request<Body>(
   key: string,
   path: string,
@@ -96,7 +96,7 @@ export async function request<Body>(
   })
 }
 
-/** Server-sent events, as long as they come: each as its data. Throws a Problem where the answer is none. */
+/** Yields the data of server-sent events until the stream ends. Throws a Problem on an error response. */
 export async function* streamEvents<Data>(
   key: string,
   path: string,
@@ -120,7 +120,7 @@ export async function* streamEvents<Data>(
   }
 }
 
-/** The answer, or null where it is a problem with this status. */
+/** The response, or null if it is a problem with this status. */
 export async function nullOn<Body>(status: number, answer: Promise<Body>): Promise<Body | null> {
   try {
     return await answer
@@ -141,14 +141,4 @@ function parseBody(text: string, type: string): unknown {
   } catch {
     return null
   }
-}
-
-type Revive = (name: string, value: unknown, context?: { source?: string }) => unknown
-const parse = JSON.parse as (text: string, revive: Revive) => unknown
-
-/** JSON, with numbers that a double cannot hold kept as they were written (see ExactNumber). */
-export function parseJson(text: string): unknown {
-  return parse(text, (_name, value, context) =>
-    typeof value === 'number' && context?.source !== undefined ? toAmount(context.source) : value,
-  )
 }

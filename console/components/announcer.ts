@@ -4,7 +4,7 @@ import { html } from '../html.ts'
 
 const announcement = signal('')
 
-/** Tells those who listen instead of look what has changed on the page. */
+/** Announces a change of the page to screen readers. */
 export function announce(text: string): void {
   announcement.value = text
 }

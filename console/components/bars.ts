@@ -7,14 +7,13 @@ const WIDTH = 1000
 const HEIGHT = 20
 const THIN = 4
 
-/** What was lost is negative. */
+/** Losses are negative. */
 type Change = { label: string; amount: Amount; note: string }
 
 type ChangeBarsProps = { caption: string; changes: Change[]; currency: string }
 
 /**
- * Changes as bars that grow to both sides of zero, in a table: the drawing is for the eye, the same numbers stand
- * beside it as text.
+ * A table of changes with bars to both sides of zero. The numbers are also given as text.
  */
 export function ChangeBars({ caption, changes, currency }: ChangeBarsProps): VNode {
   const scale = computeScale(changes)
@@ -39,10 +38,10 @@ export function ChangeBars({ caption, changes, currency }: ChangeBarsProps): VNo
   `
 }
 
-/** Where zero is, and how wide one unit. */
+/** The position of zero and the width of one unit. */
 type Scale = { zero: number; unit: number }
 
-/** As much room to each side as its longest bar needs. */
+/** Each side is as wide as its longest bar. */
 function computeScale(changes: Change[]): Scale {
   const amounts = changes.map(({ amount }) => toNumber(amount))
   const [loss, gain] = [Math.max(0, ...amounts.map(amount => -amount)), Math.max(0, ...amounts)]
@@ -63,7 +62,7 @@ function ChangeBar({ amount, scale: { zero, unit } }: { amount: Amount; scale: S
   `
 }
 
-/** A fraction of a whole as text, with a thin bar beside it. */
+/** A percentage with a thin bar. */
 export function ShareBar({ share }: { share: Amount }): VNode {
   const width = Math.max(0, Math.min(1, toNumber(share))) * 100
   return html`

@@ -7,7 +7,7 @@ type OpenDialog = { title: string; content: ComponentChildren; isWide: boolean; 
 
 const openDialog = signal<OpenDialog | null>(null)
 
-/** Asks before something that cannot be undone; resolves with true or false. */
+/** Asks for confirmation; resolves with true or false. */
 export function askConfirmation({ title, text, yes }: { title: string; text: string; yes: string }) {
   const content = html`
     <p>${text}</p>
@@ -21,13 +21,12 @@ export function askConfirmation({ title, text, yes }: { title: string; text: str
   })
 }
 
-/** Shows something on top of the page until it is closed. */
 export function showDialog(title: string, content: ComponentChildren): void {
   const closable = [content, html`<button value="no">Close</button>`]
   openDialog.value = { title, content: closable, isWide: true, closed: () => {} }
 }
 
-/** Where dialogs appear: once in the app. */
+/** Renders the open dialog; used once in the app. */
 export function DialogHost(): VNode | null {
   const dialog = openDialog.value
   return dialog && h(ModalDialog, { dialog })
@@ -38,7 +37,7 @@ function ModalDialog({ dialog }: { dialog: OpenDialog }): VNode {
   useEffect(() => {
     const opened = element.current!
     opened.showModal()
-    // A link in it leads away from what it was about.
+    // A link in the dialog leaves the page, so the dialog closes.
     const left = () => opened.close('')
     addEventListener('hashchange', left)
     return () => removeEventListener('hashchange', left)

@@ -3,7 +3,7 @@ import type { ComponentChildren, VNode } from 'preact'
 import { h, html } from '../html.ts'
 import { ProblemArea } from './notice.ts'
 
-/** Work that takes a while, done once at a time; `problem` is what went wrong with it. */
+/** Runs one action at a time and puts its error into `problem`. */
 function useAction(problem: Signal<unknown>) {
   const isBusy = useSignal(false)
   const start = async (work: () => unknown) => {
@@ -26,12 +26,12 @@ type ButtonKind = 'main' | 'quiet' | 'link' | ''
 type ActionButtonProps = {
   label: string
   run(): unknown
-  /** Where its problem is shown; buttons of one page share a ProblemArea. */
+  /** Receives the error. Buttons of one page share a ProblemArea. */
   problem: Signal<unknown>
   kind?: ButtonKind
 }
 
-/** A button whose work takes a while. It is not disabled meanwhile: that would take the focus away from it. */
+/** A button with an asynchronous action. It stays enabled while busy, because disabling would remove the focus. */
 export function ActionButton({ label, run, problem, kind = '' }: ActionButtonProps): VNode {
   const { isBusy, start } = useAction(problem)
   return html`
@@ -46,21 +46,21 @@ export function RefreshButton({ refresh }: { refresh(): Promise<void> }): VNode 
   return html`${h(ActionButton, { label: 'Refresh', run: refresh, problem })}${h(ProblemArea, { problem })}`
 }
 
-/** What was filled in, by the name of the control. */
+/** The values by the name of the control. */
 export type FormValues<Name extends string> = Record<Name, string>
 
 type FormProps<Name extends string> = {
   submit: string
   layout: 'filter' | 'stacked'
   run(values: FormValues<Name>, all: FormData): unknown
-  /** Stands beside the button. */
+  /** Shown beside the button. */
   aside?: ComponentChildren
-  /** Of what cannot be undone: the button is red, and works once what was typed confirms it. */
+  /** For actions that cannot be undone: the button is red and disabled until this returns true. */
   isConfirmed?(values: FormValues<Name>): boolean
   children?: ComponentChildren
 }
 
-/** A form that works while it waits, and tells what went wrong. */
+/** A form that shows its progress and its errors. */
 export function Form<Name extends string>(props: FormProps<Name>): VNode {
   const { submit, layout, run, aside, isConfirmed, children } = props
   const problem = useSignal<unknown>(null)
@@ -145,7 +145,7 @@ export function SelectField({ id, label, hint, options, value, onChange }: Selec
   return h(Field, { id, label, hint }, control)
 }
 
-/** A filter that takes effect at once. */
+/** A filter that applies immediately. */
 export function SelectFilter(props: SelectFieldProps): VNode {
   return html`<div class="filter">${h(SelectField, props)}</div>`
 }

@@ -3,16 +3,16 @@ import { useEffect } from 'preact/hooks'
 import type { List } from '../api/types.ts'
 
 const POLL_EVERY_MS = 3_000
-/** Longer than this, a list is no longer added to: it begins anew with its newest rows. */
+/** A longer list is replaced by its newest rows. */
 const MAX_ROWS = 200
 
 type Polling<Data> = {
   next(before: Data, signal: AbortSignal): Promise<Data>
-  /** Switched off by whoever looks; otherwise it goes on for as long as somebody does. */
+  /** Pauses polling while false. */
   isOn?: ReadonlySignal<boolean>
 }
 
-/** What was read first, read again every few seconds while somebody looks at it. */
+/** Reads the data of a page again every few seconds while the page is visible. */
 export function useLiveData<Data>(first: Data, { next, isOn }: Polling<Data>): Data {
   const current = useSignal({ first, data: first })
   useEffect(() => {
@@ -30,18 +30,18 @@ export function useLiveData<Data>(first: Data, { next, isOn }: Polling<Data>): D
         isReading = false
       }
     }
-    // A reading that fails is followed by another one: what is shown stays.
+    // After a failed read the shown data stays, and the next read tries again.
     const timer = setInterval(() => follow().catch(() => {}), POLL_EVERY_MS)
     return () => {
       clearInterval(timer)
       left.abort()
     }
   }, [first])
-  // What was read anew by the page itself counts at once.
+  // Data that the page itself has refreshed takes effect at once.
   return current.value.first === first ? current.value.data : first
 }
 
-/** The newest rows on top of those that are known; further pages go on where they went on before. */
+/** Puts the newest rows on top of the known ones. The cursor of the next page stays. */
 export function prependNewest<Row>(
   before: List<Row>,
   newest: List<Row>,

@@ -39,12 +39,12 @@ function describeError({ pointer, message }: ValidationError): string {
   return `${pointer.slice(1)} ${message}`
 }
 
-/** The place where a page shows what went wrong with its actions; nothing while all is well. */
+/** Where a page shows the problem of its last action. */
 export function ProblemArea({ problem }: { problem: ReadonlySignal<unknown> }): VNode | null {
   return problem.value === null ? null : h(ProblemNotice, { error: problem.value })
 }
 
-/** What became of an action; bad where it did not do what one hoped for. */
+/** The result of an action; `isBad` marks a failure. */
 export type Outcome = { text: string; isBad: boolean }
 
 export function OutcomeArea({ outcome }: { outcome: ReadonlySignal<Outcome | null> }): VNode | null {
@@ -55,12 +55,12 @@ export function OutcomeArea({ outcome }: { outcome: ReadonlySignal<Outcome | nul
 type EmptyStateProps = {
   title: string
   text?: ComponentChildren
-  /** A command that brings in the first row. */
+  /** A command that creates the first row. */
   command?: string
   action?: ComponentChildren
 }
 
-/** A list without rows says how to get some. */
+/** Shown in place of an empty list. Says how to create the first row. */
 export function EmptyState({ title, text, command, action }: EmptyStateProps): VNode {
   return html`
     <div class="empty">
@@ -74,23 +74,22 @@ export function EmptyState({ title, text, command, action }: EmptyStateProps): V
 
 export type Tone = 'good' | 'bad' | 'neutral'
 
-/** A short word about the state of something. */
 export function Badge({ text, tone = 'neutral' }: { text: string; tone?: Tone }): VNode {
   return html`<span class="badge ${tone}">${text}</span>`
 }
 
-/** What is shown only this once, such as a new key: it takes the focus, so that nobody misses it. */
+/** A secret that is shown only once, such as a new key. It takes the focus so that it is not missed. */
 export function ShownOnce({ title, children }: { title: string; children?: ComponentChildren }): VNode {
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => heading.current!.focus(), [])
   return html`<div class="once"><h2 tabindex="-1" ref=${heading}>${title}</h2>${children}</div>`
 }
 
-/** Names and networks that nobody outside knows; a name without a dot is one of them. */
+/** Hosts that are not reachable from the internet. A name without a dot is one of them. */
 const LOCAL_HOST =
   /^(127\.|10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|\[)|^[^.]+$|\.(localhost|local|internal|lan)$/
 
-/** Says so where the address that is offered to a sender out there leads nowhere. */
+/** Warns that an external sender cannot reach the address of this server. */
 export function LocalAddressNote({ sender }: { sender: string }): VNode | null {
   if (!LOCAL_HOST.test(location.hostname)) return null
   return html`

@@ -4,14 +4,14 @@ import { h, html } from '../html.ts'
 
 type PageProps = {
   title: string
-  /** What can be done here. */
+  /** Buttons beside the title. */
   actions?: ComponentChildren
-  /** What this page is about, in a sentence. */
+  /** One sentence about the page. */
   lead?: ComponentChildren
   children?: ComponentChildren
 }
 
-/** Longer ones may be cut, and are told whole to whoever points at them. */
+/** Longer titles may be cut; the tooltip has the whole title. */
 const LONG_TITLE = 100
 
 /** The frame of every page. */
@@ -32,7 +32,7 @@ export function Section({ title, children }: { title: string; children?: Compone
   return html`<section><h2>${title}</h2>${children}</section>`
 }
 
-/** A name and its value; what is false is left out. */
+/** A name and its value. Falsy entries are skipped. */
 export type Fact = readonly [name: string, value: ComponentChildren]
 
 export function Facts({ facts }: { facts: (Fact | false | null | undefined | '' | 0)[] }): VNode {
@@ -46,7 +46,7 @@ export function Facts({ facts }: { facts: (Fact | false | null | undefined | '' 
 
 export type Tile = { label: string; value: string; note?: ComponentChildren; href?: string }
 
-/** Big numbers side by side. */
+/** Large numbers side by side. */
 export function Tiles({ tiles }: { tiles: (Tile | false | null)[] }): VNode {
   return html`
     <ul class="tiles">
@@ -65,7 +65,6 @@ export function Tiles({ tiles }: { tiles: (Tile | false | null)[] }): VNode {
 
 type TabsProps = { label: string; tabs: { name: string; title: string; href: string }[]; current: string }
 
-/** Links between the parts of one section. */
 export function Tabs({ label, tabs, current }: TabsProps): VNode {
   return html`
     <nav class="tabs" aria-label=${label}>
@@ -79,7 +78,6 @@ export function Tabs({ label, tabs, current }: TabsProps): VNode {
   `
 }
 
-/** Whatever was received, laid out. */
 export function JsonView({ value, label }: { value: unknown; label: string }): VNode {
   return h(TextView, { text: JSON.stringify(value, null, 2), label })
 }
@@ -91,7 +89,7 @@ export function TextView({ text, label }: { text: string; label: string }): VNod
 const WIDTH = 96
 const HEIGHT = 24
 
-/** A few counts in a row, as small bars; `label` says what they are, for those who do not see them. */
+/** Counts as small bars. `label` describes them for screen readers. */
 function Spark({ label, values }: { label: string; values: number[] }): VNode {
   const highest = Math.max(...values, 1)
   const step = WIDTH / values.length
@@ -116,7 +114,7 @@ export type Sign = {
   spark?: { label: string; values: number[] }
 }
 
-/** Small numbers side by side, each with how it came about where there is something to draw. */
+/** Small numbers side by side, some with bars of their history. */
 export function Signs({ signs }: { signs: (Sign | null)[] }): VNode {
   return html`<ul class="tiles small">${signs.map(sign => sign && h(SignTile, sign))}</ul>`
 }
@@ -132,7 +130,7 @@ function SignTile({ label, value, note, href, spark }: Sign): VNode {
   `
 }
 
-/** Of one day, by the hour. */
+/** The last 24 hours, per hour. */
 export function activitySign(label: string, hours: { last_24_hours: number; by_hour: number[] }): Sign {
   return {
     label,

@@ -8,11 +8,11 @@ import { Table } from './table.ts'
 import { Day, Time } from './time.ts'
 
 type PlotProps = Drawn & {
-  /** What is drawn, in words: the name of the picture. */
+  /** Describes the plot for screen readers. */
   title: string
 }
 
-/** Values over time: drawn for the eye, and as a table for whoever wants the numbers or cannot see the drawing. */
+/** Values over time as a plot, and as a table for exact numbers and screen readers. */
 export function Plot(props: PlotProps): VNode {
   const place = useRef<HTMLDivElement>(null)
   const isDark = useColorScheme()
@@ -69,7 +69,7 @@ function useColorScheme(): Signal<boolean> {
   return isDark
 }
 
-/** Draws anew when the values or the colours change, and fits the drawing to its place. The library comes when needed. */
+/** Draws again when the values or the colors change, and resizes with its container. uPlot is loaded on first use. */
 function useDrawing(
   place: RefObject<HTMLDivElement | null>,
   props: PlotProps,
@@ -105,32 +105,31 @@ function formatValue(value: number | null | undefined, shown: (value: number) =>
 
 export type Series = {
   label: string
-  /** One a moment; null where nothing is known. */
+  /** One value per moment; null where it is unknown. */
   values: (number | null)[]
-  /** A value that holds until the next one. */
+  /** Each value holds until the next one. */
   isStepped?: boolean
-  /** To compare with: drawn thin and faint. */
+  /** For comparison: drawn thin and faint. */
   isAside?: boolean
 }
 
-/** What is drawn. */
 type Drawn = {
   /** Oldest first. */
   moments: Date[]
   series: Series[]
-  /** A value as text: money, a count, a share. */
+  /** Formats a value: money, a count, a share. */
   shown(value: number): string
-  /** The same in short, for the axis. */
+  /** A shorter format for the axis. */
   axisShown?(value: number): string
   unit?: TimeUnit
-  /** Bars, one on top of the other; what is negative hangs below. */
+  /** Stacked bars; negative values go below zero. */
   isStacked?: boolean
   height?: number
 }
 
 const HEIGHT = 220
 const HALF_A_LABEL = 32
-/** As wide as the labels below it. */
+/** The minimum distance of labels, in pixels. */
 const SPACES: Record<TimeUnit, number> = { hour: 66, day: 84, month: 62 }
 const COLORS = ['--accent', '--second', '--third', '--fourth', '--bad']
 const ASIDE = ['--faint', '--second']
@@ -148,7 +147,7 @@ function plotOptions(Drawing: typeof uPlot, drawn: Drawn, element: HTMLElement):
   const times = (_plot: uPlot, ticks: number[]) => ticks.map(tick => shortTime(new Date(tick * 1000), unit))
   return {
     ...{ width: element.clientWidth, height },
-    // On the right half a label, which else were cut where the last moment has one.
+    // Half a label on the right, so that the last one is not cut.
     padding: [12, HALF_A_LABEL, 0, 0],
     cursor: { drag: { x: false, y: false } },
     axes: [
@@ -190,19 +189,19 @@ function plotOptions(Drawing: typeof uPlot, drawn: Drawn, element: HTMLElement):
 
 const HOUR = 3_600
 const DAY = 24 * HOUR
-/** Steps of the axis, in seconds: never shorter than what is drawn. */
+/** Steps of the axis in seconds, never shorter than the unit. */
 const INCREMENTS: Record<TimeUnit, number[]> = {
   hour: [HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY],
   day: [DAY, 2 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 91 * DAY, 365 * DAY],
   month: [30 * DAY, 61 * DAY, 91 * DAY, 182 * DAY, 365 * DAY],
 }
 
-/** 1, 2, 5, 10, 20, … as far as numbers are exact. */
+/** 1, 2, 5, 10, 20, … while integers are exact. */
 const WHOLE_INCREMENTS = Array.from({ length: 15 }, (_, power) =>
   [1, 2, 5].map(step => step * 10 ** power),
 ).flat()
 
-/** Nothing between 0 and 1 can be read off what is counted. */
+/** An axis of counts has no fractions. */
 function isCount({ series }: Drawn): boolean {
   return series.every(({ values }) => values.every(value => value === null || Number.isInteger(value)))
 }
@@ -222,7 +221,7 @@ function lines(Drawing: typeof uPlot, drawn: Drawn, color: (name: string) => str
   })
 }
 
-/** What is told below the drawing: where one points at, else the newest there is. */
+/** The value in the legend: at the pointer, else the newest one. */
 function legendValue(drawn: Drawn, values: Series['values']): uPlot.Series.Value {
   return (_plot, _drawn, _series, index) => {
     const value = values[index ?? lastKnown(drawn)]
@@ -230,7 +229,7 @@ function legendValue(drawn: Drawn, values: Series['values']): uPlot.Series.Value
   }
 }
 
-/** Of the first series, which is what the drawing is about. */
+/** In the first series, which is the main one. */
 function lastKnown({ series }: Drawn): number {
   return series[0]?.values.findLastIndex(value => value !== null) ?? -1
 }
@@ -240,7 +239,7 @@ function colorNames(series: Series[]): string[] {
   return series.map(({ isAside }) => (isAside ? ASIDE[aside++ % 2]! : COLORS[main++ % COLORS.length]!))
 }
 
-/** The tallest bars are drawn first, so that the shorter ones lie on them. */
+/** The tallest bars are drawn first, and shorter ones over them. */
 function bars(Drawing: typeof uPlot, drawn: Drawn, color: (name: string) => string): uPlot.Series[] {
   const paths = Drawing.paths.bars?.({ size: [0.6, 40] })
   return drawn.series.map(({ label, values }, index) => ({
@@ -254,7 +253,7 @@ function bars(Drawing: typeof uPlot, drawn: Drawn, color: (name: string) => stri
   }))
 }
 
-/** Each value on top of those that come after it, gains upwards and losses downwards: the first are the tallest. */
+/** Adds to each value those of the later series, gains and losses apart. The first series becomes the tallest. */
 function stacked(series: Series[]): (number | null)[][] {
   const length = series[0]?.values.length ?? 0
   const tops = Array.from({ length }, () => ({ gain: 0, loss: 0 }))
@@ -268,12 +267,12 @@ function stacked(series: Series[]): (number | null)[][] {
   return drawn.reverse()
 }
 
-/** As wide as the longest number on it. */
+/** Fits the longest label. */
 function axisWidth(_plot: uPlot, values: string[] | null): number {
   return 16 + 7 * Math.max(3, ...(values ?? []).map(value => value.length))
 }
 
-/** Where values stand alone: no line reaches them, so that they are drawn as points. */
+/** Indexes of values without neighbors. No line reaches them, so they are drawn as points. */
 function isolatedValues(values: Series['values']): number[] | null {
   const isKnown = (index: number) => values[index] !== null && values[index] !== undefined
   const lone = values.flatMap((_, index) =>
@@ -284,7 +283,7 @@ function isolatedValues(values: Series['values']): number[] | null {
 
 const STEPS: Record<TimeUnit, number> = { hour: HOUR, day: DAY, month: 30 * DAY }
 
-/** Half a step at both ends, where bars would be cut, and one moment alone would stand at the edge. */
+/** Adds half a step at both ends, so that bars are not cut and a single moment is centered. */
 function paddedRange(moments: Date[], unit: TimeUnit): uPlot.Range.MinMax {
   const [first, last] = [moments[0], moments.at(-1)].map(at => (at?.getTime() ?? 0) / 1000) as [
     number,
@@ -294,7 +293,7 @@ function paddedRange(moments: Date[], unit: TimeUnit): uPlot.Range.MinMax {
   return [first - half, last + half]
 }
 
-/** From zero, so that small changes look small. */
+/** Starts at zero, so that small changes look small. */
 function valueRange(lowest: number, highest: number): [number, number] {
   const [low, high] = [Math.min(0, lowest ?? 0), Math.max(0, highest ?? 0)]
   return low === high ? [0, 1] : [low * 1.05, high * 1.05]

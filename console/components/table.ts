@@ -10,19 +10,19 @@ import { ProblemArea } from './notice.ts'
 export type Column<Row> = {
   label: string
   cell(row: Row): ComponentChildren
-  /** number: right-aligned; long: may be broken anywhere; text: sentences */
+  /** number: right-aligned; long: may wrap anywhere; text: sentences */
   kind?: 'number' | 'long' | 'text'
-  /** Gone on small screens. */
+  /** Hidden on small screens. */
   isMinor?: boolean
 }
 
 type TableProps<Row> = {
   caption: string
-  /** The first one names the row. */
+  /** The first column is the row header. */
   columns: Column<Row>[]
   rows: Row[]
   rowKey?(row: Row): string
-  /** Where the same rows come from, as a file. */
+  /** The source of the CSV download. */
   csv?: CsvSource | undefined
 }
 
@@ -54,7 +54,7 @@ export function headerCells<Row>(columns: Column<Row>[]): VNode[] {
 }
 
 /**
- * The roles say what a table says by itself, until small screens lay its rows out as blocks. There every cell carries
+ * On small screens CSS lays out rows as blocks, which removes the native table roles. So the roles are explicit, and every cell carries
  * its label.
  */
 export function rowCells<Row>(row: Row, columns: Column<Row>[]): VNode[] {
@@ -67,7 +67,7 @@ export function rowCells<Row>(row: Row, columns: Column<Row>[]): VNode[] {
   })
 }
 
-/** What is cut after some lines is told whole to whoever points at it; who copies it gets it whole anyway. */
+/** Puts the whole text of a cut cell into its tooltip. */
 export function showFullText(event: Event): void {
   const cut = (event.target as Element).closest<HTMLElement>('.clamped')
   if (cut && cut.scrollHeight > cut.clientHeight + 1) cut.title = cut.textContent ?? ''
@@ -79,16 +79,16 @@ function cellClass<Row>({ kind, isMinor }: Column<Row>): string | null {
 
 type GrowingTableProps<Row> = Omit<TableProps<Row>, 'rows'> & {
   first: List<Row>
-  /** Brings the next page. */
+  /** Loads the next page. */
   load(cursor: string): Promise<List<Row>>
   empty: ComponentChildren
 }
 
-/** A table that goes on at the press of a button. */
+/** A table with a button that loads more rows. */
 export function GrowingTable<Row>({ first, load, empty, csv, ...table }: GrowingTableProps<Row>): VNode {
   const problem = useSignal<unknown>(null)
   const grown = useSignal<{ after: string | null; more: List<Row>[] }>({ after: null, more: [] })
-  // When the first page is read anew and ends elsewhere, those that followed the one before are gone.
+  // A refreshed first page that ends elsewhere discards the pages loaded after the old one.
   const pages = [first, ...(grown.value.after === first.next_cursor ? grown.value.more : [])]
   const rows = pages.flatMap(({ results }) => results)
   const cursor = pages.at(-1)!.next_cursor
@@ -146,7 +146,7 @@ export function PagedTable<Row>({ list, linkTo, empty, csv, ...table }: PagedTab
   `
 }
 
-/** Saves a list as a file, all of it and not only what is shown. */
+/** Saves the whole list as CSV, not only the rows shown. */
 export function CsvButton({ csv, isPaged = false }: { csv: CsvSource; isPaged?: boolean }): VNode {
   const problem = useSignal<unknown>(null)
   const isCut = useSignal(false)

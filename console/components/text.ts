@@ -8,7 +8,7 @@ import { Time } from './time.ts'
 
 const SHOWN_MS = 2_000
 
-/** Text to take along, with a button for it. */
+/** Text with a copy button. */
 export function Copyable({ text, label = 'Copy' }: { text: string; label?: string }): VNode {
   const code = useRef<HTMLElement>(null)
   const result = useSignal<'Copied' | 'Selected' | null>(null)
@@ -32,7 +32,7 @@ export function Copyable({ text, label = 'Copy' }: { text: string; label?: strin
   `
 }
 
-/** Browsers lend the clipboard to secure pages only; elsewhere the text is selected. */
+/** Browsers offer the clipboard on secure pages only. Elsewhere the text is selected. */
 async function copied(text: string, element: HTMLElement): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text)
@@ -43,19 +43,19 @@ async function copied(text: string, element: HTMLElement): Promise<boolean> {
   }
 }
 
-/** A name like invoice.payment_failed, which breaks after its dots and dashes where it must break. */
+/** A name like invoice.payment_failed that may wrap after its dots and dashes. */
 export function Breakable({ text }: { text: string }): VNode {
   const parts = text.split(/(?<=[._:/-])(?=\w)/)
   return html`<span>${parts.map((part, index) => (index > 0 ? [html`<wbr />`, part] : part))}</span>`
 }
 
-/** A sentence of the server, with what stands in `backticks` as code. */
+/** A sentence from the server; `backticks` become code. */
 export function Prose({ text }: { text: string }): VNode {
   const parts = text.split('`')
   return html`<span>${parts.map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part))}</span>`
 }
 
-/** How tokens or secrets end, and until when those that were replaced are good. */
+/** The last four characters of tokens or secrets, and when replaced ones expire. */
 export function Credentials({ credentials }: { credentials: Credential[] }): VNode {
   return html`
     <span>

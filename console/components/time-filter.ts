@@ -9,16 +9,16 @@ import { EmptyState } from './notice.ts'
 type FilterProps = {
   page: PlainRouteName
   query: URLSearchParams
-  /** Of what is shown, those that have a text in them. */
+  /** Adds a field that filters the loaded rows by a string. */
   isSearchable?: boolean
 }
 
-/** The filters that events and conversions share; they live in the address. */
+/** The filters that events and conversions share. They are part of the address. */
 export function TimeFilter({ page, query, isSearchable = false }: FilterProps): VNode {
   return h(
     Form<'event_type' | 'since' | 'until' | 'with'>,
     {
-      // What stands in the fields is what stands in the address, also after going back.
+      // The fields follow the address, also after going back.
       key: query.toString(),
       submit: 'Filter',
       layout: 'filter',
@@ -57,7 +57,7 @@ export function NoMatches({ page }: { page: PlainRouteName }): VNode {
   })
 }
 
-/** What a local date and time of an input is as an instant, and back. */
+/** Converts the local time of an input to an instant. `toLocal` is the inverse. */
 function toInstant(local: string): string {
   return local ? new Date(local).toISOString() : ''
 }

@@ -6,7 +6,7 @@ import { html } from '../html.ts'
 
 type TimeProps = { at: string | null | undefined }
 
-/** Local time, with UTC for those who point at it. */
+/** Local time; the tooltip has UTC. */
 export function Time({ at }: TimeProps): VNode {
   return timeElement(at, moment => ({ shown: dateTime(moment), title: utc(moment) }))
 }
@@ -15,7 +15,7 @@ export function Day({ at }: TimeProps): VNode {
   return timeElement(at, moment => ({ shown: date(moment), title: utc(moment) }))
 }
 
-/** 3 minutes ago, with the exact time for those who point at it; it goes on while one looks. */
+/** "3 minutes ago", updated every second; the tooltip has the exact time. */
 export function Ago({ at }: TimeProps): VNode {
   const now = useNow(at)
   return timeElement(at, moment => ({
@@ -25,13 +25,13 @@ export function Ago({ at }: TimeProps): VNode {
 }
 
 const TICK_MS = 1_000
-/** What is older changes too seldom to be watched. */
+/** Older times change too rarely to be updated. */
 const WATCHED_MS = 3_600_000
 const ticks = signal(0)
 let watchers = 0
 let timer: ReturnType<typeof setInterval>
 
-/** Anew every second, for as long as that makes a difference to how long ago `at` was. */
+/** The current time; recent times are rendered again every second. */
 function useNow(at: TimeProps['at']): Date {
   const isWatched = Math.abs(Date.now() - Date.parse(at ?? '')) < WATCHED_MS
   useEffect(() => {
@@ -41,7 +41,7 @@ function useNow(at: TimeProps['at']): Date {
       if (--watchers === 0) clearInterval(timer)
     }
   }, [isWatched])
-  // What reads it is drawn again with the next tick.
+  // Reading the signal renders the component again at the next tick.
   if (isWatched) void ticks.value
   return new Date()
 }

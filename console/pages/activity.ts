@@ -17,23 +17,23 @@ import { isAdmin, tenant } from '../session.ts'
 
 const NEWEST_ROWS = 8
 
-/** What changes when something comes in. null: the key may not see it. */
+/** The part that changes when data arrives. null: the key has no access. */
 type Latest = {
   events: List<Event> | null
   conversions: List<Conversion> | null
   health: Health | null
   alerts: Alert[] | null
-  /** Those that take nothing at the moment, or were disabled because they did not. */
+  /** Destinations that are failing, or were disabled because they failed. */
   failing: Destination[] | null
 }
 
 export type Activity = Latest & {
   readAt: Date
-  /** By the hour, since the beginning of this day last week. */
+  /** Per hour, since the start of the same day last week. */
   eventHours: SeriesRow[] | null
   conversionHours: SeriesRow[] | null
   lastRefused: Rejection | null
-  /** What has come in of the things that one begins with; of sources: something did. */
+  /** Which of the first steps are done. `source` null: unknown. */
   started: { event: boolean; record: boolean; source: boolean | null }
 }
 
@@ -63,7 +63,7 @@ export async function readActivity(signal: AbortSignal): Promise<Activity> {
   }
 }
 
-/** The activity as it is now; the one before where nothing has come in, which costs a few small requests. */
+/** The current activity. Returns `before` if nothing has arrived, which costs only a few small requests. */
 export async function refreshActivity(before: Activity, signal: AbortSignal): Promise<Activity> {
   const isSameHour = before.readAt.getHours() === new Date().getHours()
   return isSameHour && fingerprint(await readLatest(signal)) === fingerprint(before)
@@ -93,7 +93,7 @@ function isFailing({ health, disabled_reason }: Destination): boolean {
 
 function fingerprint({ events, conversions, health, alerts: raised, failing }: Latest): string {
   const lists = [events?.results, conversions?.results, raised, failing]
-  // The disk is a little fuller every time: no news.
+  // The disk fills a little all the time; that is not a change.
   const signs = health && { ...health, disk_free: null, disk_days_left: null }
   return JSON.stringify([lists.map(list => list?.map(({ id }) => id)), signs])
 }
@@ -111,17 +111,17 @@ const DAYS = [
   { ago: 7, label: 'A week ago' },
 ]
 
-/** Today beside yesterday and the same day of last week, by the hours that clocks here show. */
+/** Today, yesterday and the same day of last week, by local hours. */
 export type Days = {
   today: Amount
   yesterday: Amount
   weekAgo: Amount
   moments: Date[]
-  /** What had come by the end of each hour. */
+  /** Cumulative by hour. */
   series: Series[]
 }
 
-/** The beginning of the first day that is compared with. */
+/** The start of the earliest day of the comparison. */
 function firstDay(now: Date): Date {
   return dayBefore(now, 7)
 }
@@ -154,7 +154,7 @@ export function compareDays(rows: SeriesRow[], now: Date, amountIn: (row: Series
   }
 }
 
-/** The currencies that something was sold in, those of most hours first. */
+/** The currencies of sales, those in most hours first. */
 export function listCurrencies(rows: SeriesRow[]): string[] {
   const hours = new Map<string, number>()
   for (const { amounts = {} } of rows)

@@ -27,7 +27,7 @@ const readState = (query: URLSearchParams) => (query.get('state') === 'all' ? 'a
 const filterOf = (query: URLSearchParams) =>
   ({ tenant: tenant.peek() ?? '', state: readState(query) }) as const
 
-/** What warns by itself, from which value on, and what it has warned of. */
+/** Alerts and the thresholds of their rules. */
 export const alertsPage = definePage(
   'alerts',
   async ({ route: { query }, signal }): Promise<Shown> => {
@@ -96,17 +96,16 @@ function alertCell({ rule, subject, summary }: Alert): ComponentChildren {
   return html`<a href=${href}>${summary}</a>`
 }
 
-/** From which value on each rule warns. */
 function ThresholdForm({ rules, refresh }: { rules: AlertRules; refresh(): Promise<void> }): VNode {
   const problem = useSignal<unknown>(null)
-  const set = async (change: Parameters<typeof alerts.setRules>[1], told: string) => {
+  const set = async (change: Parameters<typeof alerts.setRules>[1], message: string) => {
     await alerts.setRules(tenant.peek() ?? '', change)
-    announce(told)
+    announce(message)
     await refresh()
   }
   const save = async (values: FormValues<RuleName>) => {
     const typed = RULE_NAMES.map(rule => [rule, parseThreshold(rule, values[rule])] as const)
-    // What stays as it is stays the default of all, where it was that.
+    // Unchanged rules are not sent, so that they keep following the defaults.
     const changed = typed.filter(([rule, value]) => value !== rules[rule])
     if (changed.length > 0) await set(Object.fromEntries(changed), 'Saved')
   }
@@ -134,7 +133,7 @@ type RuleText = {
   label: string
   means: string
   unit: 'seconds' | 'share' | 'count' | 'times'
-  /** Where its cause is seen. */
+  /** The page that shows the cause. */
   href: string
 }
 
@@ -182,7 +181,7 @@ function formatValue(rule: RuleName, value: number): string {
   return unit === 'times' ? `${number(Math.round(value * 10) / 10)} ×` : number(value)
 }
 
-/** Shares are typed in %: what stands in the field, and back. */
+/** Shares are entered in %. `parseThreshold` is the inverse. */
 function toInput(rule: RuleName, value: number | null): string {
   if (value === null) return ''
   return String(RULES[rule].unit === 'share' ? Number((value * 100).toPrecision(12)) : value)

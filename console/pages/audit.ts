@@ -71,12 +71,12 @@ function targetCell({ action, target }: AuditRow): ComponentChildren {
   return html`<a href=${link(kind, { id: target })}>${shown}</a>`
 }
 
-/** Of a change, what was and what is; of something new or gone, nothing: its name says it. */
+/** The old and new values of a change; nothing for a creation or deletion. */
 function changesCell({ before, after }: AuditRow): ComponentChildren {
   if (!before || !after) return NONE
   const old = before as Record<string, unknown>
   return Object.entries(after).map(([name, value]) =>
-    // Tokens and secrets are lists of hints and ends, which tell nothing side by side.
+    // Tokens and secrets are lists of hints, whose comparison says nothing.
     Array.isArray(value)
       ? html`<div>${name}</div>`
       : html`<div>${name}: <code>${JSON.stringify(old[name])}</code> → <code>${JSON.stringify(value)}</code></div>`,

@@ -16,7 +16,7 @@ import { link } from '../router.ts'
 import { tenant } from '../session.ts'
 import { useArrivals } from './events.ts'
 import { buildSnippets, findSender, type KeySender, SENDERS, type SourceSender } from './senders.ts'
-/** From nothing to the first event. */
+/** Instructions for connecting a sender. */
 export const connectPage = definePage(
   'connect',
   async () => null,
@@ -39,7 +39,7 @@ export const connectPage = definePage(
 
 const TABS = SENDERS.map(({ name, title }) => ({ name, title, href: link('connect', { sender: name }) }))
 
-/** By tenant: the tracking key that was made here. Gone with the tab, as every key that is shown once. */
+/** By tenant, the tracking key that was created here. It is kept until the tab is closed. */
 const createdKeys = signal<Record<string, string>>({})
 
 function ConnectWithKey({ sender }: { sender: KeySender }): VNode {
@@ -77,7 +77,7 @@ function ConnectWithKey({ sender }: { sender: KeySender }): VNode {
 
 type Progress = { source: CreatedSource; isSigned: boolean }
 
-/** By tenant and sender: how far one has come. The address stays while one fetches the secret from elsewhere. */
+/** The progress by tenant and sender. It is kept while the user visits other pages. */
 const progressBySender = signal<Record<string, Progress>>({})
 
 const SHORTEST_SECRET = 16
@@ -154,7 +154,7 @@ function NewSourceForm({ sender, title, set }: StepProps & { title: string }): V
   const create = async ({ name }: { name: string }) => {
     const source = await sources.create({
       ...{ tenant: tenant.peek() ?? '', type: 'webhook', overflow: 'defer' },
-      // Nothing is taken until the secret is known: this one nobody has.
+      // A random secret, so that nothing is accepted until the real one is entered.
       ...{ name: name.trim() || title, preset: sender, signing_secret: 'generate' },
     })
     set({ source, isSigned: false })
@@ -193,7 +193,7 @@ function SecretForm({ sender, progress, set }: StepProps & { progress: Progress 
 
 const MAX_ROWS = 8
 
-/** Events as they arrive, while one tries: nothing has to be loaded anew. */
+/** Events as they arrive. */
 function Arrivals(): VNode {
   const { rows, isConnected } = useArrivals()
   const newest = rows.value.slice(0, MAX_ROWS)
@@ -223,7 +223,7 @@ function Arrivals(): VNode {
   `
 }
 
-/** A sale leads to the list of sales: several events may tell of one. */
+/** A sale links to the list of sales, because several events may report it. */
 function ArrivalName({ row }: { row: Event | Conversion }): VNode {
   if (!('conversion_type' in row))
     return html`<a href=${link('event', { id: row.id })}>${h(Breakable, { text: row.event_type })}</a>`

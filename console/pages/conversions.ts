@@ -65,7 +65,7 @@ export const conversionColumns: Column<Conversion>[] = [
   { label: 'Person', cell: personCell, kind: 'long', isMinor: true },
 ]
 
-/** The person, where one may see people; else the contact record, if there is one. */
+/** Links to the person with an admin key, else to the contact record. */
 function personCell(row: Conversion): ComponentChildren {
   const { contact_id: contact, profile_id: profile } = row
   const name = text(row.contact_name ?? row.contact_email ?? contact ?? row.visitor)
@@ -79,7 +79,7 @@ function showConversion(row: Conversion): void {
   showDialog(`Conversion ${row.source_object_id ?? row.conversion_type}`, h(ConversionFacts, { row }))
 }
 
-/** Everything there is, also what this console does not know by name. */
+/** All fields, including those unknown to the console. */
 function ConversionFacts({ row }: { row: Conversion }): VNode {
   const { occurred_at, amount, currency, ...others } = row
   const firstEvent = useSignal<EventOutcome | null>(null)

@@ -171,7 +171,7 @@ export const deadLetterPage = definePage(
 
 type EditFormProps = { letter: DeadLetterWithBody; replay(body: string): Promise<void> }
 
-/** What came in stays as it came: the edited one is replayed in its place. */
+/** Replays an edited body. The original stays unchanged. */
 function EditForm({ letter, replay }: EditFormProps): VNode {
   const body = formatJson(letter.body)
   return html`
@@ -214,7 +214,7 @@ function replayLink(kind: DeadLetterWithBody['kind'], id: string): VNode {
   return kind === 'events' ? html`<a href=${link('event', { id })}>${code}</a>` : code
 }
 
-/** What became of dead letters that were replayed. */
+/** Describes the result of a replay. */
 export function replayOutcome({
   replayed,
   applied,

@@ -12,14 +12,14 @@ import { chooseTenant } from '../session.ts'
 import { readTenants } from '../tenant-list.ts'
 
 const SEED = 1
-/** By how much it is scaled: 1 is 300 contacts and 8,000 visits. */
+/** The scale: 1 is 300 contacts and 8,000 visits. */
 const SIZES = [
   ['0.5', '150 contacts, 4,000 visits'],
   ['0.1', '30 contacts, 800 visits'],
   ['2', '600 contacts, 16,000 visits'],
 ] as const
 
-/** Fills a tenant of its own with a made-up shop, by the public APIs, as `kontor demo` does. */
+/** Creates a tenant with the data of a sample shop through the public APIs, as `kontor demo` does. */
 export function DemoTenantForm(): VNode {
   const progress = useSignal('')
   const fill = async ({ size }: { size: string }) => {
@@ -70,7 +70,7 @@ async function createDemoTenant(scale: number, progress: Signal<string>): Promis
   return id
 }
 
-/** demo, or demo 2 where there is one. */
+/** Named demo, or demo 2 if that exists, and so on. */
 async function newTenant(number = 1): Promise<{ id: string }> {
   try {
     return await tenants.create(number === 1 ? 'demo' : `demo ${number}`)

@@ -114,7 +114,7 @@ const OVERLAP_HOURS = 24
 const WHAT_DISABLING_DOES =
   'Pending messages are kept and sent when the destination is enabled again. Data processed while it is disabled is not sent automatically. To send it later, use Replay with the time of disabling. Messages are kept for 30 days by default.'
 
-/** What an action has to show; it stays while the rest of the page is read anew. */
+/** The result of an action. It stays while the page is refreshed. */
 type ActionResult =
   | { kind: 'secret'; secret: string }
   | { kind: 'test'; test: DestinationTest }
@@ -166,7 +166,6 @@ function DestinationActions({
   `
 }
 
-/** Sends once more what was sent, or should have been. */
 function ReplayForm({ destination, result, refresh }: ActionProps): VNode {
   const replay = async ({ since }: { since: string }) => {
     if (since === '') throw new Error('Enter a start time.')
@@ -228,7 +227,7 @@ const TONES: Record<DeliveryOutcome, Tone> = { delivered: 'good', retrying: 'neu
 
 type DeliveryTableProps = { id: string; first: List<Delivery>; outcome: string | null }
 
-/** Every attempt to deliver, and what was answered. */
+/** Every delivery attempt with its response. */
 function DeliveryTable({ id, first, outcome }: DeliveryTableProps): VNode {
   return html`
     ${h(SelectFilter, {

@@ -96,7 +96,7 @@ const DEFAULT_WHATS: What[] = ['events', 'conversions']
 type Field = 'name' | 'url' | 'event_types' | 'headers'
 type DestinationFormProps = {
   submit: string
-  /** What is there already; none for a new one. */
+  /** The destination to change; undefined for a new one. */
   destination?: Destination
   run(settings: DestinationSettings): Promise<void>
 }
@@ -169,7 +169,7 @@ function parseHeaders(text: string): Record<string, string> {
   )
 }
 
-/** A secret, and how a receiver checks with it. */
+/** A secret with sample code that verifies signatures. */
 export function SecretUse({ secret }: { secret: string }): VNode {
   return html`
     ${h(Copyable, { text: secret, label: 'Copy the secret' })}

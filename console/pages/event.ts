@@ -45,7 +45,7 @@ const STATUS: Record<EventStatus, { meaning: string; tone: Tone }> = {
   },
 }
 
-/** What became of an event, and what it says. */
+/** The outcome of an event and its content. */
 function Outcome({ outcome, trace }: { outcome: EventOutcome; trace: EventTrace | null }): VNode {
   const { event, status, id } = outcome
   const { meaning, tone } = STATUS[status]
@@ -123,10 +123,10 @@ function UnknownEvent({ id }: { id: string }): VNode {
   })
 }
 
-/** What became of it at one destination. */
+/** The deliveries to one destination. */
 type Sent = { id: string; name: string; last: Delivery; attempts: number }
 
-/** What only operators may read: the request, what was said again, and where it went. */
+/** What only operators may read: the request, its receipts and its deliveries. */
 type EventTrace = { request: ReceivedRequest; receipts: Receipt[]; sent: Sent[]; destinations: number }
 
 const MAX_RECEIPTS = 20
@@ -143,7 +143,7 @@ async function readTrace(outcome: EventOutcome | null, signal: AbortSignal): Pro
   return { request, receipts, ...sent }
 }
 
-/** Every time that its sender told it. */
+/** All receipts of the same sender's id. */
 async function readReceipts(tenantId: string, { event }: EventOutcome, signal: AbortSignal) {
   const { source_config_id: source = null, inbound_event_id: sentAs = null } = event ?? {}
   if (source === null || sentAs === null) return []
@@ -166,7 +166,7 @@ async function readSent(tenantId: string, { id, event }: EventOutcome, signal: A
 
 type Step = { title: string; tone: Tone; text: ComponentChildren; at?: string | null | undefined }
 
-/** Received, normalized, applied, delivered: how far it came. */
+/** Received, normalized, applied, delivered. */
 function TraceSteps({ outcome, trace }: { outcome: EventOutcome; trace: EventTrace | null }): VNode {
   return html`
     <ol class="trace">
@@ -222,7 +222,7 @@ function deliveredStep({ sent, destinations: all }: EventTrace): Step {
   }
 }
 
-/** What came in, beside what was made of it. */
+/** The request beside the normalized event. */
 function RawAndNormalized({
   outcome: { id, event },
   trace,
@@ -284,7 +284,7 @@ const TONES: Record<string, Tone> = {
 const outcomeBadge = (outcome: string) =>
   h(Badge, { text: lowerWords(outcome), tone: TONES[outcome] ?? 'neutral' })
 
-/** Every time that the sender told of it, and every destination that was told. */
+/** All receipts of the event, and its deliveries. */
 function ReceiptsAndDeliveries({
   outcome,
   trace,
@@ -350,14 +350,14 @@ function ReceiptsAndDeliveries({
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** By the id here, else by the one that its sender gave it. */
+/** Finds an event by its Kontor id, else by the id that its sender gave it. */
 async function findOutcome(id: string, source: string, signal: AbortSignal): Promise<EventOutcome | null> {
   if (id === '') return null
   const found = UUID.test(id) && source === '' ? await nullOn(404, events.find(id, signal)) : null
   return found ?? nullOn(404, events.lookup({ event_id: id, source_config_id: source }, signal))
 }
 
-/** By whatever id one has: #/events/lookup?id=…&source=… */
+/** #/events/lookup?id=…&source=… */
 const readQuery = (query: URLSearchParams) => ({
   id: query.get('id') ?? '',
   source: query.get('source') ?? '',

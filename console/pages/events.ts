@@ -44,7 +44,7 @@ export const eventsPage = definePage(
 
 type EventListProps = { first: List<Event>; query: URLSearchParams; empty: VNode }
 
-/** Events, newest first. Those that come in appear on top; each opens in place. */
+/** Events, newest first. New events appear on top, and each row expands to its payload. */
 function EventList({ first, query, empty }: EventListProps): VNode {
   const problem = useSignal<unknown>(null)
   const grown = useSignal<{ first: List<Event>; more: List<Event>[] }>({ first, more: [] })
@@ -148,7 +148,7 @@ function distinct(rows: Event[]): Event[] {
   return [...new Map(rows.map(row => [row.id, row])).values()]
 }
 
-/** Has this text in its type, its source, or who it is of. */
+/** Matches the type, the source and the ids of the person. */
 function matches(text: string): (row: Event) => boolean {
   const wanted = text.trim().toLowerCase()
   return ({ event_type, source_type, source_config_id, visitor, contact_id, profile_id, session_id }) =>
@@ -175,7 +175,7 @@ export const eventColumns: Column<Event>[] = [
   },
 ]
 
-/** The person, for those who may look at people; else the contact. */
+/** Links to the person with an admin key, else to the contact. */
 function contactCell({ contact_id: contact, profile_id: profile }: Event): ComponentChildren {
   const name = contact ?? profile
   if (name === null) return NONE
@@ -194,14 +194,14 @@ export function NoEvents(): VNode {
   })
 }
 
-/** More than fit on a screen; older ones are in the list. */
+/** Older events are in the list below. */
 const MAX_ROWS = 200
 const RECONNECT_MS = 3_000
 
 export type Live<Row> = {
   /** Newest first. */
   rows: Signal<Row[]>
-  /** Came in while it was paused. */
+  /** Arrived while paused. */
   held: Signal<Row[]>
   isPaused: Signal<boolean>
   isConnected: Signal<boolean>
@@ -210,14 +210,14 @@ export type Live<Row> = {
 
 type LiveEvents = Live<Event>
 
-/** Events as they come in, for as long as somebody looks. `isWanted`: what is looked at reaches to now. */
+/** Events as they arrive. `isWanted` false: the list ends in the past. */
 function useLiveEvents(eventType: string | null, isWanted: boolean): LiveEvents {
-  return useLive(signal => events.follow({ event_type: eventType }, signal), isWanted, [eventType])
+  return useLive(signal => events.stream({ event_type: eventType }, signal), isWanted, [eventType])
 }
 
 /** Events and sales. */
 export function useArrivals(): Live<Event | Conversion> {
-  return useLive(events.followAll, true, [])
+  return useLive(events.streamAll, true, [])
 }
 
 type Connect<Row> = (signal: AbortSignal) => AsyncIterable<Row>
@@ -251,7 +251,7 @@ function useLive<Row>(connect: Connect<Row>, isWanted: boolean, inputs: unknown[
 
 type Follow<Row> = { take(row: Row): void; isConnected: Signal<boolean>; signal: AbortSignal }
 
-/** A connection that ends is made again: the server ends it now and then, and may be away. */
+/** Reconnects: the server ends connections now and then, and may be unavailable. */
 async function follow<Row>(connect: Connect<Row>, { take, isConnected, signal }: Follow<Row>): Promise<void> {
   while (!signal.aborted) {
     try {
@@ -265,7 +265,6 @@ async function follow<Row>(connect: Connect<Row>, { take, isConnected, signal }:
   }
 }
 
-/** Takes any id that an event may be known by. */
 export function LookupForm({ id = '', source = '' }: { id?: string; source?: string }): VNode {
   return h(
     Form<'event' | 'source'>,

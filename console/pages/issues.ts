@@ -38,7 +38,7 @@ export const issuesPage = definePage(
     })
     const problem = useSignal<unknown>(null)
     const outcome = useSignal<Outcome | null>(null)
-    const tell = (sofar: Outcome, remaining: number) => {
+    const show = (sofar: Outcome, remaining: number) => {
       outcome.value = sofar
       if (remaining === 0) announce(sofar.text)
     }
@@ -55,7 +55,7 @@ export const issuesPage = definePage(
             sum[name] += result[name]
           return { done: result.replayed, remaining: result.remaining }
         },
-        ({ remaining }) => tell(replayOutcome({ ...sum, remaining }), remaining),
+        ({ remaining }) => show(replayOutcome({ ...sum, remaining }), remaining),
       )
       await refresh()
     }
@@ -69,7 +69,7 @@ export const issuesPage = definePage(
           return { done: resolved, remaining }
         },
         ({ done, remaining }) =>
-          tell(
+          show(
             { text: `${plural(done, 'dead letter')} resolved, ${number(remaining)} remaining`, isBad: false },
             remaining,
           ),
@@ -102,21 +102,21 @@ export const issuesPage = definePage(
   },
 )
 
-/** The letters of one cause. */
+/** Selects the dead letters of an issue. */
 function replayFilter({ cause, reason, source_config_id: source }: Issue): ReplayOrder {
   return { tenant: tenant.peek(), cause, ...(reason && { reason }), ...(source && { source }) }
 }
 
 type Portion = { done: number; remaining: number }
 
-/** A request takes some thousands: as many requests as it needs. */
-async function repeatUntilDone(work: () => Promise<Portion>, told: (sum: Portion) => void): Promise<void> {
+/** One request handles some thousands of dead letters, so it is repeated until none remain. */
+async function repeatUntilDone(work: () => Promise<Portion>, report: (sum: Portion) => void): Promise<void> {
   let sum = 0
   for (let remaining = 1; remaining > 0; ) {
     const portion = await work()
     sum += portion.done
     remaining = portion.done === 0 ? 0 : portion.remaining
-    told({ done: sum, remaining })
+    report({ done: sum, remaining })
   }
 }
 
@@ -158,7 +158,7 @@ function issueActions(issue: Issue, { replay, resolve, problem }: GroupActions):
   </span>`
 }
 
-/** As long as the server keeps what it refused. */
+/** How long the server keeps rejected requests. */
 const KEPT_DAYS = 14
 
 function rejectionLink(issue: Issue): VNode {
@@ -167,7 +167,7 @@ function rejectionLink(issue: Issue): VNode {
     : html`<button type="button" class="link" onClick=${() => showExamples(issue)}>View examples</button>`
 }
 
-/** The cause in words, where it came up, and the newest example of it. */
+/** The cause, where it occurred, and its latest example. */
 function Cause({ issue, names }: { issue: Issue; names: Map<string, string> }): VNode {
   const { kind, cause, reason, route, example, example_id, source_config_id: source } = issue
   const words = kind === 'refused' && route === null ? lowerWords(cause) : cause
@@ -190,7 +190,7 @@ function Cause({ issue, names }: { issue: Issue; names: Map<string, string> }): 
 
 const MAX_EXAMPLES = 5
 
-/** The newest requests with a key that were refused for this reason, with what they said. */
+/** Shows the latest requests with a key that were rejected for this cause. */
 async function showExamples({ route, cause }: Issue): Promise<void> {
   const title = `Rejected: ${route}`
   try {

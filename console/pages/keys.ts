@@ -96,7 +96,7 @@ function CreatedKeyNotice({ created: { kind, key } }: { created: CreatedKey }): 
   )
 }
 
-/** Those that are good first, and of those the newest. */
+/** Valid keys first, then the newest. */
 function sorted(list: Key[]): Key[] {
   return list.toSorted(
     (a, b) => Number(isInactive(a)) - Number(isInactive(b)) || b.created_at.localeCompare(a.created_at),
@@ -157,7 +157,7 @@ function keyColumns({ problem, refresh, rotate }: KeyActions): Column<Key>[] {
   ]
 }
 
-/** A key that was in wrong hands may have made others. */
+/** A compromised key may have created others. */
 async function offerToRevokeCreated(id: string, made: RevokedKey['made']): Promise<void> {
   const what = [
     made.keys.length > 0 && plural(made.keys.length, 'key'),
@@ -206,7 +206,7 @@ const LIFETIMES = [
   ['', 'Never'],
 ] as const
 const DEFAULT_DAYS = '90'
-/** What was filled in; fields that a kind does not have are not there. */
+/** The form's values. Each kind of key has only some of the fields. */
 type Filled = { kind: KeyKind; days: string; role?: Role; reach?: string; addresses?: string }
 
 type KeyFormProps = { kind: string; create(key: NewKey): Promise<void> }
@@ -243,7 +243,7 @@ function KeyForm({ kind, create }: KeyFormProps): VNode {
   )
 }
 
-/** Only private keys have scopes; hidden, what was ticked stays. */
+/** Only private keys have scopes. The hidden boxes keep their state. */
 function ScopeBoxes({ isHidden }: { isHidden: boolean }): VNode {
   return html`
     <fieldset hidden=${isHidden}>
@@ -285,7 +285,7 @@ const SCOPES = [
 
 const READ_SCOPES = SCOPES.filter(scope => scope.endsWith(':read'))
 
-/** What a private key may do, in few words. */
+/** Describes the scopes briefly. */
 function describeScopes(scopes: string[]): string {
   if (SCOPES.every(scope => scopes.includes(scope))) return 'all'
   const isAllReading =

@@ -92,7 +92,7 @@ function RevenueSection({ report, history }: Revenue): VNode {
   )
 }
 
-/** The report's numbers, or null: the overview does not wait for a business without subscriptions. */
+/** The subscription figures; null if there are none or they cannot be read. */
 async function readRevenue(signal: AbortSignal): Promise<Revenue | null> {
   try {
     const scope = await readScope(new URLSearchParams(), signal)
@@ -119,7 +119,7 @@ const SOON_DAYS = 14
 
 type StatusProps = { activity: Activity; revenue: OverviewReport | null }
 
-/** What waits for a decision, worst first; nothing where nothing does. */
+/** What needs attention, worst first. */
 function AttentionList({ activity, revenue }: StatusProps): VNode | null {
   const issues = listIssues({ activity, revenue })
   if (issues.length === 0)
@@ -133,7 +133,7 @@ function AttentionList({ activity, revenue }: StatusProps): VNode | null {
 
 const LATE_MS = 60_000
 
-/** What has just come in is on its way; what has waited for longer is not. */
+/** Requests that have waited for more than a minute. */
 function isLate(waiting: Health['retrying'] | null): boolean {
   const oldest = waiting?.oldest_at
   return Boolean(oldest) && Date.now() - new Date(oldest!).getTime() > LATE_MS
@@ -151,7 +151,7 @@ function describeHealthy({ waiting, installation }: Health): string {
   return `No problems: no dead letters, no rejected requests, all messages delivered${own}.${more}`
 }
 
-/** What is told by a line of its own anyway. */
+/** Rules whose cause has its own line. */
 const LISTED_SEPARATELY = new Set(['dead_letters', 'refused_share'])
 
 function listIssues({ activity, revenue }: StatusProps): ComponentChildren[] {
@@ -202,15 +202,15 @@ function describeFailing({ id, name, health, disabled_reason: reason }: Destinat
   return html`Deliveries to ${destination} have failed since ${h(Time, { at: health.failing_since })}.${waiting}`
 }
 
-/** What lies further ahead is no forecast. */
+/** A longer forecast is not meaningful. */
 const FAR_DAYS = 1_000
 
-/** How the service is doing, each with the last 24 hours where there is something to draw. */
+/** Health figures, some with the last 24 hours. */
 function HealthSigns({ health, hours }: { health: Health; hours: SeriesRow[] | null }): VNode {
   const perHour = hours?.slice(-24).map(({ count }) => count) ?? []
   const { waiting, retrying, installation, deferred, dead_letters: letters, refused } = health
   const { disk_free: free, disk_days_left: days } = health
-  const everybody = installation?.waiting ?? null
+  const allTenants = installation?.waiting ?? null
   const signs: (Sign | null)[] = [
     {
       label: 'Events in the last full hour',
@@ -222,11 +222,11 @@ function HealthSigns({ health, hours }: { health: Health; hours: SeriesRow[] | n
       value: number(waiting.entries),
       note: waiting.oldest_at && html`<span>oldest ${h(Ago, { at: waiting.oldest_at })}</span>`,
     },
-    everybody && everybody.entries !== waiting?.entries
+    allTenants && allTenants.entries !== waiting?.entries
       ? {
           label: 'Waiting, all tenants',
-          value: number(everybody.entries),
-          note: everybody.oldest_at && html`<span>oldest ${h(Ago, { at: everybody.oldest_at })}</span>`,
+          value: number(allTenants.entries),
+          note: allTenants.oldest_at && html`<span>oldest ${h(Ago, { at: allTenants.oldest_at })}</span>`,
         }
       : null,
     retrying.entries > 0
@@ -269,10 +269,10 @@ function HealthSigns({ health, hours }: { health: Health; hours: SeriesRow[] | n
 const MOST_CURRENCIES = 4
 const PLOT_HEIGHT = 160
 
-/** One number of the day, and how it compares. */
+/** A number of today, compared with earlier days. */
 type Figure = { label: string; days: Days; shown(value: Amount): string; href: string }
 
-/** Today against yesterday and last week: the numbers, and how they came about. */
+/** Today compared with yesterday and last week, as numbers and plots. */
 function Today({ activity }: { activity: Activity }): VNode | null {
   const figures = listFigures(activity)
   if (figures.length === 0) return null
@@ -361,7 +361,7 @@ function NewestConversions({ conversions: { results } }: { conversions: List<Con
 
 type Step = { title: string; isDone: boolean; how: VNode | null }
 
-/** What to begin with; nothing once events come in, and records or webhooks too. Ticks itself while one looks. */
+/** The first steps. Hidden once events and records or webhooks have arrived. */
 function FirstRun({ started }: Pick<Activity, 'started'>): VNode | null {
   if (started.event && (started.record || started.source)) return null
   const steps: Step[] = [
@@ -407,7 +407,7 @@ function FirstRun({ started }: Pick<Activity, 'started'>): VNode | null {
   return html`${list}${isEmpty && isAdmin.value && h(Section, { title: 'Explore with demo data' }, h(DemoTenantForm, {}))}`
 }
 
-/** Ways that lead to the first event, each with everything filled in. */
+/** Links to the instructions for each sender. */
 function ConnectLinks({ senders }: { senders: Sender['name'][] }): VNode {
   return html`
     <p>

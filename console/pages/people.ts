@@ -56,10 +56,10 @@ function FoundPeople({ found }: { found: Found[] }): VNode {
   })
 }
 
-/** Says which kind of name it is, or is a profile: that is one person, or nobody. */
+/** An identifier with its kind, or a profile id: matches at most one person. */
 const EXACT = /^(user|contact|visitor|email):.|^prof_\d+$/
 
-/** Takes any name that a person may be known by. */
+/** Finds a person by a name or any identifier. */
 export function PersonForm({ name = '' }: { name?: string }): VNode {
   return h(
     Form<'person'>,

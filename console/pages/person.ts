@@ -82,14 +82,14 @@ function PersonPage({ person }: { person: Person }): VNode {
   )
 }
 
-/** The time line and an erasure hold them too. */
+/** The timeline and an erasure include these events. */
 function othersNote({ events_of_others: others }: Person): { note?: string } {
   return others > 0 ? { note: `plus ${number(others)} of other profiles that mention this person` } : {}
 }
 
 type ErasedPageProps = { receipt: ErasureReceipt; preview: Erased | null }
 
-/** Nothing of the person is shown any more. */
+/** Replaces the page of an erased person. */
 function ErasedPage({ receipt: { id, status, erased }, preview }: ErasedPageProps): VNode {
   const isDone = status === 'completed'
   const isOther = isDone && preview !== null && describeErased(preview) !== describeErased(erased)
@@ -124,7 +124,7 @@ const NAME_COLUMNS: Column<PersonName>[] = [
   { label: 'Linked by', cell: causeCell, kind: 'long', isMinor: true },
 ]
 
-/** What brought the name together with the others. */
+/** What linked the identifier to the profile. */
 function causeCell({ cause }: PersonName): ComponentChildren {
   if (!cause) return html`<span class="faint">first identifier</span>`
   const { kind, id } = cause
@@ -139,7 +139,7 @@ function causeCell({ cause }: PersonName): ComponentChildren {
 
 const MAX_MOMENTS = 500
 
-/** Something that happened to a person; `at` is '' where no time is told. */
+/** An entry of the timeline; `at` is '' if it has no time. */
 type Moment = { key: string; at: string; what: string; title: ComponentChildren; detail: string }
 
 const COLUMNS: Column<Moment>[] = [
@@ -149,12 +149,12 @@ const COLUMNS: Column<Moment>[] = [
   { label: 'Detail', cell: ({ detail }) => detail, kind: 'long', isMinor: true },
 ]
 
-/** Read when asked for: it looks through all events of the tenant. */
+/** Loaded on request, because it searches all events of the tenant. */
 function PersonTimeline({ person }: { person: Person }): VNode {
   const problem = useSignal<unknown>(null)
   const moments = useSignal<Moment[] | null>(null)
   const read = async () => {
-    const rows = await people.everything(person.tenant, person.profile_id)
+    const rows = await people.exportData(person.tenant, person.profile_id)
     moments.value = rows.flatMap(toMoments).toSorted((a, b) => (a.at < b.at ? 1 : -1))
   }
   const found = moments.value
@@ -228,19 +228,19 @@ function subscriptionMoments(account: JsonObject): Moment[] {
 
 type EraseFormProps = {
   person: Person
-  /** As the page calls them. */
+  /** The title of the page. */
   title: string
-  /** `preview` is what was announced. */
+  /** `preview`: what the preview listed. */
   erased(receipt: ErasureReceipt, preview: Erased | null): void
 }
 
-/** First what it would take, then the person's name typed by hand, or the id: it cannot be undone. */
+/** Shows a preview first. To confirm, the user types the person's name or id, because an erasure cannot be undone. */
 function EraseForm({ person, title, erased }: EraseFormProps): VNode {
   const problem = useSignal<unknown>(null)
   const preview = useSignal<ErasurePreview | null>(null)
   const { profile_id: id, tenant } = person
   const loadPreview = async () => {
-    preview.value = await people.wouldErase(tenant, id)
+    preview.value = await people.previewErasure(tenant, id)
   }
   const isConfirmed = ({ confirmation }: { confirmation: string }) =>
     [id, title.trim()].includes(confirmation.trim())
@@ -279,7 +279,7 @@ function OtherProfile({
   `
 }
 
-/** As the preview and the receipt say it alike. */
+/** Labels for previews and receipts. */
 const WHAT: Record<string, string> = {
   conversions: 'conversions made anonymous',
   orders: 'orders reduced to amounts and dates',
@@ -299,10 +299,10 @@ export function describeErased(erased: Erased): string {
     .join(', ')
 }
 
-/** Of a name that several people go by. */
+/** The people who share an identifier. */
 type Choices = { choices: PersonChoice[] }
 
-/** The answer, or the people that it asks to choose from. */
+/** The response, or the people to choose from. */
 async function withChoices<Answer>(answer: Promise<Answer>): Promise<Answer | Choices> {
   try {
     return await answer

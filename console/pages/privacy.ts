@@ -15,7 +15,7 @@ import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
 import { tenant } from '../session.ts'
 import { describeErased } from './person.ts'
-/** Who was erased, and who is not recorded again. */
+/** Erasures and suppressed people. */
 export const privacyPage = definePage(
   'privacy',
   async ({ signal }) => {
@@ -77,11 +77,11 @@ function Discarded({ left }: { left: SuppressionList['not_recorded'] }): VNode {
 }
 
 function suppressedColumns(problem: Signal<unknown>, refresh: () => Promise<void>): Column<Suppression>[] {
-  const recordAgain = async ({ id, names }: Suppression) => {
+  const resumeTracking = async ({ id, names }: Suppression) => {
     const title = `Resume tracking this person (${plural(names.length, 'identifier')})?`
     const text = 'New data is recorded from now on. Data that was discarded cannot be restored.'
     if (!(await askConfirmation({ title, text, yes: 'Resume tracking' }))) return
-    await privacy.recordAgain(tenant.peek() ?? '', id)
+    await privacy.resumeTracking(tenant.peek() ?? '', id)
     announce('Tracking resumed')
     await refresh()
   }
@@ -92,7 +92,7 @@ function suppressedColumns(problem: Signal<unknown>, refresh: () => Promise<void
     {
       label: 'Action',
       cell: row =>
-        h(ActionButton, { label: 'Resume tracking', run: () => recordAgain(row), problem, kind: 'link' }),
+        h(ActionButton, { label: 'Resume tracking', run: () => resumeTracking(row), problem, kind: 'link' }),
     },
   ]
 }
@@ -122,12 +122,12 @@ function erasedCell({ erased, suppressed_names: names }: ErasureReceipt): Compon
 
 type FormProps = { refresh(): Promise<void> }
 
-/** First what it would take, then the e-mail typed once more: it cannot be undone. */
+/** Shows a preview first. To confirm, the user types the e-mail address again, because an erasure cannot be undone. */
 function SuppressForm({ refresh }: FormProps): VNode {
   const asked = useSignal<{ email: string; erased: Erased } | null>(null)
   const look = async (values: { email: string }) => {
     const email = parseEmail(values.email)
-    const { would_erase: erased } = await privacy.wouldErase({ tenant: tenant.peek() ?? '', email })
+    const { would_erase: erased } = await privacy.previewErasure({ tenant: tenant.peek() ?? '', email })
     asked.value = { email, erased }
   }
   const isConfirmed = ({ confirmation }: { confirmation: string }) =>
@@ -173,10 +173,10 @@ function SuppressForm({ refresh }: FormProps): VNode {
   `
 }
 
-/** The list has hashes only: whoever comes back says their e-mail. */
+/** The list has only hashes, so a person is found by their e-mail address. */
 function ResumeForm({ refresh }: FormProps): VNode {
   const run = async ({ again }: { again: string }) => {
-    const { names } = await privacy.recordAgain(tenant.peek() ?? '', parseEmail(again))
+    const { names } = await privacy.resumeTracking(tenant.peek() ?? '', parseEmail(again))
     announce(`Tracking resumed for ${plural(names, 'identifier')}`)
     await refresh()
   }

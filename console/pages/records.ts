@@ -16,7 +16,7 @@ import { link, type Route } from '../router.ts'
 import { keyHint, recordCommand } from '../samples.ts'
 import { isAdmin } from '../session.ts'
 
-/** The kinds of records, by their name in addresses, with one of them in words. */
+/** The record types by their name in addresses, with the singular. */
 const RECORD_TYPES: Record<RecordType, string> = {
   products: 'product',
   contacts: 'contact',
@@ -121,7 +121,7 @@ function recordColumns(type: RecordType): Column<StoredRecord>[] {
   ]
 }
 
-/** Products are found by SKU. */
+/** Products are looked up by SKU. */
 function lookupId({ entityType, id, data }: StoredRecord): string {
   return entityType === 'product' && data?.sku ? String(data.sku) : id
 }
@@ -138,7 +138,7 @@ function fullName(data: JsonObject): string {
   return text(data.name ?? parts.filter(Boolean).join(' '))
 }
 
-/** By what people know it; its id where it has no name. */
+/** The name, e-mail address or id of a record. */
 function recordTitle({ data, id }: StoredRecord): string {
   const name = fullName(data ?? {})
   return name === NONE ? text(data?.email ?? id) : name

@@ -1,5 +1,5 @@
 import { convertCommand, trackCommand } from '../samples.ts'
-/** Who can send events, and how each one is connected: with a tracking key, or by webhooks to a source. */
+/** The senders, and how each is connected: with a tracking key, or by webhooks to a source. */
 export const SENDERS = [
   { name: 'curl', title: 'curl', by: 'key' },
   { name: 'browser', title: 'Website', by: 'key' },
@@ -22,7 +22,7 @@ export function findSender(name: string): Sender {
 
 type Snippet = { title: string; text: string }
 
-/** What to paste where, with the key filled in. */
+/** The snippets of a sender with the key filled in. */
 export function buildSnippets(sender: KeySender, key: string): Snippet[] {
   return SNIPPETS[sender](key, location.origin)
 }

@@ -5,7 +5,7 @@ import { ProblemNotice } from '../components/notice.ts'
 import { h, html } from '../html.ts'
 import { signIn, signInProvider } from '../session.ts'
 
-/** `reason`: why the session before has ended. */
+/** `reason`: why the previous session ended. */
 export function SignIn({ reason }: { reason: unknown }): VNode {
   useEffect(() => {
     document.title = 'Sign in · Kontor'
@@ -37,7 +37,7 @@ export function SignIn({ reason }: { reason: unknown }): VNode {
   `
 }
 
-/** Whoever was thrown out comes back to where they were. */
+/** After sign-in the user returns to the same page. */
 function ProviderLink({ name, start }: { name: string; start: string }): VNode {
   const lead = (event: Event) => {
     const link = event.currentTarget as HTMLAnchorElement

@@ -49,7 +49,7 @@ async function read({ params, query }: Route<'source'>, signal: AbortSignal): Pr
   return { source, receipts, rejections, backlog, activity }
 }
 
-/** As it is now, on top of the rows that are shown. */
+/** The current state, with new rows on top of the shown ones. */
 async function readNext(before: Shown, route: Route<'source'>, signal: AbortSignal): Promise<Shown> {
   const now = await read(route, signal)
   return {
@@ -118,7 +118,7 @@ function SourceFacts({ source, backlog }: { source: Source; backlog: Backlog | u
 
 const OVERLAP_HOURS = 24
 
-/** What an action has to show; it stays while the rest of the page is read anew. */
+/** The result of an action. It stays while the page is refreshed. */
 type ActionResult = { kind: 'secret'; label: string; secret: string } | { kind: 'test'; test: SourceTest }
 
 type SourceActionsProps = {
@@ -202,7 +202,7 @@ function TestResult({ test }: { test: SourceTest }): VNode {
   `
 }
 
-/** What a source says of itself; everything else can be set. */
+/** Read-only fields; all others are settings. */
 const FACTS = [
   'id',
   'tenant',
@@ -259,7 +259,7 @@ const OUTCOMES = [
 
 type ReceiptTableProps = { source: Source; first: List<Receipt>; outcome: string | null }
 
-/** What became of what a source brought. */
+/** The outcome of every event of a source. */
 function ReceiptTable({ source, first, outcome }: ReceiptTableProps): VNode {
   const { id, path } = source
   return html`
@@ -329,7 +329,7 @@ async function showArchived(id: string): Promise<void> {
   }
 }
 
-/** Requests that were turned away: why a sender's events do not arrive. */
+/** Rejected requests: why a sender's events do not arrive. */
 function RejectionTable({ source, first }: { source: Source; first: List<Rejection> }): VNode {
   return h(GrowingTable<Rejection>, {
     caption: 'Rejected requests',

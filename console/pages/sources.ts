@@ -189,7 +189,7 @@ function CreatedNotice({ source }: { source: CreatedSource }): VNode {
   )
 }
 
-/** A sender with a preset signs in its own way, so its sample is sent from here. */
+/** A preset has its own signature, so the command line sends the sample. */
 function testCommand({ id, type, preset, path, token, signing_secret: secret }: CreatedSource): string {
   if (preset) return `npm run kontor -- source test ${id}`
   if (secret) return signedWebhookCommand(path, token, secret)

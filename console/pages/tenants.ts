@@ -50,7 +50,7 @@ function TenantName({ row: { id, name } }: { row: TenantSettings }): VNode {
   return html`<button type="button" class="link" onClick=${() => chooseTenant(id)}>${name}</button>`
 }
 
-/** Whoever makes a tenant goes on with it. */
+/** Selects the new tenant and opens its overview. */
 function NewTenantForm(): VNode {
   const create = async ({ tenant_name: name }: { tenant_name: string }) => {
     const created = await tenants.create(name.trim())

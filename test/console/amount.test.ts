@@ -9,19 +9,19 @@ import {
   isZero,
   negate,
   parseAmount,
+  parseJson,
   sumAmounts,
   toAmount,
   toNumber,
 } from '../../console/amount.ts'
-import { parseJson } from '../../console/api/request.ts'
 import { money, number, percent, plural, signedMoney, text } from '../../console/format.ts'
 
 const LONG = '12345678901234567890'
 
-/** Whatever the language of the machine, the digits are the same. */
+/** The digits are the same in every locale. */
 const digitsOf = (shown: string) => shown.replace(/[^\d]/g, '')
 
-test('a number keeps its value, with all the digits it was written with', () => {
+test('a parsed number keeps all its digits', () => {
   const body = parseJson(
     `{"a": 0.6629213483146067, "b": ${LONG}, "c": 49.90, "d": 1e3, "e": -0.10000000000000000001}`,
   )
@@ -36,7 +36,7 @@ test('a number keeps its value, with all the digits it was written with', () => 
   )
 })
 
-test('every double that a server writes stays a double', () => {
+test('a double from the server stays a double', () => {
   fc.assert(
     fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), double => {
       assert.equal(parseJson(JSON.stringify(double)), double === 0 ? 0 : double)
@@ -44,7 +44,7 @@ test('every double that a server writes stays a double', () => {
   )
 })
 
-test('money has the decimals of its currency, and every digit before them', () => {
+test('money has the decimals of its currency and all digits before them', () => {
   const digits = (amount: Amount, currency: string) => digitsOf(money(amount, currency))
   assert.equal(digits(1234, 'JPY'), '1234')
   assert.equal(digits(1.5, 'KWD'), '1500')
@@ -59,7 +59,7 @@ test('money has the decimals of its currency, and every digit before them', () =
   assert.equal(text(long), LONG)
 })
 
-test('a sign stands before the amount, and nothing before zero', () => {
+test('a sign precedes the amount, except for zero', () => {
   for (const currency of ['EUR', 'JPY', 'KWD']) {
     assert.match(signedMoney(toAmount(LONG), currency), /^\+/)
     assert.match(signedMoney(toAmount(`-${LONG}`), currency), /^−[^-]*$/)
@@ -68,7 +68,7 @@ test('a sign stands before the amount, and nothing before zero', () => {
   }
 })
 
-test('numbers of any length can be shown as shares and counts, and drawn', () => {
+test('numbers of any length can be formatted as shares and counts, and plotted', () => {
   for (const written of [
     '0.5',
     '0.66292134831460671234',
@@ -85,7 +85,7 @@ test('numbers of any length can be shown as shares and counts, and drawn', () =>
   assert.equal(digitsOf(percent(toAmount('0.66292134831460671234'))), '663')
 })
 
-test('amounts that were received as text count as numbers; what is none does not', () => {
+test('amounts received as strings are numbers; other strings are not', () => {
   assert.equal(parseAmount('49.90'), 49.9)
   assert.equal(parseAmount(12), 12)
   assert.equal(String(parseAmount(LONG)), LONG)
@@ -93,7 +93,7 @@ test('amounts that were received as text count as numbers; what is none does not
     assert.equal(parseAmount(none), null, String(none))
 })
 
-test('sums are right to the last digit', () => {
+test('sums are exact to the last digit', () => {
   assert.equal(sumAmounts([0.1, 0.2]), 0.3)
   assert.equal(sumAmounts([]), 0)
   assert.equal(String(sumAmounts([toAmount(LONG), 1, 0.01])), '12345678901234567891.01')

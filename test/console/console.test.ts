@@ -5,7 +5,7 @@ import { get } from 'node:http'
 import { after, before, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import type { Page } from 'playwright-core'
-import { visible } from '../../console/html.ts'
+import { visible } from '../../console/format.ts'
 import { literal, quoted } from '../../console/shell-text.ts'
 import { launchChromium } from '../chromium.ts'
 import { eventually } from '../eventually.ts'
@@ -20,14 +20,14 @@ before(async () => {
 })
 after(() => server.close())
 
-/** What the page names: styles, modules, the icon. */
+/** The paths in the page: styles, modules, the icon. */
 function pathsIn(page: Raw): string[] {
   return [...page.body.toString().matchAll(/(?:src|href)="(\/console\/[^"]+)"/g)].map(match => match[1]!)
 }
 
 type Raw = { status: number; headers: Record<string, string | string[] | undefined>; body: Buffer }
 
-/** As written: `fetch` would tidy the path and unpack the body. */
+/** Sends the path as written; `fetch` would normalize it and decompress the body. */
 function raw(path: string, headers: Record<string, string> = {}): Promise<Raw> {
   const { hostname, port } = new URL(server.url)
   return new Promise((resolve, reject) => {
@@ -39,7 +39,7 @@ function raw(path: string, headers: Record<string, string> = {}): Promise<Raw> {
   })
 }
 
-test('secrets in commands to paste reach the shell as they are', () => {
+test('secrets in sample commands reach the shell unchanged', () => {
   for (const secret of [
     "it's",
     '$HOME',
@@ -58,14 +58,14 @@ test('secrets in commands to paste reach the shell as they are', () => {
     assert.equal(execFileSync('sh', ['-c', `printf %s ${quoted(text)}`]).toString(), text)
 })
 
-test('signs that nobody sees are written out; languages, emoji and blanks stay as they are', () => {
+test('invisible characters are written out; languages, emoji and white space stay unchanged', () => {
   assert.equal(visible('invoice\u202Efdp.exe'), 'invoice‹U+202E›fdp.exe')
   assert.equal(visible('a\u0000b\u001bc\u200bd\ufeff'), 'a‹U+0000›b‹U+001B›c‹U+200B›d‹U+FEFF›')
   for (const text of ['שלום עולם', 'نمی\u200cخواهم', '👩‍👩‍👧', 'line\n\ttab\r\n', 'naïve café'])
     assert.equal(visible(text), text)
 })
 
-test('files are served without their types, compressed when asked for, and kept by the browser for good', async () => {
+test('files are served without types, compressed on request, and cacheable forever', async () => {
   const page = await raw('/console')
   assert.equal(page.status, 200)
   assert.equal(page.headers['content-type'], 'text/html; charset=utf-8')
@@ -106,7 +106,7 @@ test('files are served without their types, compressed when asked for, and kept 
   }
 })
 
-test('nothing but the files of the console is served, and none of it is in the API document', async () => {
+test('only files of the console are served, and none is in the API document', async () => {
   const strangers = [
     '/package.json',
     '/../package.json',
@@ -129,7 +129,7 @@ test('nothing but the files of the console is served, and none of it is in the A
   )
 })
 
-/** Goes to a view as one who types its address. */
+/** Opens a view by its address. */
 async function open(page: Page, path: string, title: string) {
   await goTo(page, `#/${path}`)
   await heading(page, title)
@@ -145,9 +145,9 @@ const keysOfTenant = () => server.admin.keys.list(server.tenant.id)
 test('console in Chromium', { timeout: 900_000 }, async t => {
   const browser = await launchChromium(t)
   if (!browser) return
-  const { page, faults, close } = await openTab(browser, server.url)
+  const { page, pageErrors, close } = await openTab(browser, server.url)
 
-  await t.test('a wrong key is told, in words', async () => {
+  await t.test('a wrong key shows an explanation', async () => {
     const wrong = await openTab(browser, server.url, { failing: /\/admin\/v1\// })
     await signIn(wrong.page, server.tenant.trackingKey)
     await wrong.page.getByRole('alert').getByText('This is a tracking key').waitFor()
@@ -155,11 +155,11 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     await wrong.page.getByRole('alert').getByText('Unknown key.').waitFor()
     assert.match(String(await wrong.page.getByRole('alert').textContent()), /Request req_/)
     assert.equal(await wrong.page.evaluate('sessionStorage.length'), 0)
-    assert.deepEqual(wrong.faults, [])
+    assert.deepEqual(wrong.pageErrors, [])
     await wrong.close()
   })
 
-  await t.test('a private key shows its data, and no administration', async () => {
+  await t.test('a private key shows its data and no administration', async () => {
     const other = await openTab(browser, server.url)
     await signIn(other.page, server.tenant.privateKey)
     await heading(other.page, 'Overview')
@@ -167,11 +167,11 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     assert.equal(await other.page.getByRole('navigation', { name: 'Administration' }).count(), 0)
     await open(other.page, 'keys', 'Keys')
     await other.page.getByRole('alert').getByText('This page requires an admin key').waitFor()
-    assert.deepEqual(other.faults, [])
+    assert.deepEqual(other.pageErrors, [])
     await other.close()
   })
 
-  await t.test('an admin key is enough: a read key is made for it', async () => {
+  await t.test('with an admin key the console creates a read key', async () => {
     const before = new Set((await keysOfTenant()).map(({ id }) => id))
     await signIn(page, adminKey)
     await heading(page, 'Overview')
@@ -181,7 +181,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     assert.ok(Date.parse(made[0]!.expires_at!) < Date.now() + 12 * 3_600_000)
   })
 
-  await t.test('events appear by themselves, are found again, and their text stays text', async () => {
+  await t.test('events appear without a reload, can be looked up, and are shown as text', async () => {
     await text(page, 'No events yet.')
     const markup = '<img src=x onerror="document.title=1"><b>bold</b>'
     const sent = { event_type: markup, event_id: 'e-1', visitor: 'v-1', data: { page: markup } }
@@ -200,7 +200,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     await page.getByRole('link', { name: markup }).waitFor()
   })
 
-  await t.test('a list goes on page by page', async () => {
+  await t.test('a list loads page by page', async () => {
     const batch = Array.from({ length: 70 }, (_, index) => ({
       ...{ type: 'track', event: 'Listed', messageId: `listed-${index}`, anonymousId: 'v-1' },
     }))
@@ -214,7 +214,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     assert.equal(await page.getByRole('button', { name: 'Show more' }).count(), 0)
   })
 
-  await t.test('a source is made, posted to, tested and disabled', async () => {
+  await t.test('a source is created, receives an event, is tested and disabled', async () => {
     await page.getByRole('link', { name: 'Sources' }).click()
     await page.getByRole('link', { name: 'New source' }).click()
     await page.getByLabel('Name').fill('shop')
@@ -229,7 +229,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     await text(page, 'No events received yet.')
     const answer = await server.request(path, { method: 'POST', key: token, body })
     assert.deepEqual([answer.status, answer.body.accepted], [200, 1])
-    // Nothing has to be loaded anew.
+    // Without a reload.
     await page.getByRole('row', { name: /ticket\.opened.*processed/ }).waitFor()
     await page.getByRole('button', { name: 'Send test event' }).click()
     await text(page, 'The test event was processed.')
@@ -240,11 +240,11 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     assert.equal(source!.enabled, false)
   })
 
-  await t.test('a new token is shown once, and stays when the page cannot be read anew', async () => {
+  await t.test('a new token stays visible when the page cannot be refreshed', async () => {
     const [source] = await server.admin.sources.list(server.tenant.id)
     const {
       page: other,
-      faults: failures,
+      pageErrors: failures,
       close: closeOther,
     } = await openTab(browser, server.url, {
       failing: /\/admin\/v1\/receipts/,
@@ -288,7 +288,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     assert.notEqual(letter.body.replayed_at, null)
   })
 
-  await t.test('events appear as they come in, open in place, and wait while it is paused', async () => {
+  await t.test('live events appear, expand, and are held while paused', async () => {
     await open(page, 'events', 'Events')
     const track = (event_type: string) =>
       post('/v1/track/', server.tenant.trackingKey, {
@@ -310,7 +310,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
   })
 
   await t.test(
-    'a person is found by any name, read on one time line, and erased after typing who',
+    'a person is found by an identifier, has a timeline, and is erased after confirmation',
     async () => {
       await post('/v1/identify', server.tenant.trackingKey, {
         anonymousId: 'v-ada',
@@ -350,7 +350,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     assert.equal(await page.locator('time').first().getAttribute('title'), '2026-01-31 09:30:00 UTC')
   })
 
-  await t.test('a key is made, works and is revoked', async () => {
+  await t.test('a key is created, works and is revoked', async () => {
     await open(page, 'keys?kind=tracking', 'Keys')
     await page.getByRole('button', { name: 'Create key' }).click()
     const made = String(await page.locator('.once code').first().textContent())
@@ -377,7 +377,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     assert.notEqual(key!.revoked_at, null)
   })
 
-  await t.test('on a small screen every view fits, has one title, and names its controls', async () => {
+  await t.test('on a small screen every view fits, has one title and labeled controls', async () => {
     await page.setViewportSize({ width: 360, height: 740 })
     for (const [path, title] of VIEWS) {
       await open(page, path, title)
@@ -391,7 +391,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     }
   })
 
-  await t.test('the keyboard reaches the menu, and the title of the new view has the focus', async () => {
+  await t.test('the menu works with the keyboard, and the new title has the focus', async () => {
     const menu = page.getByRole('button', { name: 'Menu' })
     const events = page.getByRole('navigation', { name: 'Data' }).getByRole('link', { name: 'Events' })
     assert.equal(await events.isVisible(), false)
@@ -402,7 +402,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     assert.equal(await menu.getAttribute('aria-expanded'), 'false')
   })
 
-  await t.test('signing out forgets the keys and revokes the one that was made', async () => {
+  await t.test('signing out clears the keys and revokes the created one', async () => {
     const made = (await keysOfTenant()).filter(
       ({ expires_at, revoked_at }) => expires_at !== null && revoked_at === null,
     )
@@ -411,15 +411,15 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     await page.getByRole('button', { name: 'Sign out' }).click()
     await page.getByLabel('Key').waitFor()
     assert.equal(await page.evaluate('sessionStorage.length + localStorage.length'), 0)
-    // The page does not wait for it.
+    // The page does not wait for the revocation.
     await eventually('the key to be revoked', async () => {
       const key = (await keysOfTenant()).find(({ id }) => id === made[0]!.id)
       return key!.revoked_at !== null
     })
   })
 
-  await t.test('all this without a script error and without a request to anybody else', async () => {
-    assert.deepEqual(faults, [])
+  await t.test('no script error and no request to another server occurred', async () => {
+    assert.deepEqual(pageErrors, [])
     await close()
   })
 })

@@ -32,7 +32,7 @@ before(async () => {
 })
 after(() => server.close())
 
-/** A small shop, and one of everything that goes wrong or is out of the ordinary. */
+/** A small shop, and one of each failure and edge case. */
 async function fillShop(): Promise<void> {
   const { id: tenant, privateKey, trackingKey } = server.tenant
   const rate_limit = { events: 1_000_000, per_seconds: 60 }
@@ -66,7 +66,7 @@ async function fillShop(): Promise<void> {
     `{"entityType":"order","id":"long","sourceUpdatedAt":"2026-01-31T09:30:00Z","data":{"total":${LONG}.5,"currency":"JPY"}}`,
   )
   await post(source.path, 'not-its-token', '{}')
-  // Nobody listens there: it keeps failing.
+  // No server listens there, so deliveries keep failing.
   await server.admin.destinations.create({
     tenant,
     name: 'warehouse',
@@ -93,7 +93,7 @@ async function fillShop(): Promise<void> {
   }
 }
 
-/** What a page shows that it should not; nothing of it is in the data. */
+/** Signs of a broken page. None of these strings is in the data. */
 const BROKEN = `(() => {
   const texts = [document.body.innerText, ...[...document.querySelectorAll('[href], [title], [aria-label], [value]')]
     .flatMap(element => ['href', 'title', 'aria-label', 'value'].map(name => element.getAttribute(name) ?? ''))]
@@ -108,14 +108,14 @@ const BROKEN = `(() => {
 
 const LINKS = `[...document.querySelectorAll('a[href^="#/"]')].map(link => link.getAttribute('href'))`
 
-/** The rules that depend on colours and sizes; the others find the same on every screen. */
+/** The rules that depend on colors and sizes; the others give the same result on every screen. */
 const LOOKS = ['color-contrast', 'scrollable-region-focusable', 'target-size', 'link-in-text-block']
 
-/** Rows are built alike: a few of them tell (all of them took half of the time of this test). */
+/** Rows are built alike, so a few are enough (all of them took half of the time of this test). */
 const ALIKE = { exclude: ['tbody tr:nth-child(n + 5)'] }
 
-/** What axe-core finds that keeps people out. */
-async function accessFaults(page: Page, rules?: string[]): Promise<string[]> {
+/** Serious accessibility violations found by axe-core. */
+async function accessViolations(page: Page, rules?: string[]): Promise<string[]> {
   if (!(await page.evaluate(`'axe' in window`))) await page.evaluate(axe.source)
   const options = { resultTypes: ['violations'], preload: false, ...(rules && { runOnly: rules }) }
   const run = `axe.run(${JSON.stringify(ALIKE)}, ${JSON.stringify(options)})`
@@ -132,26 +132,26 @@ async function accessFaults(page: Page, rules?: string[]): Promise<string[]> {
 }
 
 /** Pages that are built alike. */
-function pageOf(address: string): string {
+function pageKind(address: string): string {
   const route = parseRoute(address)
   if (!route) return address
   return `${route.name} ${(route.params as { type?: string }).type ?? ''}`
 }
 
-/** Of those, the ones that are asked for with filters of the same names. */
+/** Pages that are built alike and have the same filters. */
 function kindOf(address: string): string {
-  return `${pageOf(address)} ${[...(parseRoute(address)?.query.keys() ?? [])].sort()}`
+  return `${pageKind(address)} ${[...(parseRoute(address)?.query.keys() ?? [])].sort()}`
 }
 
 type Crawl = {
-  /** Where to go besides the overview and what it links to. */
+  /** Addresses to visit besides the overview and its links. */
   starts?: string[]
   /** How many pages of one kind are visited. */
   ofAKind: number
   visit(address: string, isFirst: boolean): Promise<void>
 }
 
-/** Follows every link there is from the overview on. */
+/** Follows all links, starting at the overview. */
 async function crawl(page: Page, { starts = [], ofAKind, visit }: Crawl): Promise<string[]> {
   const waiting = ['#/overview', ...starts]
   const seen = new Set<string>()
@@ -163,8 +163,8 @@ async function crawl(page: Page, { starts = [], ofAKind, visit }: Crawl): Promis
     if (seen.has(address) || (before >= ofAKind && !starts.includes(address))) continue
     seen.add(address)
     kinds.set(kind, before + 1)
-    const isFirst = !pages.has(pageOf(address))
-    pages.add(pageOf(address))
+    const isFirst = !pages.has(pageKind(address))
+    pages.add(pageKind(address))
     await goTo(page, address)
     await visit(address, isFirst)
     waiting.push(...((await page.evaluate(LINKS)) as string[]))
@@ -172,7 +172,7 @@ async function crawl(page: Page, { starts = [], ofAKind, visit }: Crawl): Promis
   return [...seen]
 }
 
-/** Currencies of every number of decimals, now and on a day long gone. */
+/** Currencies with 0, 2 and 3 decimals, now and on a past date. */
 function reportAddresses(): string[] {
   const then = new Date(end - 150 * DAY_MS).toISOString().slice(0, 10)
   const scopes = ['currency=USD', 'currency=JPY', 'currency=KWD', `currency=EUR&as_of=${then}`]
@@ -183,13 +183,13 @@ test('every page and link in Chromium', { timeout: 900_000 }, async t => {
   const browser = await launchChromium(t)
   if (!browser) return
 
-  await t.test('no page shows an error, a hole, or keeps anybody out', async () => {
+  await t.test('no page shows an error, a missing value or an accessibility violation', async () => {
     const tab = await openTab(browser, server.url)
     await signIn(tab.page, adminKey)
     await tab.page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
     const visit = async (address: string, isFirst: boolean) => {
       assert.deepEqual(await tab.page.evaluate(BROKEN), [], address)
-      if (isFirst) assert.deepEqual(await accessFaults(tab.page), [], address)
+      if (isFirst) assert.deepEqual(await accessViolations(tab.page), [], address)
     }
     const seen = await crawl(tab.page, { starts: reportAddresses(), ofAKind: 2, visit })
     const routes = new Set(seen.map(address => parseRoute(address)?.name))
@@ -208,30 +208,30 @@ test('every page and link in Chromium', { timeout: 900_000 }, async t => {
       'excluded',
     ] as const)
       assert.ok(routes.has(name), `no link leads to ${name}`)
-    assert.deepEqual(tab.faults, [])
+    assert.deepEqual(tab.pageErrors, [])
     await tab.close()
   })
 
   await t.test('the same on a dark screen, small and wide', async () => {
     const tab = await openTab(browser, server.url, { width: 390, colorScheme: 'dark' })
-    assert.deepEqual(await accessFaults(tab.page), [], 'sign in')
+    assert.deepEqual(await accessViolations(tab.page), [], 'sign in')
     await signIn(tab.page, adminKey)
     await tab.page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
     const visit = async (address: string, isFirst: boolean) => {
       assert.deepEqual(await tab.page.evaluate(BROKEN), [], address)
       if (!isFirst) return
-      assert.deepEqual(await accessFaults(tab.page, LOOKS), [], address)
+      assert.deepEqual(await accessViolations(tab.page, LOOKS), [], address)
       await tab.page.setViewportSize({ width: 1200, height: 800 })
       assert.deepEqual(await tab.page.evaluate(BROKEN), [], `${address}, wide`)
-      assert.deepEqual(await accessFaults(tab.page, LOOKS), [], `${address}, wide`)
+      assert.deepEqual(await accessViolations(tab.page, LOOKS), [], `${address}, wide`)
       await tab.page.setViewportSize({ width: 390, height: 800 })
     }
     await crawl(tab.page, { ofAKind: 1, visit })
-    assert.deepEqual(tab.faults, [])
+    assert.deepEqual(tab.pageErrors, [])
     await tab.close()
   })
 
-  await t.test('long numbers are shown to the last digit before the decimals', async () => {
+  await t.test('long numbers are shown with all their digits', async () => {
     const tab = await openTab(browser, server.url)
     await signIn(tab.page, server.tenant.privateKey)
     await tab.page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
@@ -244,7 +244,7 @@ test('every page and link in Chromium', { timeout: 900_000 }, async t => {
     assert.match(await digits('#/conversions?event_type=convert', 'KWD'), new RegExp(`${LONG}125`))
     await goTo(tab.page, '#/records/orders/long')
     await tab.page.getByText(`"total": ${LONG}.5`).waitFor()
-    assert.deepEqual(tab.faults, [])
+    assert.deepEqual(tab.pageErrors, [])
     await tab.close()
   })
 })

@@ -4,8 +4,8 @@ import { test } from 'node:test'
 import { type ConsoleFile, type ConsoleFiles, readConsoleFiles } from '../../src/http/console/files.ts'
 import { importsOf, pageOf } from '../../src/http/console/page.ts'
 
-/** By module of the console, the modules it imports, at once or later. */
-function graphOf({ files, libraries }: ConsoleFiles): Map<string, string[]> {
+/** By module, its static and dynamic imports. */
+function importGraph({ files, libraries }: ConsoleFiles): Map<string, string[]> {
   const graph = new Map<string, string[]>()
   for (const [name, { text }] of files) {
     if (!name.endsWith('.ts')) continue
@@ -20,16 +20,16 @@ function graphOf({ files, libraries }: ConsoleFiles): Map<string, string[]> {
   return graph
 }
 
-test('every module that is imported is served', async () => {
+test('every imported module is served', async () => {
   const served = await readConsoleFiles()
-  const graph = graphOf(served)
+  const graph = importGraph(served)
   assert.ok(graph.size > 40)
   for (const [name, imported] of graph)
     for (const target of imported) assert.ok(served.files.has(target), `${name} imports ${target}`)
 })
 
-test('no module imports itself, however far around', async () => {
-  const graph = graphOf(await readConsoleFiles())
+test('there is no import cycle', async () => {
+  const graph = importGraph(await readConsoleFiles())
   const state = new Map<string, 'open' | 'done'>()
   const visit = (name: string, path: string[]) => {
     assert.notEqual(state.get(name), 'open', `a circle: ${[...path, name].join(' → ')}`)
@@ -41,8 +41,8 @@ test('no module imports itself, however far around', async () => {
   for (const name of graph.keys()) visit(name, [])
 })
 
-test('no module is without use', async () => {
-  const graph = graphOf(await readConsoleFiles())
+test('every module is used', async () => {
+  const graph = importGraph(await readConsoleFiles())
   const used = new Set([...graph.values()].flat())
   const entries = ['app.ts', 'api/types.ts']
   const unused = [...graph.keys()].filter(name => !used.has(name) && !entries.includes(name))

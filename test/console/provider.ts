@@ -9,17 +9,17 @@ export const CLIENT_SECRET = 'a secret is as long as this'.replaceAll(' ', '-')
 
 type TestProvider = {
   issuer: string
-  /** Who has an account there, by subject; may be changed at any time. */
+  /** The accounts by subject; may be changed at any time. */
   people: Record<string, Claims>
-  /** Away: connections break before an answer. */
+  /** Unavailable: connections break before a response. */
   isAway: boolean
-  /** How long ID tokens are good; below zero, they are so much too old. */
+  /** The lifetime of ID tokens; a negative value means expired ones. */
   idTokenTtlS: number
   close(): Promise<void>
 }
 
 /**
- * A real OpenID Connect provider on loopback; where it would ask for a password, it offers one link a person. It is at
+ * A real OpenID Connect provider on loopback. In place of a password form it offers one link per person. It is at
  * 127.0.0.1 and Kontor at localhost: another site, for browsers and their cookies.
  */
 export async function startProvider(redirectUri: string): Promise<TestProvider> {
@@ -42,12 +42,12 @@ export async function startProvider(redirectUri: string): Promise<TestProvider> 
       }),
   }
   const provider = new Provider(issuer, configurationOf(state, redirectUri))
-  // Its setting takes no time below zero.
+  // Its setting rejects negative times.
   const tokens = provider as unknown as { IdToken: { expiresIn(): number } }
   tokens.IdToken.expiresIn = () => state.idTokenTtlS
   const handle = provider.callback()
 
-  /** `?as=ada` signs Ada in; without it, a page that asks who it is. */
+  /** `?as=ada` signs Ada in; without it, a page offers the choice. */
   async function interact(request: IncomingMessage, response: ServerResponse) {
     const url = new URL(request.url!, issuer)
     const as = url.searchParams.get('as')
@@ -92,7 +92,7 @@ function configurationOf(state: TestProvider, redirectUri: string): Configuratio
   }
 }
 
-/** A free port that the system does not hand out by itself. */
+/** A free port outside the ephemeral range. */
 export async function freePort(): Promise<number> {
   for (let port = 20_000 + (process.pid % 10_000); ; port++) {
     const probe = createTcpServer()

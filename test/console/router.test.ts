@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { link, linkForAnyTenant, linkWith, parseRoute } from '../../console/router.ts'
 
-test('an address leads to its route, and nowhere where there is none', () => {
+test('an address is parsed to its route, or to null', () => {
   const nameOf = (hash: string) => parseRoute(hash)?.name ?? null
   assert.equal(nameOf(''), 'overview')
   assert.equal(nameOf('#/'), 'overview')
@@ -16,7 +16,7 @@ test('an address leads to its route, and nowhere where there is none', () => {
   assert.equal(nameOf('#/events/%E0%A4%A'), 'event', 'what cannot be decoded is taken as it is')
 })
 
-test('whatever an id contains, its link leads back to it', () => {
+test('a link with any id is parsed back to that id', () => {
   const any = fc.string({ unit: 'grapheme', minLength: 1 })
   fc.assert(
     fc.property(any, any, (id, filter) => {
@@ -27,14 +27,14 @@ test('whatever an id contains, its link leads back to it', () => {
   )
 })
 
-test('a link with other filters keeps the rest of the address', () => {
+test('changing filters keeps the rest of the address', () => {
   const route = parseRoute('#/sources/src_1?outcome=dropped&page=2')!
   assert.equal(linkWith(route, { page: 3 }), '#/sources/src_1?outcome=dropped&page=3')
   assert.equal(linkWith(route, { outcome: null }), '#/sources/src_1?page=2')
   assert.equal(linkWith(parseRoute('#/events')!, { since: 'x' }), '#/events?since=x')
 })
 
-test('for another tenant a thing gives way to its list, and a list to itself without filters', () => {
+test('for another tenant an object becomes its list, and a list loses its filters', () => {
   const forAnother = (hash: string) => linkForAnyTenant(parseRoute(hash)!)
   assert.equal(forAnother('#/events/0190?x=1'), '#/events')
   assert.equal(forAnother('#/records/orders/o-1'), '#/records/orders')

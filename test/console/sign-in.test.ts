@@ -31,7 +31,7 @@ const neighbour = await server.anotherTenant('neighbour')
 
 type Cookies = Map<string, string>
 
-/** A browser without pages: it keeps the cookies of each host, and follows no redirect by itself. */
+/** A client that keeps cookies by host and does not follow redirects. */
 function openBrowser() {
   const jar = new Map<string, Cookies>()
   async function visit(address: string, init: RequestInit = {}) {
@@ -54,7 +54,7 @@ function openBrowser() {
       text: await response.text(),
     }
   }
-  /** Up to the address of the callback, which is not visited. */
+  /** Returns the callback address without visiting it. */
   async function comeBackAs(who: string, start = '/console/oidc/start') {
     let { status, location, text } = await visit(start)
     assert.equal(status, 303, text)
@@ -91,7 +91,7 @@ function openBrowser() {
 
 const session = 'kontor_session'
 
-test('a provider that is away is told in words, and asked again by the next who comes', async () => {
+test('an unavailable provider is reported, and contacted again by the next sign-in', async () => {
   provider.isAway = true
   const browser = openBrowser()
   const refused = await browser.visit('/console/oidc/start')
@@ -110,7 +110,7 @@ test('a provider that is away is told in words, and asked again by the next who 
   provider.isAway = false
 })
 
-test('whoever signs in has the role of their group: what it allows is done in their name, the rest refused', async () => {
+test('a person has the role of their group: allowed actions are recorded under their name, others are rejected', async () => {
   const ada = openBrowser()
   const { status, location, set } = await ada.signInAs('ada')
   assert.deepEqual([status, location], [303, `${home}/console`])
@@ -176,13 +176,13 @@ test('only the console’s own pages can use the cookie', async () => {
   assert.equal(preflight.headers.get('access-control-allow-origin'), null)
   const { results } = (await ada.call('GET', '/admin/v1/tenants')).body
   assert.ok(!results.some(({ name }: { name: string }) => name === 'forged'))
-  // A key that is sent along counts alone, and the cookie opens nothing but the admin API.
+  // A key takes precedence over the cookie, and the cookie gives access to the admin API only.
   const withKey = await ada.call('GET', '/admin/v1/tenants', undefined, { authorization: 'Bearer adm_no' })
   assert.equal(withKey.status, 401)
   assert.equal((await ada.call('GET', '/v1/events')).status, 401)
 })
 
-test('who has no role is told so, and whoever lost one loses their sessions when they come again', async () => {
+test('a person without a role is rejected, and one who lost it loses their sessions at the next sign-in', async () => {
   const norman = openBrowser()
   const refused = await norman.signInAs('norman')
   assert.equal(refused.status, 403)
@@ -203,13 +203,13 @@ test('who has no role is told so, and whoever lost one loses their sessions when
   provider.people.vera!.groups = ['support']
 })
 
-test('a callback works once, in the browser that began, with what the provider said', async () => {
+test('a callback works once, in the browser that started it, with unchanged parameters', async () => {
   const ada = openBrowser()
   const back = await ada.comeBackAs('ada')
   const kept = new Map(ada.own())
   const stranger = openBrowser()
   assert.equal((await stranger.visit(back)).status, 400)
-  // One who has begun a sign-in of their own is a stranger, too.
+  // A browser with another sign-in in progress is rejected too.
   await stranger.comeBackAs('vera')
   assert.equal((await stranger.visit(back)).status, 400)
 
@@ -217,7 +217,7 @@ test('a callback works once, in the browser that began, with what the provider s
   const again = await ada.visit(back)
   assert.equal(again.status, 400)
   assert.match(again.text, /This sign-in is over/)
-  // With the cookie brought back, the provider knows that its code was used.
+  // With the cookie restored, the provider reports that its code was used.
   const replayer = openBrowser()
   replayer.cookies.set('localhost', new Map(kept))
   assert.equal((await replayer.visit(back)).status, 400)
@@ -243,7 +243,7 @@ test('a callback works once, in the browser that began, with what the provider s
   assert.match(refused.text, /refused the sign-in: access_denied/)
 })
 
-test('a minute of difference between the clocks is forgiven, an hour is not', async () => {
+test('clocks may differ by a minute but not by an hour', async () => {
   provider.idTokenTtlS = -30
   const forgiven = await openBrowser().signInAs('ada')
   provider.idTokenTtlS = -3_600
@@ -253,7 +253,7 @@ test('a minute of difference between the clocks is forgiven, an hour is not', as
   assert.match(refused.text, /clocks of the two servers differ/)
 })
 
-test('a sign-in leads back to where one was in the console, and nowhere else', async () => {
+test('a sign-in returns to the same console page and nowhere else', async () => {
   const ends = async (to: string) => {
     const start = `/console/oidc/start?to=${encodeURIComponent(to)}`
     return (await openBrowser().signInAs('ada', start)).location
@@ -272,7 +272,7 @@ test('a sign-in leads back to where one was in the console, and nowhere else', a
     assert.equal(await ends(to), `${home}/console`)
 })
 
-test('a session survives a restart; it ends by sign-out, by its time, and with another provider', async () => {
+test('a session survives a restart and ends by sign-out, by expiry and with another provider', async () => {
   const ada = openBrowser()
   await ada.signInAs('ada')
   await server.restart()
@@ -305,13 +305,13 @@ test('a session survives a restart; it ends by sign-out, by its time, and with a
   assert.equal((await ada.call('POST', '/console/oidc/sign-out')).status, 401)
 })
 
-test('in Chromium: sign in, see, do, be refused, come back, sign out', { timeout: 300_000 }, async t => {
+test('in Chromium: sign in, act, be rejected, return, sign out', { timeout: 300_000 }, async t => {
   const chromium = await launchChromium(t)
   if (!chromium) return
   const context = await openContext(t, chromium)
   const page = await context.newPage()
-  const faults: string[] = []
-  page.on('pageerror', error => faults.push(error.message))
+  const pageErrors: string[] = []
+  page.on('pageerror', error => pageErrors.push(error.message))
   const source = await server.admin.sources.create({
     tenant: server.tenant.id,
     type: 'webhook',
@@ -328,7 +328,7 @@ test('in Chromium: sign in, see, do, be refused, come back, sign out', { timeout
   await page.getByRole('button', { name: 'Enable' }).waitFor()
   assert.equal((await server.admin.sources.show(source.id)).enabled, false)
 
-  await t.test('what the role does not allow is refused in words', async () => {
+  await t.test('an action that the role does not allow shows an explanation', async () => {
     await page.goto(`${home}/console#/overview`)
     await heading('Overview')
     const refused = await page.evaluate(
@@ -336,7 +336,7 @@ test('in Chromium: sign in, see, do, be refused, come back, sign out', { timeout
     )
     assert.equal((refused as { code: string }).code, 'insufficient_role')
   })
-  await t.test('a page of another site cannot act with the cookie, whichever way it tries', async () => {
+  await t.test('a page of another site cannot use the cookie', async () => {
     const evil = await context.newPage()
     await evil.goto(`${provider.issuer}/.well-known/openid-configuration`)
     const enable = `${home}/admin/v1/sources/${source.id}/enable`
@@ -358,7 +358,7 @@ test('in Chromium: sign in, see, do, be refused, come back, sign out', { timeout
     assert.equal((await server.admin.sources.show(source.id)).enabled, false)
     await evil.close()
   })
-  await t.test('a session that has ended leads to the sign-in page, and back to where one was', async () => {
+  await t.test('an expired session leads to the sign-in page and back', async () => {
     await server.pool.query('delete from console_sessions')
     await page.goto(`${home}/console#/sources`)
     await page.getByText('Your session has ended').waitFor()
@@ -366,7 +366,7 @@ test('in Chromium: sign in, see, do, be refused, come back, sign out', { timeout
     await heading('Sources')
     assert.equal(page.url(), `${home}/console#/sources`)
   })
-  await t.test('another tab is signed in too, and the sign-out is for both', async () => {
+  await t.test('another tab shares the session and the sign-out', async () => {
     const other = await context.newPage()
     await other.goto(`${home}/console#/events`)
     await other.getByRole('heading', { level: 1, name: 'Events' }).waitFor()
@@ -382,5 +382,5 @@ test('in Chromium: sign in, see, do, be refused, come back, sign out', { timeout
     await other.getByRole('link', { name: 'Sign in with' }).waitFor()
     assert.deepEqual([before.length > 0, await liveKeys()], [true, []])
   })
-  assert.deepEqual(faults, [])
+  assert.deepEqual(pageErrors, [])
 })

@@ -10,7 +10,7 @@ import { eventually } from '../eventually.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { goTo, openTab, signIn } from './tab.ts'
 
-/** What people come to the console for, told as they would do it. */
+/** The main tasks of the console, done as a user does them. */
 
 let server: TestServer
 let adminKey: string
@@ -39,14 +39,14 @@ const track = (event: object) =>
 test('stories in Chromium', { timeout: 900_000 }, async t => {
   const browser = await launchChromium(t)
   if (!browser) return
-  const { page, faults, close } = await openTab(browser, server.url, {
-    // A name that is more than one person's.
+  const { page, pageErrors, close } = await openTab(browser, server.url, {
+    // An identifier of several people.
     failing: /409 \(Conflict\).*\/people\//,
   })
   await signIn(page, adminKey)
   await heading(page, 'Overview')
 
-  await t.test('first run: a tenant, a key, the first event, which arrives while one looks', async () => {
+  await t.test('first run: create a tenant and a key, and see the first event arrive', async () => {
     await page.getByRole('link', { name: 'Tenants' }).click()
     await heading(page, 'Tenants')
     await page.getByLabel('Name').fill('acme')
@@ -67,7 +67,7 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     await text(page, 'Send an event, done')
   })
 
-  await t.test('a billing system is connected: address there, secret here', async () => {
+  await t.test('a billing system is connected with an address and a secret', async () => {
     await goTo(page, '#/connect/stripe')
     await press(page, 'Create source')
     await page.getByLabel('Signing secret').fill('whsec_from_stripe')
@@ -89,7 +89,7 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     await text(page, 'Received in 24 hours')
   })
 
-  await t.test('a demo tenant is filled from here', async () => {
+  await t.test('a demo tenant is created', async () => {
     await goTo(page, '#/tenants')
     await page.getByLabel('Size').selectOption('0.1')
     await press(page, 'Create demo tenant')
@@ -100,7 +100,7 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     await text(page, 'First steps')
   })
 
-  await t.test('a destination is made, tested, sent to, replayed, and disabled', async () => {
+  await t.test('a destination is created, tested, used, replayed and disabled', async () => {
     await page.getByRole('link', { name: 'Destinations' }).click()
     await page.getByRole('link', { name: 'New destination' }).click()
     await page.getByLabel('Address').fill(`${receiver.url}/hooks`)
@@ -123,7 +123,7 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     await eventually('the event to be sent', async () =>
       receiver.received.some(({ body }) => body.type === 'event.signup'),
     )
-    // Nothing has to be loaded anew.
+    // Without a reload.
     await page.getByRole('row', { name: /event\.signup.*delivered 204/ }).waitFor()
     const [made] = await server.admin.destinations.list(server.tenant.id)
     const activity = await server.request(`/admin/v1/destinations/${made!.id}/activity`, { key: adminKey })
@@ -145,44 +145,41 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     assert.deepEqual(destination!.what, ['events'])
   })
 
-  await t.test(
-    'anything is reached by the keyboard alone: a page, a record, an event, a person',
-    async () => {
-      const reach = async (typed: string, option: RegExp, title: string) => {
-        await page.keyboard.press('Control+k')
-        await page.getByRole('combobox', { name: 'Page, record, event or person' }).waitFor()
-        await page.keyboard.type(typed)
-        const wanted = page.getByRole('option', { name: option })
-        await wanted.waitFor()
-        for (let step = 0; step < 20 && (await wanted.getAttribute('aria-selected')) !== 'true'; step++)
-          await page.keyboard.press('ArrowDown')
-        assert.equal(await wanted.getAttribute('aria-selected'), 'true')
-        await page.keyboard.press('Enter')
-        await heading(page, title)
-        await page.getByRole('dialog').waitFor({ state: 'detached' })
-      }
-      const contact = { email: 'ada@example.com', name: 'Ada Lovelace' }
-      await server.request('/v1/contacts', {
-        ...{ method: 'POST', key: server.tenant.privateKey },
-        body: JSON.stringify({
-          ...{ entityType: 'contact', id: 'c-1', sourceUpdatedAt: '2026-01-31T09:30:00Z', data: contact },
-        }),
-      })
-      await track({ event_type: 'looked', event_id: 'sent-1', visitor: 'v-1' })
-      await server.settled()
-      await reach('cohort', /Cohorts and retention/, 'Subscriptions')
-      await reach('c-1', /^c-1 Ada Lovelace.*Contact$/, 'Ada Lovelace')
-      await reach('sent-1', /looked.*Event/, 'looked')
-      await reach('Ada Lo', /Ada Lovelace.*Person/, 'Ada Lovelace')
-      await reach('ada@example.com', /ada@example\.com.*Person/, 'Ada Lovelace')
+  await t.test('the palette reaches a page, a record, an event and a person with the keyboard', async () => {
+    const reach = async (typed: string, option: RegExp, title: string) => {
       await page.keyboard.press('Control+k')
       await page.getByRole('combobox', { name: 'Page, record, event or person' }).waitFor()
-      await page.keyboard.press('Escape')
+      await page.keyboard.type(typed)
+      const wanted = page.getByRole('option', { name: option })
+      await wanted.waitFor()
+      for (let step = 0; step < 20 && (await wanted.getAttribute('aria-selected')) !== 'true'; step++)
+        await page.keyboard.press('ArrowDown')
+      assert.equal(await wanted.getAttribute('aria-selected'), 'true')
+      await page.keyboard.press('Enter')
+      await heading(page, title)
       await page.getByRole('dialog').waitFor({ state: 'detached' })
-    },
-  )
+    }
+    const contact = { email: 'ada@example.com', name: 'Ada Lovelace' }
+    await server.request('/v1/contacts', {
+      ...{ method: 'POST', key: server.tenant.privateKey },
+      body: JSON.stringify({
+        ...{ entityType: 'contact', id: 'c-1', sourceUpdatedAt: '2026-01-31T09:30:00Z', data: contact },
+      }),
+    })
+    await track({ event_type: 'looked', event_id: 'sent-1', visitor: 'v-1' })
+    await server.settled()
+    await reach('cohort', /Cohorts and retention/, 'Subscriptions')
+    await reach('c-1', /^c-1 Ada Lovelace.*Contact$/, 'Ada Lovelace')
+    await reach('sent-1', /looked.*Event/, 'looked')
+    await reach('Ada Lo', /Ada Lovelace.*Person/, 'Ada Lovelace')
+    await reach('ada@example.com', /ada@example\.com.*Person/, 'Ada Lovelace')
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox', { name: 'Page, record, event or person' }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+  })
 
-  await t.test('a name that several people go by leads to each of them', async () => {
+  await t.test('an identifier of several people leads to each of them', async () => {
     await track({ event_type: 'login', visitor: 'v-7', user_id: 'c-1' })
     await server.settled()
     await goTo(page, '#/people/c-1')
@@ -192,77 +189,71 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     await page.getByRole('row', { name: /v-7 visitor/ }).waitFor()
   })
 
-  await t.test(
-    'another tenant: nothing of the one before stays, and its event gives way to the list',
-    async () => {
-      await goTo(page, '#/events/lookup?id=sent-1')
-      await heading(page, 'looked')
-      const held = Promise.withResolvers<void>()
-      await page.route(/\/v1\/events$/, async route => {
-        await held.promise
-        await route.continue()
-      })
-      await page.locator('#tenant').selectOption({ label: 'acme' })
-      await text(page, 'Loading …')
-      assert.equal(await page.locator('main').getByText('looked').count(), 0)
-      held.resolve()
-      await heading(page, 'Events')
-      await page.getByRole('link', { name: 'page_view' }).waitFor()
-      await page.unrouteAll()
-      await page.locator('#tenant').selectOption(server.tenant.id)
-      await page.getByRole('link', { name: 'looked' }).waitFor()
-    },
-  )
+  await t.test('after a change of tenant no old data stays, and an event page becomes the list', async () => {
+    await goTo(page, '#/events/lookup?id=sent-1')
+    await heading(page, 'looked')
+    const held = Promise.withResolvers<void>()
+    await page.route(/\/v1\/events$/, async route => {
+      await held.promise
+      await route.continue()
+    })
+    await page.locator('#tenant').selectOption({ label: 'acme' })
+    await text(page, 'Loading …')
+    assert.equal(await page.locator('main').getByText('looked').count(), 0)
+    held.resolve()
+    await heading(page, 'Events')
+    await page.getByRole('link', { name: 'page_view' }).waitFor()
+    await page.unrouteAll()
+    await page.locator('#tenant').selectOption(server.tenant.id)
+    await page.getByRole('link', { name: 'looked' }).waitFor()
+  })
 
-  await t.test(
-    'why an event did not count: it is found, edited and replayed; a group is replayed',
-    async () => {
-      const bad = (id: string) => ({
-        type: 'track',
-        messageId: id,
-        anonymousId: 'v-9',
-        properties: { plan: id },
-      })
-      const batch = [{ ...bad('good'), event: 'Signed Up' }, bad('bad-1'), bad('bad-2'), bad('bad-3')]
-      await server.request('/v1/batch', {
-        ...{ method: 'POST', key: server.tenant.trackingKey },
-        body: JSON.stringify({ batch }),
-      })
-      await server.settled()
-      await goTo(page, '#/events/lookup?id=bad-1')
-      await text(page, 'event is required')
-      await page.getByRole('link', { name: 'View body and replay' }).click()
-      await heading(page, 'Dead letter')
-      await page.getByText('Edit and replay').click()
-      const body = page.getByRole('textbox', { name: 'Body' })
-      await body.fill(JSON.stringify({ ...bad('bad-1'), event: 'Put Right' }))
-      await press(page, 'Replay edited body')
-      await text(page, 'Replayed as')
-      await server.settled()
-      await page.locator('.facts').getByRole('link').click()
-      await heading(page, 'Put Right')
-      await text(page, 'stored as an event')
-      await page.getByRole('region', { name: 'Edited request' }).getByText('Put Right').waitFor()
+  await t.test('a rejected event is found, edited and replayed; a group is replayed', async () => {
+    const bad = (id: string) => ({
+      type: 'track',
+      messageId: id,
+      anonymousId: 'v-9',
+      properties: { plan: id },
+    })
+    const batch = [{ ...bad('good'), event: 'Signed Up' }, bad('bad-1'), bad('bad-2'), bad('bad-3')]
+    await server.request('/v1/batch', {
+      ...{ method: 'POST', key: server.tenant.trackingKey },
+      body: JSON.stringify({ batch }),
+    })
+    await server.settled()
+    await goTo(page, '#/events/lookup?id=bad-1')
+    await text(page, 'event is required')
+    await page.getByRole('link', { name: 'View body and replay' }).click()
+    await heading(page, 'Dead letter')
+    await page.getByText('Edit and replay').click()
+    const body = page.getByRole('textbox', { name: 'Body' })
+    await body.fill(JSON.stringify({ ...bad('bad-1'), event: 'Put Right' }))
+    await press(page, 'Replay edited body')
+    await text(page, 'Replayed as')
+    await server.settled()
+    await page.locator('.facts').getByRole('link').click()
+    await heading(page, 'Put Right')
+    await text(page, 'stored as an event')
+    await page.getByRole('region', { name: 'Edited request' }).getByText('Put Right').waitFor()
 
-      await goTo(page, '#/issues')
-      const group = page.getByRole('row', { name: /event is required/ })
-      await group.getByRole('button', { name: 'Replay all' }).click()
-      await page.getByRole('dialog').getByRole('button', { name: 'Replay' }).click()
-      await text(page, '2 dead letters replayed: 0 applied, 2 failed again.')
-      // They are what they were, and come back.
-      await server.settled()
-      await eventually('the group to be back', async () => {
-        await press(page, 'Refresh')
-        return (await group.count()) === 1
-      })
-      await group.getByRole('button', { name: 'Resolve' }).click()
-      await page.getByRole('dialog').getByRole('button', { name: 'Resolve' }).click()
-      await text(page, '2 dead letters resolved, 0 remaining')
-      await group.waitFor({ state: 'detached' })
-    },
-  )
+    await goTo(page, '#/issues')
+    const group = page.getByRole('row', { name: /event is required/ })
+    await group.getByRole('button', { name: 'Replay all' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Replay' }).click()
+    await text(page, '2 dead letters replayed: 0 applied, 2 failed again.')
+    // Their bodies are unchanged, so they fail again.
+    await server.settled()
+    await eventually('the group to be back', async () => {
+      await press(page, 'Refresh')
+      return (await group.count()) === 1
+    })
+    await group.getByRole('button', { name: 'Resolve' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Resolve' }).click()
+    await text(page, '2 dead letters resolved, 0 remaining')
+    await group.waitFor({ state: 'detached' })
+  })
 
-  await t.test('who asked for it is not recorded, until they ask for that', async () => {
+  await t.test('tracking of a person is stopped and resumed', async () => {
     await goTo(page, '#/privacy')
     await text(page, 'No suppressed people.')
     await page.getByLabel('E-mail').fill('grace@example.com')
@@ -277,7 +268,7 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     await text(page, 'No suppressed people.')
   })
 
-  await t.test('from which value on a rule warns', async () => {
+  await t.test('the thresholds of alert rules are changed and reset', async () => {
     const rules = async () => {
       const path = `/admin/v1/tenants/${server.tenant.id}/alert-rules`
       return (await server.request(path, { key: adminKey })).body
@@ -322,7 +313,7 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     await press(page, 'CSV')
     const saved = readFileSync(await (await saving).path(), 'utf8')
     assert.match(saved, /^occurred_at,[\s\S]*c-9/)
-    // Back to the end of last month: the slider goes no further, and what lies before says so.
+    // The slider goes back to the end of last month only; an earlier date shows an empty state.
     const slider = page.locator('#months_back[min="-1"]')
     await slider.press('ArrowLeft')
     await page.waitForURL(/as_of=\d{4}-\d\d-\d\d/)
@@ -330,8 +321,8 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     await text(page, 'No data for this date.')
   })
 
-  await t.test('all this without a script error', async () => {
-    assert.deepEqual(faults, [])
+  await t.test('no script error occurred', async () => {
+    assert.deepEqual(pageErrors, [])
     await close()
   })
 })

@@ -2,19 +2,19 @@ import type { Browser, Page } from 'playwright-core'
 
 type Tab = {
   page: Page
-  /** What must not happen: script errors, and requests that leave this server. */
-  faults: string[]
+  /** Script errors, and requests to other servers. */
+  pageErrors: string[]
   close(): Promise<void>
 }
 
 type TabOptions = {
-  /** Failures that belong to the story. */
+  /** Failures that the test expects. */
   failing?: RegExp
   width?: number
   colorScheme?: 'light' | 'dark'
 }
 
-/** A tab at the console of the server at `url`. */
+/** Opens a tab with the console of the server at `url`. */
 export async function openTab(
   browser: Browser,
   url: string,
@@ -23,17 +23,17 @@ export async function openTab(
   const context = await browser.newContext({ viewport: { width, height: 800 }, colorScheme })
   context.setDefaultTimeout(120_000)
   const page = await context.newPage()
-  const faults: string[] = []
-  page.on('pageerror', error => faults.push(error.message))
+  const pageErrors: string[] = []
+  page.on('pageerror', error => pageErrors.push(error.message))
   page.on('console', message => {
     const words = `${message.text()} ${message.location().url}`
-    if (message.type() === 'error' && !failing?.test(words)) faults.push(words)
+    if (message.type() === 'error' && !failing?.test(words)) pageErrors.push(words)
   })
   page.on('request', request => {
-    if (new URL(request.url()).origin !== new URL(url).origin) faults.push(`leaves: ${request.url()}`)
+    if (new URL(request.url()).origin !== new URL(url).origin) pageErrors.push(`leaves: ${request.url()}`)
   })
   await page.goto(`${url}/console`)
-  return { page, faults, close: () => context.close() }
+  return { page, pageErrors, close: () => context.close() }
 }
 
 export async function signIn(page: Page, key: string): Promise<void> {
@@ -41,7 +41,7 @@ export async function signIn(page: Page, key: string): Promise<void> {
   await page.getByRole('button', { name: 'Sign in' }).click()
 }
 
-/** Goes to an address as one who types it, and waits until what it asks for is there. */
+/** Opens an address and waits until the page is loaded. */
 export async function goTo(page: Page, address: string): Promise<void> {
   await page.evaluate(`new Promise(resolve => {
     if (location.hash === ${JSON.stringify(address)}) return resolve()

@@ -26,7 +26,7 @@ import { pageLink, readReport, readScope, reportCsv } from './report-page.ts'
 
 const PARAMETERS = ['customer', 'subscription_id', 'page', 'timeline_page']
 
-/** One account: what it pays for, and how that came about. */
+/** One account with its items and its timeline. */
 export const accountPage = definePage(
   'account',
   async ({ route: { query }, signal }) => {
@@ -79,7 +79,7 @@ export const accountPage = definePage(
   },
 )
 
-/** Whom the account is of: the contact of its id, or whoever goes by its e-mail. The page does without. */
+/** The contact with the account's id, or the person with its e-mail address. */
 type Contact = { recordId: string | null; personId: string }
 
 async function findContact({ summary }: AccountReport, signal: AbortSignal): Promise<Contact | null> {
@@ -212,7 +212,7 @@ function EntryDescription({ entry }: { entry: TimelineEntry }): VNode {
   `
 }
 
-/** The account's MRR after each of the movements that the timeline shows, up to the day of the report. */
+/** The account's MRR after each movement of the timeline, up to the date of the report. */
 function AccountHistory({ report }: { report: AccountReport }): VNode | null {
   const { currency, as_of, summary, timeline } = report
   const movements = timeline.results.filter(isMovement).toReversed()
@@ -241,7 +241,7 @@ function AccountHistory({ report }: { report: AccountReport }): VNode | null {
 
 const SHORT_MS = 3 * DAY_MS
 
-/** What tells the moments apart: hours for a few days, else days. */
+/** Hours for a few days, else days. */
 function timeUnit(moments: Date[]): TimeUnit {
   return moments.at(-1)!.getTime() - moments[0]!.getTime() < SHORT_MS ? 'hour' : 'day'
 }

@@ -22,7 +22,7 @@ import {
 
 const HORIZONS = ['30', '60', '90'].map(days => [days, `${days} days ago`] as const)
 
-/** Where today's MRR came from, and what of it has stayed. */
+/** Current MRR by acquisition source, and its retention. */
 export const acquisitionPage = definePage(
   'acquisition',
   async ({ route: { query }, signal }) => {

@@ -21,7 +21,7 @@ type Measure = (typeof MEASURES)[number][0]
 
 const MONTHS = 12
 
-/** What each month's new accounts still pay, month by month. */
+/** Retention of each month's new accounts, month by month. */
 export const cohortsPage = definePage(
   'cohorts',
   async ({ route: { query }, signal }) => {
@@ -94,7 +94,7 @@ function HeatMap({ rows, measure, scope }: { rows: Cohort[]; measure: Measure; s
   `
 }
 
-/** The more is left, the fuller the colour. */
+/** Higher retention has a stronger color. */
 function retentionCell(row: Cohort | undefined, measure: Measure): VNode {
   const value = row?.[measure]
   if (value === undefined) return html`<td></td>`

@@ -19,7 +19,7 @@ import {
   reportCsv,
   type Scope,
 } from './report-page.ts'
-/** What does not count, why, and what can be done about it. */
+/** Items excluded from MRR, with the reason and the fix. */
 export const excludedPage = definePage(
   'excluded',
   async ({ route: { query }, signal }) => {

@@ -9,7 +9,7 @@ import { h, html } from '../../html.ts'
 
 type ReportProps = { report: OverviewReport }
 
-/** MRR and what stands next to it. */
+/** MRR, ARR, ARPA and active subscriptions. */
 export function Headline({ report }: ReportProps): VNode {
   const { currency, active_subscriptions: active } = report
   return h(Tiles, {
@@ -30,7 +30,7 @@ export function Headline({ report }: ReportProps): VNode {
   })
 }
 
-/** How MRR went from what it was to what it is. */
+/** The change of MRR in the window. */
 export function MovementBars({ report }: ReportProps): VNode {
   const { currency, movements } = report
   const { opening_mrr, closing_mrr, net, window_days } = movements
@@ -48,7 +48,7 @@ export function MovementBars({ report }: ReportProps): VNode {
 
 type ChangesProps = { movements: Omit<Movements, 'window_days'>; currency: string; caption: string }
 
-/** What was won and lost, as bars. */
+/** Movements by type, as bars. */
 export function MovementChanges({ movements, currency, caption }: ChangesProps): VNode {
   return h(ChangeBars, {
     ...{ caption, currency },
@@ -72,14 +72,14 @@ export function MovementChanges({ movements, currency, caption }: ChangesProps):
 
 type HistoryProps = { history: HistoryReport; height?: number }
 
-/** From when there was something: the empty time before says nothing. */
+/** Drops the empty time before the first MRR. */
 export function withoutLeadingZeros(history: HistoryReport): HistoryReport {
   const { results } = history
   const first = results.findIndex(row => !isZero(row.mrr) || !isZero(row.new) || !isZero(row.churn))
   return { ...history, results: results.slice(Math.max(0, Math.min(first - 1, results.length - 2))) }
 }
 
-/** MRR at the end of each stretch of time. */
+/** MRR at the end of each interval. */
 export function MrrPlot({ history: { results, currency, interval }, height = 200 }: HistoryProps): VNode {
   return h(Plot, {
     title: `MRR in ${currency} by ${interval}`,
@@ -91,7 +91,7 @@ export function MrrPlot({ history: { results, currency, interval }, height = 200
   })
 }
 
-/** What moved MRR in each stretch of time: what was won stands up, what was lost hangs down. */
+/** Movements per interval: gains above zero, losses below. */
 export function MovementPlot({
   history: { results, currency, interval },
   height = 240,
@@ -117,7 +117,7 @@ export function MovementPlot({
 
 const capitalize = (kind: string) => kind.charAt(0).toUpperCase() + kind.slice(1)
 
-/** Months are shown as such, whatever the zone; days as they are on the calendar here. */
+/** Months are in UTC, days in local time. */
 function parseDay(date: string, interval: string): Date {
   return new Date(interval === 'month' ? `${date}T00:00:00Z` : `${date}T00:00:00`)
 }

@@ -34,7 +34,7 @@ const ORDERS = [
 
 const readOrder = (query: URLSearchParams) => (query.get('order') === 'time' ? 'time' : 'size')
 
-/** By how much MRR changed in a month, and because of whom. */
+/** MRR changes of a month, and the accounts behind them. */
 export const movementsPage = definePage(
   'movements',
   async ({ route: { query }, signal }) => {
@@ -136,7 +136,7 @@ function movementColumns(scope: Scope): Column<MovementRow>[] {
   ]
 }
 
-/** What is no change of a subscription is told by what it did to the account. */
+/** Without a change of a subscription, the movement type describes the cause. */
 function describeCause({ cause, movement_type: type }: MovementRow): string {
   if (cause !== 'other') return lowerWords(cause)
   return type === 'new' ? 'new customer' : type === 'reactivation' ? 'returning customer' : 'other'

@@ -90,7 +90,7 @@ export const subscriptionsPage = definePage(
 
 type ReportProps = { report: OverviewReport }
 
-/** MRR, and what moved it. */
+/** MRR and its movements over time. */
 function OverTime({ history: whole, route }: { history: HistoryReport; route: Route }): VNode {
   const history = withoutLeadingZeros(whole)
   return html`
@@ -194,7 +194,7 @@ function readDimension(query: URLSearchParams): Dimension {
   return DIMENSIONS.find(name => name === query.get('by')) ?? 'plan'
 }
 
-/** What MRR is made of: the rows add up to it. */
+/** MRR by a dimension. The rows add up to MRR. */
 function Breakdown({ report, route }: { report: BreakdownReport; route: Route }): VNode {
   const { by, mrr, currency, results } = report
   const share = (row: BreakdownRow) => (isZero(mrr) ? 0 : toNumber(row.mrr) / toNumber(mrr))
@@ -253,7 +253,7 @@ const COLUMNS: Column<Rate>[] = [
   },
 ]
 
-/** How fast MRR comes and goes, each with its formula. */
+/** Churn and retention rates with their formulas. */
 function RatesTable({ report: { rates, policy, currency } }: { report: OverviewReport }): VNode {
   const names = Object.keys(LABELS) as RateName[]
   return h(Table<Rate>, {
@@ -279,7 +279,7 @@ function formatRate(name: RateName, value: Amount | null, currency: string): str
   return name === 'quick_ratio' ? number(Math.round(Number(value) * 100) / 100) : percent(value)
 }
 
-/** By what history is read, and how far back each goes: what one can still tell apart. */
+/** The intervals of the history, and how many days each covers legibly. */
 const INTERVALS = [
   { name: 'month', days: 730 },
   { name: 'week', days: 364 },
@@ -291,7 +291,7 @@ function readInterval(query: URLSearchParams): Interval {
   return INTERVALS.find(({ name }) => name === query.get('interval'))?.name ?? 'month'
 }
 
-/** Where a history that ends on a day, or now, begins. */
+/** The start of a history that ends at `asOf` (empty: now). */
 function historyStart(interval: Interval, asOf: string): string {
   const end = asOf === '' ? Date.now() : Date.parse(asOf)
   const { days } = INTERVALS.find(({ name }) => name === interval)!

@@ -31,12 +31,12 @@ type ReportName = (typeof TABS)[number]['name']
 type ReportPageProps = {
   name: ReportName
   scope: Scope
-  /** A control of its own beside currency and day. */
+  /** An additional filter. */
   filter?: ComponentChildren
   children?: ComponentChildren
 }
 
-/** The frame of the reports: what is asked for, and where one is. */
+/** The frame of the reports: tabs and filters. */
 export function ReportPage({ name, scope, filter, children }: ReportPageProps): VNode {
   const tabs = TABS.map(tab => ({ ...tab, href: link(tab.name, scope) }))
   return h(
@@ -73,7 +73,7 @@ function ScopeForm({ name, scope, children }: Omit<ReportPageProps, 'filter'>): 
   )
 }
 
-/** Back through the ends of months, to the first that has data; all the way to the right is now. */
+/** Selects the end of a month back to the first with data. The right end is now. */
 function MonthSlider({ name, scope }: { name: ReportName; scope: Scope }): VNode | null {
   const first = useFirstDay(scope)?.slice(0, 7) ?? ''
   const months = listMonths('').filter(month => month >= first)
@@ -89,7 +89,7 @@ function MonthSlider({ name, scope }: { name: ReportName; scope: Scope }): VNode
     go(link(name, { ...scope, as_of: step === 0 ? '' : monthEnd(months[step]!) }))
   }
   if (months.length < 2) return null
-  // Any day may have been picked beside it: then that is what is shown.
+  // The date field may hold any day; then that day is shown.
   const asked = shown === back && scope.as_of !== '' ? scope.as_of.slice(0, 10) : null
   const text = asked ?? (shown === 0 ? 'now' : shortTime(monthStart(months[shown]!), 'month'))
   return html`
@@ -103,18 +103,18 @@ function MonthSlider({ name, scope }: { name: ReportName; scope: Scope }): VNode
   `
 }
 
-/** A month before all of them is as far back as it goes; one that is still to come is now. */
+/** An earlier month is the left end; a future month is now. */
 function stepsBack(months: string[], month: string): number {
   const steps = months.findIndex(each => each <= month)
   return steps === -1 ? months.length - 1 : steps
 }
 
-/** Whether anything was ever heard of subscriptions. */
+/** Whether there is any subscription data. */
 export function hasSubscriptions(report: OverviewReport | null): report is OverviewReport {
   return report !== null && (report.coverage.subscriptions_seen > 0 || report.invoiced.count > 0)
 }
 
-/** Of a day in the past that says nothing of today. */
+/** A past date without data has its own message. */
 export function NoSubscriptions({ name, scope }: { name: ReportName; scope: Scope }): VNode {
   const first = useFirstDay(scope)
   if (scope.as_of !== '')
@@ -131,7 +131,7 @@ export function NoSubscriptions({ name, scope }: { name: ReportName; scope: Scop
   })
 }
 
-/** A list of a report as a file. */
+/** The CSV source of a report's list. */
 export function reportCsv(report: string, list: string | null, query: Query): CsvSource {
   return { api: 'data', path: `/subscriptions/${report}`, query: { ...query, list }, name: list ?? report }
 }
@@ -148,10 +148,10 @@ export function AccountLink({ customer, scope, label }: AccountLinkProps): VNode
   return html`<a href=${link('account', { customer, ...scope })}>${label ?? customer}</a>`
 }
 
-/** What every report is read with; `as_of` is empty for now. */
+/** The parameters of every report; an empty `as_of` means now. */
 export type Scope = { currency: string; as_of: string }
 
-/** The currency is the one in the address, the last one, or that of the newest sale. */
+/** The currency of the address, else the last one, else that of the newest sale. */
 export async function readScope(query: URLSearchParams, signal: AbortSignal): Promise<Scope> {
   const code = query.get('currency') ?? currency.peek() ?? (await findCurrency(signal))
   return { currency: code.toUpperCase(), as_of: query.get('as_of') ?? '' }
@@ -162,24 +162,24 @@ async function findCurrency(signal: AbortSignal): Promise<string> {
   return sales?.results.find(sale => sale.currency)?.currency ?? 'EUR'
 }
 
-/** A report; null where there is nothing to report on. A currency that it was read in is remembered. */
+/** The report; null if there is none. Remembers the currency. */
 export async function readReport<Report>(scope: Scope, answer: Promise<Report>): Promise<Report | null> {
   const report = await nullOn(404, answer)
   rememberCurrency(scope.currency)
   return report
 }
 
-/** By tenant; as long as nothing has come in it is asked for again. */
+/** By tenant. Only a known day is cached. */
 const known = new Map<string, string>()
 
-/** The day of the first billing event, as 2026-11-02; null while that is not known, or nothing has come in. */
+/** The day of the first billing event, as 2026-11-02; null while unknown, or without events. */
 function useFirstDay({ currency }: Scope): string | null {
   const whose = tenant.value ?? ''
   const first = useSignal(known.get(whose) ?? null)
   useEffect(() => {
     if (known.has(whose)) return
     const left = new AbortController()
-    // Without it the slider only reaches further back than it needs to.
+    // Without it the slider only goes back further than needed.
     readFirstDay(currency, left.signal).then(
       day => {
         if (day === null || left.signal.aborted) return
@@ -202,7 +202,7 @@ async function readFirstDay(currency: string, signal: AbortSignal): Promise<stri
 
 const MAX_MONTHS = 24
 
-/** The one that `asOf` lies in (empty: now), and those before it. */
+/** The month of `asOf` (empty: now) and those before it. */
 export function listMonths(asOf: string): string[] {
   const end = asOf === '' ? new Date() : new Date(asOf)
   return Array.from({ length: MAX_MONTHS }, (_, back) =>
@@ -210,18 +210,18 @@ export function listMonths(asOf: string): string[] {
   )
 }
 
-/** The first moment of a month, as dates that have no zone are drawn. */
+/** The start of a month in UTC. */
 export function monthStart(month: string): Date {
   return new Date(`${month}-01T00:00:00Z`)
 }
 
-/** Where a month ends: with the day after its last, which begins the next one. */
+/** The first day of the next month. */
 export function nextMonthStart(month: string): string {
   const at = monthStart(month)
   return new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1)).toISOString().slice(0, 10)
 }
 
-/** The last day of a month; of one that is not over, today. */
+/** The last day of a month; for the current month, today. */
 function monthEnd(month: string): string {
   const last = new Date(Date.parse(nextMonthStart(month)) - DAY_MS).toISOString().slice(0, 10)
   const today = new Date().toISOString().slice(0, 10)
