@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { type Static, Type } from 'typebox'
 import { KEPT_ORDER_FIELDS } from '../domain/identity/erasure.ts'
-import { nameHash } from '../domain/identity/suppression.ts'
+import { hashIdentifier } from '../domain/identity/suppression.ts'
 import { newEntryId } from '../domain/ids.ts'
 import { Count, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
 import { CLOCKS_APART_MS } from '../domain/time.ts'
@@ -24,22 +24,22 @@ import {
   saveErasure,
   takeLeftErasure,
 } from '../store/identity/erasures.ts'
-import { currentProfile, namesLike } from '../store/identity/people.ts'
+import { findCurrentProfile, findIdentifiers } from '../store/identity/people.ts'
 import { insertSuppressions } from '../store/identity/suppressions.ts'
 import {
-  anonymiseReceipts,
-  anonymiseSales,
+  anonymizeReceipts,
+  anonymizeSales,
   buryContacts,
   deleteArchivedOf,
   deleteEntry,
   deleteEventsAt,
-  deleteNames,
+  deleteIdentifiers,
   type EntryRow,
   type EntryTable,
-  type KnownName,
-  namesOf,
+  loadTracedIdentifiers,
   narrowEntry,
   reduceOrders,
+  type TracedIdentifier,
 } from '../store/identity/traces.ts'
 import { deleteRequestsOf, holdRequests } from '../store/inbound/requests.ts'
 import { oldestUnapplied, resume, type Storage, showingLife, untilApplied } from './long-work.ts'
@@ -64,7 +64,7 @@ type Stored = {
   /** They are not to be recorded again. */
   suppress?: boolean
   /** Taken away with the last of them; what was written meanwhile is found by them. */
-  names: KnownName[]
+  names: TracedIdentifier[]
   /** What was waiting when it began came in no earlier than this. */
   since: string | null
 }
@@ -94,7 +94,7 @@ export async function runErasure(storage: Storage, erasure: StoredErasure): Prom
       await eraseEffects(work, stored.names, since)
       await eraseWaiting(work, stored.names)
       // Once, when nobody writes of the person any more: no index leads to them.
-      await anonymiseReceipts(pool, erasure.tenantId, valuesOfKind(stored.names, 'email'))
+      await anonymizeReceipts(pool, erasure.tenantId, valuesOfKind(stored.names, 'email'))
       await log.outside?.forgetRead()
       receipt.status = 'completed'
       receipt.completed_at = (await databaseNow(pool)).toISOString()
@@ -136,7 +136,7 @@ async function erasePerson(
     // is gone, and the person does not come back.
     await lockPeople(client, tenantId)
     stored.names = merged(stored.names, await namesOfSubject(client, tenantId, stored.subject))
-    const deleted = await deleteNames(client, tenantId, nodeIds(stored.names))
+    const deleted = await deleteIdentifiers(client, tenantId, nodeIds(stored.names))
     receipt.erased.identities += deleted.names
     receipt.erased.touches += deleted.touches
     if (stored.suppress) receipt.suppressed_names = await suppress(client, erasure, stored.names)
@@ -150,9 +150,13 @@ async function erasePerson(
 }
 
 /** From the commit on, whatever comes under one of these names is not recorded. */
-async function suppress(client: pg.PoolClient, erasure: StoredErasure, names: KnownName[]): Promise<number> {
+async function suppress(
+  client: pg.PoolClient,
+  erasure: StoredErasure,
+  names: TracedIdentifier[],
+): Promise<number> {
   const { tenantId } = erasure
-  const hashes = names.map(name => ({ kind: name.kind, hash: nameHash(tenantId, name) }))
+  const hashes = names.map(name => ({ kind: name.kind, hash: hashIdentifier(tenantId, name) }))
   await holdRequests(client)
   await insertSuppressions(client, tenantId, erasure.id, hashes)
   return hashes.length
@@ -163,9 +167,9 @@ export async function namesOfSubject(
   db: pg.Pool | pg.PoolClient,
   tenantId: number,
   subject: Subject,
-): Promise<KnownName[]> {
+): Promise<TracedIdentifier[]> {
   const profile = await profileOfSubject(db, tenantId, subject)
-  if (profile !== null) return namesOf(db, tenantId, profile)
+  if (profile !== null) return loadTracedIdentifiers(db, tenantId, profile)
   return 'email' in subject ? [{ node: null, kind: 'email', value: subject.email }] : []
 }
 
@@ -174,12 +178,12 @@ export async function profileOfSubject(
   tenantId: number,
   subject: Subject,
 ): Promise<number | null> {
-  if ('profile' in subject) return currentProfile(db, tenantId, subject.profile)
-  const [found] = await namesLike(db, tenantId, { kinds: ['email'], values: [subject.email] })
+  if ('profile' in subject) return findCurrentProfile(db, tenantId, subject.profile)
+  const [found] = await findIdentifiers(db, tenantId, { kinds: ['email'], values: [subject.email] })
   return found?.profile ?? null
 }
 
-function merged(some: KnownName[], more: KnownName[]): KnownName[] {
+function merged(some: TracedIdentifier[], more: TracedIdentifier[]): TracedIdentifier[] {
   const all = [...some, ...more].map(name => [`${name.kind} ${name.value} ${name.node}`, name] as const)
   return [...new Map(all).values()]
 }
@@ -208,7 +212,7 @@ const MAX_ROUNDS = 10
 /** Everything that stands about these names, but for what waits and the names themselves. */
 async function eraseEffects(
   work: ErasureWork,
-  names: KnownName[],
+  names: TracedIdentifier[],
   receivedSince: Date | null,
 ): Promise<void> {
   const { pool, log, tenantId, erased, save } = work
@@ -243,7 +247,7 @@ async function eraseEffects(
         tenantId,
         orderIds.map(id => `order/${id}`),
       )
-      erased.conversions += await anonymiseSales(client, tenantId, saleKeys)
+      erased.conversions += await anonymizeSales(client, tenantId, saleKeys)
       await save(client)
     })
   }
@@ -265,7 +269,7 @@ async function eraseEffects(
 const TABLES: readonly EntryTable[] = ['dead_letters', 'parked_entries', 'overflow']
 
 /** What waits or was given up, and is about the person. */
-async function eraseWaiting(work: ErasureWork, names: KnownName[]): Promise<void> {
+async function eraseWaiting(work: ErasureWork, names: TracedIdentifier[]): Promise<void> {
   for (const table of TABLES) {
     // An entry that is moved on or cut in two while it is read is read again.
     for (let round = 0; round < MAX_ROUNDS; round++) if (!(await eraseEntries(work, table, names))) break
@@ -273,7 +277,11 @@ async function eraseWaiting(work: ErasureWork, names: KnownName[]): Promise<void
 }
 
 /** Whether an entry about the person moved on meanwhile. */
-async function eraseEntries(work: ErasureWork, table: EntryTable, names: KnownName[]): Promise<boolean> {
+async function eraseEntries(
+  work: ErasureWork,
+  table: EntryTable,
+  names: TracedIdentifier[],
+): Promise<boolean> {
   const { pool, erased, save } = work
   let hasMoved = false
   for (const some of portions(await findEntriesAbout(work, table, names)))

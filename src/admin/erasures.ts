@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import type pg from 'pg'
 import { type Static, Type } from 'typebox'
-import { emailOf, IDENTITY_KINDS, publicProfileId } from '../domain/identity/identity.ts'
-import { nameHash } from '../domain/identity/suppression.ts'
+import { IDENTIFIER_KINDS, parseEmail, publicProfileId } from '../domain/identity/identity.ts'
+import { hashIdentifier } from '../domain/identity/suppression.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
 import { Count, NullableText, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
@@ -12,14 +12,14 @@ import { databaseNow } from '../postgres/clock.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { lockPeople } from '../postgres/locks.ts'
 import { findErasure, insertErasure, listErasures, type StoredErasure } from '../store/identity/erasures.ts'
-import { namesLike, nodesOfProfile } from '../store/identity/people.ts'
-import { deleteSuppressed, listSuppressed, suppressionCount } from '../store/identity/suppressions.ts'
+import { findIdentifiers, listNodes } from '../store/identity/people.ts'
+import { deleteSuppressed, listSuppressed, loadSuppressionCount } from '../store/identity/suppressions.ts'
 import {
   countArchivedOf,
   countContacts,
   countTouches,
-  findEventsOf,
-  type KnownName,
+  findEventsOfNodes,
+  type TracedIdentifier,
 } from '../store/identity/traces.ts'
 import { type Actor, requireTenant, sees } from './actor.ts'
 import { recordChange } from './audit.ts'
@@ -83,7 +83,7 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
     return { subject, tenantId, names, unapplied }
   }
 
-  async function isAnythingHeld(tenantId: number, names: KnownName[]): Promise<boolean> {
+  async function isAnythingHeld(tenantId: number, names: TracedIdentifier[]): Promise<boolean> {
     if (names.length === 0) return false
     return Object.values(await countErasable(storage, tenantId, names)).some(count => count > 0)
   }
@@ -193,7 +193,7 @@ function subjectOf({ email, profile }: ErasureQuery): Subject {
     )
   }
   if (email !== undefined) {
-    const address = emailOf(email)
+    const address = parseEmail(email)
     refuse(address === null ? [{ pointer: '/email', message: 'must be an e-mail address' }] : [])
     return { email: address! }
   }
@@ -214,7 +214,7 @@ function hashOf(tenantId: number, subject: Subject): Buffer {
 async function countErasable(
   { pool, log }: { pool: pg.Pool; log: Pick<Log, 'countRead'> },
   tenantId: number,
-  names: KnownName[],
+  names: TracedIdentifier[],
 ): Promise<ErasureReceipt['erased']> {
   const nodes = nodeIds(names)
   const named = await findRecordsNaming({ pool, tenantId }, names)
@@ -253,12 +253,12 @@ const MAX_NAMESAKES = 20
 async function findNamesakes(
   pool: pg.Pool,
   tenantId: number,
-  names: KnownName[],
+  names: TracedIdentifier[],
 ): Promise<ErasurePreview['not_joined']> {
   const own = new Set(nodeIds(names))
   const values = names.filter(({ kind }) => kind !== 'visitor').map(({ value }) => value)
-  const wanted = values.flatMap(value => IDENTITY_KINDS.map(kind => ({ kind, value })))
-  const found = await namesLike(pool, tenantId, {
+  const wanted = values.flatMap(value => IDENTIFIER_KINDS.map(kind => ({ kind, value })))
+  const found = await findIdentifiers(pool, tenantId, {
     kinds: wanted.map(({ kind }) => kind),
     values: wanted.map(({ value }) => value),
   })
@@ -269,7 +269,7 @@ async function findNamesakes(
   const taken = new Set((await findUnlinkedEventsAbout({ pool, tenantId }, names)).map(({ id }) => id))
   const namesakes: ErasurePreview['not_joined'] = []
   for (const { profile, kind, value } of [...others.values()].slice(0, MAX_NAMESAKES)) {
-    const events = await findEventsOf(pool, tenantId, await nodesOfProfile(pool, tenantId, profile), null)
+    const events = await findEventsOfNodes(pool, tenantId, await listNodes(pool, tenantId, profile), null)
     const remaining_events = events.filter(({ id }) => !taken.has(id)).length
     namesakes.push({ profile_id: publicProfileId(profile)!, kind, value, remaining_events })
   }
@@ -297,7 +297,10 @@ export function suppressionAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor 
     /** Newest first: the last thousand. */
     async list(tenant: string): Promise<SuppressionList> {
       const { id } = await requireTenant(pool, actor, tenant)
-      const [people, count] = await Promise.all([listSuppressed(pool, id, MOST), suppressionCount(pool, id)])
+      const [people, count] = await Promise.all([
+        listSuppressed(pool, id, MOST),
+        loadSuppressionCount(pool, id),
+      ])
       return {
         results: people.map(({ erasureId, suppressedAt, names }) => ({
           id: erasureId,
@@ -316,10 +319,10 @@ export function suppressionAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor 
     /** By the id of the list, an e-mail address, or the hash of a name: all names of that person are recorded again. */
     async remove({ tenant, id: who }: { tenant: string; id: string }): Promise<RemovedSuppression> {
       const { id: tenantId } = await requireTenant(pool, actor, tenant)
-      const email = emailOf(who)
+      const email = parseEmail(who)
       const hash = /^[\da-f]{64}$/i.test(who)
         ? Buffer.from(who, 'hex')
-        : email && nameHash(tenantId, { kind: 'email', value: email })
+        : email && hashIdentifier(tenantId, { kind: 'email', value: email })
       return inTransaction(pool, async client => {
         const key = { erasureId: isUuid(who) ? who : null, hash: hash || null }
         // Whoever adds a name of theirs at this moment has added it, and it goes with the others.
@@ -341,7 +344,7 @@ const SuppressionView = Type.Object({
   id: Type.String({ format: 'uuid', description: 'Of the erasure that it came with' }),
   tenant: Type.String(),
   suppressed_at: Timestamp,
-  names: Type.Array(Type.Object({ kind: Type.Enum([...IDENTITY_KINDS]), hash: Type.String() }), {
+  names: Type.Array(Type.Object({ kind: Type.Enum([...IDENTIFIER_KINDS]), hash: Type.String() }), {
     description: 'SHA-256 of "<tenant id> <kind> <value>", in hex: nothing else is kept',
   }),
 })
@@ -364,14 +367,14 @@ export const ErasurePreview = Type.Object({
   dry_run: Type.Literal(true),
   tenant: Type.String(),
   profile_id: NullableText,
-  names: Type.Array(Type.Object({ kind: Type.Enum([...IDENTITY_KINDS]), value: Type.String() }), {
+  names: Type.Array(Type.Object({ kind: Type.Enum([...IDENTIFIER_KINDS]), value: Type.String() }), {
     description: 'All that the person is known by',
   }),
   would_erase: Erased,
   not_joined: Type.Array(
     Type.Object({
       profile_id: Type.String(),
-      kind: Type.Enum([...IDENTITY_KINDS]),
+      kind: Type.Enum([...IDENTIFIER_KINDS]),
       value: Type.String(),
       remaining_events: Type.Integer({ minimum: 0, description: 'Those that this erasure would leave' }),
     }),

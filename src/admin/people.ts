@@ -2,13 +2,13 @@ import type pg from 'pg'
 import { type Static, Type } from 'typebox'
 import { contactFacts } from '../domain/conversions/conversions.ts'
 import {
-  emailOf,
-  IDENTITY_KINDS,
-  type Identity,
-  type IdentityKind,
+  IDENTIFIER_KINDS,
+  type Identifier,
+  type IdentifierKind,
+  parseEmail,
   publicProfileId,
 } from '../domain/identity/identity.ts'
-import { MAX_NAMES } from '../domain/identity/joining.ts'
+import { MAX_IDENTIFIERS } from '../domain/identity/joining.ts'
 import { storableText } from '../domain/json/json.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
@@ -20,16 +20,16 @@ import { databaseNow } from '../postgres/clock.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
 import { findEvents } from '../store/events/events.ts'
 import {
-  countOfPerson,
-  currentProfile,
-  type FoundName,
-  mergedProfiles,
-  namesLike,
-  namesOfProfile,
-  nodesOfProfile,
-  type PersonName,
+  countProfileData,
+  type FoundIdentifier,
+  findCurrentProfile,
+  findIdentifiers,
+  listIdentifiers,
+  listMergedProfiles,
+  listNodes,
+  type ProfileIdentifier,
 } from '../store/identity/people.ts'
-import { billingOf, conversionsOf, recordsOf, touchesOf } from '../store/identity/person-data.ts'
+import { readBilling, readConversions, readRecords, readTouches } from '../store/identity/person-data.ts'
 import { findRecord } from '../store/records/records.ts'
 import { configVersion } from '../store/tenants/config-version.ts'
 import { type Actor, requireTenant } from './actor.ts'
@@ -74,7 +74,7 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
           throw new AdminError(
             'conflict',
             'too_many_names',
-            `Together they would have more than ${MAX_NAMES} names, which is more than one person has.`,
+            `Together they would have more than ${MAX_IDENTIFIERS} names, which is more than one person has.`,
           )
         const [from, target] = [people.from, people.into].map(({ profile }) => publicProfileId(profile)!)
         await recordChange(client, actor, {
@@ -106,14 +106,14 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
             `No join is known that brought ${JSON.stringify(name)} together with ${JSON.stringify(id)}.`,
           )
         // The name itself is the person's; the profiles are enough to find it again.
-        const [target, split_off] = [sides.kept, sides.parted].map(publicProfileId)
+        const [target, split_off] = [sides.kept, sides.splitOff].map(publicProfileId)
         const change = { action: 'person.split', target: target!, tenantId, after: { split_off } }
         await recordChange(client, actor, change)
         return sides
       })
       return {
         person: await personView(pool, tenantId, sides.kept),
-        split_off: await personView(pool, tenantId, sides.parted),
+        split_off: await personView(pool, tenantId, sides.splitOff),
       }
     },
     /** Everything that is held of a person, as text that comes in parts. */
@@ -184,24 +184,24 @@ async function anotherNode(
   tenantId: number,
   { profile, node }: { profile: number; node: number },
 ): Promise<number | null> {
-  const names = await namesOfProfile(db, tenantId, profile)
+  const names = await listIdentifiers(db, tenantId, profile)
   return names.findLast(name => name.node !== node && name.cause !== null)?.node ?? null
 }
 
 async function personView(pool: pg.Pool, tenantId: number, profile: number): Promise<PersonView> {
-  const names = await namesOfProfile(pool, tenantId, profile)
+  const names = await listIdentifiers(pool, tenantId, profile)
   return {
     profile_id: publicProfileId(profile)!,
     tenant: publicTenantId(tenantId),
     names: names.map(nameView),
     contact: await contactOf(pool, tenantId, names),
-    merged_profiles: (await mergedProfiles(pool, tenantId, profile)).map(id => publicProfileId(id)!),
-    ...(await countOfPerson(pool, tenantId, nodeIds(names), valuesOfKind(names, 'contact'))),
+    merged_profiles: (await listMergedProfiles(pool, tenantId, profile)).map(id => publicProfileId(id)!),
+    ...(await countProfileData(pool, tenantId, nodeIds(names), valuesOfKind(names, 'contact'))),
     events_of_others: (await findUnlinkedEventsAbout({ pool, tenantId }, names)).length,
   }
 }
 
-function nameView({ kind, value, firstSeenAt, retiredAt, joinedAt, cause }: PersonName) {
+function nameView({ kind, value, firstSeenAt, retiredAt, joinedAt, cause }: ProfileIdentifier) {
   return {
     kind,
     value,
@@ -212,7 +212,11 @@ function nameView({ kind, value, firstSeenAt, retiredAt, joinedAt, cause }: Pers
   }
 }
 
-async function contactOf(db: Db, tenantId: number, names: PersonName[]): Promise<PersonView['contact']> {
+async function contactOf(
+  db: Db,
+  tenantId: number,
+  names: ProfileIdentifier[],
+): Promise<PersonView['contact']> {
   for (const { kind, value, retiredAt } of names) {
     if (kind !== 'contact' || retiredAt !== null) continue
     const record = await findRecord(db, tenantId, 'contact', value)
@@ -224,7 +228,7 @@ async function contactOf(db: Db, tenantId: number, names: PersonName[]): Promise
 /** A person, and the name that they were asked for by (of a profile: the one that it began with). */
 type FoundPerson = { profile: number; node: number }
 
-const KINDS: readonly IdentityKind[] = ['user', 'contact', 'visitor', 'email']
+const KINDS: readonly IdentifierKind[] = ['user', 'contact', 'visitor', 'email']
 
 export function parseProfileId(text: string): number | null {
   const digits = /^prof_([1-9]\d{0,15})$/.exec(text)?.[1]
@@ -238,9 +242,9 @@ export function parseProfileId(text: string): number | null {
 async function findPerson(db: Db, tenantId: number, id: string): Promise<FoundPerson> {
   const number = parseProfileId(id.trim())
   if (number !== null) {
-    const profile = await currentProfile(db, tenantId, number)
+    const profile = await findCurrentProfile(db, tenantId, number)
     if (profile === null) throw unknownPerson(id)
-    const nodes = await nodesOfProfile(db, tenantId, profile)
+    const nodes = await listNodes(db, tenantId, profile)
     return { profile, node: nodes.includes(profile) ? profile : nodes[0]! }
   }
   const found = await findNames(db, tenantId, id)
@@ -250,31 +254,31 @@ async function findPerson(db: Db, tenantId: number, id: string): Promise<FoundPe
 }
 
 /** Everybody who goes by this name; of the kind that it says, where it says one. */
-async function findNames(db: Db, tenantId: number, text: string): Promise<FoundName[]> {
+async function findNames(db: Db, tenantId: number, text: string): Promise<FoundIdentifier[]> {
   const wanted = namesMeant(storableText(text))
-  return namesLike(db, tenantId, {
+  return findIdentifiers(db, tenantId, {
     kinds: wanted.map(({ kind }) => kind),
     values: wanted.map(({ value }) => value),
   })
 }
 
-function namesMeant(text: string): Identity[] {
+function namesMeant(text: string): Identifier[] {
   const [, kind, value] = /^(user|contact|visitor|email):(.+)$/s.exec(text) ?? []
   const names = KINDS.map(kind => ({ kind, value: nameValue(kind, text) }))
   return kind === undefined
     ? names
-    : [...names, { kind: kind as IdentityKind, value: nameValue(kind as IdentityKind, value!) }]
+    : [...names, { kind: kind as IdentifierKind, value: nameValue(kind as IdentifierKind, value!) }]
 }
 
-function nameValue(kind: IdentityKind, text: string): string {
-  return (kind === 'email' ? emailOf(text) : null) ?? text.trim()
+function nameValue(kind: IdentifierKind, text: string): string {
+  return (kind === 'email' ? parseEmail(text) : null) ?? text.trim()
 }
 
 export function unknownPerson(id: string): AdminError {
   return new AdminError('not_found', 'person_not_found', `Nobody is known as ${JSON.stringify(id)}.`)
 }
 
-function ambiguous(id: string, found: FoundName[]): AdminError {
+function ambiguous(id: string, found: FoundIdentifier[]): AdminError {
   const choices = found.map(({ kind, value, profile }) => ({
     name: `${kind}:${value}`,
     profile_id: publicProfileId(profile)!,
@@ -305,18 +309,18 @@ async function* exportPerson(
   profile: number,
   person: PersonView,
 ): AsyncGenerator<string> {
-  const names = await namesOfProfile(pool, tenantId, profile)
+  const names = await listIdentifiers(pool, tenantId, profile)
   const nodes = names.map(({ node }) => node)
   const named = await findRecordsNaming({ pool, tenantId }, names)
   const contactIds = [...new Set([...valuesOfKind(names, 'contact'), ...named.contacts])]
   yield JSON.stringify({ type: 'person', ...person })
-  yield* await touchesOf(pool, tenantId, nodes)
-  yield* await recordsOf(pool, tenantId, 'contact', contactIds)
-  const conversions = await conversionsOf(pool, tenantId, nodes, contactIds)
+  yield* await readTouches(pool, tenantId, nodes)
+  yield* await readRecords(pool, tenantId, 'contact', contactIds)
+  const conversions = await readConversions(pool, tenantId, nodes, contactIds)
   for (const { text } of conversions) yield text
   const orderIds = new Set([...conversions.flatMap(({ orderId }) => orderId ?? []), ...named.orders])
-  yield* await recordsOf(pool, tenantId, 'order', [...orderIds])
-  yield* await billingOf(pool, tenantId, {
+  yield* await readRecords(pool, tenantId, 'order', [...orderIds])
+  yield* await readBilling(pool, tenantId, {
     nodes,
     customers: contactIds,
     emails: valuesOfKind(names, 'email'),
@@ -349,7 +353,7 @@ export const PersonView = Type.Object(
     tenant: Type.String(),
     names: Type.Array(
       Type.Object({
-        kind: Type.Enum([...IDENTITY_KINDS]),
+        kind: Type.Enum([...IDENTIFIER_KINDS]),
         value: Type.String(),
         first_seen_at: Timestamp,
         /** Set where the name belongs to somebody else by now; what came under it before is still here. */

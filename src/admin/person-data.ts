@@ -1,9 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type pg from 'pg'
 import { eventOfStored } from '../domain/events/stored.ts'
-import { itemsAbout, itemsOfLetter } from '../domain/identity/erasure.ts'
-import { identitiesOf, identitiesOfContact, identitiesOfOrder } from '../domain/identity/identity.ts'
-import { mentions, personNames } from '../domain/identity/mentions.ts'
+import { findItems, findLetterItems } from '../domain/identity/erasure.ts'
+import { contactIdentifiers, eventIdentifiers, orderIdentifiers } from '../domain/identity/identity.ts'
+import { indexIdentifiers, mentionsAny } from '../domain/identity/mentions.ts'
 import { entryIdOf } from '../domain/ids.ts'
 import type { EntryName } from '../log/log.ts'
 import { inTransaction } from '../postgres/database.ts'
@@ -13,17 +13,18 @@ import {
   type EntryRow,
   type EntryTable,
   type EventRow,
-  findEventsOf,
+  findEventsOfNodes,
   findSalesOf,
-  type KnownName,
   readEntries,
-  readUnjoinedEvents,
+  readUnlinkedEvents,
   recordsLike,
+  type TracedIdentifier,
 } from '../store/identity/traces.ts'
 
 type Searched = { pool: pg.Pool; tenantId: number }
 
-const emailsOf = (names: KnownName[]) => names.flatMap(({ kind, value }) => (kind === 'email' ? [value] : []))
+const emailsOf = (names: TracedIdentifier[]) =>
+  names.flatMap(({ kind, value }) => (kind === 'email' ? [value] : []))
 
 /**
  * Events that no join leads to, by the text of the address: those that say today that they are the person's, and those
@@ -31,12 +32,12 @@ const emailsOf = (names: KnownName[]) => names.flatMap(({ kind, value }) => (kin
  */
 async function findEventsNaming(
   { pool, tenantId }: Searched,
-  names: KnownName[],
+  names: TracedIdentifier[],
   receivedSince: Date | null,
 ): Promise<EventRow[]> {
   const emails = emailsOf(names)
   if (emails.length === 0) return []
-  const person = personNames(names)
+  const person = indexIdentifiers(names)
   const own = new Set(names.flatMap(({ node }) => node ?? []))
   const found: EventRow[] = []
   await inTransaction(pool, async client => {
@@ -47,8 +48,8 @@ async function findEventsNaming(
         if (node !== null && own.has(node)) continue
         const isTheirs =
           node === null
-            ? mentions(event.payload, person)
-            : identitiesOf(eventOfStored(event)).some(
+            ? mentionsAny(event.payload, person)
+            : eventIdentifiers(eventOfStored(event)).some(
                 ({ kind, value }) => kind === 'email' && person.emails.has(value),
               )
         if (isTheirs) found.push({ table, row, id, receivedAt })
@@ -62,14 +63,14 @@ async function findEventsNaming(
 /** Contacts and orders with the address in a place that was not looked at when they came. */
 export async function findRecordsNaming(
   { pool, tenantId }: Searched,
-  names: KnownName[],
+  names: TracedIdentifier[],
 ): Promise<{ contacts: string[]; orders: string[] }> {
   const emails = new Set(emailsOf(names))
   const found = { contacts: [] as string[], orders: [] as string[] }
   if (emails.size === 0) return found
   for (const { entityType, id, data } of await recordsLike(pool, tenantId, addressPatterns([...emails]))) {
     const fields = JSON.parse(data)
-    const identities = entityType === 'order' ? identitiesOfOrder(fields) : identitiesOfContact(id, fields)
+    const identities = entityType === 'order' ? orderIdentifiers(fields) : contactIdentifiers(id, fields)
     if (identities.some(({ kind, value }) => kind === 'email' && emails.has(value)))
       found[entityType === 'order' ? 'orders' : 'contacts'].push(id)
   }
@@ -82,18 +83,18 @@ const AT_A_TIME = 1_000
 // A body that is larger is read with a pause after it: requests are served between.
 const LARGE = 100_000
 
-export const nodeIds = (names: KnownName[]) => names.flatMap(({ node }) => node ?? [])
+export const nodeIds = (names: TracedIdentifier[]) => names.flatMap(({ node }) => node ?? [])
 
-export const valuesOfKind = (names: KnownName[], wanted: KnownName['kind']) =>
+export const valuesOfKind = (names: TracedIdentifier[], wanted: TracedIdentifier['kind']) =>
   names.flatMap(({ kind, value }) => (kind === wanted ? [value] : []))
 
 /** All events about the person, each once. */
 export async function findEventsAbout(
   work: Searched,
-  names: KnownName[],
+  names: TracedIdentifier[],
   receivedSince: Date | null,
 ): Promise<EventRow[]> {
-  const own = await findEventsOf(work.pool, work.tenantId, nodeIds(names), receivedSince)
+  const own = await findEventsOfNodes(work.pool, work.tenantId, nodeIds(names), receivedSince)
   const others = await findUnlinkedEventsAbout(work, names)
   const found = [...own, ...others, ...(await findEventsNaming(work, names, receivedSince))]
   return [...new Map(found.map(event => [event.id, event])).values()]
@@ -119,30 +120,30 @@ export function listEntries(events: EventRow[]): EntryName[] {
 /** Events of others that name the person, and were kept unjoined. A browser is no name here: it may be shared. */
 export async function findUnlinkedEventsAbout(
   { pool, tenantId }: Searched,
-  names: KnownName[],
+  names: TracedIdentifier[],
 ): Promise<EventRow[]> {
-  const person = personNames(names.filter(({ kind }) => kind !== 'visitor'))
+  const person = indexIdentifiers(names.filter(({ kind }) => kind !== 'visitor'))
   const known = { nodes: nodeIds(names), emails: valuesOfKind(names, 'email') }
   const about: EventRow[] = []
   await inTransaction(pool, async client => {
-    for await (const events of readUnjoinedEvents(client, tenantId, known)) {
-      for (const { payload, ...event } of events) if (mentions(payload, person)) about.push(event)
+    for await (const events of readUnlinkedEvents(client, tenantId, known)) {
+      for (const { payload, ...event } of events) if (mentionsAny(payload, person)) about.push(event)
       await turn()
     }
   })
   return about
 }
 
-export type Items = ReturnType<typeof itemsAbout>
+export type Items = ReturnType<typeof findItems>
 
 /** Entries that never took effect and are about the person, compared by what they say, however it is written. */
 export async function findEntriesAbout(
   { pool, tenantId }: Searched,
   table: EntryTable,
-  names: KnownName[],
+  names: TracedIdentifier[],
 ): Promise<{ row: EntryRow; items: Items }[]> {
-  const person = personNames(names)
-  const itemsIn = table === 'dead_letters' ? itemsOfLetter : itemsAbout
+  const person = indexIdentifiers(names)
+  const itemsIn = table === 'dead_letters' ? findLetterItems : findItems
   const found: { row: EntryRow; items: Items }[] = []
   await inTransaction(pool, async client => {
     for await (const rows of readEntries(client, table, tenantId)) {

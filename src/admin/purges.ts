@@ -31,7 +31,7 @@ import {
   takeLeftPurge,
 } from '../store/events/purges.ts'
 import { readStored, type StoredFilter, type StoredNode } from '../store/events/stored.ts'
-import { circleOf } from '../store/identity/rebuild.ts'
+import { loadConnected } from '../store/identity/rebuild.ts'
 import { deleteEventsAt } from '../store/identity/traces.ts'
 import { type EventClaim, processedKey, releaseClaims } from '../store/inbound/processed.ts'
 import { listKeys } from '../store/tenants/keys.ts'
@@ -277,12 +277,12 @@ async function workOutPeople(run: Run): Promise<boolean> {
   const nodes = await nodesToWorkOut(pool, purge, NODES_AT_A_TIME)
   if (nodes.length === 0) return false
   // Read without holding anybody up; what came meanwhile is read with the tenant's people held.
-  const before = new Set((await circleOf(pool, tenantId, nodes)).map(({ node }) => node))
+  const before = new Set((await loadConnected(pool, tenantId, nodes)).map(({ node }) => node))
   const since = await newSince(run, tenantId)
   const known = await readAll(pool, tenantId, { nodes: [...before] })
   await changeIdentities(pool, tenantId, async transaction => {
     const { client } = transaction
-    const circle = await circleOf(client, tenantId, nodes)
+    const circle = await loadConnected(client, tenantId, nodes)
     const hasGrown = circle.some(({ node }) => !before.has(node))
     const events = new Map(known.map(event => [event.id, event]))
     const filter = hasGrown ? {} : { receivedSince: since }

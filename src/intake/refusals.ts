@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { failureCause } from '../domain/entries/dead-letters.ts'
-import { emailOf, IDENTITY_KINDS } from '../domain/identity/identity.ts'
-import { nameHash } from '../domain/identity/suppression.ts'
+import { IDENTIFIER_KINDS, parseEmail } from '../domain/identity/identity.ts'
+import { hashIdentifier } from '../domain/identity/suppression.ts'
 import { HOUR_MS } from '../domain/time.ts'
 import {
   addRefusals,
@@ -9,7 +9,7 @@ import {
   type RefusalExample,
   type RefusalSum,
 } from '../store/entries/refusals.ts'
-import { findSuppressed, suppressingTenants } from '../store/identity/suppressions.ts'
+import { findSuppressed, findSuppressingTenants } from '../store/identity/suppressions.ts'
 
 /** Why a request, or an item of one, was refused; `example` is called for few of them. */
 export type Refusal = Pick<RefusalExample, 'tenantId' | 'keyId' | 'route' | 'status' | 'code' | 'detail'> & {
@@ -96,10 +96,10 @@ export function openRefusals({ pool, now }: { pool: pg.Pool; now: () => Date }):
 
 /** Examples without the bodies that may name somebody who is not to be recorded. */
 async function withoutSuppressed(pool: pg.Pool, examples: RefusalExample[]): Promise<RefusalExample[]> {
-  const tenants = await suppressingTenants(pool, [...new Set(examples.map(({ tenantId }) => tenantId))])
+  const tenants = await findSuppressingTenants(pool, [...new Set(examples.map(({ tenantId }) => tenantId))])
   const hashes = examples.map(({ tenantId, body }) =>
     tenants.has(tenantId) && body !== null
-      ? namesIn(body).map(name => ({ tenantId, hash: nameHash(tenantId, name) }))
+      ? namesIn(body).map(name => ({ tenantId, hash: hashIdentifier(tenantId, name) }))
       : [],
   )
   const wanted = hashes.flat()
@@ -125,10 +125,10 @@ function namesIn(body: string) {
   for (const text of [body, read, unescaped(read)])
     for (const word of text.split(DELIMITERS)) values.add(word)
   for (const value of [...values]) {
-    const email = emailOf(value)
+    const email = parseEmail(value)
     if (email !== null) values.add(email)
   }
-  return [...values].flatMap(value => IDENTITY_KINDS.map(kind => ({ kind, value })))
+  return [...values].flatMap(value => IDENTIFIER_KINDS.map(kind => ({ kind, value })))
 }
 
 /** \u0040 is @. */

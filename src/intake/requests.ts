@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type pg from 'pg'
-import type { Identity } from '../domain/identity/identity.ts'
-import { namesMentioned } from '../domain/identity/mentions.ts'
-import { nameHashes } from '../domain/identity/suppression.ts'
+import type { Identifier } from '../domain/identity/identity.ts'
+import { findMentions } from '../domain/identity/mentions.ts'
+import { hashIdentifiers } from '../domain/identity/suppression.ts'
 import { newEntryId } from '../domain/ids.ts'
 import { headersWithoutAddresses, type IpMode, withoutAddresses } from '../domain/tenants/ip-addresses.ts'
 import { DAY_MS } from '../domain/time.ts'
@@ -18,7 +18,7 @@ type KeptRequest = {
   body: Buffer
   answer: object
   /** Whom it is about: looked for only where somebody is not to be recorded. */
-  names: () => Identity[]
+  names: () => Identifier[]
 }
 
 /** Requests to sources, kept for those who build what handles them. */
@@ -82,8 +82,8 @@ export function openRequests({ pool }: { pool: pg.Pool }): Requests {
 type Named = NewInboundRequest & Pick<KeptRequest, 'names'>
 
 function withHashes({ names, ...request }: Named) {
-  const all = [...names(), ...namesMentioned(request.headers)]
-  return { ...request, hashes: nameHashes(request.tenantId, all) }
+  const all = [...names(), ...findMentions(request.headers)]
+  return { ...request, hashes: hashIdentifiers(request.tenantId, all) }
 }
 
 // Authorization holds the source's token, or the secret itself; signatures stay: what handles the request checks them.

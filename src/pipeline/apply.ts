@@ -1,10 +1,10 @@
 import { conversionOf } from '../domain/conversions/conversions.ts'
 import type { EntryKind } from '../domain/entries/entry.ts'
 import type { NormalizedEvent } from '../domain/events/events.ts'
-import { identitiesOf } from '../domain/identity/identity.ts'
+import { eventIdentifiers } from '../domain/identity/identity.ts'
 import type { OperationOutcome, RecordChange } from '../domain/records/records.ts'
 import { insertEvents } from '../store/events/events.ts'
-import type { LearnedName } from '../store/identity/suppressions.ts'
+import type { LearnedIdentifier } from '../store/identity/suppressions.ts'
 import { addEventSums } from '../store/sums/events.ts'
 import { attributeAccounts } from './billing/attribution.ts'
 import { applyBillingEvents } from './billing/billing.ts'
@@ -132,7 +132,7 @@ async function applyKeptEvents(
     transaction,
     units.map(({ entry, work }) => ({
       tenantId: entry.tenantId,
-      identities: identitiesOf(work),
+      identifiers: eventIdentifiers(work),
       trusted: work.trusted,
       cause: { kind: 'event', id: work.id },
     })),
@@ -160,7 +160,7 @@ async function applySuppressedEvents(
   effects: Effects,
   transaction: Transaction,
   units: Unit<NormalizedEvent>[],
-  learned: LearnedName[],
+  learned: LearnedIdentifier[],
 ): Promise<void> {
   const events = units.map(
     ({ entry, work }): FreshEvent => ({

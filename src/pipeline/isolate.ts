@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { orderOf } from '../domain/entries/entry.ts'
+import { orderKey } from '../domain/entries/entry.ts'
 import { isConflict, isUnavailable } from '../postgres/database.ts'
 import { isMissingPartition } from '../postgres/partitions.ts'
 import type { Transaction, Unit } from './unit.ts'
@@ -43,7 +43,7 @@ export async function applyCarefully(options: {
 
   async function applyPart(part: Unit[]): Promise<void> {
     const units = part.filter(unit => {
-      if (!failedOrders.has(orderOf(unit.entry))) return true
+      if (!failedOrders.has(orderKey(unit.entry))) return true
       unit.disposition = 'blocked'
       return false
     })
@@ -56,7 +56,7 @@ export async function applyCarefully(options: {
       const unit = units[0]!
       unit.failure = failed
       unit.disposition = (unit.parked?.attempts ?? 0) + 1 >= maxAttempts ? 'dead' : 'retry'
-      failedOrders.add(orderOf(unit.entry))
+      failedOrders.add(orderKey(unit.entry))
       return
     }
     const middle = units.length >> 1

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type Entry, type EntryKind, orderOf } from '../domain/entries/entry.ts'
+import { type Entry, type EntryKind, orderKey } from '../domain/entries/entry.ts'
 import { suppressedReceipt } from '../domain/inbound/receipts.ts'
 import type { Log, PartitionName, Taken } from '../log/log.ts'
 import {
@@ -181,13 +181,13 @@ type Planned = {
 async function findDueRetries(client: pg.PoolClient, taken: Taken[]) {
   const partitions = taken.map(({ partition }) => partition)
   const orders = await listParkedOrders(client, partitions)
-  const blocked = new Set(orders.map(orderOf))
+  const blocked = new Set(orders.map(orderKey))
   const due = orders.filter(({ isDue }) => isDue).slice(0, MAX_RETRIES.rows)
   if (due.length === 0) return { retries: [], blocked }
   const retries = await loadParked(client, partitions, due, MAX_RETRIES)
-  const loaded = Map.groupBy(retries, ({ entry }) => orderOf(entry))
+  const loaded = Map.groupBy(retries, ({ entry }) => orderKey(entry))
   for (const order of due) {
-    if (loaded.get(orderOf(order))?.length === order.entries) blocked.delete(orderOf(order))
+    if (loaded.get(orderKey(order))?.length === order.entries) blocked.delete(orderKey(order))
   }
   return { retries, blocked }
 }
@@ -207,7 +207,7 @@ function planEntries(
   for (const { partition, entries } of taken) {
     for (const entry of entries) {
       const planned: Planned = { partition, entry, parked: null, units: [], rejected: [] }
-      if (blocked.size > 0 && blocked.has(orderOf(entry))) block(planned)
+      if (blocked.size > 0 && blocked.has(orderKey(entry))) block(planned)
       plan.push(planned)
     }
   }
@@ -234,7 +234,7 @@ function decodeEntries(
   const deferredOrders = new Set<string>()
   for (const planned of plan.filter(isNotBlocked)) {
     const { partition, entry, parked, units } = planned
-    if (deferredOrders.size > 0 && deferredOrders.has(orderOf(entry))) {
+    if (deferredOrders.size > 0 && deferredOrders.has(orderKey(entry))) {
       block(planned)
       continue
     }
@@ -246,7 +246,7 @@ function decodeEntries(
         else unit.disposition = 'deferred'
         units.push(unit)
       }
-      if (works.length > MAX_UNITS_PER_ENTRY) deferredOrders.add(orderOf(entry))
+      if (works.length > MAX_UNITS_PER_ENTRY) deferredOrders.add(orderKey(entry))
       planned.rejected = rejected
     } catch (error) {
       const unit: Unit = {

@@ -4,7 +4,7 @@ import type { PartitionName } from '../log/log.ts'
 import type { SaleRef, SaleState } from '../store/conversions/changes.ts'
 import type { NewDeadLetter } from '../store/entries/dead-letters.ts'
 import type { NewTouch } from '../store/identity/identities.ts'
-import type { LearnedName, SuppressionCount } from '../store/identity/suppressions.ts'
+import type { LearnedIdentifier, SuppressionCount } from '../store/identity/suppressions.ts'
 
 /** The smallest thing that is applied or fails alone: a record write, or one event of a batch. */
 export type Unit<Work = unknown> = {
@@ -54,7 +54,7 @@ export type BatchTrace = {
   end(failure?: unknown): void
 }
 
-export type Suppressed = { counts: SuppressionCount[]; learned: LearnedName[] }
+export type Suppressed = { counts: SuppressionCount[]; learned: LearnedIdentifier[] }
 
 /** What a worker remembers about a tenant's identifiers, valid for one version (see `identityVersions`). */
 export type IdentifierMemory = { version: number; nodes: Map<string, number>; settled: Set<string> }

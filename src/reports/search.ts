@@ -5,7 +5,7 @@ import { isUuid } from '../domain/ids.ts'
 import { isObject } from '../domain/json/json.ts'
 import { ENTITY_TYPES, type EntityType } from '../domain/records/records.ts'
 import type { Log } from '../log/log.ts'
-import { contactsNamed, peopleNamed } from '../store/identity/search.ts'
+import { searchContacts, searchProfiles } from '../store/identity/search.ts'
 import { findProduct, findRecord, type StoredRecord } from '../store/records/records.ts'
 import { eventOutcome, outcomeOfSent } from './event-outcome.ts'
 
@@ -60,11 +60,11 @@ async function peopleFound(pool: pg.Pool, tenantId: number, text: string, limit:
     if (!people.has(profile))
       people.set(profile, { kind: 'person', id: publicProfileId(profile)!, title, note })
   }
-  for (const { id, profile, data } of await contactsNamed(pool, tenantId, text, limit)) {
+  for (const { id, profile, data } of await searchContacts(pool, tenantId, text, limit)) {
     const { name, email } = contactFacts(JSON.parse(data))
     if (profile !== null) add(profile, name ?? id, email ?? id)
   }
-  for (const { kind, value, profile } of await peopleNamed(pool, tenantId, text, limit))
+  for (const { kind, value, profile } of await searchProfiles(pool, tenantId, text, limit))
     add(profile, value, kind)
   return [...people.values()]
 }

@@ -8,7 +8,7 @@ import { type Disk, describeDisk } from '../overload/disk.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { retentionHeldBy } from '../store/entries/retention-clock.ts'
 import { listStalled } from '../store/entries/stalled.ts'
-import { totalSuppressed } from '../store/identity/suppressions.ts'
+import { countAllSuppressed } from '../store/identity/suppressions.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
 /** What /metrics tells of the parts, read when it is asked for. */
@@ -28,7 +28,7 @@ export function watchParts(
       const { foreign, unreadable } = await outside.passedOver()
       return (foreign?.messages ?? 0) + (unreadable?.messages ?? 0)
     })
-  metrics.watchSuppressed(() => totalSuppressed(pool))
+  metrics.watchSuppressed(() => countAllSuppressed(pool))
   metrics.watchStalled(async () => (await listStalled(pool)).length)
   metrics.watchRetention(async () => (await retentionHeldBy(pool)) !== null)
   metrics.watchBacklog(backlog)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type pg from 'pg'
 import { readBilling } from '../../src/domain/billing/read.ts'
-import type { Identity } from '../../src/domain/identity/identity.ts'
+import type { Identifier } from '../../src/domain/identity/identity.ts'
 import { newEntryId } from '../../src/domain/ids.ts'
 import { attributeAccounts } from '../../src/pipeline/billing/attribution.ts'
 import { applyBilling } from '../../src/pipeline/billing/billing.ts'
@@ -28,15 +28,15 @@ async function sourcesOf(tenant: TestTenant): Promise<Record<string, number>> {
   return Object.fromEntries(sources.results.map((row: Body) => [row.source, row.mrr]))
 }
 
-const VISITOR: Identity = { kind: 'visitor', value: 'v' }
-const CUSTOMER: Identity = { kind: 'contact', value: 'cus_s' }
+const VISITOR: Identifier = { kind: 'visitor', value: 'v' }
+const CUSTOMER: Identifier = { kind: 'contact', value: 'cus_s' }
 const TRUSTED = { trusted: true, cause: { kind: 'record', id: 'r' } } as const
 
 /** What three transactions may learn of one person, each by workers that remember nothing. */
 function learning(tenantId: number) {
   const identities = openIdentities()
-  const nodeOf = async (transaction: Transaction, identity: Identity) =>
-    (await resolveNodes(identities, transaction, [{ tenantId, identities: [identity], ...TRUSTED }]))[0]!
+  const nodeOf = async (transaction: Transaction, identity: Identifier) =>
+    (await resolveNodes(identities, transaction, [{ tenantId, identifiers: [identity], ...TRUSTED }]))[0]!
   return {
     async touch(transaction: Transaction) {
       const node = await nodeOf(transaction, VISITOR)
@@ -51,7 +51,9 @@ function learning(tenantId: number) {
       await attributeAccounts(transaction, await openTouches().apply(transaction, [fresh]))
     },
     async merge(transaction: Transaction) {
-      await resolveNodes(identities, transaction, [{ tenantId, identities: [VISITOR, CUSTOMER], ...TRUSTED }])
+      await resolveNodes(identities, transaction, [
+        { tenantId, identifiers: [VISITOR, CUSTOMER], ...TRUSTED },
+      ])
     },
     async account(transaction: Transaction) {
       const { type, data } = created('s')

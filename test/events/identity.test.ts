@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
-import type { Identity } from '../../src/domain/identity/identity.ts'
+import type { Identifier } from '../../src/domain/identity/identity.ts'
 import { openIdentities, rememberNodes } from '../../src/pipeline/identity/identity.ts'
 import { openProfileLocks } from '../../src/pipeline/profile-lock.ts'
 import type { Learned } from '../../src/pipeline/unit.ts'
@@ -20,7 +20,7 @@ before(async () => {
 after(() => server.close())
 
 /** Sightings in batches, through one worker's memory. */
-async function see(tenantId: number, batches: Identity[][][], trusted = true): Promise<void> {
+async function see(tenantId: number, batches: Identifier[][][], trusted = true): Promise<void> {
   const identities = openIdentities()
   const { lockFor } = openProfileLocks()
   for (const batch of batches) {
@@ -36,7 +36,7 @@ async function see(tenantId: number, batches: Identity[][][], trusted = true): P
         }
         await identities.resolve(
           transaction,
-          batch.map(identities => ({ tenantId, identities, trusted, cause: { kind: 'event', id: 'e' } })),
+          batch.map(identifiers => ({ tenantId, identifiers, trusted, cause: { kind: 'event', id: 'e' } })),
         )
         return learned.nodes
       })
@@ -62,7 +62,7 @@ async function clustersOf(tenantId: number): Promise<string[]> {
 }
 
 /** What the names of the sightings amount to, by the book. */
-function expectedClusters(sightings: Identity[][]): string[] {
+function expectedClusters(sightings: Identifier[][]): string[] {
   let groups: Set<string>[] = []
   for (const sighting of sightings) {
     const joined = new Set(sighting.map(({ kind, value }) => `${kind}:${value}`))
@@ -76,15 +76,15 @@ function expectedClusters(sightings: Identity[][]): string[] {
   return groups.map(group => [...group].sort().join(' ')).sort()
 }
 
-const sightingOf = (...kinds: Identity['kind'][]) =>
+const sightingOf = (...kinds: Identifier['kind'][]) =>
   fc.uniqueArray(
     fc.record({
       kind: fc.constantFrom(...kinds),
       value: fc.constantFrom('1', '2', '3', '4', '5', '6'),
-    }) as fc.Arbitrary<Identity>,
+    }) as fc.Arbitrary<Identifier>,
     { minLength: 1, maxLength: 4, selector: ({ kind, value }) => kind + value },
   )
-const cut = (sightings: Identity[][], size: number) =>
+const cut = (sightings: Identifier[][], size: number) =>
   Array.from({ length: Math.ceil(sightings.length / size) }, (_, i) =>
     sightings.slice(i * size, (i + 1) * size),
   )

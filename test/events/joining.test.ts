@@ -240,7 +240,7 @@ test('who belongs together is worked out in as many statements for a thousand si
       })
       const seen = names.map(([visitor, user], i) => ({
         tenantId,
-        identities: [
+        identifiers: [
           { kind: 'visitor' as const, value: visitor },
           { kind: 'user' as const, value: user },
         ],

@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test'
 import type pg from 'pg'
 import type { EntityType, RecordName } from '../../src/domain/records/records.ts'
 import { openPool } from '../../src/postgres/database.ts'
-import { contactsNamed } from '../../src/store/identity/search.ts'
+import { searchContacts } from '../../src/store/identity/search.ts'
 import { keepHandles, productsOfHandles } from '../../src/store/records/handles.ts'
 import { findProduct, findRecord, listRecords, loadVersions } from '../../src/store/records/records.ts'
 import {
@@ -111,8 +111,13 @@ const questions: Question[] = [
   ['newer records of a name', client => deletesSurvived(client, deletes).then(set => [...set]), 0, 6 * KEYS],
   ['a record by id', async client => [await findRecord(client, 1, 'product', 'p-77')], 1],
   ['a product by sku', async client => [await findProduct(client, 1, 's-77')], 1],
-  ['contacts by the beginning of a name', client => contactsNamed(client, 1, 'ADA7772', 20), 1, 40],
-  ['contacts by the beginning of a last name', client => contactsNamed(client, 1, 'lovelace-777', 20), 5, 60],
+  ['contacts by the beginning of a name', client => searchContacts(client, 1, 'ADA7772', 20), 1, 40],
+  [
+    'contacts by the beginning of a last name',
+    client => searchContacts(client, 1, 'lovelace-777', 20),
+    5,
+    60,
+  ],
   [
     'products by handle',
     async client => {

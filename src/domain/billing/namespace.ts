@@ -1,7 +1,7 @@
 /** Ids belong to a namespace, so that two shops can both use the id 1001. */
 
 import type { EventContext } from '../events/events.ts'
-import { emailOf } from '../identity/identity.ts'
+import { parseEmail } from '../identity/identity.ts'
 import { textDigest } from '../json/json.ts'
 import type { BillingChange, Discount, Payment, Refund, SubscriptionFacts, Term } from './types.ts'
 
@@ -114,7 +114,7 @@ export function addNamespace(namespace: string, change: BillingChange): BillingC
 /** Removes names and e-mail addresses from a change, as an erasure does. */
 export function anonymizeChange(tenantId: number, change: BillingChange): BillingChange {
   const customer = <Id extends string | null>(id: Id) =>
-    (id !== null && emailOf(stripNamespaces(id)) !== null ? erasedAccountName(tenantId, id) : id) as Id
+    (id !== null && parseEmail(stripNamespaces(id)) !== null ? erasedAccountName(tenantId, id) : id) as Id
   const paid = <Paid extends { customer: string | null }>(object: Paid): Paid => ({
     ...object,
     customer: customer(object.customer),

@@ -1,6 +1,6 @@
 import { type EventSource, MAX_EVENT_TYPE_LENGTH, type NormalizedEvent } from '../events/events.ts'
 import { isLongerThan, looseId } from '../events/normalize/items.ts'
-import { contactIdIn, emailOf, idOf } from '../identity/identity.ts'
+import { parseEmail, parseId, readContactId } from '../identity/identity.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 import { decimalText, knownCurrency, parseDecimal } from '../money.ts'
 import { paddleSale } from '../providers/adapters/paddle.ts'
@@ -50,7 +50,7 @@ export function conversionOf(event: NormalizedEvent, types: ReadonlySet<string>)
   const orderId = orderIdOf(event.eventType, object)
   // Only a source says what was billed: with a key from a page, an invoice is an event like any other.
   const billing = event.sourceConfigId !== null && event.eventType.startsWith('invoice.')
-  const objectId = idOf(object.id)
+  const objectId = parseId(object.id)
   return {
     orderId,
     saleKey: billing && objectId && !orderId ? `invoice:${objectId}` : null,
@@ -58,8 +58,8 @@ export function conversionOf(event: NormalizedEvent, types: ReadonlySet<string>)
     source: billing ? 'billing' : event.source,
     sourceObjectId: billing ? (objectId ?? orderId) : (orderId ?? objectId),
     ...(stripe ? stripePrice(stripe) : priceOf(object)),
-    contactId: contactIdIn(object),
-    email: emailOf(object.email) ?? event.email,
+    contactId: readContactId(object),
+    email: parseEmail(object.email) ?? event.email,
   }
 }
 
@@ -68,9 +68,9 @@ function paddleConversion(
   event: NormalizedEvent,
   { id, amount, currency, data }: NonNullable<ReturnType<typeof paddleSale>>,
 ): Conversion {
-  const objectId = idOf(id)
+  const objectId = parseId(id)
   const custom = isObject(data.custom_data) ? data.custom_data : {}
-  const orderId = idOf(custom.order_id ?? custom.orderId)
+  const orderId = parseId(custom.order_id ?? custom.orderId)
   return {
     orderId,
     saleKey: objectId && !orderId ? `invoice:${objectId}` : null,
@@ -79,8 +79,8 @@ function paddleConversion(
     sourceObjectId: objectId ?? orderId,
     amount: amountText(amount),
     currency: knownCurrency(currency),
-    contactId: contactIdIn(data),
-    email: emailOf(data.email) ?? event.email,
+    contactId: readContactId(data),
+    email: parseEmail(data.email) ?? event.email,
   }
 }
 
@@ -98,8 +98,8 @@ function conversionTypeOf(object: JsonObject): string | null {
 /** `order_id | orderId`, also as Stripe metadata; in an event about an order (order.paid, Order Completed) its own id. */
 function orderIdOf(eventType: string, object: JsonObject): string | null {
   const metadata = isObject(object.metadata) ? object.metadata : null
-  const named = idOf(object.order_id ?? object.orderId ?? metadata?.order_id ?? metadata?.orderId)
-  return named ?? (/^orders?\b|^order_/i.test(eventType) ? idOf(object.id) : null)
+  const named = parseId(object.order_id ?? object.orderId ?? metadata?.order_id ?? metadata?.orderId)
+  return named ?? (/^orders?\b|^order_/i.test(eventType) ? parseId(object.id) : null)
 }
 
 /** What an order record says about its sale; `placedAt` is null where it does not say when that was. */
@@ -117,7 +117,7 @@ const PLACED_AT = [
 export function orderConversion(data: JsonObject): OrderConversion {
   let placedAt: Date | null = null
   for (const field of PLACED_AT) placedAt ??= parseTimestamp(data[field])
-  return { ...priceOf(data), contactId: contactIdIn(data), email: emailOf(data.email), placedAt }
+  return { ...priceOf(data), contactId: readContactId(data), email: parseEmail(data.email), placedAt }
 }
 
 /** Where the price of a sale stands: the first that is there counts. */
@@ -162,7 +162,7 @@ export function contactFacts(data: JsonObject): ContactFacts {
   const parts = first && last ? `${first} ${last}` : (first ?? last)
   return {
     name: textOf(data.name) ?? parts,
-    email: emailOf(data.email) && textOf(data.email),
+    email: parseEmail(data.email) && textOf(data.email),
     company: textOf(data.company) ?? textOf(data.company_name) ?? textOf(data.companyName),
   }
 }

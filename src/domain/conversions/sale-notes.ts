@@ -1,5 +1,5 @@
 import type { NormalizedEvent } from '../events/events.ts'
-import { idOf, MAX_ID_LENGTH } from '../identity/identity.ts'
+import { MAX_ID_LENGTH, parseId } from '../identity/identity.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 import { knownCurrency, parseDecimal } from '../money.ts'
 import { paddleSale } from '../providers/adapters/paddle.ts'
@@ -47,7 +47,7 @@ function orderNotes(object: JsonObject): string[] {
     name => object[name] !== undefined && object[name] !== null,
   )
   const given = name === undefined ? '' : object[name]
-  if (given === '' || idOf(given) !== null) return []
+  if (given === '' || parseId(given) !== null) return []
   const why =
     typeof given === 'string' && given.trim().length > MAX_ID_LENGTH
       ? `has ${given.trim().length} characters, more than ${MAX_ID_LENGTH}`

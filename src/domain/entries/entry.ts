@@ -14,6 +14,6 @@ export type Entry = {
 }
 
 /** Entries with the same order take effect in the order in which they were appended. */
-export function orderOf(entry: Pick<Entry, 'tenantId' | 'kind' | 'orderingKey'>): string {
+export function orderKey(entry: Pick<Entry, 'tenantId' | 'kind' | 'orderingKey'>): string {
   return `${entry.tenantId} ${entry.kind} ${entry.orderingKey}`
 }

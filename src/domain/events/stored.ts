@@ -1,4 +1,4 @@
-import { emailOf } from '../identity/identity.ts'
+import { parseEmail } from '../identity/identity.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 import { stripeObject } from '../providers/stripe/event.ts'
 import type { CdpContext, EventSource, NormalizedEvent } from './events.ts'
@@ -57,8 +57,8 @@ function cdpFacts(item: JsonObject, meta: JsonObject): Facts {
 
 function ownFacts(subject: JsonObject): Facts {
   const object = stripeObject(subject) ?? subject
-  const traits = isObject(subject.traits) ? emailOf(subject.traits.email) : null
-  return { subject, context: null, email: emailOf(object.email) ?? traits, previousId: null }
+  const traits = isObject(subject.traits) ? parseEmail(subject.traits.email) : null
+  return { subject, context: null, email: parseEmail(object.email) ?? traits, previousId: null }
 }
 
 function objectIn(text: string): JsonObject {

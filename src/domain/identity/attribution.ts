@@ -15,17 +15,17 @@ const PAGE_VIEWS = new Set(['page_view', 'pageview', 'page', 'screen'])
  * UTM parameters of the page or the event, else the host of a foreign referrer, else direct. Null where an event
  * that is no page view has neither: it says nothing about where the visitor came from.
  */
-export function touchOf(event: NormalizedEvent): Touch | null {
+export function readTouch(event: NormalizedEvent): Touch | null {
   const { subject, context } = event
   const page = context && isObject(context.page) ? context.page : null
   const url = text(subject.page) ?? text(subject.url) ?? text(page?.url)
   return (
-    touchOfFields(subject) ??
-    touchOfQuery(url) ??
-    touchOfQuery(text(page?.url)) ??
-    touchOfQuery(text(page?.search)) ??
-    touchOfCampaign(context?.campaign) ??
-    touchOfReferrer(text(subject.referrer) ?? text(page?.referrer), url) ??
+    readFields(subject) ??
+    readQuery(url) ??
+    readQuery(text(page?.url)) ??
+    readQuery(text(page?.search)) ??
+    readCampaign(context?.campaign) ??
+    readReferrer(text(subject.referrer) ?? text(page?.referrer), url) ??
     (PAGE_VIEWS.has(event.eventType) ? DIRECT : null)
   )
 }
@@ -39,16 +39,16 @@ export function isEarlierTouch(a: DatedTouch, b: DatedTouch): boolean {
 
 export type DatedTouch = Touch & { occurredAt: Date; eventId: string }
 
-function touchOfFields(fields: JsonObject): Touch | null {
+function readFields(fields: JsonObject): Touch | null {
   return campaignTouch(fields.utm_source, fields.utm_medium, fields.utm_campaign)
 }
 
 /** `context.campaign`, where SDKs put the UTM parameters under shorter names. */
-function touchOfCampaign(campaign: unknown): Touch | null {
+function readCampaign(campaign: unknown): Touch | null {
   return isObject(campaign) ? campaignTouch(campaign.source, campaign.medium, campaign.name) : null
 }
 
-function touchOfQuery(url: string | null): Touch | null {
+function readQuery(url: string | null): Touch | null {
   if (url === null || !url.includes('utm_source')) return null
   const from = url.indexOf('?')
   const to = url.indexOf('#', from)
@@ -63,14 +63,14 @@ function campaignTouch(source: unknown, medium: unknown, campaign: unknown): Tou
     : { source: name, medium: text(medium), campaign: text(campaign), direct: false }
 }
 
-function touchOfReferrer(referrer: string | null, url: string | null): Touch | null {
-  const host = referrer && hostOf(referrer)
-  if (!host || host === (url && hostOf(url))) return null
+function readReferrer(referrer: string | null, url: string | null): Touch | null {
+  const host = referrer && parseHost(referrer)
+  if (!host || host === (url && parseHost(url))) return null
   return { source: host, medium: 'referral', campaign: null, direct: false }
 }
 
 /** Host of an absolute URL in lower case, without `www.`; null for anything else. */
-function hostOf(url: string): string | null {
+function parseHost(url: string): string | null {
   const host = /^https?:\/\/(?:[^/?#@]*@)?(?:www\.)?([^/?#:@\s]+)/i.exec(url)?.[1]
   return host && host.length <= 255 ? host.toLowerCase() : null
 }

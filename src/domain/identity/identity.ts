@@ -5,13 +5,13 @@ import { stripeObject } from '../providers/stripe/event.ts'
 import { addressIn } from './email.ts'
 
 /** Something a person is known by. Identities seen together belong to one profile. */
-export type Identity = { kind: IdentityKind; value: string }
+export type Identifier = { kind: IdentifierKind; value: string }
 
-export const IDENTITY_KINDS = ['visitor', 'user', 'email', 'contact'] as const
-export type IdentityKind = (typeof IDENTITY_KINDS)[number]
+export const IDENTIFIER_KINDS = ['visitor', 'user', 'email', 'contact'] as const
+export type IdentifierKind = (typeof IDENTIFIER_KINDS)[number]
 
 /** A person under one of the names they are known by. */
-export type PersonNode = { tenantId: number; node: number }
+export type NodeKey = { tenantId: number; node: number }
 
 /** An id longer than this is no id; it also has to fit an index. */
 export const MAX_ID_LENGTH = 255
@@ -28,7 +28,7 @@ export function publicProfileId(profile: number | null): string | null {
 }
 
 /** A person's id as text, or null for what is none. */
-export function idOf(value: unknown): string | null {
+export function parseId(value: unknown): string | null {
   const text = typeof value === 'string' ? value.trim() : typeof value === 'number' ? String(value) : ''
   if (text === '' || text.length > MAX_ID_LENGTH) return null
   // every placeholder is short; longer ids need no look-up
@@ -36,7 +36,7 @@ export function idOf(value: unknown): string | null {
 }
 
 /** An e-mail address in the form in which it is compared, or null for what is none. */
-export function emailOf(value: unknown): string | null {
+export function parseEmail(value: unknown): string | null {
   if (typeof value !== 'string' || !(value.includes('@') || /[＠﹫%]/.test(value))) return null
   const text = addressIn(value)
   const at = text.indexOf('@')
@@ -44,17 +44,17 @@ export function emailOf(value: unknown): string | null {
   return PLACEHOLDERS.has(text.slice(0, at)) && PLACEHOLDERS.has(text.slice(at + 1)) ? null : text
 }
 
-export function identitiesOf(event: NormalizedEvent): Identity[] {
-  const found: Identity[] = []
-  add(found, 'visitor', idOf(event.visitor))
-  add(found, 'user', idOf(event.userId))
-  add(found, 'email', emailOf(event.email) ?? emailOf(event.userId))
+export function eventIdentifiers(event: NormalizedEvent): Identifier[] {
+  const found: Identifier[] = []
+  add(found, 'visitor', parseId(event.visitor))
+  add(found, 'user', parseId(event.userId))
+  add(found, 'email', parseEmail(event.email) ?? parseEmail(event.userId))
   if (event.previousId !== null) {
     // An alias may name an anonymous id or an earlier user id; whose user id it was, only a server can tell.
-    const previous = idOf(event.previousId)
+    const previous = parseId(event.previousId)
     add(found, 'visitor', previous)
     if (event.trusted) add(found, 'user', previous)
-    add(found, 'email', emailOf(event.previousId))
+    add(found, 'email', parseEmail(event.previousId))
   }
   // a group's fields are those of a company, not of the person in it
   if (event.meta.kind === 'group') return found
@@ -62,85 +62,89 @@ export function identitiesOf(event: NormalizedEvent): Identity[] {
   if (!found.some(({ kind }) => kind === 'email')) {
     const object = stripeObject(event.subject) ?? event.subject
     // Whose sale it is or whom a form is about, only a server can tell; what somebody writes of themselves, anybody.
-    add(found, 'email', event.trusted ? emailIn(object) : ownEmailIn(object))
+    add(found, 'email', event.trusted ? readEmail(object) : readOwnEmail(object))
   }
   return found
 }
 
-function addContact(found: Identity[], event: NormalizedEvent): void {
+function addContact(found: Identifier[], event: NormalizedEvent): void {
   // only sources tell of billing
   const customer = event.sourceConfigId === null ? null : customerIn(event.subject)
   if (customer) {
-    add(found, 'contact', idOf(customer.id))
-    add(found, 'email', emailOf(customer.email))
+    add(found, 'contact', parseId(customer.id))
+    add(found, 'email', parseEmail(customer.email))
     return
   }
   const stripe = stripeObject(event.subject)
   const object = stripe ?? event.subject
   if (stripe || /^(?:subscription|invoice|refund)\./.test(event.eventType)) {
     const customer = object.object === 'customer' ? object : object.customer
-    add(found, 'contact', idOf(isObject(customer) ? customer.id : customer))
+    add(found, 'contact', parseId(isObject(customer) ? customer.id : customer))
     add(
       found,
       'email',
-      emailOf(object.customer_email) ?? (isObject(customer) ? emailOf(customer.email) : null),
+      parseEmail(object.customer_email) ?? (isObject(customer) ? parseEmail(customer.email) : null),
     )
   } else {
-    add(found, 'contact', contactIdIn(object))
+    add(found, 'contact', readContactId(object))
   }
 }
 
-export function identitiesOfContact(id: string, data: JsonObject): Identity[] {
-  const found: Identity[] = []
+export function contactIdentifiers(id: string, data: JsonObject): Identifier[] {
+  const found: Identifier[] = []
   add(found, 'contact', id)
   addPerson(found, data)
   return found
 }
 
 /** Who ordered: the contact that the order names, its e-mail, and the visitor or user where the shop knows them. */
-export function identitiesOfOrder(data: JsonObject): Identity[] {
-  const found: Identity[] = []
-  add(found, 'contact', contactIdIn(data))
+export function orderIdentifiers(data: JsonObject): Identifier[] {
+  const found: Identifier[] = []
+  add(found, 'contact', readContactId(data))
   addPerson(found, data)
   return found
 }
 
-function addPerson(found: Identity[], data: JsonObject): void {
-  add(found, 'email', emailIn(data))
-  add(found, 'visitor', idOf(data.visitor ?? data.anonymousId ?? data.anonymous_id))
-  add(found, 'user', idOf(data.userId ?? data.user_id))
+function addPerson(found: Identifier[], data: JsonObject): void {
+  add(found, 'email', readEmail(data))
+  add(found, 'visitor', parseId(data.visitor ?? data.anonymousId ?? data.anonymous_id))
+  add(found, 'user', parseId(data.userId ?? data.user_id))
 }
 
 /** Where Stripe, shops and CRMs put the buyer's address when it is not in `email`: the first that is one. */
 const EMAIL_FIELDS = ['contact_email', 'receipt_email']
 const EMAIL_OBJECTS = ['customer', 'customer_details', 'billing_details', 'billing']
 
-function emailIn(data: JsonObject): string | null {
-  const own = ownEmailIn(data)
+function readEmail(data: JsonObject): string | null {
+  const own = readOwnEmail(data)
   if (own !== null) return own
   for (const field of EMAIL_FIELDS) {
-    const email = emailOf(data[field])
+    const email = parseEmail(data[field])
     if (email !== null) return email
   }
   for (const field of EMAIL_OBJECTS) {
     const object = data[field]
-    const email = isObject(object) ? ownEmailIn(object) : null
+    const email = isObject(object) ? readOwnEmail(object) : null
     if (email !== null) return email
   }
   return null
 }
 
-function ownEmailIn({ email, Email, emails }: JsonObject): string | null {
+function readOwnEmail({ email, Email, emails }: JsonObject): string | null {
   const first = Array.isArray(emails) ? emails[0] : null
-  return emailOf(email) ?? emailOf(Email) ?? emailOf(isObject(first) ? (first.email ?? first.value) : first)
+  return (
+    parseEmail(email) ??
+    parseEmail(Email) ??
+    parseEmail(isObject(first) ? (first.email ?? first.value) : first)
+  )
 }
 
 /** The contact's own id in an order or event: `contactId | contact_id | customerId | customer_id`. */
-export function contactIdIn(data: JsonObject): string | null {
-  return idOf(data.contactId ?? data.contact_id ?? data.customerId ?? data.customer_id)
+export function readContactId(data: JsonObject): string | null {
+  return parseId(data.contactId ?? data.contact_id ?? data.customerId ?? data.customer_id)
 }
 
-function add(found: Identity[], kind: IdentityKind, value: string | null): void {
+function add(found: Identifier[], kind: IdentifierKind, value: string | null): void {
   if (value === null) return
   if (found.some(identity => identity.kind === kind && identity.value === value)) return
   found.push({ kind, value })

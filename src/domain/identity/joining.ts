@@ -1,4 +1,4 @@
-import type { IdentityKind } from './identity.ts'
+import type { IdentifierKind } from './identity.ts'
 
 /**
  * Who belongs together. Names seen together share a profile, but joining is careful: an anonymous id belongs to one
@@ -6,11 +6,11 @@ import type { IdentityKind } from './identity.ts'
  */
 
 /** A profile that takes no more names keeps a stranger from hanging thousands of them on somebody. */
-export const MAX_NAMES = 200
+export const MAX_IDENTIFIERS = 200
 
 export type Profile = {
   id: number
-  names: number
+  identifiers: number
   hasUser: boolean
   hasContact: boolean
   /** The profile that took it in, in this run. */
@@ -24,8 +24,8 @@ export type Node = {
   profile: Profile
 }
 
-export type Name = {
-  kind: IdentityKind
+export type KnownIdentifier = {
+  kind: IdentifierKind
   node: Node
   /** A record, a server or an operator said so; not merely an event that anybody could have sent. */
   trusted: boolean
@@ -35,36 +35,36 @@ export type Name = {
 export type Cause = { kind: 'event' | 'record' | 'sale' | 'command'; id: string }
 
 /** Names that were seen together. */
-type Sighting = { names: Name[]; trusted: boolean; cause: Cause }
+type Group = { identifiers: KnownIdentifier[]; trusted: boolean; cause: Cause }
 
 /** `node` and `other` were seen together: `node` on the side of `from`. */
 type Merge = { from: Profile; into: Profile; node: Node; other: Node; cause: Cause }
-export type Move = { name: Name; from: Node; to: Node; other: Node; cause: Cause }
+export type Move = { identifier: KnownIdentifier; from: Node; to: Node; other: Node; cause: Cause }
 
-export type Joins = {
+export type Links = {
   merges: Merge[]
   moves: Move[]
   /** Seen together, but the profile was full: kept, so that an erasure finds them. */
-  unjoined: { node: Node; other: Node; cause: Cause }[]
+  unlinked: { node: Node; other: Node; cause: Cause }[]
   /** Names that are trusted from now on. */
-  vouched: Name[]
+  confirmed: KnownIdentifier[]
   /** Of each sighting, the node of its first name, after it; null where it has none. */
   nodes: (Node | null)[]
 }
 
 /** Plays the sightings in their order; profiles and names are changed as it goes. */
-export function join(sightings: Sighting[]): Joins {
-  const joins: Joins = { merges: [], moves: [], unjoined: [], vouched: [], nodes: [] }
+export function linkIdentifiers(sightings: Group[]): Links {
+  const joins: Links = { merges: [], moves: [], unlinked: [], confirmed: [], nodes: [] }
   for (const sighting of sightings) {
-    const { names, trusted } = sighting
-    const primary = primaryOf(names)
-    for (const name of names) if (name !== primary) joinName(joins, sighting, primary!, name)
-    noteApart(joins, sighting)
-    if (trusted && vouchesFor(names)) {
+    const { identifiers: names, trusted } = sighting
+    const primary = choosePrimary(names)
+    for (const name of names) if (name !== primary) linkIdentifier(joins, sighting, primary!, name)
+    recordUnlinked(joins, sighting)
+    if (trusted && areConfirming(names)) {
       for (const name of names) {
         if (name.trusted) continue
         name.trusted = true
-        joins.vouched.push(name)
+        joins.confirmed.push(name)
       }
     }
     joins.nodes.push(names[0]?.node ?? null)
@@ -73,38 +73,43 @@ export function join(sightings: Sighting[]): Joins {
 }
 
 /** Its events are kept under the first name: who is named beside it and stayed somebody else leads to them, too. */
-function noteApart(joins: Joins, { names: [first, ...others], cause }: Sighting): void {
+function recordUnlinked(joins: Links, { identifiers: [first, ...others], cause }: Group): void {
   for (const { node } of others)
-    if (profileOf(node) !== profileOf(first!.node))
-      joins.unjoined.push({ node: first!.node, other: node, cause })
+    if (survivingProfile(node) !== survivingProfile(first!.node))
+      joins.unlinked.push({ node: first!.node, other: node, cause })
 }
 
-export function profileOf({ profile }: Node): Profile {
+export function survivingProfile({ profile }: Node): Profile {
   let current = profile
   while (current.mergedInto) current = current.mergedInto
   return current
 }
 
 /** Only together with a name that is somebody's own: what hangs on a browser alone may still be anybody's. */
-export function vouchesFor(names: { kind: IdentityKind }[]): boolean {
+export function areConfirming(names: { kind: IdentifierKind }[]): boolean {
   return names.length > 1 && names.some(({ kind }) => kind === 'user' || kind === 'contact')
 }
 
 /** Whom the others are joined to: the name that says most surely who it is. */
-function primaryOf(names: Name[]): Name | undefined {
+function choosePrimary(names: KnownIdentifier[]): KnownIdentifier | undefined {
   return (
     names.find(({ kind }) => kind === 'user') ??
     names.find(({ kind }) => kind === 'contact') ??
-    names.find(({ kind, node }) => kind === 'email' && isKnown(profileOf(node))) ??
+    names.find(({ kind, node }) => kind === 'email' && isIdentified(survivingProfile(node))) ??
     names[0]
   )
 }
 
-function joinName(joins: Joins, { trusted, cause }: Sighting, primary: Name, name: Name): void {
-  const target = profileOf(primary.node)
-  const own = profileOf(name.node)
+function linkIdentifier(
+  joins: Links,
+  { trusted, cause }: Group,
+  primary: KnownIdentifier,
+  name: KnownIdentifier,
+): void {
+  const target = survivingProfile(primary.node)
+  const own = survivingProfile(name.node)
   if (own === target) return
-  const areKnown = isKnown(own) && isKnown(target)
+  const areKnown = isIdentified(own) && isIdentified(target)
   // An e-mail that only events had tied to somebody else is taken out: they must not merge two customers in the end.
   const isSomebodyElse = (own.hasUser && target.hasUser) || (own.hasContact && target.hasContact)
   const isTakenOut = trusted && name.kind === 'email' && !name.trusted && isSomebodyElse
@@ -112,31 +117,31 @@ function joinName(joins: Joins, { trusted, cause }: Sighting, primary: Name, nam
   else if (!areKnown || trusted) merge(joins, primary, name, cause)
   // Two people stay two; but what the one said of the other goes when the other is erased.
   else {
-    joins.unjoined.push({ node: name.node, other: primary.node, cause })
-    joins.unjoined.push({ node: primary.node, other: name.node, cause })
+    joins.unlinked.push({ node: name.node, other: primary.node, cause })
+    joins.unlinked.push({ node: primary.node, other: name.node, cause })
   }
 }
 
 /** A user id or a contact id: somebody in particular, not just a browser. */
-export function isKnown({ hasUser, hasContact }: Pick<Profile, 'hasUser' | 'hasContact'>): boolean {
+export function isIdentified({ hasUser, hasContact }: Pick<Profile, 'hasUser' | 'hasContact'>): boolean {
   return hasUser || hasContact
 }
 
-export function newProfile(id: number): Profile {
-  return { id, names: 1, hasUser: false, hasContact: false, mergedInto: null }
+export function createProfile(id: number): Profile {
+  return { id, identifiers: 1, hasUser: false, hasContact: false, mergedInto: null }
 }
 
 /** The known takes the unknown in; of two alike, the older the newer. */
-function merge(joins: Joins, primary: Name, name: Name, cause: Cause): void {
-  const a = profileOf(primary.node)
-  const b = profileOf(name.node)
-  const isFirst = isKnown(a) === isKnown(b) ? a.id < b.id : isKnown(a)
+function merge(joins: Links, primary: KnownIdentifier, name: KnownIdentifier, cause: Cause): void {
+  const a = survivingProfile(primary.node)
+  const b = survivingProfile(name.node)
+  const isFirst = isIdentified(a) === isIdentified(b) ? a.id < b.id : isIdentified(a)
   const [into, from] = isFirst ? [a, b] : [b, a]
-  if (into.names + from.names > MAX_NAMES) {
-    joins.unjoined.push({ node: name.node, other: primary.node, cause })
+  if (into.identifiers + from.identifiers > MAX_IDENTIFIERS) {
+    joins.unlinked.push({ node: name.node, other: primary.node, cause })
     return
   }
-  into.names += from.names
+  into.identifiers += from.identifiers
   into.hasUser ||= from.hasUser
   into.hasContact ||= from.hasContact
   from.mergedInto = into
@@ -144,15 +149,15 @@ function merge(joins: Joins, primary: Name, name: Name, cause: Cause): void {
   joins.merges.push({ from, into, node, other, cause })
 }
 
-function move(joins: Joins, primary: Name, name: Name, cause: Cause): void {
-  const target = profileOf(primary.node)
-  if (target.names >= MAX_NAMES) {
-    joins.unjoined.push({ node: name.node, other: primary.node, cause })
+function move(joins: Links, primary: KnownIdentifier, name: KnownIdentifier, cause: Cause): void {
+  const target = survivingProfile(primary.node)
+  if (target.identifiers >= MAX_IDENTIFIERS) {
+    joins.unlinked.push({ node: name.node, other: primary.node, cause })
     return
   }
   const from = name.node
-  profileOf(from).names--
-  target.names++
+  survivingProfile(from).identifiers--
+  target.identifiers++
   name.node = { id: null, profile: target }
-  joins.moves.push({ name, from, to: name.node, other: primary.node, cause })
+  joins.moves.push({ identifier: name, from, to: name.node, other: primary.node, cause })
 }

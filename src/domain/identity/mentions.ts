@@ -1,10 +1,10 @@
 import { isObject } from '../json/json.ts'
-import { emailOf, type Identity, type IdentityKind, idOf } from './identity.ts'
+import { type Identifier, type IdentifierKind, parseEmail, parseId } from './identity.ts'
 
 /** An id that is shorter may be anything: a quantity, a size, an order number. It is a name in a field of names only. */
 const MIN_IDENTIFYING_LENGTH = 8
 
-type IdKind = Exclude<IdentityKind, 'email'>
+type IdKind = Exclude<IdentifierKind, 'email'>
 const ID_KINDS: readonly IdKind[] = ['visitor', 'user', 'contact']
 
 /** Fields that hold somebody's id, in lower case and without separators. */
@@ -15,30 +15,30 @@ const FIELDS = new Map<string, readonly IdKind[]>([
   ...['previousid', 'distinctid'].map(name => [name, ['visitor', 'user']] as const),
 ])
 
-const kindsOf = (field: string): readonly IdKind[] | undefined =>
+const kindsOfField = (field: string): readonly IdKind[] | undefined =>
   FIELDS.get(field.replace(/[-_ ]/g, '').toLowerCase())
 
 /** The names of a person, ready to be looked for: thousands of entries are compared with thousands of names. */
-export type PersonNames = { wanted: Set<string>; emails: Set<string>; ids: Set<string> }
+export type IdentifierIndex = { wanted: Set<string>; emails: Set<string>; ids: Set<string> }
 
-export function personNames(names: Identity[]): PersonNames {
+export function indexIdentifiers(names: Identifier[]): IdentifierIndex {
   return {
-    wanted: new Set(names.map(nameText)),
+    wanted: new Set(names.map(identifierKey)),
     emails: new Set(names.flatMap(name => (name.kind === 'email' ? [name.value] : []))),
     ids: new Set(names.flatMap(({ value }) => (value.length >= MIN_IDENTIFYING_LENGTH ? [value] : []))),
   }
 }
 
-export function nameText({ kind, value }: Identity): string {
+export function identifierKey({ kind, value }: Identifier): string {
   return `${kind} ${value}`
 }
 
 /** Whether a name of the person stands somewhere in a text, JSON or not. */
-export function mentions(raw: string, { wanted, emails, ids }: PersonNames): boolean {
-  for (const { text, kinds } of textsOf(raw)) {
+export function mentionsAny(raw: string, { wanted, emails, ids }: IdentifierIndex): boolean {
+  for (const { text, kinds } of readStrings(raw)) {
     const id = text.trim()
-    if (ids.has(id) || kinds?.some(kind => wanted.has(nameText({ kind, value: id })))) return true
-    if (emails.size > 0 && addressesIn(text).some(address => emails.has(address))) return true
+    if (ids.has(id) || kinds?.some(kind => wanted.has(identifierKey({ kind, value: id })))) return true
+    if (emails.size > 0 && findAddresses(text).some(address => emails.has(address))) return true
   }
   return false
 }
@@ -47,14 +47,14 @@ export function mentions(raw: string, { wanted, emails, ids }: PersonNames): boo
 const MAX_IDS = 1_000
 
 /** Everything in a text, JSON or not, that somebody may be known by. */
-export function namesMentioned(raw: string): Identity[] {
-  const names = new Map<string, Identity>()
-  const add = (identity: Identity) => names.set(nameText(identity), identity)
+export function findMentions(raw: string): Identifier[] {
+  const names = new Map<string, Identifier>()
+  const add = (identity: Identifier) => names.set(identifierKey(identity), identity)
   let named = 0
   let others = 0
-  for (const { text, kinds } of textsOf(raw)) {
-    for (const value of addressesIn(text)) add({ kind: 'email', value })
-    const id = idOf(text)
+  for (const { text, kinds } of readStrings(raw)) {
+    for (const value of findAddresses(text)) add({ kind: 'email', value })
+    const id = parseId(text)
     if (id === null) continue
     if (kinds && named++ < MAX_IDS) for (const kind of kinds) add({ kind, value: id })
     if (id.length >= MIN_IDENTIFYING_LENGTH && others++ < MAX_IDS)
@@ -66,18 +66,18 @@ export function namesMentioned(raw: string): Identity[] {
 /** A text in a body, and of what kind the id is that its field is named after. */
 type Found = { text: string; kinds: readonly IdKind[] | undefined }
 
-function textsOf(raw: string): Iterable<Found> {
+function readStrings(raw: string): Iterable<Found> {
   let value: unknown
   try {
     value = JSON.parse(raw)
   } catch {
-    return wordsIn(raw)
+    return stringsInText(raw)
   }
-  return textsIn(value)
+  return stringsInJson(value)
 }
 
 /** Every text in a JSON value, however deep: with a stack of its own, which no depth overflows. */
-function* textsIn(value: unknown): Generator<Found> {
+function* stringsInJson(value: unknown): Generator<Found> {
   const left: { value: unknown; kinds: Found['kinds'] }[] = [{ value, kinds: undefined }]
   for (let next = left.pop(); next; next = left.pop()) {
     const { value, kinds } = next
@@ -87,26 +87,26 @@ function* textsIn(value: unknown): Generator<Found> {
     else if (isObject(value))
       // of `customer: {id: 1}` too
       for (const [key, item] of Object.entries(value))
-        left.push({ value: item, kinds: key === 'id' ? kinds : kindsOf(key) })
+        left.push({ value: item, kinds: key === 'id' ? kinds : kindsOfField(key) })
   }
 }
 
 const DELIMITERS = /[\s"'<>,;:=&?()[\]{}|\\/]+/
 
 /** What is no JSON: `"userId": "4711` and `user_id=4711` as fields, as far as that can be told. */
-function* wordsIn(raw: string): Generator<Found> {
+function* stringsInText(raw: string): Generator<Found> {
   let before = ''
   for (const text of raw.replaceAll('\\u0040', '@').split(DELIMITERS)) {
-    yield { text, kinds: kindsOf(before) }
+    yield { text, kinds: kindsOfField(before) }
     before = text
   }
 }
 
 /** The address that a text is, and those that stand in it, also percent-encoded. Words, not a search by pattern: a text may be long. */
-function addressesIn(text: string): string[] {
+function findAddresses(text: string): string[] {
   if (!/[@＠﹫]|%40/.test(text)) return []
   const words = text.replaceAll('%40', '@').split(DELIMITERS)
-  const found = [text, ...words.filter(word => word.includes('@')).map(decoded)].map(emailOf)
+  const found = [text, ...words.filter(word => word.includes('@')).map(decoded)].map(parseEmail)
   return [...new Set(found.filter(address => address !== null))]
 }
 

@@ -10,40 +10,43 @@ export type Link = { id: number; node: number; other: number; profile: number; f
 export type Split = {
   undone: Link
   /** The nodes that part from the others: those around the name that is split off. */
-  parted: Set<number>
+  splitOff: Set<number>
   /** Whether those are the side that the join had taken in. */
-  isTakenIn: boolean
+  isMergedSide: boolean
 }
 
 /** How to part `node` from `from`; null where no join is known that brought them together. */
-export function splitOf(links: Link[], node: number, from: number): Split | null {
-  const way = wayBetween(neighbours(links), node, from)
+export function findSplit(links: Link[], node: number, from: number): Split | null {
+  const way = findPath(buildAdjacency(links), node, from)
   if (way === null || way.length === 0) return null
   const undone = way.reduce((latest, link) => (link.id > latest.id ? link : latest))
-  const parted = reach(neighbours(links.filter(link => link !== undone)), node)
-  return { undone, parted, isTakenIn: parted.has(undone.node) }
+  const parted = reachableNodes(buildAdjacency(links.filter(link => link !== undone)), node)
+  return { undone, splitOff: parted, isMergedSide: parted.has(undone.node) }
 }
 
 /** Which profiles the two sides are: the one with the name that the profile began with keeps its id, the other gets its own back. */
-export function sidesOf(profile: number, { undone, parted, isTakenIn }: Split): Sides {
+export function splitProfiles(
+  profile: number,
+  { undone, splitOff: parted, isMergedSide: isTakenIn }: Split,
+): SplitProfiles {
   const before = parted.has(profile) === isTakenIn ? undone.profile : undone.fromProfile
-  return parted.has(profile) ? { parted: profile, kept: before } : { parted: before, kept: profile }
+  return parted.has(profile) ? { splitOff: profile, kept: before } : { splitOff: before, kept: profile }
 }
 
-export type Sides = { parted: number; kept: number }
+export type SplitProfiles = { splitOff: number; kept: number }
 
 /**
  * The joins that still hold, under the names of the profiles that they are about now. Those of the side with a new id are
  * its own, but for those of profiles that were merged within it; on the other side nobody goes by that id any more.
  */
-export function renamedLinks(
+export function relabelLinks(
   links: Link[],
   profile: number,
-  { undone, parted }: Split,
-  sides: Sides,
+  { undone, splitOff: parted }: Split,
+  sides: SplitProfiles,
 ): Link[] {
-  const isPartedNew = sides.parted !== profile
-  const given = isPartedNew ? sides.parted : sides.kept
+  const isPartedNew = sides.splitOff !== profile
+  const given = isPartedNew ? sides.splitOff : sides.kept
   const other = undone.profile === given ? undone.fromProfile : undone.profile
   const isNew = (link: Link) => parted.has(link.node) === isPartedNew
   const held = links.filter(link => link !== undone)
@@ -63,13 +66,13 @@ export function renamedLinks(
 }
 
 /** The nodes that links connect with this one, itself included. */
-function reach(links: Map<number, Link[]>, node: number): Set<number> {
+function reachableNodes(links: Map<number, Link[]>, node: number): Set<number> {
   const reached = new Set([node])
   for (const at of reached) for (const link of links.get(at) ?? []) reached.add(link.node).add(link.other)
   return reached
 }
 
-function wayBetween(links: Map<number, Link[]>, node: number, goal: number): Link[] | null {
+function findPath(links: Map<number, Link[]>, node: number, goal: number): Link[] | null {
   const cameBy = new Map<number, Link | null>([[node, null]])
   for (const [at] of cameBy)
     for (const link of links.get(at) ?? [])
@@ -84,7 +87,7 @@ function wayBetween(links: Map<number, Link[]>, node: number, goal: number): Lin
   return way
 }
 
-function neighbours(links: Link[]): Map<number, Link[]> {
+function buildAdjacency(links: Link[]): Map<number, Link[]> {
   const found = new Map<number, Link[]>()
   for (const link of links)
     for (const node of [link.node, link.other]) {

@@ -2,7 +2,7 @@ import { readInstant } from '../billing/fields.ts'
 import type { InboundContext } from '../events/events.ts'
 import { MAX_EVENT_TYPE_LENGTH } from '../events/events.ts'
 import { type Draft, idField, isLongerThan, looseId, nameField } from '../events/normalize/items.ts'
-import { emailOf } from '../identity/identity.ts'
+import { parseEmail } from '../identity/identity.ts'
 import { isObject, type JsonObject, objectFields, valueAt } from '../json/json.ts'
 import { isStripeEvent, stripeObject } from '../providers/stripe/event.ts'
 import { parseTimestamp } from '../time.ts'
@@ -33,7 +33,7 @@ export function readWebhook(item: JsonObject, context: InboundContext, faults: V
         ? looseId(item.user_id ?? object.user_id ?? object.userId)
         : provider.userId,
     previousId: null,
-    email: emailOf(object.email),
+    email: parseEmail(object.email),
     subject,
     context: null,
     clientTime: ownTime && (item.occurred_at ?? ownTime.toISOString()),

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { openBody } from '../../domain/events/normalize/normalize.ts'
-import { namesInEntry } from '../../domain/identity/erasure.ts'
+import { entryIdentifiers } from '../../domain/identity/erasure.ts'
 import { newEntryId } from '../../domain/ids.ts'
 import type { Preset } from '../../domain/inbound/presets.ts'
 import { DEFAULT_SOURCE_CONFIG } from '../../domain/inbound/source-config.ts'
@@ -113,7 +113,7 @@ async function receive(request: FastifyRequest, options: InboundOptions): Promis
       ...{ receivedAt: now, body: raw, answer },
       rawHeaders: request.raw.rawHeaders,
       names: () =>
-        namesInEntry({
+        entryIdentifiers({
           ...{ id: newEntryId(now.getTime()), kind: 'events', receivedAt: now, body: text },
           context: JSON.stringify(context),
         }),

@@ -7,8 +7,8 @@ import {
   orderSaleKey,
 } from '../../domain/conversions/conversions.ts'
 import { eventOfStored } from '../../domain/events/stored.ts'
-import { identitiesOfOrder } from '../../domain/identity/identity.ts'
-import { isKnown } from '../../domain/identity/joining.ts'
+import { orderIdentifiers } from '../../domain/identity/identity.ts'
+import { isIdentified } from '../../domain/identity/joining.ts'
 import { newEntryId } from '../../domain/ids.ts'
 import { lockSales } from '../../postgres/locks.ts'
 import {
@@ -22,7 +22,12 @@ import {
   upsertOrderSales,
 } from '../../store/conversions/conversions.ts'
 import type { StoredNode } from '../../store/events/stored.ts'
-import { factsOfProfiles, namesOfNodes, profilesOf, undoSaleJoins } from '../../store/identity/identities.ts'
+import {
+  findProfiles,
+  loadIdentifiers,
+  loadProfileFacts,
+  undoSaleLinks,
+} from '../../store/identity/identities.ts'
 import { findTenantById } from '../../store/tenants/tenants.ts'
 import { rememberSales } from '../deliveries/sales.ts'
 import { type Identities, openIdentities } from '../identity/identity.ts'
@@ -65,7 +70,7 @@ export async function applyOrders(
     transaction,
     orders.map(order => ({
       tenantId: order.tenantId,
-      identities: order.data ? identitiesOfOrder(order.data) : [],
+      identifiers: order.data ? orderIdentifiers(order.data) : [],
       trusted: true,
       cause: { kind: 'record', id: `order/${order.id}` },
     })),
@@ -178,7 +183,7 @@ async function profileMap(
   conversions: ConversionEvent[],
 ): Promise<Map<string, number>> {
   const nodes = conversions.flatMap(({ tenantId, node }) => (node === null ? [] : [{ tenantId, node }]))
-  const rows = nodes.length > 0 ? await profilesOf(client, nodes) : []
+  const rows = nodes.length > 0 ? await findProfiles(client, nodes) : []
   return new Map(rows.map(({ tenantId, node, profile }) => [`${tenantId} ${node}`, profile]))
 }
 
@@ -195,7 +200,7 @@ async function linkBuyers(
   const disputed = sales.flatMap(({ tenantId, orderId, orderState, severalVisitors }) =>
     severalVisitors && orderState !== null && orderId !== null ? [{ tenantId, orderId }] : [],
   )
-  if (disputed.length > 0) await undoSaleJoins(client, disputed)
+  if (disputed.length > 0) await undoSaleLinks(client, disputed)
   const open = sales.filter(
     ({ orderState, severalVisitors, eventNode, orderNode }) =>
       orderState === 'live' && !severalVisitors && eventNode !== null && orderNode !== null,
@@ -205,7 +210,7 @@ async function linkBuyers(
     [eventNode!, orderNode!].map(node => ({ tenantId, node })),
   )
   const names = new Map(
-    (await namesOfNodes(client, nodes)).map(name => [`${name.tenantId} ${name.node}`, name]),
+    (await loadIdentifiers(client, nodes)).map(name => [`${name.tenantId} ${name.node}`, name]),
   )
   const meeting = open.flatMap(sale => {
     const visitor = names.get(`${sale.tenantId} ${sale.eventNode}`)
@@ -214,11 +219,11 @@ async function linkBuyers(
     return isOpen ? [{ sale, visitor, buyer }] : []
   })
   if (meeting.length === 0) return
-  const facts = await factsOfProfiles(
+  const facts = await loadProfileFacts(
     client,
     meeting.map(({ visitor }) => visitor),
   )
-  const known = new Set(facts.filter(isKnown).map(({ tenantId, profile }) => `${tenantId} ${profile}`))
+  const known = new Set(facts.filter(isIdentified).map(({ tenantId, profile }) => `${tenantId} ${profile}`))
   await resolveNodes(
     identities,
     transaction,
@@ -226,7 +231,7 @@ async function linkBuyers(
       .filter(({ visitor }) => !known.has(`${visitor.tenantId} ${visitor.profile}`))
       .map(({ sale, visitor, buyer }) => ({
         tenantId: sale.tenantId,
-        identities: [visitor, buyer].map(({ kind, value }) => ({ kind, value })),
+        identifiers: [visitor, buyer].map(({ kind, value }) => ({ kind, value })),
         trusted: false,
         cause: { kind: 'sale' as const, id: sale.orderId! },
       })),
@@ -274,7 +279,7 @@ export async function rebuildSales(
   const { deleted, withRecord } = await dropEventFacts(client, tenantId, { sales, orders })
   const records = new Set(withRecord.map(({ saleKey }) => saleKey))
   const nodes = [...new Set(left.flatMap(({ node }) => node ?? []))].map(node => ({ tenantId, node }))
-  const profiles = new Map((await profilesOf(client, nodes)).map(({ node, profile }) => [node, profile]))
+  const profiles = new Map((await findProfiles(client, nodes)).map(({ node, profile }) => [node, profile]))
   const rowKey = (sale: EventSale) => {
     if (sale.orderId === null || records.has(sale.saleKey)) return sale.saleKey
     return `${sale.saleKey}\n${sale.node === null ? null : profiles.get(sale.node)}`

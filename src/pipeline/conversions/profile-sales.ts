@@ -17,7 +17,7 @@ import {
   upsertEventSales,
 } from '../../store/conversions/conversions.ts'
 import { readStored } from '../../store/events/stored.ts'
-import { profilesOf } from '../../store/identity/identities.ts'
+import { findProfiles } from '../../store/identity/identities.ts'
 import { rememberSales } from '../deliveries/sales.ts'
 import type { Transaction } from '../unit.ts'
 
@@ -87,7 +87,7 @@ export async function splitSales(
   await lockSales(client, orders)
   await rememberSales(transaction, orders)
   const nodes = [...new Set(sales.map(({ node }) => node!))].map(node => ({ tenantId, node }))
-  const profiles = new Map((await profilesOf(client, nodes)).map(({ node, profile }) => [node, profile]))
+  const profiles = new Map((await findProfiles(client, nodes)).map(({ node, profile }) => [node, profile]))
   const people = new Set(profiles.values())
   const rows = (await rowsOfOrders(client, orders)).filter(
     ({ hasRecord, profile }) => !hasRecord && profile !== null && people.has(profile),

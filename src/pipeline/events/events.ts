@@ -1,12 +1,12 @@
 import type { Entry } from '../../domain/entries/entry.ts'
 import type { EventContext, NormalizedEvent } from '../../domain/events/events.ts'
 import { itemAlone, MAX_NAMED_REJECTIONS, normalize } from '../../domain/events/normalize/normalize.ts'
-import { suppressibleNames } from '../../domain/identity/erasure.ts'
+import { suppressibleIdentifiers } from '../../domain/identity/erasure.ts'
 import { itemId } from '../../domain/ids.ts'
 import { suppressedReceipt } from '../../domain/inbound/receipts.ts'
 import { DAY_MS, MINUTE_MS } from '../../domain/time.ts'
 import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
-import type { LearnedName } from '../../store/identity/suppressions.ts'
+import type { LearnedIdentifier } from '../../store/identity/suppressions.ts'
 import { claimEvents, type EventClaim, processedKey } from '../../store/inbound/processed.ts'
 import { insertArchive, insertReceipts } from '../../store/inbound/receipts.ts'
 import type { EventSum } from '../../store/sums/events.ts'
@@ -143,12 +143,12 @@ export async function separateSuppressed(
   suppressions: Suppressions,
   transaction: Transaction,
   units: Unit<NormalizedEvent>[],
-): Promise<Record<'kept' | 'suppressed', Unit<NormalizedEvent>[]> & { learned: LearnedName[] }> {
+): Promise<Record<'kept' | 'suppressed', Unit<NormalizedEvent>[]> & { learned: LearnedIdentifier[] }> {
   const { are, learned } = await suppressions.among(
     transaction,
     units.map(({ entry, work }) => ({
       tenantId: entry.tenantId,
-      identities: () => suppressibleNames(work),
+      identities: () => suppressibleIdentifiers(work),
       learned: work.trusted ? 'all' : 'browsers',
     })),
   )

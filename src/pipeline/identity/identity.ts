@@ -1,37 +1,37 @@
-import type { Identity, PersonNode } from '../../domain/identity/identity.ts'
+import type { Identifier, NodeKey } from '../../domain/identity/identity.ts'
 import {
+  areConfirming,
   type Cause,
-  type Joins,
-  join,
-  type Name,
-  newProfile,
+  createProfile,
+  type KnownIdentifier,
+  type Links,
+  linkIdentifiers,
   type Profile,
-  profileOf,
-  vouchesFor,
+  survivingProfile,
 } from '../../domain/identity/joining.ts'
 import {
-  ensureIdentities,
-  factsOfProfiles,
-  type IdentityKey,
-  identityVersions,
-  insertJoins,
-  type KnownIdentity,
-  keepUnjoined,
+  allocateNodes,
+  bumpIdentityVersions,
+  ensureIdentifiers,
+  type IdentifierKey,
+  insertLinks,
+  insertUnlinked,
+  loadIdentityVersions,
+  loadProfileFacts,
   mergeProfiles,
-  moveIdentityVersions,
-  moveNames,
-  newNodes,
+  moveIdentifiers,
   type ProfileKey,
-  trustNames,
+  type StoredIdentifier,
+  trustIdentifiers,
 } from '../../store/identity/identities.ts'
 import { rememberSalesOfProfiles } from '../deliveries/sales.ts'
 import { prepareProfileLock, takeProfileLock } from '../profile-lock.ts'
 import { type IdentifierMemory, type Learned, openMemory, type Transaction } from '../unit.ts'
 
-/** Names of one person, seen together. `trusted`: by somebody who may merge people that are known. */
-export type NamesSeen = { tenantId: number; identities: Identity[]; trusted: boolean; cause: Cause }
+/** Identifiers that appear together in one event or record. A trusted group may merge two identified profiles. */
+export type IdentifierGroup = { tenantId: number; identifiers: Identifier[]; trusted: boolean; cause: Cause }
 
-// About 10 MB at the most.
+// About 10 MB.
 const MAX_REMEMBERED = 50_000
 
 export type Identities = {
@@ -39,7 +39,7 @@ export type Identities = {
    * Links the identifiers of each group, and finds the node of its first identifier. It changes identifiers, nodes and
    * profiles only: see `resolveNodes` for the effects of a merge.
    */
-  resolve(transaction: Transaction, groups: NamesSeen[]): Promise<Resolved>
+  resolve(transaction: Transaction, groups: IdentifierGroup[]): Promise<Resolved>
 }
 
 type Resolved = {
@@ -48,7 +48,7 @@ type Resolved = {
   /** Profiles into which others were merged, */
   merged: ProfileKey[]
   /** and the nodes of the groups that were resolved then. */
-  changed: PersonNode[]
+  changed: NodeKey[]
 }
 
 export function openIdentities(): Identities {
@@ -57,11 +57,11 @@ export function openIdentities(): Identities {
   /** Per tenant, what is remembered and still valid. */
   async function recall(
     transaction: Transaction,
-    groups: NamesSeen[],
+    groups: IdentifierGroup[],
   ): Promise<Map<number, IdentifierMemory>> {
     const remembered = memory(transaction)
     const tenantIds = [...new Set(groups.map(({ tenantId }) => tenantId))]
-    const versions = await identityVersions(transaction.client, tenantIds)
+    const versions = await loadIdentityVersions(transaction.client, tenantIds)
     for (const tenantId of tenantIds) {
       const version = versions.get(tenantId) ?? 0
       const size = remembered.get(tenantId)?.nodes.size ?? 0
@@ -78,23 +78,23 @@ export function openIdentities(): Identities {
       const remembered = await recall(transaction, groups)
       const open: { index: number; first: string; all: string }[] = []
       for (const [index, group] of groups.entries()) {
-        if (group.identities.length === 0) continue
+        if (group.identifiers.length === 0) continue
         const { nodes: known, settled } = remembered.get(group.tenantId)!
-        const first = nameText(group.identities[0]!)
+        const first = identifierText(group.identifiers[0]!)
         const all = settledKey(group)
         const node = known.get(first)
         if (node !== undefined && settled.has(all)) nodes[index] = node
         else open.push({ index, first, all })
       }
       if (open.length === 0) return { nodes, merged: [], changed: [] }
-      const { joins, movedTenants, merged } = await joinAll(
+      const { links, movedTenants, merged } = await linkAll(
         transaction,
         open.map(({ index }) => groups[index]!),
       )
-      const changed: PersonNode[] = []
+      const changed: NodeKey[] = []
       for (const [i, { index, first, all }] of open.entries()) {
         const { tenantId } = groups[index]!
-        const node = joins.nodes[i]?.id ?? null
+        const node = links.nodes[i]?.id ?? null
         nodes[index] = node
         if (node === null) continue
         if (merged.length > 0) changed.push({ tenantId, node })
@@ -116,41 +116,41 @@ export function rememberNodes(learned: Learned['nodes']): void {
 }
 
 /** Links the identifiers and writes the changes. `movedTenants` are those whose remembered nodes are no longer valid. */
-async function joinAll(
+async function linkAll(
   transaction: Transaction,
-  groups: NamesSeen[],
-): Promise<{ joins: Joins; movedTenants: Set<number>; merged: ProfileKey[] }> {
+  groups: IdentifierGroup[],
+): Promise<{ links: Links; movedTenants: Set<number>; merged: ProfileKey[] }> {
   const { client } = transaction
   await prepareProfileLock(transaction)
-  let people = await loadPeople(client, groups)
-  if (people.newNodes.length > 0) {
+  let loaded = await loadGroups(client, groups)
+  if (loaded.newNodes.length > 0) {
     transaction.newNodes ??= new Set()
-    for (const node of people.newNodes) transaction.newNodes.add(node)
+    for (const node of loaded.newNodes) transaction.newNodes.add(node)
   }
-  let joins = join(people.sightings)
-  const tenants = joiningTenants(groups, people, joins)
+  let links = linkIdentifiers(loaded.groups)
+  const tenants = tenantsToLock(groups, loaded, links)
   if (tenants.size > 0) {
     await takeProfileLock(transaction, tenants)
     // Another worker may have linked them while this one waited for the lock.
-    people = await loadPeople(client, groups)
-    joins = join(people.sightings)
-    const contacts = contactsMeeting(people, joins)
+    loaded = await loadGroups(client, groups)
+    links = linkIdentifiers(loaded.groups)
+    const contacts = mergedWithContacts(loaded, links)
     if (contacts.length > 0) await rememberSalesOfProfiles(transaction, contacts)
-    await writeJoins(client, people, joins)
+    await writeLinks(client, loaded, links)
   }
-  const survivors = new Set(joins.merges.map(({ into }) => profileOf({ id: null, profile: into })))
+  const survivors = new Set(links.merges.map(({ into }) => survivingProfile({ id: null, profile: into })))
   return {
-    joins,
-    movedTenants: new Set(joins.moves.map(({ name }) => people.tenantOf(name))),
+    links,
+    movedTenants: new Set(links.moves.map(({ identifier }) => loaded.tenantOf(identifier))),
     merged: [...survivors].map(profile => ({
-      tenantId: people.tenantOfProfile(profile),
+      tenantId: loaded.tenantOfProfile(profile),
       profile: profile.id,
     })),
   }
 }
 
-/** Profiles that are merged with one that has a contact: their sales may become that contact's. */
-function contactsMeeting({ tenantOfProfile }: People, { merges }: Joins): ProfileKey[] {
+/** Profiles that merge with one that has a contact. Their sales may become sales of that contact. */
+function mergedWithContacts({ tenantOfProfile }: Loaded, { merges }: Links): ProfileKey[] {
   return merges.flatMap(({ from, into }) =>
     from.hasContact || into.hasContact
       ? [from, into].map(profile => ({ tenantId: tenantOfProfile(profile), profile: profile.id }))
@@ -158,91 +158,91 @@ function contactsMeeting({ tenantOfProfile }: People, { merges }: Joins): Profil
   )
 }
 
-type People = {
+type Loaded = {
   /** Nodes that this statement created, as `tenant node`. */
   newNodes: string[]
-  sightings: { names: Name[]; trusted: boolean; cause: Cause }[]
-  tenantOf(name: Name): number
+  groups: { identifiers: KnownIdentifier[]; trusted: boolean; cause: Cause }[]
+  tenantOf(identifier: KnownIdentifier): number
   tenantOfProfile(profile: Profile): number
 }
 
-async function loadPeople(client: Transaction['client'], seen: NamesSeen[]): Promise<People> {
-  const wanted = new Map<string, IdentityKey & { trusted: boolean }>()
-  for (const { tenantId, identities, trusted } of seen) {
-    const isVouched = trusted && vouchesFor(identities)
-    for (const identity of identities) {
-      const key = keyText(tenantId, identity)
+async function loadGroups(client: Transaction['client'], groups: IdentifierGroup[]): Promise<Loaded> {
+  const wanted = new Map<string, IdentifierKey & { trusted: boolean }>()
+  for (const { tenantId, identifiers, trusted } of groups) {
+    const isConfirmed = trusted && areConfirming(identifiers)
+    for (const identifier of identifiers) {
+      const key = keyText(tenantId, identifier)
       const before = wanted.get(key)
-      if (!before) wanted.set(key, { tenantId, ...identity, trusted: isVouched })
-      else if (isVouched) before.trusted = true
+      if (!before) wanted.set(key, { tenantId, ...identifier, trusted: isConfirmed })
+      else if (isConfirmed) before.trusted = true
     }
   }
-  const known = wanted.size > 0 ? await ensureIdentities(client, [...wanted.values()]) : []
+  const known = wanted.size > 0 ? await ensureIdentifiers(client, [...wanted.values()]) : []
   const rows = new Map(known.map(row => [keyText(row.tenantId, row), row]))
-  const profiles = await loadProfiles(client, seen, rows)
-  const tenants = new Map<Name | Profile, number>()
-  const names = new Map<string, Name>()
+  const profiles = await loadProfiles(client, groups, rows)
+  const tenants = new Map<KnownIdentifier | Profile, number>()
+  const byKey = new Map<string, KnownIdentifier>()
   for (const [key, row] of rows) {
     const profile = profiles.get(profileText(row))!
-    const name = { kind: row.kind, node: { id: row.node, profile }, trusted: row.trusted }
-    names.set(key, name)
-    tenants.set(name, row.tenantId).set(profile, row.tenantId)
+    const identifier = { kind: row.kind, node: { id: row.node, profile }, trusted: row.trusted }
+    byKey.set(key, identifier)
+    tenants.set(identifier, row.tenantId).set(profile, row.tenantId)
   }
   return {
     newNodes: known.flatMap(row => (row.isNew ? `${row.tenantId} ${row.node}` : [])),
-    sightings: seen.map(({ tenantId, identities, trusted, cause }) => ({
-      names: identities.flatMap(identity => names.get(keyText(tenantId, identity)) ?? []),
+    groups: groups.map(({ tenantId, identifiers, trusted, cause }) => ({
+      identifiers: identifiers.flatMap(identifier => byKey.get(keyText(tenantId, identifier)) ?? []),
       trusted,
       cause,
     })),
-    tenantOf: name => tenants.get(name)!,
+    tenantOf: identifier => tenants.get(identifier)!,
     tenantOfProfile: profile => tenants.get(profile)!,
   }
 }
 
-/** Most names are seen alone, or with others of their own profile: only where profiles meet is it asked what they are. */
+/** Most identifiers appear alone or with others of their profile. Facts are loaded only for profiles that may merge. */
 async function loadProfiles(
   client: Transaction['client'],
-  seen: NamesSeen[],
-  rows: Map<string, KnownIdentity>,
+  groups: IdentifierGroup[],
+  rows: Map<string, StoredIdentifier>,
 ): Promise<Map<string, Profile>> {
   const profiles = new Map<string, Profile>()
   for (const row of rows.values()) {
-    const profile = profiles.get(profileText(row)) ?? newProfile(row.profile)
+    const profile = profiles.get(profileText(row)) ?? createProfile(row.profile)
     if (row.kind === 'user') profile.hasUser = true
     if (row.kind === 'contact') profile.hasContact = true
     profiles.set(profileText(row), profile)
   }
-  const meeting = new Map<string, KnownIdentity>()
-  for (const { tenantId, identities } of seen) {
-    if (identities.length < 2) continue
-    const met = identities.flatMap(identity => rows.get(keyText(tenantId, identity)) ?? [])
-    if (met.every(({ profile }) => profile === met[0]!.profile)) continue
-    for (const row of met) if (!row.isNew) meeting.set(profileText(row), row)
+  const merging = new Map<string, StoredIdentifier>()
+  for (const { tenantId, identifiers } of groups) {
+    if (identifiers.length < 2) continue
+    const rowsOfGroup = identifiers.flatMap(identifier => rows.get(keyText(tenantId, identifier)) ?? [])
+    if (rowsOfGroup.every(({ profile }) => profile === rowsOfGroup[0]!.profile)) continue
+    for (const row of rowsOfGroup) if (!row.isNew) merging.set(profileText(row), row)
   }
-  if (meeting.size === 0) return profiles
-  for (const { tenantId, profile, ...facts } of await factsOfProfiles(client, [...meeting.values()]))
+  if (merging.size === 0) return profiles
+  for (const { tenantId, profile, ...facts } of await loadProfileFacts(client, [...merging.values()]))
     Object.assign(profiles.get(profileText({ tenantId, profile }))!, facts)
   return profiles
 }
 
-/** Whose merge lock it takes to write these joins: none where nothing is new. */
-function joiningTenants(seen: NamesSeen[], { tenantOf }: People, joins: Joins): Set<number> {
-  const { merges, moves, unjoined, vouched } = joins
-  if (merges.length + moves.length + unjoined.length + vouched.length === 0) return new Set()
-  if (merges.length + unjoined.length === 0)
-    return new Set([...moves.map(({ name }) => name), ...vouched].map(tenantOf))
-  return new Set(seen.map(({ tenantId }) => tenantId))
+/** The tenants whose profile lock is needed to write these links. Empty if nothing changes. */
+function tenantsToLock(groups: IdentifierGroup[], { tenantOf }: Loaded, links: Links): Set<number> {
+  const { merges, moves, unlinked, confirmed } = links
+  if (merges.length + moves.length + unlinked.length + confirmed.length === 0) return new Set()
+  if (merges.length + unlinked.length === 0)
+    return new Set([...moves.map(({ identifier }) => identifier), ...confirmed].map(tenantOf))
+  return new Set(groups.map(({ tenantId }) => tenantId))
 }
 
-async function writeJoins(client: Transaction['client'], people: People, joins: Joins): Promise<void> {
-  const { merges, moves, unjoined, vouched } = joins
-  const { tenantOf, tenantOfProfile } = people
+async function writeLinks(client: Transaction['client'], loaded: Loaded, links: Links): Promise<void> {
+  const { merges, moves, unlinked, confirmed } = links
+  const { tenantOf, tenantOfProfile } = loaded
   if (moves.length > 0) {
-    await writeMoves(client, people, joins)
-    await moveIdentityVersions(client, [...new Set(moves.map(({ name }) => tenantOf(name)))])
+    await writeMoves(client, loaded, links)
+    await bumpIdentityVersions(client, [...new Set(moves.map(({ identifier }) => tenantOf(identifier)))])
   }
-  // After the moves: their new nodes go where their profiles go.
+  // After the moves, so that the new nodes move with their profiles.
   const moved =
     merges.length > 0
       ? await mergeProfiles(
@@ -250,21 +250,21 @@ async function writeJoins(client: Transaction['client'], people: People, joins: 
           merges.map(({ from }) => ({
             tenantId: tenantOfProfile(from),
             from: from.id,
-            into: profileOf({ id: null, profile: from }).id,
+            into: survivingProfile({ id: null, profile: from }).id,
           })),
         )
       : []
-  const joined = joinRows(people, joins, moved)
-  if (joined.length > 0) await insertJoins(client, joined)
-  if (vouched.length > 0)
-    await trustNames(
+  const rows = buildLinks(loaded, links, moved)
+  if (rows.length > 0) await insertLinks(client, rows)
+  if (confirmed.length > 0)
+    await trustIdentifiers(
       client,
-      vouched.map(name => ({ tenantId: tenantOf(name), node: name.node.id! })),
+      confirmed.map(identifier => ({ tenantId: tenantOf(identifier), node: identifier.node.id! })),
     )
-  if (unjoined.length > 0)
-    await keepUnjoined(
+  if (unlinked.length > 0)
+    await insertUnlinked(
       client,
-      unjoined.map(({ node, other, cause }) => ({
+      unlinked.map(({ node, other, cause }) => ({
         tenantId: tenantOfProfile(node.profile),
         node: node.id!,
         other: other.id!,
@@ -273,36 +273,36 @@ async function writeJoins(client: Transaction['client'], people: People, joins: 
     )
 }
 
-/** All at once, however often a name moved: a batch can send one to and fro thousands of times. */
+/** In one statement, however often an identifier moves: a batch can move one back and forth thousands of times. */
 async function writeMoves(
   client: Transaction['client'],
-  { tenantOf }: People,
-  { moves }: Joins,
+  { tenantOf }: Loaded,
+  { moves }: Links,
 ): Promise<void> {
-  const nodes = await newNodes(client, moves.length)
-  const first = new Map<Name, number>()
-  const last = new Map(moves.map(move => [move.name, move]))
-  for (const [i, { name, from, to }] of moves.entries()) {
-    if (!first.has(name)) first.set(name, from.id!)
+  const nodes = await allocateNodes(client, moves.length)
+  const first = new Map<KnownIdentifier, number>()
+  const last = new Map(moves.map(move => [move.identifier, move]))
+  for (const [i, { identifier, from, to }] of moves.entries()) {
+    if (!first.has(identifier)) first.set(identifier, from.id!)
     to.id = nodes[i]!
   }
-  await moveNames(
+  await moveIdentifiers(
     client,
     moves.map(move => ({
-      tenantId: tenantOf(move.name),
-      first: first.get(move.name)!,
+      tenantId: tenantOf(move.identifier),
+      first: first.get(move.identifier)!,
       from: move.from.id!,
       to: move.to.id!,
       profile: move.to.profile.id,
-      isLast: last.get(move.name) === move,
+      isLast: last.get(move.identifier) === move,
     })),
   )
 }
 
-/** Each join with the nodes that it brought: those of its profile, and of the profiles that this had taken in before. */
-function joinRows(
-  { tenantOf, tenantOfProfile }: People,
-  { merges, moves }: Joins,
+/** Each link with the nodes that it moved: those of its profile, and of profiles merged into that one before. */
+function buildLinks(
+  { tenantOf, tenantOfProfile }: Loaded,
+  { merges, moves }: Links,
   moved: { tenantId: number; from: number; node: number }[],
 ) {
   const nodesOf = new Map(
@@ -311,7 +311,7 @@ function joinRows(
     ),
   )
   const brought = new Map<Profile, number[]>()
-  const merged = merges.map(({ from, into, node, other, cause }) => {
+  const mergeLinks = merges.map(({ from, into, node, other, cause }) => {
     const tenantId = tenantOfProfile(from)
     const nodes = [...(nodesOf.get(`${tenantId} ${from.id}`) ?? []), ...(brought.get(from) ?? [])]
     brought.set(into, [...(brought.get(into) ?? []), ...nodes])
@@ -325,8 +325,8 @@ function joinRows(
       cause,
     }
   })
-  const went = moves.map(({ name, to, other, cause }) => ({
-    tenantId: tenantOf(name),
+  const moveLinks = moves.map(({ identifier, to, other, cause }) => ({
+    tenantId: tenantOf(identifier),
     profile: to.profile.id,
     fromProfile: to.id!,
     nodes: [to.id!],
@@ -334,21 +334,21 @@ function joinRows(
     other: other.id!,
     cause,
   }))
-  return [...merged, ...went]
+  return [...mergeLinks, ...moveLinks]
 }
 
-function nameText({ kind, value }: Identity): string {
+function identifierText({ kind, value }: Identifier): string {
   return `${kind} ${value}`
 }
 
-function keyText(tenantId: number, identity: Identity): string {
-  return `${tenantId} ${nameText(identity)}`
+function keyText(tenantId: number, identifier: Identifier): string {
+  return `${tenantId} ${identifierText(identifier)}`
 }
 
 function profileText({ tenantId, profile }: { tenantId: number; profile: number }): string {
   return `${tenantId} ${profile}`
 }
 
-function settledKey({ identities, trusted }: NamesSeen): string {
-  return `${trusted ? '+' : '-'}${identities.map(nameText).join('\n')}`
+function settledKey({ identifiers, trusted }: IdentifierGroup): string {
+  return `${trusted ? '+' : '-'}${identifiers.map(identifierText).join('\n')}`
 }

@@ -1,21 +1,27 @@
-import { MAX_NAMES } from '../../domain/identity/joining.ts'
-import { renamedLinks, type Sides, type Split, sidesOf, splitOf } from '../../domain/identity/splitting.ts'
+import { MAX_IDENTIFIERS } from '../../domain/identity/joining.ts'
+import {
+  findSplit,
+  relabelLinks,
+  type Split,
+  type SplitProfiles,
+  splitProfiles,
+} from '../../domain/identity/splitting.ts'
 import { newEntryId } from '../../domain/ids.ts'
 import { lockPeople, lockTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import {
-  factsOfProfiles,
-  insertJoins,
-  keepUnjoined,
+  bumpIdentityVersions,
+  insertLinks,
+  insertUnlinked,
+  loadProfileFacts,
   mergeProfiles,
-  moveIdentityVersions,
 } from '../../store/identity/identities.ts'
 import {
-  giveNodes,
-  linksOfProfile,
-  nodeBefore,
-  nodesOfProfile,
-  renameJoins,
-  undoJoin,
+  assignNodes,
+  findPreviousNode,
+  listNodes,
+  loadLinks,
+  undoLink,
+  updateLinks,
 } from '../../store/identity/people.ts'
 import { attributeAccounts } from '../billing/attribution.ts'
 import { combineSales, salesOfNodes, splitSales } from '../conversions/profile-sales.ts'
@@ -41,17 +47,17 @@ export async function mergePeople(
   { from, into }: { from: NamedPerson; into: NamedPerson },
 ): Promise<boolean> {
   const { client, now } = transaction
-  const facts = await factsOfProfiles(
+  const facts = await loadProfileFacts(
     client,
     [from, into].map(({ profile }) => ({ tenantId, profile })),
   )
-  if (facts.reduce((sum, { names }) => sum + names, 0) > MAX_NAMES) return false
+  if (facts.reduce((sum, { identifiers: names }) => sum + names, 0) > MAX_IDENTIFIERS) return false
   await rememberSalesOfProfiles(
     transaction,
     [from, into].map(({ profile }) => ({ tenantId, profile })),
   )
   const moved = await mergeProfiles(client, [{ tenantId, from: from.profile, into: into.profile }])
-  await insertJoins(client, [
+  await insertLinks(client, [
     {
       ...{ tenantId, profile: into.profile, fromProfile: from.profile, node: from.node, other: into.node },
       nodes: moved.map(({ node }) => node),
@@ -71,32 +77,32 @@ export async function splitPerson(
   transaction: Transaction,
   tenantId: number,
   { profile, name, from }: { profile: number; name: number; from: number },
-): Promise<Sides | null> {
+): Promise<SplitProfiles | null> {
   const { client } = transaction
-  const links = await linksOfProfile(client, tenantId, profile)
-  const split = splitOf(links, name, from)
+  const links = await loadLinks(client, tenantId, profile)
+  const split = findSplit(links, name, from)
   if (split === null) return null
-  const nodes = await nodesOfProfile(client, tenantId, profile)
+  const nodes = await listNodes(client, tenantId, profile)
   const sales = await salesOfNodes(transaction, tenantId, nodes)
   await rememberSalesOfProfiles(transaction, [{ tenantId, profile }])
-  await undoJoin(client, tenantId, split.undone.id)
+  await undoLink(client, tenantId, split.undone.id)
   // Two people from now on; but what the one said of the other goes when the other is erased.
   const { node, other } = split.undone
-  await keepUnjoined(client, [
+  await insertUnlinked(client, [
     { tenantId, node, other, causeId: null },
     { tenantId, node: other, other: node, causeId: null },
   ])
-  const sides = (await undoMove(transaction, tenantId, profile, split)) ?? sidesOf(profile, split)
-  const isPartedNew = sides.parted !== profile
-  await giveNodes(
+  const sides = (await undoMove(transaction, tenantId, profile, split)) ?? splitProfiles(profile, split)
+  const isPartedNew = sides.splitOff !== profile
+  await assignNodes(
     client,
     tenantId,
-    nodes.filter(node => split.parted.has(node) === isPartedNew),
-    isPartedNew ? sides.parted : sides.kept,
+    nodes.filter(node => split.splitOff.has(node) === isPartedNew),
+    isPartedNew ? sides.splitOff : sides.kept,
   )
-  const renamed = renamedLinks(links, profile, split, sides)
-  if (renamed.length > 0) await renameJoins(client, tenantId, renamed)
-  await moveIdentityVersions(client, [tenantId])
+  const renamed = relabelLinks(links, profile, split, sides)
+  if (renamed.length > 0) await updateLinks(client, tenantId, renamed)
+  await bumpIdentityVersions(client, [tenantId])
   await splitSales(transaction, tenantId, sales)
   await attributeAccounts(
     transaction,
@@ -110,17 +116,17 @@ async function undoMove(
   { client, now }: Transaction,
   tenantId: number,
   profile: number,
-  { undone, isTakenIn }: Split,
-): Promise<Sides | null> {
+  { undone, isMergedSide: isTakenIn }: Split,
+): Promise<SplitProfiles | null> {
   if (undone.fromProfile !== undone.node || !isTakenIn) return null
-  const before = await nodeBefore(client, tenantId, undone.node)
+  const before = await findPreviousNode(client, tenantId, undone.node)
   if (before === null || before.profile === profile) return null
-  await insertJoins(client, [
+  await insertLinks(client, [
     {
       ...{ tenantId, profile: before.profile, fromProfile: undone.node, nodes: [undone.node] },
       ...{ node: undone.node, other: before.node },
       cause: { kind: 'command', id: newEntryId(now.getTime()) },
     },
   ])
-  return { parted: before.profile, kept: profile }
+  return { splitOff: before.profile, kept: profile }
 }

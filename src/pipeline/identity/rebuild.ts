@@ -1,34 +1,34 @@
 import { eventOfStored } from '../../domain/events/stored.ts'
-import { isEarlierTouch, touchOf } from '../../domain/identity/attribution.ts'
+import { isEarlierTouch, readTouch } from '../../domain/identity/attribution.ts'
 import {
-  type Identity,
-  identitiesOf,
-  identitiesOfContact,
-  identitiesOfOrder,
+  contactIdentifiers,
+  eventIdentifiers,
+  type Identifier,
+  orderIdentifiers,
 } from '../../domain/identity/identity.ts'
 import type { StoredNode } from '../../store/events/stored.ts'
-import { moveIdentityVersions, type NewTouch, upsertTouches } from '../../store/identity/identities.ts'
+import { bumpIdentityVersions, type NewTouch, upsertTouches } from '../../store/identity/identities.ts'
 import {
-  circleOf,
-  deleteUnseen,
-  joinsAmong,
+  deleteUnreferenced,
+  loadConnected,
+  loadLinkingRecords,
+  loadLinksAmong,
+  loadUndoneCauses,
   moveEvents,
-  type NodeName,
-  recordsOf,
-  repoint,
-  resetNames,
+  type NodeIdentifier,
+  resetIdentifiers,
   takeTouches,
-  undoneCauses,
+  updateReferences,
 } from '../../store/identity/rebuild.ts'
 import { attributeAccounts } from '../billing/attribution.ts'
 import { combineSales } from '../conversions/profile-sales.ts'
 import type { Transaction } from '../unit.ts'
-import { type NamesSeen, openIdentities } from './identity.ts'
+import { type IdentifierGroup, openIdentities } from './identity.ts'
 
 type Rebuild = {
   tenantId: number
   /** Everybody concerned: see `circleOf`. */
-  circle: NodeName[]
+  circle: NodeIdentifier[]
   /** What is left of their events, in the order in which they came in. */
   events: StoredNode[]
   /** Joined nobody, as it turns out: sales that are worked out anew themselves. */
@@ -39,7 +39,7 @@ type Rebuild = {
   distrust: boolean
 }
 
-type Seen = NamesSeen & { at: number; event: StoredNode | null }
+type Seen = IdentifierGroup & { at: number; event: StoredNode | null }
 
 const AT_A_TIME = 1_000
 
@@ -55,7 +55,7 @@ export async function rebuildPeople(transaction: Transaction, rebuild: Rebuild):
   const touches = await takeTouches(client, tenantId, nodes)
   const first = new Map<string, number>()
   for (const name of circle) if (!first.has(nameText(name))) first.set(nameText(name), name.node)
-  await resetNames(client, tenantId, { nodes, first: [...first.values()], distrust })
+  await resetIdentifiers(client, tenantId, { nodes, first: [...first.values()], distrust })
   const identities = openIdentities()
   const placed = new Map<string, number | null>()
   for (let from = 0; from < seen.length; from += AT_A_TIME) {
@@ -63,7 +63,7 @@ export async function rebuildPeople(transaction: Transaction, rebuild: Rebuild):
     const { nodes } = await identities.resolve(transaction, some)
     for (const [i, { event }] of some.entries()) if (event) placed.set(event.id, nodes[i] ?? null)
   }
-  await moveIdentityVersions(client, [tenantId])
+  await bumpIdentityVersions(client, [tenantId])
   const places = await placesNow(transaction, tenantId, circle, first)
   await moveEvents(
     client,
@@ -71,10 +71,10 @@ export async function rebuildPeople(transaction: Transaction, rebuild: Rebuild):
       placed.get(id) === node ? [] : [{ table, row, id, node: placed.get(id) ?? null }],
     ),
   )
-  await repoint(client, tenantId, { nodes: places, events: placed })
+  await updateReferences(client, tenantId, { nodes: places, events: placed })
   await writeTouches(transaction, rebuild, { placed, places, touches })
   const gone = await forgetUnseen(transaction, rebuild, seen)
-  const left = await circleOf(client, tenantId, [...first.values()])
+  const left = await loadConnected(client, tenantId, [...first.values()])
   const profiles = [...new Set(left.map(({ profile }) => profile))].map(profile => ({ tenantId, profile }))
   await combineSales(transaction, profiles)
   await attributeAccounts(
@@ -87,29 +87,41 @@ export async function rebuildPeople(transaction: Transaction, rebuild: Rebuild):
 /** All that says who is who, in its order. */
 async function sightings({ client }: Transaction, rebuild: Rebuild, nodes: number[]): Promise<Seen[]> {
   const { tenantId, circle, events, openSales } = rebuild
-  const names = new Map<number, Identity>(circle.map(({ node, kind, value }) => [node, { kind, value }]))
-  const undone = await undoneCauses(client, tenantId, nodes)
+  const names = new Map<number, Identifier>(circle.map(({ node, kind, value }) => [node, { kind, value }]))
+  const undone = await loadUndoneCauses(client, tenantId, nodes)
   const seen: Seen[] = events.map(event => {
     const cause = { kind: 'event' as const, id: event.id }
-    const all = identitiesOf(eventOfStored(event))
-    const identities = undone.has(`event ${event.id}`) ? all.slice(0, 1) : all
-    return { tenantId, identities, trusted: event.trusted, cause, at: event.receivedAt.getTime(), event }
+    const all = eventIdentifiers(eventOfStored(event))
+    const identifiers = undone.has(`event ${event.id}`) ? all.slice(0, 1) : all
+    return { tenantId, identifiers, trusted: event.trusted, cause, at: event.receivedAt.getTime(), event }
   })
   const kept = new Set(events.map(({ id }) => id))
-  for (const { node, other, cause, joinedAt } of await joinsAmong(client, tenantId, nodes)) {
+  for (const { node, other, cause, joinedAt } of await loadLinksAmong(client, tenantId, nodes)) {
     const isOver = cause.kind === 'event' ? kept.has(cause.id) : openSales.has(`order:${cause.id}`)
     if (isOver || (cause.kind === 'event' && isPurged(cause.id, rebuild))) continue
-    const identities = [names.get(node)!, names.get(other)!]
+    const identifiers = [names.get(node)!, names.get(other)!]
     const trusted = cause.kind !== 'sale'
-    seen.push({ tenantId, identities, trusted, cause, at: joinedAt.getTime(), event: null })
+    seen.push({ tenantId, identifiers, trusted, cause, at: joinedAt.getTime(), event: null })
   }
   const contactIds = circle.flatMap(({ kind, value }) => (kind === 'contact' ? [value] : []))
-  for (const { entityType, id, data, updatedAt } of await recordsOf(client, tenantId, nodes, contactIds)) {
-    const identities =
-      entityType === 'order' ? identitiesOfOrder(JSON.parse(data)) : identitiesOfContact(id, JSON.parse(data))
+  for (const { entityType, id, data, updatedAt } of await loadLinkingRecords(
+    client,
+    tenantId,
+    nodes,
+    contactIds,
+  )) {
+    const identifiers =
+      entityType === 'order' ? orderIdentifiers(JSON.parse(data)) : contactIdentifiers(id, JSON.parse(data))
     const cause = { kind: 'record' as const, id: `${entityType}/${id}` }
     if (undone.has(`record ${cause.id}`)) continue
-    seen.push({ tenantId, identities, trusted: true, cause, at: updatedAt.getTime(), event: null })
+    seen.push({
+      tenantId,
+      identifiers,
+      trusted: true,
+      cause,
+      at: updatedAt.getTime(),
+      event: null,
+    })
   }
   return seen.sort((a, b) => a.at - b.at || (a.cause.id < b.cause.id ? -1 : 1))
 }
@@ -123,11 +135,11 @@ function isPurged(eventId: string, { since }: Rebuild): boolean {
 async function placesNow(
   { client }: Transaction,
   tenantId: number,
-  circle: NodeName[],
+  circle: NodeIdentifier[],
   first: Map<string, number>,
 ): Promise<Map<number, number>> {
   const now = new Map(
-    (await circleOf(client, tenantId, [...first.values()]))
+    (await loadConnected(client, tenantId, [...first.values()]))
       .filter(({ retired }) => !retired)
       .map(name => [nameText(name), name.node]),
   )
@@ -152,7 +164,7 @@ async function writeTouches(
       add({ ...touch, node: places.get(touch.node)! })
   for (const stored of rebuild.events) {
     const node = placed.get(stored.id) ?? null
-    const origin = node === null ? null : touchOf(eventOfStored(stored))
+    const origin = node === null ? null : readTouch(eventOfStored(stored))
     if (node === null || origin === null) continue
     add({ tenantId: rebuild.tenantId, node, occurredAt: stored.occurredAt, eventId: stored.id, ...origin })
   }
@@ -161,15 +173,15 @@ async function writeTouches(
 
 /** Names that nothing speaks of any more, and that were first heard of with what was taken out. */
 async function forgetUnseen({ client }: Transaction, rebuild: Rebuild, seen: Seen[]): Promise<number> {
-  const spoken = new Set(seen.flatMap(({ identities }) => identities.map(nameText)))
+  const spoken = new Set(seen.flatMap(({ identifiers }) => identifiers.map(nameText)))
   const unseen = new Map<string, number>()
   for (const name of rebuild.circle) {
     const isKept = spoken.has(nameText(name)) || unseen.has(nameText(name))
     if (!isKept && name.firstSeenAt >= rebuild.since) unseen.set(nameText(name), name.node)
   }
-  return unseen.size === 0 ? 0 : deleteUnseen(client, rebuild.tenantId, [...unseen.values()])
+  return unseen.size === 0 ? 0 : deleteUnreferenced(client, rebuild.tenantId, [...unseen.values()])
 }
 
-function nameText({ kind, value }: Identity): string {
+function nameText({ kind, value }: Identifier): string {
   return `${kind} ${value}`
 }

@@ -1,15 +1,15 @@
-import { identitiesOfContact } from '../../domain/identity/identity.ts'
+import { contactIdentifiers } from '../../domain/identity/identity.ts'
 import { attributeAccounts } from '../billing/attribution.ts'
 import { combineSales } from '../conversions/profile-sales.ts'
 import type { ChangedRecord } from '../records/records.ts'
 import type { Transaction } from '../unit.ts'
-import type { Identities, NamesSeen } from './identity.ts'
+import type { IdentifierGroup, Identities } from './identity.ts'
 
 /** Finds the node of each group of identifiers. If profiles merge, their sales and accounts follow. */
 export async function resolveNodes(
   identities: Identities,
   transaction: Transaction,
-  groups: NamesSeen[],
+  groups: IdentifierGroup[],
 ): Promise<(number | null)[]> {
   const { nodes, merged, changed } = await identities.resolve(transaction, groups)
   if (merged.length > 0) {
@@ -30,7 +30,7 @@ export async function linkContacts(
       ? [
           {
             tenantId: record.tenantId,
-            identities: identitiesOfContact(record.id, record.data),
+            identifiers: contactIdentifiers(record.id, record.data),
             trusted: true,
             cause: { kind: 'record' as const, id: `contact/${record.id}` },
           },

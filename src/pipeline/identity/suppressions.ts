@@ -1,17 +1,17 @@
-import { namesInEntry } from '../../domain/identity/erasure.ts'
-import type { Identity } from '../../domain/identity/identity.ts'
-import { emailOf, identitiesOfContact, identitiesOfOrder } from '../../domain/identity/identity.ts'
-import { namesMentioned } from '../../domain/identity/mentions.ts'
-import { nameHash, nameHashes, namelessOrder } from '../../domain/identity/suppression.ts'
+import { entryIdentifiers } from '../../domain/identity/erasure.ts'
+import type { Identifier } from '../../domain/identity/identity.ts'
+import { contactIdentifiers, orderIdentifiers, parseEmail } from '../../domain/identity/identity.ts'
+import { findMentions } from '../../domain/identity/mentions.ts'
+import { anonymizeOrder, hashIdentifier, hashIdentifiers } from '../../domain/identity/suppression.ts'
 import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
 import {
   countSuppressed,
-  deleteLogged,
+  deleteFromLog,
   findSuppressed,
+  findSuppressingTenants,
   insertLearned,
-  type LearnedName,
+  type LearnedIdentifier,
   type SuppressionCount,
-  suppressingTenants,
 } from '../../store/identity/suppressions.ts'
 import type { Change } from '../records/records.ts'
 import { openMemory, type Transaction } from '../unit.ts'
@@ -19,7 +19,7 @@ import { openMemory, type Transaction } from '../unit.ts'
 /** People who were erased, and are not to be recorded again. */
 export type Suppressions = {
   /** Of each thing, whether it names one of them; and what else it calls them. In their order: the next may use that name alone. */
-  among(transaction: Transaction, things: Naming[]): Promise<{ are: boolean[]; learned: LearnedName[] }>
+  among(transaction: Transaction, things: Naming[]): Promise<{ are: boolean[]; learned: LearnedIdentifier[] }>
   /** Contacts of theirs are left out (null), their orders lose all names; the others stay as they are. */
   changes(transaction: Transaction, changes: Change[]): Promise<(Change | null)[]>
   /** What is given up and names one of them is not kept either. */
@@ -27,11 +27,11 @@ export type Suppressions = {
 }
 
 /** `learned`: which of its names belong to somebody who is named beside them. */
-type Naming = { tenantId: number; identities: () => Identity[]; learned: 'all' | 'browsers' | 'none' }
+type Naming = { tenantId: number; identities: () => Identifier[]; learned: 'all' | 'browsers' | 'none' }
 
 type SortedLetters = { kept: NewDeadLetter[]; suppressed: NewDeadLetter[] }
 
-type Noted = { things: { tenantId: number; id: string; receivedAt: Date }[]; learned: LearnedName[] }
+type Noted = { things: { tenantId: number; id: string; receivedAt: Date }[]; learned: LearnedIdentifier[] }
 
 /** Where nobody is suppressed, it costs a look at what is remembered. */
 export function openSuppressions(): Suppressions {
@@ -44,7 +44,7 @@ export function openSuppressions(): Suppressions {
     const known = memory(transaction)
     const unknown = [...tenantIds].filter(id => !known.has(id))
     if (unknown.length === 0) return known
-    const found = await suppressingTenants(transaction.client, unknown)
+    const found = await findSuppressingTenants(transaction.client, unknown)
     for (const id of unknown) known.set(id, found.has(id))
     return known
   }
@@ -53,14 +53,14 @@ export function openSuppressions(): Suppressions {
     const known = await suppressing(transaction, new Set(things.map(({ tenantId }) => tenantId)))
     const names = things.map(({ tenantId, identities }) => (known.get(tenantId) ? identities() : []))
     const keys = things.map(({ tenantId }, i) =>
-      nameHashes(tenantId, names[i]!).map(hash => ({ tenantId, hash })),
+      hashIdentifiers(tenantId, names[i]!).map(hash => ({ tenantId, hash })),
     )
     const wanted = keys.flat()
     if (wanted.length === 0) return { are: things.map(() => false), learned: [] }
     const found = await findSuppressed(transaction.client, wanted)
     for (const name of transaction.learned?.suppressed.flatMap(noted => noted.learned) ?? [])
       found.set(keyText(name), name)
-    const learned: LearnedName[] = []
+    const learned: LearnedIdentifier[] = []
     const are = keys.map((own, i) => {
       const matches = own.flatMap(key => found.get(keyText(key)) ?? [])
       const certain = matches.find(({ kind }) => kind !== 'visitor')
@@ -83,7 +83,7 @@ export function openSuppressions(): Suppressions {
         transaction,
         letters.map(({ entry }) => ({
           tenantId: entry.tenantId,
-          identities: () => [...namesInEntry(entry), ...namesMentioned(entry.body)],
+          identities: () => [...entryIdentifiers(entry), ...findMentions(entry.body)],
           learned: 'none',
         })),
       )
@@ -120,7 +120,7 @@ export async function noteSuppressed(
 ): Promise<void> {
   if (things.length === 0) return
   const counts = things.map(({ tenantId }) => ({ tenantId, events: 0, records: 0, [kind]: 1 }))
-  await deleteLogged(transaction.client, things)
+  await deleteFromLog(transaction.client, things)
   transaction.learned ??= { nodes: [], touches: [], suppressed: [] }
   transaction.learned.suppressed.push({ counts, learned })
 }
@@ -143,10 +143,12 @@ export async function writeSuppressed({ client, learned }: Transaction): Promise
  * What else somebody is called who is not to be recorded: what a server or a record tells. A key that everybody has could
  * hang somebody else's user id or address on them: of it, only browsers count.
  */
-function learnable({ tenantId, learned }: Naming, names: Identity[]) {
-  const isLearned = ({ kind, value }: Identity) =>
-    learned === 'all' || (learned === 'browsers' && kind === 'visitor' && emailOf(value) === null)
-  return names.filter(isLearned).map(name => ({ tenantId, kind: name.kind, hash: nameHash(tenantId, name) }))
+function learnable({ tenantId, learned }: Naming, names: Identifier[]) {
+  const isLearned = ({ kind, value }: Identifier) =>
+    learned === 'all' || (learned === 'browsers' && kind === 'visitor' && parseEmail(value) === null)
+  return names
+    .filter(isLearned)
+    .map(name => ({ tenantId, kind: name.kind, hash: hashIdentifier(tenantId, name) }))
 }
 
 /** One of each tenant. */
@@ -161,12 +163,12 @@ function summed(counts: SuppressionCount[]): SuppressionCount[] {
 const keyText = ({ tenantId, hash }: { tenantId: number; hash: Buffer }) =>
   `${tenantId} ${hash.toString('hex')}`
 
-function identitiesIn({ work }: Change): Identity[] {
+function identitiesIn({ work }: Change): Identifier[] {
   if (work.op !== 'write') return []
-  if (work.entityType === 'order') return identitiesOfOrder(work.data)
-  return work.entityType === 'contact' ? identitiesOfContact(work.id, work.data) : []
+  if (work.entityType === 'order') return orderIdentifiers(work.data)
+  return work.entityType === 'contact' ? contactIdentifiers(work.id, work.data) : []
 }
 
 function nameless({ entry, work }: Change): Change | null {
-  return work.op === 'write' && work.entityType === 'order' ? { entry, work: namelessOrder(work) } : null
+  return work.op === 'write' && work.entityType === 'order' ? { entry, work: anonymizeOrder(work) } : null
 }

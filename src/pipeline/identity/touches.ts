@@ -1,13 +1,13 @@
-import { isEarlierTouch, touchOf } from '../../domain/identity/attribution.ts'
-import type { PersonNode } from '../../domain/identity/identity.ts'
-import { type NewTouch, tenantsWithEarlierTouches, upsertTouches } from '../../store/identity/identities.ts'
+import { isEarlierTouch, readTouch } from '../../domain/identity/attribution.ts'
+import type { NodeKey } from '../../domain/identity/identity.ts'
+import { findTenantsWithTouches, type NewTouch, upsertTouches } from '../../store/identity/identities.ts'
 import type { FreshEvent } from '../events/events.ts'
 import { takeProfileLock } from '../profile-lock.ts'
 import { type Learned, openMemory, type Transaction } from '../unit.ts'
 
 export type Touches = {
   /** Writes the first touch of each node. Returns the nodes whose first touch changed. */
-  apply(transaction: Transaction, events: FreshEvent[]): Promise<PersonNode[]>
+  apply(transaction: Transaction, events: FreshEvent[]): Promise<NodeKey[]>
 }
 
 const MAX_REMEMBERED = 50_000
@@ -26,7 +26,7 @@ export function openTouches(): Touches {
         const before = earliest.get(key) ?? known.get(key)
         // No later event can precede a touch that names a sender, so its URLs need not be read.
         if (before && !before.direct && before.occurredAt < event.occurredAt) continue
-        const origin = touchOf(event)
+        const origin = readTouch(event)
         if (!origin) continue
         const touch = { tenantId, node, occurredAt: event.occurredAt, eventId: event.id, ...origin }
         if (!before || isEarlierTouch(touch, before)) earliest.set(key, touch)
@@ -49,11 +49,11 @@ export function rememberTouches(learned: Learned['touches']): void {
   }
 }
 
-async function writeTouches(transaction: Transaction, touches: NewTouch[]): Promise<PersonNode[]> {
+async function writeTouches(transaction: Transaction, touches: NewTouch[]): Promise<NodeKey[]> {
   const { client, newNodes } = transaction
   // No other transaction can see a new node, so none can learn about it in the meantime.
   const known = touches.filter(({ tenantId, node }) => !newNodes?.has(`${tenantId} ${node}`))
-  const tenantIds = known.length > 0 ? await tenantsWithEarlierTouches(client, known) : []
+  const tenantIds = known.length > 0 ? await findTenantsWithTouches(client, known) : []
   if (tenantIds.length > 0) await takeProfileLock(transaction, tenantIds)
   return upsertTouches(client, touches)
 }

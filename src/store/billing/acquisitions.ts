@@ -1,5 +1,5 @@
 import type { Acquisition } from '../../domain/billing/types.ts'
-import type { PersonNode } from '../../domain/identity/identity.ts'
+import type { NodeKey } from '../../domain/identity/identity.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import type { ObjectKey } from './keys.ts'
 
@@ -56,7 +56,7 @@ async function ensureAcquisitions(db: Db, columns: unknown[][]): Promise<number[
  * Accounts of these people that do not say themselves where they came from. With `offset 0` each step goes by its
  * index: no plan depends on what PostgreSQL believes of a tenant that it has not counted yet.
  */
-export async function accountsOfPeople(db: Db, people: PersonNode[]): Promise<ObjectKey[]> {
+export async function accountsOfPeople(db: Db, people: NodeKey[]): Promise<ObjectKey[]> {
   const { rows } = await queryPrepared<ObjectKey>(
     db,
     `select distinct p.tenant_id as "tenantId", a.account as id
@@ -81,9 +81,9 @@ export async function accountsOfPeople(db: Db, people: PersonNode[]): Promise<Ob
  */
 export async function firstTouches(
   db: Db,
-  people: PersonNode[],
-): Promise<(PersonNode & { acquisition: Acquisition | null })[]> {
-  const { rows } = await queryPrepared<PersonNode & { source: string | null } & Omit<Acquisition, 'source'>>(
+  people: NodeKey[],
+): Promise<(NodeKey & { acquisition: Acquisition | null })[]> {
+  const { rows } = await queryPrepared<NodeKey & { source: string | null } & Omit<Acquisition, 'source'>>(
     db,
     `select p.tenant_id as "tenantId", p.node, t.source, t.medium, t.campaign
      from unnest($1::int[], $2::bigint[]) as p (tenant_id, node)

@@ -1,26 +1,31 @@
 import type { DatedTouch } from '../../domain/identity/attribution.ts'
-import type { Identity } from '../../domain/identity/identity.ts'
+import type { Identifier } from '../../domain/identity/identity.ts'
 import type { Cause } from '../../domain/identity/joining.ts'
 import { columnsOf } from '../../postgres/columns.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
-export type IdentityKey = Identity & { tenantId: number }
+export type IdentifierKey = Identifier & { tenantId: number }
 /** `isNew`: this transaction made it, and nobody else can see it yet. */
-export type KnownIdentity = IdentityKey & { node: number; profile: number; trusted: boolean; isNew: boolean }
-type IdentityNode = { tenantId: number; node: number; profile: number }
+export type StoredIdentifier = IdentifierKey & {
+  node: number
+  profile: number
+  trusted: boolean
+  isNew: boolean
+}
+type NodeProfile = { tenantId: number; node: number; profile: number }
 export type ProfileKey = { tenantId: number; profile: number }
-type ProfileFacts = ProfileKey & { names: number; hasUser: boolean; hasContact: boolean }
+type ProfileFacts = ProfileKey & { identifiers: number; hasUser: boolean; hasContact: boolean }
 
 /** These identities as they are known; what was never seen becomes a profile of its own. */
-export async function ensureIdentities(
+export async function ensureIdentifiers(
   db: Db,
-  identities: (IdentityKey & { trusted: boolean })[],
-): Promise<KnownIdentity[]> {
+  identities: (IdentifierKey & { trusted: boolean })[],
+): Promise<StoredIdentifier[]> {
   const columns = columnsOf(identities, 'tenantId', 'kind', 'value', 'trusted')
-  const found = await queryPrepared<KnownIdentity>(db, ENSURE, columns)
+  const found = await queryPrepared<StoredIdentifier>(db, ENSURE, columns)
   if (found.rows.length === identities.length) return found.rows
   // Another worker added the rest at the same moment: it is committed now, and visible to a new statement.
-  const { rows } = await queryPrepared<KnownIdentity>(db, `select ${KNOWN} from (${FOUND}) known`, columns)
+  const { rows } = await queryPrepared<StoredIdentifier>(db, `select ${KNOWN} from (${FOUND}) known`, columns)
   const made = new Set(found.rows.flatMap(({ isNew, node }) => (isNew ? node : [])))
   return rows.map(row => ({ ...row, isNew: made.has(row.node) }))
 }
@@ -53,12 +58,12 @@ select ${KNOWN} from (select * from found union all select * from added) known`
  * read: with `retired_at is null` among the conditions, a plan made while the table was small goes through all names of the
  * tenant for each profile (35 s for 5,000 profiles, instead of 30 ms).
  */
-export async function factsOfProfiles(db: Db, profiles: ProfileKey[]): Promise<ProfileFacts[]> {
+export async function loadProfileFacts(db: Db, profiles: ProfileKey[]): Promise<ProfileFacts[]> {
   const { rows } = await queryPrepared<ProfileFacts>(
     db,
     `select f.* from unnest($1::int[], $2::bigint[]) as p (tenant_id, profile)
      cross join lateral (
-       select p.tenant_id as "tenantId", p.profile, count(*) filter (where i.retired_at is null) as names,
+       select p.tenant_id as "tenantId", p.profile, count(*) filter (where i.retired_at is null) as identifiers,
          coalesce(bool_or(kind = 'user') filter (where i.retired_at is null), false) as "hasUser",
          coalesce(bool_or(kind = 'contact') filter (where i.retired_at is null), false) as "hasContact"
        from identities i
@@ -69,11 +74,11 @@ export async function factsOfProfiles(db: Db, profiles: ProfileKey[]): Promise<P
   return rows
 }
 
-export async function profilesOf(
+export async function findProfiles(
   db: Db,
   nodes: { tenantId: number; node: number }[],
-): Promise<IdentityNode[]> {
-  const { rows } = await queryPrepared<IdentityNode>(
+): Promise<NodeProfile[]> {
+  const { rows } = await queryPrepared<NodeProfile>(
     db,
     `select i.tenant_id as "tenantId", i.node, i.profile from identities i
      join unnest($1::int[], $2::bigint[]) as n (tenant_id, node) on n.tenant_id = i.tenant_id and n.node = i.node`,
@@ -83,11 +88,11 @@ export async function profilesOf(
 }
 
 /** The names in use under these nodes; by their nodes alone, as in `factsOfProfiles`. */
-export async function namesOfNodes(
+export async function loadIdentifiers(
   db: Db,
   nodes: { tenantId: number; node: number }[],
-): Promise<(IdentityKey & IdentityNode)[]> {
-  const { rows } = await queryPrepared<IdentityKey & IdentityNode>(
+): Promise<(IdentifierKey & NodeProfile)[]> {
+  const { rows } = await queryPrepared<IdentifierKey & NodeProfile>(
     db,
     `select i.tenant_id as "tenantId", i.node, i.profile, i.kind, i.value
      from unnest($1::int[], $2::bigint[]) as n (tenant_id, node)
@@ -114,7 +119,7 @@ export async function mergeProfiles(
   return rows
 }
 
-type NewJoin = {
+type NewLink = {
   tenantId: number
   profile: number
   fromProfile: number
@@ -125,7 +130,7 @@ type NewJoin = {
   cause: Cause
 }
 
-export async function insertJoins(db: Db, joins: NewJoin[]): Promise<void> {
+export async function insertLinks(db: Db, joins: NewLink[]): Promise<void> {
   await queryPrepared(
     db,
     `insert into identity_merges (tenant_id, profile, from_profile, nodes, node, other, cause, cause_id)
@@ -138,7 +143,7 @@ export async function insertJoins(db: Db, joins: NewJoin[]): Promise<void> {
 }
 
 /** Parts again whom these orders had joined, and nobody since: the nodes go back to where they came from. */
-export async function undoSaleJoins(db: Db, orders: { tenantId: number; orderId: string }[]): Promise<void> {
+export async function undoSaleLinks(db: Db, orders: { tenantId: number; orderId: string }[]): Promise<void> {
   const { rows } = await queryPrepared<{ tenantId: number }>(
     db,
     `with undone as (
@@ -154,14 +159,14 @@ export async function undoSaleJoins(db: Db, orders: { tenantId: number; orderId:
     [orders.map(({ tenantId }) => tenantId), orders.map(({ orderId }) => orderId)],
   )
   if (rows.length > 0)
-    await moveIdentityVersions(
+    await bumpIdentityVersions(
       db,
       rows.map(({ tenantId }) => tenantId),
     )
 }
 
 /** `first`: the node that the name had before its first move; `to` was handed out by `newNodes`. */
-type NameMove = {
+type IdentifierMove = {
   tenantId: number
   first: number
   from: number
@@ -170,7 +175,7 @@ type NameMove = {
   isLast: boolean
 }
 
-export async function newNodes(db: Db, count: number): Promise<number[]> {
+export async function allocateNodes(db: Db, count: number): Promise<number[]> {
   const { rows } = await queryPrepared<{ node: number }>(
     db,
     `select nextval('identity_nodes') as node from generate_series(1, $1)`,
@@ -183,7 +188,7 @@ export async function newNodes(db: Db, count: number): Promise<number[]> {
  * Gives names a node of their own in another profile; the node they had is retired, and stays where it is. Of a name that
  * moves more than once, only the last node is in use.
  */
-export async function moveNames(db: Db, moves: NameMove[]): Promise<void> {
+export async function moveIdentifiers(db: Db, moves: IdentifierMove[]): Promise<void> {
   // Before the new ones: a name may be in use once. By their nodes alone, as in `factsOfProfiles`.
   await queryPrepared(
     db,
@@ -208,7 +213,7 @@ export async function moveNames(db: Db, moves: NameMove[]): Promise<void> {
   )
 }
 
-export async function trustNames(db: Db, nodes: { tenantId: number; node: number }[]): Promise<void> {
+export async function trustIdentifiers(db: Db, nodes: { tenantId: number; node: number }[]): Promise<void> {
   await queryPrepared(
     db,
     `update identities i set trusted = true from unnest($1::int[], $2::bigint[]) as n (tenant_id, node)
@@ -217,7 +222,7 @@ export async function trustNames(db: Db, nodes: { tenantId: number; node: number
   )
 }
 
-export async function keepUnjoined(
+export async function insertUnlinked(
   db: Db,
   pairs: { tenantId: number; node: number; other: number; causeId: string | null }[],
 ): Promise<void> {
@@ -235,7 +240,7 @@ export async function keepUnjoined(
 }
 
 /** It moves when a name got another node, or joined names were parted: what workers remember of them is then outdated. */
-export async function identityVersions(db: Db, tenantIds: number[]): Promise<Map<number, number>> {
+export async function loadIdentityVersions(db: Db, tenantIds: number[]): Promise<Map<number, number>> {
   const { rows } = await queryPrepared<{ tenantId: number; version: number }>(
     db,
     'select tenant_id as "tenantId", version from identity_versions where tenant_id = any($1::int[])',
@@ -244,7 +249,7 @@ export async function identityVersions(db: Db, tenantIds: number[]): Promise<Map
   return new Map(rows.map(({ tenantId, version }) => [tenantId, version]))
 }
 
-export async function moveIdentityVersions(db: Db, tenantIds: number[]): Promise<void> {
+export async function bumpIdentityVersions(db: Db, tenantIds: number[]): Promise<void> {
   await queryPrepared(
     db,
     `insert into identity_versions as v (tenant_id, version) select t, 1 from unnest($1::int[]) as t order by t
@@ -276,7 +281,7 @@ export async function upsertTouches(
 }
 
 /** Tenants of those touches that come before what is known. */
-export async function tenantsWithEarlierTouches(db: Db, touches: NewTouch[]): Promise<number[]> {
+export async function findTenantsWithTouches(db: Db, touches: NewTouch[]): Promise<number[]> {
   const { rows } = await queryPrepared<{ tenantId: number }>(
     db,
     `select distinct tenant_id as "tenantId" from ${EARLIER}`,

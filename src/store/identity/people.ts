@@ -1,17 +1,17 @@
-import type { Identity, IdentityKind } from '../../domain/identity/identity.ts'
+import type { Identifier, IdentifierKind } from '../../domain/identity/identity.ts'
 import type { Cause } from '../../domain/identity/joining.ts'
 import type { Link } from '../../domain/identity/splitting.ts'
 import type { Db } from '../../postgres/database.ts'
 
-export type FoundName = Identity & { node: number; profile: number }
+export type FoundIdentifier = Identifier & { node: number; profile: number }
 
 /** Who goes by this text, under whatever kind of name. */
-export async function namesLike(
+export async function findIdentifiers(
   db: Db,
   tenantId: number,
-  wanted: { kinds: IdentityKind[]; values: string[] },
-): Promise<FoundName[]> {
-  const { rows } = await db.query<FoundName>(
+  wanted: { kinds: IdentifierKind[]; values: string[] },
+): Promise<FoundIdentifier[]> {
+  const { rows } = await db.query<FoundIdentifier>(
     `select kind, value, node, profile from identities
      where tenant_id = $1 and (kind, value) in (select * from unnest($2::text[], $3::text[])) and retired_at is null
      order by kind, value`,
@@ -21,7 +21,7 @@ export async function namesLike(
 }
 
 /** The profile as it is called today: one that was merged away is the one that took it in. Null: never heard of. */
-export async function currentProfile(db: Db, tenantId: number, profile: number): Promise<number | null> {
+export async function findCurrentProfile(db: Db, tenantId: number, profile: number): Promise<number | null> {
   const { rows } = await db.query<{ profile: number; isThere: boolean }>(
     `with recursive way as (
        select $2::bigint as profile, 0 as step
@@ -40,7 +40,7 @@ export async function currentProfile(db: Db, tenantId: number, profile: number):
   return rows[0]?.isThere ? rows[0].profile : null
 }
 
-export type PersonName = Identity & {
+export type ProfileIdentifier = Identifier & {
   node: number
   firstSeenAt: Date
   retiredAt: Date | null
@@ -51,9 +51,13 @@ export type PersonName = Identity & {
 }
 
 /** Every name of a person, with the first join that brought it together with others. */
-export async function namesOfProfile(db: Db, tenantId: number, profile: number): Promise<PersonName[]> {
+export async function listIdentifiers(
+  db: Db,
+  tenantId: number,
+  profile: number,
+): Promise<ProfileIdentifier[]> {
   const { rows } = await db.query<
-    Omit<PersonName, 'cause'> & { causeKind: Cause['kind'] | null; causeId: string | null }
+    Omit<ProfileIdentifier, 'cause'> & { causeKind: Cause['kind'] | null; causeId: string | null }
   >(
     `select i.kind, i.value, i.node, i.first_seen_at as "firstSeenAt", i.retired_at as "retiredAt", i.trusted,
        j.cause as "causeKind", j.cause_id as "causeId", j.merged_at as "joinedAt"
@@ -85,7 +89,7 @@ const MERGED_INTO = `array(
   ) select profile from merged)`
 
 /** The joins that hold this profile together: those between two nodes of it. */
-export async function linksOfProfile(db: Db, tenantId: number, profile: number): Promise<Link[]> {
+export async function loadLinks(db: Db, tenantId: number, profile: number): Promise<Link[]> {
   const { rows } = await db.query<Link>(
     `select j.id, coalesce(j.node, j.from_profile) as node, coalesce(j.other, j.profile) as other, j.profile,
        j.from_profile as "fromProfile"
@@ -99,7 +103,7 @@ export async function linksOfProfile(db: Db, tenantId: number, profile: number):
 }
 
 /** Profiles that were merged into this one, in the order in which they were. */
-export async function mergedProfiles(db: Db, tenantId: number, profile: number): Promise<number[]> {
+export async function listMergedProfiles(db: Db, tenantId: number, profile: number): Promise<number[]> {
   const { rows } = await db.query<{ profile: number }>(
     `select j.from_profile as profile from identity_merges j
      where j.tenant_id = $1 and j.profile = any(${MERGED_INTO}) and j.undone_at is null
@@ -114,21 +118,21 @@ export async function mergedProfiles(db: Db, tenantId: number, profile: number):
   return rows.map(row => row.profile)
 }
 
-export async function undoJoin(db: Db, tenantId: number, id: number): Promise<void> {
+export async function undoLink(db: Db, tenantId: number, id: number): Promise<void> {
   await db.query('update identity_merges set undone_at = now() where tenant_id = $1 and id = $2', [
     tenantId,
     id,
   ])
 }
 
-export async function giveNodes(db: Db, tenantId: number, nodes: number[], profile: number): Promise<void> {
+export async function assignNodes(db: Db, tenantId: number, nodes: number[], profile: number): Promise<void> {
   await db.query(
     'update identities set profile = $3 where tenant_id = $1 and node = any($2::bigint[]) and profile <> $3',
     [tenantId, nodes, profile],
   )
 }
 
-export async function renameJoins(
+export async function updateLinks(
   db: Db,
   tenantId: number,
   links: Pick<Link, 'id' | 'profile' | 'fromProfile'>[],
@@ -146,7 +150,7 @@ export async function renameJoins(
   )
 }
 
-export async function nodesOfProfile(db: Db, tenantId: number, profile: number): Promise<number[]> {
+export async function listNodes(db: Db, tenantId: number, profile: number): Promise<number[]> {
   const { rows } = await db.query<{ node: number }>(
     'select node from identities where tenant_id = $1 and profile = $2 order by node',
     [tenantId, profile],
@@ -155,7 +159,7 @@ export async function nodesOfProfile(db: Db, tenantId: number, profile: number):
 }
 
 /** The node that a name had before it moved on to this one, and whose it is. */
-export async function nodeBefore(
+export async function findPreviousNode(
   db: Db,
   tenantId: number,
   node: number,
@@ -170,7 +174,7 @@ export async function nodeBefore(
 }
 
 /** Counts what an export of the person lists: a sale is theirs by its event, its order, or the contact of the order. */
-export async function countOfPerson(
+export async function countProfileData(
   db: Db,
   tenantId: number,
   nodes: number[],

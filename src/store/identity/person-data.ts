@@ -3,7 +3,7 @@ import type { Db } from '../../postgres/database.ts'
 /** What is held of a person, for whoever asks for it: rows as JSON texts. */
 
 /** Their contacts, or the orders that they placed, as the shop last told them. */
-export async function recordsOf(
+export async function readRecords(
   db: Db,
   tenantId: number,
   entityType: 'contact' | 'order',
@@ -19,7 +19,7 @@ export async function recordsOf(
 }
 
 /** Conversions of these nodes, and the orders behind them. */
-export async function conversionsOf(
+export async function readConversions(
   db: Db,
   tenantId: number,
   nodes: number[],
@@ -42,7 +42,7 @@ export async function conversionsOf(
 }
 
 /** Accounts of the billing ledger that are theirs, with what is known of their subscriptions and invoices today. */
-export async function billingOf(
+export async function readBilling(
   db: Db,
   tenantId: number,
   { nodes, customers, emails }: { nodes: number[]; customers: string[]; emails: string[] },
@@ -66,7 +66,7 @@ export async function billingOf(
 }
 
 /** Where they came from, as far as their events tell. */
-export async function touchesOf(db: Db, tenantId: number, nodes: number[]): Promise<string[]> {
+export async function readTouches(db: Db, tenantId: number, nodes: number[]): Promise<string[]> {
   return texts(
     db,
     `select json_build_object('type', 'touch', 'occurred_at', occurred_at, 'event_id', event_id, 'source', source,

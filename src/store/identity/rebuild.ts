@@ -1,18 +1,23 @@
-import type { Identity } from '../../domain/identity/identity.ts'
+import type { Identifier } from '../../domain/identity/identity.ts'
 import type { Cause } from '../../domain/identity/joining.ts'
 import type { Db } from '../../postgres/database.ts'
 import type { NewTouch } from './identities.ts'
 
 /** What is read and written where people are worked out anew. */
 
-export type NodeName = Identity & { node: number; profile: number; firstSeenAt: Date; retired: boolean }
+export type NodeIdentifier = Identifier & {
+  node: number
+  profile: number
+  firstSeenAt: Date
+  retired: boolean
+}
 
 /**
  * These nodes, all of their profiles, all nodes that their names ever had, and whom they were seen with but kept apart, in
  * turn: nobody outside of it can be touched by what is worked out anew within.
  */
-export async function circleOf(db: Db, tenantId: number, nodes: number[]): Promise<NodeName[]> {
-  const { rows } = await db.query<NodeName>(
+export async function loadConnected(db: Db, tenantId: number, nodes: number[]): Promise<NodeIdentifier[]> {
+  const { rows } = await db.query<NodeIdentifier>(
     `with recursive circle as (
        select node from identities where tenant_id = $1 and node = any($2::bigint[])
        union
@@ -37,11 +42,11 @@ export async function circleOf(db: Db, tenantId: number, nodes: number[]): Promi
   return rows
 }
 
-type KeptJoin = { node: number; other: number; cause: Cause; joinedAt: Date }
+type StoredLink = { node: number; other: number; cause: Cause; joinedAt: Date }
 
 /** The joins among these nodes that hold. */
-export async function joinsAmong(db: Db, tenantId: number, nodes: number[]): Promise<KeptJoin[]> {
-  const { rows } = await db.query<Omit<KeptJoin, 'cause'> & { kind: Cause['kind']; id: string }>(
+export async function loadLinksAmong(db: Db, tenantId: number, nodes: number[]): Promise<StoredLink[]> {
+  const { rows } = await db.query<Omit<StoredLink, 'cause'> & { kind: Cause['kind']; id: string }>(
     `select coalesce(node, from_profile) as node, coalesce(other, profile) as other, cause as kind, cause_id as id,
        merged_at as "joinedAt"
      from identity_merges
@@ -53,7 +58,7 @@ export async function joinsAmong(db: Db, tenantId: number, nodes: number[]): Pro
 }
 
 /** Causes that an operator has undone: they join nobody again. */
-export async function undoneCauses(db: Db, tenantId: number, nodes: number[]): Promise<Set<string>> {
+export async function loadUndoneCauses(db: Db, tenantId: number, nodes: number[]): Promise<Set<string>> {
   const { rows } = await db.query<{ cause: string }>(
     `select cause || ' ' || cause_id as cause from identity_merges
      where tenant_id = $1 and undone_at is not null and node = any($2::bigint[])`,
@@ -63,7 +68,7 @@ export async function undoneCauses(db: Db, tenantId: number, nodes: number[]): P
 }
 
 /** Records of these people: contacts by their id, orders by who placed them. */
-export async function recordsOf(
+export async function loadLinkingRecords(
   db: Db,
   tenantId: number,
   nodes: number[],
@@ -86,7 +91,7 @@ export async function recordsOf(
 }
 
 /** Every name is alone again under its first node; later nodes, joins and touches are gone. */
-export async function resetNames(
+export async function resetIdentifiers(
   db: Db,
   tenantId: number,
   { nodes, first, distrust }: { nodes: number[]; first: number[]; distrust: boolean },
@@ -122,7 +127,7 @@ export async function takeTouches(db: Db, tenantId: number, nodes: number[]): Pr
   return rows
 }
 
-export async function deleteUnseen(db: Db, tenantId: number, nodes: number[]): Promise<number> {
+export async function deleteUnreferenced(db: Db, tenantId: number, nodes: number[]): Promise<number> {
   await db.query(
     'delete from identity_unmerged where tenant_id = $1 and (node = any($2::bigint[]) or other = any($2::bigint[]))',
     [tenantId, nodes],
@@ -150,7 +155,7 @@ export async function moveEvents(
 }
 
 /** What points to nodes that are gone points to where their names are now; sales to where their events are. */
-export async function repoint(
+export async function updateReferences(
   db: Db,
   tenantId: number,
   { nodes, events }: { nodes: Map<number, number>; events: Map<string, number | null> },

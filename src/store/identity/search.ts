@@ -1,10 +1,10 @@
-import type { Identity } from '../../domain/identity/identity.ts'
+import type { Identifier } from '../../domain/identity/identity.ts'
 import type { Db } from '../../postgres/database.ts'
 
 type NamedContact = { id: string; profile: number | null; data: string }
 
 /** Contacts whose name, or the last word of it, begins with the text; with whom they are. */
-export async function contactsNamed(
+export async function searchContacts(
   db: Db,
   tenantId: number,
   text: string,
@@ -28,16 +28,16 @@ export async function contactsNamed(
   return rows
 }
 
-export type NamedPerson = Identity & { profile: number }
+export type FoundProfile = Identifier & { profile: number }
 
 /** Who goes by a name that begins with the text; e-mails are in lower case. */
-export async function peopleNamed(
+export async function searchProfiles(
   db: Db,
   tenantId: number,
   text: string,
   limit: number,
-): Promise<NamedPerson[]> {
-  const { rows } = await db.query<NamedPerson>(
+): Promise<FoundProfile[]> {
+  const { rows } = await db.query<FoundProfile>(
     `select i.kind, i.value, i.profile
      from unnest(array['email', 'user', 'contact', 'visitor'], array[lower($2), $2, $2, $2]) with ordinality as n (kind, text, place)
      cross join lateral (

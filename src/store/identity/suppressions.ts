@@ -1,9 +1,9 @@
-import type { IdentityKind } from '../../domain/identity/identity.ts'
+import type { IdentifierKind } from '../../domain/identity/identity.ts'
 import { entryIdOf } from '../../domain/ids.ts'
 import type { Db } from '../../postgres/database.ts'
 
 /** Those of the tenants who have anybody that is not to be recorded again. */
-export async function suppressingTenants(db: Db, tenantIds: number[]): Promise<Set<number>> {
+export async function findSuppressingTenants(db: Db, tenantIds: number[]): Promise<Set<number>> {
   const { rows } = await db.query<{ id: number }>(
     `select t.id from unnest($1::int[]) as t (id) where exists (select from suppressions s where s.tenant_id = t.id)`,
     [tenantIds],
@@ -15,8 +15,8 @@ export async function suppressingTenants(db: Db, tenantIds: number[]): Promise<S
 export async function findSuppressed(
   db: Db,
   names: { tenantId: number; hash: Buffer }[],
-): Promise<Map<string, { kind: IdentityKind; erasureId: string }>> {
-  const { rows } = await db.query<{ text: string; kind: IdentityKind; erasureId: string }>(
+): Promise<Map<string, { kind: IdentifierKind; erasureId: string }>> {
+  const { rows } = await db.query<{ text: string; kind: IdentifierKind; erasureId: string }>(
     `select s.tenant_id || ' ' || encode(s.hash, 'hex') as text, s.kind, s.erasure_id as "erasureId"
      from unnest($1::int[], $2::bytea[]) as n (tenant_id, hash)
      join suppressions s on s.tenant_id = n.tenant_id and s.hash = n.hash`,
@@ -30,7 +30,7 @@ export async function insertSuppressions(
   db: Db,
   tenantId: number,
   erasureId: string,
-  names: { kind: IdentityKind; hash: Buffer }[],
+  names: { kind: IdentifierKind; hash: Buffer }[],
 ): Promise<void> {
   await db.query(
     `insert into suppressions (tenant_id, erasure_id, kind, hash)
@@ -40,7 +40,7 @@ export async function insertSuppressions(
   )
 }
 
-export type LearnedName = { tenantId: number; erasureId: string; kind: IdentityKind; hash: Buffer }
+export type LearnedIdentifier = { tenantId: number; erasureId: string; kind: IdentifierKind; hash: Buffer }
 
 /** So that nobody hangs everybody else on a name of theirs: as many as a profile takes. */
 const MAX_LEARNED = 200
@@ -49,7 +49,7 @@ const MAX_LEARNED = 200
  * Of each person so many browsers, and so many other names: browsers can be told with a key that everybody has, and may
  * not take the place of the others.
  */
-export async function insertLearned(db: Db, names: LearnedName[]): Promise<void> {
+export async function insertLearned(db: Db, names: LearnedIdentifier[]): Promise<void> {
   await db.query(
     `insert into suppressions (tenant_id, erasure_id, kind, hash, learned)
      select n.tenant_id, n.erasure_id, n.kind, n.hash, true
@@ -76,7 +76,7 @@ type SuppressedPerson = {
   tenantId: number
   erasureId: string
   suppressedAt: Date
-  names: { kind: IdentityKind; hash: string }[]
+  names: { kind: IdentifierKind; hash: string }[]
 }
 
 /** Newest first. */
@@ -127,7 +127,7 @@ export async function countSuppressed(db: Db, counts: SuppressionCount[]): Promi
   )
 }
 
-export async function suppressionCount(
+export async function loadSuppressionCount(
   db: Db,
   tenantId: number,
 ): Promise<{ events: number; records: number; lastAt: Date } | null> {
@@ -139,7 +139,7 @@ export async function suppressionCount(
 }
 
 /** Of all tenants: events and records that were not recorded. */
-export async function totalSuppressed(db: Db): Promise<number> {
+export async function countAllSuppressed(db: Db): Promise<number> {
   const { rows } = await db.query<{ total: number }>(
     'select coalesce(sum(events + records), 0)::bigint as total from suppression_counts',
   )
@@ -147,7 +147,7 @@ export async function totalSuppressed(db: Db): Promise<number> {
 }
 
 /** What they came in with goes from the log too, in the transaction that has read it. */
-export async function deleteLogged(
+export async function deleteFromLog(
   db: Db,
   things: { tenantId: number; id: string; receivedAt: Date }[],
 ): Promise<void> {

@@ -1,16 +1,20 @@
 import type pg from 'pg'
 import type { Entry } from '../../domain/entries/entry.ts'
-import type { IdentityKind } from '../../domain/identity/identity.ts'
+import type { IdentifierKind } from '../../domain/identity/identity.ts'
 import { type Db, queryLong } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
 import { SUBTRACT_EVENTS } from '../sums/events.ts'
 
 /** `node`: null for a name that nobody was seen under. */
-export type KnownName = { node: number | null; kind: IdentityKind; value: string }
+export type TracedIdentifier = { node: number | null; kind: IdentifierKind; value: string }
 
 /** Everything a person is known by. */
-export async function namesOf(db: Db, tenantId: number, profile: number): Promise<KnownName[]> {
-  const { rows } = await db.query<KnownName>(
+export async function loadTracedIdentifiers(
+  db: Db,
+  tenantId: number,
+  profile: number,
+): Promise<TracedIdentifier[]> {
+  const { rows } = await db.query<TracedIdentifier>(
     'select node, kind, value from identities where tenant_id = $1 and profile = $2 order by node',
     [tenantId, profile],
   )
@@ -24,7 +28,7 @@ const ROWS_AT_A_TIME = 50
 export type EventRow = { table: number; row: string; id: string; receivedAt: Date }
 
 /** Reads all of the tenant's events of the time: no index leads from a person to them, because every event would pay for it. */
-export async function findEventsOf(
+export async function findEventsOfNodes(
   db: Db,
   tenantId: number,
   nodes: number[],
@@ -44,7 +48,7 @@ export async function findEventsOf(
  * with what they say, to see of whom. By portions, in a transaction of its own, which only reads: a stranger can have
  * sent thousands.
  */
-export async function* readUnjoinedEvents(
+export async function* readUnlinkedEvents(
   client: pg.PoolClient,
   tenantId: number,
   { nodes, emails }: { nodes: number[]; emails: string[] },
@@ -138,7 +142,7 @@ export async function findSalesOf(
 }
 
 /** The sale stays, nobody's: what reports add up does not change. */
-export async function anonymiseSales(db: Db, tenantId: number, saleKeys: string[]): Promise<number> {
+export async function anonymizeSales(db: Db, tenantId: number, saleKeys: string[]): Promise<number> {
   const { rowCount } = await db.query(
     `update conversions set event_node = null, order_node = null, order_contact_id = null, event_visitor = null
      where tenant_id = $1 and sale_key = any($2)`,
@@ -165,7 +169,7 @@ export async function reduceOrders(
 }
 
 /** Some senders make ids of addresses: those of receipts that hold one of these go, what happened stays. */
-export async function anonymiseReceipts(db: Db, tenantId: number, emails: string[]): Promise<void> {
+export async function anonymizeReceipts(db: Db, tenantId: number, emails: string[]): Promise<void> {
   if (emails.length === 0) return
   await queryLong(
     db,
@@ -213,7 +217,7 @@ export async function buryContacts(
   return rowCount ?? 0
 }
 
-export async function deleteNames(
+export async function deleteIdentifiers(
   db: Db,
   tenantId: number,
   nodes: number[],

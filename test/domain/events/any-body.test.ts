@@ -4,8 +4,8 @@ import fc from 'fast-check'
 import { contactFacts, conversionOf, orderConversion } from '../../../src/domain/conversions/conversions.ts'
 import type { EventContext } from '../../../src/domain/events/events.ts'
 import { inspect, openBody } from '../../../src/domain/events/normalize/normalize.ts'
-import { touchOf } from '../../../src/domain/identity/attribution.ts'
-import { identitiesOf } from '../../../src/domain/identity/identity.ts'
+import { readTouch } from '../../../src/domain/identity/attribution.ts'
+import { eventIdentifiers } from '../../../src/domain/identity/identity.ts'
 import type { EventTypeOverride } from '../../../src/domain/inbound/source-config.ts'
 import { storable } from '../../../src/domain/json/json.ts'
 import { anyText, anyValue } from '../json/any-json.ts'
@@ -149,10 +149,10 @@ test('every accepted event can be stored and read on', () => {
         }
         assert.ok(event.eventType.length > 0 && [...event.eventType].length <= 200)
         assert.ok(event.occurredAt.getTime() <= event.receivedAt.getTime() + 300_000)
-        for (const { value } of identitiesOf(event)) assert.ok(value.trim() !== '' && value.length <= 255)
+        for (const { value } of eventIdentifiers(event)) assert.ok(value.trim() !== '' && value.length <= 255)
         const conversion = conversionOf(event, types)
         if (conversion?.amount) assert.match(conversion.amount, /^-?\d+(\.\d+)?$/)
-        touchOf(event)
+        readTouch(event)
         contactFacts(event.subject)
         orderConversion(event.subject)
       }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isEarlierTouch, touchOf } from '../../../src/domain/identity/attribution.ts'
+import { isEarlierTouch, readTouch } from '../../../src/domain/identity/attribution.ts'
 import { cdpEvent, trackEvent } from '../events/received.ts'
 
-const view = (data: object) => touchOf(trackEvent({ event_type: 'page_view', data }))
+const view = (data: object) => readTouch(trackEvent({ event_type: 'page_view', data }))
 const page = (context: object, properties: object = {}) =>
-  touchOf(cdpEvent({ type: 'page', context, properties }))
+  readTouch(cdpEvent({ type: 'page', context, properties }))
 const campaign = { source: 'news', medium: 'email', campaign: 'spring sale', direct: false }
 const direct = { source: 'direct', medium: null, campaign: null, direct: true }
 const url = 'https://shop.example/p?utm_source=news&utm_medium=email&utm_campaign=spring%20sale#top'
@@ -55,13 +55,13 @@ test('a page view that names nobody is direct: own pages, and what is no address
   assert.deepEqual(view({ page: 'https://shop.example/?utm_source=' }), direct)
   assert.deepEqual(view({ page: {}, url: 5 }), direct)
   assert.deepEqual(page({}), direct)
-  assert.deepEqual(touchOf(cdpEvent({ type: 'screen', name: 'Home' })), direct)
+  assert.deepEqual(readTouch(cdpEvent({ type: 'screen', name: 'Home' })), direct)
 })
 
 test('an event that is no page view says where somebody came from only if it names it', () => {
-  assert.equal(touchOf(trackEvent({ event_type: 'signup', data: { page: 'https://shop.example/' } })), null)
-  assert.equal(touchOf(cdpEvent({ type: 'identify', userId: 'u' })), null)
-  assert.deepEqual(touchOf(trackEvent({ event_type: 'signup', data: { page: url } })), campaign)
+  assert.equal(readTouch(trackEvent({ event_type: 'signup', data: { page: 'https://shop.example/' } })), null)
+  assert.equal(readTouch(cdpEvent({ type: 'identify', userId: 'u' })), null)
+  assert.deepEqual(readTouch(trackEvent({ event_type: 'signup', data: { page: url } })), campaign)
 })
 
 test('the first touch: whoever names a sender before a direct one, then the earlier, then the smaller id', () => {

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { NormalizedEvent } from '../../../src/domain/events/events.ts'
 import {
-  emailOf,
-  identitiesOf,
-  identitiesOfContact,
-  identitiesOfOrder,
-  idOf,
+  contactIdentifiers,
+  eventIdentifiers,
+  orderIdentifiers,
+  parseEmail,
+  parseId,
 } from '../../../src/domain/identity/identity.ts'
 import { cdpEvent, inboundEvent, trackEvent } from '../events/received.ts'
 
-const names = (event: NormalizedEvent) => identitiesOf(event).map(({ kind, value }) => `${kind} ${value}`)
+const names = (event: NormalizedEvent) => eventIdentifiers(event).map(({ kind, value }) => `${kind} ${value}`)
 
 test('visitor, user, e-mail and contact of one event belong together', () => {
   assert.deepEqual(
@@ -99,9 +99,9 @@ test('placeholders never merge strangers', () => {
     ...['[object Object]', '00000000-0000-0000-0000-000000000000', '(not set)', 'x'.repeat(256)],
     ...[0, null, undefined, {}, [], true],
   ]) {
-    assert.equal(idOf(value), null, String(value))
+    assert.equal(parseId(value), null, String(value))
   }
-  for (const value of ['1', 'u1', 'nullable', 5, 'ada@x.org']) assert.equal(idOf(value), String(value))
+  for (const value of ['1', 'u1', 'nullable', 5, 'ada@x.org']) assert.equal(parseId(value), String(value))
   assert.deepEqual(names(trackEvent({ event_type: 'x', visitor: 'undefined', user_id: 'null' })), [])
 })
 
@@ -124,7 +124,7 @@ test('an e-mail address has something on both sides of its @', () => {
     'mailto:%',
     `${'a'.repeat(2_000)}@b.c`,
   ]
-  for (const value of bad) assert.equal(emailOf(value), null, String(value))
+  for (const value of bad) assert.equal(parseEmail(value), null, String(value))
 })
 
 test('an e-mail address is the same however it is written', () => {
@@ -151,9 +151,9 @@ test('an e-mail address is the same however it is written', () => {
       'ada@example.org\u00a0',
     ],
   ]
-  for (const form of forms) assert.equal(emailOf(form), 'ada@example.org', form)
+  for (const form of forms) assert.equal(parseEmail(form), 'ada@example.org', form)
   for (const form of ['ada@xn--mller-kva.example', 'ADA@MÜLLER.example', 'ada@mu\u0308ller.example.'])
-    assert.equal(emailOf(form), 'ada@müller.example', form)
+    assert.equal(parseEmail(form), 'ada@müller.example', form)
   // others, or nobody's business to say that they are the same
   for (const kept of [
     'ada+shop@example.org',
@@ -162,19 +162,19 @@ test('an e-mail address is the same however it is written', () => {
     'ada@123',
     'ada@localhost',
   ])
-    assert.equal(emailOf(kept), kept)
+    assert.equal(parseEmail(kept), kept)
 })
 
 test('contacts and orders tell who they belong to', () => {
-  assert.deepEqual(identitiesOfContact('c1', { email: 'Ada@x.org', user_id: 'u1' }), [
+  assert.deepEqual(contactIdentifiers('c1', { email: 'Ada@x.org', user_id: 'u1' }), [
     { kind: 'contact', value: 'c1' },
     { kind: 'email', value: 'ada@x.org' },
     { kind: 'user', value: 'u1' },
   ])
-  assert.deepEqual(identitiesOfOrder({ customer_id: 'c1', email: 'ada@x.org', anonymousId: 'v1' }), [
+  assert.deepEqual(orderIdentifiers({ customer_id: 'c1', email: 'ada@x.org', anonymousId: 'v1' }), [
     { kind: 'contact', value: 'c1' },
     { kind: 'email', value: 'ada@x.org' },
     { kind: 'visitor', value: 'v1' },
   ])
-  assert.deepEqual(identitiesOfOrder({ customer_id: 0 }), [])
+  assert.deepEqual(orderIdentifiers({ customer_id: 0 }), [])
 })

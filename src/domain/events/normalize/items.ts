@@ -1,4 +1,4 @@
-import { emailOf, MAX_ID_LENGTH } from '../../identity/identity.ts'
+import { MAX_ID_LENGTH, parseEmail } from '../../identity/identity.ts'
 import { isObject, type JsonObject, objectFields, withoutField } from '../../json/json.ts'
 import { parseTimestamp } from '../../time.ts'
 import type { ValidationError } from '../../validation-error.ts'
@@ -119,7 +119,7 @@ export function readCdp(
     sessionId: looseId(context?.sessionId ?? context?.session_id ?? item.sessionId),
     userId: idField(item.userId, 'userId', faults),
     previousId: itemKind === 'alias' ? idField(item.previousId, 'previousId', faults) : null,
-    email: emailOf(ownEmail) ?? emailOf(contextTraits?.email),
+    email: parseEmail(ownEmail) ?? parseEmail(contextTraits?.email),
     subject: (itemKind === 'identify' || itemKind === 'group' ? (traits ?? contextTraits) : properties) ?? {},
     context,
     clientTime: item[timeName],
@@ -178,7 +178,7 @@ export function readTrack(item: JsonObject, faults: ValidationError[]): Draft {
     sessionId: idField(item.session_id, 'session_id', faults),
     userId: idField(item.user_id, 'user_id', faults),
     previousId: null,
-    email: emailOf(subject.email) ?? (isObject(subject.traits) ? emailOf(subject.traits.email) : null),
+    email: parseEmail(subject.email) ?? (isObject(subject.traits) ? parseEmail(subject.traits.email) : null),
     subject,
     context: null,
     clientTime: item.occurred_at,
