@@ -3,12 +3,12 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { after, before, test } from 'node:test'
 import { eventually } from '../eventually.ts'
-import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
+import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
 let server: TestServer
 before(async () => {
-  server = await sharedServer()
+  server = await startServer()
 })
 after(() => server.close())
 

@@ -9,13 +9,13 @@ import { inTransaction, isConflict, RestartTransaction } from '../../src/postgre
 import { lockTenants, TENANT_LOCKS } from '../../src/postgres/locks.ts'
 import { configVersion } from '../../src/store/tenants/config-version.ts'
 import { eventually } from '../eventually.ts'
-import { sharedServer, type TestServer } from '../server.ts'
+import { startServer, type TestServer } from '../server.ts'
 import { startNode } from './node.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
 let server: TestServer
 before(async () => {
-  server = await sharedServer()
+  server = await startServer()
 })
 after(() => server.close())
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { sharedServer, type TestServer } from '../server.ts'
+import { startServer, type TestServer } from '../server.ts'
 import { json } from './rows.ts'
 
 let server: TestServer
 before(async () => {
-  server = await sharedServer()
+  server = await startServer()
 })
 after(() => server.close())
 

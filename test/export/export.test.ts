@@ -6,9 +6,9 @@ import { parse } from 'csv-parse/sync'
 import { parquetReadObjects } from 'hyparquet'
 import { kontor, temporaryDirectory, useDatabase } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
-import { sharedServer, TEST_SECRET_KEY, type TestTenant } from '../server.ts'
+import { startServer, TEST_SECRET_KEY, type TestTenant } from '../server.ts'
 
-const server = await sharedServer()
+const server = await startServer()
 after(server.close)
 useDatabase(server.databaseUrl, { KONTOR_SECRET_KEY: TEST_SECRET_KEY })
 

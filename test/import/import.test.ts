@@ -8,11 +8,11 @@ import { buffer } from 'node:stream/consumers'
 import { after, type TestContext, test } from 'node:test'
 import { kontor, startKontor, temporaryDirectory, useDatabase } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
-import { sharedServer, TEST_SECRET_KEY, type TestTenant } from '../server.ts'
+import { startServer, TEST_SECRET_KEY, type TestTenant } from '../server.ts'
 
 type Result = { read: number; accepted: number; duplicates: number; rejected: number; seconds: number }
 
-const server = await sharedServer()
+const server = await startServer()
 after(server.close)
 useDatabase(server.databaseUrl, { KONTOR_SECRET_KEY: TEST_SECRET_KEY })
 

@@ -7,9 +7,9 @@ import { business } from '../books/business.ts'
 import { ndjsonOf, pagesOf, type StripeLists, stripeLists } from '../books/stripe/lists.ts'
 import { stripeEvents } from '../books/stripe.ts'
 import { kontor, temporaryDirectory, useDatabase } from '../cli/kontor.ts'
-import { sharedServer, TEST_SECRET_KEY } from '../server.ts'
+import { startServer, TEST_SECRET_KEY } from '../server.ts'
 
-const server = await sharedServer()
+const server = await startServer()
 after(server.close)
 useDatabase(server.databaseUrl, { KONTOR_SECRET_KEY: TEST_SECRET_KEY })
 

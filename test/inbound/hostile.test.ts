@@ -3,7 +3,7 @@ import { Agent, request as httpRequest } from 'node:http'
 import { after, before, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { isLong } from '../long.ts'
-import { sharedServer, type TestServer } from '../server.ts'
+import { startServer, type TestServer } from '../server.ts'
 import { drained, hmac, makeSource, rows, signed } from './source.ts'
 
 const REQUESTS = isLong ? 10_000 : 2_000
@@ -12,7 +12,7 @@ const CONNECTIONS = 32
 let server: TestServer
 let agent: Agent
 before(async () => {
-  server = await sharedServer()
+  server = await startServer()
   agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS })
 })
 after(async () => {

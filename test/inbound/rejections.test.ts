@@ -3,13 +3,13 @@ import { after, before, test } from 'node:test'
 import { openTraces } from '../../src/intake/traces.ts'
 import { insertRejections, pruneRejections } from '../../src/store/inbound/rejections.ts'
 import { eventually } from '../eventually.ts'
-import { sharedServer, type TestServer } from '../server.ts'
+import { startServer, type TestServer } from '../server.ts'
 import { makeSource, rows, signed } from './source.ts'
 
 let server: TestServer
 let key: string
 before(async () => {
-  server = await sharedServer()
+  server = await startServer()
   key = (await server.admin.keys.create({ kind: 'admin' })).key
 })
 after(() => server.close())

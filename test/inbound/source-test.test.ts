@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { kontor } from '../cli/kontor.ts'
-import { sharedServer, TEST_SECRET_KEY, type TestServer } from '../server.ts'
+import { startServer, TEST_SECRET_KEY, type TestServer } from '../server.ts'
 import { eventsOf, makeSource } from './source.ts'
 
 let server: TestServer
 let key: string
 before(async () => {
-  server = await sharedServer()
+  server = await startServer()
   key = (await server.admin.keys.create({ kind: 'admin' })).key
   Object.assign(process.env, { DATABASE_URL: server.databaseUrl, KONTOR_SECRET_KEY: TEST_SECRET_KEY })
 })
