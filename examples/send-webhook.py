@@ -1,4 +1,4 @@
-"""A signed event to an inbound source: SOURCE_URL, TOKEN and SECRET are what `kontor source create … --signing-secret generate` prints."""
+"""Sends a signed event to an inbound source. `kontor source create … --signing-secret generate` prints SOURCE_URL, TOKEN and SECRET."""
 import hashlib
 import hmac
 import json
@@ -7,12 +7,12 @@ import time
 import urllib.request
 
 body = json.dumps({
-    "inbound_event_id": "shipment-1",  # the same id again counts once
+    "inbound_event_id": "shipment-1",  # an event with the same id is processed once
     "event_type": "order.shipped",
     "payload": {"order_id": "o-1", "carrier": "DHL"},
 }).encode()
 
-# The signature is over the time and the body, so that nobody can change it or send it again tomorrow.
+# The signature covers the time and the body, which prevents changes and later replays.
 timestamp = str(int(time.time()))
 signature = hmac.new(os.environ["SECRET"].encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
 

@@ -1,4 +1,4 @@
-// A product, an order and a visit in; the one sale they make out.
+// Sends a product, an order and a visit, and reads the resulting sale.
 import { Kontor } from '@kontor/sdk'
 
 const kontor = new Kontor({
@@ -9,7 +9,7 @@ const kontor = new Kontor({
 
 await kontor.products.upsert({ id: 'p-1', data: { sku: 'MUG-01', name: 'Mug', price: 12.95 } })
 
-// The visitor comes from a newsletter, and buys. Ids of their own make a repeat of this program harmless.
+// A visitor arrives from a newsletter and buys. The fixed ids make it safe to run this program twice.
 const visitor = 'v-1'
 kontor.track({
   event_type: 'page_view',
@@ -20,7 +20,7 @@ kontor.track({
 kontor.track({ event_type: 'convert', event_id: 'convert-o-1', visitor, data: { order_id: 'o-1' } })
 await kontor.flush()
 
-// The order record knows the amount; it names the same order, so it is the same sale.
+// The order record contains the amount. It has the same order id, so both describe one sale.
 const order = { total: 25.9, currency: 'EUR', email: 'ada@example.com' }
 await kontor.orders.upsert({ id: 'o-1', data: order }, { idempotencyKey: 'order-o-1', waitS: 10 })
 

@@ -1,10 +1,10 @@
-// Everything that Stripe knows, one object a line:
+// Exports a Stripe account, one object per line:
 //   STRIPE_KEY=rk_live_… node examples/stripe-backfill.ts > stripe.ndjson
 //   kontor import stripe stripe.ndjson --tenant default
-// A restricted key that may read is enough. Again next month? The same objects add nothing, changed ones are newer.
+// A restricted key with read access is sufficient. You can repeat the import: unchanged objects add nothing.
 import Stripe from 'stripe'
 
-// Elsewhere than at Stripe itself: for tests, such as stripe-mock.
+// Another API host, for tests.
 const base = process.env.STRIPE_API_BASE ? new URL(process.env.STRIPE_API_BASE) : null
 const stripe = new Stripe(process.env.STRIPE_KEY ?? '', {
   maxNetworkRetries: 5,
@@ -26,7 +26,7 @@ const lists = [
 let count = 0
 for (const list of lists) {
   for await (const object of list()) {
-    // Wait where the reader is slower than Stripe: memory stays flat for any number of objects.
+    // Waits for a slow reader, so that memory use does not grow.
     if (!process.stdout.write(`${JSON.stringify(object)}\n`))
       await new Promise(resolve => process.stdout.once('drain', resolve))
     count++

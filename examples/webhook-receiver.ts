@@ -1,4 +1,4 @@
-// A server that takes what Kontor sends: `kontor destination create --tenant default --url https://…` prints WEBHOOK_SECRET.
+// Receives webhooks from Kontor. `kontor destination create --tenant default --url https://…` prints WEBHOOK_SECRET.
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { verifyWebhook } from '@kontor/sdk/webhooks'
@@ -6,15 +6,15 @@ import { verifyWebhook } from '@kontor/sdk/webhooks'
 const secret = process.env.WEBHOOK_SECRET ?? ''
 const port = Number(process.env.PORT ?? 3000)
 
-// A message whose answer got lost comes again under the same id. In earnest this is a table, written with the effect.
+// If a response is lost, Kontor sends the message again with the same id. In production, store the ids in your database.
 const seen = new Set<string>()
 
 const server = createServer(async (request, response) => {
-  const body = await text(request) // as it came: the signature is over every byte
+  const body = await text(request) // the raw body, because the signature covers every byte
   const headers = new Headers(Object.entries(request.headers).map(([name, value]) => [name, String(value)]))
   if (!(await verifyWebhook({ secret, body, headers }))) return void response.writeHead(401).end()
   const { id, type, data } = JSON.parse(body) as { id: string; type: string; data: unknown }
-  response.writeHead(204).end() // first answer, then work: Kontor waits 15 seconds
+  response.writeHead(204).end() // respond before the work: Kontor waits 15 seconds
   if (seen.has(id)) return
   seen.add(id)
   console.log(type, JSON.stringify(data))

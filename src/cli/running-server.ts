@@ -8,6 +8,7 @@ import { openLogger } from '../telemetry/logging.ts'
 import { joinEmbedded } from './embedded.ts'
 import type { Output } from './output.ts'
 import type { Session } from './session.ts'
+
 export type ReachedServer = {
   url: string
   /** Whether the server keeps running after the command. */

@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs'
 import { type FileHandle, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { FileError, type Rejection } from './rows.ts'
+
 /** A file, or standard input, which has no size and cannot be resumed. */
 export type Input = {
   path: string | null

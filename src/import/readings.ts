@@ -5,6 +5,7 @@ import type { EntityType } from '../domain/records/records.ts'
 import { parseTimestamp } from '../domain/time.ts'
 import { applyMapping, type Mapping, parseShopTimestamp, type WrongValue } from './mapping.ts'
 import { type Read, type Reading, type Row, readEachRow } from './rows.ts'
+
 export const RECORD_FIELDS = ['id', 'externalId', 'sourceUpdatedAt', 'data'] as const
 
 /** The fields of a record write. `dataText` is the JSON of `data` as received. */

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { parse } from 'csv-parse'
 import { arrayItems, isObject, type JsonObject, objectFields, parseJson } from '../domain/json/json.ts'
+
 /** A row of a file that starts at `line`. `text` is its original JSON, if it was JSON. */
 export type Row = { line: number; cells: JsonObject; text?: string }
 
@@ -17,7 +18,7 @@ export type Reading = { push(row: Row): Read[]; end(): Read[] }
 
 /** The file cannot be read. The import stops. */
 export class FileError extends Error {
-  override name = 'FileFault'
+  override name = 'FileError'
 }
 
 export function isRejection(read: Row | Read): read is Rejection {
