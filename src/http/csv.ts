@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isObject } from '../domain/json/json.ts'
-import { csvLine, csvText } from '../reports/export/csv.ts'
+import { csvLine, csvText } from '../reports/export/export.ts'
 
 export function wantsCsv(request: FastifyRequest): boolean {
   return /\btext\/csv\b/i.test(request.headers.accept ?? '')

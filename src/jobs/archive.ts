@@ -8,7 +8,7 @@ import type pg from 'pg'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { HOUR_MS } from '../domain/time.ts'
 import { inTransaction } from '../postgres/database.ts'
-import { type Column, EVENT_COLUMNS } from '../reports/export/columns.ts'
+import { type Column, EVENT_COLUMNS } from '../reports/export/tables.ts'
 import {
   archiveState,
   leaseArchive,

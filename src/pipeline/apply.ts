@@ -6,7 +6,7 @@ import type { OperationOutcome, RecordChange } from '../domain/records/records.t
 import { insertEvents } from '../store/events/events.ts'
 import type { LearnedIdentifier } from '../store/identity/suppressions.ts'
 import { addEventSums } from '../store/sums/events.ts'
-import { attributeAccounts } from './billing/attribution.ts'
+import { attributeAccounts } from './billing/accounts.ts'
 import { applyBillingEvents } from './billing/billing.ts'
 import { refundedOrders, reportedChanges, shopRecordChanges } from './connectors/shops.ts'
 import { applyConversions, applyOrders, type ConversionTypes } from './conversions/conversions.ts'

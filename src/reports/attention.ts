@@ -1,5 +1,6 @@
 import {
   type AgendaEntry,
+  buildAgenda,
   daysOverdue,
   daysUntil,
   type IssueType,
@@ -8,14 +9,21 @@ import {
 import type { InvoiceState } from '../domain/billing/cash.ts'
 import type { Segment } from '../domain/billing/timeline.ts'
 import type { Instant } from '../domain/billing/types.ts'
-import { slicesOf } from '../domain/list-slices.ts'
+import { type Slice, slicesOf } from '../domain/list-slices.ts'
 import type { Db } from '../postgres/database.ts'
-import { segmentsOfSubscriptions, withPaymentIssues } from '../store/reports/accounts.ts'
-import type { AgendaKind, AgendaRow } from '../store/reports/attention.ts'
-import { type Agenda, openAgenda } from './agenda.ts'
-import { type Issues, openIssues } from './issues.ts'
-import { openLedger } from './open-ledger.ts'
-import type { ReportList, ReportQuestion } from './question.ts'
+import { runningSegments, segmentsOfSubscriptions, withPaymentIssues } from '../store/reports/accounts.ts'
+import {
+  type AgendaKind,
+  type AgendaRow,
+  agendaCounts,
+  agendaReaches,
+  agendaSlice,
+  invoicesWithIssues,
+  issueCounts,
+  unpaidSubscriptions,
+} from '../store/reports/attention.ts'
+import { type MatchedItems, openLedger } from './ledger.ts'
+import { daysFrom, type ReportList, type ReportQuestion } from './question.ts'
 
 export type AttentionReport = {
   days: number
@@ -25,7 +33,7 @@ export type AttentionReport = {
   upcomingBilling: ReportList<ChargeDue>
 }
 
-export type PaymentIssue = {
+type PaymentIssue = {
   invoiceId: string | null
   invoiceNumber: string | null
   subscriptionId: string | null
@@ -73,11 +81,11 @@ export async function attentionReport(
   question: ReportQuestion,
   days: number,
 ): Promise<AttentionReport> {
-  const { narrowed } = await openLedger(db, question)
-  const agenda = await openAgenda(db, question, days, narrowed)
+  const { matched } = await openLedger(db, question)
+  const agenda = await openAgenda(db, question, days, matched)
   return {
     days,
-    paymentIssues: issueList(db, question, await openIssues(db, question, narrowed)),
+    paymentIssues: issueList(db, question, await openIssues(db, question, matched)),
     renewals: dueList(db, question, agenda, 'renewal', renewalDue),
     cancellations: dueList(db, question, agenda, 'cancellation', cancellationDue),
     upcomingBilling: dueList(db, question, agenda, 'charge', chargeDue),
@@ -218,5 +226,99 @@ function issueOfUnpaid(segment: Segment): PaymentIssue {
     dueAt: null,
     daysOverdue: null,
     mrrAtRisk: segment.mrr,
+  }
+}
+
+/** What is due within so many days, by kind. */
+type Agenda = {
+  counts: Record<AgendaKind, number>
+  slice(kind: AgendaKind, slice: Slice): Promise<AgendaRow[]>
+}
+
+/**
+ * The agenda that is kept speaks of the time from now on; of any other time, and of what a filter leaves, one is made
+ * from the segments.
+ */
+export async function openAgenda(
+  db: Db,
+  question: ReportQuestion,
+  days: number,
+  matched: MatchedItems | null,
+): Promise<Agenda> {
+  const { tenantId, asOf, now } = question
+  const until = daysFrom(asOf, days)
+  if (matched === null && asOf >= now && (await agendaReaches(db, tenantId, until))) {
+    const counts = await agendaCounts(db, question, until)
+    return {
+      counts,
+      slice: (kind, slice) => agendaSlice(db, question, { kind, until, count: counts[kind] }, slice),
+    }
+  }
+  return agendaOfSegments(db, question, until, matched)
+}
+
+async function agendaOfSegments(
+  db: Db,
+  question: ReportQuestion,
+  until: Date,
+  matched: MatchedItems | null,
+): Promise<Agenda> {
+  const rows: Record<AgendaKind, AgendaRow[]> = { charge: [], renewal: [], cancellation: [] }
+  const asOf = question.asOf.getTime()
+  for await (const segments of runningSegments(db, question)) {
+    for (const segment of segments) {
+      if (matched && !matched.includes(segment.subscriptionId, question.asOf)) continue
+      for (const entry of buildAgenda([segment], asOf, until.getTime())) {
+        // what is known only later is not expected yet
+        if (entry.knownFrom !== null) continue
+        const { kind, dueAt, body } = entry
+        rows[kind].push({ subscriptionId: segment.subscriptionId, dueAt, body })
+      }
+    }
+  }
+  const order = (a: AgendaRow, b: AgendaRow) =>
+    a.dueAt - b.dueAt || (a.subscriptionId < b.subscriptionId ? -1 : 1)
+  for (const list of Object.values(rows)) list.sort(order)
+  return {
+    counts: {
+      charge: rows.charge.length,
+      renewal: rows.renewal.length,
+      cancellation: rows.cancellation.length,
+    },
+    slice: async (kind, { offset, limit }) => rows[kind].slice(offset, offset + limit),
+  }
+}
+
+/** Invoices with something wrong, and unpaid subscriptions without such an invoice. */
+type Issues = {
+  counts: { invoices: number; subscriptions: number }
+  invoices(slice: Slice): Promise<InvoiceState[]>
+  /** Their ids. */
+  subscriptions(slice: Slice): Promise<string[]>
+}
+
+export async function openIssues(
+  db: Db,
+  question: ReportQuestion,
+  matched: MatchedItems | null,
+): Promise<Issues> {
+  const counts = await issueCounts(db, question)
+  if (matched === null) {
+    return {
+      counts,
+      invoices: slice => invoicesWithIssues(db, question, slice),
+      subscriptions: slice => unpaidSubscriptions(db, question, slice),
+    }
+  }
+  const isLeft = (id: string | null) => id !== null && matched.includes(id, question.asOf)
+  const all = (limit: number) => ({ offset: 0, limit })
+  const invoices = (await invoicesWithIssues(db, question, all(counts.invoices))).filter(invoice =>
+    isLeft(invoice.subscriptionId),
+  )
+  const subscriptions = (await unpaidSubscriptions(db, question, all(counts.subscriptions))).filter(isLeft)
+  return {
+    counts: { invoices: invoices.length, subscriptions: subscriptions.length },
+    invoices: async ({ offset, limit }) => invoices.slice(offset, offset + limit),
+    subscriptions: async ({ offset, limit }) => subscriptions.slice(offset, offset + limit),
   }
 }

@@ -1,6 +1,5 @@
 import { DAY_MS } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
-import type { Bucket, BucketInterval } from '../store/reports/buckets.ts'
 import {
   type CashFact,
   cashFacts,
@@ -9,10 +8,9 @@ import {
   outstandingWithin,
   type Stretch,
 } from '../store/reports/cash.ts'
-import { type Cash, cashBetween } from '../store/reports/totals.ts'
-import { type SeriesWindow, seriesBuckets } from './history.ts'
-import type { Narrowed } from './ledger.ts'
-import { openLedger } from './open-ledger.ts'
+import { type Bucket, type BucketInterval, type Cash, cashBetween } from '../store/reports/totals.ts'
+import { type MatchedItems, openLedger } from './ledger.ts'
+import { type SeriesWindow, seriesBuckets } from './movements.ts'
 import { listOf, type ReportList, type ReportQuestion, sum } from './question.ts'
 
 export type CashReport = { interval: BucketInterval; cash: ReportList<CashEntry> }
@@ -44,11 +42,11 @@ export async function cashReport(
 }
 
 async function entriesOf(db: Db, question: ReportQuestion, buckets: Bucket[]): Promise<CashEntry[]> {
-  const { narrowed } = await openLedger(db, question)
+  const { matched } = await openLedger(db, question)
   const sums = buckets.map(() => ({ ...NO_CASH, outstanding: 0 }))
-  if (narrowed) {
+  if (matched) {
     const window = { since: buckets[0]!.starts, until: buckets.at(-1)!.ends }
-    const facts = leftOf(await cashFacts(db, question, window), narrowed)
+    const facts = leftOf(await cashFacts(db, question, window), matched)
     for (const [i, { starts, ends }] of buckets.entries()) {
       const own = facts.filter(({ occurredAt }) => occurredAt >= starts && occurredAt < ends)
       sums[i] = { ...cashOf(own), outstanding: sum(own, fact => fact.outstanding) }
@@ -104,11 +102,11 @@ export async function cashFactReport(
   question: ReportQuestion,
   { interval, at }: { interval: BucketInterval; at: Date },
 ): Promise<CashFactReport> {
-  const { narrowed } = await openLedger(db, question)
+  const { matched } = await openLedger(db, question)
   const [bucket] = (await seriesBuckets(db, question, { interval, from: at, to: at })) ?? []
   const window = bucket && { since: bucket.starts, until: bucket.ends }
   const all = window ? await cashFacts(db, question, window) : []
-  const entries = (narrowed ? leftOf(all, narrowed) : all).map(factEntry)
+  const entries = (matched ? leftOf(all, matched) : all).map(factEntry)
   return {
     date: bucket?.date ?? at.toISOString().slice(0, 10),
     interval,
@@ -156,21 +154,22 @@ export async function cashSince(
   db: Db,
   question: ReportQuestion,
   since: Date,
-  narrowed: Narrowed | null,
+  matched: MatchedItems | null,
 ): Promise<Cash> {
   const { tenantId, currency, asOf, now } = question
-  if (narrowed === null) {
+  if (matched === null) {
     return cashBetween(db, tenantId, currency, { since, until: asOf, fromSums: asOf >= now })
   }
   // instants are whole milliseconds
   const window = { since: new Date(since.getTime() + 1), until: new Date(asOf.getTime() + 1) }
-  return cashOf(leftOf(await cashFacts(db, question, window), narrowed))
+  return cashOf(leftOf(await cashFacts(db, question, window), matched))
 }
 
 /** Facts of subscriptions that the filter left at that time. */
-function leftOf(facts: CashFact[], narrowed: Narrowed): CashFact[] {
+function leftOf(facts: CashFact[], matched: MatchedItems): CashFact[] {
   return facts.filter(
-    ({ subscriptionId, occurredAt }) => subscriptionId !== null && narrowed.holds(subscriptionId, occurredAt),
+    ({ subscriptionId, occurredAt }) =>
+      subscriptionId !== null && matched.includes(subscriptionId, occurredAt),
   )
 }
 

@@ -6,8 +6,7 @@ import { DAY_MS, type Day, dayOf } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
 import { ratesBetween } from '../store/billing/exchange-rates.ts'
 import type { SourceFigures } from '../store/reports/totals.ts'
-import type { Ledger } from './ledger.ts'
-import { openLedger } from './open-ledger.ts'
+import { type Ledger, openLedger } from './ledger.ts'
 import { daysFrom, listOf, type ReportList, type ReportQuestion, sum } from './question.ts'
 
 const WINDOW_DAYS = 30

@@ -4,7 +4,7 @@ import type { Entry } from '../domain/entries/entry.ts'
 import type { EventContext, EventSource } from '../domain/events/events.ts'
 import { normalize } from '../domain/events/normalize/normalize.ts'
 import { eventOfStored } from '../domain/events/stored.ts'
-import { entryIdOf } from '../domain/ids.ts'
+import { entryIdOf, timeOfId } from '../domain/ids.ts'
 import type { Log } from '../log/log.ts'
 import type { DeadLetter } from '../store/entries/dead-letters.ts'
 import { type EventRow, findEvents } from '../store/events/events.ts'
@@ -18,6 +18,7 @@ import {
   type WaitingEntry,
 } from '../store/events/lookups.ts'
 import { eventText } from '../store/export/row-texts.ts'
+import { hasErasedSince } from '../store/identity/erasures.ts'
 import { findProcessed, processedKey } from '../store/inbound/processed.ts'
 import { listSources } from '../store/inbound/sources.ts'
 
@@ -109,7 +110,7 @@ async function waitingWith({ pool, log }: Deps, tenantId: number, text: string) 
 const UNTRIED = { lastError: null, attempts: 0, nextAttemptAt: null }
 
 /** Null: tracking and CDP events, which have none. */
-export async function sourcesAsked(
+async function sourcesAsked(
   pool: pg.Pool,
   tenantId: number,
   sourceId: string | undefined,
@@ -119,7 +120,7 @@ export async function sourcesAsked(
 }
 
 /** Of the sources that have processed an event of this id, in their order: what it is called here. */
-export async function firstsOf(
+async function firstsOf(
   pool: pg.Pool,
   tenantId: number,
   sentId: string,
@@ -217,4 +218,26 @@ export function outcomeText({ id, status, reason, receivedAt, ...more }: EventOu
     replayed_as: letter?.replayedAs ?? null,
   })
   return `${facts.slice(0, -1)},"conversion":${event?.conversion ?? null},"event":${event ? eventText(event) : null}}`
+}
+
+const UNKNOWN = 'Nothing is known of such an event.'
+
+/** In words, by its id here: somebody may have been erased since it came. Whose it was is not kept. */
+export async function whyUnknown(pool: pg.Pool, tenantId: number, id: string): Promise<string> {
+  return (await hasErasedSince(pool, tenantId, timeOfId(id)))
+    ? `${UNKNOWN} People were erased since then: it may have been of one of them.`
+    : UNKNOWN
+}
+
+/** The same by the id that its sender gave it: of what was processed a hash of that id stays. */
+export async function whyUnknownSent(
+  pool: pg.Pool,
+  tenantId: number,
+  { sentId, sourceId }: { sentId: string; sourceId: string | undefined },
+): Promise<string> {
+  const [first] = await firstsOf(pool, tenantId, sentId, await sourcesAsked(pool, tenantId, sourceId))
+  if (first === undefined) return UNKNOWN
+  return (await hasErasedSince(pool, tenantId, timeOfId(first)))
+    ? 'An event with this id was processed, and is gone: erased with the person it was of, purged, or expired.'
+    : 'An event with this id was processed, and is gone: purged, or expired.'
 }

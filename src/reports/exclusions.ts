@@ -20,8 +20,7 @@ import {
   unlinkedInvoices,
 } from '../store/reports/exclusions.ts'
 import type { SourceFigures } from '../store/reports/totals.ts'
-import type { Ledger } from './ledger.ts'
-import { openLedger } from './open-ledger.ts'
+import { type Ledger, openLedger } from './ledger.ts'
 import { type ReportList, type ReportQuestion, sum } from './question.ts'
 
 export type ExclusionEntry = {
@@ -40,7 +39,7 @@ export type ExclusionEntry = {
 export function exclusionList(
   db: Db,
   question: ReportQuestion,
-  { narrowed }: Ledger,
+  { matched }: Ledger,
   counts: { excluded: number; foreign: number; pending: number },
 ): ReportList<ExclusionEntry> {
   const { tenantId, asOf } = question
@@ -50,8 +49,8 @@ export function exclusionList(
     async rows(slice) {
       const [own, foreign, pending] = slicesOf(slice, parts)
       const part = (rows: ExcludedItem[], { offset, limit }: Slice) => rows.slice(offset, offset + limit)
-      const items = narrowed
-        ? [...part(narrowed.excluded, own!), ...part(narrowed.foreign, foreign!)]
+      const items = matched
+        ? [...part(matched.excluded, own!), ...part(matched.foreign, foreign!)]
         : [
             ...(await excludedSlice(db, question, own!, counts.excluded)),
             ...(await foreignSlice(db, question, foreign!, counts.foreign)),
@@ -118,10 +117,10 @@ type ReasonEntry = {
 export async function exclusionReport(db: Db, question: ReportQuestion): Promise<ExclusionReport> {
   const ledger = await openLedger(db, question)
   const figures = await ledger.figures(question.asOf, question.asOf)
-  const pending = ledger.narrowed ? 0 : (await unlinkedInvoices(db, question)).pending
+  const pending = ledger.matched ? 0 : (await unlinkedInvoices(db, question)).pending
   const unseen = await pendingSlice(db, question, { offset: 0, limit: pending })
-  const sums = ledger.narrowed
-    ? sumsOf([...ledger.narrowed.excluded, ...ledger.narrowed.foreign])
+  const sums = ledger.matched
+    ? sumsOf([...ledger.matched.excluded, ...ledger.matched.foreign])
     : await excludedByReason(db, question)
   const all = unseen.map(({ isForeign }): ReasonSum => {
     const reason = isForeign ? 'other_currency' : 'pending_subscription'

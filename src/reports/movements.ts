@@ -1,11 +1,22 @@
 import type { Cause } from '../domain/billing/causes.ts'
-import { type MovementType, mainChange } from '../domain/billing/movements.ts'
+import {
+  addMonths,
+  type CohortMonth,
+  cohortMonths,
+  type MovementType,
+  mainChange,
+} from '../domain/billing/movements.ts'
+import { changedSettings, DEFAULT_POLICY } from '../domain/billing/policy.ts'
+import { computeArr } from '../domain/billing/price.ts'
+import { withinYears } from '../domain/time.ts'
+import { dayIn, startOfDayIn } from '../domain/time-zone.ts'
 import type { Db } from '../postgres/database.ts'
+import { policyChanges } from '../store/billing/policies.ts'
 import { accountNames } from '../store/reports/accounts.ts'
-import type { MovementOrder } from '../store/reports/movements.ts'
-import type { MovementSums } from '../store/reports/totals.ts'
-import { openLedger } from './open-ledger.ts'
-import { type ReportList, type ReportQuestion, sum } from './question.ts'
+import type { MovementOrder, RetentionBase } from '../store/reports/movements.ts'
+import { type Bucket, type BucketInterval, findBuckets, type MovementSums } from '../store/reports/totals.ts'
+import { openLedger } from './ledger.ts'
+import { listOf, type ReportList, type ReportQuestion, sum } from './question.ts'
 
 /** After `since` and up to `until`. */
 export type Window = { since: Date; until: Date }
@@ -19,7 +30,7 @@ export type MovementTotals = Record<MovementType, number> & {
   closingMrr: number
 }
 
-export type MovementEntry = {
+type MovementEntry = {
   occurredAt: Date
   customer: string
   customerName: string | null
@@ -83,5 +94,139 @@ export function movementTotals(sums: MovementSums, opening: number, closing: num
     reactivation: amountOf('reactivation'),
     net: closing - opening,
     closingMrr: closing,
+  }
+}
+
+/** What a series is asked: in which steps, and from when to when. */
+export type SeriesWindow = { interval: BucketInterval; from: Date | null; to: Date | null }
+
+export type HistoryReport = {
+  interval: BucketInterval
+  history: ReportList<HistoryEntry>
+  /** Changes of the policy since the first bucket: what they did to MRR is no movement. */
+  policyChanges: PolicyChangeEntry[]
+}
+
+type PolicyChangeEntry = {
+  at: Date
+  version: number
+  /** The settings that changed, by their public names. */
+  settings: Record<string, { before: unknown; after: unknown }>
+  mrrBefore: number | null
+  mrrAfter: number | null
+}
+
+type HistoryEntry = {
+  date: string
+  mrr: number
+  arr: number
+  activeAccounts: number
+  activeSubscriptions: number
+  new: number
+  expansion: number
+  contraction: number
+  churn: number
+  reactivation: number
+  net: number
+}
+
+/** Each bucket as it ended, and what moved in it; the open one as of now. Null: there would be too many. */
+export async function historyReport(
+  db: Db,
+  question: ReportQuestion,
+  window: SeriesWindow,
+): Promise<HistoryReport | null> {
+  const buckets = await seriesBuckets(db, question, window)
+  if (buckets === null) return null
+  const entries = buckets.length > 0 ? await historyEntries(db, question, buckets) : []
+  const since = buckets[0]?.starts ?? question.asOf
+  const policyChanges = await policyChangesSince(db, question, since)
+  return { interval: window.interval, history: listOf(entries), policyChanges }
+}
+
+/** When reports began to follow another policy. Older figures are told by it too: these lines say how it was before. */
+async function policyChangesSince(
+  db: Db,
+  { tenantId, currency, asOf }: ReportQuestion,
+  since: Date,
+): Promise<PolicyChangeEntry[]> {
+  const changes = await policyChanges(db, tenantId, currency)
+  return changes
+    .map(({ at, policy, mrr }, i) => ({
+      at,
+      version: policy.version,
+      settings: changedSettings(changes[i - 1]?.policy ?? DEFAULT_POLICY, policy),
+      mrrBefore: mrr?.before ?? null,
+      mrrAfter: mrr?.after ?? null,
+    }))
+    .filter(({ at }) => at >= since && at <= asOf)
+}
+
+/** The buckets of a series, none of them after `asOf`: the last ends right after it. */
+export async function seriesBuckets(
+  db: Db,
+  { asOf, policy: { timeZone } }: ReportQuestion,
+  { interval, from, to }: SeriesWindow,
+): Promise<Bucket[] | null> {
+  const last = to && to < asOf ? to : asOf
+  const buckets = await findBuckets(db, { interval, from, to: last, timeZone })
+  // instants are whole milliseconds: what happens at `asOf` itself has happened
+  const end = withinYears(asOf.getTime() + 1)
+  return buckets?.map(bucket => (bucket.ends > end ? { ...bucket, ends: end } : bucket)) ?? null
+}
+
+async function historyEntries(db: Db, question: ReportQuestion, buckets: Bucket[]): Promise<HistoryEntry[]> {
+  const bounds = [buckets[0]!.starts, ...buckets.map(bucket => bucket.ends)]
+  const ledger = await openLedger(db, question)
+  const totals = await ledger.totalsBefore(bounds)
+  const moved = await ledger.movedWithin(bounds)
+  return buckets.map(({ date }, i) => {
+    const own = totals[i + 1]!
+    const { new: added = 0, expansion = 0, contraction = 0, churn = 0, reactivation = 0 } = moved[i]!
+    return {
+      date,
+      ...own,
+      arr: computeArr(own.mrr),
+      new: added,
+      expansion,
+      contraction,
+      churn,
+      reactivation,
+      net: own.mrr - totals[i]!.mrr,
+    }
+  })
+}
+
+export type RetentionReport = { months: number; base: RetentionBase; cohorts: ReportList<CohortEntry> }
+
+type CohortEntry = Omit<CohortMonth, 'cappedMrr'> & {
+  grossMrr: number
+  logoRetention: number | null
+  grossRevenueRetention: number | null
+  netRevenueRetention: number | null
+}
+
+/** Cohorts of so many months, the current one included. */
+export async function retentionReport(
+  db: Db,
+  question: ReportQuestion,
+  { months, base }: { months: number; base: RetentionBase },
+): Promise<RetentionReport> {
+  const { asOf, policy } = question
+  const zone = policy.timeZone
+  const since = startOfDayIn(zone, addMonths(dayIn(zone, asOf), 1 - months))
+  const ledger = await openLedger(db, question)
+  const changes = await ledger.cohorts(since, base)
+  return { months, base, cohorts: listOf(cohortMonths(changes, asOf.getTime(), zone).map(cohortEntry)) }
+}
+
+function cohortEntry({ cappedMrr, ...month }: CohortMonth): CohortEntry {
+  const share = (part: number, whole: number) => (whole > 0 ? part / whole : null)
+  return {
+    ...month,
+    grossMrr: cappedMrr,
+    logoRetention: share(month.accounts, month.startingAccounts),
+    grossRevenueRetention: share(cappedMrr, month.startingMrr),
+    netRevenueRetention: share(month.mrr, month.startingMrr),
   }
 }

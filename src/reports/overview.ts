@@ -3,13 +3,12 @@ import { computeArpa, computeArr } from '../domain/billing/price.ts'
 import type { Db } from '../postgres/database.ts'
 import { type AccountEntry, accountList } from './accounts.ts'
 import { type SourceEntry, sourceList } from './acquisition.ts'
-import { openAgenda } from './agenda.ts'
+import { openAgenda, openIssues } from './attention.ts'
 import { cashSince } from './cash.ts'
 import { type Coverage, readCoverage } from './coverage.ts'
 import { type ExclusionEntry, excludedItems, exclusionList } from './exclusions.ts'
-import { openIssues } from './issues.ts'
+import { openLedger } from './ledger.ts'
 import { type MovementTotals, movementTotals } from './movements.ts'
-import { openLedger } from './open-ledger.ts'
 import { daysFrom, type ReportList, type ReportQuestion, sum } from './question.ts'
 
 /** The window of movements, cash, attention and cohorts in the overview. */
@@ -40,15 +39,15 @@ export async function overviewReport(db: Db, question: ReportQuestion): Promise<
   const { currency, asOf } = question
   const since = daysFrom(asOf, -WINDOW_DAYS)
   const ledger = await openLedger(db, question)
-  const { narrowed } = ledger
+  const { matched } = ledger
   const figures = await ledger.figures(asOf, since)
   const own = figures.filter(source => source.currency === currency)
   const mrr = sum(own, source => source.mrr)
   const activeAccounts = sum(own, source => source.activeAccounts)
   const { coverage, pending, isThenCovered } = await readCoverage(db, question, figures, since)
-  const agenda = await openAgenda(db, question, WINDOW_DAYS, narrowed)
-  const issues = (await openIssues(db, question, narrowed)).counts
-  const cash = await cashSince(db, question, since, narrowed)
+  const agenda = await openAgenda(db, question, WINDOW_DAYS, matched)
+  const issues = (await openIssues(db, question, matched)).counts
+  const cash = await cashSince(db, question, since, matched)
   const { sums, kept, lostAccounts } = await ledger.moved(since, asOf)
   const openingMrr = sum(own, source => source.cohortMrr)
   const movements = movementTotals(sums, openingMrr, mrr)

@@ -1,7 +1,10 @@
+import type pg from 'pg'
 import type { Filter } from '../domain/billing/dimensions.ts'
 import type { PolicyVersion } from '../domain/billing/policy.ts'
 import type { Slice } from '../domain/list-slices.ts'
 import { DAY_MS, withinYears } from '../domain/time.ts'
+import { type Db, inTransaction, isConflict } from '../postgres/database.ts'
+import { readOneState } from '../store/reports/scope.ts'
 
 /** What every report is asked: about whom, in which currency, as of when and by which policy. */
 export type ReportQuestion = {
@@ -29,4 +32,20 @@ export function daysFrom(at: Date, days: number): Date {
 
 export function sum<T>(values: T[], of: (value: T) => number): number {
   return values.reduce((total, value) => total + of(value), 0)
+}
+
+/** One state of the database for all questions of one report; PostgreSQL itself refuses to write in it. */
+export async function inSnapshot<T>(pool: pg.Pool, read: (db: Db) => Promise<T>): Promise<T> {
+  const once = () =>
+    inTransaction(pool, async client => {
+      await readOneState(client)
+      return read(client)
+    })
+  try {
+    return await once()
+  } catch (error) {
+    // behind a pooler that loses prepared statements, the first report finds that out
+    if (!isConflict(error)) throw error
+    return once()
+  }
 }

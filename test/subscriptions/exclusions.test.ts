@@ -121,7 +121,7 @@ test('every reason is told, with words, what it would be worth, since when and w
   assert.equal(coverage.subscriptions_excluded, REASON_CODES.length - 1)
 })
 
-test('what to do is said in the words of whoever told of the subscription', async () => {
+test('the fix hint uses the field names of the provider that sent the subscription', async () => {
   const tenant = await server.anotherTenant('advised')
   const item = {
     id: 'si_1',
@@ -143,7 +143,7 @@ test('what to do is said in the words of whoever told of the subscription', asyn
   const hints = new Map<string, string>(
     exclusions.results.map((row: Body) => [`${row.subscription_id} ${row.reason_code}`, row.fix_hint]),
   )
-  assert.match(hints.get('sub_stripe missing_price')!, /at Stripe \(`unit_amount` in minor units/)
+  assert.match(hints.get('sub_stripe missing_price')!, /in Stripe \(`unit_amount` in minor units/)
   assert.match(hints.get('own missing_price')!, /in major units/)
 })
 

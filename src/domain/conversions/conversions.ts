@@ -4,8 +4,7 @@ import { parseEmail, parseId, readContactId } from '../identity/identity.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 import { decimalText, knownCurrency, parseDecimal } from '../money.ts'
 import { paddleSale } from '../providers/adapters/paddle.ts'
-import { stripeMajorText } from '../providers/stripe/amounts.ts'
-import { stripeObject } from '../providers/stripe/event.ts'
+import { stripeMajorText, stripeObject } from '../providers/stripe/objects.ts'
 import { parseTimestamp } from '../time.ts'
 
 /** Event types that are conversions until a tenant says otherwise. */

@@ -3,7 +3,7 @@ import { MAX_ID_LENGTH, parseId } from '../identity/identity.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 import { knownCurrency, parseDecimal } from '../money.ts'
 import { paddleSale } from '../providers/adapters/paddle.ts'
-import { stripeObject } from '../providers/stripe/event.ts'
+import { stripeObject } from '../providers/stripe/objects.ts'
 import { PRICE_FIELDS, STRIPE_PRICE_FIELDS } from './conversions.ts'
 
 const MAX_VALUE = 60

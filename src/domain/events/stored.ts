@@ -1,6 +1,6 @@
 import { parseEmail } from '../identity/identity.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
-import { stripeObject } from '../providers/stripe/event.ts'
+import { stripeObject } from '../providers/stripe/objects.ts'
 import type { CdpContext, EventSource, NormalizedEvent } from './events.ts'
 import { NO_ENVELOPE } from './normalize/body.ts'
 import { readCdp } from './normalize/items.ts'

@@ -1,7 +1,7 @@
 import type { NormalizedEvent } from '../events/events.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
-import { customerIn } from '../providers/customers.ts'
-import { stripeObject } from '../providers/stripe/event.ts'
+import { customerIn } from '../providers/adapters.ts'
+import { stripeObject } from '../providers/stripe/objects.ts'
 import { addressIn } from './email.ts'
 
 /** Something a person is known by. Identities seen together belong to one profile. */

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { CONVERSION_COLUMNS } from '../../reports/export/columns.ts'
+import { CONVERSION_COLUMNS } from '../../reports/export/tables.ts'
 import { listConversions } from '../../store/conversions/conversions.ts'
 import type { TimePage } from '../../store/events/events.ts'
 import { conversionText } from '../../store/export/row-texts.ts'

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { EVENT_COLUMNS } from '../../reports/export/columns.ts'
+import { EVENT_COLUMNS } from '../../reports/export/tables.ts'
 import { listEvents } from '../../store/events/events.ts'
 import { eventText } from '../../store/export/row-texts.ts'
 import type { App } from '../app.ts'

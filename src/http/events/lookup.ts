@@ -3,8 +3,13 @@ import { Type } from 'typebox'
 import { isUuid } from '../../domain/ids.ts'
 import { storableText } from '../../domain/json/json.ts'
 import type { Log } from '../../log/log.ts'
-import { eventOutcome, outcomeOfSent, outcomeText } from '../../reports/event-outcome.ts'
-import { whyUnknown, whyUnknownSent } from '../../reports/unknown-event.ts'
+import {
+  eventOutcome,
+  outcomeOfSent,
+  outcomeText,
+  whyUnknown,
+  whyUnknownSent,
+} from '../../reports/event-outcome.ts'
 import type { App } from '../app.ts'
 import { sendJson } from '../json.ts'
 import { problems } from '../problems.ts'

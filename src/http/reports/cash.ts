@@ -3,14 +3,13 @@ import { DEFAULT_POLICY, describePolicy } from '../../domain/billing/policy.ts'
 import { MAX_BUCKETS } from '../../domain/buckets.ts'
 import { momentIn } from '../../domain/time-zone.ts'
 import { type CashFactReport, type CashReport, cashFactReport, cashReport } from '../../reports/cash.ts'
-import { BUCKET_INTERVALS, type BucketInterval } from '../../store/reports/buckets.ts'
+import { BUCKET_INTERVALS, type BucketInterval } from '../../store/reports/totals.ts'
 import type { App } from '../app.ts'
-import { page } from './examples.ts'
 import { jsonRow, Time } from './fields.ts'
 import { type ReportDeps, reportRoute, type ShownReport, shown } from './report.ts'
 import { CashFactRow, CashFigures, CashRow } from './rows.ts'
-import { pageOf, reportOf } from './schemas.ts'
-import { bounded, SeriesQuery, seriesFaults, windowOf } from './series.ts'
+import { page, pageOf, reportOf } from './schemas.ts'
+import { bounded, SeriesQuery, seriesFaults, seriesWindow } from './series.ts'
 
 const cash = { invoiced: 105.91, collected: 105.91, refunded: 0, disputed: 0, outstanding: 0, one_off: 0 }
 
@@ -73,7 +72,7 @@ export function cashRoutes(app: App, deps: ReportDeps): void {
     body: CashBody,
     faults: seriesFaults,
     build: async (db, question, query) =>
-      shownCash(bounded(await cashReport(db, question, windowOf(question, query)))),
+      shownCash(bounded(await cashReport(db, question, seriesWindow(question, query)))),
   })
   reportRoute(app, deps, {
     path: '/v1/subscriptions/cash/facts',

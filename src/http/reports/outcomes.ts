@@ -2,17 +2,15 @@
 
 import { Type } from 'typebox'
 import { toMajor } from '../../domain/money.ts'
-import { type DunningReport, dunningReport } from '../../reports/dunning.ts'
 import { exclusionReport } from '../../reports/exclusions.ts'
-import { trialReport } from '../../reports/trials.ts'
+import { type DunningReport, dunningReport, trialReport } from '../../reports/outcomes.ts'
 import type { App } from '../app.ts'
 import { windowFaults } from '../paging.ts'
-import { nothing, page } from './examples.ts'
 import { Count, jsonRow, Share, Time } from './fields.ts'
+import { WindowQuery, windowOf } from './query.ts'
 import { type ReportDeps, reportRoute, type ShownReport, shown } from './report.ts'
 import { DunningRow, ExclusionRow, ReasonRow, TrialRow } from './rows.ts'
-import { Amount, flatReportOf } from './schemas.ts'
-import { WindowQuery, windowOf } from './window.ts'
+import { Amount, flatReportOf, nothing, page } from './schemas.ts'
 
 const MaybeShare = Type.Union([Share, Type.Null()])
 

@@ -4,7 +4,10 @@ import type { Filter } from '../../domain/billing/dimensions.ts'
 import { normalizeCountry } from '../../domain/billing/fields.ts'
 import type { Slice } from '../../domain/list-slices.ts'
 import { knownCurrency } from '../../domain/money.ts'
+import { momentIn } from '../../domain/time-zone.ts'
 import type { ValidationError } from '../../domain/validation-error.ts'
+import type { Window } from '../../reports/movements.ts'
+import type { ReportQuestion } from '../../reports/question.ts'
 import { problems } from '../problems.ts'
 import { validationFaults } from '../validation.ts'
 
@@ -95,7 +98,7 @@ export function readCurrency(request: FastifyRequest, more: ValidationError[] = 
   return currency!
 }
 
-export type Page = { page: number; pageSize: number }
+type Page = { page: number; pageSize: number }
 
 export function pageOf(query: ReportQuery, parameter: string): Page {
   return { page: Number(query[parameter]), pageSize: Math.min(query.page_size, MAX_PAGE_SIZE) }
@@ -105,3 +108,25 @@ export function pageOf(query: ReportQuery, parameter: string): Page {
 export function sliceOf({ page, pageSize }: Page, count: number): Slice {
   return { offset: Math.min((page - 1) * pageSize, count), limit: pageSize }
 }
+
+const BEGINNING = new Date('0001-01-01T00:00:00Z')
+
+/** `what`: of which those in the window are listed. */
+export const WindowQuery = (what: string) => ({
+  since: Type.Optional(Type.String({ format: 'timestamp', description: `${what} after this; default: all` })),
+  until: Type.Optional(
+    Type.String({
+      format: 'timestamp',
+      description: 'Up to and including this, as_of at the latest; default: as_of',
+    }),
+  ),
+})
+
+export function windowOf({ asOf, policy }: ReportQuestion, { since, until }: ReportQuery): Window {
+  const moment = (text: unknown) => momentIn(policy.timeZone, text)
+  const to = moment(until) ?? asOf
+  const last = earlier(to, asOf)
+  return { since: earlier(moment(since) ?? BEGINNING, last), until: last }
+}
+
+const earlier = (a: Date, b: Date) => new Date(Math.min(a.getTime(), b.getTime()))

@@ -1,11 +1,16 @@
 import { Type } from 'typebox'
 import { toMajor } from '../../domain/money.ts'
-import { type AccountReport, accountReport } from '../../reports/account.ts'
+import { type AccountReport, accountReport } from '../../reports/accounts.ts'
 import { type AcquisitionReport, acquisitionReport } from '../../reports/acquisition.ts'
 import { type AttentionReport, attentionReport } from '../../reports/attention.ts'
-import { type MovementReport, type MovementTotals, movementReport } from '../../reports/movements.ts'
+import {
+  type MovementReport,
+  type MovementTotals,
+  movementReport,
+  type RetentionReport,
+  retentionReport,
+} from '../../reports/movements.ts'
 import { type OverviewReport, overviewReport } from '../../reports/overview.ts'
-import { type RetentionReport, retentionReport } from '../../reports/retention.ts'
 import type { MovementOrder, RetentionBase } from '../../store/reports/movements.ts'
 import type { App } from '../app.ts'
 import { windowFaults } from '../paging.ts'
@@ -14,6 +19,7 @@ import { cashRoutes } from './cash.ts'
 import { consolidatedRoute } from './consolidated.ts'
 import { jsonRow } from './fields.ts'
 import { outcomeRoutes } from './outcomes.ts'
+import { WindowQuery, windowOf } from './query.ts'
 import { type ReportDeps, reportRoute, type ShownReport, shown } from './report.ts'
 import {
   AccountRow,
@@ -39,7 +45,6 @@ import {
   RetentionBody,
 } from './schemas.ts'
 import { seriesRoutes } from './series.ts'
-import { WindowQuery, windowOf } from './window.ts'
 
 const CSV = 'With `Accept: text/csv` one of the lists is exported instead.'
 const WindowDays = (description: string) => Type.Integer({ enum: [30, 60, 90], default: 30, description })

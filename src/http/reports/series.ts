@@ -5,10 +5,10 @@ import { toMajor } from '../../domain/money.ts'
 import { parseTimestamp } from '../../domain/time.ts'
 import { momentIn } from '../../domain/time-zone.ts'
 import type { ValidationError } from '../../domain/validation-error.ts'
-import { type BreakdownReport, breakdownReport } from '../../reports/breakdown.ts'
-import { type HistoryReport, historyReport, type SeriesWindow } from '../../reports/history.ts'
+import { type BreakdownReport, breakdownReport } from '../../reports/acquisition.ts'
+import { type HistoryReport, historyReport, type SeriesWindow } from '../../reports/movements.ts'
 import type { ReportList, ReportQuestion } from '../../reports/question.ts'
-import { BUCKET_INTERVALS, type BucketInterval } from '../../store/reports/buckets.ts'
+import { BUCKET_INTERVALS, type BucketInterval } from '../../store/reports/totals.ts'
 import type { App } from '../app.ts'
 import { problems } from '../problems.ts'
 import { jsonRow } from './fields.ts'
@@ -39,7 +39,10 @@ export function seriesRoutes(app: App, deps: ReportDeps): void {
     body: HistoryBody,
     faults: seriesFaults,
     build: async (db, question, query) =>
-      shownHistory(bounded(await historyReport(db, question, windowOf(question, query))), question.currency),
+      shownHistory(
+        bounded(await historyReport(db, question, seriesWindow(question, query))),
+        question.currency,
+      ),
   })
   reportRoute(app, deps, {
     path: '/v1/subscriptions/breakdown',
@@ -54,7 +57,7 @@ export function seriesRoutes(app: App, deps: ReportDeps): void {
   })
 }
 
-export function windowOf({ policy }: ReportQuestion, { interval, from, to }: ReportQuery): SeriesWindow {
+export function seriesWindow({ policy }: ReportQuestion, { interval, from, to }: ReportQuery): SeriesWindow {
   const moment = (text: unknown) => momentIn(policy.timeZone, text)
   return { interval: interval as BucketInterval, from: moment(from), to: moment(to) }
 }

@@ -1,12 +1,16 @@
 import { type AccountState, accountStates, continueStates } from '../../domain/billing/account.ts'
 import { deriveAccount } from '../../domain/billing/movements.ts'
 import type { Instant } from '../../domain/billing/types.ts'
+import type { NodeKey } from '../../domain/identity/identity.ts'
 import { dayOf } from '../../domain/time.ts'
 import type { Db } from '../../postgres/database.ts'
 import {
   type AccountPast,
   type AccountRow,
   type AccountSegment,
+  accountsOfPeople,
+  acquisitionIds,
+  firstTouches,
   loadAccountPasts,
   loadAccountSegments,
   lockAccounts,
@@ -15,8 +19,7 @@ import {
   replaceStates,
   updateAccounts,
 } from '../../store/billing/accounts.ts'
-import { acquisitionIds, firstTouches } from '../../store/billing/acquisitions.ts'
-import { keyText, type ObjectKey } from '../../store/billing/keys.ts'
+import { keyText, type ObjectKey } from '../../store/billing/rows.ts'
 import { coverDays } from '../../store/billing/snapshots.ts'
 import { tellingMovements } from '../deliveries/movements.ts'
 import type { Deriving } from '../unit.ts'
@@ -220,4 +223,13 @@ function movementsOf(
       }
     })
   })
+}
+
+/**
+ * Derives the accounts of these people again: a merge or an earlier touch may change where the accounts came from. The
+ * transaction holds the profile lock, unless no other transaction can see these people yet.
+ */
+export async function attributeAccounts(transaction: Deriving, people: NodeKey[]): Promise<void> {
+  const accounts = await accountsOfPeople(transaction.client, people)
+  await deriveAccounts(transaction, accounts, { isPersonNews: true })
 }

@@ -5,8 +5,7 @@ import type { BillingChange, Term } from '../../domain/billing/types.ts'
 import { canonicalJson, textDigest } from '../../domain/json/json.ts'
 import type { Db } from '../../postgres/database.ts'
 import { lockTenants, shareTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
-import { countUnrecognized, keepNamespaces } from '../../store/billing/feed.ts'
-import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/keys.ts'
+import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/rows.ts'
 import {
   distinctTerms,
   loadTerms,
@@ -17,7 +16,13 @@ import {
   termText,
   upsertTerms,
 } from '../../store/billing/terms.ts'
-import { insertVersions, type NewVersion, type ObjectNews } from '../../store/billing/versions.ts'
+import {
+  countUnrecognized,
+  insertVersions,
+  keepNamespaces,
+  type NewVersion,
+  type ObjectNews,
+} from '../../store/billing/versions.ts'
 import type { FreshEvent } from '../events/events.ts'
 import { shareProfileLock } from '../profile-lock.ts'
 import type { Deriving, Transaction } from '../unit.ts'

@@ -17,19 +17,21 @@ import { contentHash } from '../../domain/json/json.ts'
 import { lockCustomers } from '../../postgres/locks.ts'
 import {
   type CashOwner,
+  type InvoiceLedger,
   invoicesLikePayments,
   loadPaymentsOfInvoices,
   loadRefundsOfInvoices,
   loadRefundsOfPayments,
+  lockInvoices,
   lockPayments,
   replaceCash,
+  replaceInvoices,
   type StoredRefund,
   unlinkedPayments,
   updatePayments,
   upsertRefunds,
 } from '../../store/billing/cash.ts'
-import { type InvoiceLedger, lockInvoices, replaceInvoices } from '../../store/billing/invoices.ts'
-import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/keys.ts'
+import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/rows.ts'
 import { loadVersions } from '../../store/billing/versions.ts'
 
 type PaymentRow = ObjectKey & { record: PaymentRecord }

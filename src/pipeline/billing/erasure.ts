@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { candidateIds, erasedAccountName } from '../../domain/billing/namespace.ts'
 import { type Db, inTransaction } from '../../postgres/database.ts'
 import { lockAccounts } from '../../store/billing/accounts.ts'
+import { lockInvoices } from '../../store/billing/cash.ts'
 import {
   accountsNamed,
   type ErasedPerson,
@@ -12,9 +13,8 @@ import {
   renameAccount,
   subscriptionsOf,
 } from '../../store/billing/erasure.ts'
-import { namespacesOf } from '../../store/billing/feed.ts'
-import { lockInvoices } from '../../store/billing/invoices.ts'
 import { lockSubscriptions } from '../../store/billing/subscriptions.ts'
+import { namespacesOf } from '../../store/billing/versions.ts'
 import { anonymizeMovementMessages } from '../../store/destinations/outbox.ts'
 
 /** What is kept of a person in the ledger. */

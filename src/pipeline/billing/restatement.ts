@@ -1,8 +1,15 @@
 import type { Policy, PolicyVersion } from '../../domain/billing/policy.ts'
 import type { Db } from '../../postgres/database.ts'
 import { lockTenants, shareTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
-import { appliedPolicy, lockPending, markApplied, type PendingPolicy } from '../../store/billing/policies.ts'
-import { noteRestated, type Restatement, takeRestated } from '../../store/billing/restatement.ts'
+import {
+  appliedPolicy,
+  lockPending,
+  markApplied,
+  noteRestated,
+  type PendingPolicy,
+  type Restatement,
+  takeRestated,
+} from '../../store/billing/policies.ts'
 import { sourceFigures } from '../../store/reports/totals.ts'
 import type { Deriving } from '../unit.ts'
 import { applySubscriptions } from './subscriptions.ts'

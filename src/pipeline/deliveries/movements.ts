@@ -1,7 +1,7 @@
 import { formatMovement } from '../../domain/billing/movements.ts'
 import { idOfText } from '../../domain/ids.ts'
 import type { MovementRow } from '../../store/billing/accounts.ts'
-import type { ObjectKey } from '../../store/billing/keys.ts'
+import type { ObjectKey } from '../../store/billing/rows.ts'
 import { listSubscribed } from '../../store/destinations/destinations.ts'
 import {
   findSentMessages,

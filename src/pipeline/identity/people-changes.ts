@@ -23,7 +23,7 @@ import {
   undoLink,
   updateLinks,
 } from '../../store/identity/people.ts'
-import { attributeAccounts } from '../billing/attribution.ts'
+import { attributeAccounts } from '../billing/accounts.ts'
 import { combineSales, salesOfNodes, splitSales } from '../conversions/profile-sales.ts'
 import { rememberSalesOfProfiles } from '../deliveries/sales.ts'
 import type { Transaction } from '../unit.ts'

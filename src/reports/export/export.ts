@@ -1,10 +1,9 @@
 import type { Db } from '../../postgres/database.ts'
 import type { Window } from '../../store/export/pages.ts'
-import { csvLine, csvText } from './csv.ts'
-import type { AnyTable, Table } from './tables.ts'
+import type { AnyTable, Cell, Table } from './tables.ts'
 
 export const FORMATS = ['ndjson', 'csv', 'parquet'] as const
-export type Format = (typeof FORMATS)[number]
+type Format = (typeof FORMATS)[number]
 
 export const CONTENT_TYPES: Record<Format, string> = {
   ndjson: 'application/x-ndjson; charset=utf-8',
@@ -59,4 +58,21 @@ async function* textBytes<Row>(
 
 async function* lazily<T>(open: () => Promise<AsyncGenerator<T>>): AsyncGenerator<T> {
   yield* await open()
+}
+
+export function csvLine(cells: string[]): string {
+  return `${cells.map(csvCell).join(',')}\r\n`
+}
+
+/** What a spreadsheet would take for a formula gets an apostrophe: names come from strangers. */
+function csvCell(text: string): string {
+  // also in the wide signs that spreadsheets of East Asia take for the same
+  const isFormula = /^[=+@\t\r\n＝＋－＠]|^-(?![\d.]+$)/.test(text)
+  const safe = isFormula ? `'${text}` : text
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}
+
+export function csvText(cell: Cell): string {
+  if (cell === null || cell === undefined) return ''
+  return cell instanceof Date ? cell.toISOString() : String(cell)
 }

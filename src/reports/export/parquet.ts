@@ -1,5 +1,5 @@
 import { ByteWriter, type ColumnSource, ParquetWriter, schemaFromColumnData } from 'hyparquet-writer'
-import type { Cell, Column, ColumnType } from './columns.ts'
+import type { Cell, Column, ColumnType } from './tables.ts'
 
 const TYPES: Record<ColumnType, NonNullable<ColumnSource['type']>> = {
   text: 'STRING',

@@ -1,9 +1,19 @@
 import type { AgendaEntry } from '../../domain/billing/attention.ts'
 import type { Checkpoint, ItemRange, Segment } from '../../domain/billing/timeline.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { type DerivedTable, type OwnerSince, replaceRows, replaceRowsSince, replacing } from './derived.ts'
-import { endText, keyColumns, type ObjectKey, timeText } from './keys.ts'
-import { ensureRows, lockRows } from './locking.ts'
+import {
+  type DerivedTable,
+  endText,
+  ensureRows,
+  keyColumns,
+  lockRows,
+  type ObjectKey,
+  type OwnerSince,
+  replaceRows,
+  replaceRowsSince,
+  replacing,
+  timeText,
+} from './rows.ts'
 import { AGENDA_EFFECTS } from './sums.ts'
 
 /**
@@ -250,4 +260,19 @@ export async function replaceAgenda(
     body: entry.body,
   }))
   await replaceRows(db, REPLACE_AGENDA, subscriptions, rows)
+}
+
+/** Subscriptions that are to be looked at again, each once: derived anew, or read by a policy that is to come. */
+export async function noteSubscriptions(
+  db: Db,
+  table: 'billing_outdated' | 'billing_restated',
+  keys: ObjectKey[],
+): Promise<void> {
+  await queryPrepared(
+    db,
+    `insert into ${table} (tenant_id, subscription_id)
+     select tenant_id, id from unnest($1::int[], $2::text[]) as k (tenant_id, id)
+     order by tenant_id, id collate "C" on conflict do nothing`,
+    keyColumns(keys),
+  )
 }

@@ -1,7 +1,7 @@
 import type { Term, TermKind } from '../../domain/billing/types.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { keyColumns, type ObjectKey } from './keys.ts'
-import { noteSubscriptions } from './noted.ts'
+import { keyColumns, type ObjectKey } from './rows.ts'
+import { noteSubscriptions } from './subscriptions.ts'
 
 export type TermKey = ObjectKey & { kind: TermKind }
 

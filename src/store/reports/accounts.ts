@@ -1,9 +1,12 @@
+import type { Statement } from '../../domain/billing/account.ts'
+import type { AccountTraits } from '../../domain/billing/dimensions.ts'
+import { normalizeCountry } from '../../domain/billing/fields.ts'
 import type { Segment } from '../../domain/billing/timeline.ts'
+import type { InvoiceVersion, Refund, SubscriptionVersion } from '../../domain/billing/types.ts'
 import { contactFacts } from '../../domain/conversions/conversions.ts'
 import { nearerEnd, type Slice } from '../../domain/list-slices.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { merged } from './merged.ts'
-import type { Scope } from './scope.ts'
+import { merged, type Scope } from './scope.ts'
 
 /** Accounts with a subscription in the currency, the largest MRR first. `count`: how many there are. */
 export async function accountSlice(
@@ -147,7 +150,7 @@ export async function accountFacts(
  * Step by step from an account (`k.account`, `a.node`) to a value of its contact: with `offset 0` each step goes by the index that it names in
  * full. `r.value` is of the contact with the account's own id; else `p.value` of the first contact of the same profile that has it.
  */
-export const contactOfAccount = (value: string, isWanted = 'true') => `
+const contactOfAccount = (value: string, isWanted = 'true') => `
 left join lateral (
   select ${value} as value from records
   where ${isWanted} and tenant_id = $1 and entity_type = 'contact' and id = k.account and not deleted offset 0
@@ -202,4 +205,170 @@ export async function accountNames(
     if (name !== null) names.set(account, name)
   }
   return names
+}
+
+const AT_A_TIME = 5_000
+
+/** Every segment that began up to `asOf`, in portions; one subscription after the other, each in its order. */
+export async function* allSegments(db: Db, tenantId: number, asOf: Date): AsyncGenerator<Segment[]> {
+  let after = { id: '', from: new Date(0), first: true }
+  for (;;) {
+    const { rows } = await queryPrepared<{ id: string; from: Date; body: string }>(
+      db,
+      `select subscription_id as id, valid_from as from, body from billing_segments
+       where tenant_id = $1 and (subscription_id, valid_from) > ($2, $3::timestamptz) and valid_from <= $4
+       order by subscription_id, valid_from limit ${AT_A_TIME}`,
+      [tenantId, after.id, after.first ? '-infinity' : after.from, asOf],
+    )
+    if (rows.length > 0) yield rows.map(row => JSON.parse(row.body))
+    if (rows.length < AT_A_TIME) return
+    const { id, from } = rows.at(-1)!
+    after = { id, from, first: false }
+  }
+}
+
+const TRAITS = `
+select k.account, coalesce(a.source, 'unattributed') as source, coalesce(r.value, p.value) as country,
+  coalesce(a.acquisition_id, 0) as "acquisitionId"
+from unnest($2::text[]) as k (account)
+left join lateral (
+  select a.node, a.acquisition_id, q.source from billing_accounts a
+  left join billing_acquisitions q on q.tenant_id = $1 and q.id = a.acquisition_id
+  where a.tenant_id = $1 and a.account = k.account offset 0
+) a on true
+${contactOfAccount(`data ->> 'country'`, '$3::boolean')}`
+
+export type ReportTraits = AccountTraits & { acquisitionId: number }
+
+/** Where accounts came from, and the countries that their contacts name, if that is wanted. */
+export async function reportTraits(
+  db: Db,
+  tenantId: number,
+  accounts: string[],
+  withCountry: boolean,
+): Promise<Map<string, ReportTraits>> {
+  if (accounts.length === 0) return new Map()
+  const { rows } = await queryPrepared<ReportTraits & { account: string }>(db, TRAITS, [
+    tenantId,
+    accounts,
+    withCountry,
+  ])
+  return new Map(
+    rows.map(({ account, ...traits }) => [account, { ...traits, country: normalizeCountry(traits.country) }]),
+  )
+}
+
+/** The first of these names that an account or an invoice goes by. */
+export async function accountNamed(db: Db, tenantId: number, names: string[]): Promise<string | null> {
+  const [only, ...others] = names
+  if (others.length === 0) return only ?? null
+  const { rows } = await queryPrepared<{ name: string }>(
+    db,
+    `select name from unnest($2::text[]) with ordinality as n (name, place)
+     where exists (select from billing_accounts where tenant_id = $1 and account = n.name)
+       or exists (select from billing_invoices where tenant_id = $1 and customer = n.name)
+     order by place limit 1`,
+    [tenantId, names],
+  )
+  return rows[0]?.name ?? null
+}
+
+/** Whose a subscription is at `asOf`, by the first of these ids; null when there is none then. */
+export async function accountOfSubscription(
+  db: Db,
+  tenantId: number,
+  subscriptionIds: string[],
+  asOf: Date,
+): Promise<string | null> {
+  const { rows } = await queryPrepared<{ account: string }>(
+    db,
+    `select account from billing_segments
+     where tenant_id = $1 and subscription_id = any($2) and valid_from <= $3 and valid_to > $3
+     order by array_position($2, subscription_id) limit 1`,
+    [tenantId, subscriptionIds, asOf],
+  )
+  return rows[0]?.account ?? null
+}
+
+/** Subscriptions that were an account's at any time up to `asOf`. */
+export async function subscriptionsOfAccount(
+  db: Db,
+  tenantId: number,
+  account: string,
+  asOf: Date,
+): Promise<string[]> {
+  const { rows } = await queryPrepared<{ id: string }>(
+    db,
+    `select distinct subscription_id as id from billing_segments
+     where tenant_id = $1 and account = $2 and valid_from <= $3 order by id`,
+    [tenantId, account, asOf],
+  )
+  return rows.map(row => row.id)
+}
+
+/** Invoices of these subscriptions, and those that name the customer. */
+export async function invoicesOfAccount(
+  db: Db,
+  tenantId: number,
+  account: string,
+  subscriptions: string[],
+  asOf: Date,
+): Promise<string[]> {
+  const { rows } = await queryPrepared<{ id: string }>(
+    db,
+    `select id from billing_invoices where tenant_id = $1 and subscription_id = any($3) and first_at <= $4
+     union select id from billing_invoices where tenant_id = $1 and customer = $2 and first_at <= $4`,
+    [tenantId, account, subscriptions, asOf],
+  )
+  return rows.map(row => row.id)
+}
+
+type VersionOf = { subscription: SubscriptionVersion; invoice: InvoiceVersion; refund: Refund }
+
+export async function statementsAbout<Kind extends keyof VersionOf>(
+  db: Db,
+  tenantId: number,
+  kind: Kind,
+  ids: string[],
+  asOf: Date,
+): Promise<Statement<VersionOf[Kind]>[]> {
+  if (ids.length === 0) return []
+  const { rows } = await queryPrepared<Omit<Statement<string>, 'sourceAt'> & { sourceAt: Date }>(
+    db,
+    `select object_id as "objectId", event_id as "eventId", event_type as "eventType", source_at as "sourceAt",
+       body as version
+     from billing_versions
+     where tenant_id = $1 and kind = $2 and object_id = any($3) and source_at <= $4
+     order by source_at, object_id, event_type`,
+    [tenantId, kind, ids, asOf],
+  )
+  return rows.map(row => ({
+    ...row,
+    sourceAt: row.sourceAt.getTime(),
+    version: JSON.parse(row.version),
+  }))
+}
+
+/** Refunds that went back for these invoices or to this customer. */
+export async function refundsOfAccount(
+  db: Db,
+  tenantId: number,
+  account: string,
+  invoices: string[],
+  asOf: Date,
+): Promise<(Refund & { eventId: string; eventType: string })[]> {
+  const { rows } = await queryPrepared<{ body: string; eventId: string; eventType: string }>(
+    db,
+    `select r.body, v."eventId", v."eventType" from (
+       select id from billing_refunds where tenant_id = $1 and invoice_id = any($3) and counted and created_at <= $4
+       union select id from billing_refunds where tenant_id = $1 and customer = $2 and counted and created_at <= $4
+     ) k
+     cross join lateral (select id, body from billing_refunds where tenant_id = $1 and id = k.id offset 0) r
+     cross join lateral (
+       select event_id as "eventId", event_type as "eventType" from billing_versions
+       where tenant_id = $1 and kind = 'refund' and object_id = r.id order by source_at desc, event_type limit 1
+     ) v`,
+    [tenantId, account, invoices, asOf],
+  )
+  return rows.map(({ body, ...source }) => ({ ...JSON.parse(body), ...source }))
 }

@@ -2,8 +2,7 @@ import type { Caution } from '../../domain/billing/timeline.ts'
 import type { ReasonCode } from '../../domain/billing/types.ts'
 import { nearerEnd, type Slice } from '../../domain/list-slices.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { merged } from './merged.ts'
-import type { Scope } from './scope.ts'
+import { merged, type Scope } from './scope.ts'
 
 export type ExcludedItem = {
   subscriptionId: string

@@ -2,12 +2,9 @@
 
 import { type Fields, readInstant, readObject, readText } from '../../billing/fields.ts'
 import type { BillingChange, Instant, Term } from '../../billing/types.ts'
-import { invoiceOf } from './invoice.ts'
-import { paymentsNamedBy, paymentsOf } from './payment.ts'
-import { creditNoteOf, disputeOf, refundsOf } from './refund.ts'
-import type { StripeSubject } from './subject.ts'
-import { subscriptionOf } from './subscription.ts'
-import { termsOf, termsShownBy } from './terms.ts'
+import { creditNoteOf, disputeOf, invoiceOf, paymentsNamedBy, paymentsOf, refundsOf } from './cash.ts'
+import type { StripeSubject } from './objects.ts'
+import { subscriptionOf, termsOf, termsShownBy } from './subscription.ts'
 
 const BILLING_OBJECTS = new Set([
   'subscription',

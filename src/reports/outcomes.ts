@@ -1,9 +1,77 @@
+import { planName } from '../domain/billing/account.ts'
 import type { Instant } from '../domain/billing/types.ts'
 import type { Db } from '../postgres/database.ts'
-import { type FailedInvoice, failedInvoices } from '../store/reports/dunning.ts'
+import { type FailedInvoice, failedInvoices, type Trial, trialsBetween } from '../store/reports/outcomes.ts'
+import { openLedger } from './ledger.ts'
 import type { Window } from './movements.ts'
-import { openLedger } from './open-ledger.ts'
 import { listOf, type ReportList, type ReportQuestion, sum } from './question.ts'
+
+type TrialOutcome = 'converted' | 'expired' | 'running'
+
+type TrialReport = Window & {
+  /** started = converted + expired + running */
+  totals: {
+    started: number
+    converted: number
+    expired: number
+    running: number
+    conversionRate: number | null
+  }
+  trials: ReportList<TrialEntry>
+}
+
+type TrialEntry = {
+  subscriptionId: string
+  customer: string
+  planNames: string[]
+  startedAt: Date
+  trialEnd: Instant | null
+  outcome: TrialOutcome
+  endedAt: Date | null
+  /** What it came to when it converted. */
+  mrr: number
+}
+
+/** What became of the trials that began in a window. */
+export async function trialReport(db: Db, question: ReportQuestion, window: Window): Promise<TrialReport> {
+  const { matched } = await openLedger(db, question)
+  const entries = (await trialsBetween(db, question, window))
+    .filter(({ segment, startedAt }) => matched?.includes(segment.subscriptionId, startedAt) ?? true)
+    .map(trialEntry)
+  const count = (outcome: TrialOutcome) => entries.filter(entry => entry.outcome === outcome).length
+  const [converted, expired] = [count('converted'), count('expired')]
+  return {
+    ...window,
+    totals: {
+      started: entries.length,
+      converted,
+      expired,
+      running: count('running'),
+      // those that are still running have not decided
+      conversionRate: converted + expired > 0 ? converted / (converted + expired) : null,
+    },
+    trials: listOf(entries),
+  }
+}
+
+function trialEntry({ segment, startedAt, next }: Trial): TrialEntry {
+  const outcome = outcomeOf(next)
+  return {
+    subscriptionId: segment.subscriptionId,
+    customer: segment.account,
+    planNames: [...new Set(segment.items.flatMap(item => planName(item) ?? []))],
+    startedAt,
+    trialEnd: segment.trialEnd,
+    outcome,
+    endedAt: next?.at ?? null,
+    mrr: outcome === 'converted' ? next!.mrr : 0,
+  }
+}
+
+function outcomeOf(next: Trial['next']): TrialOutcome {
+  if (next === null) return 'running'
+  return next.status === 'active' || next.status === 'past_due' ? 'converted' : 'expired'
+}
 
 type DunningOutcome = 'recovered' | 'lost' | 'open'
 
@@ -35,11 +103,11 @@ export async function dunningReport(
   question: ReportQuestion,
   window: Window,
 ): Promise<DunningReport> {
-  const { narrowed } = await openLedger(db, question)
+  const { matched } = await openLedger(db, question)
   const entries = (await failedInvoices(db, question, window))
     .map(dunningEntry)
     .filter(({ subscriptionId, failedAt }) =>
-      narrowed ? subscriptionId !== null && narrowed.holds(subscriptionId, failedAt) : true,
+      matched ? subscriptionId !== null && matched.includes(subscriptionId, failedAt) : true,
     )
   const total = (own: DunningEntry[]) => ({ count: own.length, amount: sum(own, entry => entry.amount) })
   const of = (outcome: DunningOutcome) => total(entries.filter(entry => entry.outcome === outcome))

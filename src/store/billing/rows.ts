@@ -1,5 +1,69 @@
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { keyColumns, type ObjectKey, timeText } from './keys.ts'
+
+/** Something of one tenant, by the id it has at its source. */
+export type ObjectKey = { tenantId: number; id: string }
+
+export function keyColumns(keys: ObjectKey[]): [number[], string[]] {
+  return [keys.map(key => key.tenantId), keys.map(key => key.id)]
+}
+
+/** In the one order in which rows are locked. */
+export function sortedKeys<Key extends ObjectKey>(keys: Key[]): Key[] {
+  return [...keys].sort((a, b) => a.tenantId - b.tenantId || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0))
+}
+
+export function keyText(key: ObjectKey): string {
+  return `${key.tenantId} ${key.id}`
+}
+
+export function distinctKeys<Key extends ObjectKey>(keys: Key[]): Key[] {
+  return [...new Map(keys.map(key => [keyText(key), key])).values()]
+}
+
+export function timeText(at: number): string {
+  return new Date(at).toISOString()
+}
+
+/** The end of a row: null is until further notice. */
+export function endText(at: number | null): string {
+  return at === null ? 'infinity' : timeText(at)
+}
+
+/** What pg reads from a timestamptz column; an infinite one is null. */
+export function instantOf(value: Date | number): number | null {
+  return value instanceof Date ? value.getTime() : null
+}
+
+type Lockable = 'billing_subscriptions' | 'billing_invoices' | 'billing_payments'
+
+/** What a row holds that nobody has told anything of yet, beside its key. */
+const EMPTY: Record<Lockable, { columns: string; values: string }> = {
+  billing_subscriptions: { columns: ', seen', values: ', false' },
+  billing_invoices: { columns: ', currency', values: ", ''" },
+  billing_payments: { columns: '', values: '' },
+}
+
+/** Makes the rows that are missing, in order. */
+export async function ensureRows(db: Db, table: Lockable, keys: ObjectKey[]): Promise<void> {
+  const { columns, values } = EMPTY[table]
+  await queryPrepared(
+    db,
+    `insert into ${table} (tenant_id, id${columns})
+     select tenant_id, id${values} from unnest($1::int[], $2::text[]) as k (tenant_id, id)
+     order by tenant_id, id collate "C" on conflict do nothing`,
+    keyColumns(sortedKeys(keys)),
+  )
+}
+
+/** In order: whoever derives from them sees all that others learnt before. */
+export async function lockRows(db: Db, table: Lockable, keys: ObjectKey[]): Promise<void> {
+  await queryPrepared(
+    db,
+    `select from ${table} t join unnest($1::int[], $2::text[]) as k (tenant_id, id) using (tenant_id, id)
+     order by t.tenant_id, t.id for update of t`,
+    keyColumns(sortedKeys(keys)),
+  )
+}
 
 /** A table whose rows are derived, all those of one owner together, and written only where they changed. */
 export type DerivedTable = {

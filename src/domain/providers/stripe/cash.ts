@@ -1,0 +1,287 @@
+import {
+  type Fields,
+  isEffectiveRefund,
+  readFailure,
+  readId,
+  readInstant,
+  readInteger,
+  readInvoiceStatus,
+  readList,
+  readObject,
+  readText,
+} from '../../billing/fields.ts'
+import type { Instant, InvoiceVersion, Payment, PaymentFailure, Refund } from '../../billing/types.ts'
+import { knownCurrency } from '../../money.ts'
+import { type StripeSubject, stripeMinor } from './objects.ts'
+
+/** What a charge, a payment intent or an `invoice_payment` tells. */
+export function paymentsOf(id: string, subject: StripeSubject): Payment[] {
+  switch (subject.object.object) {
+    case 'charge':
+      return [chargePayment(id, subject)]
+    case 'payment_intent':
+      return [intentPayment(id, subject)]
+    case 'invoice_payment':
+      return [invoicePayment(subject.object, subject.sourceAt)]
+    default:
+      return []
+  }
+}
+
+/** The same money has one name in charges, refunds and disputes. */
+function paymentIdOf(object: Fields): string | null {
+  return readId(object.payment_intent) ?? readId(object.charge)
+}
+
+function chargePayment(id: string, { object, sourceAt }: StripeSubject): Payment {
+  const currency = knownCurrency(object.currency)
+  const isFailed = object.status === 'failed'
+  const isPaid = (object.status ?? 'succeeded') === 'succeeded' && object.captured !== false
+  // since 2025 a charge does not name its invoice; null before that: there is none
+  const unlinkedAmount = 'invoice' in object ? null : stripeMinor(object.amount, currency)
+  const at = readInstant(object.created) ?? sourceAt
+  return {
+    id: readId(object.payment_intent) ?? id,
+    sourceAt,
+    reportedBy: 'charge',
+    invoiceId: readId(object.invoice),
+    customer: readId(object.customer),
+    status: isPaid ? 'succeeded' : isFailed ? 'failed' : null,
+    amount: isPaid ? stripeMinor(object.amount_captured ?? object.amount, currency) : null,
+    currency,
+    at,
+    failure: isFailed ? failure(readText(object.failure_code), readText(object.failure_message)) : null,
+    ...(unlinkedAmount && { unlinkedAmount }),
+  }
+}
+
+function intentPayment(id: string, { type, object, sourceAt }: StripeSubject): Payment {
+  const currency = knownCurrency(object.currency)
+  const isPaid = object.status === 'succeeded'
+  const error = readObject(object.last_payment_error)
+  const hasFailed = type.endsWith('.payment_failed') && error !== null
+  return {
+    id,
+    sourceAt,
+    reportedBy: 'payment_intent',
+    invoiceId: readId(object.invoice),
+    customer: readId(object.customer),
+    status: isPaid ? 'succeeded' : hasFailed ? 'failed' : null,
+    amount: isPaid ? stripeMinor(object.amount_received ?? object.amount, currency) : null,
+    currency,
+    at: sourceAt,
+    failure: hasFailed
+      ? failure(readText(error.decline_code) ?? readText(error.code), readText(error.message))
+      : null,
+  }
+}
+
+function failure(code: string | null, message: string | null): PaymentFailure | null {
+  return readFailure('charge.payment_failed', code, message)
+}
+
+/** Links an invoice to what paid it, or is going to. */
+function invoicePayment(object: Fields, sourceAt: Instant, invoiceId = readId(object.invoice)): Payment {
+  const currency = knownCurrency(object.currency)
+  const payment = readObject(object.payment) ?? {}
+  const paidAt = readInstant(readObject(object.status_transitions)?.paid_at)
+  const isPaid = object.status === 'paid'
+  return {
+    id: paymentIdOf(payment) ?? readId(payment.payment_record) ?? readText(object.id) ?? '',
+    sourceAt,
+    reportedBy: 'invoice_payment',
+    invoiceId,
+    customer: null,
+    status: isPaid ? 'succeeded' : null,
+    amount: isPaid ? stripeMinor(object.amount_paid, currency) : null,
+    currency,
+    at: paidAt ?? sourceAt,
+    failure: null,
+  }
+}
+
+/** The payments that an invoice names: a list since 2025, before that the one intent or charge. */
+export function paymentsNamedBy(id: string, { object, sourceAt }: StripeSubject): Payment[] {
+  const listed = readList(readObject(object.payments)?.data).map(entry =>
+    invoicePayment(readObject(entry) ?? {}, sourceAt, id),
+  )
+  const single = paymentIdOf(object)
+  const link: Payment[] =
+    single === null
+      ? []
+      : [
+          {
+            id: single,
+            // the same in every event of the invoice: told once
+            sourceAt: readInstant(object.created) ?? sourceAt,
+            reportedBy: 'invoice',
+            invoiceId: id,
+            customer: readId(object.customer),
+            status: null,
+            amount: null,
+            currency: null,
+            at: readInstant(object.created) ?? sourceAt,
+            failure: null,
+          },
+        ]
+  return [...listed, ...link].filter(payment => payment.id !== '')
+}
+
+/** Refunds an event tells of: a refund itself, those that a charge lists, or else what was added to its total. */
+export function refundsOf({ type, object, previous, sourceAt }: StripeSubject): Refund[] {
+  if (object.object === 'refund') return [refundOf(type, object, {}, sourceAt)].filter(isNamed)
+  if (type !== 'charge.refunded') return []
+  const listed = readList(readObject(object.refunds)?.data).map(entry => readObject(entry) ?? {})
+  if (listed.length > 0) {
+    return listed.map(refund => refundOf('refund.updated', refund, object, sourceAt)).filter(isNamed)
+  }
+  const added = addedToTotal(object, previous, sourceAt)
+  return added ? [added] : []
+}
+
+function paymentOf(paymentId: string | null): { paymentId?: string } {
+  return paymentId === null ? {} : { paymentId }
+}
+
+function isNamed(refund: Refund): boolean {
+  return refund.id !== ''
+}
+
+function refundOf(type: string, refund: Fields, charge: Fields, sourceAt: Instant): Refund {
+  const currency = knownCurrency(refund.currency)
+  return {
+    id: readText(refund.id) ?? '',
+    sourceAt,
+    ...paymentOf(paymentIdOf(refund) ?? readId(charge.payment_intent) ?? readId(charge)),
+    invoiceId: readId(charge.invoice) ?? readId(readObject(refund.charge)?.invoice),
+    chargeId: readId(refund.charge) ?? readId(charge),
+    customer: readId(refund.customer) ?? readId(charge.customer),
+    amount: stripeMinor(refund.amount, currency),
+    currency,
+    createdAt: readInstant(refund.created) ?? sourceAt,
+    counts: isEffectiveRefund(type, refund.status),
+    fromChargeTotal: false,
+  }
+}
+
+/** The total after a refund names it: two refunds of one charge never leave the same total. */
+function addedToTotal(charge: Fields, previous: Fields, sourceAt: Instant): Refund | null {
+  const currency = knownCurrency(charge.currency)
+  const total = stripeMinor(charge.amount_refunded, currency)
+  if (total === null) return null
+  return {
+    id: `${readText(charge.id)}:${total}`,
+    sourceAt,
+    ...paymentOf(readId(charge.payment_intent) ?? readText(charge.id)),
+    invoiceId: readId(charge.invoice),
+    chargeId: readText(charge.id),
+    customer: readId(charge.customer),
+    amount: Math.max(0, total - (stripeMinor(previous.amount_refunded, currency) ?? 0)),
+    currency,
+    createdAt: sourceAt,
+    counts: true,
+    fromChargeTotal: true,
+  }
+}
+
+/** What a dispute takes, once it is lost, at the time that it was. */
+export function disputeOf(id: string, { object, sourceAt }: StripeSubject): Refund {
+  const currency = knownCurrency(object.currency)
+  return {
+    id,
+    sourceAt,
+    kind: 'dispute',
+    ...paymentOf(paymentIdOf(object)),
+    invoiceId: null,
+    chargeId: readId(object.charge),
+    customer: null,
+    amount: stripeMinor(object.amount, currency),
+    currency,
+    createdAt: sourceAt,
+    counts: readText(object.status) === 'lost',
+    fromChargeTotal: false,
+  }
+}
+
+/** What a credit note paid back outside of Stripe: what it refunds is a refund, what it credits stays with us. */
+export function creditNoteOf(id: string, { type, object, sourceAt }: StripeSubject): Refund[] {
+  const currency = knownCurrency(object.currency)
+  const amount = stripeMinor(object.out_of_band_amount, currency)
+  if (!amount) return []
+  return [
+    {
+      id,
+      sourceAt,
+      kind: 'credit_note',
+      invoiceId: readId(object.invoice),
+      chargeId: null,
+      customer: readId(object.customer),
+      amount,
+      currency,
+      createdAt: readInstant(object.created) ?? sourceAt,
+      counts: readText(object.status) !== 'void' && !type.endsWith('.voided'),
+      fromChargeTotal: false,
+    },
+  ]
+}
+
+export function invoiceOf(id: string, { type, object, sourceAt }: StripeSubject): InvoiceVersion {
+  const currency = knownCurrency(object.currency)
+  const transitions = readObject(object.status_transitions)
+  const error = paymentError(object)
+  return {
+    id,
+    sourceAt,
+    number: readText(object.number),
+    subscriptionId: subscriptionIdOf(object),
+    customer: readId(object.customer),
+    customerName: readText(object.customer_name),
+    customerEmail: readText(object.customer_email),
+    status: readInvoiceStatus(type, object.status ?? (object.paid === true ? 'paid' : null)),
+    currency,
+    total: stripeMinor(object.total, currency),
+    tax: taxOf(object, currency),
+    amountDue: stripeMinor(object.amount_due, currency),
+    amountPaid: stripeMinor(object.amount_paid, currency),
+    amountRemaining: stripeMinor(object.amount_remaining, currency),
+    attemptCount: readInteger(object.attempt_count, 0) ?? 0,
+    nextPaymentAttemptAt: readInstant(object.next_payment_attempt),
+    dueAt: readInstant(object.due_date),
+    finalizedAt: readInstant(transitions?.finalized_at) ?? readInstant(object.finalized_at),
+    paidAt: readInstant(transitions?.paid_at),
+    failure: readFailure(
+      type,
+      readText(error?.decline_code) ?? readText(error?.code) ?? readText(error?.failure_code),
+      readText(error?.message) ?? readText(error?.failure_message),
+    ),
+  }
+}
+
+/** Under `parent` since 2025, before that on the invoice; at last on a line. */
+function subscriptionIdOf(invoice: Fields): string | null {
+  const parent = readObject(readObject(invoice.parent)?.subscription_details)
+  const own = readId(parent?.subscription) ?? readId(invoice.subscription)
+  if (own) return own
+  for (const entry of readList(readObject(invoice.lines)?.data)) {
+    const line = readObject(entry)
+    const details = readObject(readObject(line?.parent)?.subscription_item_details)
+    const named = readId(details?.subscription) ?? readId(line?.subscription)
+    if (named) return named
+  }
+  return null
+}
+
+/** Only there when the payment was expanded: Stripe's invoice events name no reason by themselves. */
+function paymentError(invoice: Fields): Fields | null {
+  const intent = readObject(invoice.payment_intent)
+  const charge = readObject(invoice.charge) ?? readObject(intent?.latest_charge)
+  return readObject(intent?.last_payment_error) ?? (readText(charge?.failure_code) ? charge : null)
+}
+
+function taxOf(invoice: Fields, currency: string | null): number | null {
+  const whole = stripeMinor(invoice.tax, currency)
+  if (whole !== null) return whole
+  const taxes = [...readList(invoice.total_taxes ?? invoice.total_tax_amounts)]
+  if (taxes.length === 0) return null
+  return taxes.reduce((sum: number, tax) => sum + (stripeMinor(readObject(tax)?.amount, currency) ?? 0), 0)
+}
