@@ -25,19 +25,19 @@ import { tellingMovements } from '../deliveries/movements.ts'
 import type { Deriving } from '../unit.ts'
 
 type AccountNews = {
-  /** By account, under which node it was last seen. */
+  /** By account, the node of its latest event. */
   nodes?: Map<string, number>
-  /** Something was learnt of the people behind these accounts. */
+  /** The profiles behind these accounts changed. */
   isPersonNews?: boolean
-  /** By account, from when on its segments are others; without it all may be. */
+  /** By account, the start of the changed segments; without it, all may have changed. */
   since?: Map<string, Instant>
-  /** They are told anew by another policy. */
+  /** A policy change caused the derivation. */
   isRestated?: boolean
 }
 
 /**
- * Derives accounts anew from the segments of their subscriptions. Whoever calls holds the lock on who is who
- * (`profiles`), so that what is found here of people stays so until the end of the transaction.
+ * Derives accounts from the segments of their subscriptions. The caller holds the profile lock, so the profiles read
+ * here do not change until the end of the transaction.
  */
 export async function deriveAccounts(
   { client, now }: Deriving,
@@ -50,7 +50,7 @@ export async function deriveAccounts(
   const loaded = await loadAccountSegments(client, owners)
   const segments = Map.groupBy(loaded, segmentAccount)
   const segmentsOf = (key: ObjectKey) => segments.get(keyText(key)) ?? []
-  // what an account says itself of where it came from is on all of its rows
+  // an account's own acquisition source is stored in all of its rows
   const restated = owners.filter(
     row => row.since !== null && segmentsOf(row).some(segment => isOtherSource(row, segment)),
   )
@@ -64,11 +64,11 @@ export async function deriveAccounts(
   await writeAccounts({ client, now }, accounts, segmentsOf, news)
 }
 
-/** From when on the rows of an account may be others; null: all of them, as its source may be another. */
+/** The start of the rows that may change; null: all of them, because the source may have changed. */
 function sinceOf(row: AccountRow, { since, nodes, isPersonNews }: AccountNews): Instant | null {
   const node = nodes?.get(keyText(row)) ?? row.node
   const from = isPersonNews || node !== row.node ? undefined : since?.get(keyText(row))
-  // what ends or happens at that very instant is part of it
+  // include what ends or happens at that instant
   return from === undefined ? null : from - 1
 }
 
@@ -82,7 +82,7 @@ function isOtherSource({ ownAcquisitionId }: AccountRow, { acquisitionId }: Acco
 
 type DerivedAccount = AccountRow & { since: Instant | null }
 
-/** Writes states and movements as they are now. */
+/** Writes the states and movements. */
 async function writeAccounts(
   { client, now }: Deriving,
   accounts: DerivedAccount[],
@@ -104,7 +104,7 @@ async function writeAccounts(
   await replaceStates(client, accounts, states)
   const movements = accounts.flatMap(account => movementsOf(account, segmentsOf(account), pastsOf(account)))
   const replace = (telling: boolean) => replaceMovements(client, accounts, movements, telling)
-  // by another policy nothing has happened: nobody is told
+  // a policy change is no movement, so destinations receive no message
   if (isRestated) await replace(false)
   else await tellingMovements({ client, now }, accounts, replace)
   const firsts = Map.groupBy(states, ({ tenantId }) => tenantId)
@@ -132,12 +132,12 @@ function statesOf(
   )
 }
 
-/** By its own word, else by its first touch: as billing_accounts.acquisition_id tells it too. */
+/** The account's own source, else that of the first touch, as in billing_accounts.acquisition_id. */
 function acquisitionOf({ ownAcquisitionId, touchAcquisitionId }: AccountRow): number {
   return ownAcquisitionId > 0 ? ownAcquisitionId : touchAcquisitionId
 }
 
-/** Where accounts came from, and under which name they are known; what changed is written. */
+/** Finds the sources and nodes of accounts, and writes those that changed. */
 async function attribute(
   db: Db,
   rows: DerivedAccount[],
@@ -163,7 +163,7 @@ async function attribute(
   return accounts
 }
 
-/** Looks up `wanted` of the accounts. What was learnt of a person who has been erased since stays as it is. */
+/** Looks up the first touches of `wanted`. The source of an erased person stays as it is. */
 async function withFirstTouches(
   db: Db,
   accounts: DerivedAccount[],
@@ -181,7 +181,7 @@ async function withFirstTouches(
   })
 }
 
-/** What its oldest subscription says that says anything. */
+/** The source of the oldest subscription that has one. */
 function ownAcquisition(segments: AccountSegment[]): number {
   let oldest: AccountSegment | null = null
   for (const segment of segments) {

@@ -29,7 +29,7 @@ import type { Deriving, Transaction } from '../unit.ts'
 import { applyCash } from './cash.ts'
 import { applySubscriptions } from './subscriptions.ts'
 
-/** What a billing event tells, and who told it. */
+/** A billing change and its event. */
 export type BillingFact = {
   tenantId: number
   eventId: string
@@ -78,8 +78,8 @@ function factOf({ tenantId, event, node, nameless }: FreshEvent, told: BillingCh
 }
 
 /**
- * Keeps what is new and derives again whatever it touches. Locks are taken in one order: subscriptions, their accounts,
- * payments, invoices; each kind sorted.
+ * Stores new versions and derives the objects they affect. Locks are acquired in a fixed order: subscriptions, their
+ * accounts, payments, invoices, each kind sorted.
  */
 export async function applyBilling(transaction: Transaction, facts: BillingFact[]): Promise<void> {
   const { client } = transaction
@@ -129,7 +129,7 @@ function versionsOf({ tenantId, eventId, eventType, sourceId, change }: BillingF
   }
 }
 
-/** Takes the locks that deriving subscriptions needs, who is who first; returns those that read otherwise now. */
+/** Acquires the locks for deriving subscriptions, the profile lock first. Returns subscriptions with changed terms. */
 async function learnTerms(transaction: Transaction, facts: BillingFact[]): Promise<ObjectKey[]> {
   const terms = facts.flatMap(({ tenantId, change }) => {
     const told = change.kind === 'terms' || change.kind === 'subscription' ? (change.terms ?? []) : []
@@ -142,15 +142,15 @@ async function learnTerms(transaction: Transaction, facts: BillingFact[]): Promi
   return applyTerms(transaction, terms, deriving)
 }
 
-/** What one transaction derives at once; a coupon may be that of a hundred thousand subscriptions. */
+/** Subscriptions derived per transaction: a coupon can belong to 100,000 of them. */
 const DERIVED_AT_ONCE = 500
 
 type TenantTerm = { tenantId: number; term: Term }
 
 /**
- * Keeps what is told of coupons, discounts and customers, and returns the subscriptions that read otherwise by it.
- * Whoever tells has the tenant's terms alone, whoever derives subscriptions (`deriving`) shares them: of two that learn
- * the halves of one fact, the second sees both.
+ * Stores coupons, discounts and customers, and returns the subscriptions that depend on them. Writing terms requires the
+ * tenant's exclusive terms lock, deriving subscriptions (`deriving`) a shared one. Of two transactions that each write
+ * half of a fact, the second therefore sees both halves.
  */
 async function applyTerms(
   { client }: Deriving,
@@ -172,7 +172,7 @@ async function applyTerms(
   return outdated.slice(0, DERIVED_AT_ONCE)
 }
 
-/** Most of what is told was told before: looking first keeps others from waiting. */
+/** Most terms are already known. Checking first avoids the exclusive lock. */
 async function tenantsWithNews(db: Db, terms: TenantTerm[]): Promise<Set<number>> {
   if (terms.length === 0) return new Set()
   const known = rowsByKey(await loadTerms(db, keysOf(terms)))
@@ -212,20 +212,20 @@ function rowsByKey(rows: TermRow[]): Map<string, TermRow> {
   return new Map(rows.map(row => [termText(row), row]))
 }
 
-/** From when on there is news of subscriptions, but for those that read otherwise at any time. */
+/** By subscription, the time of its earliest new version; without those whose terms changed. */
 function sinceOf(news: ObjectNews[], outdated: ObjectKey[]): Map<string, number> {
   const since = new Map(news.map(object => [keyText(object), object.sourceAt.getTime()]))
   for (const key of outdated) since.delete(keyText(key))
   return since
 }
 
-/** A batch may tell the same twice. */
+/** A batch may contain the same version twice. */
 function distinctVersions(versions: NewVersion[]): NewVersion[] {
   const text = (version: NewVersion) => `${version.kind} ${keyText(version)} ${version.hash}`
   return [...new Map(versions.map(version => [text(version), version])).values()]
 }
 
-/** Whose invoices and payments do not name each other. */
+/** Customers whose invoices and payments do not refer to each other. */
 function customersToMatch(facts: BillingFact[]): ObjectKey[] {
   const customers = facts.flatMap(({ tenantId, change }) => {
     if (change.kind === 'invoice') {
@@ -249,7 +249,7 @@ function subscriptionsNamedBy(facts: BillingFact[]): ObjectKey[] {
   return distinctKeys(named)
 }
 
-/** Under which name each subscription was last seen. */
+/** By subscription, the node of its latest event. */
 function nodesOf(facts: BillingFact[]): Map<string, number> {
   return new Map(
     facts.flatMap(({ tenantId, node, change }) =>

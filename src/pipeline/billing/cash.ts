@@ -37,9 +37,9 @@ import { loadVersions } from '../../store/billing/versions.ts'
 type PaymentRow = ObjectKey & { record: PaymentRecord }
 
 /**
- * Derives invoices, payments and what went back anew from all that is known of them. Payments are locked before the
- * invoices that they lead to: of two that learn the halves of one fact, the second sees both. `customers`: where an
- * invoice and a payment may belong together that do not name each other.
+ * Derives invoices, payments and refunds from all of their versions. Payments are locked before their invoices: of two
+ * transactions that each write half of a fact, the second sees both halves. `customers`: their invoices and payments
+ * may belong together without referring to each other.
  */
 export async function applyCash(
   client: pg.PoolClient,
@@ -100,7 +100,7 @@ async function derivePayments(
   return rows
 }
 
-/** A payment that nobody links to an invoice is of the one of its customer, amount and minute, if there is just one. */
+/** A payment without an invoice belongs to the invoice of the same customer, amount and minute, if there is exactly one. */
 async function withInvoices(
   client: pg.PoolClient,
   payments: PaymentRow[],
@@ -130,7 +130,7 @@ async function mergedRefunds(client: pg.PoolClient, keys: ObjectKey[]): Promise<
   }))
 }
 
-/** Refunds of one payment are looked at together: one may take the place of another, or tell whose all are. */
+/** Processes the refunds of one payment together: one may supersede another, or supply the invoice and customer of all. */
 async function keepRefunds(
   client: pg.PoolClient,
   news: StoredRefund[],

@@ -17,7 +17,7 @@ import { lockSubscriptions } from '../../store/billing/subscriptions.ts'
 import { namespacesOf } from '../../store/billing/versions.ts'
 import { anonymizeMovementMessages } from '../../store/destinations/outbox.ts'
 
-/** What is kept of a person in the ledger. */
+/** A person's objects in the ledger. */
 export async function billingOf(db: Db, tenantId: number, named: ErasedPerson) {
   const namespaces = await namespacesOf(db, tenantId)
   const person = { ...named, customers: named.customers.flatMap(id => candidateIds(id, namespaces)) }
@@ -28,14 +28,14 @@ export async function billingOf(db: Db, tenantId: number, named: ErasedPerson) {
 }
 
 /**
- * Takes a person's name and e-mail out of the ledger; what was billed stays. An account that was known by its e-mail
- * goes on under a name that says nothing. Returns how many accounts and invoices were changed.
+ * Removes a person's name and e-mail address from the ledger. Amounts stay. An account named by the e-mail address gets an
+ * anonymous name. Returns how many accounts and invoices changed.
  */
 export function anonymiseBilling(pool: pg.Pool, tenantId: number, named: ErasedPerson): Promise<number> {
   const keys = (ids: string[]) => ids.map(id => ({ tenantId, id }))
   return inTransaction(pool, async client => {
     const { person, accounts, subscriptions, invoices } = await billingOf(client, tenantId, named)
-    // in the order in which billing events lock them
+    // the same lock order as for billing events
     if (subscriptions.length > 0) await lockSubscriptions(client, keys(subscriptions), [])
     if (accounts.length > 0) await lockAccounts(client, keys(accounts))
     if (invoices.length > 0) await lockInvoices(client, keys(invoices))

@@ -17,7 +17,7 @@ import { applySubscriptions } from './subscriptions.ts'
 const LOOKED_THROUGH_AT_ONCE = 2_000
 const DERIVED_AT_ONCE = 500
 
-/** Looks through some of the subscriptions for those that read otherwise by the policy. Returns whether there are more. */
+/** Scans some subscriptions for those that the policy changes. Returns whether there are more. */
 export async function lookThrough({ client }: Deriving, pending: PendingPolicy): Promise<boolean> {
   const policy = await lockPending(client, pending)
   return policy !== null && lookFurther(client, pending, policy)
@@ -38,8 +38,8 @@ function differenceOf(a: Policy, b: Policy): Restatement {
 }
 
 /**
- * Derives what reads otherwise by the policy, and lets reports follow it: in one transaction, so that every report is
- * by the one or by the other. Who derives subscriptions of this tenant waits meanwhile, and then sees it.
+ * Derives the affected subscriptions and applies the policy in one transaction, so that every report uses either the old or
+ * the new policy. Other derivations of this tenant wait meanwhile.
  */
 export async function applyPolicy(transaction: Deriving, pending: PendingPolicy): Promise<void> {
   const { client, now } = transaction
@@ -48,7 +48,7 @@ export async function applyPolicy(transaction: Deriving, pending: PendingPolicy)
   await lockTenants(client, TENANT_LOCKS.terms, [tenantId])
   const policy = await lockPending(client, pending)
   if (policy === null) return
-  // most are looked through already, unless another node began
+  // most subscriptions are already scanned
   while (await lookFurther(client, pending, policy));
   const before = await mrrByCurrency(client, tenantId, now)
   await deriveBy(transaction, policy, tenantId)

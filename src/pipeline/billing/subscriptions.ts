@@ -49,19 +49,18 @@ import type { Deriving } from '../unit.ts'
 import { deriveAccounts } from './accounts.ts'
 
 type SubscriptionNews = {
-  /** Subscriptions that only an invoice speaks of so far. */
+  /** Subscriptions that are known only from an invoice. */
   named: ObjectKey[]
-  /** By subscription, under which node it was last seen. */
+  /** By subscription, the node of its latest event. */
   nodes: Map<string, number>
-  /** By subscription, the earliest time of which something new was told; without it all may read otherwise. */
+  /** By subscription, the time of its earliest new version; without it, everything may have changed. */
   since?: Map<string, Instant>
-  /** By which to derive, where it is not the one that their tenants follow. */
+  /** The policy to use instead of the tenant's applied one. */
   policy?: Policy
 }
 
 /**
- * Derives subscriptions anew from what is known of them, and then their accounts. Whoever calls shares the locks on
- * who is who and on terms.
+ * Derives subscriptions and then their accounts. The caller shares the profile lock and the terms lock.
  */
 export async function applySubscriptions(
   transaction: Deriving,
@@ -83,7 +82,7 @@ export async function applySubscriptions(
   })
 }
 
-/** An item that goes on at the beginning of what was derived began as it is known. */
+/** An item range that continues across the start of the derivation keeps its stored start. */
 async function writeItems(db: Db, derived: Derived[]): Promise<void> {
   const continued = derived.flatMap(({ since, ...key }) => (since === null ? [] : [{ ...key, since }]))
   const starts = new Map(
@@ -102,7 +101,7 @@ async function writeItems(db: Db, derived: Derived[]): Promise<void> {
   await replaceItems(db, derived, ranges)
 }
 
-/** The policies of these tenants. Where another is to come, these subscriptions are to be derived by it then. */
+/** The applied policies. If one is pending, the subscriptions are queued to be derived by it later. */
 async function followedPolicies(
   db: Db,
   keys: ObjectKey[],
@@ -116,10 +115,10 @@ async function followedPolicies(
   return tenantId => policies.get(tenantId)?.policy
 }
 
-/** Accounts whose segments are others, and for those that were derived from a time on: from when. */
+/** Accounts with changed segments; `since`: the start of the change, if only a part was derived. */
 type ChangedAccounts = { keys: ObjectKey[]; since: Map<string, Instant> }
 
-/** Writes what changed, and returns the accounts that had or have a part in it. */
+/** Writes changed segments, and returns the accounts that they belong or belonged to. */
 async function writeSegments({ client }: Deriving, derived: Derived[]): Promise<ChangedAccounts> {
   const before = await loadSegments(client, derived)
   const rows = derived.flatMap(({ tenantId, id, segments }) =>
@@ -179,7 +178,7 @@ function nodesOfAccounts(derived: Derived[], nodes: Map<string, number>): Map<st
   return found
 }
 
-/** Derives some of those that read otherwise by what was learnt of a coupon or a customer. Returns how many. */
+/** Derives some of the subscriptions queued after a change of terms. Returns how many. */
 export async function deriveOutdated(transaction: Deriving, limit: number): Promise<number> {
   const { client } = transaction
   const keys = await takeOutdated(client, limit)
@@ -191,7 +190,7 @@ export async function deriveOutdated(transaction: Deriving, limit: number): Prom
   return keys.length
 }
 
-/** Writes what these subscriptions are expected to do, and that they were seen. They are locked. */
+/** Writes the agenda of these subscriptions and marks them as seen. They are locked. */
 async function writeAgenda(
   db: Db,
   subscriptions: (ObjectKey & { segments: Segment[] })[],
@@ -215,7 +214,7 @@ async function writeAgenda(
   )
 }
 
-/** Fills in what has come within reach, for some of the subscriptions that need it. Returns for how many. */
+/** Extends the agenda of some subscriptions that need it. Returns how many. */
 export async function extendAgenda(db: Db, now: number, limit: number): Promise<number> {
   const keys = await shortAgendas(db, agendaNeededUntil(now), limit)
   if (keys.length === 0) return 0
@@ -229,20 +228,20 @@ export async function extendAgenda(db: Db, now: number, limit: number): Promise<
   return keys.length
 }
 
-/** `since`: the segments are those from then on; null: they are all. */
+/** `since`: the start of the derived segments; null: all are derived. */
 type Derived = ObjectKey & { segments: Segment[]; since: Instant | null }
 
 type ReportedVersion = ObjectKey & { sourceId: string | null; eventId: string; version: SubscriptionVersion }
 
 type Question = {
   policyOf: (tenantId: number) => Policy | undefined
-  /** By subscription, the earliest time of which something new was told. */
+  /** By subscription, the time of its earliest new version. */
   since: Map<string, Instant>
 }
 
 type WithCheckpoint = Derived & { checkpoint: StoredCheckpoint | null }
 
-/** Of many versions only those since the checkpoint are read, unless what is new speaks of the time before it. */
+/** With a checkpoint, only later versions are read, unless a new version concerns an earlier time. */
 async function deriveSubscriptions(
   { client, now }: Deriving,
   keys: ObjectKey[],
@@ -260,7 +259,7 @@ async function deriveSubscriptions(
   return [...continued, ...whole]
 }
 
-/** Others never had a checkpoint. */
+/** Shorter histories never have a checkpoint. */
 function isLong({ versions }: { versions: number }): boolean {
   return versions >= CHECKPOINT_SIZES.minVersions
 }
@@ -280,11 +279,11 @@ async function deriveWhole(
       terms.get(tenantId),
       policyOf(tenantId),
     )
-    const isOfTwo = isOfTwoThings(customersOf(told))
+    const isConflicting = hasConflictingCustomers(customersOf(told))
     return {
       ...{ tenantId, id, since: null, versions: told.length },
-      segments: isOfTwo ? segments.map(withCollision) : segments,
-      checkpoint: checkpoint && storedCheckpoint(checkpoint, told, { customers: {}, isOfTwo }),
+      segments: isConflicting ? segments.map(withCollision) : segments,
+      checkpoint: checkpoint && storedCheckpoint(checkpoint, told, { customers: {}, isConflicting }),
     }
   })
 }
@@ -310,8 +309,8 @@ async function continueFromCheckpoints(
   return found.flatMap(continuation => {
     const { tenantId, id, checkpoint, before } = continuation
     const own = newsOf.get(keyText(continuation)) ?? []
-    const isOfTwo = isOfTwoThings(customersOf(own, checkpoint.customers))
-    if (isOfTwo !== checkpoint.isOfTwo) return []
+    const isConflicting = hasConflictingCustomers(customersOf(own, checkpoint.customers))
+    if (isConflicting !== checkpoint.isConflicting) return []
     const derived = continueSubscription(
       { checkpoint, before },
       versionsOf(own),
@@ -322,14 +321,14 @@ async function continueFromCheckpoints(
     return [
       {
         ...{ tenantId, id, since: before.from },
-        segments: isOfTwo ? derived.segments.map(withCollision) : derived.segments,
+        segments: isConflicting ? derived.segments.map(withCollision) : derived.segments,
         checkpoint: derived.checkpoint && storedCheckpoint(derived.checkpoint, own, checkpoint),
       },
     ]
   })
 }
 
-/** All that these versions name, by tenant. */
+/** The terms that these versions refer to, by tenant. */
 async function termsNamedBy(
   db: Db,
   versions: { tenantId: number; version: SubscriptionVersion }[],
@@ -349,7 +348,7 @@ async function termsNamedBy(
     ...discounts.map(({ tenantId, discount }) => ({ tenantId, ...discount })),
     ...rows.map(({ tenantId, told }) => ({ tenantId, ...mergeTerm(told) })),
   ]
-  // a promotion code leads to its coupon: two steps at most
+  // a promotion code refers to a coupon: at most two steps
   const codes = references.flatMap(({ tenantId, promotionCodeId: id }) =>
     id === undefined ? [] : [{ tenantId, kind: 'promotion_code' as const, id }],
   )
@@ -374,18 +373,18 @@ function versionsOf(told: ReportedVersion[]): SubscriptionVersion[] {
 function storedCheckpoint(
   checkpoint: Checkpoint,
   told: ReportedVersion[],
-  before: Pick<StoredCheckpoint, 'customers' | 'isOfTwo'>,
+  before: Pick<StoredCheckpoint, 'customers' | 'isConflicting'>,
 ): StoredCheckpoint {
   const earlier = told.filter(({ version }) => version.sourceAt < checkpoint.at)
   const customers = customersOf(earlier, before.customers)
   return {
     ...checkpoint,
     customers: Object.fromEntries([...customers].map(([source, own]) => [source, [...own]])),
-    isOfTwo: before.isOfTwo,
+    isConflicting: before.isConflicting,
   }
 }
 
-/** By source, which customers it tells the subscription with. */
+/** By source, the customers in its versions of the subscription. */
 function customersOf(
   told: ReportedVersion[],
   before: Record<string, string[]> = {},
@@ -399,8 +398,8 @@ function customersOf(
   return customers
 }
 
-/** Whether two sources tell one id with two customers: two things in one namespace. */
-function isOfTwoThings(customers: Map<string, Set<string>>): boolean {
+/** Whether two sources report one id with different customers: two subscriptions in one namespace. */
+function hasConflictingCustomers(customers: Map<string, Set<string>>): boolean {
   const sets = [...customers.values()]
   return sets.some((own, i) => sets.some((other, j) => i !== j && ![...own].some(id => other.has(id))))
 }

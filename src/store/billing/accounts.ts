@@ -19,7 +19,7 @@ import {
 } from './rows.ts'
 import { STATE_EFFECTS } from './sums.ts'
 
-/** Where an account came from: by its own word, and by the first touch of its profile. 0: nothing is known. */
+/** The acquisition source of an account: from its subscriptions, and from the first touch of its profile. 0: unknown. */
 export type AccountRow = ObjectKey & {
   /** Under which it was seen: leads to its profile. */
   node: number | null
@@ -74,7 +74,7 @@ export type AccountSegment = SegmentFigures & {
   eventId: string | null
 }
 
-/** The segments of these accounts that reach beyond `since`, without what is only shown. */
+/** Segments of these accounts that end after `since`, without the fields that only reports need. */
 export async function loadAccountSegments(db: Db, accounts: OwnerSince[]): Promise<AccountSegment[]> {
   const { rows } = await queryPrepared<StoredSegmentFigures>(
     db,
@@ -180,7 +180,7 @@ const MOVEMENTS: DerivedTable = {
 const REPLACE_MOVEMENTS = replacing(MOVEMENTS)
 const REPLACE_MOVEMENTS_TELLING = replacing(MOVEMENTS, returningAdded(MOVEMENTS))
 
-/** Where it is asked for (`telling`), returns the movements that are there for the first time. */
+/** With `telling`, returns the movements that are new. */
 export async function replaceMovements(
   db: Db,
   accounts: OwnerSince[],
@@ -280,7 +280,7 @@ export async function loadAccountPasts(
 
 type OfTenant = { tenantId: number; acquisition: Acquisition | null }
 
-/** The ids of these sources, in their order; what is new gets one. null: 0, which is none. */
+/** The ids of these sources, in order; a new source gets one. null has the id 0. */
 export async function acquisitionIds(db: Db, acquisitions: OfTenant[]): Promise<number[]> {
   const distinct = new Map(
     acquisitions.flatMap(({ tenantId, acquisition }) =>

@@ -15,7 +15,7 @@ import {
 } from './rows.ts'
 import { CASH_EFFECTS, INVOICE_EFFECTS } from './sums.ts'
 
-/** Makes the rows that are missing and locks all of them, in order. */
+/** Creates missing rows and locks all of them, in order. */
 export async function lockPayments(db: Db, payments: ObjectKey[]): Promise<void> {
   await ensureRows(db, 'billing_payments', payments)
   await lockRows(db, 'billing_payments', payments)
@@ -55,7 +55,7 @@ export async function loadPaymentsOfInvoices(
   return rows.map(({ body, ...key }) => ({ ...key, record: JSON.parse(body) }))
 }
 
-/** Payments of these customers of which nobody says whether they are of an invoice. */
+/** Payments of these customers that may belong to an invoice, but name none. */
 export async function unlinkedPayments(db: Db, customers: ObjectKey[]): Promise<ObjectKey[]> {
   const { rows } = await queryPrepared<ObjectKey>(
     db,
@@ -68,7 +68,7 @@ export async function unlinkedPayments(db: Db, customers: ObjectKey[]): Promise<
   return rows
 }
 
-// Of one customer; somebody may pay every minute and never have an invoice.
+// Per customer: one may pay every minute and never have an invoice.
 const UNLINKED_AT_MOST = 20
 
 /**
@@ -114,7 +114,7 @@ export async function invoicesLikePayments(
   return rows
 }
 
-// Stripe tells of a charge and of the invoice that it paid within seconds.
+// Stripe sends a charge and the invoice that it paid within seconds.
 const SAME_PAYMENT_MS = 300_000
 
 /** Refunds, lost disputes and credit notes that were paid out. */
@@ -186,7 +186,7 @@ const CASH: DerivedTable = {
 }
 const REPLACE_CASH = replacing(CASH, CASH_EFFECTS)
 
-/** With the sums of days that they are part of. */
+/** Also updates the daily sums. */
 export async function replaceCash(db: Db, owners: CashOwner[]): Promise<void> {
   if (owners.length === 0) return
   const rows = owners.flatMap(({ tenantId, id, rows }) =>
@@ -205,7 +205,7 @@ export async function replaceCash(db: Db, owners: CashOwner[]): Promise<void> {
   await replaceRows(db, REPLACE_CASH, owners, rows)
 }
 
-/** Makes the rows that are missing and locks all of them, in order. */
+/** Creates missing rows and locks all of them, in order. */
 export async function lockInvoices(db: Db, invoices: ObjectKey[]): Promise<void> {
   await ensureRows(db, 'billing_invoices', invoices)
   await lockRows(db, 'billing_invoices', invoices)
@@ -217,7 +217,7 @@ type InvoiceStateRow = {
   state: InvoiceState
   hash: string
   invoicedAt: Instant | null
-  /** From when on there is something wrong with it while this state holds. */
+  /** When the issue of this state starts. */
   issueFrom: Instant | null
 }
 
@@ -240,7 +240,7 @@ const STATES: DerivedTable = {
 }
 const REPLACE_STATES = replacing(STATES, INVOICE_EFFECTS)
 
-/** With the sums of days that they are part of. */
+/** Also updates the daily sums. */
 export async function replaceInvoices(db: Db, invoices: InvoiceLedger[]): Promise<void> {
   await queryPrepared(
     db,

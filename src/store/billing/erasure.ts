@@ -70,7 +70,7 @@ export async function eraseNames(
   )
 }
 
-/** Takes names and e-mails out of what was told of these customers. */
+/** Removes names and e-mail addresses from the terms of these customers. */
 export async function eraseCustomers(
   db: Db,
   tenantId: number,
@@ -86,7 +86,7 @@ export async function eraseCustomers(
   )
 }
 
-/** In all that was told as well: whatever is derived anew comes to the same account. Figures stay, and so do sums. */
+/** Also in stored versions, so that a new derivation finds the same account. Figures and sums do not change. */
 export async function renameAccount(
   db: Db,
   tenantId: number,

@@ -9,7 +9,7 @@ function versionOf(row: Stored | undefined): PolicyVersion {
   return row ? { ...DEFAULT_POLICY, ...JSON.parse(row.policy), version: row.version } : DEFAULT_POLICY
 }
 
-/** The policy that reports follow. */
+/** The policy that reports use. */
 export async function appliedPolicy(db: Db, tenantId: number): Promise<PolicyVersion> {
   const { rows } = await queryPrepared<Stored>(
     db,
@@ -22,7 +22,7 @@ export async function appliedPolicy(db: Db, tenantId: number): Promise<PolicyVer
 
 type PolicyRow = PolicyVersion & { setAt: Date | null; setBy: string | null; appliedAt: Date | null }
 
-/** The newest policy, whether reports follow it yet or not. */
+/** The newest policy, applied or pending. */
 export async function newestPolicy(db: Db, tenantId: number): Promise<PolicyRow> {
   const { rows } = await queryPrepared<Stored & Pick<PolicyRow, 'setAt' | 'setBy' | 'appliedAt'>>(
     db,
@@ -35,7 +35,7 @@ export async function newestPolicy(db: Db, tenantId: number): Promise<PolicyRow>
   return { ...versionOf(row), setAt, setBy, appliedAt }
 }
 
-/** `isApplied`: reports follow it at once. */
+/** `isApplied`: reports use it immediately. */
 export async function insertPolicy(
   db: Db,
   tenantId: number,
@@ -51,7 +51,7 @@ export async function insertPolicy(
   )
 }
 
-/** As PostgreSQL spells it; null where it knows no such zone. */
+/** PostgreSQL's spelling; null: unknown zone. */
 export async function timeZoneName(db: Db, name: string): Promise<string | null> {
   const { rows } = await db.query<{ name: string }>(
     'select name from pg_timezone_names where lower(name) = lower($1) limit 1',
@@ -60,7 +60,7 @@ export async function timeZoneName(db: Db, name: string): Promise<string | null>
   return rows[0]?.name ?? null
 }
 
-/** By tenant, the policy that its ledger follows, and whether another is to come. */
+/** By tenant, the applied policy, and whether another one is pending. */
 export async function policiesOf(
   db: Db,
   tenantIds: number[],
@@ -86,7 +86,7 @@ export async function policiesOf(
 
 export type PendingPolicy = { tenantId: number; version: number }
 
-/** The newest of each tenant, where reports do not follow it yet. */
+/** The pending policy of each tenant. */
 export async function pendingPolicies(db: Db): Promise<PendingPolicy[]> {
   const { rows } = await db.query<PendingPolicy>(
     `select tenant_id as "tenantId", version from tenant_policies p
@@ -97,7 +97,7 @@ export async function pendingPolicies(db: Db): Promise<PendingPolicy[]> {
   return rows
 }
 
-/** Returns null where it is applied, or another is newer; others pass over it until the caller's transaction ends. */
+/** Null: it is applied, replaced by a newer one, or locked by another transaction. */
 export async function lockPending(
   db: Db,
   { tenantId, version }: PendingPolicy,
@@ -113,7 +113,7 @@ export async function lockPending(
   return rows[0] ? versionOf(rows[0]) : null
 }
 
-/** `mrr`: by currency, before and after. */
+/** `mrr`: MRR before and after, by currency. */
 export async function markApplied(
   db: Db,
   { tenantId, version }: PendingPolicy,
@@ -134,7 +134,7 @@ type PolicyChange = {
   mrr: { before: number; after: number } | null
 }
 
-/** When reports began to follow which policy, the oldest first; `mrr` of one currency. */
+/** Applied policies, the oldest first, with the MRR of one currency. */
 export async function policyChanges(db: Db, tenantId: number, currency: string): Promise<PolicyChange[]> {
   const { rows } = await queryPrepared<Stored & { at: Date; mrr: string | null }>(
     db,
@@ -150,12 +150,11 @@ export async function policyChanges(db: Db, tenantId: number, currency: string):
   }))
 }
 
-/** What another policy may change. */
+/** The settings in which two policies differ. */
 export type Restatement = { pause: boolean; trialOnPaying: boolean; graceDays: number | null }
 
 /**
- * Looks through the next `limit` subscriptions and notes those that may read otherwise: by what they were, not by what
- * it comes to. Returns whether there are more.
+ * Scans the next `limit` subscriptions and queues those whose segments the policy may change. Returns whether there are more.
  */
 export async function noteRestated(
   db: Db,
@@ -189,12 +188,12 @@ export async function noteRestated(
   return rows[0]!.count === limit
 }
 
-/** They have been derived while another policy is to come. */
+/** Queues subscriptions that were derived while a policy is pending. */
 export function addRestated(db: Db, keys: ObjectKey[]): Promise<void> {
   return noteSubscriptions(db, 'billing_restated', keys)
 }
 
-/** Takes all of a tenant. */
+/** Removes and returns all queued subscriptions of a tenant. */
 export async function takeRestated(db: Db, tenantId: number): Promise<ObjectKey[]> {
   const { rows } = await queryPrepared<ObjectKey>(
     db,

@@ -2,7 +2,7 @@ import type { InvoiceState } from '../../domain/billing/cash.ts'
 import type { Segment } from '../../domain/billing/timeline.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
-/** What the ledger holds of these subscriptions, as they now stand. */
+/** The current segments of these subscriptions. */
 export async function currentSegments(
   db: Db,
   tenantId: number,
@@ -51,7 +51,7 @@ const IS_KEPT = {
   billing_refunds: 't.counted',
 }
 
-/** The ids of one kind that look like those of a provider, in their order; what is in test mode is left out. */
+/** Ids of one kind with a provider's prefix, in order, without test data. */
 export async function ledgerIds(
   db: Db,
   tenantId: number,

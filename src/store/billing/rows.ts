@@ -1,13 +1,13 @@
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
-/** Something of one tenant, by the id it has at its source. */
+/** An object of one tenant, by its id at the source. */
 export type ObjectKey = { tenantId: number; id: string }
 
 export function keyColumns(keys: ObjectKey[]): [number[], string[]] {
   return [keys.map(key => key.tenantId), keys.map(key => key.id)]
 }
 
-/** In the one order in which rows are locked. */
+/** In the order in which rows are locked. */
 export function sortedKeys<Key extends ObjectKey>(keys: Key[]): Key[] {
   return [...keys].sort((a, b) => a.tenantId - b.tenantId || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0))
 }
@@ -24,26 +24,26 @@ export function timeText(at: number): string {
   return new Date(at).toISOString()
 }
 
-/** The end of a row: null is until further notice. */
+/** The end of a row; null: open-ended. */
 export function endText(at: number | null): string {
   return at === null ? 'infinity' : timeText(at)
 }
 
-/** What pg reads from a timestamptz column; an infinite one is null. */
+/** Converts pg's value of a timestamptz column; infinity becomes null. */
 export function instantOf(value: Date | number): number | null {
   return value instanceof Date ? value.getTime() : null
 }
 
 type Lockable = 'billing_subscriptions' | 'billing_invoices' | 'billing_payments'
 
-/** What a row holds that nobody has told anything of yet, beside its key. */
+/** Columns of a row without any known version, beside its key. */
 const EMPTY: Record<Lockable, { columns: string; values: string }> = {
   billing_subscriptions: { columns: ', seen', values: ', false' },
   billing_invoices: { columns: ', currency', values: ", ''" },
   billing_payments: { columns: '', values: '' },
 }
 
-/** Makes the rows that are missing, in order. */
+/** Creates missing rows, in order. */
 export async function ensureRows(db: Db, table: Lockable, keys: ObjectKey[]): Promise<void> {
   const { columns, values } = EMPTY[table]
   await queryPrepared(
@@ -55,7 +55,7 @@ export async function ensureRows(db: Db, table: Lockable, keys: ObjectKey[]): Pr
   )
 }
 
-/** In order: whoever derives from them sees all that others learnt before. */
+/** Locks in order. The caller then sees all that earlier transactions wrote. */
 export async function lockRows(db: Db, table: Lockable, keys: ObjectKey[]): Promise<void> {
   await queryPrepared(
     db,
@@ -74,9 +74,9 @@ export type DerivedTable = {
   key: readonly string[]
   /** The other columns. */
   values: readonly string[]
-  /** The column that tells whether a row reaches into the time that is replaced: all of time unless said. */
+  /** The end column, if only the rows after `since` are replaced. */
   until?: string
-  /** What tells whether a row changed, of `new` or of `old`; all values unless said. */
+  /** The expression that shows whether a row changed; default: all values. */
   compared?: (row: 'new' | 'old') => string
 }
 

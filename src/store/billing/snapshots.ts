@@ -3,7 +3,7 @@ import { type Db, queryPrepared } from '../../postgres/database.ts'
 
 type SnapshotCoverage = { firstDay: Day | null; days: number; gaps: number; covers: boolean }
 
-/** Notes that the snapshots of the days from `from` up to, and without, `until` are written. */
+/** Records that the snapshots of the days in [from, until) are written. */
 export async function coverDays(
   db: Db,
   tenants: { tenantId: number; from: Day }[],
@@ -50,12 +50,12 @@ export async function tenantsToSnapshot(
   return rows
 }
 
-/** Forgets what is covered; the next write starts at the tenant's first day. */
+/** Deletes the record of covered days. The next run starts at the first day of each tenant. */
 export async function forgetSnapshots(db: Db): Promise<void> {
   await queryPrepared(db, 'delete from billing_snapshots')
 }
 
-/** How many accounts the snapshot of a day holds, and in how many currencies. */
+/** The number of accounts and currencies in the snapshot of a day. */
 export async function snapshotSize(db: Db, tenantId: number, day: Day): Promise<number> {
   const { rows } = await queryPrepared<{ size: number }>(
     db,

@@ -17,8 +17,8 @@ import {
 import { AGENDA_EFFECTS } from './sums.ts'
 
 /**
- * Makes the rows that are missing, and locks those of `seen` in order: whoever derives a subscription sees all that
- * others learnt about it before. `named`: subscriptions that only an invoice speaks of so far.
+ * Creates missing rows and locks those of `seen` in order, so that a derivation sees all that earlier transactions wrote.
+ * `named`: subscriptions that are known only from an invoice.
  */
 export async function lockSubscriptions(db: Db, seen: ObjectKey[], named: ObjectKey[]): Promise<void> {
   await ensureRows(db, 'billing_subscriptions', [...seen, ...named])
@@ -27,7 +27,7 @@ export async function lockSubscriptions(db: Db, seen: ObjectKey[], named: Object
 
 type StoredSegment = ObjectKey & { from: number; account: string; hash: string }
 
-/** Those that begin at `since` or later. */
+/** Segments that start at `since` or later. */
 export async function loadSegments(db: Db, keys: OwnerSince[]): Promise<StoredSegment[]> {
   const { rows } = await queryPrepared<Omit<StoredSegment, 'from'> & { from: Date }>(
     db,
@@ -78,7 +78,7 @@ function segmentColumns({ tenantId, id, segment, figures, acquisitionId, hash }:
     valid_to: endText(segment.to),
     account: segment.account,
     currency: segment.currency ?? '',
-    // whoever looks for a status does not look for test data
+    // queries by status must not find test data
     status: segment.testMode ? 'test_mode' : segment.status,
     started_at: timeText(segment.startedAt),
     mrr: segment.mrr,
@@ -126,7 +126,7 @@ export async function replaceItems(
   await replaceRowsSince(db, REPLACE_ITEMS, subscriptions, rows)
 }
 
-/** By place, since when an item is what it is at `since`. */
+/** By place, the start of the item range that is valid at `since`. */
 export async function itemStarts(
   db: Db,
   subscriptions: (ObjectKey & { since: number })[],
@@ -144,7 +144,7 @@ export async function itemStarts(
   return rows
 }
 
-/** Segments of these subscriptions that hold at `from` or later, in their order. */
+/** Segments of these subscriptions that are valid at `from` or later, in order. */
 export async function segmentsFrom(
   db: Db,
   keys: ObjectKey[],
@@ -162,12 +162,12 @@ export async function segmentsFrom(
   return rows.map(({ body, ...key }) => ({ ...key, segment: JSON.parse(body) }))
 }
 
-/** With what else is told of a subscription by all of its versions: `customers`, by source, of those before it. */
-export type StoredCheckpoint = Checkpoint & { customers: Record<string, string[]>; isOfTwo: boolean }
+/** `customers`: by source, the customers of all versions before the checkpoint. */
+export type StoredCheckpoint = Checkpoint & { customers: Record<string, string[]>; isConflicting: boolean }
 
 type StoredContinuation = ObjectKey & { checkpoint: StoredCheckpoint; before: Segment }
 
-/** Of these subscriptions those that have a checkpoint, each with the last segment before it. */
+/** Checkpoints of these subscriptions, each with the last segment before it. */
 export async function loadCheckpoints(db: Db, keys: ObjectKey[]): Promise<StoredContinuation[]> {
   const { rows } = await queryPrepared<ObjectKey & { checkpoint: string; before: string }>(
     db,
@@ -205,7 +205,7 @@ export async function saveCheckpoints(
   )
 }
 
-/** Subscriptions whose agenda ends before `until`, those first that need it most. */
+/** Subscriptions whose agenda ends before `until`, the earliest end first. */
 export async function shortAgendas(db: Db, until: number, limit: number): Promise<ObjectKey[]> {
   const { rows } = await queryPrepared<ObjectKey>(
     db,
@@ -216,7 +216,7 @@ export async function shortAgendas(db: Db, until: number, limit: number): Promis
   return rows
 }
 
-/** These subscriptions were seen, and how far ahead their agenda is filled; null where nothing recurs. */
+/** Marks these subscriptions as seen, and records the end of their agenda; null: nothing recurs. */
 export async function noteAgendaUntil(
   db: Db,
   subscriptions: (ObjectKey & { agendaUntil: number | null })[],
@@ -243,7 +243,7 @@ const AGENDA: DerivedTable = {
 }
 const REPLACE_AGENDA = replacing(AGENDA, AGENDA_EFFECTS)
 
-/** With the sums of days that they are part of. */
+/** Also updates the daily sums. */
 export async function replaceAgenda(
   db: Db,
   subscriptions: ObjectKey[],
@@ -262,7 +262,7 @@ export async function replaceAgenda(
   await replaceRows(db, REPLACE_AGENDA, subscriptions, rows)
 }
 
-/** Subscriptions that are to be looked at again, each once: derived anew, or read by a policy that is to come. */
+/** Queues subscriptions, each once: to be derived again, or to be derived by a pending policy. */
 export async function noteSubscriptions(
   db: Db,
   table: 'billing_outdated' | 'billing_restated',

@@ -3,12 +3,12 @@ import { type Db, inTransaction } from '../../postgres/database.ts'
 import { LOCKS, tryLock } from '../../postgres/locks.ts'
 
 /*
- * Sums by UTC day, so that a report costs the same however many accounts there are. Whoever changes rows adds what
- * that does to the sums, in the same statement (the effects below): a sum is what all its rows come to. So no writer
- * waits for another, and a report that adds them up is right at any moment. A job makes one row of many.
+ * Sums by UTC day: the cost of a report does not depend on the number of accounts. A statement that changes rows also
+ * inserts the differences into the sum tables (the effects below). A sum is the total of its rows, so writers do not
+ * wait for each other and reports are always exact. A job compacts the rows.
  */
 
-/** What a day added to the figures of accounts, and took away. */
+/** The daily change of the account figures. */
 export const ACCOUNT_FIGURES = [
   'accounts',
   'active_accounts',
@@ -26,7 +26,7 @@ export const ACCOUNT_FIGURES = [
 export const FIGURES_OF_STATE = `1 as accounts, (mrr > 0)::int as active_accounts, subscriptions, active_subscriptions,
   mrr, committed_mrr, item_rows, items, items_priced, items_excluded`
 
-/** What a day's payments of subscription invoices were, what went back of them, and what was one-off. */
+/** Daily payments of subscription invoices, what was returned, and one-off payments. */
 export const CASH_FIGURES = ['collected', 'payments', 'refunded', 'disputed', 'one_off'] as const
 
 const figures = ACCOUNT_FIGURES.join(', ')
@@ -35,7 +35,7 @@ const summedFigures = ACCOUNT_FIGURES.map(figure => `sum(${figure})`).join(', ')
 
 export const utcDay = (at: string) => `(${at}::timestamptz at time zone 'UTC')::date`
 
-/** A state counts from the day it begins to the day it ends. */
+/** A state counts from the day it starts to the day it ends. */
 export const STATE_EFFECTS = `
 , days as materialized (
   select tenant_id, day, currency, acquisition_id, ${signedFigures} from (
@@ -58,7 +58,7 @@ insert into billing_account_months (tenant_id, month, currency, acquisition_id, 
 select tenant_id, date_trunc('month', day)::date, currency, acquisition_id, ${summedFigures} from days
 group by 1, 2, 3, 4`
 
-/** Cash is told as it stands now: of the rows that hold until further notice. */
+/** Cash sums contain the current state: rows with an open end. */
 export const INVOICE_EFFECTS = `
 insert into billing_cash_days (tenant_id, day, currency, invoiced, invoices)
 select tenant_id, ${utcDay('invoiced_at')}, currency, sum(sign * total), sum(sign)
@@ -70,7 +70,7 @@ from (
 where invoiced_at is not null
 group by 1, 2, 3`
 
-/** What rows of billing_cash come to. */
+/** The sums of rows of billing_cash. */
 export const CASH_SUMS = `
   coalesce(sum(amount) filter (where recurring and kind = 'payment'), 0)::bigint as collected,
   count(*) filter (where recurring and kind = 'payment') as payments,
@@ -91,7 +91,7 @@ from (
 ) sums
 group by 1, 2, 3`
 
-/** What everyone expects who asks; the rest is counted by its rows. */
+/** Entries that are valid for every report as of now or later; reports count the others row by row. */
 export const AGENDA_EFFECTS = `
 insert into billing_agenda_days (tenant_id, day, currency, kind, entries)
 select tenant_id, ${utcDay('due_at')}, currency, kind, sum(sign)
@@ -120,10 +120,10 @@ const SUM_TABLES: SumTable[] = [
   { name: 'billing_agenda_days', key: ['tenant_id', 'day', 'currency', 'kind'], sums: ['entries'] },
 ]
 
-// Few, because whoever reads the log waits for transactions that write.
+// Few, because readers of the log wait for writing transactions.
 const SUMS_AT_A_TIME = 2_000
 
-/** Makes one row of all that came for some of the sums. Returns whether there may be more to do. */
+/** Compacts the rows of some sums into one each. Returns whether there may be more. */
 export async function compactSums(pool: pg.Pool): Promise<boolean> {
   return inTransaction(pool, async client => {
     if (!(await tryLock(client, LOCKS.daySums))) return false
@@ -151,7 +151,7 @@ async function compact(db: Db, { name, key, sums }: SumTable): Promise<number> {
   return rows[0]!.taken
 }
 
-/** Makes all sums anew from the rows that they are of. Whoever changes those waits as long. */
+/** Rebuilds all sums from their rows. Writers wait meanwhile. */
 export async function rebuildSums(pool: pg.Pool): Promise<void> {
   await inTransaction(pool, async client => {
     await client.query(
@@ -162,7 +162,7 @@ export async function rebuildSums(pool: pg.Pool): Promise<void> {
   })
 }
 
-/** The rows of a table as if all of them were new. */
+/** Treats all rows of a table as new. */
 const asNew = (table: string) =>
   `with new as materialized (select * from ${table}), old as materialized (select * from ${table} where false)`
 

@@ -13,7 +13,7 @@ export function distinctTerms(keys: TermKey[]): TermKey[] {
   return [...new Map(keys.map(key => [termText(key), key])).values()]
 }
 
-/** Every telling of one such object. */
+/** Every version of one term. */
 export type TermRow = TermKey & { told: Term[] }
 
 export async function loadTerms(db: Db, keys: TermKey[]): Promise<TermRow[]> {
@@ -26,7 +26,7 @@ export async function loadTerms(db: Db, keys: TermKey[]): Promise<TermRow[]> {
   return rows.map(row => ({ ...row, told: JSON.parse(row.told) }))
 }
 
-/** What is told of these customers: they themselves and their own discounts. */
+/** These customers and their discounts. */
 export async function loadTermsOfCustomers(db: Db, customers: ObjectKey[]): Promise<TermRow[]> {
   const { rows } = await queryPrepared<TermKey & { told: string }>(
     db,
@@ -41,7 +41,7 @@ export async function loadTermsOfCustomers(db: Db, customers: ObjectKey[]): Prom
   return rows.map(row => ({ ...row, told: JSON.parse(row.told) }))
 }
 
-/** `merged`: what all tellings of a row come to. */
+/** `merged`: all versions of a row, merged. */
 export async function upsertTerms(db: Db, rows: (TermRow & { merged: Term })[]): Promise<void> {
   await queryPrepared(
     db,
@@ -69,7 +69,7 @@ export async function upsertTerms(db: Db, rows: (TermRow & { merged: Term })[]):
   )
 }
 
-/** Subscriptions that read otherwise when these change: by the customer, or by the discount that names them. */
+/** Subscriptions that depend on these terms: through the customer, or through a discount. */
 export async function subscriptionsReading(db: Db, keys: TermKey[]): Promise<ObjectKey[]> {
   const { rows } = await queryPrepared<ObjectKey>(
     db,
@@ -107,12 +107,12 @@ export async function subscriptionsReading(db: Db, keys: TermKey[]): Promise<Obj
   return rows
 }
 
-/** These subscriptions are derived anew by and by. */
+/** Queues these subscriptions to be derived again in the background. */
 export function queueSubscriptions(db: Db, keys: ObjectKey[]): Promise<void> {
   return noteSubscriptions(db, 'billing_outdated', keys)
 }
 
-/** Takes some from the queue; others pass over what is taken until the caller's transaction ends. */
+/** Takes some from the queue. Other transactions skip them until the caller's transaction ends. */
 export async function takeOutdated(db: Db, limit: number): Promise<ObjectKey[]> {
   const { rows } = await queryPrepared<ObjectKey>(
     db,

@@ -3,10 +3,10 @@ import { keyColumns, type ObjectKey, timeText } from './rows.ts'
 
 type VersionKind = 'subscription' | 'invoice' | 'payment' | 'refund'
 
-/** What one event said about one object. */
+/** One object as one event described it. */
 export type NewVersion = ObjectKey & {
   kind: VersionKind
-  /** of the event's type and what it says */
+  /** Of the event type and the body. */
   hash: string
   sourceAt: number
   eventId: string
@@ -16,10 +16,10 @@ export type NewVersion = ObjectKey & {
   body: string
 }
 
-/** `sourceAt`: the earliest time that the news are of. */
+/** An object with new versions. `sourceAt`: the earliest of them. */
 export type ObjectNews = ObjectKey & { kind: VersionKind; sourceAt: Date }
 
-/** Keeps what was not said before, and returns the objects about which there is news. */
+/** Stores new versions, and returns the objects that have some. */
 export async function insertVersions(db: Db, versions: NewVersion[]): Promise<ObjectNews[]> {
   const { rows } = await queryPrepared<ObjectNews>(
     db,
@@ -45,7 +45,7 @@ export async function insertVersions(db: Db, versions: NewVersion[]): Promise<Ob
   return rows
 }
 
-/** Everything that was said about these objects, in the order of arrival: ids of events grow. */
+/** All versions of these objects in order of arrival: event ids are ascending. */
 export async function loadVersions<Version>(
   db: Db,
   kind: VersionKind,
@@ -64,7 +64,7 @@ export async function loadVersions<Version>(
   return rows.map(({ body, ...key }) => ({ ...key, version: JSON.parse(body) }))
 }
 
-/** The same of subscriptions, as far as it is of `from` or later. */
+/** Versions of subscriptions with a source time of `from` or later. */
 export async function loadVersionsSince<Version>(
   db: Db,
   keys: (ObjectKey & { from: number })[],
@@ -127,7 +127,7 @@ export async function countUnrecognized(
   )
 }
 
-/** How many there were up to `asOf`, by type; the most frequent types. */
+/** Counts up to `asOf` of the most frequent types. */
 export async function unrecognizedTypes(
   db: Db,
   tenantId: number,
