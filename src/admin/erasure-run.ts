@@ -16,7 +16,6 @@ import {
   deleteEventMessages,
   deleteRecordMessages,
 } from '../store/destinations/outbox.ts'
-import { deleteRefusalExamples } from '../store/entries/refusals.ts'
 import {
   advanceErasure,
   keepErasure,
@@ -41,6 +40,7 @@ import {
   reduceOrders,
   type TracedIdentifier,
 } from '../store/identity/traces.ts'
+import { deleteRejectionExamples } from '../store/inbound/rejections.ts'
 import { deleteRequestsOf, holdRequests } from '../store/inbound/requests.ts'
 import { oldestUnapplied, resume, type Storage, showingLife, untilApplied } from './long-work.ts'
 import {
@@ -221,7 +221,7 @@ async function eraseEffects(
   const contactIds = [...new Set([...valuesOfKind(names, 'contact'), ...named.contacts])]
   // Bodies as they came, for developers, of the last days: rather all of them than to search in them.
   await deleteRequestsOf(pool, tenantId)
-  await deleteRefusalExamples(pool, tenantId)
+  await deleteRejectionExamples(pool, tenantId)
   for (const events of portions(await findEventsAbout(work, names, receivedSince))) {
     await inTransaction(pool, async client => {
       erased.archived += await deleteArchivedOf(client, tenantId, events)

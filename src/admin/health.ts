@@ -13,8 +13,8 @@ import {
   type RefusalGroup,
 } from '../store/entries/issues.ts'
 import { summarizeParkedOf } from '../store/entries/parked.ts'
-import { groupRefused, type RefusedGroup } from '../store/entries/refusals.ts'
 import { destinationActivity, sourceActivity, summarizeFailures } from '../store/health/health.ts'
+import { groupRejections, type RejectionGroup } from '../store/inbound/rejections.ts'
 import { findSource } from '../store/inbound/sources.ts'
 import { type Actor, requireTenant, sees } from './actor.ts'
 import { notFound } from './error.ts'
@@ -56,7 +56,7 @@ export function healthAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; act
       const { id } = await requireTenant(pool, actor, tenant)
       const letters = await groupLetters(pool, id, MOST_ISSUES)
       const refusals = await groupRefusals(pool, id, MOST_ISSUES)
-      const refused = await groupRefused(pool, id, MOST_ISSUES)
+      const refused = await groupRejections(pool, id, MOST_ISSUES)
       const failing = await groupFailing(pool, id)
       return [
         ...letters.map(letterIssue),
@@ -92,7 +92,7 @@ function refusalIssue(group: RefusalGroup): IssueView {
   }
 }
 
-function refusedIssue(group: RefusedGroup): IssueView {
+function refusedIssue(group: RejectionGroup): IssueView {
   return {
     ...{ kind: 'refused', cause: group.cause, reason: null, route: group.route, source_config_id: null },
     ...{ count: group.count, first_at: group.firstAt.toISOString(), last_at: group.lastAt.toISOString() },

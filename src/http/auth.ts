@@ -90,9 +90,9 @@ export type TrackingCaller = (secret: string, request: FastifyRequest) => Caller
 export function trackingCaller(deps: Deps): TrackingCaller {
   return (secret, request) => {
     const settle = (found: KeyOfTenant | null) => {
-      request.refusedKey = found
+      request.rejectedKey = found
       const caller = callerOf(accept(deps, 'tracking', found))
-      request.refusedKey = null
+      request.rejectedKey = null
       return caller
     }
     const key = lookUp(deps, beforeColon(secret))
@@ -209,7 +209,7 @@ function admit(
     } catch (error) {
       refusal = error as Error
     }
-    if (refusal !== undefined) request.refusedKey = found
+    if (refusal !== undefined) request.rejectedKey = found
     done(refusal)
   }
   const key = lookUp(deps, secret)

@@ -54,7 +54,7 @@ export async function buildServer(options: ServerOptions): Promise<App> {
   app.decorateRequest('problem', null)
   app.decorateRequest('rawText', '')
   app.decorateRequest('caller', null as never)
-  app.decorateRequest('refusedKey', null)
+  app.decorateRequest('rejectedKey', null)
   app.decorateRequest('operator', null as never)
   app.setValidatorCompiler(compile)
   app.setSerializerCompiler(() => data => JSON.stringify(data))
@@ -78,7 +78,7 @@ export async function buildServer(options: ServerOptions): Promise<App> {
   const limited = limitFailedCredentials(options.failedAuthLimit ?? null)
   app.setErrorHandler((error, request, reply) => {
     const problem = limited(problemOf(error, options.isUnavailable), request.ip)
-    request.routeOptions.config.refused?.request(request, problem)
+    request.routeOptions.config.rejections?.request(request, problem)
     reply.send(problemPayload(request, reply, problem))
   })
   app.setNotFoundHandler((request, reply) => {

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { AdminFor } from '../admin/admin.ts'
 import type { Accept } from '../intake/accept.ts'
-import type { Refusals } from '../intake/refusals.ts'
+import type { Rejections } from '../intake/rejections.ts'
 import type { Log } from '../log/log.ts'
 import type { Budgets } from '../overload/budgets.ts'
 import type { FairQueue } from '../overload/fair-queue.ts'
@@ -53,7 +53,7 @@ import {
 } from './overload.ts'
 import { operationRoute } from './records/operations.ts'
 import { recordRoutes } from './records/records.ts'
-import { keepRefused } from './refused.ts'
+import { recordRejections } from './rejections.ts'
 import { subscriptionRoutes } from './reports/routes.ts'
 import { searchRoute } from './search.ts'
 
@@ -65,7 +65,7 @@ type Receiving = Credentials & {
   accept: Accept
   backlog: BacklogState
   writeQueue: FairQueue
-  refusals: Refusals
+  rejections: Rejections
 }
 
 export function dataSurface(options: Receiving & { pool: pg.Pool; log: Log; readQueue: FairQueue }): Surface {
@@ -76,7 +76,7 @@ export function dataSurface(options: Receiving & { pool: pg.Pool; log: Log; read
       app.addHook('onRequest', authenticatePrivate(options))
       queueWrites(app, options.writeQueue)
       queueReads(app, options.readQueue)
-      keepRefused(app, options)
+      recordRejections(app, options)
       recordRoutes(app, options) //         POST, DELETE, GET /v1/{products,contacts,orders}; GET …/:id; POST …/batch
       operationRoute(app, options) //       GET /v1/operations/:operationId
       searchRoute(app, options) //          GET /v1/search
@@ -119,7 +119,7 @@ export function eventSurface(options: Receiving & { budgets: Budgets; disk: Disk
         keyed.addHook('onRequest', rejectOnFullBacklog(options.backlog))
         keyed.addHook('onRequest', authenticateTracking({ ...options, optional: true }))
         queueWrites(keyed, options.writeQueue)
-        keepRefused(keyed, options)
+        recordRejections(keyed, options)
         trackRoute(keyed, receiving) //     POST /v1/track
         cdpRoutes(keyed, receiving) //      POST /v1/{identify,page,batch,…}, /beacon/v1/batch, /api/s/:type, …
       })

@@ -15,7 +15,6 @@ import { insertReceipts, type Receipt } from '../store/inbound/receipts.ts'
 import type { Source } from '../store/inbound/sources.ts'
 import { type Accept, eventEntry } from './accept.ts'
 import type { Overflow } from './overflow.ts'
-import type { Traces } from './traces.ts'
 
 /** What became of the items of a request: the four add up to all of them. */
 export type Received = {
@@ -26,15 +25,17 @@ export type Received = {
 }
 
 export type Inbound = {
-  /** For a source over its limit: resolves when it is the request's turn. `null`: now. */
-  turn(source: Source, bytes: number): Promise<void> | null
-  /** `dropped` of the rejected were good, but over the limit. Without a good item nothing is received. */
+  /** Throttles a source over its limit: resolves when the request may proceed. `null`: immediately. */
+  throttle(source: Source, bytes: number): Promise<void> | null
+  /** `dropped` of the rejected items were valid, but over the limit. Without a valid item `received` is null. */
   receive(
     source: Source,
     body: Body,
     context: InboundContext,
     now: Date,
   ): Promise<{ inspection: Inspection; received: (Received & { dropped: number }) | null }>
+  /** Writes the buffered receipts of duplicates. */
+  writeReceipts(): Promise<void>
 }
 
 /** What goes with the body into the log: the source's settings as they are now, and the facts of the request. */
@@ -82,19 +83,20 @@ export function openInbound(deps: {
   accept: Accept
   budgets: Budgets
   overflow: Overflow
-  traces: Traces
   throttle: Throttle
 }): Inbound {
-  const { accept, budgets, overflow, traces, throttle } = deps
+  const { accept, budgets, overflow, throttle } = deps
   // The look-ups of a flood never stand before those of the others.
   const run = (keys: ProcessedKey[]) => findFirstIds(deps.pool, keys)
   const lookUps = coalesce({ run, ...LOOK_UPS })
   const lookUpsOfFloods = coalesce({ run, ...FLOOD_LOOK_UPS })
+  const writeReceipts = (receipts: Receipt[]) =>
+    makingPartitions(deps.pool, () => withClient(deps.pool, client => insertReceipts(client, receipts)))
+  // Receipts of duplicates are not worth waiting for: a job writes them in batches.
+  let duplicateReceipts: Receipt[] = []
   const receiptWrites = coalesce({
     async run(receipts: Receipt[]) {
-      await makingPartitions(deps.pool, () =>
-        withClient(deps.pool, client => insertReceipts(client, receipts)),
-      )
+      await writeReceipts(receipts)
       return receipts
     },
     ...RECEIPT_WRITES,
@@ -150,7 +152,8 @@ export function openInbound(deps: {
     const isWhole = due.length === inspection.accepted.length
     await keep(source, { due, over, rejected, isWhole }, append, context)
     for (const { item, firstId } of known)
-      traces.receipts(receiptsOf(source, append.entry, [item], { outcome: 'duplicate', firstId }))
+      if (duplicateReceipts.length < MAX_DUPLICATE_RECEIPTS)
+        duplicateReceipts.push(...receiptsOf(source, append.entry, [item], { outcome: 'duplicate', firstId }))
 
     const defers = source.config.overflow === 'defer'
     const dropped = defers ? [] : over.map(({ index }) => ({ index, message: DROPPED }))
@@ -164,11 +167,20 @@ export function openInbound(deps: {
     return { inspection, received }
   }
 
-  return { receive, turn: (source, bytes) => throttle.wait(source.id, source.config.rate_limit, bytes) }
+  return {
+    receive,
+    throttle: (source, bytes) => throttle.wait(source.id, source.config.rate_limit, bytes),
+    async writeReceipts() {
+      const receipts = duplicateReceipts
+      duplicateReceipts = []
+      if (receipts.length > 0) await writeReceipts(receipts)
+    },
+  }
 }
 
 type Parts = { due: Good[]; over: Good[]; rejected: RejectedItem[]; isWhole: boolean }
 
+const MAX_DUPLICATE_RECEIPTS = 5_000
 const LOOK_UPS = { maxItems: 2_000, maxInFlight: 3 }
 const FLOOD_LOOK_UPS = { maxItems: 2_000, maxInFlight: 1, minIntervalMs: 5 }
 const RECEIPT_WRITES = { maxItems: 5_000, maxInFlight: 1, minIntervalMs: 10 }

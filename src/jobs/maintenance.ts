@@ -3,13 +3,12 @@ import { resumeErasures } from '../admin/erasure-run.ts'
 import type { Storage } from '../admin/long-work.ts'
 import { resumePurges } from '../admin/purges.ts'
 import { DAY_MS, HOUR_MS } from '../domain/time.ts'
-import type { Refusals } from '../intake/refusals.ts'
-import type { Traces } from '../intake/traces.ts'
+import type { Inbound } from '../intake/inbound.ts'
+import type { Rejections } from '../intake/rejections.ts'
 import type { Log } from '../log/log.ts'
 import { ensurePartitions } from '../postgres/partitions.ts'
 import { endStuckSessions } from '../postgres/sessions.ts'
-import { pruneRefusals } from '../store/entries/refusals.ts'
-import { pruneRejections } from '../store/inbound/rejections.ts'
+import { pruneKeyRejections, pruneSourceRejections } from '../store/inbound/rejections.ts'
 import { deleteRequestsBefore } from '../store/inbound/requests.ts'
 import { deleteExpiredBudgets } from '../store/inbound/volume.ts'
 import { foldSeries } from '../store/sums/fold.ts'
@@ -32,20 +31,16 @@ export function keyUseJob(directory: Directory): Job {
   return { name: 'key use', everyMs: 10_000, run: () => directory.writeUses() }
 }
 
-const REJECTIONS_PER_SOURCE = 1_000
-const REJECTIONS_KEPT_MS = 14 * DAY_MS
 const REQUESTS_KEPT_MS = 3 * DAY_MS
 
-/** Writes and prunes what inbound requests leave: receipts of rejected requests, raw requests, budgets. */
-export function inboundJobs(pool: pg.Pool, traces: Traces, now: () => Date): Job[] {
+/** Writes receipts of duplicates; deletes expired budgets and raw requests. */
+export function inboundJobs(pool: pg.Pool, inbound: Inbound, now: () => Date): Job[] {
   return [
-    { name: 'inbound traces', everyMs: 250, run: () => traces.write() },
+    { name: 'receipts of duplicates', everyMs: 250, run: () => inbound.writeReceipts() },
     {
       name: 'inbound cleanup',
       everyMs: 5 * 60_000,
       async run() {
-        const before = new Date(now().getTime() - REJECTIONS_KEPT_MS)
-        await pruneRejections(pool, { before, perSource: REJECTIONS_PER_SOURCE })
         await deleteExpiredBudgets(pool, now())
         await deleteRequestsBefore(pool, new Date(now().getTime() - REQUESTS_KEPT_MS))
       },
@@ -53,21 +48,22 @@ export function inboundJobs(pool: pg.Pool, traces: Traces, now: () => Date): Job
   ]
 }
 
-const REFUSALS_KEPT_MS = 14 * DAY_MS
+const REJECTIONS_KEPT_MS = 14 * DAY_MS
+const REJECTIONS_PER_SOURCE = 1_000
 const EXAMPLES_PER_CODE = 20
 
-/** Writes and prunes rejected requests that had a valid key. */
-export function refusalJobs(pool: pg.Pool, refusals: Refusals, now: () => Date): Job[] {
+/** Writes and prunes rejected requests. */
+export function rejectionJobs(pool: pg.Pool, rejections: Rejections, now: () => Date): Job[] {
   return [
-    { name: 'rejected requests', everyMs: 250, run: () => refusals.write() },
+    { name: 'rejected requests', everyMs: 250, run: () => rejections.write() },
     {
       name: 'cleanup of rejected requests',
       everyMs: 5 * 60_000,
-      run: () =>
-        pruneRefusals(pool, {
-          before: new Date(now().getTime() - REFUSALS_KEPT_MS),
-          perCode: EXAMPLES_PER_CODE,
-        }),
+      async run() {
+        const before = new Date(now().getTime() - REJECTIONS_KEPT_MS)
+        await pruneKeyRejections(pool, { before, perCode: EXAMPLES_PER_CODE })
+        await pruneSourceRejections(pool, { before, perSource: REJECTIONS_PER_SOURCE })
+      },
     },
   ]
 }

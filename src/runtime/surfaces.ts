@@ -18,11 +18,10 @@ import {
 import type { Accept } from '../intake/accept.ts'
 import { openInbound } from '../intake/inbound.ts'
 import { openOverflow } from '../intake/overflow.ts'
-import { openRefusals } from '../intake/refusals.ts'
+import { openRejections, type Rejections } from '../intake/rejections.ts'
 import { openRequests } from '../intake/requests.ts'
-import { openTraces } from '../intake/traces.ts'
 import type { Job } from '../jobs/jobs.ts'
-import { inboundJobs, refusalJobs } from '../jobs/maintenance.ts'
+import { inboundJobs, rejectionJobs } from '../jobs/maintenance.ts'
 import { overflowJob } from '../jobs/overflow.ts'
 import type { Log } from '../log/log.ts'
 import type { Backlog } from '../overload/backlog.ts'
@@ -61,8 +60,8 @@ export async function openSurfaces(config: Config, parts: Parts): Promise<Opened
   const writeQueue = openFairQueue({ capacity: openAdaptiveCapacity() })
   parts.metrics.watchFairQueue(writeQueue.waiting)
   const surfaces: Surface[] = []
-  const refusals = openRefusals(parts)
-  const receiving = { ...parts, writeQueue, refusals }
+  const rejections = openRejections(parts)
+  const receiving = { ...parts, writeQueue, rejections }
   const readQueue = openReadQueue(config.poolSize)
   if (serves('data'))
     surfaces.push(dataSurface({ ...receiving, readQueue }), toolSurface({ ...parts, version }))
@@ -76,14 +75,15 @@ export async function openSurfaces(config: Config, parts: Parts): Promise<Opened
       consoleSurface({ signIn }),
     )
   }
-  const jobs = serves('data') || serves('events') ? refusalJobs(parts.pool, refusals, parts.now) : []
-  if (!serves('inbound')) return { surfaces, jobs, close: () => refusals.write() }
-  const inbound = await openInboundSurface(config, { ...parts, budgets })
+  const recordsRejections = serves('data') || serves('events') || serves('inbound')
+  const jobs = recordsRejections ? rejectionJobs(parts.pool, rejections, parts.now) : []
+  if (!serves('inbound')) return { surfaces, jobs, close: () => rejections.write() }
+  const inbound = await openInboundSurface(config, { ...parts, budgets, rejections })
   return {
     surfaces: [...surfaces, ...inbound.surfaces],
     jobs: [...jobs, ...inbound.jobs],
     close: async () => {
-      await refusals.write()
+      await rejections.write()
       await inbound.close()
     },
   }
@@ -103,17 +103,16 @@ function openSignIn(config: Config, { pool, now }: Parts): SignIn | null {
 /** The inbound route, with the budgets of its sources and the overflow for what is over them. */
 async function openInboundSurface(
   config: Config,
-  parts: Parts & { budgets: Budgets },
+  parts: Parts & { budgets: Budgets; rejections: Rejections },
 ): Promise<OpenedSurfaces> {
-  const { pool, directory, secrets, metrics, disk, backlog, now } = parts
+  const { pool, directory, secrets, metrics, disk, backlog, rejections, now } = parts
   const overflow = openOverflow({ pool, maxPendingBytes: config.maxPendingBytes })
-  // Before the first request: what comes now queues behind what was left waiting.
+  // Before the first request: new events queue behind those that wait already.
   await overflow.refresh()
-  const traces = openTraces({ pool, now })
   const throttle = openThrottle({ maxWaitingBytes: config.maxPendingBytes })
-  const inbound = openInbound({ ...parts, overflow, traces, throttle })
+  const inbound = openInbound({ ...parts, overflow, throttle })
   const surface = inboundSurface({
-    ...{ directory, inbound, traces, metrics, disk, backlog, now },
+    ...{ directory, inbound, rejections, metrics, disk, backlog, now },
     requests: openRequests({ pool }),
     openSecret: secrets.open,
     signatureHeader: config.signatureHeader,
@@ -121,7 +120,7 @@ async function openInboundSurface(
   const moved = (sourceId: string, events: number) => metrics.inbound(sourceId, 'drained', events)
   return {
     surfaces: [surface],
-    jobs: [overflowJob({ ...parts, overflow, moved }), ...inboundJobs(pool, traces, now)],
-    close: () => traces.write(),
+    jobs: [overflowJob({ ...parts, overflow, moved }), ...inboundJobs(pool, inbound, now)],
+    close: () => inbound.writeReceipts(),
   }
 }

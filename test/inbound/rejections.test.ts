@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { openTraces } from '../../src/intake/traces.ts'
-import { insertRejections, pruneRejections } from '../../src/store/inbound/rejections.ts'
+import { openRejections } from '../../src/intake/rejections.ts'
+import { insertRejections, pruneSourceRejections } from '../../src/store/inbound/rejections.ts'
 import { eventually } from '../eventually.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { makeSource, rows, signed } from './source.ts'
@@ -77,22 +77,22 @@ test('refused requests leave a trace with their cause, and no credential', async
 test('a storm of refusals is sampled: ten a minute of each cause, the others counted', async () => {
   const source = await makeSource(server)
   let now = Date.now()
-  const traces = openTraces({ pool: server.pool, now: () => new Date(now) })
+  const rejections = openRejections({ pool: server.pool, now: () => new Date(now) })
   const rejection = (code: string) => ({
     ...{ tenantId: 1, sourceId: source.id, rejectedAt: new Date(now), status: 401, code },
     ...{ detail: 'd', ip: null, userAgent: null, bytes: null, isAuthenticated: false },
   })
-  for (let i = 0; i < 5000; i++) traces.rejection(rejection('a'))
-  traces.rejection(rejection('b'))
-  await traces.write()
+  for (let i = 0; i < 5000; i++) rejections.recordForSource(rejection('a'))
+  rejections.recordForSource(rejection('b'))
+  await rejections.write()
   assert.equal((await rejectionsOf(source.id)).length, 11)
   now += 61_000
-  await traces.write()
+  await rejections.write()
   const found = await rejectionsOf(source.id)
   assert.equal(found.length, 12)
   assert.equal(found[0]?.suppressed, 4990)
-  traces.rejection(rejection('a'))
-  await traces.write()
+  rejections.recordForSource(rejection('a'))
+  await rejections.write()
   assert.equal((await rejectionsOf(source.id)).length, 13)
 })
 
@@ -108,7 +108,7 @@ test('no more than so many are kept of a source, and none for ever', async () =>
     rejection(other.id, 15, 'old'),
     rejection(other.id, 1, 'new'),
   ])
-  await pruneRejections(server.pool, { before: new Date(Date.now() - 14 * 86_400_000), perSource: 10 })
+  await pruneSourceRejections(server.pool, { before: new Date(Date.now() - 14 * 86_400_000), perSource: 10 })
   assert.deepEqual(
     (await rejectionsOf(source.id)).map(row => row.detail),
     Array.from({ length: 10 }, (_, i) => String(29 - i)),

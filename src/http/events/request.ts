@@ -51,7 +51,7 @@ async function callerWith(
   const caller = await trackingCaller(writeKey, request)
   const refusal = originRefusal(caller.key, request)
   if (refusal) {
-    request.refusedKey = caller.key
+    request.rejectedKey = caller.key
     throw refusal
   }
   request.caller = caller

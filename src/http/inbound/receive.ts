@@ -7,8 +7,8 @@ import type { Preset } from '../../domain/inbound/presets.ts'
 import { DEFAULT_SOURCE_CONFIG } from '../../domain/inbound/source-config.ts'
 import { headersWithoutAddresses, keptAddress, withoutAddresses } from '../../domain/tenants/ip-addresses.ts'
 import { type Inbound, inboundContext } from '../../intake/inbound.ts'
+import type { Rejections } from '../../intake/rejections.ts'
 import type { Requests } from '../../intake/requests.ts'
-import type { Traces } from '../../intake/traces.ts'
 import type { Source } from '../../store/inbound/sources.ts'
 import type { Directory } from '../../store/tenants/directory.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -17,14 +17,14 @@ import type { RawBody } from '../body.ts'
 import { namedRejections, refusalOf } from '../events/request.ts'
 import { security } from '../openapi.ts'
 import { problems } from '../problems.ts'
+import { toSourceRejection } from '../rejections.ts'
 import { admit, credentialsBySource, disabled, type OpenSecret, verifiedSignature } from './admission.ts'
-import { rejectionOf } from './rejection.ts'
 import { DESCRIPTION, InboundAnswer, InboundBody, InboundParams } from './schemas.ts'
 
 export type InboundOptions = {
   directory: Directory
   inbound: Inbound
-  traces: Traces
+  rejections: Rejections
   requests: Requests
   openSecret: OpenSecret
   /** Lower-case name of the header that carries our own signature. */
@@ -39,9 +39,9 @@ export function inboundRoute(app: App, options: InboundOptions): void {
   app.decorateRequest('target', null)
   app.addHook('onRequest', admit({ ...options, credentials }))
   app.addHook('onResponse', (request, _reply, done) => {
-    const rejection = rejectionOf(request, options.now())
+    const rejection = toSourceRejection(request, options.now())
     if (rejection) {
-      options.traces.rejection(rejection)
+      options.rejections.recordForSource(rejection)
       options.metrics.inbound(rejection.sourceId, 'refused')
     }
     done()
@@ -82,7 +82,7 @@ async function receive(request: FastifyRequest, options: InboundOptions): Promis
   })
   if (!source.enabled) throw disabled()
   request.markAuthenticated()
-  const turn = options.inbound.turn(source, raw.length)
+  const turn = options.inbound.throttle(source, raw.length)
   if (turn) await turn
   const { ipAddresses } = source
   const body = openBody(withoutAddresses(ipAddresses, text))

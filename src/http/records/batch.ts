@@ -8,7 +8,7 @@ import type { Append } from '../../log/log.ts'
 import type { App } from '../app.ts'
 import type { RawBody } from '../body.ts'
 import { problems } from '../problems.ts'
-import type { RefusedItem } from '../refused.ts'
+import type { RejectedRecord } from '../rejections.ts'
 import { validationFaults, validatorCompiler } from '../validation.ts'
 import { acceptedBody, appendOf, faultsOfChange, idempotencyHeader, warningsOf } from './change.ts'
 import { type AwaitOutcomes, waitSeconds } from './outcomes.ts'
@@ -44,7 +44,7 @@ export function batchRoute(app: App, entityType: EntityType, options: BatchOptio
       const now = options.now()
       const { tenantId } = request.caller
       const { results, accepted, refused } = readItems(request, tenantId, entityType, now)
-      if (refused.length > 0) request.routeOptions.config.refused?.items(request, refused)
+      if (refused.length > 0) request.routeOptions.config.rejections?.items(request, refused)
       const appended = accepted.length > 0 ? await options.accept(accepted.map(({ append }) => append)) : []
       for (const [i, { index, append, body }] of accepted.entries()) {
         const warnings = warningsOf(body, now)
@@ -75,7 +75,7 @@ function readItems(request: FastifyRequest, tenantId: number, entityType: Entity
   const batchKey = idempotencyHeader(request)
   const results: Result[] = []
   const accepted: AcceptedItem[] = []
-  const refused: RefusedItem[] = []
+  const refused: RejectedRecord[] = []
   for (const [index, text] of texts.entries()) {
     const item = readItem(text, entityType, batchKey === undefined ? undefined : `${batchKey}#${index}`)
     if (item.faults.length > 0) {

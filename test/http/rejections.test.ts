@@ -1,8 +1,8 @@
 // Requests with a known key that were refused: seen by the tenant's people, counted, and never a flood of writes.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { openRefusals } from '../../src/intake/refusals.ts'
-import { pruneRefusals } from '../../src/store/entries/refusals.ts'
+import { openRejections } from '../../src/intake/rejections.ts'
+import { pruneKeyRejections } from '../../src/store/inbound/rejections.ts'
 import { kontor, startKontor, useDatabase } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
 import { startServer } from '../server.ts'
@@ -159,24 +159,24 @@ test('a flood is counted exactly and written as a few rows; what is kept has bou
   const { id } = await server.anotherTenant('flooded')
   const tenantId = Number(id.slice(4))
   let now = Date.now()
-  const refusals = openRefusals({ pool: server.pool, now: () => new Date(now) })
+  const rejections = openRejections({ pool: server.pool, now: () => new Date(now) })
   const note = (detail: string) =>
-    refusals.note({
+    rejections.recordForKey({
       ...{ tenantId, keyId: 'key_1', route: 'POST /v1/track', status: 400, code: 'invalid_request', detail },
       ...{ at: new Date(now), example: () => ({ ip: null, userAgent: null, bytes: 1, body: '{}' }) },
     })
   for (let i = 0; i < 5_000; i++) note(`/data/${i} must be text`)
   for (let i = 0; i < 5_000; i++) note(`${'x'.repeat((i % 200) + 1)} is not known`)
-  await refusals.write()
+  await rejections.write()
   const total = (await issuesOf(id)).reduce((sum, { count }) => sum + Number(count), 0)
   assert.equal(total, 10_000)
   assert.ok((await issuesOf(id)).length <= 51)
   assert.equal((await issuesOf(id)).find(({ cause }) => cause === '/data/… must be text')?.count, 5_000)
   assert.ok((await refusedOf(id)).length <= 51 * 5)
-  await pruneRefusals(server.pool, { before: new Date(now - 14 * 86_400_000), perCode: 20 })
+  await pruneKeyRejections(server.pool, { before: new Date(now - 14 * 86_400_000), perCode: 20 })
   assert.equal((await refusedOf(id)).length, 20)
   now += 15 * 86_400_000
-  await pruneRefusals(server.pool, { before: new Date(now - 14 * 86_400_000), perCode: 20 })
+  await pruneKeyRejections(server.pool, { before: new Date(now - 14 * 86_400_000), perCode: 20 })
   assert.deepEqual(await refusedOf(id), [])
   assert.deepEqual(await issuesOf(id), [])
 })
