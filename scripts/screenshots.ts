@@ -7,12 +7,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Browser, chromium, type Page } from 'playwright-core'
 
 /**
- * Makes docs/images: the main pages of the console over a made-up shop. `npm run screenshots`, which takes a minute.
- * Needs Debian's Chromium.
+ * Takes screenshots of the main pages of the console with a sample shop, for docs/images or the folder given as the
+ * first argument. `npm run screenshots` takes a minute and needs Debian's Chromium.
  */
 
 const MAIN = new URL('../src/main.ts', import.meta.url).pathname
-const IMAGES = new URL('../docs/images/', import.meta.url).pathname
+const IMAGES = process.argv[2] ?? new URL('../docs/images/', import.meta.url).pathname
 const SCREEN = { width: 1200, height: 800 }
 const PHONE = { width: 390, height: 844 }
 
@@ -31,16 +31,16 @@ const LOOKS = {
 } as const
 type Look = keyof typeof LOOKS
 
-/** `press`: a button of the page, before it is taken. */
+/** `press`: a button to press before the screenshot. */
 type Shot = { name: string; address: string; look?: Look; press?: string }
 
-/** Where it is evening now: whenever these are taken, most of today lies behind. */
+/** A time zone in which it is evening now, so that most of today has passed. */
 function eveningZone(): string {
   const ahead = ((18 - new Date().getUTCHours() + 36) % 24) - 12
   return `Etc/GMT${ahead > 0 ? '-' : '+'}${Math.abs(ahead)}`
 }
 
-function shotsOf({ source }: Shop, customer: string): Shot[] {
+function listShots({ source }: Shop, customer: string): Shot[] {
   return [
     { name: 'overview', address: '#/overview' },
     { name: 'overview-dark', address: '#/overview', look: 'dark' },
@@ -58,7 +58,7 @@ function shotsOf({ source }: Shop, customer: string): Shot[] {
 }
 
 const directory = mkdtempSync(join(tmpdir(), 'kontor-screenshots-'))
-// Started by root, PostgreSQL runs as another user, who has to get in.
+// When root starts it, PostgreSQL runs as another user, who needs access.
 chmodSync(directory, 0o755)
 const server = spawn(process.execPath, [MAIN, 'start', '--data', directory], {
   env: {
@@ -70,18 +70,18 @@ const server = spawn(process.execPath, [MAIN, 'start', '--data', directory], {
   stdio: ['ignore', 'ignore', 'inherit'],
 })
 try {
-  const url = await addressIn(directory)
+  const url = await readAddress(directory)
   const demo = JSON.parse(await output(['demo', '--data', directory]))
   const shop = {
     ...{ url, adminKey: readFileSync(join(directory, 'admin-key'), 'utf8').trim() },
     ...{ privateKey: demo.private_key, trackingKey: demo.tracking_key },
     ...{ source: { id: demo.source, token: demo.source_token } },
   }
-  await enliven(shop)
+  await addActivity(shop)
   mkdirSync(IMAGES, { recursive: true })
   const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] })
-  const shots = shotsOf(shop, await largestCustomer(shop))
-  for (const look of Object.keys(LOOKS) as Look[]) await photograph(browser, shop, look, shots)
+  const shots = listShots(shop, await largestCustomer(shop))
+  for (const look of Object.keys(LOOKS) as Look[]) await takeShots(browser, shop, look, shots)
   await browser.close()
 } finally {
   server.kill('SIGTERM')
@@ -89,7 +89,7 @@ try {
   rmSync(directory, { recursive: true, force: true })
 }
 
-async function photograph(browser: Browser, shop: Shop, look: Look, shots: Shot[]): Promise<void> {
+async function takeShots(browser: Browser, shop: Shop, look: Look, shots: Shot[]): Promise<void> {
   const context = await browser.newContext({ ...LOOKS[look], timezoneId: eveningZone() })
   const page = await context.newPage()
   await page.goto(`${shop.url}/console`)
@@ -105,12 +105,12 @@ async function photograph(browser: Browser, shop: Shop, look: Look, shots: Shot[
       await page.waitForTimeout(1_000)
     }
     await page.screenshot({ path: join(IMAGES, `${name}.png`) })
-    console.error(`docs/images/${name}.png`)
+    console.error(join(IMAGES, `${name}.png`))
   }
   await context.close()
 }
 
-/** Until everything is drawn: plots come a moment after the page. */
+/** Opens a page and waits for its plots, which are drawn after it. */
 async function open(page: Page, address: string): Promise<void> {
   await page.evaluate(`location.hash = ${JSON.stringify(address)}`)
   await page.locator('main:not([aria-busy]) h1').waitFor()
@@ -118,8 +118,8 @@ async function open(page: Page, address: string): Promise<void> {
   await page.waitForTimeout(1_000)
 }
 
-/** Today, and something that goes wrong: a shop that ended yesterday looks asleep. */
-async function enliven({ url, adminKey, trackingKey, source }: Shop): Promise<void> {
+/** Adds events of today and some failures; the sample shop ends yesterday. */
+async function addActivity({ url, adminKey, trackingKey, source }: Shop): Promise<void> {
   const post = async (path: string, key: string, body: unknown) =>
     fetch(url + path, {
       method: 'POST',
@@ -157,8 +157,8 @@ async function largestCustomer({ url, privateKey }: Shop): Promise<string> {
   return accounts.results[0]!.customer
 }
 
-/** A running server says where it is in its data directory. */
-async function addressIn(folder: string): Promise<string> {
+/** A running server writes its address into its data directory. */
+async function readAddress(folder: string): Promise<string> {
   const file = join(folder, 'server.json')
   while (!existsSync(file)) {
     if (server.exitCode !== null) throw new Error('The server did not start.')

@@ -71,7 +71,7 @@ export const newDestinationPage = definePage(
       Page,
       {
         title: 'New destination',
-        lead: 'Kontor sends new data to it at least once, signed according to Standard Webhooks.',
+        lead: 'Kontor sends new data to a destination at least once, signed according to Standard Webhooks.',
       },
       created.value
         ? h(CreatedNotice, { destination: created.value })

@@ -306,7 +306,7 @@ function ReceiptsAndDeliveries({
               label: 'Event',
               cell: ({ id }) =>
                 id === outcome.id
-                  ? 'this one'
+                  ? 'this event'
                   : html`<a href=${link('event', { id })}><code>${id}</code></a>`,
               kind: 'long',
             },

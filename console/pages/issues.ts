@@ -136,7 +136,11 @@ type GroupActions = {
 function issueColumns(actions: GroupActions): Column<Issue>[] {
   return [
     { label: 'Cause', cell: issue => h(Cause, { issue, names: actions.sourceNames }), kind: 'long' },
-    { label: 'Kind', cell: ({ kind, reason }) => h(Badge, { text: reason ?? KINDS[kind], tone: 'bad' }) },
+    {
+      label: 'Kind',
+      cell: ({ kind, reason }) =>
+        h(Badge, { text: reason === null ? KINDS[kind] : `${KINDS[kind]}, ${reason}`, tone: 'bad' }),
+    },
     { label: 'Count', cell: ({ count }) => number(count), kind: 'number' },
     { label: 'First seen', cell: ({ first_at }) => h(Ago, { at: first_at }), isMinor: true },
     { label: 'Last seen', cell: ({ last_at }) => h(Ago, { at: last_at }), isMinor: true },

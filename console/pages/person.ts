@@ -252,7 +252,7 @@ function EraseForm({ person, title, erased }: EraseFormProps): VNode {
       preview.value === null
         ? html`<p>${h(ActionButton, { label: 'Preview erasure', run: loadPreview, problem })}</p>`
         : html`
-            <p>This erases ${describeErased(preview.value.would_erase)}.</p>
+            <p>Affected data: ${describeErased(preview.value.would_erase)}.</p>
             ${preview.value.not_joined.map(other => h(OtherProfile, other))}
             ${h(
               Form<'confirmation'>,

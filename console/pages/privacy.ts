@@ -157,7 +157,7 @@ function SuppressForm({ refresh }: FormProps): VNode {
               ${
                 Object.values(chosen.erased).every(count => count === 0)
                   ? html`No data is stored about <strong>${chosen.email}</strong>. New data will be discarded.`
-                  : html`For <strong>${chosen.email}</strong>, this erases ${describeErased(chosen.erased)}.`
+                  : html`Affected data of <strong>${chosen.email}</strong>: ${describeErased(chosen.erased)}.`
               }
             </p>
             ${h(
