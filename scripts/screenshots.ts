@@ -102,6 +102,7 @@ async function takeShots(browser: Browser, shop: Shop, look: Look, shots: Shot[]
     await open(page, address)
     if (press) {
       await page.getByRole('button', { name: press }).click()
+      await page.locator('[aria-busy=true]').waitFor({ state: 'detached' })
       await page.waitForTimeout(1_000)
     }
     await page.screenshot({ path: join(IMAGES, `${name}.png`) })
