@@ -16,7 +16,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { withoutTypes } from '../src/http/console/without-types.ts'
+import { stripTypes } from '../src/http/console/files.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -63,7 +63,7 @@ function stageProgram(path: string, stage: string): void {
 }
 
 function asJavaScript(path: string): string {
-  const text = withoutTypes(readFileSync(join(root, path), 'utf8'))
+  const text = stripTypes(readFileSync(join(root, path), 'utf8'))
   return text.replace(/(['"])(\.{1,2}\/[^'"\n]+)\.ts\1/g, (whole, quote, name) =>
     existsSync(join(root, dirname(path), `${name}.ts`)) ? `${quote}${name}.js${quote}` : whole,
   )

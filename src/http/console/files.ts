@@ -1,18 +1,18 @@
 import { hash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
 import { extname } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { type Asset, asset } from '../assets.ts'
-import { withoutTypes } from './without-types.ts'
 
 export type ConsoleFile = { text: string; asset: Asset }
 
 export type ConsoleFiles = {
-  /** Changes with any of the files: their addresses contain it, so that a browser may keep them for good. */
+  /** Changes with any file. The addresses contain it, so browsers may cache the files forever. */
   version: string
   files: Map<string, ConsoleFile>
-  /** What a library is imported as, and which file that is. */
+  /** The file of each library, by the specifier that imports it. */
   libraries: Map<string, string>
 }
 
@@ -26,7 +26,7 @@ const TYPES: Record<string, string> = {
   '.svg': 'image/svg+xml',
 }
 
-/** Libraries come from node_modules as they are: each is one file of modules that a browser reads. */
+/** Libraries are served from node_modules unchanged. Each is one ES module file. */
 const LIBRARIES: Record<string, string> = {
   preact: 'preact',
   'preact/hooks': 'preact/hooks',
@@ -35,7 +35,7 @@ const LIBRARIES: Record<string, string> = {
   '@preact/signals-core': '@preact/signals-core',
   uplot: 'uplot/dist/uPlot.esm.js',
 }
-/** The made-up shop that fills a tenant from the console, under the paths that its modules import each other by. */
+/** The generator of the demo tenant, under the paths by which its modules import each other. */
 const DEMO = {
   specifier: 'kontor-demo',
   entry: 'demo/index.ts',
@@ -45,41 +45,56 @@ const DEMO = {
 const STYLESHEETS = { 'lib/uplot.css': 'uplot/dist/uPlot.min.css' }
 
 /**
- * Everything that the console consists of, by name: what a request asks for is looked up here and never on the disk.
- * One file a turn of the event loop, so that nobody who is served meanwhile waits for more than one (about 5 ms).
+ * Reads all files of the console, by name. Requests are answered from this map, never from the disk.
+ * The event loop runs between two files, so that other requests wait for one file at most (about 5 ms).
  */
 export async function readConsoleFiles(): Promise<ConsoleFiles> {
   const files = new Map<string, ConsoleFile>()
   const add = async (name: string, text: string) => {
-    files.set(name, fileOf(name, text))
-    await nextTurn()
+    files.set(name, createFile(name, text))
+    await yieldToEventLoop()
   }
   for (const path of readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })) {
     if (!TYPES[extname(path)]) continue
     const name = path.replaceAll('\\', '/')
     const text = readFileSync(new URL(name, FOLDER), 'utf8')
-    await add(name, name.endsWith('.ts') ? withoutTypes(text) : text)
+    await add(name, name.endsWith('.ts') ? stripTypes(text) : text)
   }
   const libraries = new Map<string, string>()
   for (const [specifier, source] of Object.entries(LIBRARIES)) {
     const name = `lib/${specifier.replaceAll('/', '-').replace('@', '')}.js`
     libraries.set(specifier, name)
-    await add(name, textOf(source).replace(/\/\/# sourceMappingURL=\S+\s*$/, ''))
+    await add(name, readLibrary(source).replace(/\/\/# sourceMappingURL=\S+\s*$/, ''))
   }
   libraries.set(DEMO.specifier, DEMO.entry)
   const demo = readdirSync(new URL(`../${DEMO.folder}/`, FOLDER)).map(name => `${DEMO.folder}/${name}`)
   for (const name of [...demo, ...DEMO.beside])
-    await add(name, withoutTypes(readFileSync(new URL(`../${name}`, FOLDER), 'utf8')))
-  for (const [name, source] of Object.entries(STYLESHEETS)) await add(name, textOf(source))
+    await add(name, stripTypes(readFileSync(new URL(`../${name}`, FOLDER), 'utf8')))
+  for (const [name, source] of Object.entries(STYLESHEETS)) await add(name, readLibrary(source))
   const tags = [...files].map(([name, file]) => `${name} ${file.asset.etag}`)
   return { version: hash('sha256', tags.sort().join('\n'), 'base64url').slice(0, 12), files, libraries }
 }
 
-export function fileOf(name: string, text: string): ConsoleFile {
+export function createFile(name: string, text: string): ConsoleFile {
   const plain = Buffer.from(text)
   return { text, asset: asset(TYPES[extname(name)]!, plain, { gzip: gzipSync(plain) }) }
 }
 
-function textOf(source: string): string {
+function readLibrary(source: string): string {
   return readFileSync(new URL(import.meta.resolve(source)), 'utf8')
+}
+
+/**
+ * Replaces types with spaces, so that lines and columns stay. `import type` is removed, so no server file is requested.
+ * Node prints a warning that the function is experimental; the version of Node is pinned, and Node runs this server with
+ * the same function.
+ */
+export function stripTypes(text: string): string {
+  const { emitWarning } = process
+  process.emitWarning = () => {}
+  try {
+    return stripTypeScriptTypes(text)
+  } finally {
+    process.emitWarning = emitWarning
+  }
 }

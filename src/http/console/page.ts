@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { posix } from 'node:path'
-import { type ConsoleFile, type ConsoleFiles, fileOf } from './files.ts'
+import { type ConsoleFile, type ConsoleFiles, createFile } from './files.ts'
 import { escaped } from './problem-page.ts'
 
 export type Page = { file: ConsoleFile; policy: string }
@@ -25,7 +25,7 @@ export function pageOf(
     .replace('{}</script>', `${importMap}</script>`)
     .replace('<!-- modules -->', preload.join('\n    '))
     .replace('<!-- sign-in -->', () => (signIn ? signInTag(signIn) : ''))
-  return { file: fileOf('index.html', text), policy: policyFor(importMap) }
+  return { file: createFile('index.html', text), policy: policyFor(importMap) }
 }
 
 function signInTag({ name, href }: { name: string; href: string }): string {
