@@ -11,7 +11,7 @@
   const sessionMs = 18e5
   const queueLimit = 50
 
-  // Begins with the time, and no two of a page share a millisecond: sorted ids are oldest first.
+  // An id starts with the time, and no two ids of a page have the same millisecond. Sorted ids are therefore oldest first.
   let lastTime = 0
   const uid = () => {
     lastTime = Math.max(Date.now(), lastTime + 1)
@@ -19,7 +19,7 @@
     return lastTime.toString(36) + Array.from(random, byte => (byte + 256).toString(16).slice(1)).join('')
   }
 
-  // Remembered: v(isitor), s(ession and its last activity), u(ser). On disk, else in cookies, else in memory.
+  // Stored state: v (visitor), s (session and its last activity), u (user). In local storage, or cookies, or memory.
   const memory = {}
   let disk
   try {
@@ -51,9 +51,9 @@
     for (const name of ['v', 's', 'u']) set(name, '')
   }
 
-  // An event leaves the queue only when the server has answered for it, or newer ones need the room. On disk each
-  // has its own entry, so tabs never overwrite each other's. Two tabs, or a beacon and a retry, may send the same
-  // event: its event_id tells.
+  // An event leaves the queue when the server has responded, or when newer events need the space. Each event has its own
+  // storage entry, so tabs do not overwrite each other. Two tabs, or a beacon and a retry, may send the same event; the
+  // server recognizes the duplicate by its event_id.
   let queue = []
   let sending
   let timer
@@ -81,8 +81,8 @@
     deliver()
   }
 
-  // A string body goes as text/plain, which needs no preflight. Browsers refuse keepalive over 64 KiB, and a
-  // character may take 3 bytes.
+  // A string body is sent as text/plain, which needs no preflight. Browsers reject keepalive requests over 64 KiB, and a
+  // character may have 3 bytes.
   const post = async body => {
     const abort = new AbortController()
     const patience = setTimeout(() => abort.abort(), 15e3)
@@ -113,7 +113,7 @@
         failures = 0
         continue
       }
-      // To the back: an event that the server cannot take must not hold up the others.
+      // Move it to the end, so that an event that the server cannot accept does not block the others.
       if (queue[0] === item) queue.push(queue.shift())
       const backOffMs = Math.min(2 ** failures++ * 1e3, 3e5) * (0.5 + Math.random() / 2)
       const retryAfterS = Math.min(answer.headers.get('retry-after'), 86400) || 0
@@ -127,7 +127,7 @@
     deliver()
   }
 
-  // The last chance before the page may be gone, once per event. What is in flight with keepalive needs none.
+  // The last chance before the page may end; once per event. Requests in flight with keepalive need no beacon.
   const flush = () =>
     toldToWait ||
     queue.forEach(item => {
@@ -135,7 +135,7 @@
         item.beaconed = navigator.sendBeacon(endpoint, item.body)
     })
 
-  // An anchor is not another page; a hash router's route (#/ or #!) is.
+  // An anchor is not a new page, but a route of a hash router (#/ or #!) is.
   const page = () => location.href.replace(/#(?![!/]).*/, '')
   let current = page()
   let referrer = document.referrer
@@ -158,7 +158,7 @@
     enqueue(event.event_id, body)
   }
 
-  // Analytics must not break the page: a fault is logged, never thrown.
+  // Analytics must not break the page: errors are logged, never thrown.
   const safely =
     method =>
     (...args) => {
@@ -197,7 +197,7 @@
       }
     })
     addEventListener('popstate', navigated)
-    // Out of the back/forward cache nothing loads, yet the visitor sees the page again.
+    // A page from the back/forward cache does not load again, but the visitor sees it again.
     addEventListener('pageshow', event => event.persisted && api.track('page_view'))
   }
 
@@ -220,7 +220,7 @@
     ;[].concat(early.q || early).forEach(api.push)
   }
 
-  // A page that the browser prepares ahead of a click has not been seen yet.
+  // A prerendered page has not been seen yet.
   if (document.prerendering) document.addEventListener('prerenderingchange', start, { once: true })
   else start()
 })()

@@ -1,14 +1,14 @@
-// npm run sdk:types [-- http://localhost:8080]: writes src/openapi.ts anew, from the document of a running service.
+// npm run sdk:types [-- http://localhost:8080]: generates src/openapi.ts from the OpenAPI document of a running server.
 import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import openapiTypescript, { astToString, type OpenAPI3 } from 'openapi-typescript'
 
 export const typesFile = fileURLToPath(new URL('../src/openapi.ts', import.meta.url))
 
-// What the client calls. Routes for operators and for other people's SDKs are none of its business.
+// The routes that the client calls.
 const TAGS = ['Records', 'Events', 'Subscriptions']
 
-const HEADER = `// Made from /openapi.json by \`npm run sdk:types\`: not to be edited. test/sdk/types.test.ts tells when it drifted.
+const HEADER = `// Generated from /openapi.json by \`npm run sdk:types\`. Do not edit. test/sdk/js/types.test.ts fails if it is outdated.
 
 `
 
@@ -30,7 +30,7 @@ function onlyOurs(document: OpenAPI3): OpenAPI3 {
   return { ...document, paths: Object.fromEntries(paths) }
 }
 
-/** They would be two thirds of the file; and types go by paths, not by the names of operations. */
+/** Examples would be two thirds of the file. Operation ids are removed, because the types are keyed by path. */
 function withoutExamples<Value>(value: Value): Value {
   const isLeftOut = (key: string, inner: unknown) =>
     /^examples?$/.test(key) || (key === 'operationId' && typeof inner === 'string')

@@ -8,17 +8,17 @@ import type { Conversion, Event, EventListOptions, EventOutcome, Operation, Trac
 export type KontorOptions = FetchOption &
   RetryOptions &
   QueueOptions & {
-    /** Where Kontor is: https://kontor.example */
+    /** URL of Kontor, for example https://kontor.example. */
     url: string
-    /** Where the event API is, if it has a host of its own. */
+    /** URL of the event API, if it has its own host. */
     eventUrl?: string | undefined
-    /** private-…: for records, lists and reports. It belongs on servers only. */
+    /** private-…: for records, lists and reports. Use it only on servers. */
     privateKey?: string | undefined
     /** trk_…: for track(). */
     trackingKey?: string | undefined
   }
 
-/** A client of one Kontor service, for one tenant: that of its keys. */
+/** A client of Kontor for the tenant of its keys. */
 export class Kontor {
   readonly products: Records
   readonly contacts: Records
@@ -33,7 +33,7 @@ export class Kontor {
     const { privateKey, trackingKey } = options
     for (const key of [privateKey, trackingKey]) {
       if (key !== undefined && !/^[!-~]+$/.test(key))
-        throw new TypeError('A key is printable, without spaces.')
+        throw new TypeError('A key must consist of printable characters without spaces.')
     }
     const url = baseOf(options.url)
     const send = openSend(options)
@@ -50,20 +50,20 @@ export class Kontor {
   }
 
   /**
-   * Takes an event to be sent in the background, with others. False, and told to onError, where it cannot be: it is no
-   * event, or too many wait already.
+   * Queues an event, which is sent in the background. Returns false and calls onError if the event is invalid or the queue is
+   * full.
    */
   track(event: TrackedEvent): boolean {
     if (!this.#queue) throw new TypeError('track() needs a trackingKey.')
     return this.#queue.track(event)
   }
 
-  /** Sends what was tracked. Rejects where some of it was not delivered: `error.events`. What may still succeed stays queued. */
+  /** Sends all tracked events. Rejects with the undelivered events as `error.events`; those that may still succeed stay queued. */
   async flush(): Promise<void> {
     await this.#queue?.flush()
   }
 
-  /** Sends what was tracked and takes no more. What could not be delivered is handed back: `error.events`. */
+  /** Sends all tracked events and accepts no more. Rejects with the undelivered events as `error.events`. */
   async close(): Promise<void> {
     await this.#queue?.close()
   }
@@ -75,7 +75,7 @@ export type Operations = ReturnType<typeof openOperations>
 
 function openConversions(api: Api) {
   return {
-    /** Newest first; one sale is one row. */
+    /** Newest first, one row per sale. */
     list: ({ limit, ...query }: EventListOptions = {}) =>
       rows<Conversion>(api, '/v1/conversions', query, limit),
   }
@@ -83,7 +83,7 @@ function openConversions(api: Api) {
 
 function openOperations(api: Api) {
   return {
-    /** What became of a write, by its operationId. null where there is none. */
+    /** The status of a write by its operationId; null if there is none. */
     get: async (id: string) => api.find<Operation>(`/v1/operations/${segment(id)}`),
   }
 }
@@ -92,9 +92,9 @@ function openEvents(api: Api) {
   return {
     /** Newest first, without conversions. */
     list: ({ limit, ...query }: EventListOptions = {}) => rows<Event>(api, '/v1/events', query, limit),
-    /** What happened to an event, by its id here. null where nothing is known of it. */
+    /** How an event was processed, by its id in Kontor; null if there is no such event. */
     get: async (id: string) => api.find<EventOutcome>(`/v1/events/${segment(id)}`),
-    /** The same, by the id its sender gave it. */
+    /** The same, by the id that its sender assigned. */
     lookup: (query: { event_id: string; source_config_id?: string }) =>
       api.find<EventOutcome>('/v1/events/lookup', query),
   }
@@ -112,7 +112,7 @@ function openApi(send: Send, url: string, privateKey: string | undefined): Api {
       try {
         return await this.get<Answer>(path, query)
       } catch (error) {
-        // any server answers 404; that nothing is there says only Kontor
+        // any server may answer 404, but only Kontor's problem means that the object does not exist
         if (error instanceof KontorError && error.status === 404 && error.code === 'not_found') return null
         throw error
       }
@@ -132,7 +132,7 @@ function openApi(send: Send, url: string, privateKey: string | undefined): Api {
   }
 }
 
-/** Throws where it is no address. */
+/** Throws if it is not a URL. */
 function baseOf(url: string): string {
   const { origin, pathname } = new URL(url)
   return origin + pathname.replace(/\/+$/, '')

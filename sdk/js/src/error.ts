@@ -11,20 +11,20 @@ type Facts = {
   cause?: unknown
 }
 
-/** Why a call failed. Whatever the service may still answer has been tried before it is thrown. */
+/** Why a call failed. It is thrown after all retries. */
 export class KontorError extends Error {
   override name = 'KontorError'
-  /** The answer's HTTP status; 0 where there was no answer. */
+  /** The HTTP status; 0 if there was no response. */
   readonly status: number
-  /** Stable, for programs: the service's own, or network_error, timeout, invalid_answer, queue_full, invalid_event, closed. */
+  /** Stable error code: Kontor's code, or network_error, timeout, invalid_answer, queue_full, invalid_event, closed. */
   readonly code: string
-  /** Quote it when you ask the operator of the service about this call. */
+  /** Include it when you contact the operator about this call. */
   readonly requestId: string | null
-  /** All faults of the request: where (a JSON pointer into the body, or `/` and a parameter's name) and what. */
+  /** All validation errors: a JSON pointer into the body (or `/` and a parameter's name), and a message. */
   readonly errors: NonNullable<Problem['errors']>
-  /** How long the service wants to be left alone, if it said so. */
+  /** How many seconds to wait before the next attempt, if the server sent it. */
   readonly retryAfterS: number | null
-  /** Of track(): the events that were not delivered. */
+  /** For track(): the events that were not delivered. */
   readonly events: TrackedEvent[]
 
   constructor({ message, status, code, requestId, errors, retryAfterS, events, cause }: Facts) {
@@ -38,7 +38,7 @@ export class KontorError extends Error {
   }
 }
 
-/** Whether the same call may well succeed later. */
+/** Whether the same call may succeed later. */
 export function isTransient({ status, code }: KontorError): boolean {
   return status === 0 || status === 408 || status === 429 || status >= 500 || code === 'invalid_answer'
 }

@@ -1,7 +1,7 @@
 import { isTransient, KontorError } from './error.ts'
 import type { Problem, Time } from './types.ts'
 
-/** What the client needs of a fetch; every platform's own will do. */
+/** The part of `fetch` that the client uses. */
 export type FetchOption = {
   fetch?(url: string, init: object): Promise<FetchAnswer>
 }
@@ -13,11 +13,11 @@ export type FetchAnswer = {
 }
 
 export type RetryOptions = {
-  /** How often a call is repeated after a network fault, 429 or 5xx. Default 5; 0: never. */
+  /** Number of retries after a network failure, 429 or 5xx. Default 5; 0 disables retries. */
   maxRetries?: number
-  /** The first pause between attempts; each one after is twice as long, up to 8 s. Default 250. */
+  /** First pause between attempts. It doubles each time, up to 8 s. Default 250. */
   retryDelayMs?: number
-  /** How long one attempt may take. Default 30,000. */
+  /** Timeout of one attempt. Default 30,000. */
   timeoutMs?: number
 }
 
@@ -27,7 +27,7 @@ export type Call = {
   method: 'GET' | 'POST' | 'DELETE'
   url: string
   headers?: Record<string, string>
-  /** Made anew for each attempt where it tells the time of sending. */
+  /** A function is called for each attempt, because the body contains the time of sending. */
   body?: string | (() => string)
   keepalive?: boolean
   timeoutMs?: number
@@ -36,13 +36,13 @@ export type Call = {
 export type Send = <Answer>(call: Call) => Promise<Answer>
 
 const MAX_PAUSE_MS = 8_000
-// Whoever is told to wait longer hears of it at once and decides.
+// A longer Retry-After is thrown, so that the caller decides.
 const MAX_RETRY_AFTER_S = 60
 
-/** A way of sending that repeats what may still succeed. */
+/** Creates a function that sends requests and retries temporary failures. */
 export function openSend(options: FetchOption & RetryOptions): Send {
   const { maxRetries = 5, retryDelayMs = 250, timeoutMs = 30_000 } = options
-  // called as it is: a browser's fetch wants no other `this`
+  // not called as a method, because a browser's fetch requires its own `this`
   const send = options.fetch ?? ((url, init) => fetch(url, init))
 
   async function attempt<Answer>(call: Call): Promise<Answer> {
@@ -51,7 +51,7 @@ export function openSend(options: FetchOption & RetryOptions): Send {
     try {
       answer = await send(call.url, {
         method: call.method,
-        // a redirected POST would arrive as GET, without its body
+        // a redirected POST would become a GET without a body
         redirect: 'manual',
         signal: AbortSignal.timeout(timeoutMs + (call.timeoutMs ?? 0)),
         ...(call.headers && { headers: call.headers }),
@@ -91,7 +91,7 @@ export function queryText(query: Query): string {
   return text && `?${text}`
 }
 
-/** 160 random bits. Not randomUUID: browsers have that on https pages only. */
+/** 160 random bits. randomUUID is not available on http pages. */
 export function randomId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(20))
   return Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join('')
@@ -126,7 +126,7 @@ function errorOf({ method, url }: Call, answer: FetchAnswer, body: Partial<Probl
   })
 }
 
-/** The query may hold a key. */
+/** Removes the query, because it may contain a key. */
 function withoutQuery(url: string): string {
   return url.split('?', 1)[0]!
 }

@@ -1,4 +1,4 @@
-// Made from /openapi.json by `npm run sdk:types`: not to be edited. test/sdk/types.test.ts tells when it drifted.
+// Generated from /openapi.json by `npm run sdk:types`. Do not edit. test/sdk/js/types.test.ts fails if it is outdated.
 
 export interface paths {
     "/": {

@@ -4,13 +4,13 @@ import { byteLength } from './records.ts'
 import type { TrackedEvent } from './types.ts'
 
 export type QueueOptions = {
-  /** How long an event may wait for others to be sent with. Default 1,000. */
+  /** How long an event may wait for a batch. Default 1,000. */
   flushIntervalMs?: number
-  /** The most events that wait; what is tracked beyond that is refused. Default 10,000 (and 16 MiB). */
+  /** Maximum number of queued events. Further events are rejected. Default 10,000 (and 16 MiB). */
   maxQueued?: number
   /**
-   * Told of what goes wrong in the background. `error.events` are given up; it is empty where events only wait, because
-   * the service cannot be reached. Default: console.error, of a full queue once for each ten times as many events.
+   * Called for failures in the background. `error.events` are lost; it is empty while events only wait, because Kontor is
+   * unreachable. Default: console.error; for a full queue, it prints after 1, 10, 100 … rejected events.
    */
   onError?(error: KontorError): void
 }
@@ -20,7 +20,7 @@ export type Queue = ReturnType<typeof openQueue>
 type Item = { event: TrackedEvent; text: string; bytes: number; isBeaconed?: boolean }
 type Answer = { rejected?: { index: number; message: string }[] }
 
-/** What a browser has and other platforms lack. */
+/** Browser APIs that other platforms lack. */
 type Page = {
   document?: { visibilityState: string }
   navigator?: { sendBeacon?(url: string, body: string): boolean }
@@ -32,14 +32,14 @@ const MAX_EVENT_BYTES = 65_536
 const MAX_QUEUED_BYTES = 16 * 1_048_576
 const BATCH_ITEMS = 500
 const BATCH_BYTES = 524_288
-// Browsers carry at most 64 KiB beyond the end of a page, all requests together.
+// Browsers send at most 64 KiB after the end of a page, over all requests.
 const PAGE_BATCH_BYTES = 30_000
 const MAX_PAUSE_MS = 300_000
 
 const page = globalThis as Page
 const isPage = page.document !== undefined && page.addEventListener !== undefined
 
-/** Events on their way out, in order, a batch at a time. An event leaves when the service has answered for it. */
+/** Sends events in order, one batch at a time. An event leaves the queue when Kontor has responded. */
 export function openQueue(send: Send, target: { url: string; key: string }, options: QueueOptions) {
   const { flushIntervalMs = 1_000, maxQueued = 10_000, onError = log } = options
   const url = `${target.url}/v1/batch`
@@ -48,15 +48,15 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
 
   let items: Item[] = []
   let queuedBytes = 0
-  /** Of `items`, how many the request under way carries. */
+  /** How many of the first `items` are in the current request. */
   let inFlight = 0
   let draining: Promise<void> | null = null
   let timer: ReturnType<typeof setTimeout> | undefined
   let failures = 0
-  /** Given up since the last flush; the oldest thousand are kept to be handed back. */
+  /** Events lost since the last flush. The oldest thousand are kept for `error.events`. */
   let lost: { events: TrackedEvent[]; error: KontorError } | null = null
   let closing: Promise<void> | null = null
-  /** For want of room, since the queue was last empty. */
+  /** Events rejected because the queue was full, since it was last empty. */
   let dropped = 0
 
   function track(event: TrackedEvent): boolean {
@@ -92,7 +92,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
     drain().catch(report)
   }
 
-  /** Sends until nothing is left; rejects where the service cannot be reached, and everything unsent stays. */
+  /** Sends until the queue is empty. Rejects if Kontor is unreachable; unsent events stay queued. */
   function drain(): Promise<void> {
     clearTimeout(timer)
     timer = undefined
@@ -137,7 +137,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
 
   function callOf(batch: Item[]) {
     const body = () => bodyOf(batch)
-    // In a browser no header of ours: with the key in the address there is no preflight.
+    // In a browser, the key is in the URL instead of a header, which avoids a preflight request.
     if (isPage) {
       const keepalive = batch.length > 1 || batch[0]!.bytes < batchBytes
       return { method: 'POST', url: urlWithKey, body, keepalive } as const
@@ -146,7 +146,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
     return { method: 'POST', url, headers, body } as const
   }
 
-  /** All retries are used up. The next round comes by itself, but does not keep a program from ending. */
+  /** All retries have failed. Schedules the next attempt without keeping the program alive. */
   function waitAfter({ retryAfterS }: KontorError): void {
     if (closing) return
     const pauseMs = Math.min(5_000 * 2 ** failures++, MAX_PAUSE_MS) * (0.5 + Math.random() / 2)
@@ -161,7 +161,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
     report(error)
   }
 
-  /** Where nobody wants to be told: a full queue does not write a line for each event. */
+  /** The default onError: a full queue must not print a line for each event. */
   function log({ code, message }: KontorError): void {
     if (code !== 'queue_full') console.error(`kontor: ${message}`)
     else if (/^10*$/.test(`${++dropped}`)) console.error(`kontor: ${message} Given up so far: ${dropped}.`)
@@ -176,7 +176,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
     try {
       onError(error)
     } catch {
-      // whoever is told must not stop the events of others
+      // an error in onError must not stop the delivery of other events
     }
   }
 
@@ -202,7 +202,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
     return closing
   }
 
-  /** The page may be gone any moment. What is beaconed stays queued: its id tells when it comes again. */
+  /** The page may end at any moment. Events that are sent as beacons stay queued; their ids identify duplicates. */
   function leave({ type }: { type: string }): void {
     if (type !== 'pagehide' && page.document?.visibilityState !== 'hidden') return
     let rest = items.slice(inFlight).filter(({ isBeaconed }) => !isBeaconed)
@@ -222,7 +222,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
   return { track, flush, close }
 }
 
-/** The service's batch route takes events as customer-data platforms write them. */
+/** Converts an event to a CDP call, which the batch route accepts. */
 function itemOf(event: TrackedEvent): Item | KontorError {
   const invalid = (message: string) => new KontorError({ code: 'invalid_event', message, events: [event] })
   try {
@@ -240,19 +240,19 @@ function itemOf(event: TrackedEvent): Item | KontorError {
     })
     const bytes = byteLength(text)
     return bytes > MAX_EVENT_BYTES
-      ? invalid(`The event has ${bytes} bytes; 65,536 are the most.`)
+      ? invalid(`The event has ${bytes} bytes. At most 65,536 are allowed.`)
       : { event, text, bytes }
   } catch (error) {
     return invalid(`The event is not JSON: ${(error as Error).message}`)
   }
 }
 
-/** sentAt lets the service correct a clock that is wrong. */
+/** sentAt lets Kontor correct a wrong client clock. */
 function bodyOf(batch: Item[]): string {
   return `{"sentAt":"${new Date().toISOString()}","batch":[${batch.map(({ text }) => text).join()}]}`
 }
 
-/** How many of the first items make a batch: one at least. */
+/** How many of the first items fit in a batch: at least one. */
 function batchLength(items: Item[], maxBytes: number): number {
   let bytes = 0
   let count = 0

@@ -13,7 +13,7 @@ import type {
   WriteResult,
 } from './types.ts'
 
-/** What became of one item of upsertMany; `index` counts from the first item of all. */
+/** The result of one item of upsertMany. `index` counts over all batches. */
 export type BatchItemResult =
   | (Pick<WriteResult, 'status' | 'warnings' | 'payloadMismatch'> &
       Required<Pick<BatchRow, 'index' | 'duplicate' | 'operationId'>> & { accepted: true; id: string })
@@ -22,14 +22,14 @@ export type BatchItemResult =
       index: number
       id: string
       errors: NonNullable<BatchRow['errors']>
-      /** Where the whole batch failed: why. */
+      /** Set if the whole batch failed. */
       error?: KontorError
     }
 
-/** The data API under the private key. */
+/** Calls of the data API with the private key. */
 export type Api = {
   get<Answer>(path: string, query?: Query): Promise<Answer>
-  /** null where there is none. */
+  /** null if there is none. */
   find<Answer>(path: string, query?: Query): Promise<Answer | null>
   write<Answer>(
     method: 'POST' | 'DELETE',
@@ -44,7 +44,7 @@ export type Records = ReturnType<typeof openRecords>
 type Item = { index: number; id: string; text: string | null; fault: unknown }
 
 const BATCH_ITEMS = 1_000
-// half of what the service takes
+// half of the server's limit
 const BATCH_BYTES = 4 * 1_048_576
 
 export function openRecords(api: Api, path: RecordPath) {
@@ -55,7 +55,7 @@ export function openRecords(api: Api, path: RecordPath) {
       sourceUpdatedAt: new Date(),
       ...record,
       entityType,
-      // in the body, because a header cannot hold every printable character
+      // in the body, because a header cannot contain every printable character
       idempotencyKey: idempotencyKey ?? record?.idempotencyKey ?? randomId(),
     })
   }
@@ -106,14 +106,14 @@ export function openRecords(api: Api, path: RecordPath) {
   }
 
   return {
-    /** Creates or replaces a record. Resolves when the service has made the change durable. */
+    /** Creates or replaces a record. Resolves when the change is durable. */
     upsert(record: RecordInput, { idempotencyKey, waitS }: WriteOptions = {}): Promise<WriteResult> {
       return later(() => api.write('POST', path, textOf(record, idempotencyKey), { waitS }))
     },
 
     /**
-     * Creates or replaces many, 1,000 a request. One result per item, in order, whatever happens: where a whole batch
-     * fails after all retries, each of its items is told so, and the next batch is tried. Throws only what `records` throws.
+     * Creates or replaces many records, up to 1,000 per request. Always yields one result per item, in order. If a whole batch
+     * fails after all retries, each of its items has the error, and the next batch is sent. Throws only errors of `records`.
      */
     async *upsertMany(
       records: Iterable<RecordInput> | AsyncIterable<RecordInput>,
@@ -122,12 +122,12 @@ export function openRecords(api: Api, path: RecordPath) {
       for await (const items of batchesOf(records)) yield* await sendBatch(items, waitS)
     },
 
-    /** By `id` or `externalId`; products also by `data.sku` or `data.code`. Deleting what is not there is accepted. */
+    /** By `id` or `externalId`; products also by `data.sku` or `data.code`. Deleting a missing record is not an error. */
     delete(target: RecordTarget, { idempotencyKey, waitS }: WriteOptions = {}): Promise<WriteResult> {
       return later(() => api.write('DELETE', path, textOf(target, idempotencyKey), { waitS }))
     },
 
-    /** null where there is none. Products are found by `data.sku`, and by `id` where no product has that SKU. */
+    /** null if there is none. Products are found by `data.sku`, or by `id` if no product has that SKU. */
     get<Data = Record<string, unknown>>(id: string): Promise<StoredRecord<Data> | null> {
       return later(() => api.find(`${path}/${segment(id)}`))
     },
@@ -143,7 +143,7 @@ export function openRecords(api: Api, path: RecordPath) {
   }
 }
 
-/** The rows of a list, page by page, as far as they are asked for. */
+/** The rows of a list. Pages are fetched as they are read. */
 export async function* rows<Row>(
   api: Api,
   path: string,
@@ -164,14 +164,13 @@ export async function* rows<Row>(
   }
 }
 
-/** As part of a path; `.` and `..` cannot be: every URL parser takes them for directions. */
+/** Encodes an id for a path. `.` and `..` are impossible, because URL parsers resolve them. */
 export function segment(id: string): string {
-  if (/^\.{0,2}$/.test(id))
-    throw new TypeError(`Nothing can be looked up under the id ${JSON.stringify(id)}.`)
+  if (/^\.{0,2}$/.test(id)) throw new TypeError(`The id ${JSON.stringify(id)} cannot be looked up.`)
   return encodeURIComponent(id)
 }
 
-/** What is thrown becomes a rejection: a promise is all that the caller watches. */
+/** Turns thrown errors into rejections, because callers only handle the promise. */
 async function later<Answer>(call: () => Promise<Answer>): Promise<Answer> {
   return call()
 }

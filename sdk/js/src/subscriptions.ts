@@ -13,7 +13,7 @@ export function openSubscriptions(api: Api) {
     (query: ReportQuery<Name>): Promise<Report<Name>> =>
       api.get(pathOf(name), query as Query)
 
-  /** A function that walks through one of a report's lists. All pages show the same moment: that of the first. */
+  /** Creates an iterator over a list of a report. All pages show the state at the time of the first page. */
   const listOf = <Name extends ReportName, List extends keyof Report<Name> & string>(
     name: Name,
     list: List,
@@ -32,24 +32,24 @@ export function openSubscriptions(api: Api) {
     }
 
   return {
-    /** MRR and everything that explains it. */
+    /** MRR, movements and related metrics. */
     overview: report('overview'),
     /** Payment issues, renewals, scheduled cancellations, upcoming billing. */
     attention: report('attention'),
-    /** Current MRR by acquisition source, and what was retained. */
+    /** Current MRR by acquisition source, and retention. */
     acquisition: report('acquisition'),
-    /** One account, by `customer` or `subscription_id`: summary, items, timeline. null where there is none. */
+    /** One account, by `customer` or `subscription_id`: summary, items, timeline. null if there is none. */
     account: (query: ReportQuery<'account'>): Promise<Report<'account'> | null> =>
       api.find(pathOf('account'), query as Query),
     /** Monthly cohorts. */
     retention: report('retention'),
-    /** MRR by day, week or month, and what moved it. */
+    /** MRR and its movements by day, week or month. */
     history: report('history'),
     /** MRR by plan, interval, source or country. */
     breakdown: report('breakdown'),
-    /** What was invoiced and paid, by day, week or month. */
+    /** Invoiced and paid amounts by day, week or month. */
     cash: report('cash'),
-    /** MRR of all currencies in one, by the rates that the tenant supplied. */
+    /** MRR of all currencies converted to one, with the exchange rates of the tenant. */
     consolidated: report('consolidated'),
 
     // The lists of the reports, row by row over all pages.

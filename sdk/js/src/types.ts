@@ -19,15 +19,15 @@ type WriteBody = Json<paths['/v1/products']['post']['requestBody']>
 type DeleteBody = Json<paths['/v1/products']['delete']['requestBody']>
 export type BatchRow = Json<paths['/v1/products/batch']['post']['responses'][202]>['results'][number]
 
-/** `sourceUpdatedAt` is now unless given. */
+/** `sourceUpdatedAt` defaults to now. */
 export type RecordInput = Rename<Omit<WriteBody, 'entityType'>, { sourceUpdatedAt?: Time; data?: object }>
 
 export type RecordTarget = Rename<Omit<DeleteBody, 'entityType'>, { sourceUpdatedAt?: Time; data?: object }>
 
 export type WriteOptions = {
-  /** One is made where none is given. */
+  /** Default: a generated key. */
   idempotencyKey?: string
-  /** Wait until the change is applied, at most so many seconds (up to 10); the answer then has a `status`. */
+  /** How many seconds to wait until the change is applied (up to 10). The result then has a `status`. */
   waitS?: number
 }
 
@@ -38,14 +38,14 @@ export type StoredRecord<Data = Record<string, unknown>> = Rename<
   { data: Data }
 >
 
-/** In lists that include what was deleted, the data of the deleted is null. */
+/** In lists that include deleted records, the data of a deleted record is null. */
 export type ListedRecord = Get<'/v1/products'>['body']['results'][number]
 
 export type RecordListOptions = { updatedSince?: Time; includeDeleted?: boolean; limit?: number }
 
 export type Operation = Get<'/v1/operations/{operationId}'>['body']
 
-/** An event for track(). Without `event_id` and `occurred_at` it gets an id and the present time. */
+/** An event for track(). `event_id` defaults to a generated id, `occurred_at` to the current time. */
 export type TrackedEvent = Rename<
   Json<paths['/v1/track']['post']['requestBody']>,
   { occurred_at?: Time; data?: object }
@@ -61,7 +61,7 @@ export type EventListOptions = {
   since?: Time
   /** Inclusive. */
   until?: Time
-  /** The most that come, over all pages. */
+  /** Maximum number of rows over all pages. */
   limit?: number
 }
 
@@ -93,7 +93,7 @@ type QueryOf<Query> = { currency: string } & {
 
 export type ReportQuery<Name extends ReportName> = QueryOf<ReportGet<Name>['query']>
 
-/** A row of one of a report's lists. */
+/** A row of a list of a report. */
 export type ReportRow<Name extends ReportName, List extends keyof Report<Name>> = Report<Name>[List] extends {
   results: (infer Row)[]
 }

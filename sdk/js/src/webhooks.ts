@@ -1,4 +1,4 @@
-/** What came over the wire, or will go over it: never parsed and written again. */
+/** The raw body as sent or received, never parsed and serialized again. */
 export type WebhookBody = string | Uint8Array | ArrayBuffer
 
 export type WebhookHeaders =
@@ -23,16 +23,16 @@ export async function signWebhook(request: {
 }
 
 /**
- * Whether a request was signed with the secret (with one of them, during a rotation), and not longer ago or further
- * ahead than `toleranceS` (300). Understands what Kontor sends (`webhook-id`, `webhook-timestamp`, `webhook-signature`, as
- * Standard Webhooks say) and `t=…,v1=…` in x-service-signature.
+ * Whether a request was signed with the secret (or one of several, during a rotation) and its timestamp is within `toleranceS`
+ * (default 300) of now. Supports Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`), which Kontor sends, and
+ * `t=…,v1=…` in x-service-signature.
  */
 export async function verifyWebhook(request: {
   secret: string | readonly string[]
   body: WebhookBody
   headers: WebhookHeaders
   toleranceS?: number
-  /** Where another header than x-service-signature carries `t=…,v1=…`. */
+  /** The header with `t=…,v1=…`. Default: x-service-signature. */
   signatureHeader?: string
 }): Promise<boolean> {
   const { secret, body, headers, toleranceS = 300, signatureHeader = SIGNATURE_HEADER } = request
@@ -83,14 +83,13 @@ function headerOf(headers: WebhookHeaders, name: string): string | null {
   return found === undefined ? null : String(found).trim()
 }
 
-/** An unset variable must not pass for a secret. */
+/** An unset environment variable must not be used as a secret. */
 function named(secret: string): string {
-  if (typeof secret !== 'string' || secret === '')
-    throw new TypeError('secret must be a text that is not empty.')
+  if (typeof secret !== 'string' || secret === '') throw new TypeError('secret must be a non-empty string.')
   return secret
 }
 
-/** Standard Webhooks: the key in base64, usually behind whsec_. Elsewhere the whole text is the key. */
+/** For Standard Webhooks, the key is base64, usually with the prefix whsec_. Otherwise, the whole string is the key. */
 function decodedSecret(secret: string): Bytes | null {
   return fromBase64(secret.startsWith('whsec_') ? secret.slice(6) : secret)
 }
