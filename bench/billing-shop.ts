@@ -6,7 +6,7 @@ import { inTransaction } from '../src/postgres/database.ts'
 
 const SUBSCRIPTIONS_AT_A_TIME = 1_000
 
-/** Takes so many subscriptions of a believable shop into the ledger, by the way that events take. */
+/** Loads subscriptions of a realistic shop into the ledger through the event pipeline. */
 export async function fillLedger(
   pool: pg.Pool,
   tenantId: number,
@@ -23,7 +23,7 @@ export async function fillLedger(
   return events
 }
 
-/** One more change of each of some subscriptions, now: what a billing system sends all day long. */
+/** One more change of some subscriptions, as a billing system sends during the day. */
 export async function changeLedger(
   pool: pg.Pool,
   tenantId: number,
@@ -66,7 +66,7 @@ const PLANS: Plan[] = [
 ]
 const SOURCES = ['google', 'newsletter', 'partner', 'linkedin', 'podcast', 'referral']
 
-/** Everything that was ever told about one subscription and its last invoices. */
+/** All events of one subscription and its last invoices. */
 function storyOf(tenantId: number, number: number, now: number): BillingFact[] {
   const dice = diceFor(number)
   const id = `sub_${number}`
@@ -166,7 +166,7 @@ function pick<T>(values: T[], dice: () => number): T {
   return values[Math.floor(dice() * values.length)]!
 }
 
-/** The same numbers for the same subscription, in every run. */
+/** Deterministic: the same subscription gets the same numbers in every run. */
 function diceFor(seed: number): () => number {
   let state = (seed + 1) * 0x9e3779b1
   return () => {

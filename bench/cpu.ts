@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const TICKS_PER_S = 100
 
-/** CPU seconds that a process and its children have used (children: PostgreSQL's backends). Null where /proc is not. */
+/** CPU seconds that a process and its children have used (children: PostgreSQL's backends). Null without /proc. */
 export function cpuSeconds(pid: number, withChildren = false): number | null {
   try {
     let ticks = 0
@@ -12,7 +12,7 @@ export function cpuSeconds(pid: number, withChildren = false): number | null {
       const fields = statOf(entry)
       if (fields && (entry === String(pid) || fields[1] === String(pid))) {
         ticks += Number(fields[11]) + Number(fields[12])
-        // of children that have ended
+        // of children that have exited
         if (withChildren) ticks += Number(fields[13]) + Number(fields[14])
       }
     }
@@ -22,7 +22,7 @@ export function cpuSeconds(pid: number, withChildren = false): number | null {
   }
 }
 
-/** The fields after the name, which may hold spaces: state, parent, … */
+/** The fields after the name (which may contain spaces): state, parent, … */
 function statOf(pid: string): string[] | null {
   try {
     return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
@@ -31,7 +31,7 @@ function statOf(pid: string): string[] | null {
   }
 }
 
-/** How many cores others keep busy before anything is measured: the noise to expect. Null where /proc is not. */
+/** How many cores other processes use before the measurement, as an estimate of noise. Null without /proc. */
 export async function backgroundCores(): Promise<number | null> {
   const before = busyTicks()
   if (before === null) return null

@@ -6,8 +6,8 @@ import pg from 'pg'
 import type { Connection } from '../src/postgres/database.ts'
 
 /**
- * The floors: the least a server on this machine can do for such a request, and nothing else. What Kontor does is
- * told as a share of it, measured in the same run, so that the number says the same on every machine.
+ * Floor servers do the minimum for a request. Results are ratios to the floor of the same run, so that they are comparable
+ * between machines.
  */
 export type Floor = { kind: 'parse' } | { kind: 'query'; connection: Connection; tenantId: number }
 
@@ -51,7 +51,7 @@ function parsing(_url: string, body: string, response: ServerResponse): void {
   send(response, '{}')
 }
 
-/** One primary-key query for the last part of the path. */
+/** One primary-key query for the last segment of the path. */
 function querying({ connection, tenantId }: Floor & { kind: 'query' }): Answer {
   const target = 'url' in connection ? { connectionString: [connection.url].flat()[0] } : connection
   const pool = new pg.Pool({ ...target, max: 10 })

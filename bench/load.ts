@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import autocannon from 'autocannon'
 
-/** "@@" in path and body becomes a number of its own in every request. */
+/** "@@" in path and body is replaced by a unique number in every request. */
 export type Sent = { method: 'GET' | 'POST' | 'DELETE'; path: string; body?: string }
 
 export type LoadOptions = {
@@ -15,7 +15,7 @@ export type LoadOptions = {
   authorization: string
   connections: number
   seconds: number
-  /** Requests a second; absent: as many as are answered. */
+  /** Requests per second; without it, as many as possible. */
   rate?: number
 }
 
@@ -25,7 +25,7 @@ export type LoadResult = {
   p50Ms: number
   p99Ms: number
   maxMs: number
-  /** answers other than 2xx */
+  /** responses other than 2xx */
   refused: number
   /** connections that failed, broke or timed out */
   broken: number
@@ -40,7 +40,7 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
 
 let wrkFound: boolean | undefined
 
-/** wrk costs a fraction of what a load generator in JavaScript does: on two cores that shows. */
+/** wrk uses a fraction of the CPU of a load generator in JavaScript, which matters on two cores. */
 export function hasWrk(): boolean {
   if (wrkFound === undefined) {
     try {

@@ -5,7 +5,7 @@ import type { Service } from './service.ts'
 
 export type Options = { seconds: number; connections: number; profileTo: string | undefined }
 
-/** What one request cost whom, in CPU: the steadiest number on a machine that others use as well. */
+/** CPU time per request and process, the most stable number on a shared machine. */
 export type Cost = { nodeUs: number | null; postgresUs: number | null }
 
 type Measured = LoadResult &
@@ -15,7 +15,7 @@ type Measured = LoadResult &
     doneAfterS: number
   }
 
-/** One load on the service, after a short one that lets the compiler warm up. */
+/** Runs a load on the service after a short warm-up. */
 export async function loadService(
   service: Service,
   options: Omit<LoadOptions, 'url'> & { warmUp?: boolean },
@@ -28,7 +28,7 @@ export async function loadService(
   return costing({ node: service.pid, postgres: await service.postmasterPid() }, target, service.drained)
 }
 
-/** Adds what the processes spent on the load, up to the last effect of it. */
+/** Adds the CPU time of the processes until the last effect of the load. */
 async function costing(
   pids: { node: number; postgres: number | null },
   options: LoadOptions,
@@ -58,7 +58,7 @@ async function costing(
 
 type FloorMeasured = { perSecond: number; p50Ms: number; runs: Measured[] }
 
-/** Measures the floor before and after `work` and gives the mean, so that a change of the noise shows less. */
+/** Returns the mean of the floor before and after `work`, which reduces the effect of changing noise. */
 export async function besideFloor<T>(
   floor: Floor,
   floorLoad: Pick<LoadOptions, 'traffic' | 'connections'>,

@@ -5,9 +5,9 @@ export type PlanQuestion = {
   eventsPerSecond: number
   retentionDays: number
   tenants: number
-  /** How many of them come one by one; the others in batches of 100. */
+  /** Share of events in single requests; the others are in batches of 100. */
   singleShare: number
-  /** The average day as a part of the busiest hour: machines are for the one, disks for the other. */
+  /** Average rate as a share of the peak rate. The peak determines machines, the average determines disks. */
   averageShare: number
 }
 
@@ -24,21 +24,21 @@ export type Plan = {
   keptGigabytesPerDay: number
   diskGigabytes: number
   postgresClusters: number
-  /** What one cluster has too little of. */
+  /** The resource that limits one cluster. */
   clustersFor: ClusterLimit
   tenantsPerCluster: number
   /** Of the log on JetStream that stands before one cluster, each doing some hundreds of synced messages a second. */
   streamPartitions: number
 }
 
-/** Of which a PostgreSQL server has so much; beyond it another one is needed. */
+/** The capacity of one PostgreSQL server. More needs another server. */
 type ClusterLimit = 'cores' | 'WAL' | 'disk' | 'connections'
 
-// What is left for peaks, for reports and for what else the machine does.
+// Headroom for peaks, reports and other work.
 const BUSY_AT_MOST = 0.6
-// Cores of a PostgreSQL server that most people can rent.
+// Cores of a commonly available PostgreSQL server.
 const CLUSTER_CORES = 32
-// What such a server can write and a standby take in beside it, and what one can still back up and restore within a day.
+// What such a server can write and replicate, and what can be backed up and restored within a day.
 const CLUSTER_WAL_MB = 200
 const CLUSTER_DISK_GB = 30_000
 // Each is a process of PostgreSQL, which shares locks and snapshots with all others.
@@ -46,17 +46,17 @@ const CLUSTER_CONNECTIONS = 500
 // KONTOR_POOL_SIZE and a listener; a node with workers has connections for them, for deliveries and for what is due beside.
 const CONNECTIONS_OF_HTTP = 13
 const CONNECTIONS_OF_WORKER = 18
-// One partition is worked on by one transaction at a time; more of them than workers, so that none waits for a slow neighbour.
+// One transaction at a time processes a partition. There are more partitions than workers, so that no worker waits for a slow one.
 const PARTITIONS_AT_LEAST = 16
 const PARTITIONS_AT_MOST = 256 // of KONTOR_LOG_PARTITIONS
 const SYNCED_MESSAGES_PER_SECOND = 300
 const EVENTS_PER_MESSAGE = 100
-// KONTOR_LOG_RETENTION, unless told otherwise; it stands beside what is kept for good.
+// The default of KONTOR_LOG_RETENTION. The log uses disk space in addition to permanent data.
 const LOG_DAYS = 7
 const PASSING_TABLES = ['log']
 const HEADROOM_OF_DISK = 1.3
 
-/** How many machines a rate takes, from what one event was measured to cost. */
+/** Computes the number of machines for a rate from the measured cost of one event. */
 export function planFor(
   { eventsPerSecond, retentionDays, tenants, singleShare, averageShare }: PlanQuestion,
   costs: StageFacts,
@@ -115,7 +115,7 @@ export function planFor(
   }
 }
 
-/** Events a second that so many cores can take in and work on, when they do nothing else. */
+/** Events per second that this number of cores can accept and process without other work. */
 export function ratePossible(costs: KindCost, cores: number): number {
   const { accept, process } = costs
   return (cores * 1e6) / (accept.nodeUs + accept.postgresUs + process.nodeUs + process.postgresUs)
@@ -144,7 +144,7 @@ type Words = {
 export const PLAN_USAGE =
   'npm run bench -- plan --events 50000 [--retention 90] [--tenants 200] [--single 0.2] [--average 0.3]'
 
-/** Returns whether there is a plan; else it says what is missing. */
+/** Returns whether there is a plan; otherwise prints what is missing. */
 export function printPlan(results: Result[], words: Words): boolean {
   const costs = costsIn(results)
   const { question, faults } = questionIn(words)
@@ -205,7 +205,7 @@ export function planInWords(question: PlanQuestion, plan: Plan): string {
     `Disk        ${n(plan.keptGigabytesPerDay)} GB per day, ${n(plan.diskGigabytes)} GB in total, ${n(plan.diskGigabytes / plan.postgresClusters)} GB per cluster`,
     `JetStream   ${n(plan.streamPartitions)} partitions, if the log is on JetStream`,
   ]
-  // A tenant is not spread over several: then the rest is arithmetic, and no installation.
+  // A tenant cannot span several clusters, so the numbers beyond one cluster are only theoretical.
   if (plan.postgresClusters > tenants)
     lines.push(
       '',

@@ -7,7 +7,7 @@ type Profile = { nodes: Node[]; samples: number[]; timeDeltas: number[] }
 
 export type Summary = { functions: [string, number][]; parts: [string, number][]; statements: Statement[] }
 
-/** Where the time went: functions and parts of the service in percent of what it was busy, statements of PostgreSQL. */
+/** A profile: functions and modules in percent of busy time, and PostgreSQL's statements. */
 export function summarise(directory: string): Summary {
   const [file] = readdirSync(directory).filter(name => name.endsWith('.cpuprofile'))
   const profile = JSON.parse(readFileSync(join(directory, file!), 'utf8')) as Profile

@@ -6,7 +6,7 @@ import { figuresOf, movesSince, type Result, worseBy } from './result.ts'
 import type { Bar } from './scenario.ts'
 import type { StageFacts } from './scenarios/stages.ts'
 
-/** docs/performance.md with its plots, from a whole run. */
+/** Writes docs/performance.md with its plots from a complete run. */
 export function writeReport({
   results,
   baseline,
@@ -32,7 +32,7 @@ const PLANS: PlanQuestion[] = [
   { eventsPerSecond: 1_000_000, retentionDays: 14, tenants: 5_000, singleShare: 0.1, averageShare: 0.3 },
 ]
 
-/** The worked plans of the guide, of the costs that were just measured. */
+/** The example plans of the guide, from the measured costs. */
 function writePlans(path: string, costs: StageFacts): void {
   const plans = PLANS.map(question => `\`\`\`\n${planInWords(question, planFor(question, costs))}\n\`\`\`\n`)
   const text = readFileSync(path, 'utf8')

@@ -1,20 +1,20 @@
 import type { Bar } from './scenario.ts'
 
-/** What one scenario came to. */
+/** The result of one scenario. */
 export type Result = {
   scenario: string
   at: string
   machine: { cores: number; cpu: string | undefined; node: string }
   generator: 'wrk' | 'autocannon'
-  /** By others, before it began: the noise to expect. */
+  /** Cores used by other processes before the start, as an estimate of noise. */
   coresBusyBefore: number | null
   bars: (Bar & { held: boolean })[]
   facts: Record<string, unknown>
-  /** It ended with this instead. */
+  /** The error, if the scenario failed. */
   failed?: string
 }
 
-/** A number that is held against the one of the stored run. */
+/** A number that is compared with the stored run. */
 export type Figure = {
   scenario: string
   what: string
@@ -23,7 +23,7 @@ export type Figure = {
   unit: string
 }
 
-/** Bars, and what it all cost in processor time: the steadiest number on a machine that others use as well. */
+/** Targets, and CPU time, which is the most stable number on a shared machine. */
 export function figuresOf({ scenario, bars, facts }: Result): Figure[] {
   const ofBars = bars.map(({ what, value, atLeast }) => ({
     scenario,
@@ -60,10 +60,10 @@ function costsIn(value: unknown, path: string[] = []): { path: string; value: nu
 
 export type Move = Figure & { before: number; change: number }
 
-// Twice the scatter of two runs on a machine that nobody else uses.
+// Twice the variation between two runs on an idle machine.
 const MOVED = 0.15
 
-/** Figures that are not what they were, the worst first. */
+/** Figures that changed, the worst first. */
 export function movesSince(baseline: Result[], results: Result[]): Move[] {
   const key = ({ scenario, what }: Figure) => `${scenario} ${what}`
   const before = new Map(baseline.flatMap(figuresOf).map(figure => [key(figure), figure.value]))

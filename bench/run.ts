@@ -50,7 +50,7 @@ const scenarios: Record<string, Scenario> = {
   start,
   memory,
 }
-/** The better part of an hour: only by name. */
+/** Takes most of an hour, so it runs only if it is selected by name. */
 const BY_NAME_ONLY = ['reports-million']
 
 const root = join(import.meta.dirname, '..')
@@ -142,7 +142,7 @@ async function run(name: string): Promise<Result> {
       profileTo,
     })
     for (const bar of bars) console.log(`  ${isHeld(bar) ? 'held  ' : 'MISSED'} ${inWords(bar)}`)
-    // A whole run is read from its report.
+    // The report shows the results of a complete run.
     if (positionals.length > 0) console.log(JSON.stringify(facts, null, 1))
     const profile = profileTo && summarise(profileTo)
     if (profile) show(profile)
@@ -153,7 +153,7 @@ async function run(name: string): Promise<Result> {
       ...(profile && { profile }),
     }
   } catch (error) {
-    // The others are measured all the same.
+    // The other scenarios still run.
     console.error(error)
     return { ...about, bars: [], facts: {}, failed: (error as Error).message }
   }
@@ -191,7 +191,7 @@ function short(value: number): number {
   return Number(value.toPrecision(4))
 }
 
-/** The stored run keeps what is compared, and what plans are made of. */
+/** The stored run contains the figures for comparisons and capacity plans. */
 function costsOnly(facts: unknown): Record<string, unknown> {
   const kept = Object.entries(facts as Record<string, unknown>).flatMap(
     ([key, value]): [string, unknown][] => {

@@ -18,7 +18,7 @@ const DRAIN_MS = 60_000
 
 export type Service = Awaited<ReturnType<typeof startService>>
 
-/** The real thing: `kontor start` as its users run it, on an embedded database that is thrown away after. */
+/** Runs `kontor start` as users do, on a temporary embedded database. */
 export async function startService(
   options: { profileTo?: string | undefined; settings?: Record<string, string> } = {},
 ) {
@@ -71,7 +71,7 @@ export async function startService(
   }
 }
 
-/** PostgreSQL's own account of where its time goes. It has to be asked for before a start. */
+/** PostgreSQL's statement statistics. They must be enabled before the start. */
 async function recordStatements(dataDir: string): Promise<void> {
   const cluster = await joinCluster({ name: 'kontor', dataDir, log: () => {} })
   const pool = openPool({ connection: cluster.connection, max: 1, name: 'bench', onError: () => {} })
@@ -93,7 +93,7 @@ async function saveStatements(pool: pg.Pool, directory: string): Promise<void> {
   await writeFile(join(directory, 'statements.json'), JSON.stringify(rows))
 }
 
-/** What `npm start` gives to Node. */
+/** The Node options of `npm start`. */
 async function nodeFlags(): Promise<string[]> {
   const { scripts } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
   return (scripts.start as string).split(' ').filter(word => word.startsWith('--'))
@@ -136,7 +136,7 @@ async function createKey(dataDir: string, kind: string): Promise<string> {
   return (await command(dataDir, 'key', 'create', '--tenant', 'default', '--kind', kind)).key!
 }
 
-/** What a command prints. */
+/** The output of a command. */
 async function command(dataDir: string, ...words: string[]): Promise<Record<string, string>> {
   const env = { ...process.env, KONTOR_ALLOW_PRIVATE_DESTINATIONS: 'true' }
   const { stdout } = await promisify(execFile)(process.execPath, [main, ...words, '--data', dataDir], { env })
@@ -150,7 +150,7 @@ async function postmasterPid(pool: pg.Pool): Promise<number> {
   return Number((await readFile(join(rows[0]!.directory, 'postmaster.pid'), 'utf8')).split('\n')[0])
 }
 
-/** Waits until everything accepted has taken effect. */
+/** Waits until all accepted entries are applied. */
 async function drained(pool: pg.Pool): Promise<void> {
   for (;;) {
     const { rows } = await pool.query<{ waiting: boolean }>(

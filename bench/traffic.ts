@@ -25,12 +25,12 @@ export function trackingEvents(): Sent[] {
   }))
 }
 
-/** Batches as the SDKs of customer-data platforms send them: 100 events of some persons, message ids all different. */
+/** CDP batches of 100 events of several people, with unique message ids. */
 export function cdpBatches(): Sent[] {
   return batchesOf((batch, item) => cdpEvent((batch * 100 + item * 7) % VISITORS, item))
 }
 
-/** The same of one person: everything has one ordering key. */
+/** The same for one person, so that all events have the same ordering key. */
 export function cdpBatchesOfOnePerson(): Sent[] {
   return batchesOf((_, item) => cdpEvent(0, item))
 }
@@ -69,7 +69,7 @@ function cdpEvent(person: number, item: number) {
   }
 }
 
-/** Products, each with an id of its own. */
+/** Products with unique ids. */
 export function productWrites(): Sent[] {
   return range(KINDS, index => ({
     method: 'POST',
@@ -90,7 +90,7 @@ export function productWrites(): Sent[] {
   }))
 }
 
-/** Records that `contactReads` and `productReads` ask for, as batches. */
+/** Batches of the records that `contactReads` and `productReads` read. */
 export function storedRecords(count: number): Sent[] {
   return (['contact', 'product'] as const).flatMap(entityType =>
     range(count / KINDS, batch => ({
@@ -123,7 +123,7 @@ export function productReads(count: number): Sent[] {
   return range(count, index => ({ method: 'GET', path: `/v1/products/SKU-${(index * 7_919) % count}` }))
 }
 
-/** Single events of an external system about many orders, ids all different. */
+/** Single events of an external system about many orders, with unique ids. */
 export function inboundEvents(path: string): Sent[] {
   return range(KINDS, index => ({
     method: 'POST',

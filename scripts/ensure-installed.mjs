@@ -1,6 +1,6 @@
-// Installs what is missing, so that `npm start` and `npm test` work alone in a fresh clone.
-// Plain JavaScript without dependencies: it runs on the machine's own Node (20 or newer), before the
-// project's pinned Node 24 is there.
+// Installs missing dependencies, so that `npm start` and `npm test` work in a fresh clone.
+// Plain JavaScript without dependencies, because it runs on the system's Node (20 or newer) before the
+// pinned Node 24 is installed.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 
@@ -8,8 +8,8 @@ const wanted = process.argv[2] ?? 'production' // production | development
 const root = new URL('..', import.meta.url)
 
 const locked = packagesIn('package-lock.json')
-const installed = packagesIn('node_modules/.package-lock.json') // npm's own record of what it has put there
-// A development install is never thinned out by a later `npm start`.
+const installed = packagesIn('node_modules/.package-lock.json') // npm's record of installed packages
+// A later `npm start` does not remove development dependencies.
 const mode = Object.values(installed).some(({ dev }) => dev) ? 'development' : wanted
 
 const isComplete = Object.entries(locked).every(
@@ -58,7 +58,7 @@ function install() {
   process.exit(result.status ?? 1)
 }
 
-/** Where no Node comes as a package (see docs/decisions/0010), the machine's own has to do. */
+/** If there is no Node package for this platform (see docs/decisions/0010), the system's Node is used. */
 function requireNode() {
   const isPinned = existsSync(new URL('node_modules/.bin/node', root))
   if (isPinned || Number.parseInt(process.versions.node, 10) >= 24) return

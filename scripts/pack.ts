@@ -1,7 +1,7 @@
-// npm run pack [-- DIRECTORY]: the server as a tarball that `npx kontor start` runs from, wherever it is installed.
+// npm run pack [-- DIRECTORY]: packs the server as a tarball for `npx kontor start`.
 //
-// Node does not strip types below node_modules, so what runs there is JavaScript: the same lines and columns, with blanks where
-// types were. Everything else is as in the repository.
+// Node does not strip types below node_modules, so the tarball contains JavaScript with the same lines and columns: spaces replace
+// the types. All other files are unchanged.
 import { execFileSync } from 'node:child_process'
 import {
   cpSync,
@@ -20,17 +20,17 @@ import { stripTypes } from '../src/http/console/files.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** Folders whose programs are run by Node. */
+/** Folders with code that Node runs. */
 const PROGRAMS = ['src', 'demo', 'embedded-postgres']
-/** Of these the console reads the sources too, and hands them to browsers. */
+/** The console also serves the sources of these folders to browsers. */
 const SERVED = /^(?:demo|src\/domain)\//
-/** Taken as they are. */
+/** Copied unchanged. */
 const FILES = [
   ...['bin', 'console', 'migrations', 'docs', 'examples', 'sdk/browser', 'sdk/js/README.md'],
   ...['README.md', 'CHANGELOG.md', 'LICENSE'],
 ]
 
-/** Writes the tarball into the directory and returns its path. */
+/** Writes the tarball to the directory and returns its path. */
 export function pack(directory: string): string {
   const stage = mkdtempSync(join(tmpdir(), 'kontor-pack-'))
   try {
@@ -69,7 +69,7 @@ function asJavaScript(path: string): string {
   )
 }
 
-/** What those need who run it, and not what those need who change it. */
+/** The manifest without fields that only development needs. */
 function manifest() {
   const {
     private: _,
@@ -82,7 +82,7 @@ function manifest() {
   return rest
 }
 
-/** npm hands its settings down in the environment: those of the run that started this are not for the package. */
+/** npm passes its settings in the environment. Those of the calling npm run must not affect the package. */
 function environment() {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)))
 }

@@ -3,10 +3,10 @@ import { createInterface } from 'node:readline'
 
 export type EntityType = 'product' | 'contact' | 'order'
 
-/** One thing that was sent. Its marker is unlike every other and is found again in what is stored. */
+/** One sent item. Its unique marker identifies it in the stored data. */
 export type Item = {
   marker: string
-  /** An idempotency key or event id: whatever is sent under it is the same thing. */
+  /** An idempotency key or event id. */
   claim?: string
   /** A write of a record; versions of one record count up. */
   record?: { type: EntityType; id: string; version: number; deleted: boolean }
@@ -14,15 +14,15 @@ export type Item = {
   row?: 'event' | 'conversion'
   /** The inbound source that it was posted to. */
   source?: string
-  /** A state of a subscription; cents a month. */
+  /** A state of a subscription in cents per month. */
   subscription?: { id: string; version: number; cents: number }
-  /** Never valid: may be kept as a dead letter, and nowhere else. */
+  /** Invalid: may be stored only as a dead letter. */
   invalid?: true
   /** Older than a retention: may be skipped. */
   old?: true
 }
 
-/** A request and its answer. Status 0: there was none. */
+/** A request and its response. Status 0: no response. */
 export type Attempt = {
   tenant: string
   sentAt: number
@@ -30,7 +30,7 @@ export type Attempt = {
   status: number
   /** of record writes, by index */
   operations?: (string | null)[]
-  /** indexes of the items that were refused although others were accepted */
+  /** indexes of rejected items in a partially accepted request */
   rejected?: number[]
 }
 
@@ -44,7 +44,7 @@ type Line =
 
 export type Ledger = ReturnType<typeof openLedger>
 
-/** Everything that was sent and answered, in a file that only grows: what is written survives a kill of the writer. */
+/** All requests and responses in an append-only file, which survives a kill of the writer. */
 export function openLedger(path: string) {
   const file = openSync(path, 'a', 0o644)
   let count = 0
@@ -52,7 +52,7 @@ export function openLedger(path: string) {
   const write = (line: Line) => writeSync(file, `${JSON.stringify(line)}\n`)
   return {
     path,
-    /** To be called before the request leaves; the number goes into answered(). */
+    /** Call it before the request is sent, and pass the number to answered(). */
     sent(tenant: string, items: Item[]): number {
       const n = ++count
       write({ op: 'send', n, at: Date.now(), tenant, items })
@@ -64,9 +64,9 @@ export function openLedger(path: string) {
     ): void {
       write({ op: 'answer', n, ...answer })
     },
-    /** What no fault excuses: a wrong status, a process that ended by itself. */
+    /** Records a violation that no fault excuses: a wrong status, or an unexpected exit. */
     violation(words: string): void {
-      // One defect answers every request alike: the first thousand tell enough.
+      // One defect may affect every request, so only the first thousand are recorded.
       if (++violations <= 1_000) write({ op: 'violation', at: Date.now(), words })
     },
     fault(note: FaultNote): void {
@@ -98,7 +98,7 @@ export async function readLedger(path: string): Promise<LedgerContent> {
   return content
 }
 
-/** The last line may have been cut off. */
+/** The last line may be incomplete. */
 function parsed(text: string): Line | null {
   try {
     return JSON.parse(text) as Line

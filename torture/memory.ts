@@ -3,7 +3,7 @@ import type { KontorProcess } from './deployment/process.ts'
 
 const EVERY_MS = 250
 
-/** Samples the resident memory of processes; the most that each of them had. */
+/** Samples the resident memory of processes and keeps the maximum of each. */
 export function watchMemory(processes: KontorProcess[]) {
   const peakMb = new Map<string, number>()
   const timer = setInterval(() => {

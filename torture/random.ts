@@ -1,4 +1,4 @@
-/** Random numbers that a seed gives again. */
+/** Reproducible random numbers. */
 export type Random = {
   /** at least `from`, less than `to` */
   between(from: number, to: number): number
@@ -6,7 +6,7 @@ export type Random = {
   chance(probability: number): boolean
   pick<T>(list: readonly T[]): T
   shuffled<T>(list: readonly T[]): T[]
-  /** A series of its own, so that what one part draws does not depend on how often another one drew. */
+  /** A separate series, independent of how often other parts draw. */
   fork(name: string): Random
 }
 

@@ -5,7 +5,7 @@ import type { Problem } from './reconcile/problems.ts'
 
 const KINDS = ['missing', 'doubled', 'unexpected', 'wrong', 'violation'] as const
 
-/** Faults by what they led to. What was sent while no fault struck counts as calm. */
+/** Groups faults by outcome. Requests without an active fault count as calm. */
 export function faultTable(faults: FaultNote[], outcomes: Outcome[], problems: Problem[]): string {
   const struckBy = (at: number | null) =>
     at === null
@@ -28,7 +28,7 @@ export function faultTable(faults: FaultNote[], outcomes: Outcome[], problems: P
   return table([head, ...rows])
 }
 
-/** The whole run in a line. */
+/** A one-line summary of the run. */
 export function totals(faults: FaultNote[], outcomes: Outcome[], problems: Problem[]): string {
   const acknowledged = outcomes.filter(({ acknowledgedAt }) => acknowledgedAt !== null).length
   const unclear = outcomes.filter(outcome => outcome.acknowledgedAt === null && outcome.unclear > 0).length
@@ -51,7 +51,7 @@ function recovery(faults: FaultNote[]): string {
   return `${seconds(Math.max(...(times as number[])))} s`
 }
 
-/** The first column to the left, all others to the right. */
+/** Aligns the first column left and all others right. */
 export function table(rows: string[][]): string {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map(row => row[column]!.length)))
   return rows

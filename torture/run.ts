@@ -17,30 +17,30 @@ import { startTraffic, type Traffic } from './traffic/traffic.ts'
 
 const TENANTS = 3
 const WARM_UP_MS = 2_000
-/** How often a second fault joins the first. */
+/** Probability that a second fault joins the first. */
 const JOINED = 0.3
 
 export type RunOptions = {
   mode: Mode
   seed: string
-  /** When no further fault strikes, counted from the beginning; reconciling comes after. At least one strikes. */
+  /** Time from the start after which no further fault is injected. At least one is injected. Reconciliation follows. */
   durationMs: number
   faults: readonly Fault[]
-  /** Of a full run's pauses and durations; less for a quick run. */
+  /** Factor for pauses and durations; smaller for a quick run. */
   scale: number
-  /** Of the usual load. */
+  /** Factor for the load. */
   load: number
   /**
-   * How long recovery may take after a fault, and the rest of the work after the load: with recovery of PostgreSQL, back-off of
-   * what failed meanwhile, and a busy machine.
+   * How long recovery may take after a fault, and the remaining work after the load. Includes recovery of PostgreSQL, retries with
+   * backoff, and a busy machine.
    */
   patienceMs: number
-  /** The most resident memory that one process may have. */
+  /** Maximum resident memory of one process. */
   memoryMb: number
   hasNats: boolean
-  /** How many HTTP processes a fleet has. */
+  /** Number of HTTP processes in a fleet. */
   httpNodes: number
-  /** Each fault once, in the order given, as far as the time allows, instead of at random. */
+  /** Inject each fault once in the given order, as far as time allows, instead of randomly. */
   onceEach?: boolean
   print: (words: string) => void
 }
@@ -53,7 +53,7 @@ type RunResult = {
   struck: number
 }
 
-/** One installation under load and faults, and the reckoning. */
+/** Runs one installation under load and faults, and reconciles the result. */
 export async function run(options: RunOptions): Promise<RunResult> {
   const { mode, seed, print } = options
   const deadline = Date.now() + options.durationMs
@@ -148,7 +148,7 @@ async function openShops({ first }: Deployment): Promise<{ shops: Shop[]; admin:
   return { shops, admin }
 }
 
-/** One fault after the other, each until the service has recovered; in an order that the seed gives. */
+/** Injects one fault at a time and waits for recovery. The seed determines the order. */
 async function strikeAll(parts: Parts, traffic: Traffic): Promise<void> {
   const { options, random, faults, deadline } = parts
   const pauses = random.fork('pauses')
@@ -170,7 +170,7 @@ async function strikeAll(parts: Parts, traffic: Traffic): Promise<void> {
     options.print(`no time was left for ${bag.map(({ name }) => name).join(', ')}`)
 }
 
-/** False: it did not recover, and more faults would tell nothing new. */
+/** Returns false if the service did not recover; more faults would give no new information. */
 async function strikeTogether(
   parts: Parts,
   traffic: Traffic,
@@ -219,7 +219,7 @@ function strikeOf(
   }
 }
 
-/** Writes that spread over all partitions take effect again, through every process that takes some. */
+/** Checks that writes to all partitions are applied again, through every HTTP process. */
 async function recovered({ deployment, options }: Parts, traffic: Traffic): Promise<boolean> {
   const deadline = Date.now() + options.patienceMs
   for (const url of urlsOf(deployment)) {

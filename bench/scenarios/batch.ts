@@ -5,7 +5,7 @@ import { cdpBatches } from '../traffic.ts'
 
 const ITEMS = 100
 
-/** CDP batches of 100: the clock stops when the last event has been processed. */
+/** CDP batches of 100. The time ends when the last event is processed. */
 export const batch: Scenario = async options => {
   const service = await startService(options)
   try {
@@ -32,7 +32,7 @@ export const batch: Scenario = async options => {
           atLeast: 25_000,
         },
         { what: 'errors', value: accepted.refused + accepted.broken, atMost: 0 },
-        // wrk counts no answer that comes after its time is up: a few batches more are processed than it knows of
+        // wrk does not count responses after its end, so a few more batches are processed than it reports
         { what: 'events lost', value: Math.max(0, accepted.requests * ITEMS - processed), atMost: 0 },
       ],
     }

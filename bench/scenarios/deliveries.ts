@@ -8,7 +8,7 @@ import { startService } from '../service.ts'
 const EVENTS = 20_000
 const BATCH = 500
 
-/** Events that wait for a destination, to a receiver that answers at once. */
+/** Delivery of queued events to a receiver that responds immediately. */
 export const deliveries: Scenario = async options => {
   const service = await startService({ ...options, settings: { KONTOR_ALLOW_PRIVATE_DESTINATIONS: 'true' } })
   const receiver = await startReceiver()

@@ -7,7 +7,7 @@ import { cdpBatches, trackingEvents } from '../traffic.ts'
 const BACKLOG = 100_000
 const ALL_BUT_WORKERS = ['--surfaces', 'data,events,inbound,console']
 
-/** A backlog gathered while no worker ran, and how fast it goes, beside how fast events are taken in for good. */
+/** How fast a backlog is processed that accumulated without workers, compared with the sustained accept rate. */
 export const drain: Scenario = async options => {
   const service = await startService(options)
   try {
@@ -51,7 +51,7 @@ export const drain: Scenario = async options => {
   }
 }
 
-/** Single events take a while to send: a tenth of the backlog is singles, the rest comes in batches. */
+/** Single events are slow to send, so a tenth of the backlog is single events and the rest is batches. */
 async function gather(service: Service): Promise<number> {
   const sending = { url: service.url, authorization: service.tracking, connections: 16, seconds: 1 }
   let events = 0

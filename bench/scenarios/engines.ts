@@ -13,7 +13,7 @@ const WARM_UP_S = 5
 
 type Rates = { track: number[]; batch: number[]; nodeUs: (number | null)[]; errors: number }
 
-/** The log on PostgreSQL and on a NATS that syncs every message, in turns: whatever else the machine does, it does to both. */
+/** The log in PostgreSQL and in NATS with synced messages. Rounds alternate, so that noise affects both. */
 export const engines: Scenario = async ({ connections, seconds }) => {
   const directory = await mkdtemp(join(tmpdir(), 'kontor-bench-nats-'))
   const nats = await startNats(directory, { synced: true })
@@ -23,10 +23,10 @@ export const engines: Scenario = async ({ connections, seconds }) => {
   }
   const rates = { postgres: noRates(), jetstream: noRates() }
   try {
-    // The compiler is at work for seconds: whoever comes first, or is asked for less, would pay for it.
+    // Warm up first: the JIT compiler works for seconds, which would penalize the first engine.
     for (const service of Object.values(services))
       await measure(service, { connections, seconds: Math.max(WARM_UP_S, seconds) }, noRates())
-    // In turns: what PostgreSQL cleans up after one engine, it does beside the other.
+    // Rounds alternate, because PostgreSQL's cleanup after one engine runs during the other.
     const order = ['postgres', 'jetstream'] as const
     for (let round = 0; round < ROUNDS; round++)
       for (const engine of round % 2 === 0 ? order : order.toReversed())

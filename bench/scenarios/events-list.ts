@@ -6,7 +6,7 @@ import { type Service, startService } from '../service.ts'
 const EVENTS = 1_000_000
 const DEPTH = 999_000
 
-/** A page of events at the beginning of the list, and one a million rows further on. */
+/** The first page of events, and a page one million rows later. */
 export const eventsList: Scenario = async options => {
   const service = await startService(options)
   try {
@@ -30,7 +30,7 @@ export const eventsList: Scenario = async options => {
   }
 }
 
-/** Straight into the table: how they would come in is not the question here. */
+/** Inserts rows directly, because ingestion is not measured here. */
 export async function fillEvents(service: Service): Promise<void> {
   await service.pool.query(
     `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, source_type, visitor, payload)

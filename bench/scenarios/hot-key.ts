@@ -5,7 +5,7 @@ import { cdpBatches, cdpBatchesOfOnePerson } from '../traffic.ts'
 
 const ROUNDS = 2
 
-/** All batches of one person, who has one place in the log, beside those of thousands: in turns, in one run. */
+/** Batches of one person (one partition) compared with those of thousands of people, in alternating rounds. */
 export const hotKey: Scenario = async ({ seconds }) => {
   const service = await startService()
   try {

@@ -10,7 +10,7 @@ const MEBIBYTE = 1_048_576
 const NO_ERRORS = { write: async () => {}, bytes: () => 0, close: async () => {} }
 const NO_JOURNAL = { load: async () => null, save: async () => {}, end: async () => {} }
 
-/** A CSV file of products through the public API, accepted row by row, and what the importer itself holds in memory. */
+/** Imports a CSV file of products through the public API, and measures the memory of the importer. */
 export const importRows: Scenario = async options => {
   const service = await startService(options)
   const { signal } = new AbortController()

@@ -10,7 +10,7 @@ import { inboundBatches, inboundEvents } from '../traffic.ts'
 const ITEMS = 100
 const UNLIMITED = { events: 100_000_000, per_seconds: 1 }
 
-/** Single webhook events, and batches of 100, each beside a bare server that parses the same JSON. */
+/** Single webhook events and batches of 100, each compared with a bare server that parses the same JSON. */
 export const inbound: Scenario = async options => {
   const { connections, seconds } = options
   const service = await startService(options)
@@ -65,8 +65,8 @@ const QUIET_PER_SECOND = 300
 const ROUNDS = 3
 
 /**
- * One source sends ten times its limit; another, which keeps to its own, must not feel it. On two cores that also run
- * the generators, any second load is felt, so the same is measured beside as many requests that are merely refused.
+ * One source sends ten times its limit and must not affect another source. On two cores that also run the load generators, any
+ * second load has an effect, so the same is measured beside as many rejected requests.
  */
 export const inboundFlood: Scenario = async options => {
   const service = await startService(options)
@@ -117,7 +117,7 @@ export const inboundFlood: Scenario = async options => {
   }
 }
 
-/** Its budget is gone before the first measurement: what it sends from now on is over the limit. */
+/** Uses up the budget before the measurement, so that all further requests are over the limit. */
 async function exhaust(service: Service, { path, authorization }: Target) {
   for (const { body } of inboundBatches(path, LIMIT.events / 20).slice(0, 21)) {
     const response = await fetch(service.url + path, {

@@ -7,7 +7,7 @@ import { cdpBatches } from '../traffic.ts'
 const EVENTS = 1_000_000
 const MEBIBYTE = 1_048_576
 
-/** What the server process holds while a million events pass through it, and whether that grows. */
+/** Memory of the server process during a million events, and whether it grows. */
 export const memory: Scenario = async options => {
   const service = await startService(options)
   try {

@@ -4,7 +4,7 @@ import type { Scenario } from '../scenario.ts'
 import { startService } from '../service.ts'
 import { cdpBatches, contactReads, productWrites, trackingEvents } from '../traffic.ts'
 
-/** Everything at once, as a shop that has a good day sends it; none of it may fail or starve. */
+/** All kinds of requests at once. None may fail or starve. */
 export const mixed: Scenario = async options => {
   const { seconds } = options
   const service = await startService(options)
@@ -22,7 +22,7 @@ export const mixed: Scenario = async options => {
       bars: [
         {
           what: 'errors',
-          // the one contact that is asked for is not there: its 404 is a read as good as any
+          // the contact does not exist, and its 404 counts as a read
           value:
             events.refused + batches.refused + writes.refused + events.broken + writes.broken + reads.broken,
           atMost: 0,

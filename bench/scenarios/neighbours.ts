@@ -9,17 +9,16 @@ import { type Service, startService } from '../service.ts'
 import { cdpBatches, trackingEvents } from '../traffic.ts'
 
 const STEADY_PER_SECOND = 100
-// A p99 of some seconds is that of the worst moment of the machine: rounds in turns, and the middle one of each.
+// A p99 over a few seconds depends on the worst moment of the machine, so rounds alternate and the median counts.
 const ROUNDS = 5
-// Of what one can send: a neighbour that is busy, and far from a flood.
+// Share of the maximum rate: a busy neighbor, far below a flood.
 const BUSY_PER_SECOND = { singles: 200, batches: 25 }
 
 type Round = Record<'alone' | 'besideBusy' | 'besideFlood', LoadResult> & { flooded: LoadResult[] }
 
 /**
- * A shop that sends a little, all the time; then the same while a neighbour sends all that it can, and while the neighbour is
- * merely busy: what any load beside it costs on this machine. Then a shop that reads a little, and a neighbour that reads all
- * that it can.
+ * A tenant with a low request rate, alone, beside a flooding tenant and beside a busy tenant, which shows the cost of any other
+ * load on this machine. Then the same for reads.
  */
 export const neighbours: Scenario = async ({ connections, seconds }) => {
   const service = await startService()
@@ -95,7 +94,7 @@ function atRate(rate: number | undefined): { rate?: number } {
   return rate === undefined ? {} : { rate }
 }
 
-/** Lists of a hundred events as fast as they come, beside one record again and again. */
+/** Lists of 100 events as fast as possible, beside repeated reads of one record. */
 async function readingBesideReader(
   { url, private: flooding, drained }: Service,
   authorization: string,

@@ -5,7 +5,7 @@ import { contactReads, productReads, storedRecords } from '../traffic.ts'
 
 const RECORDS = 10_000
 
-/** One record by its id, and a product by its SKU, beside a bare server that asks for a row by its primary key. */
+/** One record by id and a product by SKU, compared with a bare server that reads a row by primary key. */
 export const recordsRead: Scenario = async options => {
   const { connections, seconds } = options
   const service = await startService(options)

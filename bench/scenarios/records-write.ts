@@ -3,7 +3,7 @@ import type { Scenario } from '../scenario.ts'
 import { startService } from '../service.ts'
 import { productWrites } from '../traffic.ts'
 
-/** Single writes, each of another product: the clock stops when the last one is applied. */
+/** Single writes of different products. The time ends when the last one is applied. */
 export const recordsWrite: Scenario = async options => {
   const { connections, seconds } = options
   const traffic = productWrites()

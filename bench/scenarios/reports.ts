@@ -14,10 +14,10 @@ const SMALL = 1_000
 const LARGE = 100_000
 const MILLION = 1_000_000
 
-/** Subscription reports of a small and of a large shop that share a database. */
+/** Subscription reports of a small and a large tenant in the same database. */
 export const reports: Scenario = options => measured(options, [SMALL, LARGE])
 
-/** The same with a third shop, which takes the better part of an hour to fill. */
+/** The same with a third tenant, which takes most of an hour to load. */
 export const reportsMillion: Scenario = options => measured(options, [SMALL, LARGE, MILLION])
 
 async function measured(options: Options, sizes: number[]) {
@@ -56,7 +56,7 @@ type Shop = { tenantId: number; key: string }
 const CHANGES_AT_A_TIME = 20
 const CHANGE_EVERY_MS = 100
 
-/** The overview of the large shop while its billing system goes on: 200 changes a second, of subscriptions of any age. */
+/** The overview of the large tenant during 200 changes per second of subscriptions of any age. */
 async function whileChanging(service: Service, { tenantId, key }: Shop, seconds: number) {
   let isDone = false
   let changes = 0
@@ -91,7 +91,7 @@ async function openShop(service: Service, size: number): Promise<Shop> {
   return { tenantId: parseTenantId(id)!, key }
 }
 
-/** Returns how many events a second were taken in, with nobody helping. */
+/** Returns how many events per second were loaded. */
 async function fill(service: Service, tenantId: number, size: number): Promise<number> {
   const began = performance.now()
   const events = await fillLedger(service.pool, tenantId, size)
@@ -101,7 +101,7 @@ async function fill(service: Service, tenantId: number, size: number): Promise<n
   return Math.round(events / seconds)
 }
 
-/** The service compacts the sums of days by itself. */
+/** The server compacts daily totals automatically. */
 async function untilCompacted(service: Service): Promise<void> {
   for (;;) {
     const { rows } = await service.pool.query<{ left: boolean }>(

@@ -7,12 +7,12 @@ import { cdpBatches, productWrites, trackingEvents } from '../traffic.ts'
 
 const ALL_BUT_WORKERS = ['--surfaces', 'data,events,inbound,console']
 
-/** What one event (or write) costs in one stage. */
+/** The cost of one event or write in one stage. */
 type StageCost = {
   nodeUs: number
   postgresUs: number
   walBytes: number
-  /** Syncs of PostgreSQL's log that it takes its share of: group commit makes it a fraction. */
+  /** WAL syncs per event; a fraction because of group commit. */
   syncs: number
 }
 
@@ -20,15 +20,15 @@ export type KindCost = {
   count: number
   accept: StageCost
   process: StageCost
-  /** Bytes on disk after it, by table (with indexes). */
+  /** Bytes on disk by table, including indexes. */
   kept: Record<string, number>
 }
 
 export type StageFacts = { single: KindCost; batched: KindCost; record: KindCost }
 
 /**
- * What taking in costs and what working on it costs, apart: a backlog is gathered while no worker runs, and then worked off
- * while nothing comes in. The figures behind `npm run bench -- plan`.
+ * Measures accepting and processing separately: a backlog accumulates without workers and is then processed without new requests.
+ * `npm run bench -- plan` uses these figures.
  */
 export const stages: Scenario = async ({ connections, seconds }) => {
   const service = await startService()
@@ -74,7 +74,7 @@ type Work = {
 
 async function costOf(service: Service, { seconds, table, ...work }: Work): Promise<KindCost> {
   await service.restart([])
-  const idle = await spentOf(service) // what a start alone costs
+  const idle = await spentOf(service) // the cost of the start alone
   await service.restart(ALL_BUT_WORKERS)
   const send = (forSeconds: number) => load({ url: service.url, ...work, seconds: forSeconds })
   await send(2)
@@ -103,7 +103,7 @@ async function costOf(service: Service, { seconds, table, ...work }: Work): Prom
       syncs: round(per(accepted.syncs - before.syncs)),
     },
     process: {
-      // of a process that began with this
+      // of a process that started with this stage
       nodeUs: us(processed.node - idle.node),
       postgresUs: us(processed.postgres - accepted.postgres),
       walBytes: round(per(processed.wal - accepted.wal)),
@@ -128,7 +128,7 @@ async function spentOf(service: Service) {
   return { ...rows[0]!, node: cpuSeconds(service.pid) ?? 0, postgres: postgres ?? 0 }
 }
 
-/** Of every table with its partitions and indexes. */
+/** Bytes of every table with its partitions and indexes. */
 async function keptBy(service: Service): Promise<Record<string, number>> {
   const { rows } = await service.pool.query<{ name: string; bytes: number }>(
     `select coalesce(p.relname, c.relname) as name, sum(pg_total_relation_size(c.oid))::float8 as bytes

@@ -9,7 +9,7 @@ import type { Scenario } from '../scenario.ts'
 
 const RUNS = 3
 
-/** `npm start` on an empty data directory, to the first 2xx; then again on what is there. */
+/** Time from `npm start` to the first 2xx, on an empty data directory and on existing data. */
 export const start: Scenario = async () => {
   const first: number[] = []
   const again: number[] = []

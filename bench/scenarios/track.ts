@@ -4,7 +4,7 @@ import type { Scenario } from '../scenario.ts'
 import { startService } from '../service.ts'
 import { trackingEvents } from '../traffic.ts'
 
-/** Single durable events, worker running; then half of that load, to see how long the slowest wait. */
+/** Single durable events with a running worker; then half of that load for the tail latency. */
 export const track: Scenario = async (options: Options) => {
   const { connections, seconds } = options
   const traffic = trackingEvents()

@@ -1,5 +1,5 @@
-// Loaded into a Kontor process before anything else (also into its threads): its clock is off by what a file says, in
-// milliseconds. PostgreSQL and the machine keep theirs, as where one node's clock is wrong.
+// Preloaded into a Kontor process and its threads. Shifts the clock by the milliseconds in a file. PostgreSQL and the machine keep
+// their clocks.
 import { readFileSync } from 'node:fs'
 
 const file = process.env.TORTURE_CLOCK_FILE

@@ -11,11 +11,11 @@ import { promote, standbyOf } from './standby.ts'
 
 export type Mode = 'single' | 'fleet'
 
-/** What the chosen faults need of the installation they will strike. */
+/** What the selected faults require of the installation. */
 export type Conditions = {
   /** settings of every Kontor process */
   env: Record<string, string>
-  /** settings of an own PostgreSQL */
+  /** settings of an external PostgreSQL */
   postgres: Record<string, string>
   /** clocks that can be set wrong */
   clocks: boolean
@@ -35,13 +35,13 @@ export type Deployment = {
   proxies: Map<KontorProcess, Network>
   disk: Disk | null
   nats: NatsCluster | null
-  /** The one that serves the admin API, and starts first. */
+  /** The process that serves the admin API; it starts first. */
   first: KontorProcess
-  /** The fleet goes over to another PostgreSQL. */
+  /** Switches the fleet to another PostgreSQL. */
   moveTo(postgres: OwnPostgres): void
-  /** The primary is killed, the standby takes its place. */
+  /** Kills the primary and promotes the standby. */
   failOver(): Promise<void>
-  /** Ends everything; the files stay. */
+  /** Stops everything and keeps the files. */
   close(): Promise<void>
 }
 
@@ -61,7 +61,7 @@ type Parts = DeploymentOptions & { disk: Disk | null; nats: NatsCluster | null; 
 
 const NATS_SERVERS: Record<Mode, number> = { single: 1, fleet: 3 }
 
-/** `kontor start` on one machine, or HTTP processes and workers on a PostgreSQL of their own. */
+/** `kontor start` on one machine, or HTTP processes and workers on an external PostgreSQL. */
 export async function deploy(options: DeploymentOptions): Promise<Deployment> {
   const { directory, conditions, say } = options
   const dataDir = join(directory, 'disk/data')
@@ -148,7 +148,7 @@ async function deployFleet(parts: Parts): Promise<Deployment> {
   }
 }
 
-/** Straight to both: no bad weather lies between. */
+/** Direct connections without the fault-injecting proxies. */
 function urlOfBoth(primary: OwnPostgres, standby: OwnPostgres): string {
   const url = primary.url(primary.port)
   return `${url.replace(`:${primary.port}/`, `:${primary.port},127.0.0.1:${standby.port}/`)}?target_session_attrs=read-write`

@@ -3,12 +3,12 @@ import { mkdir, statfs } from 'node:fs/promises'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
-const SIZE = '8g' // only what is used takes memory
+const SIZE = '8g' // only used space takes memory
 const LEFT_BYTES = 256 * 1024
 
 export type Disk = { fill(): Promise<void>; free(): Promise<void>; unmount(): Promise<void> }
 
-/** A disk of its own, in memory, that can be filled; null, in words, where that is not allowed. */
+/** A separate in-memory disk that can be filled; null with a message if mounting is not allowed. */
 export async function mountDisk(directory: string, say: (words: string) => void): Promise<Disk | null> {
   await mkdir(directory, { recursive: true, mode: 0o711 })
   if (process.getuid?.() !== 0 || process.platform !== 'linux') {
@@ -23,9 +23,9 @@ export async function mountDisk(directory: string, say: (words: string) => void)
   }
   const resize = (size: string) => run('mount', ['-o', `remount,size=${size}`, directory])
   return {
-    /** Shrinking it to what is used is as good as a file that fills it, and takes no memory. */
+    /** Shrinking the disk to its used size fills it without using memory. */
     async fill() {
-      // What is written between the two makes it refuse: it does not shrink below what is used.
+      // A write in between makes the resize fail, because the size must not be below the used space.
       for (let attempt = 1; ; attempt++) {
         const { bsize, blocks, bfree } = await statfs(directory)
         try {

@@ -1,6 +1,6 @@
 const ends: (() => void)[] = []
 
-/** Done when this process ends, however it does: nothing that it started outlives it. */
+/** Runs when this process exits for any reason, so that no child process outlives it. */
 export function endWithUs(end: () => void): void {
   if (ends.length === 0) {
     process.on('exit', endAll)
@@ -14,7 +14,7 @@ function endAll(): void {
     try {
       end()
     } catch {
-      // it has ended before
+      // it has already exited
     }
   }
 }

@@ -4,23 +4,23 @@ import { type Nats, startNats } from './nats.ts'
 import { steadyPort } from './ports.ts'
 import { type Network, openProxy } from './proxy.ts'
 
-/** Several servers as one: clients are given all of their addresses. */
+/** A cluster of servers. Clients get all addresses. */
 export type NatsCluster = {
   url: string
   servers: Nats[]
-  /** Nothing gets to it any more or away from it, from clients and the other servers, until `heal`. */
+  /** Blocks all traffic between a server and its clients and peers, until `heal`. */
   cutOff(server: Nats): void
-  /** All of them run, none of them is frozen, and all reach each other. */
+  /** Restores all servers and their connections. */
   heal(): Promise<void>
   stop(): Promise<void>
 }
 
-// Servers tell each other's addresses around. Past the proxies there is to be no way, and nothing listens at this port.
+// Servers advertise addresses to each other. Nothing listens on this port, so that all traffic uses the proxies.
 const NOWHERE = '127.0.0.1:1'
 
 type Place = { port: number; route: number; clients: Network }
 
-/** They sync before they acknowledge. Between them and everybody who reaches them lies a network of its own. */
+/** Servers sync before they acknowledge. Each connection passes through its own proxy. */
 export async function startNatsCluster(
   directory: string,
   { count, random }: { count: number; random: Random },
@@ -30,7 +30,7 @@ export async function startNatsCluster(
     const [port, route] = [await steadyPort(), await steadyPort()]
     places.push({ port, route, clients: await openProxy({ targetPort: port, random }) })
   }
-  /** By who reaches whom. */
+  /** By source and destination. */
   const routes = await Promise.all(
     places.map((_, from) =>
       Promise.all(
@@ -40,8 +40,8 @@ export async function startNatsCluster(
   )
   const servers: Nats[] = []
   for (const [i, { port, route, clients }] of places.entries()) {
-    // Its own address too: a server takes the number of its routes for that of the servers to wait for, and two that have found
-    // each other would make a cluster without the third.
+    // Includes its own address, because a server expects as many peers as it has routes. Otherwise two servers would form a
+    // cluster without the third.
     const all = routes[i]!.map(proxy => `"nats://127.0.0.1:${proxy?.port ?? route}"`)
     const cluster = `cluster { name: kontor, listen: "127.0.0.1:${route}", advertise: "${NOWHERE}", routes: [${all.join(', ')}] }`
     const settings = `server_name: nats-${i}

@@ -16,7 +16,7 @@ const FOUND_IN = [
   join(homedir(), '.cache/kontor-ci/nats-server'),
 ]
 
-/** Null where this machine has none. */
+/** Null if nats-server is not installed. */
 export const natsServer = FOUND_IN.find(path => path !== '' && existsSync(path)) ?? null
 
 export type Nats = Awaited<ReturnType<typeof startNats>>

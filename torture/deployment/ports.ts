@@ -2,8 +2,7 @@ import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
 /**
- * A port that is free and stays so while its process is down: below those that systems give to outgoing connections, one of which
- * would otherwise have taken it when the process comes back.
+ * A free port below the ephemeral range. An outgoing connection could otherwise take the port while its process is down.
  */
 export async function steadyPort(): Promise<number> {
   for (;;) {

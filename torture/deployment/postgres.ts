@@ -8,16 +8,16 @@ import { endWithUs } from './end.ts'
 import { steadyPort } from './ports.ts'
 
 export type Postgres = {
-  /** Past every proxy. */
+  /** Bypasses all proxies. */
   connection(): Promise<pg.ClientConfig>
   postmasterPid(): Promise<number | null>
-  /** Whose task it is to start it again. */
+  /** Who restarts it. */
   isOurs: boolean
   start(): Promise<void>
   stop(): Promise<void>
 }
 
-/** The one that `kontor start` brings: found by what the documentation says about its data directory. */
+/** The embedded PostgreSQL of `kontor start`, found through the documented layout of the data directory. */
 export function embeddedPostgres(dataDir: string): Postgres {
   const home = join(dataDir, 'postgres')
   endWithUs(() => endPostgres(home))
@@ -39,7 +39,7 @@ async function socketOf(home: string): Promise<string> {
   return named ?? realpath(join(home, 'socket'))
 }
 
-// As PostgreSQL comes: what the embedded one is given for Kontor's good is taken back.
+// PostgreSQL's defaults, without the tuning of the embedded one.
 const DEFAULTS = {
   idle_in_transaction_session_timeout: '0',
   client_connection_check_interval: '0',
@@ -48,7 +48,7 @@ const DEFAULTS = {
 
 export type OwnPostgres = Postgres & { directory: string; port: number; url(port: number): string }
 
-/** A PostgreSQL of the operator's own, reached over TCP. */
+/** An external PostgreSQL over TCP. */
 export async function ownPostgres(directory: string, settings: Record<string, string>): Promise<OwnPostgres> {
   const port = await steadyPort()
   let running: Embedded | null = null
@@ -76,7 +76,7 @@ export async function ownPostgres(directory: string, settings: Record<string, st
     connection,
     postmasterPid: async () => pidIn(home),
     async start() {
-      // As the operator would: until it comes up.
+      // Retries until it is running, like an operator.
       for (let attempt = 1; ; attempt++) {
         try {
           return await start()
@@ -88,7 +88,7 @@ export async function ownPostgres(directory: string, settings: Record<string, st
     },
     async stop() {
       const pid = pidIn(home)
-      // Cuts off whoever is connected; stop() by itself would wait for them first.
+      // Disconnects clients, because stop() alone would wait for them.
       if (pid !== null) process.kill(pid, 'SIGINT')
       while (pidIn(home) !== null) await sleep(20)
       await running?.stop()
@@ -97,7 +97,7 @@ export async function ownPostgres(directory: string, settings: Record<string, st
   }
 }
 
-/** Whom Kontor runs as: the same in every cluster, the owner of the database and nothing more. */
+/** The role of Kontor, the same in every cluster: it owns the database and has no other privileges. */
 export const OWNER = 'shop_owner'
 
 async function addUser(connection: pg.ClientConfig): Promise<void> {
@@ -121,7 +121,7 @@ export function pidIn(home: string): number | null {
   }
 }
 
-/** At once, and whoever asks: for the end of this process. */
+/** Kills it immediately, for the exit of this process. */
 export function endPostgres(home: string): void {
   const pid = pidIn(home)
   if (pid === null) return
@@ -153,7 +153,7 @@ export function childrenOf(postmaster: number): Child[] {
     })
 }
 
-/** Those that serve a client. */
+/** Backends that serve a client. */
 export const backendsOf = (postmaster: number): Child[] =>
   childrenOf(postmaster).filter(({ command }) => /: \w+ kontor (\[local\]|127)/.test(command))
 

@@ -7,7 +7,7 @@ import { endWithUs } from './end.ts'
 
 const root = join(import.meta.dirname, '../..')
 const preload = join(import.meta.dirname, 'clock-preload.mjs')
-// A start on a busy machine, beside a fault that keeps PostgreSQL away: a dump and restore of a gigabyte.
+// Allows for a busy machine and a fault that makes PostgreSQL unavailable, such as a dump and restore of a gigabyte.
 const START_PATIENCE_MS = 300_000
 
 export type Role = 'server' | 'http' | 'worker'
@@ -21,15 +21,15 @@ type ProcessOptions = {
   /** null: it serves no requests */
   url: string | null
   logFile: string
-  /** Where its clock is told how far to be off; null: it has the machine's. */
+  /** The file with the clock offset; null uses the machine's clock. */
   clockFile: string | null
-  /** It ended, and nobody had asked for it. */
+  /** Called if the process exits unexpectedly. */
   onDeath: (words: string) => void
 }
 
 export type KontorProcess = ReturnType<typeof kontorProcess>
 
-/** One `kontor start`, kept alive as a service manager would: what ends unasked is started again after a second. */
+/** One `kontor start`. Like a service manager, restarts it one second after an unexpected exit. */
 export function kontorProcess(options: ProcessOptions) {
   const { name, role, url, opsPort } = options
   let child: ChildProcess | null = null
@@ -37,7 +37,7 @@ export function kontorProcess(options: ProcessOptions) {
   let frozen = false
   let turn: Promise<unknown> = Promise.resolve()
 
-  /** Two faults may strike at once: what they want of one process happens in turn. */
+  /** Serializes the actions of concurrent faults on one process. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const result = turn.then(work, work)
     turn = result.catch(() => {})
@@ -68,7 +68,7 @@ export function kontorProcess(options: ProcessOptions) {
     await bringUp()
   }
 
-  /** Resolves when it is there. A start that fails, while PostgreSQL is away, is tried again. */
+  /** Resolves when it is running. Retries a start that fails while PostgreSQL is unavailable. */
   async function bringUp(): Promise<void> {
     const deadline = Date.now() + START_PATIENCE_MS
     while (state === 'starting') {
@@ -80,7 +80,7 @@ export function kontorProcess(options: ProcessOptions) {
       }
       if (!hasEnded(launched)) await end(launched, 'SIGKILL')
       if (Date.now() > deadline) {
-        state = 'stopped' // it may be started again, once what kept it from starting is over
+        state = 'stopped' // a later start may succeed
         throw new Error(`${name} did not start:\n${lastWords(options.logFile)}`)
       }
       await sleep(500)
@@ -119,9 +119,9 @@ export function kontorProcess(options: ProcessOptions) {
       return child?.pid ?? null
     },
     kill: () => inTurn(() => stopWith('SIGKILL')),
-    /** Asks it to stop; its exit code. */
+    /** Asks it to stop and returns the exit code. */
     terminate: () => inTurn(() => stopWith('SIGTERM')),
-    /** The host stands still: its connections stay, it says nothing. */
+    /** Freezes the process: connections stay open, but it does not respond. */
     freeze() {
       frozen = child?.kill('SIGSTOP') ?? false
     },
@@ -153,13 +153,13 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-/** What `npm start` gives to Node. */
+/** The Node options of `npm start`. */
 function nodeFlags(): string[] {
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   return (scripts.start as string).split(' ').filter(word => word.startsWith('--'))
 }
 
-/** Nothing of the settings of whoever runs this. */
+/** Removes the Kontor settings of the current environment. */
 function environment({
   env,
   opsPort,
@@ -174,7 +174,7 @@ function environment({
     KONTOR_OPS_PORT: String(opsPort),
     KONTOR_LOG_LEVEL: 'warn',
     KONTOR_LOG_FORMAT: 'json',
-    // A third less CPU for every start but the first.
+    // Saves a third of the CPU of every start but the first.
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(dirname(logFile), 'compile-cache'),
     ...(clockFile && { NODE_OPTIONS: `--import=${preload}`, TORTURE_CLOCK_FILE: clockFile }),
     ...env,
@@ -185,7 +185,7 @@ function lastWords(logFile: string): string {
   return readFileSync(logFile, 'utf8').trim().split('\n').slice(-3).join(' | ').slice(-600)
 }
 
-/** One after the other: starting takes a second of CPU each, and a small machine has not four of them at once. */
+/** Starts one process at a time, because each start takes a second of CPU. */
 export async function startAll(processes: KontorProcess[]): Promise<void> {
   for (const process of processes) await process.start()
 }

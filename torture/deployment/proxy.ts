@@ -4,11 +4,11 @@ import type { Random } from '../random.ts'
 
 export type Weather =
   | { kind: 'fair' }
-  /** each packet takes so long */
+  /** delay of each packet */
   | { kind: 'delay'; fromMs: number; toMs: number }
-  /** a packet in so many breaks off in the middle, and its connection with it */
+  /** one packet in this many is cut in the middle, and its connection breaks */
   | { kind: 'truncate'; probability: number }
-  /** nothing gets through in either direction, not even the news that a side has closed */
+  /** drops all traffic in both directions, including connection closes */
   | { kind: 'black hole' }
 
 type Link = { client: Socket; server: Socket; queued: number }
@@ -31,7 +31,7 @@ export async function openProxy({ targetPort, random }: { targetPort: number; ra
     carry(link, server, client)
   })
 
-  /** In order, whatever each packet meets on its way. */
+  /** Preserves the order of packets. */
   function carry(link: Link, from: Socket, to: Socket): void {
     let way = Promise.resolve()
     const after = (work: () => void | Promise<void>) => {
@@ -91,14 +91,14 @@ export async function openProxy({ targetPort, random }: { targetPort: number; ra
       clearing.resolve()
       clearing = Promise.withResolvers<void>()
     },
-    /** Every connection breaks, both sides at once. */
+    /** Breaks every connection on both sides. */
     reset() {
       for (const { client, server } of links) {
         client.resetAndDestroy()
         server.resetAndDestroy()
       }
     },
-    /** New connections go elsewhere. */
+    /** Redirects new connections. */
     setTarget(port: number) {
       targetPort = port
     },

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 export type Source = { id: string; token: string; secret: string | null }
 
-/** A tenant with everything that sends to it. */
+/** A tenant with its keys and sources. */
 export type Shop = {
   tenant: string
   privateKey: string
@@ -12,7 +12,7 @@ export type Shop = {
   /** its requests are signed */
   automation: Source
   cdp: Source
-  /** a small budget; what is over it waits */
+  /** a small budget; events over it are deferred */
   limited: Source
   billing: Source
 }
@@ -30,7 +30,7 @@ const SOURCES = {
 
 export type Admin = (path: string, body?: object) => Promise<Record<string, unknown>>
 
-/** The admin API; throws on everything but success. */
+/** Calls the admin API; throws unless the response is 2xx. */
 export function adminAt(url: string, key: string): Admin {
   return async (path, body) => {
     const response = await fetch(`${url}/admin/v1/${path}`, {
@@ -44,7 +44,7 @@ export function adminAt(url: string, key: string): Admin {
   }
 }
 
-/** The first start keeps it in a file, and prints where that is. */
+/** The first start writes the admin key to a file and prints its path. */
 export async function adminKeyIn(logFile: string): Promise<string> {
   for (let patience = 200; ; patience--) {
     const file = /Admin key\s+in the file (\S+)/.exec(await readFile(logFile, 'utf8'))?.[1]

@@ -12,15 +12,15 @@ import { endWithUs } from './end.ts'
 import { steadyPort } from './ports.ts'
 import { childrenOf, endPostgres, OWNER, type OwnPostgres, pidIn, query } from './postgres.ts'
 
-/** Settings of a primary that is to have a standby. */
+/** Settings of a primary with a standby. */
 export const PRIMARY = { wal_level: 'replica', max_wal_senders: '4', wal_keep_size: '512MB' }
 
-// At least what the primary has: a standby starts with no less.
+// At least the values of the primary; otherwise a standby does not start.
 const STANDBY = { ...PRIMARY, max_connections: '200', max_locks_per_transaction: '256', hot_standby: 'on' }
 
 /**
- * A copy of a running PostgreSQL that follows it, made as base backups are. From here on the primary acknowledges nothing that is
- * not on the standby's disk too.
+ * Creates a standby with a base backup. From then on, the primary acknowledges a commit only after it is on the standby's disk
+ * as well.
  */
 export async function standbyOf(primary: OwnPostgres, directory: string): Promise<OwnPostgres> {
   const found = await findHome(primary.directory)
@@ -111,14 +111,14 @@ async function makeSynchronous(primary: OwnPostgres): Promise<void> {
   while ((await query(primary, follows)).length === 0) await sleep(50)
 }
 
-/** The primary's machine is gone, at once; the standby becomes the primary. */
+/** Kills the primary and promotes the standby. */
 export async function promote(standby: OwnPostgres, primary: OwnPostgres): Promise<void> {
   const postmaster = (await primary.postmasterPid())!
   for (const pid of [postmaster, ...childrenOf(postmaster).map(child => child.pid)])
     try {
       process.kill(pid, 'SIGKILL')
     } catch {
-      // it has ended
+      // it has already exited
     }
   await query(standby, 'select pg_promote()')
 }

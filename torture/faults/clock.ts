@@ -25,7 +25,7 @@ function withShortRetention({ env }: Conditions): void {
   env.KONTOR_ARCHIVE_RETENTION = SHORTEST
 }
 
-/** One node, or all of them, are a year ahead, and jobs (retention among them) run at that time; then the clock is corrected. */
+/** The clock of one node, or of all nodes, is a year ahead while jobs such as retention run. Then the clock is corrected. */
 export const clockAhead: Fault = {
   name: 'clock-ahead',
   modes: EVERYWHERE,
@@ -34,7 +34,7 @@ export const clockAhead: Fault = {
     const wrong = random.chance(0.5) ? processes : [random.pick(processes)]
     await setClock(wrong, 365 * DAY_MS)
     await last(1, 3)
-    // Jobs run at a start.
+    // Jobs run at the start.
     const restarted = wrong.find(({ role }) => role === 'worker' || role === 'server') ?? wrong[0]!
     await restarted.terminate()
     await restarted.start()
@@ -55,7 +55,7 @@ export const clockBehind: Fault = {
   },
 }
 
-/** What nobody has read yet is older than everything is kept: it came in three days ago, and workers are held up since. */
+/** Unread entries are older than the retention: they arrived three days ago, and workers have been blocked since. */
 export const oldBacklog: Fault = {
   name: 'old-backlog',
   modes: EVERYWHERE,
@@ -65,7 +65,7 @@ export const oldBacklog: Fault = {
     try {
       await last(2, 5)
       let aged = 0
-      // Where another fault has killed the server, nothing comes in until it is back.
+      // If another fault has killed the server, nothing is accepted until it has restarted.
       for (let patience = 120; aged === 0 && patience > 0; patience--) {
         aged = await ageEntries(postgres, held.xid)
         if (aged === 0) await sleep(500)
@@ -73,7 +73,7 @@ export const oldBacklog: Fault = {
       if (aged === 0) throw new Error('nothing came in for a minute')
       say(`  ${aged} unread entries are three days old`)
       await last(1, 2)
-      // Retention runs at a start.
+      // Retention runs at the start.
       for (const process of processes.filter(({ role }) => role !== 'http')) {
         await process.terminate()
         await process.start()
@@ -86,8 +86,8 @@ export const oldBacklog: Fault = {
 }
 
 /**
- * Makes what came in since a transaction three days older: no node can date it so, for its time is PostgreSQL's. In a partition as Kontor
- * makes it, which its retention can drop.
+ * Backdates the entries since a transaction by three days. Nodes cannot do that, because they use PostgreSQL's clock. The entries are
+ * in a partition as Kontor creates it, which retention can drop.
  */
 async function ageEntries(postgres: Postgres, sinceXid: string): Promise<number> {
   const { client, result } = await connected(postgres, async client => {
@@ -112,7 +112,7 @@ async function ageEntries(postgres: Postgres, sinceXid: string): Promise<number>
   return result.rowCount ?? 0
 }
 
-/** Events that are older than events are kept: before and after one worker has dropped their partition. */
+/** Events older than the retention, before and after a worker has dropped their partition. */
 export const lateEvents: Fault = {
   name: 'late-events',
   modes: EVERYWHERE,
@@ -131,7 +131,7 @@ export const lateEvents: Fault = {
   },
 }
 
-/** PostgreSQL's sessions begin in a time zone west of UTC, and events are dated around the bounds of partitions. */
+/** PostgreSQL sessions use a time zone west of UTC, and events are dated around partition bounds. */
 export const westernTimeZone: Fault = {
   name: 'western-time-zone',
   modes: ['fleet'],

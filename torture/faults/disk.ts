@@ -1,13 +1,13 @@
 import { EVERYWHERE, type Fault } from './fault.ts'
 
-/** PostgreSQL may end over it. An own one is started again by its operator, the embedded one has to come back by itself. */
+/** PostgreSQL may exit. The operator restarts an external one; the embedded one must restart automatically. */
 export const diskFull: Fault = {
   name: 'disk-full',
   modes: EVERYWHERE,
   needs: 'disk',
   prepare: conditions => {
     conditions.disk = true
-    // Segments that are kept for later would be room for a long time.
+    // Recycled WAL segments would provide space for a long time.
     conditions.postgres.min_wal_size = '32MB'
     conditions.postgres.wal_recycle = 'off'
   },

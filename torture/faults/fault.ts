@@ -4,40 +4,40 @@ import { startAll } from '../deployment/process.ts'
 import type { Random } from '../random.ts'
 import type { Traffic } from '../traffic/traffic.ts'
 
-/** What a fault has at hand while it strikes. */
+/** What a fault can use. */
 export type Strike = {
   deployment: Deployment
   traffic: Traffic
   random: Random
-  /** Lasts so many seconds, at random between the two; shorter in a quick run. */
+  /** Waits a random number of seconds between the two; shorter in a quick run. */
   last(fromSeconds: number, toSeconds: number): Promise<void>
-  /** Writes to all partitions; true, when they are sent (again), once all of them have taken effect. */
+  /** Sends writes to all partitions; the returned function repeats them and returns true once all are applied. */
   probe(): () => Promise<boolean>
   say(words: string): void
   violation(words: string): void
 }
 
 /**
- * To add one: write it here beside its like, and name it in list.ts. It has to end what it began; what it cannot undo when it
- * fails half-way (a frozen process, bad weather, a wrong clock), heal() undoes after it.
+ * To add a fault, write it in the matching file and add it to list.ts. A fault must undo its changes. If it fails midway, heal()
+ * undoes a frozen process, network faults or a wrong clock.
  */
 export type Fault = {
   name: string
   modes: readonly Mode[]
-  /** Changes what it needs to be changed before the start. */
+  /** Changes the installation before the start. */
   prepare?: (conditions: Conditions) => void
   needs?: 'disk' | 'nats'
-  /** May strike while another one lasts. */
+  /** May be injected during another fault. */
   joins?: true
   strike(strike: Strike): Promise<void>
 }
 
 export const EVERYWHERE: readonly Mode[] = ['single', 'fleet']
 
-// As long as an operator may look away; Kontor's own limits have to be shorter.
+// Longer than Kontor's own timeouts.
 const PATIENCE_MS = 90_000
 
-/** While a part of the fleet hangs, the rest has to go on: waits until it does, or says that it did not. */
+/** Checks that the rest of the fleet continues while a part hangs. */
 export async function restGoesOn({ probe, violation, say }: Strike, what: string): Promise<void> {
   const since = Date.now()
   const hasTakenEffect = probe()
@@ -53,7 +53,7 @@ export async function restGoesOn({ probe, violation, say }: Strike, what: string
 
 export const seconds = (ms: number) => (ms / 1_000).toFixed(1)
 
-/** Whatever a fault left: everything runs, at the right time, in fair weather. */
+/** Restores everything after a fault: all processes run, with correct clocks and a working network. */
 export async function heal({ processes, proxies, postgres, disk, nats }: Deployment, setClock: SetClock) {
   await disk?.free()
   for (const proxy of proxies.values()) proxy.set({ kind: 'fair' })

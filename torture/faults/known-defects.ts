@@ -1,5 +1,5 @@
 /**
- * Faults that are known to break something, and what. The tests leave them out until it is mended: then the line here goes, in the
- * same commit. `npm run torture` strikes with them all the same.
+ * Faults with a known defect, and its description. Tests skip them until the defect is fixed; the fix removes the line here.
+ * `npm run torture` still injects them.
  */
 export const KNOWN_DEFECTS: Record<string, string> = {}

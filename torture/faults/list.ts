@@ -49,7 +49,7 @@ export const FAULTS: readonly Fault[] = [
   rollNats,
 ]
 
-/** Only where they are asked for by name: what they need leaves no room for others. */
+/** Run only if selected by name, because their requirements exclude other faults. */
 const BY_NAME: readonly Fault[] = [failOver]
 
 export function faultNamed(name: string): Fault {
@@ -60,7 +60,7 @@ export function faultNamed(name: string): Fault {
   return fault
 }
 
-/** One line for each. */
+/** One line per fault. */
 export function faultLines(): string[] {
   return [...FAULTS, ...BY_NAME].map(fault => {
     const { name, modes, needs } = fault

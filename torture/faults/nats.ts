@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EVERYWHERE, type Fault } from './fault.ts'
 
-/** One of them, in a cluster: the others go on. */
+/** Kills one server of the cluster. The others continue. */
 export const killNats: Fault = {
   name: 'kill-nats',
   modes: EVERYWHERE,
@@ -26,10 +26,10 @@ export const freezeNats: Fault = {
   },
 }
 
-// The servers that are left choose another leader after four to nine seconds, a client looks for another server after four.
+// The remaining servers elect a leader after four to nine seconds, and a client reconnects after four.
 const CUT_OFF_MS = 8_000
 
-/** It lives on its own, and nobody can reach it: those on the other side of the cut have the majority, and go on. */
+/** Isolates one server. The other side of the partition has the majority and continues. */
 export const cutNats: Fault = {
   name: 'cut-nats',
   modes: ['fleet'],
@@ -42,7 +42,7 @@ export const cutNats: Fault = {
   },
 }
 
-/** As of a rack without power: nobody can acknowledge anything. */
+/** All servers lose power, so nothing can be acknowledged. */
 export const killAllNats: Fault = {
   name: 'kill-all-nats',
   modes: EVERYWHERE,

@@ -2,7 +2,7 @@ import type { Network, Weather } from '../deployment/proxy.ts'
 import { type Fault, restGoesOn, type Strike } from './fault.ts'
 import { insideTransaction } from './processes.ts'
 
-/** The network of everybody, or of one. */
+/** The network of all processes, or of one. */
 function struck({ deployment, random }: Strike): Network[] {
   const all = [...deployment.proxies.values()]
   return random.chance(0.5) ? all : [random.pick(all)]
@@ -46,7 +46,7 @@ export const blackHole: Fault = {
   strike: strike => under(struck(strike), { kind: 'black hole' }, () => strike.last(5, 20)),
 }
 
-/** A worker is cut off in the middle of a transaction; PostgreSQL hears nothing of it any more. */
+/** Disconnects a worker in the middle of a transaction without PostgreSQL noticing. */
 export const cutOffWorker: Fault = {
   name: 'net-lost-worker',
   modes: ['fleet'],

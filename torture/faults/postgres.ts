@@ -11,13 +11,13 @@ async function postmasterOf({ deployment }: Strike): Promise<number> {
   return pid
 }
 
-/** One of PostgreSQL's processes dies: it ends all others, recovers and goes on. */
+/** One of PostgreSQL's processes dies. PostgreSQL ends all others, recovers and continues. */
 export const killBackend: Fault = {
   name: 'kill-backend',
   modes: EVERYWHERE,
   joins: true,
   async strike(strike) {
-    // Where it joins another fault, there may be none.
+    // During another fault, there may be no backend.
     const postmaster = await strike.deployment.postgres.postmasterPid()
     const backends = postmaster === null ? [] : backendsOf(postmaster)
     if (backends.length > 0) killNow(strike.random.pick(backends).pid)
@@ -41,7 +41,7 @@ export const freezeBackend: Fault = {
   },
 }
 
-/** An own PostgreSQL is started again by its operator; the embedded one has to come back by itself. */
+/** The operator restarts an external PostgreSQL. The embedded one must restart automatically. */
 export const killPostmaster: Fault = {
   name: 'kill-postmaster',
   modes: EVERYWHERE,
@@ -53,7 +53,7 @@ export const killPostmaster: Fault = {
   },
 }
 
-/** Who is connected goes on; nobody new gets in. */
+/** Existing connections continue; new connections are refused. */
 export const freezePostmaster: Fault = {
   name: 'freeze-postmaster',
   modes: EVERYWHERE,
@@ -68,7 +68,7 @@ export const freezePostmaster: Fault = {
   },
 }
 
-/** All of PostgreSQL hangs, as on a disk that does not answer. */
+/** PostgreSQL hangs, as with an unresponsive disk. */
 export const freezePostgres: Fault = {
   name: 'freeze-postgres',
   modes: EVERYWHERE,
@@ -94,7 +94,7 @@ export const stopPostgres: Fault = {
   },
 }
 
-/** Somebody leaves a transaction open that has written, in another program: workers see nothing of what came after it. */
+/** Another program leaves a writing transaction open, which hides all later entries from workers. */
 export async function holdTransaction(postgres: Postgres): Promise<{ xid: string; end(): Promise<void> }> {
   const { client, result } = await connected(postgres, async client => {
     await client.query('set idle_in_transaction_session_timeout = 0')
@@ -104,7 +104,7 @@ export async function holdTransaction(postgres: Postgres): Promise<{ xid: string
   return { xid: result.xid, end: () => client.end() }
 }
 
-/** A connection on which something is done; again, where a backend that another fault has killed makes PostgreSQL recover first. */
+/** Uses a connection, and retries if another fault has killed a backend and PostgreSQL is recovering. */
 export async function connected<T>(
   postgres: Postgres,
   work: (client: pg.Client) => Promise<T>,
@@ -132,7 +132,7 @@ export const foreignTransaction: Fault = {
   },
 }
 
-/** The machine of the primary is lost, and its standby promoted. Once in a run: nobody makes it a standby of its own. */
+/** The primary is lost and its standby is promoted. Once per run, because the new primary has no standby. */
 export const failOver: Fault = {
   name: 'fail-over',
   modes: ['fleet'],

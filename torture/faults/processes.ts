@@ -5,7 +5,7 @@ import { EVERYWHERE, type Fault, restGoesOn, type Strike } from './fault.ts'
 const servers = ({ deployment }: Strike) => deployment.processes.filter(({ role }) => role !== 'worker')
 const workers = ({ deployment }: Strike) => deployment.processes.filter(({ role }) => role === 'worker')
 
-/** As the kernel does when memory runs out. */
+/** Like the kernel's OOM killer. */
 export const killServer: Fault = {
   name: 'kill-server',
   modes: EVERYWHERE,
@@ -42,7 +42,7 @@ export const freezeServer: Fault = {
   },
 }
 
-/** A worker's host stands still in the middle of a transaction, with locks and a snapshot; the other one has to go on. */
+/** Freezes a worker in the middle of a transaction that holds locks and a snapshot. The other worker must continue. */
 export const freezeWorker: Fault = {
   name: 'freeze-worker',
   modes: ['fleet'],
@@ -57,7 +57,7 @@ export const freezeWorker: Fault = {
   },
 }
 
-/** Holds a process again and again, until PostgreSQL says that it is held inside a transaction that has written. */
+/** Freezes a process repeatedly until PostgreSQL shows it inside a transaction that has written. */
 export async function insideTransaction(
   { deployment, say }: Strike,
   victim: KontorProcess,
@@ -80,8 +80,8 @@ export async function insideTransaction(
   hold()
 }
 
-/** A new version is rolled out: each process in turn is asked to stop, and has to end well. */
-// What did not end in time: on a machine that is busy with something else, or beside a bad network.
+/** A rolling restart: each process is asked to stop and must exit cleanly. */
+// A process may not stop in time on a busy machine or with a bad network.
 const CUT_OFF = 3
 
 export const rollingRestart: Fault = {
@@ -98,7 +98,7 @@ export const rollingRestart: Fault = {
   },
 }
 
-/** The machine loses its power: everything at once. */
+/** Power loss: all processes are killed at once. */
 export const powerCut: Fault = {
   name: 'power-cut',
   modes: EVERYWHERE,
@@ -118,6 +118,6 @@ export function killNow(pid: number, signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT' =
   try {
     process.kill(pid, signal)
   } catch {
-    // it has ended
+    // it has already exited
   }
 }

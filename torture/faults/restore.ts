@@ -11,7 +11,7 @@ import type { Fault } from './fault.ts'
 
 const main = join(import.meta.dirname, '../../src/main.ts')
 
-/** The database moves to another cluster, as by a dump or a logical switch-over, while Kontor runs. */
+/** Moves the database to another cluster while Kontor runs, like a dump and restore or a logical switchover. */
 export const dumpAndRestore: Fault = {
   name: 'dump-restore',
   modes: ['fleet'],
@@ -19,7 +19,7 @@ export const dumpAndRestore: Fault = {
     const old = deployment.postgres as OwnPostgres
     const directory = join(deployment.directory, 'disk', `data-${Date.now()}`)
     const next = await ownPostgres(directory, deployment.conditions.postgres)
-    // Nobody gets in any more: what is acknowledged from here on is none.
+    // Connections are blocked, so nothing is acknowledged from here on.
     const closed = await steadyPort()
     for (const proxy of deployment.proxies.values()) {
       proxy.setTarget(closed)
@@ -58,7 +58,7 @@ const TABLES = `
   where c.relnamespace = 'public'::regnamespace and c.relkind = 'r'
   order by c.oid`
 
-/** All rows of one moment, as a dump has them; the schema is there. */
+/** Copies all rows of one snapshot, like a dump. The schema already exists. */
 async function copyDatabase(from: pg.ClientConfig, to: pg.ClientConfig): Promise<number> {
   const source = new pg.Client(from)
   const target = new pg.Client(to)

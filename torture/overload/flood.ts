@@ -3,12 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 type FloodOptions = {
   url: string
-  /** A whole HTTP request, made once and sent again and again. */
+  /** A complete HTTP request, built once and sent repeatedly. */
   request: Buffer
-  /** Requests a second, whatever is answered; null: each connection sends when it has its answer. */
+  /** Requests per second, independent of responses; null: each connection sends after its response. */
   rate: number | null
   connections: number
-  /** Requests that one connection may have under way. */
+  /** Maximum requests in flight per connection. */
   depth: number
   durationMs: number
 }
@@ -16,16 +16,16 @@ type FloodOptions = {
 export type FloodResult = {
   seconds: number
   sent: number
-  /** Due, but every connection was full: the server did not even read. */
+  /** Due, but every connection was full because the server did not read. */
   held: number
   statuses: Map<number, number>
-  /** Answers 503 without Retry-After. */
+  /** Responses with 503 but without Retry-After. */
   withoutRetryAfter: number
-  /** Of answers 2xx and 503, in milliseconds, sorted. */
+  /** Latencies of 2xx and 503 responses in milliseconds, sorted. */
   accepted: number[]
   shed: number[]
   broken: number
-  /** Still under way at the end. */
+  /** Still in flight at the end. */
   unanswered: number
 }
 
@@ -33,7 +33,7 @@ type Line = { socket: Socket; underWay: number[]; rest: string }
 
 const TICK_MS = 5
 
-/** Sends one request over many connections, faster than it is answered if need be, and counts the answers. */
+/** Sends one request over many connections, if necessary faster than the server responds, and counts the responses. */
 export async function flood(options: FloodOptions): Promise<FloodResult> {
   const { request, rate, depth, durationMs } = options
   const result: FloodResult = {
@@ -116,7 +116,7 @@ function note(result: FloodResult, line: Line, status: number, hasRetryAfter: bo
   if (status === 503 && !hasRetryAfter) result.withoutRetryAfter++
 }
 
-/** The heads of the answers that have arrived whole; their bodies are short and are passed over. */
+/** The complete response heads received so far. Bodies are short and skipped. */
 function answersIn(line: Line, text: string): { status: number; hasRetryAfter: boolean }[] {
   line.rest += text
   const found: { status: number; hasRetryAfter: boolean }[] = []
@@ -131,7 +131,7 @@ function answersIn(line: Line, text: string): { status: number; hasRetryAfter: b
   }
 }
 
-/** The value below which so large a part of the sorted numbers is. */
+/** The percentile of sorted numbers. */
 export const quantile = (sorted: number[], part: number) =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0
 

@@ -14,13 +14,13 @@ import { SURFACES, type Surface } from './surfaces.ts'
 
 const CAPACITY_MS = 4_000
 const RECOVERY_MS = 5_000
-/** Of the capacity before. The backlog of the flood is worked off meanwhile. */
+/** Share of the previous capacity. The backlog of the flood is processed at the same time. */
 const FULL_RATE = 0.7
 const FAST_503_MS = 1_000
 
 type OverloadOptions = {
   seconds: number
-  /** times the capacity */
+  /** multiple of the capacity */
   factor: number
   only: string[] | null
   memoryMb: number
@@ -29,7 +29,7 @@ type OverloadOptions = {
 
 type Scene = { deployment: Deployment; url: string; shop: Shop; options: OverloadOptions; faults: string[] }
 
-/** More than it can take, on each surface; while PostgreSQL hangs; and clients that waste its time. */
+/** Overloads each surface, also while PostgreSQL hangs, and adds slow clients. */
 export async function overload(options: OverloadOptions): Promise<boolean> {
   const directory = await mkdtemp(join(tmpdir(), 'kontor-overload-'))
   await chmod(directory, 0o711)
@@ -82,7 +82,7 @@ const HEAD = [
   ...['memory', 'after 5 s'],
 ]
 
-/** Ten times what it can take, for a minute; `hanging`: while PostgreSQL does not answer, where that is nothing. */
+/** Sends ten times the capacity for a minute. `hanging`: while PostgreSQL hangs, when the capacity is zero. */
 async function flooded(scene: Scene, surface: Surface, how: 'busy' | 'hanging'): Promise<string[]> {
   const { url, shop, options, faults, deployment } = scene
   const name = how === 'busy' ? surface.name : `${surface.name}-hang`
@@ -149,7 +149,7 @@ const SLOW_HEAD = [
   'memory',
 ]
 
-/** Clients that hold connections; beside them an ordinary one goes on. */
+/** Opens slow clients and checks that an ordinary client still works. */
 async function besieged({ url, shop, options, faults, deployment }: Scene, name: string): Promise<string[]> {
   const request = SURFACES.find(surface => surface.name === 'track')!.request(url, shop)
   const ordinary = { url, request, rate: null, connections: 4, depth: 1, durationMs: CAPACITY_MS }
@@ -165,7 +165,7 @@ async function besieged({ url, shop, options, faults, deployment }: Scene, name:
   clients.close()
   const peakMb = memory.peakMb.get('server') ?? 0
   const [before, worst] = [rateOf(quiet), Math.min(rateOf(beside), rateOf(later))]
-  // They may take their share of the machine, and no more.
+  // Slow clients may use their share of the machine, but no more.
   if (worst < 0.3 * before)
     faults.push(`${name}: an ordinary client gets ${percent(worst / before)} of its rate`)
   if (beside.broken + later.broken > 0) faults.push(`${name}: an ordinary client's connections broke`)

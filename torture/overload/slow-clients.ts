@@ -4,7 +4,7 @@ import { httpRequest } from './flood.ts'
 
 type SlowClients = { open(): number; close(): void }
 
-/** So many connections of a kind that does nobody any good. */
+/** Opens many connections of one kind of misbehaving client. */
 function crowd(url: string, count: number, behave: (socket: Socket) => void): SlowClients {
   const { hostname, port } = new URL(url)
   const sockets = Array.from({ length: count }, () => {
@@ -23,7 +23,7 @@ function crowd(url: string, count: number, behave: (socket: Socket) => void): Sl
 const COUNT = 300
 
 export const SLOW_CLIENTS: Record<string, (url: string, shop: Shop) => SlowClients> = {
-  /** A letter a second, for ever. */
+  /** Sends one byte per second. */
   'slow-loris': url =>
     crowd(url, COUNT, socket => {
       const text = `POST /v1/track/ HTTP/1.1\r\nhost: shop\r\nx-slow: ${'x'.repeat(10_000)}`
@@ -32,7 +32,7 @@ export const SLOW_CLIENTS: Record<string, (url: string, shop: Shop) => SlowClien
       socket.on('close', () => clearInterval(timer))
       socket.resume()
     }),
-  /** Half a body, then silence. */
+  /** Sends half a body, then nothing. */
   'half-open': (url, shop) =>
     crowd(url, COUNT, socket => {
       const body = { data: 'x'.repeat(60_000) }
@@ -46,7 +46,7 @@ export const SLOW_CLIENTS: Record<string, (url: string, shop: Shop) => SlowClien
       socket.write(whole.subarray(0, whole.length / 2))
       socket.resume()
     }),
-  /** Asks and asks, and reads no answer. */
+  /** Sends requests and reads no responses. */
   'never-reading': (url, shop) =>
     crowd(url, COUNT, socket => {
       const path = '/v1/events?limit=100'

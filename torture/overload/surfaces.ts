@@ -18,7 +18,7 @@ const event = (i: number) => ({
 })
 const hook = (i: number) => ({ event_type: 'flood', payload: { id: i, note: 'x'.repeat(200) } })
 
-/** Single requests, and many things in one, through every way in. */
+/** Single requests and batches for every ingestion route. */
 export const SURFACES: readonly Surface[] = [
   {
     name: 'record',

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 export type Read = (path: string) => Promise<{ status: number; body: Record<string, unknown> }>
 
-/** Reads through the public API, which is there again by now: a hiccup is tried again a few times. */
+/** Reads through the public API, which has recovered. Retries a few times. */
 export function reader(url: string, key: string): Read {
   return async path => {
     for (let attempt = 1; ; attempt++) {

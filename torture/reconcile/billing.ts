@@ -5,7 +5,7 @@ import type { Problem } from './problems.ts'
 
 type Report = Record<string, unknown> & { mrr: number }
 
-/** The reports add up, to what the newest acknowledged state of each subscription says. */
+/** Checks that the reports equal the sum of the latest acknowledged states. */
 export async function checkBilling(url: string, shop: Shop, outcomes: Outcome[]): Promise<Problem[]> {
   const read = reader(url, shop.privateKey)
   const expected = expectedCents(outcomes)
@@ -41,7 +41,7 @@ export async function checkBilling(url: string, shop: Shop, outcomes: Outcome[])
   })
 }
 
-/** Null: a newest state is unclear, so that nothing can be said. */
+/** Null if a latest state is unclear. */
 function expectedCents(outcomes: Outcome[]): number | null {
   const newest = new Map<string, Outcome>()
   for (const outcome of outcomes) {

@@ -7,7 +7,7 @@ import type { Problem } from './problems.ts'
 type EventRow = { id: string; occurred_at: string; payload: unknown }
 type ConversionRow = { id: string; occurred_at: string; source: string; source_object_id: string | null }
 
-/** Every acknowledged event is listed once, every unclear one at most once, and nothing else is. */
+/** Every acknowledged event is listed exactly once, every unclear one at most once, and no others. */
 export async function checkEvents(url: string, shop: Shop, outcomes: Outcome[]): Promise<Problem[]> {
   const read = reader(url, shop.privateKey)
   const counts = new Map<string, number>()
@@ -20,7 +20,7 @@ export async function checkEvents(url: string, shop: Shop, outcomes: Outcome[]):
   return [...compare('event', sent, counts), ...(await checkSeries(read, '/v1/events/series', times))]
 }
 
-/** A sale for each conversion event and for each order that is there. */
+/** One sale for each conversion event and each existing order. */
 export async function checkConversions(url: string, shop: Shop, outcomes: Outcome[]): Promise<Problem[]> {
   const read = reader(url, shop.privateKey)
   const counts = new Map<string, number>()
@@ -42,7 +42,7 @@ export async function checkConversions(url: string, shop: Shop, outcomes: Outcom
 
 const DAY_MS = 86_400_000
 
-/** The sums that the pipeline keeps are those of the rows. */
+/** The totals of the pipeline equal the sums of the rows. */
 async function checkSeries(read: Read, path: string, times: number[]): Promise<Problem[]> {
   const { status, body } = await read(`${path}?interval=day`)
   if (status === 404) return [] // a version without series
@@ -57,7 +57,7 @@ async function checkSeries(read: Read, path: string, times: number[]): Promise<P
   })
 }
 
-/** What was sent, and how often each marker is listed. */
+/** The sent items, and how often each marker is listed. */
 export function compare(what: string, sent: Outcome[], counts: Map<string, number>): Problem[] {
   const problems: Problem[] = []
   for (const outcome of sent) {
@@ -92,7 +92,7 @@ function count(counts: Map<string, number>, name: string): void {
   counts.set(name, (counts.get(name) ?? 0) + 1)
 }
 
-/** An inbound event is processed once, however often it came. */
+/** An inbound event is processed once, even if it was sent several times. */
 export async function checkReceipts(postgres: Postgres, outcomes: Outcome[]): Promise<Problem[]> {
   const rows = await query<{ source: string; claim: string; processed: number }>(
     postgres,

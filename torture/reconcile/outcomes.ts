@@ -1,6 +1,6 @@
 import type { Attempt, Item } from '../ledger.ts'
 
-/** What the sender of an item knows of it in the end. */
+/** The final outcome of an item as its sender knows it. */
 export type Outcome = {
   tenant: string
   item: Item
@@ -9,7 +9,7 @@ export type Outcome = {
   firstSentAt: number
   /** requests without a certain answer */
   unclear: number
-  /** every operation that an acknowledgement named; more than one means that a key was accepted twice */
+  /** all operation ids in acknowledgements; more than one means that a key was accepted twice */
   operations: Set<string>
 }
 
@@ -43,7 +43,7 @@ function note(outcome: Outcome, { status, sentAt, operations, rejected }: Attemp
   if (operation) outcome.operations.add(operation)
 }
 
-/** How often it has to be there at least, and may be there at most. */
+/** How often the item must be stored at least and at most. */
 export function bounds({ item, acknowledgedAt, unclear }: Outcome): { least: number; most: number } {
   if (item.invalid) return { least: 0, most: 0 }
   const isThere = acknowledgedAt !== null

@@ -8,8 +8,7 @@ import type { Problem } from './problems.ts'
 type Remaining = { things: number; words: string }
 
 /**
- * Waits until nothing waits: no lag, nothing parked, nothing deferred. What does not become less for as long as patience lasts is
- * stuck; on a busy machine it may take its time.
+ * Waits until there is no lag and nothing is parked or deferred. Fails if the backlog does not shrink within the patience time.
  */
 export async function settled(deployment: Deployment, admin: Admin, patienceMs: number): Promise<Problem[]> {
   let deadline = Date.now() + patienceMs
@@ -52,7 +51,7 @@ async function whatWaits({ processes, postgres, nats }: Deployment, admin: Admin
   ]
 }
 
-/** Only what was never valid. */
+/** Dead letters may contain only invalid items. */
 export async function checkDeadLetters(postgres: Postgres, outcomes: Outcome[]): Promise<Problem[]> {
   const letters = await query<{ reason: string; error: string; body: string; received_at: Date }>(
     postgres,

@@ -1,4 +1,4 @@
-/** Something that is not as the ledger says. `at`: when it was sent, to find the fault that struck then. */
+/** A difference from the ledger. `at` is the time of sending, which identifies the active fault. */
 export type Problem = {
   kind: 'missing' | 'doubled' | 'unexpected' | 'wrong' | 'stuck' | 'memory' | 'violation'
   words: string

@@ -8,10 +8,10 @@ import { checkDeadLetters, settled } from './pipeline.ts'
 import type { Problem } from './problems.ts'
 import { checkOperations, checkRecords } from './records.ts'
 
-// What came in meanwhile is dated before the time that operations are kept.
+// Entries accepted in the meantime are dated before the retention of operations.
 const AGED_BY = 'old-backlog'
 
-/** Compares what is there with what the ledger says, over the public API and, for what that does not show, in SQL. */
+/** Compares the stored data with the ledger, through the public API and, where necessary, SQL. */
 export async function reconcile({
   deployment,
   admin,

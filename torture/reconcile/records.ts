@@ -6,7 +6,7 @@ import type { Problem } from './problems.ts'
 
 export type Write = Outcome & { item: { record: NonNullable<Outcome['item']['record']> } }
 
-/** Each record is the newest acknowledged write, or a newer one whose outcome is unclear. */
+/** Each record equals the newest acknowledged write, or a newer one with an unclear outcome. */
 export async function checkRecords(url: string, shop: Shop, outcomes: Outcome[]): Promise<Problem[]> {
   const read = reader(url, shop.privateKey)
   const problems: Problem[] = []
@@ -43,7 +43,7 @@ const versionOf = ({ item }: Write) => item.record.version
 const told = ({ item }: Write) =>
   `${item.marker} (version ${item.record.version}${item.record.deleted ? ', a delete' : ''})`
 
-/** One operation for each acknowledged write; beyond these no more than there are unclear ones. */
+/** One operation per acknowledged write, and at most one per unclear write. */
 export async function checkOperations(
   postgres: Postgres,
   outcomes: Outcome[],
@@ -64,7 +64,7 @@ export async function checkOperations(
     for (const id of operations) {
       const row = stored.get(id)
       stored.delete(id)
-      // What was made older may have been kept long enough by now.
+      // Retention may have dropped backdated entries.
       if (!row && !isAged(at ?? firstSentAt))
         problems.push({ kind: 'missing', words: `operation ${id} of ${item.marker}`, at })
       if (row && row.count > 1)

@@ -7,7 +7,7 @@ import type { Sender } from './sender.ts'
 const SUBSCRIPTIONS = 30
 const DAY_MS = 86_400_000
 
-/** Subscriptions that change their price, pause at 0 and come back; each change is sent until it is certain. */
+/** Subscriptions that change price, pause at 0 and resume. Each change is sent until its outcome is certain. */
 export function billingTraffic({ sender, random, shops }: { sender: Sender; random: Random; shops: Shop[] }) {
   const versions = new Map<string, number>()
   const base = Date.now() - 2 * DAY_MS

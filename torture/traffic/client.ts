@@ -10,11 +10,11 @@ const PATIENCE_MS = 15_000
 
 export type Client = ReturnType<typeof openClient>
 
-/** An HTTP client that takes every failure for what it is: no answer. */
+/** An HTTP client that treats every failure as a missing response. */
 export function openClient() {
   const agent = new Agent({ keepAlive: true, maxSockets: 256 })
   return {
-    /** Null: the connection broke, or no answer came in time. */
+    /** Null if the connection broke or the request timed out. */
     send(options: {
       url: string
       method?: string

@@ -23,21 +23,21 @@ export function eventTraffic({
     return { marker, row, ...(claimed && { claim: `id-${marker}` }) }
   }
   const visitor = () => `visitor-${random.integer(1, 200)}`
-  /** Mostly now; sometimes the sender tells, up to two days late. */
+  /** Mostly now; sometimes backdated by up to two days. */
   const occurred = () =>
     random.chance(0.2)
       ? { occurred_at: new Date(Date.now() - random.between(0, 48 * HOUR_MS)).toISOString() }
       : {}
 
   return {
-    /** A native event; with an id until it is certain, else once. */
+    /** A native event. With an id, it is sent until its outcome is certain, otherwise once. */
     async track(): Promise<void> {
       const shop = random.pick(shops)
       const item = newItem(random.chance(0.15) ? 'conversion' : 'event', random.chance(0.5))
       const request = trackRequest(shop, item, { visitor: visitor(), ...occurred() })
       await (item.claim ? sender.untilCertain(request) : sender.once(request))
     },
-    /** A CDP batch; now and then one of its items is not valid. */
+    /** A CDP batch, sometimes with an invalid item. */
     async batch(): Promise<void> {
       const shop = random.pick(shops)
       const items = Array.from({ length: random.integer(5, 40) }, () => newItem('event', true))
@@ -59,7 +59,7 @@ export function eventTraffic({
       const request = trackRequest(shop, item, {})
       await sender.once({ ...request, body: { ...request.body, event_type: 7 }, expects: [400] })
     },
-    /** Events of another time; retention may take those that it is set to take, and no others. */
+    /** Backdated events. Retention may drop only those beyond its limit. */
     async dated(occurredAt: Date): Promise<void> {
       const old = occurredAt.getTime() < Date.now() - keptMs
       for (const shop of shops) {

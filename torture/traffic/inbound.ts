@@ -13,7 +13,7 @@ export function inboundTraffic({ sender, random, shops }: { sender: Sender; rand
   const itemsOf = (source: Source, count: number) => Array.from({ length: count }, () => newItem(source))
 
   return {
-    /** One event of a plain or a signing sender. */
+    /** One event of an unsigned or a signed source. */
     async webhook(): Promise<void> {
       const shop = random.pick(shops)
       const source = random.pick([shop.webhook, shop.automation])
@@ -27,7 +27,7 @@ export function inboundTraffic({ sender, random, shops }: { sender: Sender; rand
       const batch = items.map(item => cdpEvent(item, `visitor-${random.integer(1, 200)}`))
       await sender.untilCertain(inboundRequest(shop, shop.cdp, items, { batch }))
     },
-    /** Twice its budget of a second at once: half of it waits and drains. */
+    /** Twice the budget of one second at once: half of it is deferred and drains later. */
     async burst(): Promise<void> {
       const shop = random.pick(shops)
       const items = itemsOf(shop.limited, 2 * LIMITED_EVENTS_PER_SECOND)
@@ -54,7 +54,7 @@ export function inboundRequest(shop: Shop, source: Source, items: Item[], body: 
   return {
     shop,
     path: `/ingest/inbound/${source.id}`,
-    // Signed without a time of its own, so that a wrong clock is no reason to refuse it.
+    // Signed without a timestamp, so that a wrong clock does not cause a rejection.
     headers: {
       authorization: `Bearer ${source.token}`,
       ...(source.secret && {

@@ -8,7 +8,7 @@ const TYPES: EntityType[] = ['product', 'contact', 'order']
 const RECORDS = 40
 const BASE = Date.UTC(2026, 0, 1)
 
-/** Versions of one record are a second apart, whatever the clock says. */
+/** Versions of one record are one second apart, independent of the clock. */
 export const timeOf = (version: number) => new Date(BASE + version * 1_000).toISOString()
 
 type Probe = (url: string) => Promise<boolean>
@@ -41,7 +41,7 @@ export function recordTraffic({ sender, random, shops }: { sender: Sender; rando
   const randomId = (type: EntityType) => `${type}-${random.integer(1, RECORDS)}`
 
   return {
-    /** One write or delete; under a key until it is certain, else once. */
+    /** One write or delete. With a key, it is sent until its outcome is certain, otherwise once. */
     async write(): Promise<void> {
       const shop = random.pick(shops)
       const type = random.pick(TYPES)
@@ -74,7 +74,7 @@ export function recordTraffic({ sender, random, shops }: { sender: Sender; rando
         expects: [400],
       })
     },
-    /** Writes that spread over all partitions; to be sent until all of them have taken effect, which it then tells. */
+    /** Writes to all partitions; the returned function sends them again and returns true once all are applied. */
     probe(): Probe {
       const shop = shops[0]!
       const items = Array.from({ length: 64 }, (_, i) =>

@@ -12,15 +12,15 @@ export type Request = {
   headers: Record<string, string>
   body: object
   items: Item[]
-  /** What its answer says about the single items. */
+  /** The response for each item. */
   read?: (answer: Answer) => { operations?: (string | null)[]; rejected?: number[] }
-  /** Statuses that a request like this may get besides 503. */
+  /** Allowed statuses besides 503. */
   expects: number[]
 }
 
 export type Sender = ReturnType<typeof openSender>
 
-/** Sends requests and keeps the ledger of them. */
+/** Sends requests and records them in the ledger. */
 export function openSender({
   client,
   ledger,
@@ -35,7 +35,7 @@ export function openSender({
   let count = 0
   let isOver = false
   let hasHurry = false
-  /** What was acknowledged under a claim, to be repeated later; the oldest are kept longest. */
+  /** Acknowledged claimed requests to repeat later; the oldest are kept longest. */
   const acknowledged: Request[] = []
   const MOST_KEPT = 4_000
 
@@ -59,7 +59,7 @@ export function openSender({
   return {
     marker: () => `m${++count}`,
     once,
-    /** Under its claims, again and again until the answer is certain. */
+    /** Sends a claimed request until its outcome is certain. */
     async untilCertain(request: Request): Promise<Answer | null> {
       for (let pauseMs = 100; ; pauseMs = Math.min(2 * pauseMs, 1_000)) {
         const answer = await once(request)
@@ -75,7 +75,7 @@ export function openSender({
     get isOver() {
       return isOver
     },
-    /** No new requests; those under a claim go on until they are certain. */
+    /** Sends no new requests; claimed requests continue until their outcome is certain. */
     stop() {
       isOver = true
     },

@@ -11,7 +11,7 @@ import { openSender } from './sender.ts'
 
 export type Traffic = ReturnType<typeof startTraffic>
 
-/** Load on every surface until it is told to stop, through all that happens to the service. */
+/** Sends load to every surface until it is stopped, during all faults. */
 export function startTraffic({
   shops,
   ledger,
@@ -27,7 +27,7 @@ export function startTraffic({
   urls: () => string[]
   load: number
   eventsKeptMs: number
-  /** How long after the end what is under a claim is repeated before its outcome counts as unclear. */
+  /** How long after the end a claimed request is retried before its outcome counts as unclear. */
   patienceMs: number
 }) {
   const client = openClient()
@@ -39,7 +39,7 @@ export function startTraffic({
   const billing = billingTraffic(parts('billing'))
   const pace = random.fork('pace')
 
-  /** So many senders that pause so long between two requests, on average. */
+  /** Number of senders, and their average pause between requests. */
   const crowd = (count: number, pauseMs: number, act: () => Promise<unknown>) =>
     Array.from({ length: count }, async () => {
       while (!sender.isOver) {
@@ -87,7 +87,7 @@ export function startTraffic({
   return {
     records,
     events,
-    /** Resolves when everybody has their last answer. */
+    /** Resolves when all senders have their last response. */
     async stop(): Promise<void> {
       sender.stop()
       const hurry = setTimeout(sender.giveUp, patienceMs)
