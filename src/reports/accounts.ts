@@ -51,7 +51,7 @@ export function accountList(
   }
 }
 
-/** One entry an account, in their order. */
+/** One entry per account, in the same order. */
 async function accountEntries(
   db: Db,
   question: ReportQuestion,
@@ -90,7 +90,7 @@ function accountEntry(
   if (all.length === 0) {
     return { ...known, ...NOTHING, customerName: facts?.name ?? null, customerEmail: facts?.email ?? null }
   }
-  // without a subscription in this currency, who it is is still known
+  // without a subscription in this currency, the names are still known
   const summary = summarizeAccount(own.length > 0 ? own : all, asOf.getTime())
   const names = {
     customerName: summary.customerName ?? facts?.name ?? null,
@@ -126,7 +126,7 @@ const NOTHING = {
   nextBillingAt: null,
 }
 
-/** Of customer and subscription at least one; given both, they must belong together. */
+/** At least one of customer and subscription. If both are given, they must belong together. */
 type AccountNamed = { customer: string | null; subscriptionId: string | null }
 
 export type AccountReport = {
@@ -142,7 +142,7 @@ type AccountItem = {
   priceId: string | null
   planName: string | null
   quantity: number | null
-  /** Decimal text in major units of the subscription's currency. */
+  /** A decimal string in major units of the subscription's currency. */
   unitAmount: string | null
   currency: string | null
   interval: string | null
@@ -157,7 +157,7 @@ type AccountItem = {
   currentPeriodEnd: Instant | null
 }
 
-/** null: there is no such account. */
+/** null: no such account. */
 export async function accountReport(
   db: Db,
   question: ReportQuestion,
@@ -198,7 +198,7 @@ export async function accountReport(
   }
 }
 
-/** Oldest subscription first; also what does not count, and why. */
+/** The oldest subscription first, including excluded items with their reasons. */
 function itemsOf(segments: Segment[], currency: string): AccountItem[] {
   const ordered = [...segments].sort(
     (a, b) => a.startedAt - b.startedAt || (a.subscriptionId < b.subscriptionId ? -1 : 1),

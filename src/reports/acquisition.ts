@@ -35,7 +35,7 @@ type Retention = {
   retentionStatus: 'available' | 'insufficient_history' | 'horizon_not_reached'
 }
 
-/** `horizon`: how many days back the cohort lies that is looked at. */
+/** `horizon`: the age of the cohort in days. */
 export async function acquisitionReport(
   db: Db,
   question: ReportQuestion,
@@ -56,8 +56,8 @@ export async function acquisitionReport(
 }
 
 /**
- * Current MRR by acquisition source, and what became of those who paid at the beginning of the horizon; the largest
- * first. `kept`: by how much their MRR changed since. `isThenCovered`: whether there is a snapshot of that day.
+ * Current MRR by acquisition source, and the retention of accounts that paid at the start of the horizon; the largest
+ * first. `kept`: the change of their MRR since then. `isThenCovered`: whether there is a snapshot of that day.
  */
 export async function sourceList(
   db: Db,
@@ -139,12 +139,12 @@ function compare(a: string, b: string): number {
 
 export type BreakdownReport = { by: Dimension; mrr: number; parts: ReportList<BreakdownEntry> }
 
-/** What of MRR has one plan, interval, source or country, and how many accounts and subscriptions have some of it. */
+/** MRR of one plan, interval, source or country, and the number of accounts and subscriptions with such MRR. */
 type BreakdownEntry = { name: string; mrr: number; accounts: number; subscriptions: number }
 
 type Part = { mrr: number; accounts: Set<string>; subscriptions: number }
 
-/** MRR item by item: the rows add up to it. The largest first. */
+/** Breaks MRR down by item, so the rows add up to it. The largest first. */
 export async function breakdownReport(
   db: Db,
   question: ReportQuestion,

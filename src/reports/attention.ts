@@ -165,7 +165,7 @@ function chargeDue(
   }
 }
 
-/** Invoices with something wrong, then unpaid subscriptions without such an invoice. */
+/** Invoices with an issue, then unpaid subscriptions without such an invoice. */
 function issueList(db: Db, question: ReportQuestion, issues: Issues): ReportList<PaymentIssue> {
   const { tenantId, asOf } = question
   const { counts } = issues
@@ -229,15 +229,15 @@ function issueOfUnpaid(segment: Segment): PaymentIssue {
   }
 }
 
-/** What is due within so many days, by kind. */
+/** What is due within a number of days, by kind. */
 type Agenda = {
   counts: Record<AgendaKind, number>
   slice(kind: AgendaKind, slice: Slice): Promise<AgendaRow[]>
 }
 
 /**
- * The agenda that is kept speaks of the time from now on; of any other time, and of what a filter leaves, one is made
- * from the segments.
+ * The stored agenda covers the time from now on. For an earlier time, or with a filter, the agenda is built from the
+ * segments.
  */
 export async function openAgenda(
   db: Db,
@@ -269,7 +269,7 @@ async function agendaOfSegments(
     for (const segment of segments) {
       if (matched && !matched.includes(segment.subscriptionId, question.asOf)) continue
       for (const entry of buildAgenda([segment], asOf, until.getTime())) {
-        // what is known only later is not expected yet
+        // not known yet at `asOf`
         if (entry.knownFrom !== null) continue
         const { kind, dueAt, body } = entry
         rows[kind].push({ subscriptionId: segment.subscriptionId, dueAt, body })
@@ -289,7 +289,7 @@ async function agendaOfSegments(
   }
 }
 
-/** Invoices with something wrong, and unpaid subscriptions without such an invoice. */
+/** Invoices with an issue, and unpaid subscriptions without such an invoice. */
 type Issues = {
   counts: { invoices: number; subscriptions: number }
   invoices(slice: Slice): Promise<InvoiceState[]>

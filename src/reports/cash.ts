@@ -15,21 +15,21 @@ import { listOf, type ReportList, type ReportQuestion, sum } from './question.ts
 
 export type CashReport = { interval: BucketInterval; cash: ReportList<CashEntry> }
 
-/** What a bucket came to, or what one fact adds to that. */
+/** The figures of a bucket, or the share of one fact. */
 export type CashFigures = {
   invoiced: number
-  /** Payments of subscription invoices, less what went back of such. */
+  /** Payments of subscription invoices, less refunds and disputes. */
   collected: number
   refunded: number
   disputed: number
-  /** Of what was invoiced in the bucket, what is not paid yet. */
+  /** The unpaid part of the bucket's invoices. */
   outstanding: number
   oneOff: number
 }
 
 type CashEntry = CashFigures & { date: string; invoices: number; payments: number }
 
-/** By bucket, the oldest first. Null: there would be too many. */
+/** By bucket, the oldest first. Null: too many buckets. */
 export async function cashReport(
   db: Db,
   question: ReportQuestion,
@@ -68,7 +68,7 @@ async function entriesOf(db: Db, question: ReportQuestion, buckets: Bucket[]): P
   })
 }
 
-/** Whole UTC days of the buckets, whose sums tell how things stand now, and what is cut off of days before and after. */
+/** Splits buckets into whole UTC days, which are read from the daily sums, and the parts before and after them. */
 function stretchesOf(buckets: Bucket[], fromSums: boolean): { days: Stretch[]; parts: Stretch[] } {
   const days: Stretch[] = []
   const parts: Stretch[] = []
@@ -96,7 +96,7 @@ export type CashFactReport = {
 type CashFactEntry = CashFigures &
   Pick<CashFact, 'occurredAt' | 'kind' | 'id' | 'invoiceId' | 'subscriptionId' | 'customer' | 'amount'>
 
-/** The invoices and payments behind the bucket that holds `at`, the oldest first. */
+/** The invoices and payments of the bucket that contains `at`, the oldest first. */
 export async function cashFactReport(
   db: Db,
   question: ReportQuestion,
@@ -149,7 +149,7 @@ const NO_CASH: Cash = {
   oneOff: 0,
 }
 
-/** What was invoiced and collected in (since, asOf]: of what a filter leaves, fact by fact as it stood at its time. */
+/** Amounts invoiced and collected in (since, asOf]. With a filter, a fact counts if its subscription matched at its time. */
 export async function cashSince(
   db: Db,
   question: ReportQuestion,
@@ -160,12 +160,12 @@ export async function cashSince(
   if (matched === null) {
     return cashBetween(db, tenantId, currency, { since, until: asOf, fromSums: asOf >= now })
   }
-  // instants are whole milliseconds
+  // times are integer milliseconds
   const window = { since: new Date(since.getTime() + 1), until: new Date(asOf.getTime() + 1) }
   return cashOf(leftOf(await cashFacts(db, question, window), matched))
 }
 
-/** Facts of subscriptions that the filter left at that time. */
+/** Facts whose subscription matched the filter at their time. */
 function leftOf(facts: CashFact[], matched: MatchedItems): CashFact[] {
   return facts.filter(
     ({ subscriptionId, occurredAt }) =>
@@ -173,7 +173,7 @@ function leftOf(facts: CashFact[], matched: MatchedItems): CashFact[] {
   )
 }
 
-/** What facts come to. */
+/** Sums facts. */
 export function cashOf(facts: CashFact[]): Cash {
   const of = (kind: CashFact['kind'], recurring: boolean) =>
     facts.filter(fact => fact.kind === kind && fact.recurring === recurring)

@@ -14,7 +14,7 @@ const WINDOW_DAYS = 30
 /** opening + new + expansion + reactivation − contraction − churn + fx = closing */
 export type ExchangedMovements = Record<MovementType, number> & {
   openingMrr: number
-  /** What rates did. */
+  /** The effect of exchange rates. */
   fx: number
   closingMrr: number
 }
@@ -24,11 +24,11 @@ type ConsolidatedReport = {
   arr: number
   activeSubscriptions: number
   windowDays: number
-  /** Of the currencies that have every rate which that takes. */
+  /** Only of currencies with all required rates. */
   movements: ExchangedMovements
-  /** Currencies that lack a rate, today's or an older one's. */
+  /** Currencies without a required rate. */
   missingRates: string[]
-  /** Currencies whose rate is not of the day of the report. */
+  /** Currencies whose rate is older than the report. */
   olderRates: string[]
   currencies: ReportList<CurrencyEntry>
 }
@@ -44,7 +44,7 @@ type CurrencyEntry = {
   mrr: number | null
 } & { [Name in keyof ExchangedMovements]: number | null }
 
-/** MRR of all currencies in one, by the rates of its day; what rates did to it apart from what customers did. */
+/** MRR of all currencies in one, by the rates of the day. The effect of rates is separate from movements. */
 export async function consolidatedReport(db: Db, question: ReportQuestion): Promise<ConsolidatedReport> {
   const { tenantId, currency: target, asOf } = question
   const since = daysFrom(asOf, -WINDOW_DAYS)
@@ -56,7 +56,7 @@ export async function consolidatedReport(db: Db, question: ReportQuestion): Prom
   const exchangeOn = createExchange(rates)
   const entries: CurrencyEntry[] = []
   for (const [currency, own] of named) {
-    // each currency has movements of its own
+    // every currency has its own movements
     const itsLedger = currency === target ? ledger : await openLedger(db, { ...question, currency })
     const moved = await movedByDay(itsLedger, since, asOf)
     const isEmpty = own.every(({ mrr, cohortMrr }) => mrr === 0 && cohortMrr === 0)
@@ -74,7 +74,7 @@ export async function consolidatedReport(db: Db, question: ReportQuestion): Prom
 
 type DayMoves = { day: Day; moved: Partial<Record<MovementType, number>> }
 
-/** What moved in (since, asOf], by UTC day: rates are of days. */
+/** Movements in (since, asOf] by UTC day, because rates are daily. */
 async function movedByDay(ledger: Ledger, since: Date, asOf: Date): Promise<DayMoves[]> {
   const [begin, end] = [since.getTime() + 1, asOf.getTime() + 1]
   const midnights: number[] = []
@@ -117,7 +117,7 @@ function currencyEntry(of: {
   }
 }
 
-/** What is left when customers have done theirs, rates did. Nothing is told of a window that lacks a rate. */
+/** The difference that movements do not explain is the effect of rates. All null: a rate is missing. */
 function withFx(parts: Record<MovementType | 'openingMrr' | 'closingMrr', number | null>) {
   const { new: added, expansion, contraction, churn, reactivation, openingMrr, closingMrr } = parts
   const isKnown = Object.values(parts).every(part => part !== null)

@@ -9,7 +9,7 @@ import { cautionCounts, feedTimes, type Unlinked, unlinkedInvoices } from '../st
 import type { SourceFigures } from '../store/reports/totals.ts'
 import { type ReportQuestion, sum } from './question.ts'
 
-/** How much of what there is a report rests on. */
+/** How complete the data behind a report is. */
 export type Coverage = {
   subscriptionsSeen: number
   subscriptionsIncluded: number
@@ -26,13 +26,13 @@ export type Coverage = {
   snapshotGaps: number
   movementsComplete: boolean
   warnings: string[]
-  /** Events that seem to be about billing and are not understood, by type. */
+  /** Events that look like billing events but could not be read, by type. */
   unrecognized: Record<string, number>
 }
 
 type CoverageRead = {
   coverage: Coverage
-  /** Subscriptions of which only invoices speak. */
+  /** Subscriptions that are known only from invoices. */
   pending: number
   /** Whether there is a snapshot of the day of `then`. */
   isThenCovered: boolean
@@ -48,7 +48,7 @@ export async function readCoverage(
   const unlinked = await unlinkedInvoices(db, question)
   const cautions = await cautionCounts(db, tenantId, asOf)
   const times = await feedTimes(db, tenantId, asOf)
-  // a day has its snapshot once it is over
+  // the snapshot of a day is written after its end
   const until = dayOf(Math.min(asOf.getTime(), now.getTime()))
   const snapshots = await snapshotCoverage(db, tenantId, until, then)
   const own = figures.filter(source => source.currency === currency)
@@ -57,7 +57,7 @@ export async function readCoverage(
   const accounts = sum(own, source => source.activeAccounts)
   const attributed = sum(own, source => (source.acquisitionId > 0 ? source.activeAccounts : 0))
   return {
-    // nobody knows what a filter would leave of them
+    // a filter cannot be applied to them
     pending: isFiltered(question.filter) ? 0 : unlinked.pending,
     isThenCovered: snapshots.covers,
     coverage: {
@@ -83,18 +83,18 @@ export async function readCoverage(
 
 const CAUTIONS: Record<Caution, { single: string; several: string }> = {
   items_incomplete: {
-    single: 'One subscription has more items than were told; its MRR is too low.',
-    several: 'subscriptions have more items than were told; their MRR is too low.',
+    single: 'One subscription has more items than its events list; its MRR is too low.',
+    several: 'subscriptions have more items than their events list; their MRR is too low.',
   },
   inclusive_tax_unknown: {
-    single: 'The prices of one subscription hold tax at unknown rates; its MRR is too high by that.',
-    several: 'subscriptions have prices that hold tax at unknown rates; their MRR is too high by that.',
+    single: 'The prices of one subscription include tax at an unknown rate; its MRR is too high.',
+    several: 'subscriptions have prices that include tax at an unknown rate; their MRR is too high.',
   },
   id_of_two_customers: {
     single:
-      'One subscription id is told by two sources with two customers: give the sources different namespaces.',
+      'Two sources send one subscription id with different customers: give the sources different namespaces.',
     several:
-      'subscription ids are told by two sources with two customers: give the sources different namespaces.',
+      'subscription ids are sent by two sources with different customers: give the sources different namespaces.',
   },
 }
 
@@ -121,8 +121,8 @@ function warningsOf(figures: SourceFigures[], { pending }: Unlinked, gaps: numbe
     ),
     ...words(
       withoutCurrency,
-      'One subscription names no currency and counts nowhere.',
-      `${withoutCurrency} subscriptions name no currency and count nowhere.`,
+      'One subscription has no currency and does not count.',
+      `${withoutCurrency} subscriptions have no currency and do not count.`,
     ),
     ...words(
       gaps,

@@ -24,7 +24,7 @@ import { listSources } from '../store/inbound/sources.ts'
 
 type Deps = { pool: pg.Pool; log: Log }
 
-/** What became of an event. */
+/** The outcome of an event. */
 export type EventOutcome = {
   id: string
   status: 'queued' | 'deferred' | 'stored' | 'duplicate' | 'dead_letter' | 'dropped' | 'suppressed'
@@ -37,7 +37,7 @@ export type EventOutcome = {
   waiting?: WaitingEntry
 }
 
-/** By our own id. Null: nothing is known of it. */
+/** By Kontor's id. Null: unknown. */
 export async function eventOutcome(
   { pool, log }: Deps,
   tenantId: number,
@@ -220,7 +220,7 @@ export function outcomeText({ id, status, reason, receivedAt, ...more }: EventOu
   return `${facts.slice(0, -1)},"conversion":${event?.conversion ?? null},"event":${event ? eventText(event) : null}}`
 }
 
-const UNKNOWN = 'Nothing is known of such an event.'
+const UNKNOWN = 'No such event.'
 
 /** In words, by its id here: somebody may have been erased since it came. Whose it was is not kept. */
 export async function whyUnknown(pool: pg.Pool, tenantId: number, id: string): Promise<string> {

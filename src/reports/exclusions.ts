@@ -13,10 +13,10 @@ import {
   type ExcludedItem,
   excludedByReason,
   excludedSlice,
+  findProviders,
   foreignSlice,
   pendingSlice,
   type ReasonSum,
-  tellersOf,
   unlinkedInvoices,
 } from '../store/reports/exclusions.ts'
 import type { SourceFigures } from '../store/reports/totals.ts'
@@ -35,7 +35,7 @@ export type ExclusionEntry = {
   fixHint: string
 }
 
-/** Three lists in a row: items that do not count, items in other currencies, subscriptions that have not arrived. */
+/** Three lists in sequence: excluded items, items in other currencies, subscriptions that have not been received. */
 export function exclusionList(
   db: Db,
   question: ReportQuestion,
@@ -80,17 +80,19 @@ export function exclusionList(
           return isForeign ? { ...exclusion, code: 'other_currency' } : exclusion
         }),
       ]
-      const told = exclusions.filter(({ code }) => hasProviderHints(code))
-      const tellers = await tellersOf(db, tenantId, [...new Set(told.map(row => row.subscriptionId))])
+      const dependent = exclusions.filter(({ code }) => hasProviderHints(code))
+      const providers = await findProviders(db, tenantId, [
+        ...new Set(dependent.map(row => row.subscriptionId)),
+      ])
       return exclusions.map(({ code, ...exclusion }) => ({
         ...{ ...exclusion, reasonCode: code, reason: REASONS[code].reason },
-        fixHint: fixHint(code, tellers.get(exclusion.subscriptionId) ?? null),
+        fixHint: fixHint(code, providers.get(exclusion.subscriptionId) ?? null),
       }))
     },
   }
 }
 
-/** Items that do not count: of the currency or of none, and of other currencies. */
+/** The number of excluded items: in the currency or without one, and in other currencies. */
 export function excludedItems(
   figures: SourceFigures[],
   currency: string,
@@ -108,12 +110,12 @@ type ReasonEntry = {
   reasonCode: ReasonCode
   reason: string
   items: number
-  /** Of those that can be priced. */
+  /** Of items that can be priced. */
   excludedMrr: number
   unpriced: number
 }
 
-/** All that does not count, and what it comes to by reason; the most items first. */
+/** All exclusions, and their sums by reason; the most items first. */
 export async function exclusionReport(db: Db, question: ReportQuestion): Promise<ExclusionReport> {
   const ledger = await openLedger(db, question)
   const figures = await ledger.figures(question.asOf, question.asOf)

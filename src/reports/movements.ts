@@ -43,7 +43,7 @@ type MovementEntry = {
   eventId: string | null
 }
 
-/** Every movement of the window. */
+/** Movements in the window. */
 export async function movementReport(
   db: Db,
   question: ReportQuestion,
@@ -97,20 +97,20 @@ export function movementTotals(sums: MovementSums, opening: number, closing: num
   }
 }
 
-/** What a series is asked: in which steps, and from when to when. */
+/** The parameters of a series. */
 export type SeriesWindow = { interval: BucketInterval; from: Date | null; to: Date | null }
 
 export type HistoryReport = {
   interval: BucketInterval
   history: ReportList<HistoryEntry>
-  /** Changes of the policy since the first bucket: what they did to MRR is no movement. */
+  /** Policy changes since the first bucket. Their effect on MRR is not a movement. */
   policyChanges: PolicyChangeEntry[]
 }
 
 type PolicyChangeEntry = {
   at: Date
   version: number
-  /** The settings that changed, by their public names. */
+  /** Changed settings, by their public names. */
   settings: Record<string, { before: unknown; after: unknown }>
   mrrBefore: number | null
   mrrAfter: number | null
@@ -130,7 +130,7 @@ type HistoryEntry = {
   net: number
 }
 
-/** Each bucket as it ended, and what moved in it; the open one as of now. Null: there would be too many. */
+/** MRR at the end of each bucket and its movements; the open bucket is as of now. Null: too many buckets. */
 export async function historyReport(
   db: Db,
   question: ReportQuestion,
@@ -144,7 +144,7 @@ export async function historyReport(
   return { interval: window.interval, history: listOf(entries), policyChanges }
 }
 
-/** When reports began to follow another policy. Older figures are told by it too: these lines say how it was before. */
+/** All figures use the current policy. These entries show the MRR before and after each policy change. */
 async function policyChangesSince(
   db: Db,
   { tenantId, currency, asOf }: ReportQuestion,
@@ -162,7 +162,7 @@ async function policyChangesSince(
     .filter(({ at }) => at >= since && at <= asOf)
 }
 
-/** The buckets of a series, none of them after `asOf`: the last ends right after it. */
+/** The buckets of a series. The last ends right after `asOf`. */
 export async function seriesBuckets(
   db: Db,
   { asOf, policy: { timeZone } }: ReportQuestion,
@@ -170,7 +170,7 @@ export async function seriesBuckets(
 ): Promise<Bucket[] | null> {
   const last = to && to < asOf ? to : asOf
   const buckets = await findBuckets(db, { interval, from, to: last, timeZone })
-  // instants are whole milliseconds: what happens at `asOf` itself has happened
+  // times are integer milliseconds: a change at `asOf` is included
   const end = withinYears(asOf.getTime() + 1)
   return buckets?.map(bucket => (bucket.ends > end ? { ...bucket, ends: end } : bucket)) ?? null
 }
@@ -206,7 +206,7 @@ type CohortEntry = Omit<CohortMonth, 'cappedMrr'> & {
   netRevenueRetention: number | null
 }
 
-/** Cohorts of so many months, the current one included. */
+/** Cohorts of the last `months` months, including the current one. */
 export async function retentionReport(
   db: Db,
   question: ReportQuestion,

@@ -28,11 +28,11 @@ type TrialEntry = {
   trialEnd: Instant | null
   outcome: TrialOutcome
   endedAt: Date | null
-  /** What it came to when it converted. */
+  /** MRR at the conversion. */
   mrr: number
 }
 
-/** What became of the trials that began in a window. */
+/** The results of trials that started in a window. */
 export async function trialReport(db: Db, question: ReportQuestion, window: Window): Promise<TrialReport> {
   const { matched } = await openLedger(db, question)
   const entries = (await trialsBetween(db, question, window))
@@ -47,7 +47,7 @@ export async function trialReport(db: Db, question: ReportQuestion, window: Wind
       converted,
       expired,
       running: count('running'),
-      // those that are still running have not decided
+      // running trials have no result yet
       conversionRate: converted + expired > 0 ? converted / (converted + expired) : null,
     },
     trials: listOf(entries),
@@ -91,13 +91,13 @@ type DunningEntry = {
   failedAt: Date
   failureCode: string | null
   failureMessage: string | null
-  /** What was owed when a payment first failed. */
+  /** The amount owed when a payment first failed. */
   amount: number
   outcome: DunningOutcome
   resolvedAt: Instant | Date | null
 }
 
-/** What became of the invoices of which a payment first failed in a window. */
+/** The results of invoices with a first failed payment in a window. */
 export async function dunningReport(
   db: Db,
   question: ReportQuestion,
@@ -141,7 +141,7 @@ function dunningEntry(invoice: FailedInvoice): DunningEntry {
   }
 }
 
-/** An invoice that is written off or void is lost, and so is one that is open when its subscription ends. */
+/** Lost: written off, void, or still open when the subscription ends. */
 function resolution({
   current,
   subscriptionEndedAt,

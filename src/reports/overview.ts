@@ -22,7 +22,7 @@ export type OverviewReport = {
   activeSubscriptions: number
   activeAccounts: number
   coverage: Coverage
-  /** How much attention lists for as many days. */
+  /** Entries of the attention report for the same number of days. */
   attention: { paymentIssues: number; renewals: number; cancellations: number; upcomingBilling: number }
   invoiced: { amount: number; count: number }
   collected: { amount: number; count: number; refunded: number; disputed: number; oneOff: number }

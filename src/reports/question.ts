@@ -6,26 +6,26 @@ import { DAY_MS, withinYears } from '../domain/time.ts'
 import { type Db, inTransaction, isConflict } from '../postgres/database.ts'
 import { readOneState } from '../store/reports/scope.ts'
 
-/** What every report is asked: about whom, in which currency, as of when and by which policy. */
+/** The parameters of every report. */
 export type ReportQuestion = {
   tenantId: number
   currency: string
   asOf: Date
-  /** When it is asked. */
+  /** The time of the request. */
   now: Date
   policy: PolicyVersion
   filter: Filter
 }
 
-/** A list of a report: how long it is, and its rows as far as they are wanted. Amounts are whole minor units. */
+/** A list of a report: its length, and a reader of its rows. Amounts are integers in minor units. */
 export type ReportList<Row> = { count: number; rows(slice: Slice): Promise<Row[]> }
 
-/** A list that is all there already. */
+/** A list whose rows are all in memory. */
 export function listOf<Row>(rows: Row[]): ReportList<Row> {
   return { count: rows.length, rows: async ({ offset, limit }) => rows.slice(offset, offset + limit) }
 }
 
-/** So many days before or after, within the years that there are. */
+/** Adds days, limited to the years 1 to 9999. */
 export function daysFrom(at: Date, days: number): Date {
   return withinYears(at.getTime() + days * DAY_MS)
 }
@@ -34,7 +34,7 @@ export function sum<T>(values: T[], of: (value: T) => number): number {
   return values.reduce((total, value) => total + of(value), 0)
 }
 
-/** One state of the database for all questions of one report; PostgreSQL itself refuses to write in it. */
+/** Runs all queries of one report in one read-only snapshot. */
 export async function inSnapshot<T>(pool: pg.Pool, read: (db: Db) => Promise<T>): Promise<T> {
   const once = () =>
     inTransaction(pool, async client => {
@@ -44,7 +44,7 @@ export async function inSnapshot<T>(pool: pg.Pool, read: (db: Db) => Promise<T>)
   try {
     return await once()
   } catch (error) {
-    // behind a pooler that loses prepared statements, the first report finds that out
+    // behind a pooler without prepared statements, the first query fails once
     if (!isConflict(error)) throw error
     return once()
   }

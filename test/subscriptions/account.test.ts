@@ -220,7 +220,7 @@ test('the timeline tells everything, newest first, and leads to the events', asy
     amount: null,
     invoice_id: null,
     event_id: deletion.event_id,
-    description: 'MRR fell to nothing (s).',
+    description: 'MRR fell to 0 (s).',
   })
   const event = await server.request(`/v1/events/${deletion.event_id}`, { key: tenant.privateKey })
   assert.deepEqual([event.status, event.body.event.event_type], [200, 'subscription.deleted'])

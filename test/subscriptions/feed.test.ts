@@ -90,12 +90,12 @@ test('two shops that count alike are told apart by their namespaces', async () =
   assert.equal((await reportOf(server, 'overview', {}, tenant)).mrr, 30)
 })
 
-test('one id told with two customers by two sources is warned of', async () => {
+test('a report warns about one id that two sources send with different customers', async () => {
   const tenant = await server.anotherTenant('collision')
   await (await sourceOf(tenant))(created('1001', { customer: 'ada' }))
   await (await sourceOf(tenant))(created('1001', { customer: 'bob' }))
   const { coverage } = await reportOf(server, 'overview', {}, tenant)
-  assert.match(coverage.warnings.join(' '), /two customers: give the sources different namespaces/)
+  assert.match(coverage.warnings.join(' '), /different customers: give the sources different namespaces/)
 })
 
 test('what seems to be about billing and is not understood is counted by its type', async () => {

@@ -327,7 +327,7 @@ test('three currencies keep apart, and each sees the others among its exclusions
     assert.equal(excluded.get('none').reason_code, 'missing_currency')
     assert.equal([...excluded.values()].filter(row => row.reason_code === 'other_currency').length, 2)
     assert.deepEqual([overview.coverage.subscriptions_seen, overview.coverage.subscriptions_included], [4, 1])
-    assert.deepEqual(overview.coverage.warnings, ['One subscription names no currency and counts nowhere.'])
+    assert.deepEqual(overview.coverage.warnings, ['One subscription has no currency and does not count.'])
   }
 })
 

@@ -356,9 +356,9 @@ function movementEntry({ at, type, before, after, changes }: Movement): Timeline
 }
 
 const MOVEMENT_TEXTS: Record<MovementType, string> = {
-  new: 'The account began to pay',
-  expansion: 'MRR rose',
-  contraction: 'MRR fell',
-  churn: 'MRR fell to nothing',
-  reactivation: 'The account came back',
+  new: 'First MRR of the account',
+  expansion: 'MRR increased',
+  contraction: 'MRR decreased',
+  churn: 'MRR fell to 0',
+  reactivation: 'The account returned',
 }

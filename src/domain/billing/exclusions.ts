@@ -161,8 +161,8 @@ const NAMES: Record<string, string> = {
 export const hasProviderHints = (code: ReasonCode): boolean => code in PROVIDER_HINTS
 
 /** What to do about it, with the provider's field names. */
-export function fixHint(code: ReasonCode, teller: Provider): string {
-  const name = teller === null ? undefined : NAMES[teller]
-  const hint = teller === 'stripe' ? STRIPE_HINTS[code] : name && PROVIDER_HINTS[code]?.(name)
+export function fixHint(code: ReasonCode, provider: Provider): string {
+  const name = provider === null ? undefined : NAMES[provider]
+  const hint = provider === 'stripe' ? STRIPE_HINTS[code] : name && PROVIDER_HINTS[code]?.(name)
   return hint || REASONS[code].fixHint
 }

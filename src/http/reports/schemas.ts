@@ -332,7 +332,7 @@ export const AccountBody = reportOf(
       amount: null,
       invoice_id: null,
       event_id: null,
-      description: 'MRR rose (sub_42).',
+      description: 'MRR increased (sub_42).',
     }),
   },
 )

@@ -8,7 +8,7 @@ import { nearerEnd, type Slice } from '../../domain/list-slices.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { merged, type Scope } from './scope.ts'
 
-/** Accounts with a subscription in the currency, the largest MRR first. `count`: how many there are. */
+/** Accounts with a subscription in the currency, the largest MRR first. `count`: the total number. */
 export async function accountSlice(
   db: Db,
   { tenantId, currency, asOf }: Scope,
@@ -37,7 +37,7 @@ export async function accountSlice(
   return backwards ? accounts.reverse() : accounts
 }
 
-/** The segments of these accounts that hold at `asOf`, in all currencies. */
+/** Segments of these accounts that are valid at `asOf`, in all currencies. */
 export async function segmentsOfAccounts(
   db: Db,
   tenantId: number,
@@ -70,12 +70,12 @@ export async function segmentsOfSubscriptions(
   return new Map(rows.map(({ id, body }) => [id, JSON.parse(body)]))
 }
 
-/** Everyone's segments at `asOf`, but for ended ones, in portions. */
+/** All segments at `asOf` except ended ones, in batches. */
 export function runningSegments(db: Db, scope: Scope): AsyncGenerator<Segment[]> {
   return segmentsAt(db, scope, `status <> 'canceled'`)
 }
 
-/** Everyone's segments at `asOf` that have MRR, in portions. */
+/** All segments with MRR at `asOf`, in batches. */
 export function countingSegments(db: Db, scope: Scope): AsyncGenerator<Segment[]> {
   return segmentsAt(db, scope, 'mrr > 0')
 }
@@ -100,7 +100,7 @@ async function* segmentsAt(
   }
 }
 
-/** Which of these subscriptions and customers have an invoice that something is wrong with. */
+/** Which of these subscriptions and customers have an invoice with an issue. */
 export async function withPaymentIssues(
   db: Db,
   { tenantId, currency, asOf }: Scope,
@@ -117,7 +117,7 @@ export async function withPaymentIssues(
   )
   return {
     subscriptions: new Set(rows.flatMap(row => row.subscriptionId ?? [])),
-    // an invoice that names a subscription is that one's issue, whoever pays
+    // the issue of an invoice with a subscription belongs to the subscription
     customers: new Set(rows.flatMap(row => (row.subscriptionId === null ? (row.customer ?? []) : []))),
   }
 }
@@ -184,7 +184,7 @@ left join lateral (
 ) e on true
 ${contactOfAccount('data')}`
 
-/** What accounts are called: by the newest of their segments, else as `accountFacts` knows them. */
+/** Names of accounts: from their newest segment, else from `accountFacts`. */
 export async function accountNames(
   db: Db,
   tenantId: number,
@@ -209,7 +209,7 @@ export async function accountNames(
 
 const AT_A_TIME = 5_000
 
-/** Every segment that began up to `asOf`, in portions; one subscription after the other, each in its order. */
+/** All segments that started up to `asOf`, in batches, ordered by subscription and start. */
 export async function* allSegments(db: Db, tenantId: number, asOf: Date): AsyncGenerator<Segment[]> {
   let after = { id: '', from: new Date(0), first: true }
   for (;;) {
@@ -240,7 +240,7 @@ ${contactOfAccount(`data ->> 'country'`, '$3::boolean')}`
 
 export type ReportTraits = AccountTraits & { acquisitionId: number }
 
-/** Where accounts came from, and the countries that their contacts name, if that is wanted. */
+/** Acquisition sources of accounts, and on request the countries of their contacts. */
 export async function reportTraits(
   db: Db,
   tenantId: number,
@@ -258,7 +258,7 @@ export async function reportTraits(
   )
 }
 
-/** The first of these names that an account or an invoice goes by. */
+/** The first of these names that belongs to an account or an invoice. */
 export async function accountNamed(db: Db, tenantId: number, names: string[]): Promise<string | null> {
   const [only, ...others] = names
   if (others.length === 0) return only ?? null
@@ -273,7 +273,7 @@ export async function accountNamed(db: Db, tenantId: number, names: string[]): P
   return rows[0]?.name ?? null
 }
 
-/** Whose a subscription is at `asOf`, by the first of these ids; null when there is none then. */
+/** The account of a subscription at `asOf`, by the first matching id; null: there is none. */
 export async function accountOfSubscription(
   db: Db,
   tenantId: number,
@@ -290,7 +290,7 @@ export async function accountOfSubscription(
   return rows[0]?.account ?? null
 }
 
-/** Subscriptions that were an account's at any time up to `asOf`. */
+/** Subscriptions that belonged to an account at any time up to `asOf`. */
 export async function subscriptionsOfAccount(
   db: Db,
   tenantId: number,
@@ -306,7 +306,7 @@ export async function subscriptionsOfAccount(
   return rows.map(row => row.id)
 }
 
-/** Invoices of these subscriptions, and those that name the customer. */
+/** Invoices of these subscriptions and of the customer. */
 export async function invoicesOfAccount(
   db: Db,
   tenantId: number,
@@ -349,7 +349,7 @@ export async function statementsAbout<Kind extends keyof VersionOf>(
   }))
 }
 
-/** Refunds that went back for these invoices or to this customer. */
+/** Refunds of these invoices or of this customer. */
 export async function refundsOfAccount(
   db: Db,
   tenantId: number,

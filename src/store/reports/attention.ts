@@ -8,7 +8,7 @@ export type AgendaKind = AgendaEntry['kind']
 
 export type AgendaRow = { subscriptionId: string; dueAt: number; body: Record<string, unknown> }
 
-/** Whether the agenda is filled up to `until`; it speaks only of the time from now on. */
+/** Whether the stored agenda reaches `until`. It covers only the time from now on. */
 export async function agendaReaches(db: Db, tenantId: number, until: Date): Promise<boolean> {
   const { rows } = await queryPrepared<{ reaches: boolean }>(
     db,
@@ -19,7 +19,7 @@ export async function agendaReaches(db: Db, tenantId: number, until: Date): Prom
   return rows[0]!.reaches
 }
 
-/** How much of each kind is due in (asOf, until]. */
+/** The number of entries of each kind due in (asOf, until]. */
 export async function agendaCounts(
   db: Db,
   { tenantId, currency, asOf }: Scope,
@@ -59,7 +59,7 @@ with days as materialized (
 )
 select kind, sum(entries)::bigint as entries from parts group by kind`
 
-/** What is due in (asOf, until], the soonest first. `count`: how much there is. */
+/** Entries due in (asOf, until], the earliest first. `count`: the total number. */
 export async function agendaSlice(
   db: Db,
   { tenantId, currency, asOf }: Scope,
@@ -71,7 +71,7 @@ export async function agendaSlice(
   const order = backwards ? 'due_at desc, subscription_id desc' : 'due_at, subscription_id'
   const { rows } = await queryPrepared<{ subscriptionId: string; dueAt: Date; body: string }>(
     db,
-    // the bodies only of the rows that are shown
+    // bodies are read only for the returned rows
     `select k.subscription_id as "subscriptionId", k.due_at as "dueAt", a.body from (
        select subscription_id, due_at, known_from from billing_agenda
        where tenant_id = $1 and currency = $2 and kind = $3 and due_at > $4 and due_at <= $5
@@ -97,7 +97,7 @@ const UNPAID = `select s.subscription_id as id, s.valid_from from billing_segmen
     and not exists (select from billing_invoice_states i where i.tenant_id = s.tenant_id and i.currency = s.currency
       and i.subscription_id = s.subscription_id and i.issue_from <= $3 and i.valid_to > $3)`
 
-/** Invoices with something wrong at `asOf`, and unpaid subscriptions without such an invoice. */
+/** Invoices with an issue at `asOf`, and unpaid subscriptions without such an invoice. */
 export async function issueCounts(db: Db, { tenantId, currency, asOf }: Scope): Promise<IssueCounts> {
   const { rows } = await queryPrepared<IssueCounts>(
     db,
@@ -108,7 +108,7 @@ export async function issueCounts(db: Db, { tenantId, currency, asOf }: Scope): 
   return rows[0]!
 }
 
-/** The longest-standing first. */
+/** The oldest issue first. */
 export async function invoicesWithIssues(
   db: Db,
   { tenantId, currency, asOf }: Scope,
@@ -124,7 +124,7 @@ export async function invoicesWithIssues(
   return rows.map(row => JSON.parse(row.body))
 }
 
-/** Ids of unpaid subscriptions none of whose invoices is listed. */
+/** Ids of unpaid subscriptions without an invoice in the list. */
 export async function unpaidSubscriptions(
   db: Db,
   { tenantId, currency, asOf }: Scope,

@@ -4,7 +4,7 @@ import { CASH_SUMS } from '../billing/sums.ts'
 import type { Scope } from './scope.ts'
 import type { Cash } from './totals.ts'
 
-/** An invoice, or money that came in or went back. */
+/** An invoice, payment, refund or dispute. */
 export type CashFact = {
   occurredAt: Date
   kind: 'invoice' | 'payment' | 'refund' | 'dispute'
@@ -13,13 +13,13 @@ export type CashFact = {
   subscriptionId: string | null
   customer: string | null
   amount: number
-  /** Of an invoice: what is still to be paid. */
+  /** The unpaid amount of an invoice. */
   outstanding: number
-  /** Of an invoice of a subscription; other money is one-off. */
+  /** Belongs to a subscription invoice; everything else is one-off. */
   recurring: boolean
 }
 
-// Each row on its way to the invoice and the payment that it is of by their keys.
+// Joins each row with its invoice and payment by key.
 const FACTS = `
 select i.invoiced_at as "occurredAt", 'invoice' as kind, i.invoice_id as id, i.invoice_id as "invoiceId",
   i.subscription_id as "subscriptionId", i.customer, i.total as amount, i.body, i.subscription_id is not null as recurring
@@ -40,7 +40,7 @@ left join lateral (
   select body from billing_payments where tenant_id = $1 and id = c.id and v.id is null offset 0) p on true
 order by "occurredAt", kind, id`
 
-/** What was invoiced and paid in [since, until), as it stands at `asOf`. */
+/** Invoices and payments in [since, until), as of `asOf`. */
 export async function cashFacts(
   db: Db,
   { tenantId, currency, asOf }: Scope,
@@ -59,12 +59,12 @@ export async function cashFacts(
   }))
 }
 
-/** What an invoice that is being collected still lacks. */
+/** The unpaid amount of an open invoice. */
 function outstandingOf({ status, amountRemaining }: InvoiceState): number {
   return status === 'open' ? amountRemaining : 0
 }
 
-/** A stretch of time of one of the buckets, its end exclusive. */
+/** A part of a bucket; the end is exclusive. */
 export type Stretch = { bucket: number; since: Date; until: Date }
 
 type BucketCash = Cash & { bucket: number }
@@ -75,7 +75,7 @@ const CASH = `sum(invoiced)::bigint as invoiced, sum(invoices)::bigint as invoic
 
 const STRETCHES = 'unnest($4::int[], $5::timestamptz[], $6::timestamptz[]) as s (bucket, since, until)'
 
-/** By bucket, what the invoices and payments of these stretches come to, as they stand at `asOf`. */
+/** Sums by bucket of the invoices and payments in these periods, as of `asOf`. */
 export function cashOfStretches(db: Db, scope: Scope, stretches: Stretch[]): Promise<BucketCash[]> {
   return cashBy(
     db,
@@ -96,7 +96,7 @@ export function cashOfStretches(db: Db, scope: Scope, stretches: Stretch[]): Pro
   )
 }
 
-/** The same of stretches of whole UTC days, from the sums that are kept of them: as things stand now. */
+/** The same for periods of whole UTC days, from the daily sums, which contain the current state. */
 export function cashOfDays(db: Db, scope: Scope, stretches: Stretch[]): Promise<BucketCash[]> {
   return cashBy(
     db,
@@ -128,7 +128,7 @@ async function cashBy(
   return rows
 }
 
-/** By bucket, between each of these times and the next: what is still to be paid of the invoices made in it. */
+/** The unpaid amount of the invoices in each bucket; bucket i is [bounds[i], bounds[i + 1]). */
 export async function outstandingWithin(
   db: Db,
   { tenantId, currency, asOf }: Scope,

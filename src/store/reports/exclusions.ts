@@ -14,7 +14,7 @@ export type ExcludedItem = {
 
 const KEY = 'subscription_id, place, valid_from'
 
-/** Items of the currency, and of subscriptions that name none, that do not count; the latest first. */
+/** Excluded items in the currency or without one; the latest first. */
 export async function excludedSlice(
   db: Db,
   { tenantId, currency, asOf }: Scope,
@@ -79,7 +79,7 @@ async function itemSlice(
 
 type PendingSubscription = { id: string; customer: string | null; since: Date; isForeign: boolean }
 
-/** Subscriptions of which only invoices speak. */
+/** Subscriptions that are known only from invoices. */
 export async function pendingSlice(
   db: Db,
   { tenantId, currency, asOf }: Scope,
@@ -101,9 +101,9 @@ export async function pendingSlice(
 const PENDING = `(select id from billing_subscriptions where tenant_id = $1 and not seen offset 0)`
 
 export type Unlinked = {
-  /** Subscriptions of which only invoices speak. */
+  /** Subscriptions that are known only from invoices. */
   pending: number
-  /** Invoices of the currency that name no subscription, or one of those. */
+  /** Invoices in the currency without a subscription, or with a pending one. */
   invoices: number
 }
 
@@ -123,7 +123,7 @@ export async function unlinkedInvoices(db: Db, { tenantId, currency, asOf }: Sco
   return { pending, invoices: ofPending + alone }
 }
 
-/** Of how many subscriptions a report is to warn, by what. */
+/** The number of subscriptions by caution. */
 export async function cautionCounts(db: Db, tenantId: number, asOf: Date): Promise<Map<Caution, number>> {
   const { rows } = await queryPrepared<{ caution: Caution; count: number }>(
     db,
@@ -134,7 +134,7 @@ export async function cautionCounts(db: Db, tenantId: number, asOf: Date): Promi
   return new Map(rows.map(({ caution, count }) => [caution, count]))
 }
 
-/** When the first and the last word came from billing systems, by their own clocks. */
+/** The source times of the first and the last version. */
 export async function feedTimes(
   db: Db,
   tenantId: number,
@@ -151,7 +151,7 @@ export async function feedTimes(
 
 export type ReasonSum = { reason: ReasonCode; items: number; excludedMrr: number; unpriced: number }
 
-/** What the items of `excludedSlice` and `foreignSlice` come to, by reason. */
+/** Sums of the items of `excludedSlice` and `foreignSlice`, by reason. */
 export async function excludedByReason(db: Db, { tenantId, currency, asOf }: Scope): Promise<ReasonSum[]> {
   const { rows } = await queryPrepared<ReasonSum>(
     db,
@@ -171,16 +171,16 @@ export async function excludedByReason(db: Db, { tenantId, currency, asOf }: Sco
   return rows
 }
 
-/** By whom these subscriptions were last told: `stripe` by its events' types, else the preset of the source. */
-export async function tellersOf(
+/** The provider of the latest version of each subscription: `stripe` by the event type, else the preset of the source. */
+export async function findProviders(
   db: Db,
   tenantId: number,
   subscriptions: string[],
 ): Promise<Map<string, string | null>> {
   if (subscriptions.length === 0) return new Map()
-  const { rows } = await queryPrepared<{ id: string; teller: string | null }>(
+  const { rows } = await queryPrepared<{ id: string; provider: string | null }>(
     db,
-    `select k.id, case when v.event_type like 'customer.subscription.%' then 'stripe' else s.preset end as teller
+    `select k.id, case when v.event_type like 'customer.subscription.%' then 'stripe' else s.preset end as provider
      from unnest($2::text[]) as k (id)
      cross join lateral (
        select event_type, source_id from billing_versions
@@ -188,5 +188,5 @@ export async function tellersOf(
      left join sources s on s.id = v.source_id and s.tenant_id = $1`,
     [tenantId, subscriptions],
   )
-  return new Map(rows.map(({ id, teller }) => [id, teller]))
+  return new Map(rows.map(({ id, provider }) => [id, provider]))
 }

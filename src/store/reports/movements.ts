@@ -27,11 +27,11 @@ export type MovementOrder = 'time' | 'size'
 
 type SliceOfMovements = { slice: Slice; count: number; order: MovementOrder }
 
-/** By size, all of the window are read from the index, which holds the amounts, and sorted. */
+/** By size: all movements of the window are read from the index, which contains the amounts, and sorted. */
 const FORWARDS = { time: 'occurred_at, account', size: 'size desc, occurred_at, account' }
 const BACKWARDS = { time: 'occurred_at desc, account desc', size: 'size, occurred_at desc, account desc' }
 
-/** Movements in (since, until]. `count`: how many there are. */
+/** Movements in (since, until]. `count`: the total number. */
 export async function movementSlice(
   db: Db,
   tenantId: number,

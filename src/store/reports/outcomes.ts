@@ -5,10 +5,10 @@ import { type Db, queryPrepared } from '../../postgres/database.ts'
 import type { Scope } from './scope.ts'
 
 export type Trial = {
-  /** As it began. */
+  /** Its first segment. */
   segment: Segment
   startedAt: Date
-  /** What came after it, up to `asOf`; null: it is still running. */
+  /** The next segment up to `asOf`; null: the trial is running. */
   next: { status: SubscriptionStatus; at: Date; mrr: number } | null
 }
 
@@ -20,7 +20,7 @@ type TrialRow = {
   mrr: number | null
 }
 
-// A trial begins where a subscription was not on trial right before.
+// A trial starts where the previous segment is not a trial.
 const TRIALS = `
 select s.body, s.valid_from as "startedAt", n.status, n.valid_from as "endedAt", n.mrr
 from (
@@ -39,7 +39,7 @@ left join lateral (
 where p.status is distinct from 'trialing'
 order by s.valid_from, s.subscription_id`
 
-/** Trials that began in (since, until], the oldest first, as they stood at `asOf`. */
+/** Trials that started in (since, until], the oldest first, as of `asOf`. */
 export async function trialsBetween(
   db: Db,
   { tenantId, currency, asOf }: Scope,
@@ -55,10 +55,10 @@ export async function trialsBetween(
 
 export type FailedInvoice = {
   failedAt: Date
-  /** As it was when a payment first failed, and as it is at `asOf`. */
+  /** Its state when a payment first failed, and its state at `asOf`. */
   failed: InvoiceState
   current: InvoiceState
-  /** From when on its subscription has ended; null: it has not, or there is none. */
+  /** The end of its subscription; null: it has not ended, or there is none. */
   subscriptionEndedAt: Date | null
 }
 
@@ -83,7 +83,7 @@ left join lateral (
 where f.failed_at > $4 and f.failed_at <= $5
 order by f.failed_at, f.invoice_id`
 
-/** Invoices of which a payment first failed in (since, until], the oldest first. */
+/** Invoices with a first failed payment in (since, until], the oldest first. */
 export async function failedInvoices(
   db: Db,
   { tenantId, currency, asOf }: Scope,

@@ -1,6 +1,6 @@
 import type { Db } from '../../postgres/database.ts'
 
-/** Whose report it is, in which currency, and as of when. */
+/** The tenant, currency and time of a report. */
 export type Scope = { tenantId: number; currency: string; asOf: Date }
 
 /**

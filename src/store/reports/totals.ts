@@ -5,9 +5,9 @@ import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { ACCOUNT_FIGURES, CASH_FIGURES, CASH_SUMS, FIGURES_OF_STATE, utcDay } from '../billing/sums.ts'
 import type { Scope } from './scope.ts'
 
-/** What the accounts of one currency and acquisition source come to. */
+/** The figures of the accounts of one currency and acquisition source. */
 export type SourceFigures = {
-  /** '' of subscriptions that name none */
+  /** '' for subscriptions without a currency. */
   currency: string
   /** 0: unattributed */
   acquisitionId: number
@@ -27,7 +27,7 @@ export type SourceFigures = {
 }
 
 const figures = ACCOUNT_FIGURES.join(', ')
-// sums of bigint are numeric, which pg hands over as text
+// sum(bigint) is numeric, which pg returns as a string
 const total = (figure: string) => `coalesce(sum(${figure}), 0)::bigint`
 const now = (figure: string) => `coalesce(sum(sign * ${figure}) filter (where is_now), 0)::bigint`
 const before = (figure: string) => `coalesce(sum(sign * ${figure}) filter (where not is_now), 0)::bigint`
@@ -61,7 +61,7 @@ select currency, acquisition_id as "acquisitionId", ${now('accounts')} as accoun
   ${before('active_accounts')} as "cohortAccounts", ${before('mrr')} as "cohortMrr"
 from changes group by currency, acquisition_id`
 
-/** The figures at `asOf`, of all currencies, with those at another time beside them. */
+/** The figures at `asOf`, in all currencies, with those at `then` beside them. */
 export async function sourceFigures(
   db: Db,
   tenantId: number,
@@ -77,13 +77,13 @@ export type MovementSums = { type: MovementType; amount: number; count: number }
 
 export type Moved = {
   sums: MovementSums
-  /** By source: how the MRR changed of accounts that had some at the beginning. */
+  /** By source, the change of MRR of accounts that had MRR at the start. */
   kept: Map<number, number>
-  /** How many accounts had MRR at the beginning and have none at the end. */
+  /** The number of accounts with MRR at the start and none at the end. */
   lostAccounts: number
 }
 
-/** What happened in (since, until]. */
+/** Movements in (since, until]. */
 export async function movedBetween(
   db: Db,
   tenantId: number,
@@ -111,7 +111,7 @@ export async function movedBetween(
   for (const row of rows) if (row.kept) add(row.acquisitionId, row.delta)
   const back = await returned(db, values)
   for (const { acquisitionId, mrr } of back) add(acquisitionId, mrr)
-  // An account that paid at the beginning loses all of that once; after it, it may come back and go again.
+  // An account that paid at the start loses that MRR once. Later it may return and leave again.
   const left = rows.filter(row => row.kept && row.type === 'churn').reduce((sum, row) => sum + row.count, 0)
   const byType = Map.groupBy(rows, row => row.type)
   return {
@@ -125,7 +125,7 @@ export async function movedBetween(
   }
 }
 
-/** What accounts have that paid at the beginning, left and came back within the window. Few do. */
+/** MRR of accounts that paid at the start, left and returned within the window. There are few. */
 async function returned(db: Db, values: unknown[]): Promise<{ acquisitionId: number; mrr: number }[]> {
   const { rows } = await queryPrepared<{ acquisitionId: number; mrr: number }>(
     db,
@@ -149,18 +149,18 @@ async function returned(db: Db, values: unknown[]): Promise<{ acquisitionId: num
 export type Cash = {
   invoiced: number
   invoices: number
-  /** Of invoices of subscriptions, before what went back of it. */
+  /** Payments of subscription invoices, before refunds and disputes. */
   collected: number
   payments: number
   refunded: number
   disputed: number
-  /** Everything else that was paid, less what went back of that. */
+  /** All other payments, less their refunds and disputes. */
   oneOff: number
 }
 
 /**
- * What was invoiced and collected in (since, until], as it stood at `until`. Whole days are read from their sums, which
- * tell how things stand now: `fromSums` is for reports as of now.
+ * Amounts invoiced and collected in (since, until], as of `until`. `fromSums`: read whole days from the daily sums, which
+ * contain the current state; only for reports as of now.
  */
 export async function cashBetween(
   db: Db,
@@ -226,13 +226,13 @@ export async function acquisitionNames(
   return new Map(rows.map(({ id, ...name }) => [id, name]))
 }
 
-/** What the accounts of a currency come to. */
+/** The totals of all accounts of a currency. */
 export type AccountTotals = { mrr: number; activeAccounts: number; activeSubscriptions: number }
 
 type Change = AccountTotals & {
-  /** The UTC day whose change it is; null: of all days before. */
+  /** The UTC day of the change; null: all earlier days. */
   day: string | null
-  /** Of the part of a day before this one of the bounds. */
+  /** The number of the bound, if the change is of the part of a day before it. */
   bound: number | null
 }
 
@@ -276,7 +276,7 @@ select ${change('null', 'b.place::int')} from bounds b cross join lateral (
 where b.at > b.day_starts
 group by b.place`
 
-/** How things stood right before each of these times, the earliest first. */
+/** The totals right before each of these times. `bounds`: in ascending order. */
 export async function totalsBefore(
   db: Db,
   { tenantId, currency }: Scope,
@@ -303,7 +303,7 @@ function plus(a: AccountTotals, b: AccountTotals): AccountTotals {
   }
 }
 
-/** Between each of these times and the next, its beginning included: how far MRR moved, by type. */
+/** Amounts by movement type between each of these times (inclusive) and the next (exclusive). */
 export async function movedWithin(
   db: Db,
   { tenantId, currency }: Scope,
@@ -327,12 +327,12 @@ export async function movedWithin(
 export const BUCKET_INTERVALS = ['day', 'week', 'month'] as const
 export type BucketInterval = (typeof BUCKET_INTERVALS)[number]
 
-/** `date`: the day on which it begins; `ends` is exclusive. */
+/** `date`: its first day; `ends` is exclusive. */
 export type Bucket = { date: string; starts: Date; ends: Date }
 
 type BucketQuestion = {
   interval: BucketInterval
-  /** Without it: twelve months, the last one included. */
+  /** Default: the last twelve months, including the current one. */
   from: Date | null
   to: Date
   timeZone: string
@@ -353,7 +353,7 @@ from (
 ) buckets
 order by local`
 
-/** The buckets that hold `from`, `to` and what lies between; null where they are too many. */
+/** The buckets from the one with `from` to the one with `to`; null: too many. */
 export async function findBuckets(db: Db, question: BucketQuestion): Promise<Bucket[] | null> {
   const { from, to, timeZone, interval } = question
   const { rows } = await queryPrepared<Bucket>(db, BUCKETS, [from, to, timeZone, interval])
