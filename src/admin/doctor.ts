@@ -2,7 +2,8 @@ import type pg from 'pg'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { DAY_MS, HOUR_MS } from '../domain/time.ts'
 import { type SeenStream, streamsSeen } from '../log/jetstream/known-streams.ts'
-import type { Log, Lost, PassedOver } from '../log/log.ts'
+import type { Log, Lost, SkippedMessages } from '../log/log.ts'
+import { newestAhead } from '../log/postgres/reader.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { isUnavailable } from '../postgres/database.ts'
 import {
@@ -332,10 +333,10 @@ function endCommand({ pid, gid }: OpenTransaction, isEmbedded: boolean): string 
 
 /** What should be there by itself: retention, partitions for the coming day, times that are past. */
 const checkMaintenance: Check = async installation => {
-  const { pool, log, databaseNow, dataDir } = installation
+  const { pool, databaseNow, dataDir } = installation
   const held = await retentionHeldBy(pool)
   const tomorrow = new Date(databaseNow.getTime() + DAY_MS)
-  const newest = await log.newestAhead(CLOCK_OFF_S)
+  const newest = await newestAhead(pool, CLOCK_OFF_S)
   const lacking: string[] = []
   for (const table of partitionedTables)
     if ((await momentsWithoutPartition(pool, table, [databaseNow, tomorrow])).length > 0) lacking.push(table)
@@ -511,12 +512,12 @@ const checkStream: Check = async installation => {
     maxBytes,
     refused,
     differs,
-    passedOver,
+    skippedMessages,
     lost,
   } = await outside.status()
   const passed = [
     lostFinding(name, lost, installation.databaseNow),
-    ...passedOverFindings(passedOver, installation.databaseNow),
+    ...skippedMessageFindings(skippedMessages, installation.databaseNow),
   ]
   if (refused !== null)
     return [
@@ -584,7 +585,7 @@ function lostFinding(stream: string, lost: Lost | null, now: Date): Finding | nu
   }
 }
 
-function passedOverFindings({ foreign, unreadable }: PassedOver, now: Date): (Finding | null)[] {
+function skippedMessageFindings({ foreign, unreadable }: SkippedMessages, now: Date): (Finding | null)[] {
   return [
     foreign && {
       code: 'nats_foreign_messages',

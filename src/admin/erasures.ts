@@ -212,7 +212,7 @@ function hashOf(tenantId: number, subject: Subject): Buffer {
 
 /** What an erasure of these names would take, counted as its receipt counts. Touches nothing. */
 async function countErasable(
-  { pool, log }: { pool: pg.Pool; log: Pick<Log, 'countRead'> },
+  { pool, log }: { pool: pg.Pool; log: Pick<Log, 'forget'> },
   tenantId: number,
   names: TracedIdentifier[],
 ): Promise<ErasureReceipt['erased']> {
@@ -223,7 +223,8 @@ async function countErasable(
   const kept = { archived: 0, log_entries: 0 }
   for (const some of portions(events)) kept.archived += await countArchivedOf(pool, tenantId, some)
   // A request may have brought events of several portions: it goes once.
-  for (const some of portions(listEntries(events))) kept.log_entries += await log.countRead(tenantId, some)
+  for (const some of portions(listEntries(events)))
+    kept.log_entries += await log.forget(pool, tenantId, some, { dryRun: true })
   const sales = await findSalesAbout({ pool, tenantId }, { nodes, contactIds, orderIds: named.orders })
   const items = { dead_letters: 0, parked_entries: 0, overflow: 0 }
   for (const table of ['dead_letters', 'parked_entries', 'overflow'] as const)

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { type Static, Type } from 'typebox'
 import { Count, Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
-import { type Log, LogUnavailable, totalOf, type Unread } from '../log/log.ts'
+import { type Log, LogUnavailable, totalUnread, type Unread } from '../log/log.ts'
 import { findDestination } from '../store/destinations/destinations.ts'
 import {
   type FailingGroup,
@@ -117,7 +117,7 @@ const MOST_LOOKED_THROUGH = 100_000
 /** What is not known is null: a log that is away is no reason to tell nothing. */
 async function waitingIn(log: Log, tenantId: number): Promise<{ own: Unread | null; all: Unread | null }> {
   try {
-    const all = totalOf(await log.lag({ complete: true }))
+    const all = totalUnread(await log.lag({ complete: true }))
     if (all.entries === 0) return { own: all, all }
     return { own: all.entries <= MOST_LOOKED_THROUGH ? await log.unread(tenantId, null) : null, all }
   } catch (error) {

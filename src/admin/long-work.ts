@@ -7,7 +7,7 @@ import { countParked, oldestOfTenantIn } from '../store/entries/parked.ts'
 // another process where the one that did it ended.
 
 /** Where entries and their effects lie. */
-export type Storage = { pool: pg.Pool; log: Pick<Log, 'unread' | 'countRead' | 'forget' | 'outside'> }
+export type Storage = { pool: pg.Pool; log: Pick<Log, 'unread' | 'forget' | 'outside'> }
 
 /** How long what came in before may take to be applied. */
 export const MAX_WAIT_MS = 10_000

@@ -3,7 +3,7 @@ import { findHome } from '../../embedded-postgres/home.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import { version } from '../config/version.ts'
 import { type SeenStream, streamsSeen } from '../log/jetstream/known-streams.ts'
-import { type OutsideLog, totalOf } from '../log/log.ts'
+import { type OutsideLog, totalUnread } from '../log/log.ts'
 import { diskReader, isLow } from '../overload/disk.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { retentionHeldBy } from '../store/entries/retention-clock.ts'
@@ -80,7 +80,7 @@ async function readSchemaOrAll(bare: Database, out: Output) {
 }
 
 async function readDatabase({ pool, config, admin, log }: Session) {
-  const { entries, oldestAt } = totalOf(await log.lag({ withinPostgres: true }))
+  const { entries, oldestAt } = totalUnread(await log.lag({ withinPostgres: true }))
   const jetstream = log.outside && (await readJetstream(log.outside))
   return {
     schema: await newestMigration(pool),
@@ -115,8 +115,8 @@ const NOT_RUNNING = {
 
 /** The log in JetStream; `pipeline` describes the one in PostgreSQL. `promise`: the durability of an acknowledged event. */
 async function readJetstream(outside: OutsideLog) {
-  const { maxBytes, passedOver, lost, ...status } = await outside.status()
-  const { foreign, unreadable } = passedOver
+  const { maxBytes, skippedMessages, lost, ...status } = await outside.status()
+  const { foreign, unreadable } = skippedMessages
   return {
     ...{ ...status, max_bytes: maxBytes, lost: lost?.entries ?? 0 },
     passed_over: { foreign: foreign?.messages ?? 0, unreadable: unreadable?.messages ?? 0 },

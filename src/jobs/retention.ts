@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { DAY_MS, HOUR_MS } from '../domain/time.ts'
-import type { Log } from '../log/log.ts'
+import { hasEntriesSince } from '../log/postgres/reader.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { dropPartitionsBefore, type PartitionedTable } from '../postgres/partitions.ts'
 import { dropQueuedBefore, oldestQueued } from '../store/destinations/outbox.ts'
@@ -39,7 +39,6 @@ type RetentionOptions = {
   /** PostgreSQL's clock; the clocks of nodes may be wrong. */
   now(): Promise<Date>
   oldestUnread(): Promise<Date | null>
-  log: Pick<Log, 'hasEntriesSince'>
   logger: { warn(facts: object, message: string): void }
 }
 
@@ -107,13 +106,13 @@ async function deleteExpiredLetters(pool: pg.Pool, settings: Retention, now: Dat
 async function checkClock(
   client: pg.PoolClient,
   now: Date,
-  { settings, log }: RetentionOptions,
+  { settings }: RetentionOptions,
 ): Promise<string | null> {
   const clock = await lockRetentionClock(client, now)
   const next = nextClock(clock, now)
   if (next.heldReason === null) {
     const quietSince = new Date(now.getTime() - settings.logRetentionMs - QUIET_MS)
-    if (!(await log.hasEntriesSince(client, quietSince)))
+    if (!(await hasEntriesSince(client, quietSince)))
       next.heldReason = `The newest entry of the log is older than ${quietSince.toISOString()}: PostgreSQL's clock may be wrong.`
   }
   await writeRetentionClock(client, next)

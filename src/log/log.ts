@@ -1,17 +1,18 @@
 import type pg from 'pg'
 import type { Entry, EntryKind } from '../domain/entries/entry.ts'
+import type { Db } from '../postgres/database.ts'
 
-/** An idempotency key to be consumed with the entry: both become durable together, or neither. */
+/** An idempotency key that is claimed with the entry: both become durable together, or neither. */
 export type Claim = { key: string; bodyHash: Buffer; entityType: string; recordId: string | null }
 
 export type Append = {
   entry: Entry
   claim: Claim | null
-  /** What it becomes when it is applied, where that may be more than its body: readers take so much at a time. */
+  /** Its size when it is applied, if that may be larger than its body. Readers bound their batches by it. */
   storedBytes?: number
 }
 
-/** `duplicateOf` tells the first use of the claimed key; the entry was then not appended. */
+/** `duplicateOf`: the first use of the claimed key. The entry was then not appended. */
 export type Appended = { duplicateOf: FirstUse | null }
 
 export type FirstUse = {
@@ -21,44 +22,44 @@ export type FirstUse = {
   recordId: string | null
 }
 
-/** The log cannot take or tell anything now. The sender still has it, and is told to come back. */
+/** The log cannot be written or read now. The sender still has the data and is asked to retry. */
 export class LogUnavailable extends Error {
   override name = 'LogUnavailable'
 }
 
-/** It cannot be used as it is set up: whoever runs the service has to decide something first. */
+/** The log cannot be used with this configuration: an operator has to act first. */
 export class LogRefused extends LogUnavailable {
   override name = 'LogRefused'
 }
 
-/** What shares a flush: appends of one group become durable together, and wait for no other group. */
+/** Appends of one group share a flush: they become durable together, and wait for no other group. */
 export type FlushGroup = {
   name: string
   maxInFlight: number
   maxItems: number
   maxBytes: number
-  /** From the start of a flush that several requests share to the next, where a flush costs however little is in it. */
+  /** The least time between the starts of two flushes that several requests share, for a log whose flushes have a fixed cost. */
   gatherMs: number
 }
 
 export type Unread = { entries: number; oldestAt: Date | null }
 
-/** Names an entry, with the time that its partition is found by. */
+/** An entry's id, with the time that its partition is found by. */
 export type EntryName = { id: string; receivedAt: Date }
 
-/** A batch is cut by size too: a hundred 1 MiB bodies would hold the other partitions up. */
+/** A batch is limited by size too: a hundred bodies of 1 MiB would hold up the other partitions. */
 export const MAX_BYTES_PER_PARTITION = 250_000
-/** A transaction with so many entries has enough to do: what else there is, is for other workers. */
+/** A transaction with this many entries has enough work. Other workers take the rest. */
 export const HEAVY_ENTRIES = 256
 
-/** Names the log and its partition, for example postgres/3. */
+/** The log and its partition, for example postgres/3. */
 export type PartitionName = string
 
 /** Entries of one partition, owned by the transaction that took them. */
 export type Taken = {
   partition: PartitionName
   entries: Entry[]
-  /** Opaque: where the next reader goes on once these entries took effect. */
+  /** Opaque: the position after these entries. */
   position: unknown
 }
 
@@ -66,75 +67,62 @@ export type TakeOptions = {
   maxPartitions: number
   /** of one partition */
   maxEntries: number
-  /** Taken whether there is something to read in them or not. */
+  /** Partitions to take even if they have nothing to read. */
   alsoPartitions: PartitionName[]
 }
 
-/**
- * A durable, partitioned log. Its readers keep their positions in PostgreSQL, beside the effects.
- */
+/** A durable, partitioned log. The positions of its readers are in PostgreSQL, next to the effects. */
 export type Log = {
   /**
-   * The only way in. Resolves when all of it is durable; with a client, it becomes durable with the transaction that
-   * `inTransaction` has opened on it, or not at all.
+   * Resolves when the whole batch is durable. With a client, it becomes durable with the transaction that `inTransaction` has opened
+   * on it, or not at all.
    */
   append(batch: Append[], options?: { client?: pg.PoolClient }): Promise<Appended[]>
-  /**
-   * Takes partitions that have something to read, for the length of the caller's transaction. Those that another
-   * transaction owns are passed over.
-   */
-  take(client: pg.PoolClient, options: TakeOptions): Promise<Taken[]>
-  /** Moves the positions on, in the caller's transaction. */
-  advance(client: pg.PoolClient, taken: Taken[]): Promise<void>
-  /** Calls back after each append through this log, once it is durable; returns what ends it. */
+  /** The flush that an append shares with others. */
+  flushGroup(append: Append): FlushGroup
+  /** Calls the listener after each append through this log, once it is durable. Returns a function that unsubscribes it. */
   onAppend(listener: () => void): () => void
-  /** Which flush an append shares with others. */
-  groupOf(append: Append): FlushGroup
+  /** Takes partitions that have entries to read, for the caller's transaction. Skips those that another transaction owns. */
+  take(client: pg.PoolClient, options: TakeOptions): Promise<Taken[]>
+  /** Advances the positions, in the caller's transaction. */
+  advance(client: pg.PoolClient, taken: Taken[]): Promise<void>
   /**
-   * Entries waiting and the age of the oldest, by partition; `withinPostgres`: of those alone. What is outside of PostgreSQL is
-   * left out while its server is away, unless it has to be `complete`: then it fails.
+   * Unread entries and the age of the oldest, by partition. `withinPostgres`: only of the log in PostgreSQL. Partitions outside of
+   * PostgreSQL are left out while their server is unavailable, unless the answer has to be `complete`: then it fails.
    */
   lag(options?: {
     withinPostgres?: true
     complete?: true
   }): Promise<({ partition: PartitionName } & Unread)[]>
-  /** The first use of an idempotency key, while it is kept. */
-  firstUse(tenantId: number, key: string): Promise<FirstUse | null>
-  /** An entry that is still in the log, by its id; looked for where entries of that kind are, if it is given. */
+  /** An entry that is still in the log, read or not. `kind`: search only where entries of this kind are. */
   find(tenantId: number, id: string, kind?: EntryKind): Promise<Entry | null>
-  /** Unread entries of a tenant that came in by then; null: whenever they did. */
+  /** Unread entries of a tenant that were received by then; null: at any time. */
   unread(tenantId: number, receivedBy: Date | null): Promise<Unread>
-  /**
-   * Unread entries of a tenant that bring events and have the text in their body: the first few. `away`: why not all of
-   * the log could be looked through.
-   */
-  unreadWith(tenantId: number, text: string): Promise<{ entries: Entry[]; away: LogUnavailable | null }>
-  /** How many of these entries were read and would be taken out by `forget`. */
-  countRead(tenantId: number, entries: EntryName[]): Promise<number>
-  /** Takes these entries out where they were read, in the caller's transaction; returns how many. */
-  forget(client: pg.PoolClient, tenantId: number, entries: EntryName[]): Promise<number>
-  /** Whether something came in since then; also true of a log without entries. */
-  hasEntriesSince(client: pg.PoolClient, moment: Date): Promise<boolean>
-  /** When the newest entry came in by the clock of its node, if that is ahead of PostgreSQL's by more than this. */
-  newestAhead(seconds: number): Promise<Date | null>
-  /** What of it lies outside of PostgreSQL; null: nothing does. */
+  /** The first unread event entries of a tenant with this string in their body. `unavailable`: why a part of the log could not be searched. */
+  unreadWith(
+    tenantId: number,
+    text: string,
+  ): Promise<{ entries: Entry[]; unavailable: LogUnavailable | null }>
+  /** Deletes those of these entries that were read. Returns how many; with `dryRun` it only counts them. */
+  forget(db: Db, tenantId: number, entries: EntryName[], options?: { dryRun?: boolean }): Promise<number>
+  /** The part of the log that is outside of PostgreSQL, if there is one. */
   outside: OutsideLog | null
 }
 
 /** The part of a log that has a server of its own. */
 export type OutsideLog = {
-  /** Waits for the server, for so long; throws where it refuses. */
+  stream: string
+  /** Waits for the server until the timeout. Throws if it refuses. */
   start(withinMs: number): Promise<void>
+  /** Asks the server and PostgreSQL. */
   status(): Promise<OutsideStatus>
-  /** Messages in which no entries can be read. */
-  passedOver(): Promise<PassedOver>
-  /** What an acknowledged entry survives; null while the server is away. */
+  /** What an acknowledged entry survives. Null while the server is unavailable. Known without asking. */
   promise(): Promised | null
-  /** Makes room where there is little, and writes down how much is unread. */
+  /** Frees space if the stream is filling up, and records how much is unread. Called every few seconds. */
   upkeep(): Promise<void>
-  /** Resolves when all is read that stands in it now; with how much is not, where that takes longer. */
+  /** Resolves with 0 when everything that is in the stream now is read, or at the timeout with how much is not. */
   untilRead(withinMs: number): Promise<number>
-  /** Takes out all that was read, because single entries cannot be: what was erased elsewhere is not to stay there. */
+  /** Deletes everything that was read, because single entries cannot be deleted. For erasures. */
   forgetRead(): Promise<void>
 }
 
@@ -142,9 +130,9 @@ type OutsideStatus = {
   stream: string
   servers: string
   reachable: boolean
-  /** What an operator has to do before it can be reached. */
+  /** What an operator has to do before the stream can be used. */
   refused: string | null
-  /** What is otherwise than it is set, and stays so. */
+  /** A setting that differs from the stream and has no effect. */
   differs: string | null
   promise: Promised | null
   replicas: number | null
@@ -152,24 +140,23 @@ type OutsideStatus = {
   bytes: number | null
   maxBytes: number
   unread: number | null
-  passedOver: PassedOver
+  skippedMessages: SkippedMessages
   lost: Lost | null
 }
 
-/** Entries that were acknowledged and are gone before they were processed: at the most so many, seen for the last time then. */
+/** Entries that were acknowledged and lost before they were processed: an upper bound, and when they were last seen. */
 export type Lost = { entries: number; seenAt: Date; noticedAt: Date }
 
-/** Messages of others, and those of Kontor's own that are broken; null: there were none lately. */
-export type PassedOver = { foreign: PassedOverCount | null; unreadable: PassedOverCount | null }
+/** Messages of other programs, and damaged ones of Kontor's own; null: none while messages are kept. */
+export type SkippedMessages = { foreign: SkippedCount | null; unreadable: SkippedCount | null }
 
-/** How many there were, and the last one. */
-type PassedOverCount = { messages: number; seq: number; subject: string; at: Date }
+/** How many, and the latest one. */
+type SkippedCount = { messages: number; seq: number; subject: string; at: Date }
 
 /** What an acknowledged entry survives. */
 export type Promised = 'synced' | 'replicated' | 'process-crash only'
 
-/** Of all partitions together. */
-export function totalOf(lags: readonly Unread[]): Unread {
+export function totalUnread(lags: readonly Unread[]): Unread {
   const times = lags.flatMap(({ oldestAt }) => oldestAt?.getTime() ?? [])
   return {
     entries: lags.reduce((sum, { entries }) => sum + entries, 0),
@@ -177,8 +164,8 @@ export function totalOf(lags: readonly Unread[]): Unread {
   }
 }
 
-/** Which partition a key belongs to: FNV-1a, spread by the tenant. */
-export function partitionOf(tenantId: number, orderingKey: string, partitions: number): number {
+/** The partition of an ordering key: FNV-1a, seeded with the tenant. */
+export function choosePartition(tenantId: number, orderingKey: string, partitions: number): number {
   let hash = 2166136261 ^ tenantId
   for (let i = 0; i < orderingKey.length; i++) {
     hash ^= orderingKey.charCodeAt(i)

@@ -1,14 +1,12 @@
 import type pg from 'pg'
-import { markDrained } from './jetstream/known-streams.ts'
-import { forgetUnread } from './jetstream/losses.ts'
-import { beginEra } from './postgres/eras.ts'
+import { forgetStreams } from './jetstream/known-streams.ts'
+import { startEpoch } from './postgres/log.ts'
 
 /**
- * In the transaction that restores a backup: whatever database this is, all that came with it lies before what comes now, and
- * what streams held was processed before the backup was taken.
+ * In the transaction that restores a backup: its entries come before all new ones, and its streams count as read, because the backup
+ * was taken when they were.
  */
 export async function enterRestored(client: pg.PoolClient): Promise<void> {
-  await beginEra(client)
-  await markDrained(client)
-  await forgetUnread(client)
+  await startEpoch(client)
+  await forgetStreams(client)
 }

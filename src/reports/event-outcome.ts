@@ -101,7 +101,7 @@ export async function outcomeOfSent(
  */
 async function waitingWith({ pool, log }: Deps, tenantId: number, text: string) {
   const deferred = await findHeldUpWith(pool, 'deferred', tenantId, text)
-  const { entries, away } = await log.unreadWith(tenantId, text)
+  const { entries, unavailable: away } = await log.unreadWith(tenantId, text)
   const unread = entries.map((entry): WaitingEntry => ({ entry, state: 'queued', ...UNTRIED }))
   const parked = await findHeldUpWith(pool, 'parked', tenantId, text)
   return { waiting: [...parked, ...unread, ...deferred], away }

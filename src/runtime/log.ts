@@ -1,10 +1,8 @@
 import type pg from 'pg'
 import type { Config } from '../config/config.ts'
-import type { LinkLogger } from '../log/jetstream/link.ts'
-import type { NatsAccess, NatsSettings } from '../log/jetstream/settings.ts'
+import type { LogLogger, NatsAccess, NatsSettings } from '../log/jetstream/nats.ts'
 import { type Log, LogUnavailable } from '../log/log.ts'
-import { initialisePostgresLog } from '../log/postgres/initialise.ts'
-import { openPostgresLog } from '../log/postgres/log.ts'
+import { initializePostgresLog, openPostgresLog } from '../log/postgres/log.ts'
 import { isUnavailable } from '../postgres/database.ts'
 import { ensurePartitions } from '../postgres/partitions.ts'
 
@@ -13,32 +11,32 @@ export type OpenedLog = { log: Log; close(): Promise<void> }
 type LogOptions = {
   pool: pg.Pool
   nats: NatsSettings | null
-  /** How NATS lists the connection. */
+  /** The name of the connection at NATS. */
   name: string
   isWriter?: boolean
-  logger?: LinkLogger
+  logger?: LogLogger
 }
 
-/** The log of the installation: in PostgreSQL, or with NATS_URL in JetStream for events. It connects when it is first used. */
+/** The log of the installation: in PostgreSQL, and with NATS_URL in JetStream for events. It connects on first use. */
 export async function openLog({ pool, nats, ...options }: LogOptions): Promise<OpenedLog> {
   const postgres = openPostgresLog({ pool })
   if (nats === null) return { log: postgres, close: async () => {} }
-  // A tenth of a second of loading, for those who use it.
+  // Loading it takes a tenth of a second.
   const { openJetStreamLog } = await import('../log/jetstream/log.ts')
   const jetstream = openJetStreamLog({ pool, settings: nats, postgres, ...options })
   return { log: jetstream, close: jetstream.close }
 }
 
-/** Makes what entries are written to, where it is not there yet. */
+/** Creates partitions and cursors if they do not exist yet. */
 export async function initialiseLog(
   pool: pg.Pool,
   { partitions, now }: { partitions: number; now: Date },
 ): Promise<void> {
   await ensurePartitions(pool, now)
-  await initialisePostgresLog(pool, partitions)
+  await initializePostgresLog(pool, partitions)
 }
 
-/** Storage is away, whichever: worth trying again, nobody's fault. */
+/** PostgreSQL or NATS is unavailable: retrying may help. */
 export function isStorageAway(error: unknown): boolean {
   return error instanceof LogUnavailable || isUnavailable(error)
 }
@@ -59,7 +57,7 @@ export function natsOf(config: Config): NatsSettings | null {
   }
 }
 
-/** With a credentials file alone, at the same servers. */
+/** With only a credentials file, the same servers are used. */
 function systemAccessOf({ natsUrl, natsSystemUrl, natsSystemCreds }: Config): NatsAccess | null {
   if (natsSystemUrl === null && natsSystemCreds === null) return null
   const { servers, tls } = natsUrl!

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import { type Ops, type OpsMetrics, startOps } from '../http/ops.ts'
+import { countSkippedMessages } from '../log/jetstream/known-streams.ts'
 import type { Log } from '../log/log.ts'
 import { type Backlog, describeBacklog } from '../overload/backlog.ts'
 import { type Disk, describeDisk } from '../overload/disk.ts'
@@ -25,7 +26,7 @@ export function watchParts(
   metrics.watchDeadLetters(() => countDeadLetters(pool))
   if (outside)
     metrics.watchSkippedMessages(async () => {
-      const { foreign, unreadable } = await outside.passedOver()
+      const { foreign, unreadable } = await countSkippedMessages(pool, outside.stream)
       return (foreign?.messages ?? 0) + (unreadable?.messages ?? 0)
     })
   metrics.watchSuppressed(() => countAllSuppressed(pool))

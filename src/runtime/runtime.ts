@@ -22,7 +22,7 @@ import {
   stuckSessionJob,
 } from '../jobs/maintenance.ts'
 import { retentionJob } from '../jobs/retention.ts'
-import { leaveStreams } from '../log/jetstream/left-streams.ts'
+import { leaveStreams } from '../log/jetstream/leave.ts'
 import { type Log, LogRefused, type OutsideLog } from '../log/log.ts'
 import { type Backlog, watchBacklog } from '../overload/backlog.ts'
 import { diskReader, type ReadFree, watchDisk } from '../overload/disk.ts'
@@ -189,7 +189,7 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   onClose(() => watcher.stop())
   const { accept, drained } = openAccept({
     append: log.append,
-    groupOf: log.groupOf,
+    groupOf: log.flushGroup,
     maxPendingBytes: config.maxPendingBytes,
     metrics: counted(metrics, backlog),
   })
@@ -237,7 +237,7 @@ function upkeep({ config, log: logger }: RuntimeOptions, { pool, log, now }: Par
     stuckSessionJob(pool, logger),
     partitionJob(pool, () => databaseNow(pool)),
     retentionJob({
-      ...{ pool, log, settings: config, logger },
+      ...{ pool, settings: config, logger },
       now: () => databaseNow(pool),
       oldestUnread: () => oldestUnread(log),
     }),

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { NatsSettings } from '../log/jetstream/settings.ts'
+import type { NatsSettings } from '../log/jetstream/nats.ts'
 import type { Log } from '../log/log.ts'
 import { applyBatch } from '../pipeline/apply.ts'
 import { openConversionTypes } from '../pipeline/conversions/conversions.ts'

@@ -5,8 +5,7 @@ import { openSecrets } from '../../src/admin/secrets.ts'
 import type { Entry } from '../../src/domain/entries/entry.ts'
 import { newEntryId } from '../../src/domain/ids.ts'
 import { DAY_MS } from '../../src/domain/time.ts'
-import { initialisePostgresLog } from '../../src/log/postgres/initialise.ts'
-import { openPostgresLog } from '../../src/log/postgres/log.ts'
+import { initializePostgresLog, openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { ensurePartitions, ensurePartitionsFor } from '../../src/postgres/partitions.ts'
 import { openedAdmin } from '../admin/opened.ts'
@@ -15,7 +14,7 @@ import { kontor, useDatabase } from './kontor.ts'
 const { pool, admin, secrets, url } = await openedAdmin()
 const log = openPostgresLog({ pool })
 await ensurePartitions(pool, new Date())
-await initialisePostgresLog(pool, 4)
+await initializePostgresLog(pool, 4)
 const tenant = await admin.tenants.create({ name: 'acme' })
 const source = await admin.sources.create({ tenant: tenant.id, type: 'webhook', signing_secret: 'generate' })
 useDatabase(url, { KONTOR_SECRET_KEY: '01'.repeat(32) })

@@ -3,9 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { connectTo } from '../../src/log/jetstream/access.ts'
-import { leaveStreams } from '../../src/log/jetstream/left-streams.ts'
+import { leaveStreams } from '../../src/log/jetstream/leave.ts'
 import { openJetStreamLog } from '../../src/log/jetstream/log.ts'
+import { connectTo } from '../../src/log/jetstream/nats.ts'
 import { startNatsCluster } from '../../torture/deployment/nats-cluster.ts'
 import { randomFrom } from '../../torture/random.ts'
 import { eventually } from '../eventually.ts'
@@ -51,7 +51,7 @@ test('positions never follow a server back that is without the others, but do on
   await pool.query(`update jetstream_cursors set seq = 1000 where stream = 'kontor'`)
   // Nor does it tell for the others that all is read.
   const elsewhere = { ...settingsOn([servers[index]!]), stream: 'elsewhere' }
-  await assert.rejects(leaveStreams(pool, elsewhere), /do not confirm that all is read/)
+  await assert.rejects(leaveStreams(pool, elsewhere), /do not confirm that everything is read/)
   const alone = openOn([servers[index]!])
   await assert.rejects(alone.outside.start(3_000))
   await alone.close()
@@ -69,7 +69,7 @@ test('positions never follow a server back that is without the others, but do on
   )
   const everywhere = { ...settingsOn(servers), stream: 'elsewhere' }
   const leaving = () => leaveStreams(pool, everywhere).then(() => 'left', String)
-  await eventually('its number to be told', async () => /holds \d+ entr/.test(await leaving()))
+  await eventually('its number to be told', async () => /contains \d+ unprocessed entr/.test(await leaving()))
   assert.ok(bodies(await readAll(again, pool)).includes('after'))
   await again.close()
   await eventually('all to be confirmed as read', async () => (await leaving()) === 'left')

@@ -3,16 +3,13 @@ import { randomBytes } from 'node:crypto'
 import { cp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { connectTo } from '../../src/log/jetstream/access.ts'
+import { openConnection, ownerReader } from '../../src/log/jetstream/connection.ts'
 import { streamsSeen } from '../../src/log/jetstream/known-streams.ts'
-import { leaveStreams } from '../../src/log/jetstream/left-streams.ts'
-import { openLink } from '../../src/log/jetstream/link.ts'
-import { openJetStreamLog } from '../../src/log/jetstream/log.ts'
-import { ownerIn } from '../../src/log/jetstream/owner.ts'
-import { openPublisher } from '../../src/log/jetstream/publisher.ts'
-import type { NatsSettings } from '../../src/log/jetstream/settings.ts'
+import { leaveStreams } from '../../src/log/jetstream/leave.ts'
+import { openJetStreamLog, openPublisher } from '../../src/log/jetstream/log.ts'
+import { connectTo, type NatsSettings } from '../../src/log/jetstream/nats.ts'
 import { compareVersions, ensureStream } from '../../src/log/jetstream/stream.ts'
-import { LogRefused, LogUnavailable, partitionOf } from '../../src/log/log.ts'
+import { choosePartition, LogRefused, LogUnavailable } from '../../src/log/log.ts'
 import { eventually } from '../eventually.ts'
 import { type TestNats, testNats, withoutNats } from '../nats.ts'
 import { anAppend, bodies, readAll } from './entries.ts'
@@ -92,7 +89,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
       /3 when it was last seen.*kontor start --surfaces worker/s,
     )
     const other = settingsOf()
-    await assert.rejects(leaveStreams(postgres.pool, other), /holds 3 entries that are not processed/)
+    await assert.rejects(leaveStreams(postgres.pool, other), /contains 3 unprocessed entries/)
     const again = await opened(settings)
     assert.equal((await readAll(again, postgres.pool)).length, 3)
     await again.close()
@@ -123,7 +120,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     const killed = () =>
       postgres.pool.query(`update jetstream_writers set seen_at = now() - interval '31 seconds'`)
     await killed()
-    await assert.rejects(leaveStreams(postgres.pool, settingsOf()), /holds 1 entry/)
+    await assert.rejects(leaveStreams(postgres.pool, settingsOf()), /contains 1 unprocessed entry/)
     assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['b'])
     await killed()
     await leaveStreams(postgres.pool, settingsOf())
@@ -131,7 +128,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     await log.append([anEvent('c')])
     await (await opened(settings)).close()
     await killed()
-    await assert.rejects(leaveStreams(postgres.pool, settingsOf()), /holds 1 entry/)
+    await assert.rejects(leaveStreams(postgres.pool, settingsOf()), /contains 1 unprocessed entry/)
     assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['c'])
     await log.close()
     await leaveStreams(postgres.pool, null)
@@ -153,7 +150,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     await log.close()
     const other = natsSettings(elsewhere.url, { stream: settings.stream })
     // Nobody writes any more, but what is unread there would be forgotten; whatever its name is here.
-    await assert.rejects(opened(other), /which held one entry that was not processed/)
+    await assert.rejects(opened(other), /which contained one unprocessed entry/)
     await assert.rejects(leaveStreams(postgres.pool, { ...other, stream: 'x' }), /1 when it was last seen/)
     const again = await opened(settings)
     assert.deepEqual(bodies(await readAll(again, postgres.pool)), ['b'])
@@ -199,7 +196,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
       await original.close()
       // What is in it is not the first one's any more.
       const notes = await leaveStreams(postgres.pool, settingsOf())
-      assert.match(notes.join(), /belongs to another database: what it holds is that one's/)
+      assert.match(notes.join(), /belongs to another database: its entries are not processed here/)
       await successor.close()
       await assert.rejects(opened(settings), BELONGS)
       // It has written nothing: nobody needs to be asked, and nobody may without credentials.
@@ -256,7 +253,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
       assert.equal(log.outside.promise(), 'process-crash only')
       await log.close()
       assert.deepEqual(warnings, [
-        'whether NATS syncs is not known, and acknowledged means process-crash only',
+        'cannot find out whether NATS syncs; acknowledged means process-crash only',
       ])
     }
     assert.ok(compareVersions('2.9.10', '2.10.27') < 0)
@@ -273,7 +270,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
       [partitions, differs?.split('. ')[0]],
       [
         settings.partitions,
-        `KONTOR_NATS_PARTITIONS is 2, but the stream ${settings.stream} was made with ${settings.partitions}, and goes on with them`,
+        `KONTOR_NATS_PARTITIONS is 2, but the stream ${settings.stream} was created with ${settings.partitions} and keeps them`,
       ],
     )
     const [seen] = (await streamsSeen(postgres.pool)).filter(({ name }) => name === settings.stream)
@@ -291,16 +288,16 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     await assert.rejects(opened(settings), /discards old messages/)
     const foreign = settingsOf()
     await manage(manager => manager.streams.add({ name: foreign.stream, subjects: [`${foreign.stream}.x`] }))
-    await assert.rejects(opened(foreign), /did not make it/)
+    await assert.rejects(opened(foreign), /did not create it/)
   })
 
   test('what only an operator can put right is told at once, in words, and is no reason to fail for whoever asks what waits', async () => {
     const refusals: [Partial<NatsSettings['access']>, RegExp][] = [
       [access('nobody'), /does not accept these credentials.*NATS_URL/],
-      [{ user: null, password: null }, /wants credentials: give them in NATS_URL/],
+      [{ user: null, password: null }, /requires credentials: set them in NATS_URL/],
       [access('plain'), /account of this NATS user has no JetStream/],
-      [{ tls: true }, /does not speak TLS.*write nats:/],
-      [{ credentialsFile: '/nowhere' }, /file \/nowhere is not there: set NATS_CREDS/],
+      [{ tls: true }, /does not support TLS.*write nats:/],
+      [{ credentialsFile: '/nowhere' }, /file \/nowhere does not exist: set NATS_CREDS/],
     ]
     for (const [given, words] of refusals) {
       const settings = settingsOf({ access: { ...access('app'), ...given } })
@@ -326,14 +323,18 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
       warn: (_: object, message: string) => said.push(message),
       info: (_: object, message: string) => said.push(message),
     }
-    const link = openLink(natsSettings(alone.url), { name: 'test', owner: ownerIn(postgres.pool), logger })
+    const connection = openConnection(natsSettings(alone.url), {
+      name: 'test',
+      owner: ownerReader(postgres.pool),
+      logger,
+    })
     await alone.stop()
     // Several attempts, half a second apart.
-    await assert.rejects(link.ready(1_200), LogUnavailable)
+    await assert.rejects(connection.waitReadable(1_200), LogUnavailable)
     await alone.start()
-    await link.ready()
-    assert.deepEqual(said, ['the log on NATS cannot be reached', 'the log on NATS is there again'])
-    await link.close()
+    await connection.waitReadable()
+    assert.deepEqual(said, ['NATS is unreachable', 'NATS has recovered'])
+    await connection.close()
     await alone.end()
   })
 
@@ -383,7 +384,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     await manage(manager => manager.streams.delete(settings.stream))
     const again = await opened(settings, said)
     assert.equal((await again.outside.status()).lost?.entries, 5)
-    assert.equal(said.filter(message => /are gone from the stream/.test(message)).length, 2)
+    assert.equal(said.filter(message => /acknowledged entries were lost/.test(message)).length, 2)
     await again.close()
   })
 
@@ -405,14 +406,14 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     t.after(alone.end)
     const settings = natsSettings(alone.url, { stream: 'tail' })
     const [store, saved] = [join(alone.directory, 'jetstream'), join(alone.directory, 'saved')]
-    const partition = partitionOf(1, 'key', settings.partitions)
+    const partition = choosePartition(1, 'key', settings.partitions)
     const named = (name: string, count: number) => Array.from({ length: count }, (_, i) => `${name} ${i}`)
     const send = async (names: string[]) => {
       // Whoever publishes does not look after positions.
-      const link = openLink(settings, { name: 'test', owner: ownerIn(postgres.pool) })
-      const publisher = openPublisher(link, settings.stream)
+      const connection = openConnection(settings, { name: 'test', owner: ownerReader(postgres.pool) })
+      const publisher = openPublisher(connection, settings.stream)
       for (const name of names) await publisher.publish(partition, [anEvent(name)])
-      await link.close()
+      await connection.close()
     }
     const read = async () => {
       const log = await opened(settings)
@@ -446,7 +447,10 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     const connected = await connectTo(settings.access, 'test')
     await alone.end()
     await eventually('the client to notice', async () => connected.connection.info === undefined)
-    await assert.rejects(ensureStream(connected, settings, { owner: 'test', formerly: null }), LogUnavailable)
+    await assert.rejects(
+      ensureStream(connected, settings, { owner: 'test', formerOwner: null }),
+      LogUnavailable,
+    )
     await connected.connection.close()
   })
 
@@ -481,7 +485,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     }
     await connection.close()
     await log.close()
-    assert.deepEqual(said, [`message 1 of ${settings.stream}.log.0 is not from Kontor, and is passed over`])
+    assert.deepEqual(said, [`message 1 of ${settings.stream}.log.0 is not from Kontor and is skipped`])
   })
 
   test('a publish that is repeated adds nothing twice', async () => {

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { zstdCompressSync } from 'node:zlib'
 import { newEntryId } from '../../src/domain/ids.ts'
-import { connectTo } from '../../src/log/jetstream/access.ts'
 import { pack } from '../../src/log/jetstream/messages.ts'
+import { connectTo } from '../../src/log/jetstream/nats.ts'
 import { LogUnavailable } from '../../src/log/log.ts'
 import type { Runtime } from '../../src/runtime/runtime.ts'
 import { startNode } from '../events/node.ts'
@@ -232,7 +232,7 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     assert.equal(found.body.status, 'queued')
     await startWorker()
     assert.equal((await listed('beside')).length, 20)
-    const { unread, passedOver } = await server.log.outside!.status()
+    const { unread, skippedMessages: passedOver } = await server.log.outside!.status()
     assert.deepEqual([unread, passedOver.foreign?.messages, passedOver.unreadable?.messages], [0, 4, 9])
     assert.match(passedOver.unreadable!.subject, /^kontor\.log\.[0-3]$/)
     const letters = await server.admin.deadLetters.list({ tenant: server.tenant.id, limit: 10 })

@@ -1,5 +1,5 @@
 import { openJetStreamLog } from '../../src/log/jetstream/log.ts'
-import type { NatsSettings } from '../../src/log/jetstream/settings.ts'
+import type { NatsSettings } from '../../src/log/jetstream/nats.ts'
 import { testNats } from '../nats.ts'
 import { openTestLog, PARTITIONS } from './open.ts'
 

@@ -1,5 +1,4 @@
-import { initialisePostgresLog } from '../../src/log/postgres/initialise.ts'
-import { openPostgresLog } from '../../src/log/postgres/log.ts'
+import { initializePostgresLog, openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { ensurePartitions } from '../../src/postgres/partitions.ts'
 import { testDatabase } from '../database.ts'
@@ -17,7 +16,7 @@ export async function openTestLog({ now }: { now?: () => Date } = {}) {
     onError: () => undefined,
   })
   await ensurePartitions(pool, new Date())
-  await initialisePostgresLog(pool, PARTITIONS)
+  await initializePostgresLog(pool, PARTITIONS)
   const log = openPostgresLog({ pool, ...(now && { now }) })
   return {
     url: database.url,

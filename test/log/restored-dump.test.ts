@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { initialisePostgresLog } from '../../src/log/postgres/initialise.ts'
+import { initializePostgresLog } from '../../src/log/postgres/log.ts'
 import { inTransaction, type RestartTransaction } from '../../src/postgres/database.ts'
 import { anAppend, asReader, bodies, EVERYTHING, readAll } from './entries.ts'
 import { openTestLog, PARTITIONS } from './open.ts'
@@ -35,7 +35,7 @@ test('after a restore into another server, what was read stays read and the rest
   await log.append(numbered(50, 50))
   await log.append(numbered(100, 50))
   await asFromAnotherServer()
-  await initialisePostgresLog(pool, PARTITIONS)
+  await initializePostgresLog(pool, PARTITIONS)
   await log.append(numbered(150, 50))
 
   const read = await readAll(log, pool)
@@ -94,7 +94,7 @@ test('several nodes that start on a restored database together lose nothing', as
   for (let round = 0; round < 10; round++) {
     await log.append(numbered(round * 100, 30))
     await asFromAnotherServer()
-    await Promise.all(Array.from({ length: 4 }, () => initialisePostgresLog(pool, PARTITIONS)))
+    await Promise.all(Array.from({ length: 4 }, () => initializePostgresLog(pool, PARTITIONS)))
     assert.equal((await readAll(log, pool)).length, 30)
   }
 })
@@ -105,10 +105,10 @@ test('a start on a log that was not restored changes nothing', async () => {
   const cursors = () => pool.query('select partition, xid, ord from log_cursors order by partition')
   const entries = () => pool.query('select xid, ord, id from log order by xid, ord')
   const before = [(await cursors()).rows, (await entries()).rows]
-  assert.equal(await initialisePostgresLog(pool, PARTITIONS), PARTITIONS)
+  assert.equal(await initializePostgresLog(pool, PARTITIONS), PARTITIONS)
   assert.deepEqual([(await cursors()).rows, (await entries()).rows], before)
 })
 
 test('the number of partitions stays what it was at the beginning', async () => {
-  assert.equal(await initialisePostgresLog(opened.pool, 64), PARTITIONS)
+  assert.equal(await initializePostgresLog(opened.pool, 64), PARTITIONS)
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
-import { partitionOf } from '../../src/log/log.ts'
+import { choosePartition } from '../../src/log/log.ts'
 import { listStalled } from '../../src/store/entries/stalled.ts'
 import { eventually } from '../eventually.ts'
 import { anAppend } from '../log/entries.ts'
@@ -207,8 +207,8 @@ test('giving up costs the record of it where that fails, with a warning, and not
 test('a partition that fails outside of any entry drags no others along, and is named', async () => {
   const kind = effectKind(isPoison)
   const keys = Array.from({ length: 40 }, (_, i) => `key-${i}`)
-  const partition = partitionOf(1, 'key-0', PARTITIONS)
-  const others = keys.filter(key => partitionOf(1, key, PARTITIONS) !== partition)
+  const partition = choosePartition(1, 'key-0', PARTITIONS)
+  const others = keys.filter(key => choosePartition(1, key, PARTITIONS) !== partition)
   await pipeline.log.append(
     keys.map(orderingKey => anAppend({ orderingKey, ...texts(orderingKey === 'key-0' ? 'poison' : 'good') })),
   )

@@ -3,7 +3,6 @@ import { after, before, test } from 'node:test'
 import type pg from 'pg'
 import { DAY_MS } from '../../src/domain/time.ts'
 import { nextClock, retentionJob } from '../../src/jobs/retention.ts'
-import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import {
   dropPartitionsBefore,
@@ -121,7 +120,7 @@ const warnings: unknown[] = []
 const logger = { warn: (facts: object) => warnings.push(facts) }
 const retentionAt = (now: Date, oldestUnread: Date | null = null) =>
   retentionJob({
-    ...{ pool, settings, logger, log: openPostgresLog({ pool }) },
+    ...{ pool, settings, logger },
     now: async () => now,
     oldestUnread: async () => oldestUnread,
   }).run()

@@ -7,8 +7,7 @@ import { after, before, test } from 'node:test'
 import pg from 'pg'
 import { type Embedded, ownCluster } from '../../embedded-postgres/cluster.ts'
 import type { Log } from '../../src/log/log.ts'
-import { initialisePostgresLog } from '../../src/log/postgres/initialise.ts'
-import { openPostgresLog } from '../../src/log/postgres/log.ts'
+import { initializePostgresLog, openPostgresLog } from '../../src/log/postgres/log.ts'
 import { inTransaction, isUnavailable, openPool } from '../../src/postgres/database.ts'
 import { migrate } from '../../src/postgres/migrate.ts'
 import { ensurePartitions } from '../../src/postgres/partitions.ts'
@@ -29,7 +28,7 @@ before(async () => {
   pool = openPool({ connection: cluster.connection, max: 4, name: 'standby test', onError: () => {} })
   await migrate(pool)
   await ensurePartitions(pool, new Date())
-  await initialisePostgresLog(pool, 4)
+  await initializePostgresLog(pool, 4)
   await pool.query('create table written (n int)')
   log = openPostgresLog({ pool })
   await log.append([anAppend()])

@@ -1,7 +1,6 @@
 import type pg from 'pg'
 import { ENTITY_TYPES } from '../../domain/records/records.ts'
 import type { Accept } from '../../intake/accept.ts'
-import type { Log } from '../../log/log.ts'
 import type { App } from '../app.ts'
 import { batchRoute } from './batch.ts'
 import { openOutcomes } from './outcomes.ts'
@@ -10,11 +9,11 @@ import { writeRoutes } from './write.ts'
 
 export function recordRoutes(
   app: App,
-  { pool, log, accept, now }: { pool: pg.Pool; log: Log; accept: Accept; now: () => Date },
+  { pool, accept, now }: { pool: pg.Pool; accept: Accept; now: () => Date },
 ): void {
   const awaitOutcomes = openOutcomes({ pool })
   for (const entityType of ENTITY_TYPES) {
-    writeRoutes(app, entityType, { log, accept, awaitOutcomes, now })
+    writeRoutes(app, entityType, { pool, accept, awaitOutcomes, now })
     readRoutes(app, entityType, { pool })
     batchRoute(app, entityType, { accept, awaitOutcomes, now })
   }

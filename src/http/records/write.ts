@@ -1,8 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type pg from 'pg'
 import { Type } from 'typebox'
 import type { EntityType, RecordContext } from '../../domain/records/records.ts'
 import type { Accept } from '../../intake/accept.ts'
-import type { Log } from '../../log/log.ts'
+import { findFirstUse } from '../../log/postgres/claims.ts'
 import type { App } from '../app.ts'
 import { problems } from '../problems.ts'
 import { validationFaults } from '../validation.ts'
@@ -18,7 +19,7 @@ import {
 import { type AwaitOutcomes, waitSeconds } from './outcomes.ts'
 import { Accepted, bodiesOf, type RecordBody, withArticle } from './schemas.ts'
 
-type WriteOptions = { log: Log; accept: Accept; awaitOutcomes: AwaitOutcomes; now: () => Date }
+type WriteOptions = { pool: pg.Pool; accept: Accept; awaitOutcomes: AwaitOutcomes; now: () => Date }
 
 const WriteHeaders = Type.Object({
   'x-idempotency-key': Type.Optional(
@@ -81,7 +82,7 @@ function changeHandler(op: RecordContext['op'], entityType: EntityType, options:
     if (faults.length > 0) {
       // A used key is answered as such whatever the body, even one that would be refused.
       const isKnowable = key !== undefined && isIdempotencyKey(key)
-      const first = isKnowable ? await options.log.firstUse(tenantId, key) : null
+      const first = isKnowable ? await findFirstUse(options.pool, tenantId, key) : null
       if (!first) throw problems.invalid(faults)
       reply.header('location', `/v1/operations/${first.operationId}`)
       return reply.code(200).send({ ...duplicateBody(first), payloadMismatch: true })

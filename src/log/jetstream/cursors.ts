@@ -2,15 +2,14 @@ import type pg from 'pg'
 import { type Db, inTransaction, queryPrepared } from '../../postgres/database.ts'
 import { LOCKS, lock } from '../../postgres/locks.ts'
 import type { Lost } from '../log.ts'
-import { NatsRefused } from './errors.ts'
-import { listWriters } from './known-streams.ts'
-import { forgetPassed, recordLoss } from './losses.ts'
+import { forgetPassed, listWriters, recordLoss } from './known-streams.ts'
+import { NatsRefused } from './nats.ts'
 
-/** Everything below `seq` is read, and of the message at `seq` the first `ord` entries. */
+/** Everything below `seq` is read, and the first `ord` entries of the message at `seq`. */
 export type Position = { seq: number; ord: number }
 export type Cursor = Position & { partition: number }
 
-/** A position with the message before it, or the one that it stands in. */
+/** A position with its last message: the one before it, or the one that it is in. */
 export type Step = Cursor & { lastId: string; lastAt: Date }
 
 type Reached = Cursor & { lastId: string | null; lastAt: Date | null }
@@ -22,31 +21,31 @@ type FoundStream = {
   lastSeq: number
   /** Without credentials. */
   servers: string
-  /** Of this process as one that writes; null: it does not. */
+  /** The id of this process as a writer; null: it does not write. */
   process: string | null
-  /** What is unread in the one before is given up. */
+  /** The unread entries of the stream before it are given up. */
   takesOver: boolean
 }
 
-/** As NATS tells of it at this moment. */
+/** The stream as NATS reports it now. */
 type StreamNow = {
   state(): Promise<{ created: string; lastSeq: number }>
-  /** The id of the message with this number; null: there is none any more. */
-  idAt(seq: number): Promise<string | null>
-  /** The first message of a partition that came in later. */
+  /** The id of the message with this number; null: it is gone. */
+  messageId(seq: number): Promise<string | null>
+  /** The first message of a partition that was stored later. */
   firstAfter(partition: number, at: Date): Promise<number | null>
 }
 
-/** Where a position went back from, and to. */
-export type WentBack = { partition: number; from: number; to: number }
+/** A cursor that was moved back. */
+export type MovedBack = { partition: number; from: number; to: number }
 
-/** `lost`: what was unread in a stream that is another one now. */
-type Entered = { wentBack: WentBack[]; lost: Lost | null }
+/** `lost`: what was unread in a stream that was replaced. */
+type Entered = { movedBack: MovedBack[]; lost: Lost | null }
 
 /**
- * Makes the cursors of a stream that is seen for the first time. Where NATS has made it anew, it is read from its beginning, and the
- * positions in the one before are kept: that may be one at other servers, to which somebody goes back. Where
- * its numbers went back, because a server lost what it had not synced, from there: what comes now bears numbers that were read before.
+ * Creates the cursors of a stream that is seen for the first time. A stream that was created again is read from its start, and the
+ * cursors of the previous one are kept: it may be at other servers, and an operator may return to it. If a server lost messages that
+ * it had not synced, reading continues at the loss: new messages get numbers that were read before.
  */
 export async function enterStream(pool: pg.Pool, stream: FoundStream, now: StreamNow): Promise<Entered> {
   const { rows } = await pool.query<{ isKnown: boolean }>(
@@ -57,25 +56,25 @@ export async function enterStream(pool: pg.Pool, stream: FoundStream, now: Strea
   const isKnown = rows[0]!.isKnown
   if (
     isKnown &&
-    (await lostFor(await reachedIn(pool, stream.name, 'share'), stream.lastSeq, now)).length === 0
+    (await findOutdated(await lockCursors(pool, stream.name, 'share'), stream.lastSeq, now)).length === 0
   )
-    return { wentBack: [], lost: null }
+    return { movedBack: [], lost: null }
   return inTransaction(pool, async client => {
     await lock(client, LOCKS.epoch)
     const known = await client.query<Before>(
       'select created, servers, unread from jetstream_streams where name = $1',
       [stream.name],
     )
-    // Held while NATS is asked again: readers may have gone on since.
-    await reachedIn(client, stream.name, 'update')
+    // Locked while NATS is asked again: readers may have advanced since.
+    await lockCursors(client, stream.name, 'update')
     const { created, lastSeq } = await now.state()
     const before = known.rows[0]
     let lost: Lost | null = null
     if (before && before.created !== created) {
-      await refuseBesideOthers(client, stream, before.created)
+      await refuseOtherServers(client, stream, before.created)
       refuseLeavingUnread(stream, before)
       lost = await recordLoss(client, stream.name, null)
-      await exchangeCursors(client, stream.name, { before: before.created, now: created })
+      await swapCursors(client, stream.name, { before: before.created, now: created })
     }
     await client.query(
       `insert into jetstream_streams (name, created, partitions, servers) values ($1, $2, $3, $4)
@@ -87,45 +86,45 @@ export async function enterStream(pool: pg.Pool, stream: FoundStream, now: Strea
        on conflict do nothing`,
       [stream.name, stream.partitions],
     )
-    const reached = await reachedIn(client, stream.name, 'update')
+    const reached = await lockCursors(client, stream.name, 'update')
     await forgetPassed(client, stream.name)
-    const wentBack: WentBack[] = []
-    for (const { partition, seq, firstUnread } of await lostFor(reached, lastSeq, now)) {
+    const movedBack: MovedBack[] = []
+    for (const { partition, seq, firstUnread } of await findOutdated(reached, lastSeq, now)) {
       const to = await firstUnread()
-      await putBack(client, stream.name, { partition, seq: to, lastId: await now.idAt(to - 1) })
-      wentBack.push({ partition, from: seq, to })
+      await moveBack(client, stream.name, { partition, seq: to, lastId: await now.messageId(to - 1) })
+      movedBack.push({ partition, from: seq, to })
     }
-    return { wentBack, lost }
+    return { movedBack, lost }
   })
 }
 
-/** Others that go on with the stream as it was before are at other servers than this process: their positions are not to be lost. */
-async function refuseBesideOthers(db: Db, { name, servers, process }: FoundStream, before: string) {
+/** Other processes that still use the previous stream are connected to other servers. Their cursors must not be replaced. */
+async function refuseOtherServers(db: Db, { name, servers, process }: FoundStream, before: string) {
   const other = (await listWriters(db)).find(
     writer => writer.stream === name && writer.created === before && writer.process !== process,
   )
   if (!other) return
   throw new NatsRefused(
     `The stream ${name} at ${servers} is not the one of this name that another node (${other.name}) writes to, last seen ${other.secondsAgo} s ago. ` +
-      'Give all nodes the same NATS_URL, or stop that one first. (Where the stream was deleted and made anew, this ends by itself within seconds.)',
+      'Set the same NATS_URL on all nodes, or stop that node first. (If the stream was deleted and created again, this resolves itself within seconds.)',
   )
 }
 
 type Before = { created: string; servers: string; unread: number }
 
-/** Another cluster is not another life of the stream: what waits in the first one is still there. */
+/** A stream in another cluster does not replace the first one, whose unread entries are still there. */
 function refuseLeavingUnread({ name, servers, takesOver }: FoundStream, before: Before): void {
   const isElsewhere = !before.servers.split(',').some(server => servers.split(',').includes(server))
   if (!isElsewhere || before.unread === 0 || takesOver) return
-  const unread = before.unread === 1 ? 'one entry that was' : `${before.unread} entries that were`
+  const unread = before.unread === 1 ? 'one unprocessed entry' : `${before.unread} unprocessed entries`
   throw new NatsRefused(
-    `The stream ${name} at ${servers} is not the one at ${before.servers}, which held ${unread} not processed when it was last seen. ` +
-      'Set NATS_URL back until they are; where that stream is gone for good, start once with KONTOR_NATS_TAKE_OVER=true.',
+    `The stream ${name} at ${servers} is not the one at ${before.servers}, which contained ${unread} when it was last seen. ` +
+      'Set NATS_URL back until they are processed. If that stream is gone for good, start once with KONTOR_NATS_TAKE_OVER=true.',
   )
 }
 
-/** Positions of a life of the stream that is not the present one stand under a name that no stream can have. */
-async function exchangeCursors(
+/** Cursors of a previous stream of this name are kept under a name that no stream can have. */
+async function swapCursors(
   db: Db,
   stream: string,
   { before, now }: { before: string; now: string },
@@ -135,15 +134,15 @@ async function exchangeCursors(
   await db.query(rename, [`${stream}@${now}`, stream])
 }
 
-/** Those whose last message is not in the stream any more, because it is shorter now or has another one there, with where to go on. */
-async function lostFor(reached: Reached[], lastSeq: number, { idAt, firstAfter }: StreamNow) {
+/** Cursors whose last message is gone, because the stream is shorter or has another message there. `firstUnread`: where to continue. */
+async function findOutdated(reached: Reached[], lastSeq: number, { messageId, firstAfter }: StreamNow) {
   const found = await Promise.all(
     reached.map(async ({ partition, seq, ord, lastId, lastAt }) => {
       const last = ord > 0 ? seq : seq - 1
       const isAhead = seq > lastSeq + 1
-      const id = isAhead || lastId === null ? null : await idAt(last)
+      const id = isAhead || lastId === null ? null : await messageId(last)
       if (!isAhead && (id === null || id === lastId)) return []
-      // All that was read came earlier. From the number on that bears another message now, all is new whatever the clock says.
+      // Everything read before is older. From the number that another message has now, everything is new, whatever the clock says.
       const firstUnread = async () => {
         const first = lastAt && (await firstAfter(partition, lastAt))
         return Math.min(first ?? Number.POSITIVE_INFINITY, isAhead ? lastSeq + 1 : last)
@@ -154,8 +153,8 @@ async function lostFor(reached: Reached[], lastSeq: number, { idAt, firstAfter }
   return found.flat()
 }
 
-/** Waits for whoever owns some of them: what was taken from the stream as it was before has taken effect then, or has not. */
-async function reachedIn(db: Db, stream: string, lock: 'share' | 'update'): Promise<Reached[]> {
+/** Waits for transactions that own some of them: what they took from the stream has then taken effect, or not. */
+async function lockCursors(db: Db, stream: string, lock: 'share' | 'update'): Promise<Reached[]> {
   const { rows } = await db.query<Reached>(
     `select partition, seq, ord, last_id as "lastId", last_at as "lastAt" from jetstream_cursors where stream = $1
      order by partition for ${lock}`,
@@ -164,7 +163,7 @@ async function reachedIn(db: Db, stream: string, lock: 'share' | 'update'): Prom
   return rows
 }
 
-async function putBack(
+async function moveBack(
   db: Db,
   stream: string,
   { partition, seq, lastId }: { partition: number; seq: number; lastId: string | null },
@@ -184,7 +183,7 @@ export async function listCursors(db: Db, stream: string): Promise<Cursor[]> {
   return rows
 }
 
-/** Owns these partitions until the transaction ends, but for those that another one owns. */
+/** Locks these partitions until the transaction ends, without those that another transaction owns. */
 export async function ownCursors(db: Db, stream: string, partitions: number[]): Promise<Cursor[]> {
   const { rows } = await queryPrepared<Cursor>(
     db,

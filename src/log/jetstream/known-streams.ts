@@ -1,6 +1,11 @@
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
 import type pg from 'pg'
 import { type Db, inTransaction } from '../../postgres/database.ts'
 import { LOCKS, lock } from '../../postgres/locks.ts'
+import type { Lost, SkippedMessages } from '../log.ts'
+import { type LogLogger, NatsRefused } from './nats.ts'
+import type { OpenStream } from './stream.ts'
 
 /** A stream that this installation has written to and has not left. */
 export type KnownStream = {
@@ -18,7 +23,7 @@ export async function listStreams(db: Db): Promise<KnownStream[]> {
   return rows
 }
 
-/** As somebody who writes to it, or may, has just counted. */
+/** Records how many entries are unread. */
 export async function noteUnread(db: Db, stream: string, unread: number): Promise<void> {
   await db.query(
     `update jetstream_streams set unread = $2::bigint, seen_at = now(),
@@ -27,7 +32,7 @@ export async function noteUnread(db: Db, stream: string, unread: number): Promis
   )
 }
 
-/** It holds nothing that is not read. Its positions stay: whoever comes back goes on from them. Returns who writes to it after all. */
+/** Leaves a stream without unread entries. Its cursors stay, for a later return. Returns the processes that still write to it. */
 export function leaveStream(pool: pg.Pool, stream: string): Promise<SeenWriter[]> {
   return inTransaction(pool, async client => {
     await lock(client, LOCKS.streamWriters)
@@ -41,23 +46,24 @@ export function leaveStream(pool: pg.Pool, stream: string): Promise<SeenWriter[]
   })
 }
 
-/** For a restored backup, which was made once the streams had been read: it asks nobody for what may be in them by now. */
-export async function markDrained(db: Db): Promise<void> {
+/** For a restored backup, which was taken when the streams had been read: what they contain by now belongs to the original. */
+export async function forgetStreams(db: Db): Promise<void> {
   await db.query('update jetstream_streams set is_drained = true, unread = 0, unread_since = null')
   await db.query('delete from jetstream_writers')
-  // The streams are the original's, which may go on.
+  await db.query('delete from jetstream_unread')
+  // The original may continue with the streams.
   await db.query('update installation set id = gen_random_uuid()')
 }
 
 /** A process that writes to a stream. */
-export type Writer = { stream: string; process: string; name: string; created: string | null }
+type Writer = { stream: string; process: string; name: string; created: string | null }
 export type SeenWriter = Writer & { secondsAgo: number }
 
-// Whoever is killed says nothing: it counts as gone after so long. By PostgreSQL's clock, as all of this.
+// A process that was killed counts as gone after this time, by PostgreSQL's clock.
 const SEEN_LATELY = `w.seen_at > clock_timestamp() - interval '30 seconds'`
 const AGO = `greatest(0, round(extract(epoch from clock_timestamp() - w.seen_at)))::int`
 
-/** All that were seen lately, the last first. */
+/** All that were seen lately, the latest first. */
 export async function listWriters(db: Db): Promise<SeenWriter[]> {
   const { rows } = await db.query<SeenWriter>(
     `select stream, process, created, name, ${AGO} as "secondsAgo" from jetstream_writers w
@@ -66,8 +72,8 @@ export async function listWriters(db: Db): Promise<SeenWriter[]> {
   return rows
 }
 
-/** Says that it writes from now on, unless others write elsewhere: returns those, and then it may not. `wasDrained`: the stream, up to now. */
-export function beginWriting(
+/** Registers a writer, unless others write to another stream: returns those. `wasDrained`: whether the stream was drained before. */
+function beginWriting(
   pool: pg.Pool,
   writer: Writer,
 ): Promise<{ elsewhere: SeenWriter[]; wasDrained: boolean }> {
@@ -79,7 +85,7 @@ export function beginWriting(
   })
 }
 
-export function goOnWriting(pool: pg.Pool, writer: Writer): Promise<boolean> {
+function keepWriting(pool: pg.Pool, writer: Writer): Promise<boolean> {
   return inTransaction(pool, async client => {
     await lock(client, LOCKS.streamWriters)
     return noteWriter(client, writer)
@@ -101,8 +107,8 @@ async function noteWriter(db: Db, { stream, process, name, created }: Writer): P
   return rowCount === 1
 }
 
-/** It has written its last; those that were killed and not seen for a day go with it. */
-export async function endWriting(db: Db, { stream, process }: Writer): Promise<void> {
+/** Removes a writer, and those that were killed and not seen for a day. */
+async function endWriting(db: Db, { stream, process }: Writer): Promise<void> {
   await db.query(
     `delete from jetstream_writers
      where stream = $1 and process = $2 or seen_at < clock_timestamp() - interval '1 day'`,
@@ -110,7 +116,7 @@ export async function endWriting(db: Db, { stream, process }: Writer): Promise<v
   )
 }
 
-/** Counted after `endWriting`: where nobody else writes and nothing is unread, that stays so. */
+/** Counted after `endWriting`: if there is no other writer and nothing is unread, the stream is drained. */
 export function noteLastUnread(pool: pg.Pool, stream: string, unread: number): Promise<void> {
   return inTransaction(pool, async client => {
     await lock(client, LOCKS.streamWriters)
@@ -123,7 +129,7 @@ export function noteLastUnread(pool: pg.Pool, stream: string, unread: number): P
   })
 }
 
-/** A stream as PostgreSQL knows of it, whether this process uses it or not: for people. */
+/** A stream as recorded in PostgreSQL, whether this process uses it or not: for display. */
 export type SeenStream = {
   name: string
   servers: string
@@ -131,16 +137,16 @@ export type SeenStream = {
   unread: number
   seenAt: Date
   unreadSince: Date | null
-  /** When a position last moved. */
+  /** When a cursor last advanced. */
   readAt: Date
-  /** When it was last left; null: it is in use. */
+  /** When it was left; null: it is in use. */
   leftAt: Date | null
-  /** Those of the last 30 s. */
+  /** Seen in the last 30 s. */
   writers: { name: string; secondsAgo: number }[]
 }
 
 export async function streamsSeen(db: Db): Promise<SeenStream[]> {
-  // JSON comes as text.
+  // The client returns JSON as a string.
   const { rows } = await db.query<Omit<SeenStream, 'writers'> & { writers: string }>(
     `select name, servers, unread, seen_at as "seenAt", unread_since as "unreadSince", left_at as "leftAt",
        (select coalesce(max(updated_at), s.seen_at) from jetstream_cursors c where c.stream = s.name) as "readAt",
@@ -149,4 +155,236 @@ export async function streamsSeen(db: Db): Promise<SeenStream[]> {
      from jetstream_streams s order by name`,
   )
   return rows.map(row => ({ ...row, writers: JSON.parse(row.writers) }))
+}
+
+/** The unread messages of a partition: the first and the last number. */
+export type UnreadRange = { partition: number; entries: number; first: number | null; last: number | null }
+
+type Seen = { partition: number; seq: number }
+
+/**
+ * Finds messages that were unread the last time and are gone without having been read. Records what is unread now. Asks NATS only for
+ * messages that the count has not met.
+ */
+export async function findLosses(
+  pool: pg.Pool,
+  { manager, stream: { created } }: OpenStream,
+  stream: string,
+  { ranges, agoMs }: { ranges: UnreadRange[]; agoMs: number },
+): Promise<Lost | null> {
+  const { rows } = await pool.query<Seen>(
+    `select s.partition, s.seq from jetstream_unread s join jetstream_cursors c using (stream, partition)
+     where s.stream = $1 and s.created = $2 and s.entries > 0 and c.seq <= s.seq`,
+    [stream, created],
+  )
+  const gone: Seen[] = []
+  for (const seen of rows) {
+    const range = ranges.find(({ partition }) => partition === seen.partition)
+    const isMet = (range?.first ?? Infinity) <= seen.seq && seen.seq <= (range?.last ?? -Infinity)
+    // Asks the stream's leader: other servers may not have it yet.
+    if (!isMet && (await manager.streams.getMessage(stream, { seq: seen.seq })) === null) gone.push(seen)
+  }
+  const lost = gone.length === 0 ? null : await recordLoss(pool, stream, gone)
+  await noteRanges(pool, { stream, created, agoMs }, ranges)
+  return lost
+}
+
+/** Records the messages that no cursor has passed; null: everything that was unread. If several processes find a loss, one records it. */
+export async function recordLoss(db: Db, stream: string, gone: Seen[] | null): Promise<Lost | null> {
+  const { rows } = await db.query<Lost>(
+    `with gone as (
+       delete from jetstream_unread s using jetstream_cursors c
+       where s.stream = $1 and c.stream = s.stream and c.partition = s.partition
+         and ($2::smallint[] is null or (s.partition, s.seq) in (select * from unnest($2::smallint[], $3::bigint[])))
+       returning s.entries, s.seen_at, c.seq <= s.seq as is_unread
+     )
+     insert into jetstream_losses (stream, entries, seen_at)
+     select $1, sum(entries), min(seen_at) from gone where is_unread having sum(entries) > 0
+     returning entries, seen_at as "seenAt", noticed_at as "noticedAt"`,
+    [stream, gone?.map(({ partition }) => partition), gone?.map(({ seq }) => seq)],
+  )
+  return rows[0] ?? null
+}
+
+// A count from before a loss is not recorded after it: the loss would be found again. A count takes two seconds at most.
+const COUNTING_MS = 5_000
+
+async function noteRanges(
+  pool: pg.Pool,
+  { stream, created, agoMs }: { stream: string; created: string; agoMs: number },
+  ranges: UnreadRange[],
+): Promise<void> {
+  await pool.query(
+    `insert into jetstream_unread as s (stream, created, partition, seq, entries)
+     select $1, $2, * from unnest($3::smallint[], $4::bigint[], $5::bigint[])
+     where not exists (
+       select from jetstream_losses where stream = $1 and noticed_at > clock_timestamp() - $6 * interval '1 ms')
+     on conflict (stream, partition) do update
+       set created = excluded.created, seq = excluded.seq, entries = excluded.entries, seen_at = now()
+       where s.entries > 0 or excluded.entries > 0`,
+    [
+      ...[stream, created],
+      ranges.map(({ partition }) => partition),
+      ranges.map(({ last }) => last ?? 0),
+      ranges.map(({ entries }) => entries),
+      agoMs + COUNTING_MS,
+    ],
+  )
+}
+
+/** Before cursors move back: what they had passed was read. */
+export async function forgetPassed(db: Db, stream: string): Promise<void> {
+  await db.query(
+    `delete from jetstream_unread s using jetstream_cursors c
+     where s.stream = $1 and c.stream = s.stream and c.partition = s.partition and c.seq > s.seq`,
+    [stream],
+  )
+}
+
+/** Everything that was lost within this time. */
+export async function readLosses(db: Db, stream: string, withinMs: number): Promise<Lost | null> {
+  const { rows } = await db.query<Lost>(
+    `select sum(entries)::bigint as entries, min(seen_at) as "seenAt", max(noticed_at) as "noticedAt"
+     from jetstream_losses where stream = $1 and noticed_at > now() - $2 * interval '1 ms' having count(*) > 0`,
+    [stream, withinMs],
+  )
+  return rows[0] ?? null
+}
+
+export function reportLoss(
+  lost: Lost | null,
+  { stream, logger }: { stream: string; logger?: LogLogger | undefined },
+): void {
+  if (lost)
+    logger?.error(
+      { stream, entries: lost.entries, seenAt: lost.seenAt },
+      'acknowledged entries were lost before they were processed: the stream was deleted, purged or replaced',
+    )
+}
+
+/** A message that was skipped, because no entries can be read from it. */
+export type SkippedMessage = {
+  seq: number
+  at: Date
+  subject: string
+  reason: string
+  /** Not from Kontor. */
+  isForeign: boolean
+  /** Only of Kontor's own messages that belong to several tenants: they are stored nowhere else. */
+  payload: Uint8Array | null
+}
+
+/** In the transaction that moves the cursor past them. */
+export async function recordSkippedMessages(
+  db: Db,
+  stream: string,
+  messages: SkippedMessage[],
+): Promise<void> {
+  await db.query(
+    `insert into jetstream_skipped_messages (stream, seq, stored_at, subject, reason, is_foreign, payload)
+     select $1, * from unnest($2::bigint[], $3::timestamptz[], $4::text[], $5::text[], $6::boolean[], $7::bytea[])
+     on conflict do nothing`,
+    [
+      stream,
+      messages.map(({ seq }) => seq),
+      messages.map(({ at }) => at),
+      messages.map(({ subject }) => subject),
+      messages.map(({ reason }) => reason),
+      messages.map(({ isForeign }) => isForeign),
+      messages.map(({ payload }) => payload && Buffer.from(payload)),
+    ],
+  )
+}
+
+export async function countSkippedMessages(db: Db, stream: string): Promise<SkippedMessages> {
+  const { rows } = await db.query<NonNullable<SkippedMessages['foreign']> & { isForeign: boolean }>(
+    `select distinct on (is_foreign) is_foreign as "isForeign", seq, subject, stored_at as at,
+       count(*) over (partition by is_foreign)::int as messages
+     from jetstream_skipped_messages where stream = $1 order by is_foreign, stored_at desc, seq desc`,
+    [stream],
+  )
+  const found = (foreign: boolean) => rows.find(({ isForeign }) => isForeign === foreign) ?? null
+  return { foreign: found(true), unreadable: found(false) }
+}
+
+/** After the time for which the stream keeps its messages. */
+export async function dropSkippedMessages(db: Db, stream: string, keptMs: number): Promise<void> {
+  await db.query(
+    `delete from jetstream_skipped_messages where stream = $1 and skipped_at < now() - $2 * interval '1 ms'`,
+    [stream, keptMs],
+  )
+}
+
+/** They may contain erased data. The rows stay and are still reported. */
+export async function eraseSkippedPayloads(db: Db, stream: string): Promise<void> {
+  await db.query(
+    'update jetstream_skipped_messages set payload = null where stream = $1 and payload is not null',
+    [stream],
+  )
+}
+
+const EVERY_MS = 5_000
+
+/** This process as a writer, registered in PostgreSQL as long as it writes. */
+type OpenWriter = {
+  process: string
+  /** Before the first write. Throws if another process writes to another stream. */
+  begin(): Promise<void>
+  /** `created`: of the stream that it writes to. */
+  found(created: string): void
+  /** After the last write. False: it never began. */
+  end(): Promise<boolean>
+}
+
+export function openWriter(pool: pg.Pool, stream: string): OpenWriter {
+  const id = randomUUID()
+  const name = `${hostname()}, process ${process.pid}`
+  let created: string | null = null
+  const now = (): Writer => ({ stream, process: id, name, created })
+  let timer: NodeJS.Timeout | null = null
+  let noting: Promise<unknown> | null = null
+  let wasDrained = false
+
+  // PostgreSQL may be unavailable: the next attempt follows.
+  function note(): void {
+    noting ??= keepWriting(pool, now())
+      .catch(() => {})
+      .finally(() => {
+        noting = null
+      })
+  }
+
+  return {
+    process: id,
+    async begin() {
+      if (timer !== null) return
+      const { elsewhere, wasDrained: was } = await beginWriting(pool, now())
+      if (elsewhere[0]) throw new NatsRefused(describeOtherWriter(elsewhere[0]))
+      wasDrained = was
+      timer = setInterval(note, EVERY_MS)
+      timer.unref()
+    },
+    found(now) {
+      if (created === now) return
+      created = now
+      if (timer !== null) note()
+    },
+    async end() {
+      if (timer === null) return false
+      clearInterval(timer)
+      timer = null
+      await noting
+      await endWriting(pool, now())
+      // It never found the stream and wrote nothing: the stream is as drained as before.
+      if (created === null && wasDrained) await noteLastUnread(pool, stream, 0)
+      return true
+    },
+  }
+}
+
+export function describeOtherWriter({ stream, name, secondsAgo }: SeenWriter): string {
+  return (
+    `Another node (${name}) writes to the JetStream stream ${stream}, last seen ${secondsAgo} s ago, and this node would not read it. ` +
+    `Set the same NATS_URL and KONTOR_NATS_STREAM on all nodes, or stop the other node first. A killed node counts as gone after 30 s.`
+  )
 }

@@ -1,75 +1,136 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Entry } from '../../domain/entries/entry.ts'
-import type { Append, Appended, FlushGroup, Log, OutsideLog, Unread } from '../log.ts'
-import { LogRefused, LogUnavailable, partitionOf, totalOf } from '../log.ts'
+import {
+  type Append,
+  type Appended,
+  choosePartition,
+  type FlushGroup,
+  type Log,
+  LogRefused,
+  LogUnavailable,
+  type OutsideLog,
+  totalUnread,
+  type Unread,
+} from '../log.ts'
 import type { PostgresLog } from '../postgres/log.ts'
-import { listCursors } from './cursors.ts'
-import { openEntered } from './entered.ts'
-import { reasonOf, StreamFull, StreamTaken } from './errors.ts'
-import { openHeld } from './held.ts'
-import { noteLastUnread, noteUnread } from './known-streams.ts'
-import { type LinkLogger, openLink } from './link.ts'
-import { findLosses, lossesOf, tellLost, type UnreadRange } from './losses.ts'
-import { ownerIn } from './owner.ts'
-import { countPassedOver, dropPassedOver, erasePayloads } from './passed-over.ts'
-import { openPublisher } from './publisher.ts'
-import { purgeRead } from './purge.ts'
+import { type Connection, openConnection, ownerReader } from './connection.ts'
+import { enterStream, listCursors } from './cursors.ts'
+import {
+  countSkippedMessages,
+  dropSkippedMessages,
+  eraseSkippedPayloads,
+  findLosses,
+  noteLastUnread,
+  noteUnread,
+  openWriter,
+  readLosses,
+  reportLoss,
+  type UnreadRange,
+} from './known-streams.ts'
+import { type Packed, pack, writeFacts } from './messages.ts'
+import {
+  errorReason,
+  isFull,
+  type LogLogger,
+  type NatsSettings,
+  partitionSubject,
+  partSubject,
+  StreamFull,
+  StreamTaken,
+} from './nats.ts'
 import { openReader, partitionName } from './reader.ts'
-import { findEntry, hasUnread, lagOf, unreadOf } from './scan.ts'
-import type { NatsSettings } from './settings.ts'
-import { infoOf, partitionsDiffer, refuseTaken } from './stream.ts'
-import { confirmedUnread, withCount } from './unread.ts'
-import { openWriter } from './writer.ts'
+import {
+  confirmedUnread,
+  findEntry,
+  firstAfter,
+  hasUnread,
+  purgeRead,
+  readLag,
+  unreadEntries,
+  withCount,
+} from './scan.ts'
+import {
+  confirmedLastSeq,
+  type OpenStream,
+  partitionsDiffer,
+  readMessageId,
+  readStreamInfo,
+  refuseTaken,
+} from './stream.ts'
 
-/** Events on NATS, everything else on the log that stands beside it in PostgreSQL. */
+/** Events are on NATS, everything else is in the PostgreSQL log. */
 type JetStreamLog = Log & { outside: OutsideLog; close(): Promise<void> }
 
 type JetStreamOptions = {
   pool: pg.Pool
   settings: NatsSettings
-  /** Takes what has to commit with something else in PostgreSQL. */
+  /** For entries that commit together with something else in PostgreSQL. */
   postgres: PostgresLog
   name: string
-  /** Events are appended through it: when it is closed, it says what it leaves behind. */
+  /** This process appends events. When it closes, it records how much is unread. */
   isWriter?: boolean
-  logger?: LinkLogger | undefined
+  logger?: LogLogger | undefined
 }
 
-// A flush is a message, and NATS syncs message by message, some 500 times a second: whatever comes while one of a partition
-// is under way goes with its next. A message has 1 MiB unless set otherwise. And each costs its writer, the server and its reader some 300 µs together:
-// of busy partitions it holds twice as much for waiting a moment.
+// A flush is a message, and NATS syncs message by message, about 500 times a second. Appends that arrive while a message of their
+// partition is in flight share the next one. A message is limited to 1 MiB by default. Each costs its writer, the server and its
+// reader about 300 µs together; gathering for 8 ms doubles the size of the messages of busy partitions.
 const FLUSHES = { maxInFlight: 1, maxItems: 2_000, maxBytes: 700_000, gatherMs: 8 }
 const PURGE_FROM = 0.5
 const PURGE_EVERY_MS = 1_000
-const OWNER_EVERY_MS = 2_000
+const CHECK_OWNER_EVERY_MS = 2_000
 const MAX_CANDIDATES = 50
 const POLL_MS = 20
 const LAG_WITHIN_MS = 2_000
-const HALF_READ_MS = 10_000
-// Whoever watches the backlog counts as often: what it found is taken over.
+const PARTLY_READ_MS = 10_000
+// The backlog is counted about as often: its count is reused.
 const RECENT_MS = 2_500
 
 export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   const { pool, settings, postgres, name, logger, isWriter = false } = options
   const { stream } = settings
   const servers = settings.access.servers.join(',')
-  const owner = ownerIn(pool)
+  const owner = ownerReader(pool)
   const takesOver = settings.takesOver && isWriter
-  const link = openLink({ ...settings, takesOver }, { name, owner, ...(logger && { logger }) })
-  const listeners = new Set<() => void>()
-  const publisher = openPublisher(link, stream)
   const writer = isWriter ? openWriter(pool, stream) : null
-  link.onFound(found => writer?.found(found.stream.created))
-  const entered = openEntered(link, options, { servers, process: writer?.process ?? null, takesOver })
-  const reader = openReader(stream, { linked: entered.current, logger })
-  const heldBy = openHeld(postgres)
+  const connection = openConnection({ ...settings, takesOver }, { name, owner, enter, logger })
+  const publisher = openPublisher(connection, stream)
+  const reader = openReader(stream, { readable: connection.readable, logger })
+  const findHeld = openHeldPartitions(postgres)
+  const listeners = new Set<() => void>()
   let purgedAt = -Infinity
-  let ownerSeenAt = -Infinity
+  let ownerCheckedAt = -Infinity
   let counted = { unread: 0, at: -Infinity, ranges: [] as UnreadRange[] }
 
+  /** Brings the cursors of the stream into PostgreSQL. */
+  async function enter(opened: OpenStream): Promise<void> {
+    const { created, partitions, lastSeq } = opened.stream
+    writer?.found(created)
+    const own = { servers, process: writer?.process ?? null, takesOver }
+    const { movedBack, lost } = await enterStream(
+      pool,
+      { name: stream, created, partitions, lastSeq, ...own },
+      {
+        async state() {
+          const info = await readStreamInfo(opened, stream)
+          if (info === null) throw new Error(`The stream ${stream} is gone`)
+          return { created: info.created, lastSeq: await confirmedLastSeq(opened, stream, info) }
+        },
+        messageId: seq => readMessageId(opened, stream, seq),
+        firstAfter: (partition, at) => firstAfter(opened, stream, partition, at),
+      },
+    )
+    if (movedBack.length > 0)
+      logger?.warn(
+        { stream, positions: movedBack },
+        'NATS has lost messages that it had acknowledged: the stream is shorter than before, and reading continues there',
+      )
+    reportLoss(lost, { stream, logger })
+  }
+
   const groups = new Map<number, FlushGroup>()
-  function groupOf(partition: number): FlushGroup {
+  function groupFor(partition: number): FlushGroup {
     let group = groups.get(partition)
     if (!group) {
       group = { name: partitionName(partition), ...FLUSHES }
@@ -77,58 +138,64 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
     }
     return group
   }
-  /** Before the stream was seen, as it would be made: a flush is cut again where it is published. */
-  const partitions = () => link.writable()?.stream.partitions ?? settings.partitions
-  const partitionFor = ({ tenantId, orderingKey }: Entry) => partitionOf(tenantId, orderingKey, partitions())
+  /** Before the stream was seen, the number that it would be created with. Publishing computes partitions again. */
+  const partitions = () => connection.writable()?.stream.partitions ?? settings.partitions
+  const partitionFor = ({ tenantId, orderingKey }: Entry) =>
+    choosePartition(tenantId, orderingKey, partitions())
 
   async function publish(appends: Append[]): Promise<void> {
-    const impossible = appends.find(({ entry }) => entry.body.includes('\0') || entry.context.includes('\0'))
-    if (impossible) throw new Error(`The entry ${impossible.entry.id} holds what PostgreSQL cannot`)
+    const invalid = appends.find(({ entry }) => entry.body.includes('\0') || entry.context.includes('\0'))
+    if (invalid)
+      throw new Error(`The entry ${invalid.entry.id} contains a NUL character, which PostgreSQL cannot store`)
     await publisher.reach()
     const byPartition = Map.groupBy(appends, ({ entry }) => partitionFor(entry))
     try {
       await Promise.all([...byPartition].map(([partition, some]) => publisher.publish(partition, some)))
     } catch (error) {
-      if (error instanceof StreamFull) void makeRoom().catch(() => {})
+      if (error instanceof StreamFull) void freeSpace().catch(() => {})
       throw error
     }
   }
 
-  async function makeRoom(): Promise<void> {
+  async function freeSpace(): Promise<void> {
     if (performance.now() - purgedAt < PURGE_EVERY_MS) return
     purgedAt = performance.now()
-    await purgeRead(await entered.ready(), stream, await listCursors(pool, stream))
+    await purgeRead(await connection.waitReadable(), stream, await listCursors(pool, stream))
   }
 
-  /** Another database may take the stream over while this one runs; or the database itself is exchanged, and takes it along. */
-  function watchOwner(): void {
-    const linked = link.current()
-    if (linked === null || performance.now() - ownerSeenAt < OWNER_EVERY_MS) return
-    ownerSeenAt = performance.now()
+  /** Another database may take over the stream while this process runs. Or this database is replaced, and keeps the stream. */
+  function checkOwner(): void {
+    const opened = connection.found()
+    if (opened === null || performance.now() - ownerCheckedAt < CHECK_OWNER_EVERY_MS) return
+    ownerCheckedAt = performance.now()
     const isOwner = async () => {
-      if ((await owner()) !== linked.stream.owner) return false
-      await refuseTaken(linked, stream)
+      if ((await owner()) !== opened.stream.owner) return false
+      await refuseTaken(opened, stream)
       return true
     }
     isOwner()
       .catch(error => !(error instanceof StreamTaken))
-      .then(isStill => isStill || link.renew())
+      .then(isStill => isStill || connection.renew())
   }
 
-  /** Returns when no message is read by half, or that takes long: it can only be purged whole. */
-  async function wholeMessages(): Promise<void> {
-    const deadline = performance.now() + HALF_READ_MS
-    const isHalf = async () => (await listCursors(pool, stream)).some(({ ord }) => ord > 0)
-    while ((await isHalf()) && performance.now() < deadline) await sleep(POLL_MS)
+  /** Waits until no message is partly read, or a timeout: a message can only be purged as a whole. */
+  async function untilMessagesWhole(): Promise<void> {
+    const deadline = performance.now() + PARTLY_READ_MS
+    const isPartlyRead = async () => (await listCursors(pool, stream)).some(({ ord }) => ord > 0)
+    while ((await isPartlyRead()) && performance.now() < deadline) await sleep(POLL_MS)
   }
 
-  async function lags(withinMs?: number) {
-    const linked = await entered.ready(withinMs)
+  async function readLags(withinMs?: number) {
+    const opened = await connection.waitReadable(withinMs)
     const cursors = await listCursors(pool, stream)
     const found = await Promise.all(
-      cursors.map(async ({ partition, ...position }) => ({
-        partition,
-        ...(await lagOf(linked, stream, { partition, ...position }).catch(untold)),
+      cursors.map(async cursor => ({
+        partition: cursor.partition,
+        ...(await readLag(opened, stream, cursor).catch(error => {
+          // Unknown is not zero.
+          const reason = `Unread entries on NATS cannot be counted: ${errorReason(error)}`
+          throw new LogUnavailable(reason, { cause: error })
+        })),
       })),
     )
     const unread = found.reduce((sum, { entries }) => sum + entries, 0)
@@ -137,76 +204,60 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       ...{ partition: partitionName(partition), entries, oldestAt },
     }))
   }
-  /** What it says now is what a start without NATS goes by. */
-  async function endWriting(): Promise<void> {
-    const hasWritten = await writer?.end()
-    if (!hasWritten || link.current() === null) return
-    const linked = await entered.ready()
-    const unread = await confirmedUnread(linked, stream, await listCursors(pool, stream))
-    await noteLastUnread(pool, stream, unread)
-  }
-  async function unreadNow(): Promise<number> {
-    await lags()
+  async function countUnread(): Promise<number> {
+    await readLags()
     return counted.unread
   }
 
-  async function unreadOutside(tenantId: number, receivedBy: Date | null): Promise<Unread> {
-    const linked = await entered.ready()
+  /** A later start without NATS relies on what is recorded here. */
+  async function endWriting(): Promise<void> {
+    const hasWritten = await writer?.end()
+    if (!hasWritten || connection.found() === null) return
+    const opened = await connection.waitReadable()
+    const unread = await confirmedUnread(opened, stream, await listCursors(pool, stream))
+    await noteLastUnread(pool, stream, unread)
+  }
+
+  async function* unreadOnNats(tenantId: number): AsyncGenerator<Entry[]> {
+    const opened = await connection.waitReadable()
+    for (const cursor of await listCursors(pool, stream))
+      yield* unreadEntries(opened, stream, cursor, tenantId)
+  }
+  async function countUnreadOnNats(tenantId: number, receivedBy: Date | null): Promise<Unread> {
     let entries = 0
     let oldest = Number.POSITIVE_INFINITY
-    for (const cursor of await listCursors(pool, stream))
-      for await (const some of unreadOf(linked, stream, cursor, tenantId))
-        for (const { receivedAt } of some) {
-          if (receivedBy !== null && receivedAt > receivedBy) continue
-          entries++
-          oldest = Math.min(oldest, receivedAt.getTime())
-        }
+    for await (const some of unreadOnNats(tenantId))
+      for (const { receivedAt } of some) {
+        if (receivedBy !== null && receivedAt > receivedBy) continue
+        entries++
+        oldest = Math.min(oldest, receivedAt.getTime())
+      }
     return { entries, oldestAt: entries === 0 ? null : new Date(oldest) }
   }
-  async function unreadWithOutside(tenantId: number, text: string): Promise<Entry[]> {
-    const linked = await entered.ready()
+  async function findUnreadOnNats(tenantId: number, text: string): Promise<Entry[]> {
     const found: Entry[] = []
-    for (const cursor of await listCursors(pool, stream))
-      for await (const some of unreadOf(linked, stream, cursor, tenantId)) {
-        found.push(...some.filter(({ body }) => body.includes(text)))
-        if (found.length >= MAX_CANDIDATES) return found
-      }
+    for await (const some of unreadOnNats(tenantId)) {
+      found.push(...some.filter(({ body }) => body.includes(text)))
+      if (found.length >= MAX_CANDIDATES) break
+    }
     return found
   }
 
   return {
     async append(batch, { client } = {}) {
       if (client) return postgres.append(batch, { client })
-      const ours = batch.filter(isOurs)
-      if (ours.length === 0) return postgres.append(batch)
-      const others = batch.filter(append => !isOurs(append))
-      const [appended] = await Promise.all([others.length > 0 ? postgres.append(others) : [], publish(ours)])
+      const events = batch.filter(goesToNats)
+      if (events.length === 0) return postgres.append(batch)
+      const others = batch.filter(append => !goesToNats(append))
+      const [appended] = await Promise.all([
+        others.length > 0 ? postgres.append(others) : [],
+        publish(events),
+      ])
       for (const listener of listeners) listener()
-      return merged(batch, appended)
+      return mergeResults(batch, appended)
     },
-    groupOf: append => (isOurs(append) ? groupOf(partitionFor(append.entry)) : postgres.groupOf(append)),
-    async take(client, wanted) {
-      watchOwner()
-      const isHeld = await heldBy(client, partitions())
-      const takeOurs = (maxPartitions: number) => reader.take(client, { ...wanted, maxPartitions }, isHeld)
-      const takeOthers = (maxPartitions: number) => postgres.take(client, { ...wanted, maxPartitions })
-      // Neither waits behind the other for ever.
-      const [first, second] = Math.random() < 0.5 ? [takeOurs, takeOthers] : [takeOthers, takeOurs]
-      const taken = await first(wanted.maxPartitions)
-      const left = wanted.maxPartitions - taken.length
-      return left > 0 ? [...taken, ...(await second(left))] : taken
-    },
-    async advance(client, taken) {
-      const isTheirs = (partition: string) => partition.startsWith('postgres/')
-      await postgres.advance(
-        client,
-        taken.filter(({ partition }) => isTheirs(partition)),
-      )
-      await reader.advance(
-        client,
-        taken.filter(({ partition }) => !isTheirs(partition)),
-      )
-    },
+    flushGroup: append =>
+      goesToNats(append) ? groupFor(partitionFor(append.entry)) : postgres.flushGroup(append),
     onAppend(listener) {
       listeners.add(listener)
       const stop = postgres.onAppend(listener)
@@ -215,88 +266,99 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
         stop()
       }
     },
-    async lag(options) {
-      if (options?.withinPostgres) return postgres.lag()
-      const ours = await lags(LAG_WITHIN_MS).catch(error => {
-        // While NATS is away, that is told elsewhere; what waits in PostgreSQL is told all the same.
-        if (error instanceof LogUnavailable && !options?.complete) return []
+    async take(client, wanted) {
+      checkOwner()
+      const isHeld = await findHeld(client, partitions())
+      const fromNats = (maxPartitions: number) => reader.take(client, { ...wanted, maxPartitions }, isHeld)
+      const fromPostgres = (maxPartitions: number) => postgres.take(client, { ...wanted, maxPartitions })
+      // In random order, so that neither starves.
+      const [first, second] = Math.random() < 0.5 ? [fromNats, fromPostgres] : [fromPostgres, fromNats]
+      const taken = await first(wanted.maxPartitions)
+      const left = wanted.maxPartitions - taken.length
+      return left > 0 ? [...taken, ...(await second(left))] : taken
+    },
+    async advance(client, taken) {
+      const { inPostgres = [], onNats = [] } = Object.groupBy(taken, ({ partition }) =>
+        partition.startsWith('postgres/') ? 'inPostgres' : 'onNats',
+      )
+      await postgres.advance(client, inPostgres)
+      await reader.advance(client, onNats)
+    },
+    async lag(wanted) {
+      if (wanted?.withinPostgres) return postgres.lag()
+      const onNats = await readLags(LAG_WITHIN_MS).catch(error => {
+        if (error instanceof LogUnavailable && !wanted?.complete) return []
         throw error
       })
-      return [...(await postgres.lag()), ...ours]
+      return [...(await postgres.lag()), ...onNats]
     },
-    firstUse: postgres.firstUse,
     async find(tenantId, id, kind) {
       const found = await postgres.find(tenantId, id)
       if (found !== null || kind === 'record') return found
-      return findEntry(await link.ready(), stream, tenantId, id)
+      return findEntry(await connection.waitReadable(), stream, tenantId, id)
     },
     async unread(tenantId, receivedBy) {
-      const outside = await unreadOutside(tenantId, receivedBy)
-      const within = await postgres.unread(tenantId, receivedBy)
-      return totalOf([outside, within])
+      const onNats = await countUnreadOnNats(tenantId, receivedBy)
+      return totalUnread([onNats, await postgres.unread(tenantId, receivedBy)])
     },
     async unreadWith(tenantId, text) {
-      const outside = await unreadWithOutside(tenantId, text).catch(error => {
+      const onNats = await findUnreadOnNats(tenantId, text).catch(error => {
         if (error instanceof LogUnavailable) return error
         throw error
       })
       const { entries } = await postgres.unreadWith(tenantId, text)
-      return outside instanceof LogUnavailable
-        ? { entries, away: outside }
-        : { entries: [...outside, ...entries], away: null }
+      return onNats instanceof LogUnavailable
+        ? { entries, unavailable: onNats }
+        : { entries: [...onNats, ...entries], unavailable: null }
     },
-    countRead: postgres.countRead,
     forget: postgres.forget,
-    hasEntriesSince: postgres.hasEntriesSince,
-    newestAhead: postgres.newestAhead,
     outside: {
+      stream,
       async start(withinMs) {
         await writer?.begin()
-        await entered.ready(withinMs)
+        await connection.waitReadable(withinMs)
       },
       async status() {
-        const ready = await entered.ready(LAG_WITHIN_MS).catch(error => error as Error)
-        const linked = ready instanceof Error ? null : ready
-        const info = linked && (await infoOf(linked, stream).catch(() => null))
+        const result = await connection.waitReadable(LAG_WITHIN_MS).catch(error => error as Error)
+        const opened = result instanceof Error ? null : result
+        const info = opened && (await readStreamInfo(opened, stream).catch(() => null))
         return {
           ...{ stream, servers, maxBytes: settings.maxBytes },
-          refused: ready instanceof LogRefused ? ready.message : null,
-          differs: linked && partitionsDiffer(settings, linked.stream.partitions),
+          refused: result instanceof LogRefused ? result.message : null,
+          differs: opened && partitionsDiffer(settings, opened.stream.partitions),
           reachable: info !== null,
-          promise: linked?.stream.promise ?? null,
+          promise: opened?.stream.promise ?? null,
           replicas: info?.config.num_replicas ?? null,
-          partitions: linked?.stream.partitions ?? null,
+          partitions: opened?.stream.partitions ?? null,
           bytes: info?.state.bytes ?? null,
-          unread: info && (await unreadNow().catch(unlessAway)),
-          passedOver: await countPassedOver(pool, stream),
-          lost: await lossesOf(pool, stream, settings.maxAgeMs),
+          unread: info && (await countUnread().catch(nullIfUnavailable)),
+          skippedMessages: await countSkippedMessages(pool, stream),
+          lost: await readLosses(pool, stream, settings.maxAgeMs),
         }
       },
-      passedOver: () => countPassedOver(pool, stream),
-      promise: () => link.writable()?.stream.promise ?? null,
+      promise: () => connection.writable()?.stream.promise ?? null,
       async upkeep() {
-        watchOwner()
-        const linked = link.current()
-        if (linked === null) return
-        const info = await infoOf(linked, stream)
+        checkOwner()
+        const opened = connection.found()
+        if (opened === null) return
+        const info = await readStreamInfo(opened, stream)
         if (info && info.config.max_bytes > 0 && info.state.bytes > info.config.max_bytes * PURGE_FROM)
-          await makeRoom()
+          await freeSpace()
         const isRecent = performance.now() - counted.at < RECENT_MS
-        const unread = isRecent ? counted.unread : await unreadNow()
-        await noteUnread(pool, stream, unread)
+        await noteUnread(pool, stream, isRecent ? counted.unread : await countUnread())
         const seen = { ranges: counted.ranges, agoMs: performance.now() - counted.at }
-        tellLost(await findLosses(pool, linked, stream, seen), { stream, logger })
-        await dropPassedOver(pool, stream, settings.maxAgeMs)
+        reportLoss(await findLosses(pool, opened, stream, seen), { stream, logger })
+        await dropSkippedMessages(pool, stream, settings.maxAgeMs)
       },
       async untilRead(withinMs) {
         const deadline = Date.now() + withinMs
-        const linked = await entered.ready()
-        return withCount(linked, stream, async count => {
+        const opened = await connection.waitReadable()
+        return withCount(opened, stream, async count => {
           for (;;) {
             const cursors = await listCursors(pool, stream)
             const isOver = Date.now() >= deadline
-            // Counting reads all that waits; that something does, one look tells.
-            if (isOver || !(await hasUnread(linked, stream, cursors))) {
+            // Counting reads everything that is unread; hasUnread reads one message.
+            if (isOver || !(await hasUnread(opened, stream, cursors))) {
               const unread = await count(cursors)
               if (unread === 0 || isOver) return unread
             }
@@ -305,36 +367,142 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
         })
       },
       async forgetRead() {
-        await wholeMessages()
-        await purgeRead(await entered.ready(), stream, await listCursors(pool, stream))
-        await erasePayloads(pool, stream)
+        await untilMessagesWhole()
+        await purgeRead(await connection.waitReadable(), stream, await listCursors(pool, stream))
+        await eraseSkippedPayloads(pool, stream)
       },
     },
     async close() {
       await endWriting().catch(error =>
-        logger?.warn({ stream, reason: reasonOf(error) }, 'what is unread on NATS could not be written down'),
+        logger?.warn(
+          { stream, reason: errorReason(error) },
+          'how much is unread on NATS could not be recorded',
+        ),
       )
-      await link.close()
+      await connection.close()
     },
   }
 }
 
-/** What waits is then not known, which is not nothing. */
-function untold(error: unknown): never {
-  throw new LogUnavailable(`NATS does not tell what waits: ${reasonOf(error)}`, { cause: error })
-}
-
-function unlessAway(error: unknown): null {
+function nullIfUnavailable(error: unknown): null {
   if (error instanceof LogUnavailable) return null
   throw error
 }
 
-/** Events go to NATS; what claims a key commits with it. */
-function isOurs({ entry, claim }: Append): boolean {
+/** Events go to NATS. An entry with a claim commits together with its key. */
+function goesToNats({ entry, claim }: Append): boolean {
   return entry.kind === 'events' && claim === null
 }
 
-function merged(batch: Append[], appended: Appended[]): Appended[] {
+/** `appended`: the results of those that went to PostgreSQL. */
+function mergeResults(batch: Append[], appended: Appended[]): Appended[] {
   let next = 0
-  return batch.map(append => (isOurs(append) ? { duplicateOf: null } : appended[next++]!))
+  return batch.map(append => (goesToNats(append) ? { duplicateOf: null } : appended[next++]!))
+}
+
+// Appends of other processes to the PostgreSQL log are noticed within this time.
+const FIND_HELD_EVERY_MS = 250
+
+/**
+ * Partitions whose earlier events are still unread in the PostgreSQL log: after an installation changed to NATS, or after the
+ * overflow queue was drained. They must be processed first.
+ */
+function openHeldPartitions(postgres: PostgresLog) {
+  let lookedAt = -Infinity
+  let held = new Set<number>()
+  let postgresPartitions = 0
+  return async (client: pg.PoolClient, partitions: number): Promise<(partition: number) => boolean> => {
+    if (performance.now() - lookedAt > FIND_HELD_EVERY_MS || held.size > 0) {
+      lookedAt = performance.now()
+      const found = await postgres.partitionsWithEvents(client)
+      held = new Set(found.held)
+      postgresPartitions = found.partitions
+    }
+    if (held.size === 0) return () => false
+    // Both logs use the same hash: if one number divides the other, a partition here corresponds to certain partitions there.
+    if (postgresPartitions % partitions !== 0) return () => true
+    const ours = new Set([...held].map(theirs => theirs % partitions))
+    return partition => ours.has(partition)
+  }
+}
+
+// A cluster replaces a failed server within two to four seconds.
+const DEADLINE_MS = 5_000
+// After a publish without an answer, the next one waits less: requests would pile up.
+const DEADLINE_WHEN_SILENT_MS = 1_000
+const ATTEMPT_MS = 2_000
+const RETRY_MS = 100
+
+type Publisher = {
+  /** Waits until the stream can be written to, no longer than for an acknowledgement. */
+  reach(): Promise<OpenStream>
+  /** Resolves when the stream has acknowledged everything. */
+  publish(partition: number, appends: Append[]): Promise<void>
+}
+
+type BuildHeaders = (opened: OpenStream) => ReturnType<OpenStream['packages']['headers']> | null
+
+export function openPublisher(connection: Connection, stream: string): Publisher {
+  let isSilent = false
+  const deadlineMs = () => (isSilent ? DEADLINE_WHEN_SILENT_MS : DEADLINE_MS)
+
+  async function reach(): Promise<OpenStream> {
+    try {
+      return connection.writable() ?? (await connection.waitWritable(deadlineMs()))
+    } catch (error) {
+      isSilent = true
+      throw error
+    }
+  }
+
+  /** If the outcome is unknown, it publishes again with the same id: NATS does not add a message twice. */
+  async function send(subject: string, payload: Uint8Array, id: string, build: BuildHeaders): Promise<void> {
+    const deadline = performance.now() + deadlineMs()
+    for (;;) {
+      const left = deadline - performance.now()
+      try {
+        const opened = connection.writable() ?? (await connection.waitWritable(Math.max(1, left)))
+        const timeout = Math.max(1, Math.min(ATTEMPT_MS, deadline - performance.now()))
+        const headers = build(opened)
+        const options = { msgID: id, timeout, retries: 0, expect: { streamName: stream } }
+        const ack = await opened.js.publish(subject, payload, { ...options, ...(headers && { headers }) })
+        // Around a leader change a server may remember an id whose message was never stored. A message that was read and
+        // purged meanwhile is not there either: then the outcome stays unknown.
+        if (ack.duplicate && (await readMessageId(opened, stream, ack.seq)) !== id)
+          throw new Error(`message ${ack.seq} is not the duplicate that NATS reported`)
+        isSilent = false
+        return
+      } catch (error) {
+        if (isFull(error)) throw new StreamFull(`The stream ${stream} is full`, { cause: error })
+        connection.renew()
+        if (performance.now() + RETRY_MS < deadline) {
+          await sleep(RETRY_MS)
+          continue
+        }
+        isSilent = true
+        throw new LogUnavailable(`NATS did not acknowledge: ${errorReason(error)}`, { cause: error })
+      }
+    }
+  }
+
+  async function sendPacked(partition: number, { payload, facts, parts }: Packed): Promise<void> {
+    // The parts are stored before the message that names them, so that a reader finds all of them.
+    for (const [i, part] of parts.entries())
+      await send(partSubject(stream, partition, facts.id, i), part, `${facts.id}.${i}`, () => null)
+    await send(partitionSubject(stream, partition), payload, facts.id, ({ packages }) => {
+      const headers = packages.headers()
+      writeFacts(headers, facts)
+      return headers
+    })
+  }
+
+  return {
+    reach,
+    async publish(partition, appends) {
+      const { connection: nats, stream: known } = await reach()
+      // Right after a disconnect the client has no information about its server.
+      const maxPayload = nats.info?.max_payload ?? known.maxPayload
+      for (const packed of pack(appends, maxPayload)) await sendPacked(partition, packed)
+    },
+  }
 }

@@ -7,57 +7,55 @@ import {
   type TakeOptions,
 } from '../log.ts'
 import { type Cursor, moveCursors, ownCursors, type Position, type Step } from './cursors.ts'
-import { reasonOf } from './errors.ts'
-import type { Linked, LinkLogger } from './link.ts'
-import { getNext, type Message } from './next-message.ts'
-import { keepPassedOver, type PassedMessage } from './passed-over.ts'
-import { partSubject } from './settings.ts'
-import { refuseTaken } from './stream.ts'
+import { recordSkippedMessages, type SkippedMessage } from './known-streams.ts'
+import { getNext, type Message } from './messages.ts'
+import { errorReason, type LogLogger, partSubject } from './nats.ts'
+import { type OpenStream, refuseTaken } from './stream.ts'
 
-// So much is fetched ahead of each partition, or one message if that has more.
+// Fetched ahead of each partition, or one message if it is larger.
 const AHEAD_BYTES = 1_000_000
-// A stream has a quarter of the partitions of the log in PostgreSQL: a transaction takes as much, from half as many, and leaves the others to others.
+// A stream has a quarter of the partitions of the PostgreSQL log: a transaction takes as much from half as many, and leaves the rest to other workers.
 const MAX_BYTES_OF_ONE = 2 * MAX_BYTES_PER_PARTITION
 const HEAVY_BYTES = 4 * MAX_BYTES_PER_PARTITION
-// Whoever takes waits so long for news, and no longer: records go on while NATS is slow.
+// How long a take waits for new messages. Records continue while NATS is slow.
 const WAIT_MS = 300
-// What cannot be read is said so often, and stays where it is.
+// How often a failure to read is logged.
 const WARN_EVERY_MS = 10_000
 
-/** What was fetched of a partition. It stays until its cursor, read while it is owned, is past it. */
+/** Messages fetched of a partition. They stay until the cursor, read while it is locked, has passed them. */
 type Buffered = {
-  /** All there is of the partition from `from` up to `next`. */
+  /** All messages of the partition from `from` up to `next`. */
   messages: Message[]
   from: number
   next: number
   bytes: number
-  /** Up to where it was last taken here, whether that took effect or not. */
+  /** The end of what was last taken here, whether it took effect or not. */
   takenTo: number
   filling: Promise<void> | null
 }
 
 type Reader = {
-  /** `isHeld`: partitions that have to wait. */
+  /** `isHeld`: partitions that have to wait for the PostgreSQL log. */
   take(db: Db, options: TakeOptions, isHeld: (partition: number) => boolean): Promise<Taken[]>
   advance(db: Db, taken: Taken[]): Promise<void>
 }
 
-/** `linked`: the stream whose cursors are there; null while there is none. */
+/** `readable`: the stream, once its cursors are in PostgreSQL; else null. */
 export function openReader(
   stream: string,
-  { linked, logger }: { linked: () => Linked | null; logger?: LinkLogger | undefined },
+  { readable, logger }: { readable: () => OpenStream | null; logger?: LogLogger | undefined },
 ): Reader {
   const buffers = new Map<number, Buffered>()
-  const tellPassedOver = openTellPassedOver(logger)
-  let source: Linked | null = null
+  const reportSkipped = openSkippedReporter(logger)
+  let source: OpenStream | null = null
   let warnedAt = -Infinity
 
   function warn(partition: number, error: unknown): void {
     if (performance.now() - warnedAt < WARN_EVERY_MS) return
     warnedAt = performance.now()
     logger?.warn(
-      { partition: partitionName(partition), reason: reasonOf(error) },
-      'the log on NATS cannot be read',
+      { partition: partitionName(partition), reason: errorReason(error) },
+      'messages of the stream on NATS cannot be read',
     )
   }
 
@@ -70,7 +68,7 @@ export function openReader(
     return buffer
   }
 
-  function fill(partition: number, current: Linked): Promise<void> {
+  function fill(partition: number, current: OpenStream): Promise<void> {
     const buffer = bufferOf(partition)
     buffer.filling ??= fetchAhead(current, partition, buffer)
       .catch(error => warn(partition, error))
@@ -80,20 +78,20 @@ export function openReader(
     return buffer.filling
   }
 
-  async function fetchAhead(current: Linked, partition: number, buffer: Buffered): Promise<void> {
+  async function fetchAhead(current: OpenStream, partition: number, buffer: Buffered): Promise<void> {
     while (buffer.bytes < AHEAD_BYTES) {
       const from = buffer.next
       const message = await getNext(current, stream, partition, from)
-      // Its cursor was found elsewhere meanwhile; or NATS was away, and what answered is not what was asked.
-      if (message === null || buffer.next !== from || linked() !== current) return
+      // Meanwhile the cursor was found elsewhere, or the connection was lost and the answer may be of another stream.
+      if (message === null || buffer.next !== from || readable() !== current) return
       buffer.messages.push(message)
       buffer.bytes += sum(message.storedBytes)
       buffer.next = message.seq + 1
     }
   }
 
-  /** Fetches ahead, and waits for where nothing is left: a moment, or not at all where there is enough to do. */
-  async function refresh(current: Linked): Promise<void> {
+  /** Fetches ahead. Waits a moment for the empty partitions, or not at all if there is enough to do. */
+  async function refresh(current: OpenStream): Promise<void> {
     const fills: Promise<unknown>[] = []
     let entries = 0
     for (let partition = 0; partition < current.stream.partitions; partition++) {
@@ -110,8 +108,8 @@ export function openReader(
   }
 
   /**
-   * Those with something to read, at random: several workers spread over them. Last those of which all was taken before: that may
-   * have come to nothing.
+   * Partitions with messages, in random order, which spreads several workers over them. Last those of which everything was taken before:
+   * that transaction may have failed.
    */
   function candidates(limit: TakeOptions, isHeld: (partition: number) => boolean): number[] {
     const chosen: number[] = []
@@ -131,30 +129,29 @@ export function openReader(
     return chosen
   }
 
-  /** Leaves what is not read yet, as the cursor says. */
+  /** Removes the messages before the cursor. */
   function drop(partition: number, { seq }: Position): Buffered {
     const buffer = bufferOf(partition)
     const first = buffer.messages.findIndex(message => message.seq >= seq)
     const read = buffer.messages.splice(0, first === -1 ? buffer.messages.length : first)
     for (const { storedBytes, facts } of read) {
       buffer.bytes -= sum(storedBytes)
-      if (facts.parts > 0 && source) void forgetParts(source, stream, partition, facts.id).catch(() => {})
+      if (facts.parts > 0 && source) void purgeParts(source, stream, partition, facts.id).catch(() => {})
     }
     const isIncomplete = buffer.messages[0]?.isIncomplete
-    if (isIncomplete)
-      warn(partition, new Error(`parts of message ${buffer.messages[0]!.seq} are not there yet`))
-    // Another process has read on, or the database is an older one now.
-    const isAnew = seq < buffer.from || seq > buffer.next || isIncomplete
-    if (isAnew) Object.assign(buffer, { messages: [], bytes: 0, next: seq })
+    if (isIncomplete) warn(partition, new Error(`parts of message ${buffer.messages[0]!.seq} are missing`))
+    // Another process has read on, or the database was replaced by an older one.
+    const isReset = seq < buffer.from || seq > buffer.next || isIncomplete
+    if (isReset) Object.assign(buffer, { messages: [], bytes: 0, next: seq })
     buffer.from = seq
     return buffer
   }
 
   return {
     async take(db, options, isHeld) {
-      const current = linked()
+      const current = readable()
       if (current) {
-        // After NATS was away, its numbers may mean something else: what was fetched before is fetched again.
+        // After a disconnect the numbers may belong to other messages: everything is fetched again.
         if (current !== source) buffers.clear()
         source = current
         await refresh(current)
@@ -163,12 +160,12 @@ export function openReader(
       const wanted = [...new Set([...named, ...candidates(options, isHeld)])]
       if (wanted.length === 0) return []
       const cursors = await ownCursors(db, stream, wanted)
-      // NATS went or came back meanwhile: positions may have been put right for what is there now, and this is of before.
-      if (linked() !== current) return []
+      // The connection changed meanwhile: cursors may have been corrected, and the buffers are from before.
+      if (readable() !== current) return []
       const taken: Taken[] = []
       for (const cursor of cursors) {
         const buffer = drop(cursor.partition, cursor)
-        const cut = cutOf(buffer.messages, cursor, options.maxEntries)
+        const cut = takeFrom(buffer.messages, cursor, options.maxEntries)
         if (cut.position) buffer.takenTo = (cut.position as Position).seq
         if (cut.position !== null || named.includes(cursor.partition)) taken.push(cut)
         if (current) void fill(cursor.partition, current)
@@ -184,10 +181,10 @@ export function openReader(
       })
       if (steps.length === 0) return
       await moveCursors(db, stream, steps)
-      const passedOver = steps.flatMap(step => step.passedOver)
-      if (passedOver.length === 0) return
-      await keepPassedOver(db, stream, passedOver)
-      tellPassedOver(passedOver)
+      const skipped = steps.flatMap(step => step.skipped)
+      if (skipped.length === 0) return
+      await recordSkippedMessages(db, stream, skipped)
+      reportSkipped(skipped)
     },
   }
 }
@@ -198,46 +195,46 @@ function freshIn({ messages, takenTo }: Buffered): number {
   return entries
 }
 
-/** Where a reader goes on, and what it leaves behind unread. */
-type NextPosition = Omit<Step, 'partition'> & { passedOver: PassedMessage[] }
+/** The position after what was taken, and the messages that it skips. */
+type NextPosition = Omit<Step, 'partition'> & { skipped: SkippedMessage[] }
 
-/** Of Kontor's own each; of others the first, and then one of those that came since: whoever publishes junk may publish much of it. */
-function openTellPassedOver(logger: LinkLogger | undefined): (passedOver: PassedMessage[]) => void {
-  let toldAt = -Infinity
-  let untold = 0
-  return passedOver => {
-    for (const { seq, subject, reason, payload } of passedOver.filter(({ isForeign }) => !isForeign))
+/** Logs each of Kontor's own. Of foreign messages it logs one every 10 s with their number: there may be many. */
+function openSkippedReporter(logger: LogLogger | undefined): (skipped: SkippedMessage[]) => void {
+  let loggedAt = -Infinity
+  let unlogged = 0
+  return skipped => {
+    for (const { seq, subject, reason, payload } of skipped.filter(({ isForeign }) => !isForeign))
       logger?.warn(
         { subject, seq, reason },
-        `message ${seq} of ${subject} cannot be read: it is kept ${payload ? 'in jetstream_skipped_messages' : 'as a dead letter'}, and reading goes on`,
+        `message ${seq} of ${subject} cannot be read: it is kept ${payload ? 'in jetstream_skipped_messages' : 'as a dead letter'}, and skipped`,
       )
-    const foreign = passedOver.filter(({ isForeign }) => isForeign)
-    untold += foreign.length
-    if (foreign.length === 0 || performance.now() - toldAt < WARN_EVERY_MS) return
+    const foreign = skipped.filter(({ isForeign }) => isForeign)
+    unlogged += foreign.length
+    if (foreign.length === 0 || performance.now() - loggedAt < WARN_EVERY_MS) return
     const { seq, subject } = foreign[0]!
     logger?.warn(
-      { subject, seq, messages: untold },
-      `message ${seq} of ${subject} is not from Kontor, and is passed over`,
+      { subject, seq, messages: unlogged },
+      `message ${seq} of ${subject} is not from Kontor and is skipped`,
     )
-    toldAt = performance.now()
-    untold = 0
+    loggedAt = performance.now()
+    unlogged = 0
   }
 }
 
-/** From the cursor on, as much as one transaction takes. */
-function cutOf(messages: Message[], cursor: Cursor, maxEntries: number): Taken {
+/** As much as one transaction takes, starting at the cursor. */
+function takeFrom(messages: Message[], cursor: Cursor, maxEntries: number): Taken {
   const taken: Taken = { partition: partitionName(cursor.partition), entries: [], position: null }
-  const passedOver: PassedMessage[] = []
+  const skippedBefore: SkippedMessage[] = []
   let bytes = 0
-  for (const { seq, at, facts, entries, storedBytes, isIncomplete, passedOver: passed } of messages) {
+  for (const { seq, at, facts, entries, storedBytes, isIncomplete, skipped } of messages) {
     if (isIncomplete) return taken
     const next = (ord: number, isLast: boolean): NextPosition => ({
       ...{ seq: isLast ? seq + 1 : seq, ord: isLast ? 0 : ord + 1 },
-      ...{ lastId: facts.id, lastAt: at, passedOver },
+      ...{ lastId: facts.id, lastAt: at, skipped: skippedBefore },
     })
-    if (passed) {
-      if (passedOver.length >= maxEntries) return taken
-      passedOver.push(passed)
+    if (skipped) {
+      if (skippedBefore.length >= maxEntries) return taken
+      skippedBefore.push(skipped)
       taken.position = next(0, true)
     }
     for (let ord = seq === cursor.seq ? cursor.ord : 0; ord < entries.length; ord++) {
@@ -250,10 +247,15 @@ function cutOf(messages: Message[], cursor: Cursor, maxEntries: number): Taken {
   return taken
 }
 
-/** Once what they are parts of is read. */
-async function forgetParts(linked: Linked, stream: string, partition: number, group: string): Promise<void> {
-  await refuseTaken(linked, stream)
-  await linked.manager.streams.purge(stream, { filter: partSubject(stream, partition, group, '*') })
+/** Once their message is read. */
+async function purgeParts(
+  opened: OpenStream,
+  stream: string,
+  partition: number,
+  group: string,
+): Promise<void> {
+  await refuseTaken(opened, stream)
+  await opened.manager.streams.purge(stream, { filter: partSubject(stream, partition, group, '*') })
 }
 
 const PREFIX = 'jetstream/'

@@ -3,20 +3,26 @@ import type { StreamConfig, StreamInfo } from '@nats-io/jetstream'
 import type { ServerInfo } from '@nats-io/transport-node'
 import { newEntryId } from '../../domain/ids.ts'
 import { LogUnavailable, type Promised } from '../log.ts'
-import { type Connected, connectTo } from './access.ts'
-import { isMissingStream, NatsRefused, reasonOf, StreamTaken } from './errors.ts'
-import { type NatsSettings, partSubject } from './settings.ts'
-
+import {
+  type Connected,
+  connectTo,
+  errorReason,
+  isMissingStream,
+  NatsRefused,
+  type NatsSettings,
+  partSubject,
+  StreamTaken,
+} from './nats.ts'
 export const OLDEST_SERVER = '2.10.27'
 const PARTITIONS = 'kontor_partitions'
 const OWNER = 'kontor_owner'
 const NANOS_PER_MS = 1_000_000
-// An unclear publish is repeated within seconds.
+// A publish with an unknown outcome is repeated within seconds.
 const DUPLICATE_WINDOW_MS = 120_000
-// Of two that take a stream without an owner at the same moment, the last one has it, and both have read it by then.
+// If two databases claim a stream without an owner at the same moment, the last one gets it, and both see it after this time.
 const CLAIM_SETTLES_MS = 250
 
-/** The stream as it stands. `created`: of which life of the name. */
+/** The current state of the stream. `created` distinguishes streams that had the same name one after the other. */
 export type Stream = {
   created: string
   owner: string
@@ -24,61 +30,64 @@ export type Stream = {
   replicas: number
   lastSeq: number
   promise: Promised
-  /** Why it could not be found out whether the servers sync; null: it could, or nobody asked. */
+  /** Why Kontor could not find out whether the servers sync; null: it could, or did not ask. */
   doubt: string | null
   maxBytes: number
-  /** Of one message, with its headers. */
+  /** The limit of one message, including its headers. */
   maxPayload: number
 }
 
-/** Makes the stream where there is none; holds one that is there against what is asked for. */
+export type OpenStream = Connected & { stream: Stream }
+
+/** Creates the stream, or compares an existing one with the settings. */
 export async function ensureStream(
   connected: Connected,
   settings: NatsSettings,
-  { owner, formerly }: Owners,
+  { owner, formerOwner }: Owners,
 ): Promise<Stream> {
   const server = connected.connection.info
-  // The client knows nothing of a server from the moment its connection breaks until another one is there.
-  if (!server) throw new LogUnavailable('the connection to NATS was lost before its server had answered')
+  // Between a disconnect and a reconnect the client has no information about its server.
+  if (!server) throw new LogUnavailable('the connection to NATS was lost before its server answered')
   const canSync = checkVersion(server, settings)
-  const found = await infoOf(connected, settings.stream)
+  const found = await readStreamInfo(connected, settings.stream)
   const info = found
-    ? await held(connected, found, { ...settings, owner, formerly })
-    : await make(connected, { ...settings, owner, formerly }, server)
+    ? await reconcileStream(connected, found, { ...settings, owner, formerOwner })
+    : await createStream(connected, { ...settings, owner, formerOwner }, server)
   const { config, created, state } = info
   const replicas = config.num_replicas
   return {
     ...{ created, owner, replicas },
-    partitions: partitionsOf(config, settings),
+    partitions: readPartitions(config, settings),
     lastSeq: state.last_seq,
     maxBytes: config.max_bytes,
     maxPayload: server.max_payload,
-    ...(canSync ? await promised(settings, replicas) : { promise: 'process-crash only', doubt: null }),
+    ...(canSync ? await readPromise(settings, replicas) : { promise: 'process-crash only', doubt: null }),
   }
 }
 
-/** `formerly`: who this process was when it last found the stream. Its database was exchanged while it ran, and the stream goes with it. */
-type Owners = { owner: string; formerly: string | null }
+/** `formerOwner`: the owner when this process last found the stream. If its database was replaced since, it keeps the stream. */
+type Owners = { owner: string; formerOwner: string | null }
 type OwnedSettings = NatsSettings & Owners
 
-/** Where it was taken over meanwhile, whatever is done with it is not ours to do. */
+/** Throws if another database has taken over the stream meanwhile. */
 export async function refuseTaken(
   connected: Connected & { stream: Pick<Stream, 'owner'> },
   stream: string,
 ): Promise<void> {
-  const info = await infoOf(connected, stream)
-  if (info && ownerOf(info.config) !== connected.stream.owner) throw new StreamTaken(takenWords(stream))
+  const info = await readStreamInfo(connected, stream)
+  if (info && readStreamOwner(info.config) !== connected.stream.owner)
+    throw new StreamTaken(describeTaken(stream))
 }
 
-/** Null: nobody has claimed it yet. */
-export const ownerOf = ({ metadata }: Pick<StreamConfig, 'metadata'>): string | null =>
+/** Null: not claimed yet. */
+export const readStreamOwner = ({ metadata }: Pick<StreamConfig, 'metadata'>): string | null =>
   metadata?.[OWNER] ?? null
 
-const takenWords = (stream: string) =>
-  `The stream ${stream} belongs to another database of Kontor, and what it holds is that one's. Give this one a stream of its own with KONTOR_NATS_STREAM. ` +
-  'Where that database is gone for good and this one is its successor (restored, moved or upgraded), start once with KONTOR_NATS_TAKE_OVER=true.'
+const describeTaken = (stream: string) =>
+  `The stream ${stream} belongs to another database of Kontor, and so do its entries. Set KONTOR_NATS_STREAM to another stream for this database. ` +
+  'If that database is gone for good and this one replaces it (restored, moved or upgraded), start once with KONTOR_NATS_TAKE_OVER=true.'
 
-export async function infoOf({ manager }: Connected, stream: string): Promise<StreamInfo | null> {
+export async function readStreamInfo({ manager }: Connected, stream: string): Promise<StreamInfo | null> {
   try {
     return await manager.streams.info(stream)
   } catch (error) {
@@ -87,15 +96,19 @@ export async function infoOf({ manager }: Connected, stream: string): Promise<St
   }
 }
 
-/** Of a message of Kontor's own, as the stream's leader has it; null: there is none with this number. */
-export async function idAt({ manager }: Connected, stream: string, seq: number): Promise<string | null> {
+/** The id of one of Kontor's messages, according to the stream's leader. Null: no message has this number. */
+export async function readMessageId(
+  { manager }: Connected,
+  stream: string,
+  seq: number,
+): Promise<string | null> {
   const message = seq < 1 ? null : await manager.streams.getMessage(stream, { seq })
   return message?.header.get('Nats-Msg-Id') ?? null
 }
 
 export const CONFIRMED_WITHIN_MS = 2_000
 
-/** A message that a majority of its servers has just taken in: a server that has it has all that was acknowledged before. */
+/** A message that a majority of the servers has just stored. A server that has it also has everything acknowledged before. */
 export type Marker = { seq: number; subject: string }
 
 export async function withMarker<T>(
@@ -111,15 +124,15 @@ export async function withMarker<T>(
   try {
     return await work({ seq, subject })
   } finally {
-    // Left behind it would be a part that nobody names, and those are purged.
+    // If this fails, it is a part that no message names. Such parts are purged later.
     await manager.streams.purge(stream, { filter: partSubject(stream, 0, group, '*') }).catch(() => {})
   }
 }
 
 /**
- * The number of its last message, as a majority of its servers has it. One that was cut off takes itself for the leader for some
- * seconds more, and tells what it had then: positions that followed it went back, and what lies between was read twice. What it
- * can add to is the newest there is.
+ * The number of the last message that a majority of the servers has. A server that was cut off believes for some seconds that it is
+ * still the leader, and reports an older number: positions would move back, and entries would be read twice. A stream that accepts
+ * a new message is the newest one.
  */
 export async function confirmedLastSeq(
   connected: Connected,
@@ -130,13 +143,13 @@ export async function confirmedLastSeq(
   return withMarker(connected, stream, async ({ seq }) => seq - 1)
 }
 
-/** Whether it can sync before it acknowledges. */
+/** Whether the server can sync before it acknowledges. */
 function checkVersion({ version }: ServerInfo, { allowsUnsynced }: NatsSettings): boolean {
   if (compareVersions(version, OLDEST_SERVER) >= 0) return true
   if (allowsUnsynced) return false
   throw new NatsRefused(
     `The NATS server is ${version}, and Kontor needs ${OLDEST_SERVER} or newer: an older one cannot sync before it acknowledges. ` +
-      'Upgrade it, or set KONTOR_NATS_ALLOW_UNSYNCED=true and lose acknowledged events when a machine fails.',
+      'Upgrade it, or set KONTOR_NATS_ALLOW_UNSYNCED=true and accept that acknowledged events are lost when a machine fails.',
   )
 }
 
@@ -147,7 +160,7 @@ export function compareVersions(a: string, b: string): number {
   return 0
 }
 
-function configOf(settings: OwnedSettings): Partial<StreamConfig> & { name: string } {
+function buildConfig(settings: OwnedSettings): Partial<StreamConfig> & { name: string } {
   const { stream, maxBytes, maxAgeMs } = settings
   return {
     name: stream,
@@ -163,41 +176,45 @@ function configOf(settings: OwnedSettings): Partial<StreamConfig> & { name: stri
   }
 }
 
-async function make(connected: Connected, settings: OwnedSettings, server: ServerInfo): Promise<StreamInfo> {
+async function createStream(
+  connected: Connected,
+  settings: OwnedSettings,
+  server: ServerInfo,
+): Promise<StreamInfo> {
   const add = (replicas: number) =>
-    connected.manager.streams.add({ ...configOf(settings), num_replicas: replicas })
+    connected.manager.streams.add({ ...buildConfig(settings), num_replicas: replicas })
   if (settings.replicas !== null) return add(settings.replicas)
   if (!server.cluster) return add(1)
   const known = new Set([...(server.connect_urls ?? []), ...settings.access.servers]).size
-  // A cluster of three whose third server is not up yet is not to get a stream with one copy.
+  // A cluster of three whose third server is not up yet must not get a stream with one replica.
   if (known >= 3) return add(3)
   return add(3).catch(() => add(1))
 }
 
-/** What was loosened by somebody is not taken over in silence; sizes and times follow the settings. */
-async function held(
+/** Refuses a stream whose configuration weakens the guarantees. Limits of size and age are changed to follow the settings. */
+async function reconcileStream(
   connected: Connected,
   { config, ...info }: StreamInfo,
   settings: OwnedSettings,
 ): Promise<StreamInfo> {
-  const { stream, replicas, owner, formerly } = settings
-  const before = ownerOf(config)
-  if (![null, owner, formerly].includes(before) && !settings.takesOver)
-    throw new StreamTaken(takenWords(stream))
-  const faults: string[] = []
-  const wanted = configOf(settings)
-  if (config.storage !== 'file') faults.push(`keeps its messages in ${config.storage}, not in files`)
-  if (config.discard !== 'new') faults.push('discards old messages when it is full, not new ones')
-  if (config.retention !== 'limits') faults.push(`has the retention ${config.retention}, not limits`)
+  const { stream, replicas, owner, formerOwner } = settings
+  const before = readStreamOwner(config)
+  if (![null, owner, formerOwner].includes(before) && !settings.takesOver)
+    throw new StreamTaken(describeTaken(stream))
+  const errors: string[] = []
+  const wanted = buildConfig(settings)
+  if (config.storage !== 'file') errors.push(`stores its messages in ${config.storage}, not in files`)
+  if (config.discard !== 'new') errors.push('discards old messages when it is full, not new ones')
+  if (config.retention !== 'limits') errors.push(`has the retention ${config.retention}, not limits`)
   if (replicas !== null && config.num_replicas < replicas)
-    faults.push(`has ${config.num_replicas} replicas, and KONTOR_NATS_REPLICAS is ${replicas}`)
+    errors.push(`has ${config.num_replicas} replicas, and KONTOR_NATS_REPLICAS is ${replicas}`)
   if (!config.subjects?.includes(wanted.subjects![0]!))
-    faults.push(`does not have the subjects ${wanted.subjects![0]}`)
+    errors.push(`does not have the subjects ${wanted.subjects![0]}`)
   if (!/^[1-9]\d{0,2}$/.test(config.metadata?.[PARTITIONS] ?? ''))
-    faults.push('does not say how many partitions it has: Kontor did not make it')
-  if (faults.length > 0)
+    errors.push('has no number of partitions in its metadata: Kontor did not create it')
+  if (errors.length > 0)
     throw new NatsRefused(
-      `The stream ${stream} ${faults.join(', and it ')}. Put it right with \`nats stream edit ${stream}\`, or give another name in KONTOR_NATS_STREAM.`,
+      `The stream ${stream} ${errors.join(', and it ')}. Correct it with \`nats stream edit ${stream}\`, or set another name in KONTOR_NATS_STREAM.`,
     )
   const { max_age, max_bytes, allow_direct } = wanted
   const isOurs = before === owner
@@ -212,37 +229,37 @@ async function held(
   return updated
 }
 
-function partitionsOf({ metadata }: StreamConfig, { partitions }: NatsSettings): number {
+function readPartitions({ metadata }: StreamConfig, { partitions }: NatsSettings): number {
   return Number(metadata?.[PARTITIONS] ?? partitions)
 }
 
-/** The number of partitions is fixed when the stream is made: events of one key would change places. */
+/** The number of partitions is fixed when the stream is created: otherwise events of one key would change partitions. */
 export function partitionsDiffer({ stream, partitions }: NatsSettings, found: number): string | null {
   if (partitions === found) return null
   return (
-    `KONTOR_NATS_PARTITIONS is ${partitions}, but the stream ${stream} was made with ${found}, and goes on with them. ` +
-    `Set it to ${found}; for another number, go over to a stream of another name (KONTOR_NATS_STREAM).`
+    `KONTOR_NATS_PARTITIONS is ${partitions}, but the stream ${stream} was created with ${found} and keeps them. ` +
+    `Set it to ${found}; for another number, change to a new stream (KONTOR_NATS_STREAM).`
   )
 }
 
-/** Never more than is known: events go on where the system account cannot be asked. */
-async function promised(
+/** Never more than is known. If the system account cannot be asked, events are still accepted. */
+async function readPromise(
   settings: NatsSettings,
   replicas: number,
 ): Promise<{ promise: Promised; doubt: string | null }> {
-  const asked = settings.isSynced || (await saysSynced(settings).catch(doubtOf))
+  const asked = settings.isSynced || (await areServersSynced(settings).catch(describeDoubt))
   if (asked === true) return { promise: 'synced', doubt: null }
   return { promise: replicas >= 3 ? 'replicated' : 'process-crash only', doubt: asked || null }
 }
 
-function doubtOf(error: unknown): string {
-  return `KONTOR_NATS_SYSTEM_URL and KONTOR_NATS_SYSTEM_CREDS do not lead to a user of the system account (${reasonOf(error)})`
+function describeDoubt(error: unknown): string {
+  return `KONTOR_NATS_SYSTEM_URL and KONTOR_NATS_SYSTEM_CREDS do not give access to the system account (${errorReason(error)})`
 }
 
 const ANSWERS_WITHIN_MS = 1_000
 
-/** Whether every server of the system says that it syncs always. */
-async function saysSynced({ systemAccess }: NatsSettings): Promise<boolean> {
+/** Whether every server reports that it always syncs. */
+async function areServersSynced({ systemAccess }: NatsSettings): Promise<boolean> {
   if (systemAccess === null) return false
   const { connection } = await connectTo(systemAccess, 'kontor system')
   try {

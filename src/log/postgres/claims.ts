@@ -2,12 +2,12 @@ import type pg from 'pg'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { PERIOD_OF_KEYS } from '../../postgres/partitions.ts'
 import type { Append, Appended, FirstUse } from '../log.ts'
-import { partitionOf } from '../log.ts'
+import { choosePartition } from '../log.ts'
 
-/** Of the log as a whole, how many partitions it has and its epoch; of a batch, where it begins in its transaction. */
+/** The number of partitions and the epoch of the log; `firstOrd`: where a batch starts in its transaction. */
 export type LogFacts = { partitions: number; epoch: number; firstOrd: number }
 
-/** Appends what brings no idempotency key, and of each key the first that brings it, in one statement. */
+/** Appends the entries without an idempotency key and the first entry of each unused key, in one statement. */
 export async function appendClaiming(
   client: pg.PoolClient,
   batch: Append[],
@@ -31,8 +31,8 @@ export async function appendClaiming(
   })
 }
 
-// By PostgreSQL's clock, which is one for all nodes. One statement, so that keys and entries become durable together in one round trip. In the first minutes of a
-// period a key is claimed in the period before as well: two nodes on either side of midnight meet there.
+// By PostgreSQL's clock, which all nodes share. One statement, so that keys and entries become durable together in one round trip. In
+// the first minutes of a period a key is also claimed in the period before: there two nodes on either side of midnight conflict.
 const APPEND_CLAIMING = `
 with clock as materialized (
   select period, near_start from (select coalesce($2::timestamptz, now()) as at) c, lateral ${PERIOD_OF_KEYS}
@@ -68,7 +68,7 @@ returning id`
 function toRows(batch: Append[], partitions: number, firstOrd: number): string {
   return JSON.stringify(
     batch.map(({ entry, claim, storedBytes }, index) => ({
-      partition: partitionOf(entry.tenantId, entry.orderingKey, partitions),
+      partition: choosePartition(entry.tenantId, entry.orderingKey, partitions),
       ord: firstOrd + index,
       id: entry.id,
       tenant_id: entry.tenantId,
@@ -88,7 +88,7 @@ function toRows(batch: Append[], partitions: number, firstOrd: number): string {
   )
 }
 
-/** Two requests with one key in one flush: the first claims, the other is its duplicate whatever the database says. */
+/** Of two requests with one key in one flush, the first claims it and the other is its duplicate. */
 function firstUsesIn(batch: Append[]) {
   const firstUses = new Map<string, FirstUse>()
   const unclaimed: Append[] = []
@@ -114,8 +114,12 @@ function claimId(tenantId: number, key: string): string {
   return `${tenantId} ${key}`
 }
 
-/** Of each key that was used in the last thirty days. */
-export async function findFirstUses(db: Db, keys: ClaimedKey[]): Promise<(FirstUse & ClaimedKey)[]> {
+export async function findFirstUse(db: Db, tenantId: number, key: string): Promise<FirstUse | null> {
+  return (await findFirstUses(db, [{ tenantId, key }]))[0] ?? null
+}
+
+/** The first use of each key that was used in the last 30 days. */
+async function findFirstUses(db: Db, keys: ClaimedKey[]): Promise<(FirstUse & ClaimedKey)[]> {
   const { rows } = await db.query<FirstUse & ClaimedKey>(
     `select distinct on (k.tenant_id, k.key) k.tenant_id as "tenantId", k.key, k.operation_id as "operationId",
        k.body_hash as "bodyHash", k.entity_type as "entityType", k.record_id as "recordId"

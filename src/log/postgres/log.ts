@@ -1,17 +1,32 @@
 import type pg from 'pg'
 import { type Column, copyTable, int2, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
-import { afterCommit, isConflict, transactionOn, withClient } from '../../postgres/database.ts'
+import {
+  afterCommit,
+  type Db,
+  inTransaction,
+  isConflict,
+  queryPrepared,
+  RestartTransaction,
+  transactionOn,
+  withClient,
+} from '../../postgres/database.ts'
+import { LOCKS, lock } from '../../postgres/locks.ts'
 import { makingPartitions } from '../../postgres/partitions.ts'
-import type { Append, Appended, FlushGroup, Log } from '../log.ts'
-import { partitionOf } from '../log.ts'
-import { appendClaiming, findFirstUses, type LogFacts } from './claims.ts'
-import { isOtherEra, openEras } from './eras.ts'
-import { countPartitions } from './initialise.ts'
-import { countRead, find, forget, hasEntriesSince, newestAhead } from './kept.ts'
-import { advance, take } from './reader.ts'
-import { lag, partitionsWithEvents, unread, unreadWith } from './unread.ts'
+import { type Append, type Appended, choosePartition, type FlushGroup, type Log } from '../log.ts'
+import { appendClaiming, type LogFacts } from './claims.ts'
+import {
+  advance,
+  countPartitions,
+  find,
+  forget,
+  lag,
+  partitionsWithEvents,
+  take,
+  unread,
+  unreadWith,
+} from './reader.ts'
 
-// Two flushes keep the disk busy while the next one gathers; more would only make each smaller.
+// Two flushes keep the disk busy while the next one gathers. More would only make each smaller.
 export const POSTGRES_FLUSHES: FlushGroup = {
   name: 'postgres',
   maxInFlight: 2,
@@ -20,19 +35,17 @@ export const POSTGRES_FLUSHES: FlushGroup = {
   gatherMs: 0,
 }
 
-const MAX_CANDIDATES = 50
-
-/** What a log beside it has to know: it reads what came before its own entries first. */
+/** With what the log on JetStream needs: it reads the events in PostgreSQL before its own. */
 export type PostgresLog = Log & {
-  /** The partitions in which events stand among the next to be read, and how many partitions there are. */
+  /** The partitions whose next entries include events, and the number of partitions. */
   partitionsWithEvents(client: pg.PoolClient): Promise<{ held: number[]; partitions: number }>
 }
 
 /** `now`: the time at which keys are claimed, instead of PostgreSQL's. */
 export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date }): PostgresLog {
   const listeners = new Set<() => void>()
-  const eras = openEras(pool)
-  /** How many, of transactions under way: what is appended later in one comes after, and never has a position twice. */
+  const epochs = openEpochs(pool)
+  /** Entries appended by each open transaction: later appends of it continue there, so that no position is used twice. */
   const appendedIn = new WeakMap<object, number>()
   let partitions: number | undefined
 
@@ -42,7 +55,7 @@ export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date
 
   async function appendOn(client: pg.PoolClient, batch: Append[], firstOrd = 0): Promise<Appended[]> {
     partitions ??= await countPartitions(client)
-    const facts = { partitions, epoch: await eras.current(client), firstOrd }
+    const facts = { partitions, epoch: await epochs.current(client), firstOrd }
     if (batch.some(({ claim }) => claim !== null))
       return appendClaiming(client, batch, { ...facts, now: now?.() ?? null })
     await copyEntries(client, batch, facts)
@@ -50,10 +63,10 @@ export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date
   }
 
   async function appendAlone(batch: Append[]): Promise<Appended[]> {
-    // The clock may have jumped past all that was prepared: a machine that slept for weeks does not wait for the next upkeep.
+    // The clock may have jumped past all prepared partitions: a machine that slept for weeks does not wait for the next upkeep.
     const attempt = () => makingPartitions(pool, () => withClient(pool, client => appendOn(client, batch)))
     const appended = await attempt().catch(async error => {
-      if (isOtherEra(error)) await eras.enter()
+      if (isOtherEpoch(error)) await epochs.enter()
       else if (!isConflict(error)) throw error
       return attempt()
     })
@@ -66,7 +79,7 @@ export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date
     const firstOrd = appendedIn.get(transaction) ?? 0
     appendedIn.set(transaction, firstOrd + batch.length)
     const appended = await appendOn(client, batch, firstOrd).catch(error => {
-      throw eras.beginAgain(error)
+      throw epochs.toRestart(error)
     })
     afterCommit(client, wakeListeners)
     return appended
@@ -74,33 +87,27 @@ export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date
 
   return {
     append: (batch, { client } = {}) => (client ? appendWithin(client, batch) : appendAlone(batch)),
-    async take(client, options) {
-      try {
-        return await take(client, options, await eras.current(client))
-      } catch (error) {
-        throw eras.beginAgain(error)
-      }
-    },
-    advance,
-    groupOf: () => POSTGRES_FLUSHES,
-    outside: null,
+    flushGroup: () => POSTGRES_FLUSHES,
     onAppend(listener) {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
-    lag: () => lag(pool),
-    async firstUse(tenantId, key) {
-      return (await findFirstUses(pool, [{ tenantId, key }]))[0] ?? null
+    async take(client, options) {
+      try {
+        return await take(client, options, await epochs.current(client))
+      } catch (error) {
+        throw epochs.toRestart(error)
+      }
     },
+    advance,
+    lag: () => lag(pool),
     find: (tenantId, id) => find(pool, tenantId, id),
     unread: (tenantId, receivedBy) => unread(pool, tenantId, receivedBy),
-    async unreadWith(tenantId, text) {
-      return { entries: await unreadWith(pool, tenantId, text, MAX_CANDIDATES), away: null }
+    async unreadWith(tenantId, searched) {
+      return { entries: await unreadWith(pool, tenantId, searched), unavailable: null }
     },
-    countRead: (tenantId, entries) => countRead(pool, tenantId, entries),
     forget,
-    hasEntriesSince,
-    newestAhead: seconds => newestAhead(pool, seconds),
+    outside: null,
     async partitionsWithEvents(client) {
       partitions ??= await countPartitions(client)
       return { held: await partitionsWithEvents(client), partitions }
@@ -110,7 +117,7 @@ export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date
 
 const COLUMNS = {
   partition: int2(({ entry }, _, { partitions }) =>
-    partitionOf(entry.tenantId, entry.orderingKey, partitions),
+    choosePartition(entry.tenantId, entry.orderingKey, partitions),
   ),
   epoch: int4((_entry, _index, { epoch }) => epoch),
   ord: int4((_entry, index, { firstOrd }) => firstOrd + index),
@@ -128,3 +135,67 @@ const copyEntries = copyTable<Append, LogFacts>('log', COLUMNS, {
   // In the same message, so that it costs no round trip, and in the same transaction.
   before: ({ epoch }) => `call assert_log_epoch(${epoch})`,
 })
+
+/**
+ * Creates the cursors of a new installation and returns their number. It is fixed from then on, because it decides which entries
+ * wait behind each other.
+ */
+export async function initializePostgresLog(pool: pg.Pool, partitions: number): Promise<number> {
+  await pool.query(
+    `insert into log_cursors (partition) select generate_series(0, $1 - 1)
+     where not exists (select 1 from log_cursors) on conflict do nothing`,
+    [partitions],
+  )
+  await enterEpoch(pool)
+  return countPartitions(pool)
+}
+
+/**
+ * Positions contain transaction ids, which start elsewhere in every cluster. The log knows its epoch, and each append and each take
+ * checks it: the database behind the address may change at any moment.
+ */
+function openEpochs(pool: pg.Pool) {
+  let known: number | undefined
+  async function enter(): Promise<void> {
+    known = await enterEpoch(pool)
+  }
+  return {
+    /** The epoch as known here. PostgreSQL rejects a statement with an outdated one. */
+    async current(db: Db): Promise<number> {
+      if (known === undefined) {
+        const { rows } = await queryPrepared<{ epoch: number }>(
+          db,
+          'select max(epoch) as epoch from log_epochs',
+        )
+        known = rows[0]!.epoch
+      }
+      return known
+    },
+    /** Reads the epoch again. Starts a new one if this is another database. */
+    enter,
+    /** A transaction with an outdated epoch restarts in the current one. */
+    toRestart: (error: unknown): unknown =>
+      isOtherEpoch(error) ? new RestartTransaction((error as Error).message, enter) : error,
+  }
+}
+
+/** Raised by `is_log_epoch` in the migrations. */
+function isOtherEpoch(error: unknown): boolean {
+  return (error as { code?: unknown } | null)?.code === 'KT001'
+}
+
+/** One node after the other: the second finds the epoch that the first has started. */
+function enterEpoch(pool: pg.Pool): Promise<number> {
+  return inTransaction(pool, async client => {
+    await lock(client, LOCKS.epoch)
+    const { rows } = await client.query<{ epoch: number }>('select enter_log_epoch() as epoch')
+    return rows[0]!.epoch
+  })
+}
+
+/** For a restored backup, in the transaction that restores it: all its entries come before new ones, whatever database this is. */
+export async function startEpoch(client: pg.PoolClient): Promise<void> {
+  await client.query(
+    'insert into log_epochs (epoch, database) select coalesce(max(epoch), 0) + 1, log_database() from log_epochs',
+  )
+}

@@ -1,12 +1,20 @@
 import type pg from 'pg'
 import type { Entry } from '../../domain/entries/entry.ts'
-import { queryPrepared } from '../../postgres/database.ts'
+import { timeOfId } from '../../domain/ids.ts'
+import { type Db, queryLong, queryPrepared } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
-import { MAX_BYTES_PER_PARTITION, type PartitionName, type Taken, type TakeOptions } from '../log.ts'
+import {
+  type EntryName,
+  MAX_BYTES_PER_PARTITION,
+  type PartitionName,
+  type Taken,
+  type TakeOptions,
+  type Unread,
+} from '../log.ts'
 
 type Position = { partition: number; epoch: number; xid: string; ord: number }
 
-/** Refused where this is not the epoch of the log. */
+/** Fails with KT001 if this is not the epoch of the log. */
 export async function take(
   client: pg.PoolClient,
   { maxPartitions, maxEntries, alsoPartitions }: TakeOptions,
@@ -18,7 +26,7 @@ export async function take(
     epoch,
   ])
   if (cursors.length === 0) return []
-  const { rows } = await queryPrepared<Entry & Position>(client, READ, [
+  const { rows } = await queryPrepared<Entry & Position>(client, NEXT_ENTRIES, [
     cursors.map(cursor => cursor.partition),
     cursors.map(cursor => cursor.epoch),
     cursors.map(cursor => cursor.xid),
@@ -41,13 +49,17 @@ export async function take(
   return [...taken.values()]
 }
 
-// Of a log "l" and a cursor "c", always within a subquery for one partition: PostgreSQL takes a third of the log for unread, and
-// joined as a whole it would read all of the log that is kept to find that nothing waits, until statistics tell it how few
-// partitions there are.
-export const UNREAD = 'l.partition = c.partition and (l.epoch, l.xid, l.ord) > (c.epoch, c.xid, c.ord)'
+const PREFIX = 'postgres/'
+const partitionName = (partition: number): PartitionName => `${PREFIX}${partition}`
 
-// Random order spreads several workers over the partitions. All of an earlier epoch is final; of this one, what lies below every
-// transaction under way.
+// Conditions on the log "l" and a cursor "c". UNREAD is always used in a subquery for one partition: PostgreSQL estimates that a third
+// of the log is unread, and with a join over all partitions it would read the whole log to find that nothing waits, until it has
+// statistics on how few partitions there are.
+const UNREAD = 'l.partition = c.partition and (l.epoch, l.xid, l.ord) > (c.epoch, c.xid, c.ord)'
+const READ = 'c.partition = l.partition and (l.epoch, l.xid, l.ord) <= (c.epoch, c.xid, c.ord)'
+
+// Random order spreads several workers over the partitions. Earlier epochs are final; in this one, everything below the oldest open
+// transaction is.
 const OWN = `
 select partition, epoch, xid, ord from log_cursors c
 where is_log_epoch($3) and (partition = any($2) or exists (
@@ -57,7 +69,7 @@ where is_log_epoch($3) and (partition = any($2) or exists (
 order by random() limit $1
 for update skip locked`
 
-const READ = `
+const NEXT_ENTRIES = `
 select l.* from unnest($1::smallint[], $2::int[], $3::xid8[], $4::int[]) as c (partition, epoch, xid, ord)
 cross join lateral (
   select * from (
@@ -92,8 +104,122 @@ export async function advance(client: pg.PoolClient, taken: Taken[]): Promise<vo
   )
 }
 
-const PREFIX = 'postgres/'
+/** As fixed when the log was initialized. */
+export async function countPartitions(db: Db): Promise<number> {
+  const { rows } = await db.query<{ count: number }>('select count(*) from log_cursors')
+  const { count } = rows[0]!
+  if (count === 0) throw new Error('The log has no partitions: no server was ever started on this database.')
+  return count
+}
 
-export function partitionName(partition: number): PartitionName {
-  return `${PREFIX}${partition}`
+export async function lag(db: Db): Promise<({ partition: PartitionName } & Unread)[]> {
+  const { rows } = await queryLong<{ partition: number } & Unread>(
+    db,
+    `select c.partition, waiting.* from log_cursors c cross join lateral (
+       select count(*) as entries, min(l.received_at) as "oldestAt" from log l where ${UNREAD}
+     ) waiting order by c.partition`,
+  )
+  return rows.map(({ partition, ...waiting }) => ({ partition: partitionName(partition), ...waiting }))
+}
+
+export async function unread(db: Db, tenantId: number, receivedBy: Date | null): Promise<Unread> {
+  const { rows } = await db.query<Unread>(
+    `select coalesce(sum(entries), 0)::bigint as entries, min("oldestAt") as "oldestAt"
+     from log_cursors c cross join lateral (
+       select count(*) as entries, min(l.received_at) as "oldestAt" from log l
+       where ${UNREAD} and l.tenant_id = $1 and ($2::timestamptz is null or l.received_at <= $2)
+     ) waiting`,
+    [tenantId, receivedBy],
+  )
+  return rows[0]!
+}
+
+const MAX_CANDIDATES = 50
+
+/** Searches raw bodies. This is rare, and bounded by what is unread. */
+export async function unreadWith(db: Db, tenantId: number, text: string): Promise<Entry[]> {
+  const { rows } = await db.query<Entry>(
+    `select found.* from log_cursors c cross join lateral (
+       select ${ENTRY_COLUMNS} from log l
+       where ${UNREAD} and l.tenant_id = $1 and l.kind = 'events' and strpos(l.body, $2) > 0 limit $3
+     ) found limit $3`,
+    [tenantId, text, MAX_CANDIDATES],
+  )
+  return rows.map(entryOf)
+}
+
+// A backlog of records is not searched to its end: events further back are not overtaken by much.
+const EXAMINED_ENTRIES = 1_000
+
+/** Partitions whose next entries include events. */
+export async function partitionsWithEvents(db: Db): Promise<number[]> {
+  const { rows } = await queryPrepared<{ partition: number }>(
+    db,
+    `select c.partition from log_cursors c
+     where exists (
+       select from (
+         select l.kind from log l where ${UNREAD} order by l.epoch, l.xid, l.ord limit ${EXAMINED_ENTRIES}
+       ) next_entries where kind = 'events')`,
+  )
+  return rows.map(({ partition }) => partition)
+}
+
+export async function find(db: Db, tenantId: number, id: string): Promise<Entry | null> {
+  const { rows } = await db.query<Entry>(
+    `select ${ENTRY_COLUMNS} from log where received_at = $1 and tenant_id = $2 and id = $3`,
+    [timeOfId(id), tenantId, id],
+  )
+  return rows[0] ?? null
+}
+
+export async function forget(
+  db: Db,
+  tenantId: number,
+  entries: EntryName[],
+  { dryRun = false } = {},
+): Promise<number> {
+  const names = [tenantId, entries.map(({ id }) => id), entries.map(({ receivedAt }) => receivedAt)]
+  if (!dryRun) {
+    const { rowCount } = await db.query(
+      `delete from log l using unnest($2::uuid[], $3::timestamptz[]) as e (id, received_at), log_cursors c
+       where l.tenant_id = $1 and l.received_at = e.received_at and l.id = e.id and ${READ}`,
+      names,
+    )
+    return rowCount ?? 0
+  }
+  const { rows } = await db.query<{ count: number }>(
+    `select count(*) from log l join unnest($2::uuid[], $3::timestamptz[]) as e (id, received_at)
+       on l.received_at = e.received_at and l.id = e.id
+     join log_cursors c on ${READ} where l.tenant_id = $1`,
+    names,
+  )
+  return rows[0]!.count
+}
+
+/** Whether entries were received since then; also true if the log is empty. Reads only the first row of each day's partition. */
+export async function hasEntriesSince(db: Db, moment: Date): Promise<boolean> {
+  const { rows } = await db.query<{ has: boolean }>(
+    'select exists (select from log where received_at >= $1) or not exists (select from log) as has',
+    [moment],
+  )
+  return rows[0]!.has
+}
+
+/**
+ * When the newest entry was received, by the clock of its node, if that is ahead of PostgreSQL's clock by more than this. Once other
+ * entries were received after it for an hour, the clock counts as corrected.
+ */
+export async function newestAhead(db: Db, seconds: number): Promise<Date | null> {
+  const { rows } = await db.query<{ newest: Date | null }>(
+    `with ahead as materialized (
+       select received_at, epoch, xid from log where received_at > now() + make_interval(secs => $1)
+       order by epoch desc, xid desc limit 1
+     )
+     select received_at as newest from ahead
+     where not exists (
+       select from log l where l.received_at < now() - interval '1 hour' and (l.epoch, l.xid) > (ahead.epoch, ahead.xid)
+     )`,
+    [seconds],
+  )
+  return rows[0]?.newest ?? null
 }
