@@ -9,8 +9,7 @@ import { hintOf, newPublicId, newSigningSecret } from '../domain/tenants/keys.ts
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { HOUR_MS, parseTimestamp } from '../domain/time.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
-import { leadsToPrivate, openSender } from '../pipeline/deliveries/send.ts'
-import { bodyOf, headersOf, targetOf } from '../pipeline/deliveries/target.ts'
+import { bodyOf, headersOf, leadsToPrivate, openSender, targetOf } from '../pipeline/deliveries/send.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
 import {

@@ -17,8 +17,8 @@ import { momentsWithoutPartition, partitionedTables } from '../postgres/partitio
 import { rootTables } from '../postgres/tables.ts'
 import { archiveProgress, archiveState } from '../store/archive/archive.ts'
 import { listFailing } from '../store/destinations/destinations.ts'
+import { listStalled } from '../store/entries/parked.ts'
 import { retentionHeldBy } from '../store/entries/retention-clock.ts'
-import { listStalled } from '../store/entries/stalled.ts'
 import {
   countSessions,
   daysWithOperations,

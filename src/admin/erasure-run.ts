@@ -1,7 +1,6 @@
 import type pg from 'pg'
 import { type Static, Type } from 'typebox'
-import { KEPT_ORDER_FIELDS } from '../domain/identity/erasure.ts'
-import { hashIdentifier } from '../domain/identity/suppression.ts'
+import { hashIdentifier, KEPT_ORDER_FIELDS } from '../domain/identity/erasure.ts'
 import { newEntryId } from '../domain/ids.ts'
 import { Count, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
 import { CLOCKS_APART_MS } from '../domain/time.ts'

@@ -11,7 +11,7 @@ import {
   groupRefusals,
   type LetterGroup,
   type RefusalGroup,
-} from '../store/entries/issues.ts'
+} from '../store/entries/dead-letters.ts'
 import { summarizeParkedOf } from '../store/entries/parked.ts'
 import { destinationActivity, sourceActivity, summarizeFailures } from '../store/health/health.ts'
 import { groupRejections, type RejectionGroup } from '../store/inbound/rejections.ts'

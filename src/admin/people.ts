@@ -8,13 +8,13 @@ import {
   parseEmail,
   publicProfileId,
 } from '../domain/identity/identity.ts'
-import { MAX_IDENTIFIERS } from '../domain/identity/joining.ts'
+import { MAX_IDENTIFIERS } from '../domain/identity/linking.ts'
 import { storableText } from '../domain/json/json.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { openAudience } from '../pipeline/deliveries/audience.ts'
 import { notifySaleChanges, startSaleChanges } from '../pipeline/deliveries/sales.ts'
-import { lockWhoIsWho, mergePeople, splitPerson } from '../pipeline/identity/people-changes.ts'
+import { lockWhoIsWho, mergePeople, splitPerson } from '../pipeline/identity/merge-split.ts'
 import type { Transaction } from '../pipeline/unit.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
@@ -28,8 +28,11 @@ import {
   listMergedProfiles,
   listNodes,
   type ProfileIdentifier,
+  readBilling,
+  readConversions,
+  readRecords,
+  readTouches,
 } from '../store/identity/people.ts'
-import { readBilling, readConversions, readRecords, readTouches } from '../store/identity/person-data.ts'
 import { findRecord } from '../store/records/records.ts'
 import { configVersion } from '../store/tenants/config-version.ts'
 import { type Actor, requireTenant } from './actor.ts'

@@ -1,13 +1,12 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type pg from 'pg'
 import { eventOfStored } from '../domain/events/stored.ts'
-import { findItems, findLetterItems } from '../domain/identity/erasure.ts'
+import { findItems, findLetterItems, indexIdentifiers, mentionsAny } from '../domain/identity/erasure.ts'
 import { contactIdentifiers, eventIdentifiers, orderIdentifiers } from '../domain/identity/identity.ts'
-import { indexIdentifiers, mentionsAny } from '../domain/identity/mentions.ts'
 import { entryIdOf } from '../domain/ids.ts'
 import type { EntryName } from '../log/log.ts'
 import { inTransaction } from '../postgres/database.ts'
-import { readStored } from '../store/events/stored.ts'
+import { readStored } from '../store/events/events.ts'
 import {
   addressPatterns,
   type EntryRow,

@@ -13,6 +13,7 @@ import { databaseNow } from '../postgres/clock.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { ordersNamedBy } from '../store/conversions/conversions.ts'
 import { deleteEventMessages } from '../store/destinations/outbox.ts'
+import { readStored, type StoredFilter, type StoredNode } from '../store/events/events.ts'
 import {
   countJoins,
   deleteEntriesOfKey,
@@ -30,7 +31,6 @@ import {
   savePurge,
   takeLeftPurge,
 } from '../store/events/purges.ts'
-import { readStored, type StoredFilter, type StoredNode } from '../store/events/stored.ts'
 import { loadConnected } from '../store/identity/rebuild.ts'
 import { deleteEventsAt } from '../store/identity/traces.ts'
 import { type EventClaim, processedKey, releaseClaims } from '../store/inbound/processed.ts'

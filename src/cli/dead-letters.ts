@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import type { Admin } from '../admin/admin.ts'
 import type { DeadLetterView } from '../admin/dead-letters.ts'
-import { DEAD_LETTER_REASONS } from '../domain/entries/dead-letters.ts'
+import { DEAD_LETTER_REASONS } from '../domain/entries/entry.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'

@@ -5,8 +5,14 @@ import { disableFailing } from '../admin/destinations.ts'
 import type { Secrets } from '../admin/secrets.ts'
 import { DISABLED_AFTER_MS, messageId, retryDelayMs } from '../domain/destinations/destinations.ts'
 import { coalesce } from '../overload/coalesce.ts'
-import { openSender, type Sender, type Sent, type Target } from '../pipeline/deliveries/send.ts'
-import { bodyOf, targetOf } from '../pipeline/deliveries/target.ts'
+import {
+  bodyOf,
+  openSender,
+  type Sender,
+  type Sent,
+  type Target,
+  targetOf,
+} from '../pipeline/deliveries/send.ts'
 import { makingPartitions } from '../postgres/partitions.ts'
 import { type Destination, findDestination } from '../store/destinations/destinations.ts'
 import {

@@ -19,9 +19,9 @@ import {
   park,
   partitionsWithDueEntries,
   postpone,
+  recordStall,
   unpark,
 } from '../store/entries/parked.ts'
-import { recordStall } from '../store/entries/stalled.ts'
 import { insertReceipts, type Receipt } from '../store/inbound/receipts.ts'
 import { holdConfigVersion } from '../store/tenants/config-version.ts'
 import { lockShopRecords } from './connectors/shops.ts'

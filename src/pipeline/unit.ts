@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Entry } from '../domain/entries/entry.ts'
 import type { PartitionName } from '../log/log.ts'
-import type { SaleRef, SaleState } from '../store/conversions/changes.ts'
+import type { SaleRef, SaleState } from '../store/conversions/conversions.ts'
 import type { NewDeadLetter } from '../store/entries/dead-letters.ts'
 import type { NewTouch } from '../store/identity/identities.ts'
 import type { LearnedIdentifier, SuppressionCount } from '../store/identity/suppressions.ts'

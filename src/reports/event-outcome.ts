@@ -7,16 +7,17 @@ import { eventOfStored } from '../domain/events/stored.ts'
 import { entryIdOf, timeOfId } from '../domain/ids.ts'
 import type { Log } from '../log/log.ts'
 import type { DeadLetter } from '../store/entries/dead-letters.ts'
-import { type EventRow, findEvents } from '../store/events/events.ts'
 import {
+  type EventRow,
   findEventLetters,
+  findEvents,
   findHeldUp,
   findHeldUpWith,
   findInboundReceipts,
   findLettersOfSent,
   type InboundReceipt,
   type WaitingEntry,
-} from '../store/events/lookups.ts'
+} from '../store/events/events.ts'
 import { eventText } from '../store/export/row-texts.ts'
 import { hasErasedSince } from '../store/identity/erasures.ts'
 import { findProcessed, processedKey } from '../store/inbound/processed.ts'

@@ -5,7 +5,7 @@ import { isUuid } from '../domain/ids.ts'
 import { isObject } from '../domain/json/json.ts'
 import { ENTITY_TYPES, type EntityType } from '../domain/records/records.ts'
 import type { Log } from '../log/log.ts'
-import { searchContacts, searchProfiles } from '../store/identity/search.ts'
+import { searchContacts, searchProfiles } from '../store/identity/people.ts'
 import { findProduct, findRecord, type StoredRecord } from '../store/records/records.ts'
 import { eventOutcome, outcomeOfSent } from './event-outcome.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { choosePartition } from '../../src/log/log.ts'
-import { listStalled } from '../../src/store/entries/stalled.ts'
+import { listStalled } from '../../src/store/entries/parked.ts'
 import { eventually } from '../eventually.ts'
 import { anAppend } from '../log/entries.ts'
 import { PARTITIONS } from '../log/open.ts'

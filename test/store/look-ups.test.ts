@@ -3,15 +3,18 @@ import { after, before, describe, test } from 'node:test'
 import type pg from 'pg'
 import type { EntityType, RecordName } from '../../src/domain/records/records.ts'
 import { openPool } from '../../src/postgres/database.ts'
-import { searchContacts } from '../../src/store/identity/search.ts'
-import { keepHandles, productsOfHandles } from '../../src/store/records/handles.ts'
-import { findProduct, findRecord, listRecords, loadVersions } from '../../src/store/records/records.ts'
+import { searchContacts } from '../../src/store/identity/people.ts'
+import { keepHandles, productsOfHandles } from '../../src/store/records/families.ts'
 import {
   deleteByNames,
   deletesSurvived,
+  findProduct,
+  findRecord,
   keepTombstones,
+  listRecords,
   loadTombstones,
-} from '../../src/store/records/tombstones.ts'
+  loadVersions,
+} from '../../src/store/records/records.ts'
 import { testDatabase } from '../database.ts'
 
 const RECORDS = 20_000

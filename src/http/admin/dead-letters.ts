@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { DeadLetterView } from '../../admin/dead-letters.ts'
-import { DEAD_LETTER_REASONS } from '../../domain/entries/dead-letters.ts'
+import { DEAD_LETTER_REASONS } from '../../domain/entries/entry.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'

@@ -6,9 +6,14 @@ import { sumText } from '../../domain/providers/shops/shopify.ts'
 import { shopChanges, shopType } from '../../domain/providers/shops.ts'
 import type { EntityType, RecordChange } from '../../domain/records/records.ts'
 import { timestampText } from '../../domain/time.ts'
-import { type Family, loadFamilies, loadOrderData, recordsOfHandles } from '../../store/records/families.ts'
-import { keepHandles } from '../../store/records/handles.ts'
-import { lockRecordTypes } from '../../store/records/tombstones.ts'
+import {
+  type Family,
+  keepHandles,
+  loadFamilies,
+  loadOrderData,
+  recordsOfHandles,
+} from '../../store/records/families.ts'
+import { lockRecordTypes } from '../../store/records/records.ts'
 import { type Change, locksFor, strictest } from '../records/records.ts'
 import type { Transaction, Unit } from '../unit.ts'
 

@@ -8,7 +8,7 @@ import {
 } from '../../domain/conversions/conversions.ts'
 import { eventOfStored } from '../../domain/events/stored.ts'
 import { orderIdentifiers } from '../../domain/identity/identity.ts'
-import { isIdentified } from '../../domain/identity/joining.ts'
+import { isIdentified } from '../../domain/identity/linking.ts'
 import { newEntryId } from '../../domain/ids.ts'
 import { lockSales } from '../../postgres/locks.ts'
 import {
@@ -21,7 +21,7 @@ import {
   upsertEventSales,
   upsertOrderSales,
 } from '../../store/conversions/conversions.ts'
-import type { StoredNode } from '../../store/events/stored.ts'
+import type { StoredNode } from '../../store/events/events.ts'
 import {
   findProfiles,
   loadIdentifiers,

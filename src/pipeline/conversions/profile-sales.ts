@@ -16,7 +16,7 @@ import {
   takeEventSales,
   upsertEventSales,
 } from '../../store/conversions/conversions.ts'
-import { readStored } from '../../store/events/stored.ts'
+import { readStored } from '../../store/events/events.ts'
 import { findProfiles } from '../../store/identity/identities.ts'
 import { rememberSales } from '../deliveries/sales.ts'
 import type { Transaction } from '../unit.ts'

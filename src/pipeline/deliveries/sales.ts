@@ -1,6 +1,11 @@
 import { newEntryId } from '../../domain/ids.ts'
 import { type Archivable, insertArchivable } from '../../store/archive/archive.ts'
-import { type SaleRef, type SaleState, saleStates, salesOfProfiles } from '../../store/conversions/changes.ts'
+import {
+  type SaleRef,
+  type SaleState,
+  saleStates,
+  salesOfProfiles,
+} from '../../store/conversions/conversions.ts'
 import type { Message } from '../../store/destinations/outbox.ts'
 import { conversionText } from '../../store/export/row-texts.ts'
 import type { Transaction } from '../unit.ts'

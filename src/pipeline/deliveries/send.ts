@@ -4,8 +4,10 @@ import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { isPrivateAddress, literalAddress } from '../../domain/destinations/addresses.ts'
-import { retryAfterMs, signedHeaders } from '../../domain/destinations/destinations.ts'
+import { messageId, retryAfterMs, signedHeaders, signingKey } from '../../domain/destinations/destinations.ts'
 import { storableText } from '../../domain/json/json.ts'
+import type { Destination } from '../../store/destinations/destinations.ts'
+import type { Due } from '../../store/destinations/queue.ts'
 
 /** Where to, as whom. */
 export type Target = { url: string; keys: readonly KeyObject[]; headers: Readonly<Record<string, string>> }
@@ -174,4 +176,28 @@ function wordsOf(error: unknown): string {
   const { message, code } = error as { message?: string; code?: string }
   // Of several addresses that were tried, the message is empty.
   return storableText(message || code || 'the connection failed').slice(0, 500)
+}
+
+type Opening = { open(sealed: string): string }
+
+/** Throws where the master key does not open its secrets. */
+export function targetOf(destination: Destination, secrets: Opening, now: Date): Target {
+  const good = destination.secrets.filter(
+    ({ expires_at }) => expires_at === null || new Date(expires_at) > now,
+  )
+  return {
+    url: destination.url,
+    keys: good.map(({ sealed }) => signingKey(secrets.open(sealed))),
+    headers: headersOf(destination, secrets),
+  }
+}
+
+export function headersOf({ headers }: Destination, secrets: Opening): Record<string, string> {
+  return headers === null ? {} : JSON.parse(secrets.open(headers))
+}
+
+/** What is posted. */
+export function bodyOf({ id, type, at, data }: Omit<Due, 'attempts'>): string {
+  const facts = JSON.stringify({ id: messageId(id), type, timestamp: at })
+  return `${facts.slice(0, -1)},"data":${data}}`
 }

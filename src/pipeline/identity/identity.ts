@@ -8,7 +8,7 @@ import {
   linkIdentifiers,
   type Profile,
   survivingProfile,
-} from '../../domain/identity/joining.ts'
+} from '../../domain/identity/linking.ts'
 import {
   allocateNodes,
   bumpIdentityVersions,

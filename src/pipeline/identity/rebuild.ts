@@ -6,7 +6,7 @@ import {
   type Identifier,
   orderIdentifiers,
 } from '../../domain/identity/identity.ts'
-import type { StoredNode } from '../../store/events/stored.ts'
+import type { StoredNode } from '../../store/events/events.ts'
 import { bumpIdentityVersions, type NewTouch, upsertTouches } from '../../store/identity/identities.ts'
 import {
   deleteUnreferenced,

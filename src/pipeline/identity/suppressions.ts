@@ -1,8 +1,16 @@
-import { entryIdentifiers } from '../../domain/identity/erasure.ts'
-import type { Identifier } from '../../domain/identity/identity.ts'
-import { contactIdentifiers, orderIdentifiers, parseEmail } from '../../domain/identity/identity.ts'
-import { findMentions } from '../../domain/identity/mentions.ts'
-import { anonymizeOrder, hashIdentifier, hashIdentifiers } from '../../domain/identity/suppression.ts'
+import {
+  anonymizeOrder,
+  entryIdentifiers,
+  findMentions,
+  hashIdentifier,
+  hashIdentifiers,
+} from '../../domain/identity/erasure.ts'
+import {
+  contactIdentifiers,
+  type Identifier,
+  orderIdentifiers,
+  parseEmail,
+} from '../../domain/identity/identity.ts'
 import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
 import {
   countSuppressed,

@@ -13,22 +13,20 @@ import {
   readChange,
   type Version,
 } from '../../domain/records/records.ts'
-import { type Handle, productsOfHandles } from '../../store/records/handles.ts'
-import {
-  insertOperations,
-  loadVersions,
-  type RecordKey,
-  type RecordRow,
-  upsertRecords,
-} from '../../store/records/records.ts'
+import { type Handle, productsOfHandles } from '../../store/records/families.ts'
 import {
   deleteByNames,
   deletesSurvived,
+  insertOperations,
   keepTombstones,
   loadTombstones,
+  loadVersions,
   lockRecordTypes,
+  type RecordKey,
   type RecordNameKey,
-} from '../../store/records/tombstones.ts'
+  type RecordRow,
+  upsertRecords,
+} from '../../store/records/records.ts'
 import type { Kind, Transaction, Unit } from '../unit.ts'
 
 /** A change of a record, and the entry or event that caused it. */

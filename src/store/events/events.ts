@@ -1,7 +1,12 @@
+import type pg from 'pg'
+import type { Entry } from '../../domain/entries/entry.ts'
 import type { NormalizedEvent } from '../../domain/events/events.ts'
+import type { StoredEvent } from '../../domain/events/stored.ts'
 import { timeOfId } from '../../domain/ids.ts'
 import { boolean, copyTable, int4, int8, text, timestamp, uuid } from '../../postgres/copy.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryLong, queryPrepared } from '../../postgres/database.ts'
+import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
+import { DEAD_LETTER_COLUMNS, type DeadLetter } from '../entries/dead-letters.ts'
 
 type NewEvent = { tenantId: number; event: NormalizedEvent; node: number | null; conversion: boolean }
 
@@ -181,4 +186,160 @@ export async function peopleOfNodes(
     [nodes.map(({ tenantId }) => tenantId), nodes.map(({ node }) => node)],
   )
   return new Map(rows.map(({ tenantId, node, ...person }) => [`${tenantId} ${node}`, person]))
+}
+
+/** An entry with events that has not taken effect yet, and what holds it up. */
+export type WaitingEntry = {
+  entry: Entry
+  state: 'queued' | 'deferred'
+  /** Why the last attempt failed, and when the next one is. */
+  lastError: string | null
+  attempts: number
+  nextAttemptAt: Date | null
+}
+
+const PARKED = `select ${ENTRY_COLUMNS}, 'queued' as state, last_error as "lastError", attempts,
+    next_attempt_at as "nextAttemptAt" from parked_entries
+  where tenant_id = $1 and kind = 'events'`
+const OVERFLOW = `select ${ENTRY_COLUMNS}, 'deferred' as state, null as "lastError", 0 as attempts,
+    null::timestamptz as "nextAttemptAt"
+  from overflow where tenant_id = $1 and kind = 'events'`
+
+/** Entries outside the log that an item of this id may be part of: parts of a request may wait in different places. */
+export async function findHeldUp(db: Db, tenantId: number, entryId: string): Promise<WaitingEntry[]> {
+  const { rows } = await db.query<WaitingRow>(
+    `${PARKED} and id = $2 union all ${OVERFLOW} and id = $2 and received_at = $3`,
+    [tenantId, entryId, timeOfId(entryId)],
+  )
+  return rows.map(toWaiting)
+}
+
+// A sender's id is looked for in the raw text of what waits: rare, and bounded by what waits.
+const MAX_CANDIDATES = 50
+
+/** Entries that wait there and have this text in their body. */
+export async function findHeldUpWith(
+  db: Db,
+  held: 'parked' | 'deferred',
+  tenantId: number,
+  text: string,
+): Promise<WaitingEntry[]> {
+  const { rows } = await db.query<WaitingRow>(
+    `${held === 'parked' ? PARKED : OVERFLOW} and strpos(body, $2) > 0 limit ${MAX_CANDIDATES}`,
+    [tenantId, text],
+  )
+  return rows.map(toWaiting)
+}
+
+export async function findEventLetters(db: Db, tenantId: number, ids: string[]): Promise<DeadLetter[]> {
+  const { rows } = await db.query<DeadLetter>(
+    `select ${DEAD_LETTER_COLUMNS} from dead_letters d where tenant_id = $1 and kind = 'events' and id = any($2::uuid[])`,
+    [tenantId, ids],
+  )
+  return rows
+}
+
+/** By the id that an event has at its sender: the newest dead letter of each source, which is null without one. */
+export async function findLettersOfSent(db: Db, tenantId: number, sentId: string): Promise<DeadLetter[]> {
+  const { rows } = await db.query<DeadLetter>(
+    `select distinct on (source_id) ${DEAD_LETTER_COLUMNS} from dead_letters d
+     where tenant_id = $1 and kind = 'events' and inbound_event_id = $2
+     order by source_id, failed_at desc, id desc`,
+    [tenantId, sentId],
+  )
+  return rows
+}
+
+export type InboundReceipt = {
+  id: string
+  outcome: 'duplicate' | 'dropped' | 'suppressed'
+  detail: string | null
+  firstId: string | null
+  receivedAt: Date
+}
+
+/** What sources' receipts say of events that left no other trace: known or dropped when they came in, or not to be recorded. */
+export async function findInboundReceipts(
+  db: Db,
+  tenantId: number,
+  ids: string[],
+): Promise<InboundReceipt[]> {
+  const { rows } = await db.query<InboundReceipt>(
+    `select id, outcome, detail, first_id as "firstId", received_at as "receivedAt" from receipts
+     where tenant_id = $1 and received_at = any($2::timestamptz[]) and id = any($3::uuid[])
+       and outcome in ('duplicate', 'dropped', 'suppressed')`,
+    [tenantId, ids.map(timeOfId), ids],
+  )
+  return rows
+}
+
+type WaitingRow = Entry & Omit<WaitingEntry, 'entry'>
+
+function toWaiting(row: WaitingRow): WaitingEntry {
+  const { state, lastError, attempts, nextAttemptAt } = row
+  return { state, lastError, attempts, nextAttemptAt, entry: entryOf(row) }
+}
+
+/** `table` and `row`: where it lies. */
+export type StoredNode = StoredEvent & {
+  inboundEventId: string | null
+  node: number | null
+  conversion: boolean
+  table: number
+  row: string
+}
+
+export type StoredFilter = {
+  /** Only events of these nodes. */
+  nodes?: number[]
+  receivedSince?: Date
+  receivedUntil?: Date | null
+  keyId?: string
+  conversionsOnly?: boolean
+  /** Only events whose payload is like one of these patterns. */
+  mentioning?: string[]
+}
+
+const AT_A_TIME = 1_000
+
+/**
+ * Kept events of a tenant, in the order in which they came in, by portions. Reads all of the tenant's: no index leads from
+ * people or orders to events, because every event would pay for it. In the caller's transaction, which should not have
+ * written yet: one that has holds the readers of the log back for as long as this takes.
+ */
+export async function* readStored(
+  client: pg.PoolClient,
+  tenantId: number,
+  { nodes, receivedSince, receivedUntil, keyId, conversionsOnly = false, mentioning }: StoredFilter,
+): AsyncGenerator<StoredNode[]> {
+  await client.query(
+    `declare stored_events no scroll cursor for
+     select e.tableoid::int8 as table, e.ctid::text as row, e.id, e.event_type as "eventType", e.occurred_at as "occurredAt", e.received_at as "receivedAt", e.source,
+       e.source_config_id as "sourceConfigId", e.inbound_event_id as "inboundEventId", e.key_id as "keyId", e.visitor, e.user_id as "userId", e.node, e.conversion, e.payload, e.meta,
+       e.source_config_id is not null
+         or exists (select from api_keys k where k.id = e.key_id and k.tenant_id = e.tenant_id and k.server) as trusted
+     from events e
+     where e.tenant_id = $1 and ($2::bigint[] is null or e.node = any($2)) and (not $3 or e.conversion)
+       and ($4::timestamptz is null or e.received_at >= $4) and ($5::timestamptz is null or e.received_at < $5)
+       and ($6::text is null or e.key_id = $6) and ($7::text[] is null or e.payload ilike any($7))
+     order by e.received_at, e.id`,
+    [
+      tenantId,
+      nodes ?? null,
+      conversionsOnly,
+      receivedSince ?? null,
+      receivedUntil ?? null,
+      keyId ?? null,
+      mentioning ?? null,
+    ],
+  )
+  try {
+    for (;;) {
+      const { rows } = await queryLong<StoredNode>(client, `fetch ${AT_A_TIME} from stored_events`)
+      if (rows.length > 0) yield rows
+      if (rows.length < AT_A_TIME) return
+    }
+  } finally {
+    await client.query('close stored_events')
+  }
 }

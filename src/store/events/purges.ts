@@ -1,5 +1,5 @@
 import type { Db } from '../../postgres/database.ts'
-import type { StoredNode } from './stored.ts'
+import type { StoredNode } from './events.ts'
 
 export type StoredPurge = {
   id: string

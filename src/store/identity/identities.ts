@@ -1,6 +1,6 @@
 import type { DatedTouch } from '../../domain/identity/attribution.ts'
 import type { Identifier } from '../../domain/identity/identity.ts'
-import type { Cause } from '../../domain/identity/joining.ts'
+import type { Cause } from '../../domain/identity/linking.ts'
 import { columnsOf } from '../../postgres/columns.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 

@@ -1,5 +1,5 @@
 import type { Identifier } from '../../domain/identity/identity.ts'
-import type { Cause } from '../../domain/identity/joining.ts'
+import type { Cause } from '../../domain/identity/linking.ts'
 import type { Db } from '../../postgres/database.ts'
 import type { NewTouch } from './identities.ts'
 

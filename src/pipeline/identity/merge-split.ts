@@ -1,11 +1,11 @@
-import { MAX_IDENTIFIERS } from '../../domain/identity/joining.ts'
 import {
   findSplit,
+  MAX_IDENTIFIERS,
   relabelLinks,
   type Split,
   type SplitProfiles,
   splitProfiles,
-} from '../../domain/identity/splitting.ts'
+} from '../../domain/identity/linking.ts'
 import { newEntryId } from '../../domain/ids.ts'
 import { lockPeople, lockTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import {
