@@ -10,11 +10,11 @@ import {
   roleExists,
 } from '../../src/store/tenants/sql-access.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
-import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
+import { startServer, type TestServer, type TestTenant } from '../server.ts'
 
 let server: TestServer
 before(async () => {
-  server = await sharedServer()
+  server = await startServer()
 })
 after(() => server.close())
 

@@ -8,10 +8,10 @@ import { reachServer, writeServerFile } from '../../src/cli/running-server.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { SAMPLES } from '../../src/domain/samples.ts'
 import { makeSource } from '../inbound/source.ts'
-import { sharedServer, TEST_SECRET_KEY } from '../server.ts'
+import { startServer, TEST_SECRET_KEY } from '../server.ts'
 import { kontor, temporaryDirectory, useDatabase } from './kontor.ts'
 
-const server = await sharedServer()
+const server = await startServer()
 after(() => server.close())
 useDatabase(server.databaseUrl, { KONTOR_SECRET_KEY: TEST_SECRET_KEY })
 

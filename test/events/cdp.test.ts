@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { sharedServer, type TestServer } from '../server.ts'
+import { startServer, type TestServer } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
 let server: TestServer
 before(async () => {
-  server = await sharedServer()
+  server = await startServer()
 })
 after(() => server.close())
 

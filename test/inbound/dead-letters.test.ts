@@ -4,13 +4,13 @@ import { DAY_MS } from '../../src/domain/time.ts'
 import { inTransaction } from '../../src/postgres/database.ts'
 import { dropPartitionsBefore } from '../../src/postgres/partitions.ts'
 import { eventually } from '../eventually.ts'
-import { sharedServer, type TestServer } from '../server.ts'
+import { startServer, type TestServer } from '../server.ts'
 import { eventsOf, makeSource, rows } from './source.ts'
 
 let server: TestServer
 let key: string
 before(async () => {
-  server = await sharedServer()
+  server = await startServer()
   key = (await server.admin.keys.create({ kind: 'admin' })).key
   // An event that breaks whatever processes it, until somebody mends the world.
   await server.pool.query(`

@@ -165,7 +165,7 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     })
     const opsText = async (path: string) => (await fetch(node.opsUrl! + path)).text()
     assert.ok(Number(/^kontor_backlog_entries (\d+)$/m.exec(await opsText('/metrics'))?.[1]) >= max)
-    assert.match(await opsText('/readyz'), /KONTOR_MAX_BACKLOG is 1,000: what comes in is answered 503/)
+    assert.match(await opsText('/readyz'), /KONTOR_MAX_BACKLOG is 1,000: writes are answered with 503/)
     await startWorker()
     await eventually('something being taken in again', async () => (await track()).status === 200)
     await server.settled()

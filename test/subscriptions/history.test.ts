@@ -10,12 +10,12 @@ import {
   unix,
 } from '../domain/providers/stripe/events.ts'
 import { makeSource } from '../inbound/source.ts'
-import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
+import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { type BillingEvent, created, ended, inDays, invoice, item, reportOf, send, updated } from './shop.ts'
 
 let server: TestServer
 before(async () => {
-  server = await sharedServer()
+  server = await startServer()
 })
 after(() => server.close())
 

@@ -3,13 +3,13 @@ import { after, before, test } from 'node:test'
 import { Kontor } from '../../../sdk/js/src/index.ts'
 import { rowsOf } from '../../events/rows.ts'
 import { isLong } from '../../long.ts'
-import { sharedServer, type TestServer } from '../../server.ts'
+import { startServer, type TestServer } from '../../server.ts'
 import { HOSTILE, hostileWay } from './hostile-way.ts'
 import { all } from './rows.ts'
 
 let server: TestServer
 before(async () => {
-  server = await sharedServer()
+  server = await startServer()
 })
 after(() => server.close())
 
