@@ -142,9 +142,7 @@ function receive(bodies: BodiesInFlight, request: FastifyRequest, limitBytes: nu
     if (refusal !== null) end(refusal)
     else end(null, chunks === null ? (first ?? NOTHING) : Buffer.concat(chunks, size))
   })
-  message.on('error', () =>
-    end(problems.malformed('The body ended before it was complete.', 'incomplete_body')),
-  )
+  message.on('error', () => end(problems.malformed('The body is incomplete.', 'incomplete_body')))
 }
 
 /** Away from the event loop, a few at a time: what waits for its turn is counted as it was sent. */

@@ -71,7 +71,7 @@ const EXAMPLES: Record<number, Problem> = {
       message: 'must be an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z',
     },
   ]),
-  401: problems.unauthorized('missing_credentials', 'This route needs a private key (private-…).'),
+  401: problems.unauthorized('missing_credentials', 'This route requires a private key (private-…).'),
   403: problems.insufficientScope('products:read'),
   404: problems.notFound(),
   409: problems.conflict('already_exists', 'The name is already taken.'),

@@ -20,11 +20,9 @@ export const pageParameters = {
   limit: Type.Integer({
     minimum: 1,
     default: 50,
-    description: 'Rows to return; more than 100 is served as 100',
+    description: 'Number of rows; values above 100 are treated as 100',
   }),
-  cursor: Type.Optional(
-    Type.String({ description: 'next_cursor of the previous page; costs the same at any depth' }),
-  ),
+  cursor: Type.Optional(Type.String({ description: 'next_cursor of the previous page' })),
 }
 
 /** A list that is read page by page: next_cursor is null on the last page. */
@@ -100,7 +98,7 @@ export const TimeQuery = Type.Object({
   offset: Type.Integer({ minimum: 0, default: 0 }),
   cursor: Type.Optional(
     Type.String({
-      description: 'next_cursor of the previous page; costs the same at any depth. Use it instead of offset.',
+      description: 'next_cursor of the previous page. Faster than offset on later pages.',
     }),
   ),
   event_type: Type.Optional(Type.String({ description: 'Exact event type' })),

@@ -9,19 +9,19 @@ export const ProblemBody = Type.Object(
     type: Type.String({ description: 'A URN formed from the code' }),
     title: Type.String(),
     status: Type.Integer(),
-    detail: Type.String({ description: 'What is wrong, for people' }),
-    code: Type.String({ description: 'What is wrong, for programs: stable, in snake_case' }),
-    request_id: Type.String({ description: 'The same as in the header X-Request-Id' }),
+    detail: Type.String({ description: 'Explanation for humans' }),
+    code: Type.String({ description: 'Stable error code in snake_case, for programs' }),
+    request_id: Type.String({ description: 'The value of the header X-Request-Id' }),
     errors: Type.Optional(
-      Type.Array(ValidationError, { description: 'Everything that is wrong with the request' }),
+      Type.Array(ValidationError, { description: 'All validation errors of the request' }),
     ),
     choices: Type.Optional(
       Type.Array(Type.Object({ name: Type.String(), profile_id: Type.String() }), {
-        description: 'Of person_ambiguous: who goes by the name, each with the kind of name (user:42)',
+        description: 'For person_ambiguous: the people with this identifier, each with its kind (user:42)',
       }),
     ),
   },
-  { description: 'The shape of every error response (RFC 9457)' },
+  { description: 'Every error response has this format (RFC 9457)' },
 )
 export type ProblemBody = Static<typeof ProblemBody>
 
@@ -84,7 +84,7 @@ export const problems = {
       status: 403,
       code: 'insufficient_scope',
       title: 'Insufficient scope',
-      detail: `This route needs a key with the scope ${scopes.join(' or ')}.`,
+      detail: `This route requires a key with the scope ${scopes.join(' or ')}.`,
       headers: { 'www-authenticate': `${REALM}, error="insufficient_scope", scope="${scopes.join(' ')}"` },
     })
   },
@@ -95,7 +95,7 @@ export const problems = {
     const detail = `This credential is not accepted from ${address}.`
     return problems.forbidden(ADDRESS_NOT_ALLOWED, detail)
   },
-  notFound(detail = 'There is no such resource.', code = 'not_found') {
+  notFound(detail = 'No such resource.', code = 'not_found') {
     return new Problem({ status: 404, code, title: 'Not found', detail })
   },
   methodNotAllowed(allow: readonly string[]) {
@@ -123,7 +123,7 @@ export const problems = {
     return new Problem({ status: 413, code: 'payload_too_large', title: 'Payload too large', detail })
   },
   uriTooLong() {
-    const detail = 'A part of the path is too long.'
+    const detail = 'A segment of the path is too long.'
     return new Problem({ status: 414, code: 'uri_too_long', title: 'URI too long', detail })
   },
   unsupportedMediaType(detail = 'The body must be JSON, with Content-Type: application/json.') {
@@ -144,7 +144,7 @@ export const problems = {
       headers: { 'accept-encoding': 'gzip' },
     })
   },
-  tooManyRequests(retryAfterS: number, detail = 'Too many requests: try again later.') {
+  tooManyRequests(retryAfterS: number, detail = 'Too many requests. Retry later.') {
     return new Problem({
       status: 429,
       code: 'too_many_requests',
@@ -154,15 +154,15 @@ export const problems = {
     })
   },
   headersTooLarge() {
-    const detail = 'The headers of the request are too large.'
+    const detail = 'The request headers are too large.'
     return new Problem({ status: 431, code: 'headers_too_large', title: 'Headers too large', detail })
   },
   internal(cause: unknown) {
-    const detail = 'Something went wrong on our side. Quote the request_id when you report it.'
+    const detail = 'An internal error occurred. Include the request_id when you report it.'
     return new Problem({ status: 500, code: 'internal_error', title: 'Internal error', detail, cause })
   },
   unavailable(
-    detail = 'The service cannot reach its storage at the moment: try again soon.',
+    detail = 'The database is unavailable. Retry shortly.',
     retryAfterS = RETRY_AFTER_S,
     cause?: unknown,
   ) {
@@ -180,8 +180,7 @@ export const problems = {
       status: 503,
       code: 'backlog_full',
       title: 'Service overloaded',
-      detail:
-        'More was accepted than is processed at the moment: nothing is taken in until less of it waits.',
+      detail: 'The processing backlog is full. Writes are accepted again when it shrinks.',
       headers: { 'retry-after': wholeSeconds(retryAfterS) },
     })
   },
@@ -190,7 +189,7 @@ export const problems = {
       status: 503,
       code: 'overloaded',
       title: 'Service overloaded',
-      detail: 'The service receives more than it can store at the moment: try again soon.',
+      detail: 'The service is overloaded. Retry shortly.',
       headers: { 'retry-after': wholeSeconds(RETRY_AFTER_S) },
       cause,
     })
@@ -206,7 +205,7 @@ export function problemOf(error: unknown, isUnavailable: (error: unknown) => boo
   if (error instanceof Overloaded) return problems.overloaded(error)
   if (isUnavailable(error)) return problems.unavailable(undefined, undefined, error)
   if (isUnstorableText(error))
-    return problems.malformed('The request holds a NUL character where none can be.', 'malformed_text')
+    return problems.malformed('The request contains a NUL character where none is allowed.', 'malformed_text')
   return problemOfFramework(error) ?? problems.internal(error)
 }
 
@@ -234,7 +233,7 @@ function problemOfAdminError(error: AdminError): Problem {
 function problemOfFramework(error: unknown): Problem | null {
   switch ((error as { code?: unknown } | null)?.code) {
     case 'FST_ERR_BAD_URL':
-      return problems.malformed('The path is not valid percent-encoding.', 'malformed_url')
+      return problems.malformed('The path has invalid percent-encoding.', 'malformed_url')
     case 'FST_ERR_MAX_PARAM_LENGTH':
       return problems.uriTooLong()
     default:
@@ -258,7 +257,7 @@ export function problemBody(problem: Problem, requestId: string): ProblemBody {
 function invalidDetail(errors: ValidationError[]): string {
   const [only] = errors
   if (errors.length === 1 && only) return `${validationErrorSentence(only)}.`
-  return `The request has ${errors.length} faults; errors lists all of them.`
+  return `${errors.length} validation errors. See errors.`
 }
 
 function wholeSeconds(seconds: number): string {

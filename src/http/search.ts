@@ -17,9 +17,9 @@ export function searchRoute(app: App, deps: { pool: pg.Pool; log: Log }): void {
       config: { scope: SCOPES },
       schema: {
         tags: ['Records'],
-        summary: 'Find records and events by id, and people by name',
+        summary: 'Search',
         description:
-          'Products, contacts, orders and events by their exact ids (events also by the id of their sender), people by the beginning of an e-mail, an id, a name or a last name. What the key may not read is left out; nothing found is an empty list.',
+          'Finds products, contacts, orders and events by exact id (events also by their sender’s id), and people by the beginning of an e-mail address, id, name or last name. Results that the key may not read are omitted.',
         querystring: Type.Object({
           q: Type.String({ minLength: 2, maxLength: 255 }),
           limit: Type.Integer({ minimum: 1, maximum: 50, default: 20 }),
@@ -29,7 +29,7 @@ export function searchRoute(app: App, deps: { pool: pg.Pool; log: Log }): void {
             results: Type.Array(
               Type.Object({
                 kind: Type.Enum([...ENTITY_TYPES, 'event', 'person']),
-                id: Type.String({ description: 'Of a person the profile id' }),
+                id: Type.String({ description: 'For a person: the profile id' }),
                 title: Type.String(),
                 note: NullableText,
               }),

@@ -8,25 +8,26 @@ import { problems } from './problems.ts'
 
 /** The query parameters of GET /v1/events/series and GET /v1/conversions/series. */
 export const SeriesQuery = Type.Object({
-  interval: Type.Enum([...INTERVALS], { default: 'hour', description: 'How long a bucket is' }),
+  interval: Type.Enum([...INTERVALS], { default: 'hour', description: 'Length of a bucket' }),
   since: Type.Optional(
     Type.String({
       format: 'timestamp',
-      description: 'From the bucket that this lies in; default: 60 minutes, 24 hours or 30 days',
+      description: 'Start: the bucket that contains this time; default: 60 minutes, 24 hours or 30 days ago',
     }),
   ),
   until: Type.Optional(
     Type.String({
       format: 'timestamp',
-      description: 'To the end of the bucket that ends here or after; default: now',
+      description: 'End: the bucket that contains this time; default: now',
     }),
   ),
   event_type: Type.Optional(
-    Type.String({ description: 'Exact event type; of conversions, their event type or conversion_type' }),
+    Type.String({ description: 'Exact event type; for conversions, the event type or conversion_type' }),
   ),
   group_by: Type.Optional(
     Type.Enum(['event_type', 'source'], {
-      description: 'Tells them apart, the 100 largest groups by name; what is left of count is of the others',
+      description:
+        'Groups the counts: the 100 largest groups are listed; the rest of count belongs to the others',
     }),
   ),
 })

@@ -298,5 +298,5 @@ test('listen tells a refusal in words and ends', async t => {
   const env = { KONTOR_URL: server.url, KONTOR_KEY: server.tenant.privateKey }
   const listen = startKontor(t, ['listen', 'src_nobody'], env)
   assert.equal(await listen.ended, 1)
-  assert.match(listen.err(), /404: There is no such source/)
+  assert.match(listen.err(), /404: No such source/)
 })

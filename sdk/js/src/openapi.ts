@@ -10,7 +10,7 @@ export interface paths {
         };
         /**
          * Welcome
-         * @description Says where events are sent and where the documentation is. It needs no key.
+         * @description Returns the URLs of the event API and the documentation. Requires no key.
          */
         get: {
             parameters: {
@@ -88,18 +88,18 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List contacts in the order of their last change here
-         * @description With `Accept: text/csv` the same rows as CSV.
+         * List contacts
+         * @description In the order of their last change. With `Accept: text/csv` the rows are returned as CSV.
          *
          *     Scope: `contacts:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description next_cursor of the previous page; costs the same at any depth */
+                    /** @description next_cursor of the previous page */
                     cursor?: string;
                     include_deleted: boolean;
-                    /** @description Rows to return; more than 100 is served as 100 */
+                    /** @description Number of rows; values above 100 are treated as 100 */
                     limit: number;
                     updated_since?: string;
                 };
@@ -144,7 +144,7 @@ export interface paths {
         put?: never;
         /**
          * Create or update a contact
-         * @description Durable when it is answered, applied a moment later (`GET /v1/operations/:operationId`, or `Prefer: wait=N`). The state with the newest `sourceUpdatedAt` wins, in whatever order they come.
+         * @description The write is durable when the response arrives, and is applied shortly after (see `GET /v1/operations/:operationId`, or send `Prefer: wait=N`). The version with the newest `sourceUpdatedAt` wins, in any order of arrival.
          *
          *     Scope: `contacts:write`.
          */
@@ -152,9 +152,9 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description wait=N (up to 10 seconds): answer when the change is applied. */
+                    /** @description wait=N (up to 10 seconds): respond when the change is applied. */
                     prefer?: string;
-                    /** @description A repeated key is answered 200 with duplicate: true, and nothing is applied again. */
+                    /** @description A repeated key returns 200 with duplicate: true, and the change is not applied again. */
                     "x-idempotency-key"?: string;
                 };
                 path?: never;
@@ -250,7 +250,7 @@ export interface paths {
         };
         /**
          * Delete a contact
-         * @description A write that is older than the deletion does not bring it back, a newer one does. One that was never seen can be deleted, too.
+         * @description A write older than the deletion does not restore the record, a newer one does. A record that was never received can be deleted too.
          *
          *     Scope: `contacts:write`.
          */
@@ -258,9 +258,9 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description wait=N (up to 10 seconds): answer when the change is applied. */
+                    /** @description wait=N (up to 10 seconds): respond when the change is applied. */
                     prefer?: string;
-                    /** @description A repeated key is answered 200 with duplicate: true, and nothing is applied again. */
+                    /** @description A repeated key returns 200 with duplicate: true, and the change is not applied again. */
                     "x-idempotency-key"?: string;
                 };
                 path?: never;
@@ -365,7 +365,7 @@ export interface paths {
         };
         /**
          * Get a contact by ID
-         * @description As its owner last told it. 404 where it was deleted or never seen.
+         * @description The latest version received. 404 where it was deleted or never seen.
          *
          *     Scope: `contacts:read`.
          */
@@ -476,7 +476,7 @@ export interface paths {
                                 duplicate?: boolean;
                                 /** @enum {unknown} */
                                 entityType?: "product" | "contact" | "order";
-                                /** @description Why the item was refused */
+                                /** @description Why the item was rejected */
                                 errors?: {
                                     message: string;
                                     /** @description JSON pointer into the body, or `/` and a parameter name */
@@ -524,19 +524,19 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List conversions, newest first; one sale is one row
-         * @description With `Accept: text/csv` the same rows as CSV.
+         * List conversions
+         * @description Newest first. With `Accept: text/csv` the rows are returned as CSV.
          *
          *     Scope: `conversions:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description next_cursor of the previous page; costs the same at any depth. Use it instead of offset. */
+                    /** @description next_cursor of the previous page. Faster than offset on later pages. */
                     cursor?: string;
                     /** @description Exact event type */
                     event_type?: string;
-                    /** @description Rows to return; more than 100 is served as 100 */
+                    /** @description Number of rows; values above 100 are treated as 100 */
                     limit: number;
                     offset: number;
                     /** @description Inclusive lower bound of occurred_at */
@@ -606,23 +606,23 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Count conversions by the minute, hour or day, with their amounts
-         * @description The conversions that GET /v1/conversions lists, by when they happened, oldest bucket first, in the tenant’s time zone. At most 1,500 buckets.
+         * Count conversions over time
+         * @description Number and amounts of conversions per minute, hour or day, by the time they occurred, in the tenant’s time zone. Oldest bucket first, at most 1,500 buckets.
          *
          *     Scope: `conversions:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description Exact event type; of conversions, their event type or conversion_type */
+                    /** @description Exact event type; for conversions, the event type or conversion_type */
                     event_type?: string;
-                    /** @description Tells them apart, the 100 largest groups by name; what is left of count is of the others */
+                    /** @description Groups the counts: the 100 largest groups are listed; the rest of count belongs to the others */
                     group_by?: "event_type" | "source";
-                    /** @description How long a bucket is */
+                    /** @description Length of a bucket */
                     interval: "minute" | "hour" | "day";
-                    /** @description From the bucket that this lies in; default: 60 minutes, 24 hours or 30 days */
+                    /** @description Start: the bucket that contains this time; default: 60 minutes, 24 hours or 30 days ago */
                     since?: string;
-                    /** @description To the end of the bucket that ends here or after; default: now */
+                    /** @description End: the bucket that contains this time; default: now */
                     until?: string;
                 };
                 header?: never;
@@ -641,7 +641,7 @@ export interface paths {
                             /** @enum {unknown} */
                             interval: "minute" | "hour" | "day";
                             results: {
-                                /** @description By currency; amounts without a currency are counted and not added up */
+                                /** @description By currency; conversions without a currency are counted but not summed */
                                 amounts: {
                                     [key: string]: number;
                                 };
@@ -650,7 +650,7 @@ export interface paths {
                                 count: number;
                                 groups?: {
                                     [key: string]: {
-                                        /** @description By currency; amounts without a currency are counted and not added up */
+                                        /** @description By currency; conversions without a currency are counted but not summed */
                                         amounts: {
                                             [key: string]: number;
                                         };
@@ -683,19 +683,19 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List events that are not conversions, newest first
-         * @description With `Accept: text/csv` the same rows as CSV.
+         * List events
+         * @description Newest first. With `Accept: text/csv` the rows are returned as CSV.
          *
          *     Scope: `events:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description next_cursor of the previous page; costs the same at any depth. Use it instead of offset. */
+                    /** @description next_cursor of the previous page. Faster than offset on later pages. */
                     cursor?: string;
                     /** @description Exact event type */
                     event_type?: string;
-                    /** @description Rows to return; more than 100 is served as 100 */
+                    /** @description Number of rows; values above 100 are treated as 100 */
                     limit: number;
                     offset: number;
                     /** @description Inclusive lower bound of occurred_at */
@@ -768,8 +768,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What happened to an event, by its id here
-         * @description Conversions too. queued: accepted, not yet applied. deferred: over the budget of its source. duplicate: another event with its id came first. dead_letter: it could not be taken, and reason says why.
+         * Get an event
+         * @description The state of an event or conversion, by its Kontor id. queued: accepted, not yet applied. deferred: over the budget of its source. duplicate: an event with the same id was processed before. dead_letter: it could not be processed; see reason.
          *
          *     Scope: `events:read`.
          */
@@ -854,19 +854,19 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Follow events as they happen, as server-sent events
-         * @description Looks every second at the newest 50 events that are no conversions and sends those that are new, oldest first, as `event: event` with the row of GET /v1/events as its data; with `conversions` those too, as `event: conversion` with the row of GET /v1/conversions. What happened long ago, or comes faster than that, is in the list only. Ends when the key does.
+         * Stream events
+         * @description Server-sent events. Every second, sends the new ones among the newest 50 events, oldest first, as `event: event` with the row of GET /v1/events as data; with `conversions`, also conversions, as `event: conversion` with the row of GET /v1/conversions. Older events, and events at a higher rate, are only in the lists. The stream ends when the key expires or is revoked.
          *
          *     Scope: `events:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description Conversions as well; needs the scope conversions:read */
+                    /** @description Include conversions; requires the scope conversions:read */
                     conversions: boolean;
                     /** @description Exact event type */
                     event_type?: string;
-                    /** @description Ends by itself after so long: connect again to go on */
+                    /** @description Duration of the stream; reconnect to continue */
                     seconds: number;
                 };
                 header?: never;
@@ -906,8 +906,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What happened to an event, by the id its sender gave it
-         * @description `event_id` of a tracking event, `messageId` of a CDP event, `inbound_event_id` of a webhook: whether it is queued, deferred, stored, a duplicate, a dead letter, dropped or suppressed, and why. Without `source_config_id` tracking events come first, then the sources in their order. 404: nothing is known of it.
+         * Look up an event by the sender’s id
+         * @description By the `event_id` of a tracking event, the `messageId` of a CDP event or the `inbound_event_id` of a webhook. Returns whether it is queued, deferred, stored, a duplicate, a dead letter, dropped or suppressed, and why. Without `source_config_id`, tracking events are searched first, then the sources in order. 404: unknown event.
          *
          *     Scope: `events:read`.
          */
@@ -916,9 +916,9 @@ export interface paths {
                 query?: {
                     /** @description event_id of a tracking event, or messageId of a CDP call */
                     event_id?: string;
-                    /** @description The same, under its other name */
+                    /** @description Alias of event_id */
                     inbound_event_id?: string;
-                    /** @description The source that received it; without it, tracking and CDP events come first */
+                    /** @description The source that received it; default: tracking and CDP events first */
                     source_config_id?: string;
                 };
                 header?: never;
@@ -996,23 +996,23 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Count events by the minute, hour or day
-         * @description The events that GET /v1/events lists (what is no conversion), by when they happened, oldest bucket first, in the tenant’s time zone. At most 1,500 buckets.
+         * Count events over time
+         * @description Number of events (without conversions) per minute, hour or day, by the time they occurred, in the tenant’s time zone. Oldest bucket first, at most 1,500 buckets.
          *
          *     Scope: `events:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description Exact event type; of conversions, their event type or conversion_type */
+                    /** @description Exact event type; for conversions, the event type or conversion_type */
                     event_type?: string;
-                    /** @description Tells them apart, the 100 largest groups by name; what is left of count is of the others */
+                    /** @description Groups the counts: the 100 largest groups are listed; the rest of count belongs to the others */
                     group_by?: "event_type" | "source";
-                    /** @description How long a bucket is */
+                    /** @description Length of a bucket */
                     interval: "minute" | "hour" | "day";
-                    /** @description From the bucket that this lies in; default: 60 minutes, 24 hours or 30 days */
+                    /** @description Start: the bucket that contains this time; default: 60 minutes, 24 hours or 30 days ago */
                     since?: string;
-                    /** @description To the end of the bucket that ends here or after; default: now */
+                    /** @description End: the bucket that contains this time; default: now */
                     until?: string;
                 };
                 header?: never;
@@ -1065,8 +1065,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the outcome of an accepted write
-         * @description `queued` until it is applied; then `applied`, `superseded` by a newer state of the record, or `failed`. Kept for 30 days. Needs the read or write scope of the record’s type.
+         * Get an operation
+         * @description The outcome of an accepted write: `queued`, then `applied`, `superseded` by a newer version of the record, or `failed`. Kept for 30 days. Requires the read or write scope of the record’s type.
          */
         get: {
             parameters: {
@@ -1123,18 +1123,18 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List orders in the order of their last change here
-         * @description With `Accept: text/csv` the same rows as CSV.
+         * List orders
+         * @description In the order of their last change. With `Accept: text/csv` the rows are returned as CSV.
          *
          *     Scope: `orders:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description next_cursor of the previous page; costs the same at any depth */
+                    /** @description next_cursor of the previous page */
                     cursor?: string;
                     include_deleted: boolean;
-                    /** @description Rows to return; more than 100 is served as 100 */
+                    /** @description Number of rows; values above 100 are treated as 100 */
                     limit: number;
                     updated_since?: string;
                 };
@@ -1179,7 +1179,7 @@ export interface paths {
         put?: never;
         /**
          * Create or update an order
-         * @description Durable when it is answered, applied a moment later (`GET /v1/operations/:operationId`, or `Prefer: wait=N`). The state with the newest `sourceUpdatedAt` wins, in whatever order they come.
+         * @description The write is durable when the response arrives, and is applied shortly after (see `GET /v1/operations/:operationId`, or send `Prefer: wait=N`). The version with the newest `sourceUpdatedAt` wins, in any order of arrival.
          *
          *     Scope: `orders:write`.
          */
@@ -1187,9 +1187,9 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description wait=N (up to 10 seconds): answer when the change is applied. */
+                    /** @description wait=N (up to 10 seconds): respond when the change is applied. */
                     prefer?: string;
-                    /** @description A repeated key is answered 200 with duplicate: true, and nothing is applied again. */
+                    /** @description A repeated key returns 200 with duplicate: true, and the change is not applied again. */
                     "x-idempotency-key"?: string;
                 };
                 path?: never;
@@ -1285,7 +1285,7 @@ export interface paths {
         };
         /**
          * Delete an order
-         * @description A write that is older than the deletion does not bring it back, a newer one does. One that was never seen can be deleted, too.
+         * @description A write older than the deletion does not restore the record, a newer one does. A record that was never received can be deleted too.
          *
          *     Scope: `orders:write`.
          */
@@ -1293,9 +1293,9 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description wait=N (up to 10 seconds): answer when the change is applied. */
+                    /** @description wait=N (up to 10 seconds): respond when the change is applied. */
                     prefer?: string;
-                    /** @description A repeated key is answered 200 with duplicate: true, and nothing is applied again. */
+                    /** @description A repeated key returns 200 with duplicate: true, and the change is not applied again. */
                     "x-idempotency-key"?: string;
                 };
                 path?: never;
@@ -1400,7 +1400,7 @@ export interface paths {
         };
         /**
          * Get an order by ID
-         * @description As its owner last told it. 404 where it was deleted or never seen.
+         * @description The latest version received. 404 where it was deleted or never seen.
          *
          *     Scope: `orders:read`.
          */
@@ -1511,7 +1511,7 @@ export interface paths {
                                 duplicate?: boolean;
                                 /** @enum {unknown} */
                                 entityType?: "product" | "contact" | "order";
-                                /** @description Why the item was refused */
+                                /** @description Why the item was rejected */
                                 errors?: {
                                     message: string;
                                     /** @description JSON pointer into the body, or `/` and a parameter name */
@@ -1559,18 +1559,18 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List products in the order of their last change here
-         * @description With `Accept: text/csv` the same rows as CSV.
+         * List products
+         * @description In the order of their last change. With `Accept: text/csv` the rows are returned as CSV.
          *
          *     Scope: `products:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description next_cursor of the previous page; costs the same at any depth */
+                    /** @description next_cursor of the previous page */
                     cursor?: string;
                     include_deleted: boolean;
-                    /** @description Rows to return; more than 100 is served as 100 */
+                    /** @description Number of rows; values above 100 are treated as 100 */
                     limit: number;
                     updated_since?: string;
                 };
@@ -1615,7 +1615,7 @@ export interface paths {
         put?: never;
         /**
          * Create or update a product
-         * @description Durable when it is answered, applied a moment later (`GET /v1/operations/:operationId`, or `Prefer: wait=N`). The state with the newest `sourceUpdatedAt` wins, in whatever order they come.
+         * @description The write is durable when the response arrives, and is applied shortly after (see `GET /v1/operations/:operationId`, or send `Prefer: wait=N`). The version with the newest `sourceUpdatedAt` wins, in any order of arrival.
          *
          *     Scope: `products:write`.
          */
@@ -1623,9 +1623,9 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description wait=N (up to 10 seconds): answer when the change is applied. */
+                    /** @description wait=N (up to 10 seconds): respond when the change is applied. */
                     prefer?: string;
-                    /** @description A repeated key is answered 200 with duplicate: true, and nothing is applied again. */
+                    /** @description A repeated key returns 200 with duplicate: true, and the change is not applied again. */
                     "x-idempotency-key"?: string;
                 };
                 path?: never;
@@ -1721,7 +1721,7 @@ export interface paths {
         };
         /**
          * Delete a product
-         * @description A write that is older than the deletion does not bring it back, a newer one does. One that was never seen can be deleted, too.
+         * @description A write older than the deletion does not restore the record, a newer one does. A record that was never received can be deleted too.
          *
          *     Scope: `products:write`.
          */
@@ -1729,9 +1729,9 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description wait=N (up to 10 seconds): answer when the change is applied. */
+                    /** @description wait=N (up to 10 seconds): respond when the change is applied. */
                     prefer?: string;
-                    /** @description A repeated key is answered 200 with duplicate: true, and nothing is applied again. */
+                    /** @description A repeated key returns 200 with duplicate: true, and the change is not applied again. */
                     "x-idempotency-key"?: string;
                 };
                 path?: never;
@@ -1836,7 +1836,7 @@ export interface paths {
         };
         /**
          * Get a product by SKU
-         * @description As its owner last told it. By `data.sku`, and by id where no product has that SKU. 404 where it was deleted or never seen.
+         * @description The latest version received. By `data.sku`, and by id where no product has that SKU. 404 where it was deleted or never seen.
          *
          *     Scope: `products:read`.
          */
@@ -1947,7 +1947,7 @@ export interface paths {
                                 duplicate?: boolean;
                                 /** @enum {unknown} */
                                 entityType?: "product" | "contact" | "order";
-                                /** @description Why the item was refused */
+                                /** @description Why the item was rejected */
                                 errors?: {
                                     message: string;
                                     /** @description JSON pointer into the body, or `/` and a parameter name */
@@ -1995,8 +1995,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Find records and events by id, and people by name
-         * @description Products, contacts, orders and events by their exact ids (events also by the id of their sender), people by the beginning of an e-mail, an id, a name or a last name. What the key may not read is left out; nothing found is an empty list.
+         * Search
+         * @description Finds products, contacts, orders and events by exact id (events also by their sender’s id), and people by the beginning of an e-mail address, id, name or last name. Results that the key may not read are omitted.
          *
          *     Scope: `products:read` or `contacts:read` or `orders:read` or `events:read`.
          */
@@ -2021,7 +2021,7 @@ export interface paths {
                         "application/json": {
                             next_cursor: null;
                             results: {
-                                /** @description Of a person the profile id */
+                                /** @description For a person: the profile id */
                                 id: string;
                                 /** @enum {unknown} */
                                 kind: "product" | "contact" | "order" | "event" | "person";
@@ -3774,8 +3774,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Ingest a tracking event
-         * @description The body is read as JSON whatever its Content-Type. The answer {} means that the event is durable. A customer-data-platform track call (event, messageId, …) is accepted as well and answered {"success": true}.
+         * Track an event
+         * @description The body is parsed as JSON whatever its Content-Type. The response {} means that the event is durable. A CDP track call (event, messageId, …) is also accepted; its response is {"success": true}.
          */
         post: {
             parameters: {
@@ -3787,15 +3787,15 @@ export interface paths {
             requestBody: {
                 content: {
                     "application/json": {
-                        /** @description Event data; page is the URL */
+                        /** @description Event data; `page` is the URL */
                         data?: Record<string, unknown>;
-                        /** @description Identifies repeats: a second event with the same id is a duplicate */
+                        /** @description Identifies duplicates: a second event with the same id is ignored */
                         event_id?: string;
                         /** @description Event name, for example page_view or convert */
                         event_type: string;
                         /**
                          * Format: date-time
-                         * @description Default: when it is received
+                         * @description Default: the time of receipt
                          */
                         occurred_at?: string;
                         /** @description Session identifier */
@@ -3833,24 +3833,24 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description The shape of every error response (RFC 9457) */
+        /** @description Every error response has this format (RFC 9457) */
         Problem: {
-            /** @description Of person_ambiguous: who goes by the name, each with the kind of name (user:42) */
+            /** @description For person_ambiguous: the people with this identifier, each with its kind (user:42) */
             choices?: {
                 name: string;
                 profile_id: string;
             }[];
-            /** @description What is wrong, for programs: stable, in snake_case */
+            /** @description Stable error code in snake_case, for programs */
             code: string;
-            /** @description What is wrong, for people */
+            /** @description Explanation for humans */
             detail: string;
-            /** @description Everything that is wrong with the request */
+            /** @description All validation errors of the request */
             errors?: {
                 message: string;
                 /** @description JSON pointer into the body, or `/` and a parameter name */
                 pointer: string;
             }[];
-            /** @description The same as in the header X-Request-Id */
+            /** @description The value of the header X-Request-Id */
             request_id: string;
             status: number;
             title: string;

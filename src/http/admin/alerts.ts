@@ -22,14 +22,14 @@ export function alertRoutes(app: App, { admin }: { admin: AdminOf }): void {
       config: { problems: [404] },
       schema: {
         ...documented,
-        summary: 'List alerts, newest first: at most 200',
+        summary: 'List alerts',
         description:
-          'What Kontor warns of by itself: lag, refused webhooks, dead letters, silent sources, lost MRR. An alert is resolved by itself when its value is back. Without `tenant`: those of all tenants that the key sees.',
+          'Alerts on lag, rejected webhooks, dead letters, silent sources and lost MRR; newest first, at most 200. An alert is resolved automatically when its value recovers. Without `tenant`: alerts of all tenants that the key can access.',
         querystring: Type.Object({
           ...byTenant,
           state: Type.Enum(['raised', 'all'], {
             default: 'raised',
-            description: 'Those that are raised, or all of the last 90 days',
+            description: 'Active alerts, or all alerts of the last 90 days',
           }),
         }),
         response: { 200: List(AlertView) },
@@ -48,8 +48,8 @@ export function alertRoutes(app: App, { admin }: { admin: AdminOf }): void {
     {
       schema: {
         ...documented,
-        summary: 'Get from which values on a tenant is warned',
-        description: 'The value from which on each rule warns. `null`: the rule is off.',
+        summary: 'Get the alert rules of a tenant',
+        description: 'The threshold of each rule. `null`: the rule is off.',
         params: ById,
         response: { 200: AlertRulesView },
       },
@@ -61,9 +61,9 @@ export function alertRoutes(app: App, { admin }: { admin: AdminOf }): void {
     {
       schema: {
         ...documented,
-        summary: 'Set from which values on a tenant is warned',
+        summary: 'Update the alert rules of a tenant',
         description:
-          'What is absent stays; null turns a rule off; `default` goes back to the threshold of all.',
+          'Rules that are absent stay unchanged; null turns a rule off; `default` restores the default threshold.',
         params: ById,
         body: RulesBody,
         response: { 200: AlertRulesView },

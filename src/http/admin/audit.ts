@@ -13,12 +13,12 @@ export function auditRoute(app: App, { admin }: { admin: AdminOf }): void {
       schema: {
         tags: ['Admin: audit'],
         security: security.admin,
-        summary: 'List who changed what, newest first',
+        summary: 'List audit log entries',
         description:
-          'One row for each change, by command line, admin API or console. Nobody can change a row.',
+          'Every change by command line, admin API or console, newest first. Entries cannot be modified.',
         querystring: Type.Object({
           tenant: Type.Optional(
-            Type.String({ description: 'Id or name; default: all of them, and the installation itself' }),
+            Type.String({ description: 'Id or name; default: all tenants and the installation itself' }),
           ),
           since: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive' })),
           until: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive' })),

@@ -9,7 +9,7 @@ import { ById, bySource, byTenant, whole } from './schemas.ts'
 
 const documented = { tags: ['Admin: dead letters'], security: security.admin }
 const byCause = {
-  cause: Type.Optional(Type.String({ description: 'As GET /admin/v1/tenants/:id/issues names it' })),
+  cause: Type.Optional(Type.String({ description: 'The cause as in GET /admin/v1/tenants/:id/issues' })),
 }
 // A request should not run for minutes: it can be repeated.
 const AT_MOST = 10_000
@@ -29,16 +29,18 @@ function readRoutes(app: App, admin: AdminOf): void {
       config: { problems: [404] },
       schema: {
         ...documented,
-        summary: 'List dead letters, newest first: what could not be processed and waits for a decision',
+        summary: 'List dead letters',
         description:
-          'Items that are not valid (`rejected`) and entries that failed at every attempt (`failed`), with the error and its cause. Replayed and resolved ones are listed with `closed=true`, and only there. Bodies: `GET /admin/v1/dead-letters/:id`.',
+          'Invalid items (`rejected`) and entries that failed every attempt (`failed`), with the error and its cause, newest first. `closed=true` lists replayed and resolved dead letters instead. Bodies: `GET /admin/v1/dead-letters/:id`.',
         querystring: Type.Object({
           ...byTenant,
           ...bySource,
           reason: Type.Optional(Type.Enum([...DEAD_LETTER_REASONS])),
           ...byCause,
           closed: Type.Optional(
-            Type.Boolean({ description: 'true: those that were replayed or resolved, and have not expired' }),
+            Type.Boolean({
+              description: 'true: dead letters that were replayed or resolved and have not expired',
+            }),
           ),
           ...pageParameters,
         }),
@@ -64,9 +66,9 @@ function readRoutes(app: App, admin: AdminOf): void {
     {
       schema: {
         ...documented,
-        summary: 'Get a dead letter with its body as received',
+        summary: 'Get a dead letter',
         description:
-          'The item alone, cut out of the request that it came with: what a replay sends in again. `tenant` is needed only where the key sees several.',
+          'With its body as received: only the item, extracted from its request, as a replay would submit it. `tenant` is required only if the key can access several.',
         params: ById,
         querystring: Type.Object(byTenant),
         response: { 200: Type.Object({ ...DeadLetterView.properties, body: Type.String() }) },
@@ -92,21 +94,21 @@ function replayRoute(app: App, admin: AdminOf): void {
       config: { role: 'operator', problems: [404] },
       schema: {
         ...documented,
-        summary: 'Replay dead letters: one, those of a source, a reason or a cause, or all',
-        description: `Each dead letter is replayed once, and events are read with the source's current settings. The answer waits until they are processed, for wait_seconds at the most, and tells what became of them. A request replays at most about ${AT_MOST}; repeat it until remaining is 0.`,
+        summary: 'Replay dead letters',
+        description: `Replays one dead letter, those of a source, reason or cause, or all. Each dead letter is replayed once; events use the source's current settings. The response waits for the result, at most wait_seconds. A request replays about ${AT_MOST} at most: repeat it until remaining is 0.`,
         body: Type.Object(
           {
             ...which,
             body: Type.Optional(
               Type.String({
                 description:
-                  'With the id of an event: JSON that takes the place of what came in. Needs the role admin',
+                  'With the id of an event: JSON that replaces the body as received. Requires the role admin',
               }),
             ),
             wait_seconds: Type.Optional(
               Type.Number({
                 ...{ minimum: 0, maximum: MOST_SECONDS },
-                description: `How long to wait for what becomes of them; default: ${WAIT_SECONDS}`,
+                description: `How long to wait for the result; default: ${WAIT_SECONDS}`,
               }),
             ),
           },
@@ -122,13 +124,13 @@ function replayRoute(app: App, admin: AdminOf): void {
         response: {
           200: Type.Object(
             {
-              replayed: Type.Integer({ description: 'Put back to be processed' }),
+              replayed: Type.Integer({ description: 'Submitted for processing' }),
               applied: Type.Integer({ description: 'Of these: processed' }),
               failed_again: Type.Integer({ description: 'Of these: dead letters again' }),
               waiting: Type.Integer({
-                description: 'Of these: not processed yet, or failed and to be tried again',
+                description: 'Of these: not processed yet, or waiting for a retry',
               }),
-              remaining: Type.Integer({ description: 'Chosen, and not replayed yet' }),
+              remaining: Type.Integer({ description: 'Selected, but not replayed yet' }),
             },
             { examples: [{ replayed: 12, applied: 11, failed_again: 1, waiting: 0, remaining: 0 }] },
           ),
@@ -149,8 +151,8 @@ function resolveRoute(app: App, admin: AdminOf): void {
       config: { problems: [404] },
       schema: {
         ...documented,
-        summary: 'Resolve dead letters without a replay: one, those of a source, a reason or a cause, or all',
-        description: `They are no longer listed, and stay readable by their ids until they expire. A request resolves at most ${AT_MOST}; repeat it until remaining is 0.`,
+        summary: 'Resolve dead letters',
+        description: `Closes dead letters without a replay: one, those of a source, reason or cause, or all. They are no longer listed, but remain readable by id until they expire. A request resolves at most ${AT_MOST}: repeat it until remaining is 0.`,
         body: Type.Object(which, {
           ...whole,
           examples: [{ id: '019c1234-5678-7000-8abc-def012300003' }, { cause: 'event is required' }],

@@ -37,9 +37,9 @@ function collectionRoutes(app: App, admin: AdminOf): void {
       config: { problems: [404] },
       schema: {
         ...documented,
-        summary: 'List the destinations of a tenant, with how sending to them goes',
+        summary: 'List destinations',
         description:
-          'Each with its settings, what waits, the last success and failure, and why it was disabled, if it was.',
+          'The destinations of a tenant with their settings, waiting messages, last success and failure, and why they were disabled.',
         querystring: Type.Object({ tenant: Type.String({ description: 'Id or name' }) }),
         response: { 200: List(DestinationView) },
       },
@@ -57,10 +57,9 @@ function collectionRoutes(app: App, admin: AdminOf): void {
       attachValidation: true,
       schema: {
         ...documented,
-        summary:
-          'Create a destination: from now on it is sent what it wants. Its secret is shown only in this response',
+        summary: 'Create a destination',
         description:
-          'What takes effect from now on and is wanted (`what`, `event_types`) is POSTed to `url`, signed as Standard Webhooks say. Addresses of private networks are refused unless the installation allows them. A tenant may have 100.',
+          'Everything that takes effect from now on and matches `what` and `event_types` is sent to `url` by POST, signed according to Standard Webhooks. The secret is shown only in this response. Private network addresses are rejected unless the installation allows them. A tenant can have 100 destinations.',
         body: NewDestinationBody,
         response: { 201: CreatedDestination },
       },
@@ -78,9 +77,9 @@ function itemRoutes(app: App, admin: AdminOf): void {
     {
       schema: {
         ...documented,
-        summary: 'Get a destination, without its secret',
+        summary: 'Get a destination',
         description:
-          'Settings, health and counts of one destination. The secret was shown when it was made, and is shown by a rotation.',
+          'Settings, health and counts of one destination. The secret is shown only on creation and rotation.',
         params: ById,
         response: { 200: DestinationView },
       },
@@ -93,9 +92,9 @@ function itemRoutes(app: App, admin: AdminOf): void {
       attachValidation: true,
       schema: {
         ...documented,
-        summary: 'Change settings; those not given stay as they are',
+        summary: 'Update a destination',
         description:
-          'What is still to be sent goes to the new address. The secret is changed by `POST …/rotate`.',
+          'Settings that are absent stay unchanged. Waiting messages are sent to the new address. Use `POST …/rotate` to change the secret.',
         params: ById,
         body: DestinationChangeBody,
         response: { 200: DestinationView },
@@ -109,9 +108,9 @@ function itemRoutes(app: App, admin: AdminOf): void {
       config: { body: 'none' },
       schema: {
         ...documented,
-        summary: 'Delete a destination, with what was still to be sent to it',
+        summary: 'Delete a destination',
         description:
-          'Nothing more is sent, and the list of its attempts goes with it. To stop for a while, disable it.',
+          'Its waiting messages and its list of attempts are deleted too. To pause it, disable it instead.',
         params: ById,
         response: { 204: Type.Null() },
       },
@@ -129,9 +128,9 @@ function switchRoutes(app: App, admin: AdminOf): void {
     {
       schema: {
         ...documented,
-        summary: 'Replace the secret; messages are signed with the previous one too for a while',
+        summary: 'Rotate the secret of a destination',
         description:
-          'The new secret is shown only in this response. For `overlap_hours` (24) messages carry a signature by each of the two, so that receivers can change over without a gap.',
+          'The new secret is shown only in this response. For `overlap_hours` (24), messages are signed with both secrets, so that receivers can switch without downtime.',
         params: ById,
         body: KeyRotationBody,
         response: { 200: CreatedDestination },
@@ -154,7 +153,7 @@ function switchRoutes(app: App, admin: AdminOf): void {
             ? 'Send again: first what was still to be sent. What came meanwhile comes by replay'
             : 'Send nothing more until it is enabled again',
           description:
-            'Role: `operator`. A destination that answers 410, or five days without a success, is disabled by itself; what came while it was disabled is sent by `POST …/replay`.',
+            'Role: `operator`. A destination that returns 410, or has no success for five days, is disabled automatically. Use `POST …/replay` to send what occurred while it was disabled.',
           params: ById,
           response: { 200: DestinationView },
         },
@@ -170,9 +169,9 @@ function deliveryRoutes(app: App, admin: AdminOf): void {
       config: { role: 'operator', body: 'none' },
       schema: {
         ...documented,
-        summary: 'Send a signed message of type kontor.test now, and show the answer',
+        summary: 'Send a test message',
         description:
-          'Role: `operator`. Once, without retries, also while it is disabled. The response tells the status, the time it took and the beginning of what was answered.',
+          'Role: `operator`. Sends one signed message of type kontor.test without retries, even to a disabled destination. The response has the status, the duration and the beginning of the response body.',
         params: ById,
         response: { 200: DestinationTest },
       },
@@ -184,16 +183,16 @@ function deliveryRoutes(app: App, admin: AdminOf): void {
     {
       schema: {
         ...documented,
-        summary: 'List attempts to deliver, newest first, with what was answered',
+        summary: 'List delivery attempts',
         description:
-          'One row an attempt, with status, duration and the beginning of the answer; a message is tried up to ten times within two and a half days. Kept for 30 days unless set otherwise.',
+          'Newest first, with status, duration and the beginning of the response body. A message is attempted up to ten times within two and a half days. Kept for 30 days by default.',
         params: ById,
         querystring: Type.Object({
           outcome: Type.Optional(Type.Enum([...DELIVERY_OUTCOMES])),
           message: Type.Optional(
             Type.String({
               pattern: MESSAGE,
-              description: 'Of one message: msg_…; that of an event is msg_ and the id of the event',
+              description: 'Id of a message: msg_…. The message of an event is msg_ and the event id',
             }),
           ),
           ...pageParameters,
@@ -224,9 +223,9 @@ function deliveryRoutes(app: App, admin: AdminOf): void {
       config: { role: 'operator', problems: [409] },
       schema: {
         ...documented,
-        summary: 'Send everything since then once more, delivered or not, under the same ids',
+        summary: 'Replay messages',
         description:
-          'Role: `operator`. Receivers tell repeats by `webhook-id`, which stays the same. 409 while the destination is disabled.',
+          'Role: `operator`. Sends all messages since a time again, delivered or not. `webhook-id` stays the same, so receivers can detect duplicates. 409 if the destination is disabled.',
         params: ById,
         body: Type.Object(
           { since: Type.String({ format: 'timestamp' }) },

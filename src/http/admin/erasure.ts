@@ -19,16 +19,18 @@ const NewErasure = Type.Object(
       Type.String({ description: 'Instead of email: profile_id of an event or a conversion' }),
     ),
     dry_run: Type.Optional(
-      Type.Boolean({ description: 'Only show what it would take, and the names of the person' }),
+      Type.Boolean({ description: 'Preview: return what would be erased and the identifiers of the person' }),
     ),
     suppress: Type.Optional(
       Type.Boolean({
         description:
-          'Record nothing of the person that comes later either: events are dropped, contacts left out, sales kept without a name',
+          'Also stop tracking the person: later events and contacts are dropped, sales are recorded anonymously',
       }),
     ),
     confirm: Type.Optional(
-      Type.Boolean({ description: 'Needed for a person with more than 20 names: they have been looked at' }),
+      Type.Boolean({
+        description: 'Required for a person with more than 20 identifiers: confirms that they were reviewed',
+      }),
     ),
   },
   { ...whole, examples: [{ tenant: 'acme', email: 'ada@example.com' }] },
@@ -41,9 +43,9 @@ export function erasureRoutes(app: App, { admin }: { admin: AdminOf }): void {
       config: { problems: [404, 409] },
       schema: {
         ...documented,
-        summary: 'Erase a person: events, identities and contact are deleted, sales are made anonymous',
+        summary: 'Erase a person',
         description:
-          'Responds with 201 when it is done. What takes longer than 15 seconds goes on by itself, also after a crash: 202, and GET /admin/v1/erasures/:id tells how far it is.',
+          'Deletes events, identifiers and the contact, and anonymizes sales. 201: completed. 202: it takes longer than 15 seconds and continues in the background, even after a crash; see GET /admin/v1/erasures/:id.',
         querystring: Type.Object({}, whole),
         body: NewErasure,
         response: { 200: ErasurePreview, 201: ErasureReceipt, 202: ErasureReceipt },
@@ -65,9 +67,9 @@ export function erasureRoutes(app: App, { admin }: { admin: AdminOf }): void {
     {
       schema: {
         ...documented,
-        summary: 'Get the receipt of an erasure, and how far it is',
+        summary: 'Get an erasure',
         description:
-          '`running` until everything is done, whatever happens to the process that began it; then `completed`, with counts of what was erased. The receipt names nobody: the subject is a hash.',
+          'The receipt of an erasure: `running`, then `completed` with the number of deleted objects. It contains no personal data: the subject is a hash.',
         params: ById,
         response: { 200: ErasureReceipt },
       },
@@ -80,9 +82,9 @@ export function erasureRoutes(app: App, { admin }: { admin: AdminOf }): void {
       config: { problems: [404] },
       schema: {
         ...documented,
-        summary: 'List receipts of erasures, newest first: the last 100',
+        summary: 'List erasures',
         description:
-          'Of one tenant. Receipts name nobody; whoever knows the person can find theirs by `subject_hash`.',
+          'The last 100 receipts of a tenant, newest first. They contain no personal data; find the receipt of a person by `subject_hash`.',
         querystring: Type.Object({ tenant: Type.String({ description: 'Id or name' }) }),
         response: { 200: List(ErasureReceipt) },
       },
@@ -102,9 +104,9 @@ export function suppressionRoutes(app: App, { admin }: { admin: AdminOf }): void
       config: { problems: [404] },
       schema: {
         ...documented,
-        summary: 'List people who were erased and are not recorded again, newest first: the last 1,000',
+        summary: 'List suppressions',
         description:
-          'Only hashes of their names are kept. `not_recorded` counts what came of them and was left out.',
+          'The last 1,000 erased people who are no longer tracked, newest first. Only hashes of their identifiers are stored. `not_recorded` counts the dropped events and records.',
         querystring,
         response: { 200: SuppressionList },
       },
@@ -117,11 +119,13 @@ export function suppressionRoutes(app: App, { admin }: { admin: AdminOf }): void
       config: { body: 'none' },
       schema: {
         ...documented,
-        summary: 'Record somebody again, from now on',
+        summary: 'Delete a suppression',
         description:
-          'By the id of the list, an e-mail address, or the hash of a name: all names of that person leave the list. What was left out meanwhile does not come back.',
+          'Tracks the person again from now on. All identifiers of the person are removed from the list. Data that was dropped meanwhile is not restored.',
         params: Type.Object({
-          id: Type.String({ description: 'An id of the list, an e-mail address, or the hash of a name' }),
+          id: Type.String({
+            description: 'The id of a suppression, an e-mail address, or the hash of an identifier',
+          }),
         }),
         querystring,
         response: { 200: RemovedSuppression },

@@ -15,9 +15,9 @@ export function healthRoutes(
       schema: {
         tags: ['Admin: tenants'],
         security: security.admin,
-        summary: 'How a tenant stands: what waits, what failed, what was refused',
+        summary: 'Get the health of a tenant',
         description:
-          'Open dead letters, refused requests of the last day and deferred events of the tenant. What waits and the room on the disk are those of the installation; null for a key that is bound to one tenant, or where they are not known.',
+          'Open dead letters, rejected requests of the last day and deferred events of the tenant. Backlog and disk space are those of the installation; null for a key that is bound to one tenant, or if unknown.',
         params: ById,
         response: { 200: HealthView },
       },
@@ -35,9 +35,9 @@ export function healthRoutes(
       schema: {
         tags: ['Admin: tenants'],
         security: security.admin,
-        summary: 'What fails, by cause: open dead letters and refused requests, the newest first',
+        summary: 'List issues by cause',
         description:
-          'One row a cause, with how often it was met, when first and last; destinations that fail are among them. The dead letters of a cause are listed and replayed with `cause`.',
+          'Open dead letters, rejected requests and failing destinations, newest first. One row per cause, with its count and the time of its first and last occurrence. Use `cause` to list and replay the dead letters of a cause.',
         params: ById,
         response: { 200: List(IssueView) },
       },
@@ -57,8 +57,9 @@ function activityRoutes(app: App, admin: AdminOf): void {
       schema: {
         tags: ['Admin: sources'],
         security: security.admin,
-        summary: 'How much a source brought and how much of it was refused, by the hour of the last day',
-        description: 'Hours, oldest first, those without any included.',
+        summary: 'Get the activity of a source',
+        description:
+          'Received and rejected events per hour of the last day, oldest first. Hours without activity are included.',
         params: ById,
         response: { 200: SourceActivity },
       },
@@ -71,8 +72,9 @@ function activityRoutes(app: App, admin: AdminOf): void {
       schema: {
         tags: ['Admin: destinations'],
         security: security.admin,
-        summary: 'How many attempts to deliver succeeded and failed, by the hour of the last day',
-        description: 'Hours, oldest first, those without any included.',
+        summary: 'Get the activity of a destination',
+        description:
+          'Successful and failed delivery attempts per hour of the last day, oldest first. Hours without activity are included.',
         params: ById,
         response: { 200: DestinationActivity },
       },

@@ -13,9 +13,9 @@ export function keyRoutes(app: App, { admin }: { admin: AdminOf }): void {
     {
       schema: {
         ...documented,
-        summary: 'List keys, without the keys themselves',
+        summary: 'List keys',
         description:
-          'Of a tenant its private and tracking keys, without one the admin keys: kind, scopes, limits, who made them, when they end and when they were last used.',
+          'The private and tracking keys of a tenant, or the admin keys without `tenant`: kind, scopes, limits, creator, expiry and last use. The secrets are not included.',
         querystring: Type.Object({
           tenant: Type.Optional(Type.String({ description: 'Id or name; without it: the admin keys' })),
         }),
@@ -34,9 +34,9 @@ export function keyRoutes(app: App, { admin }: { admin: AdminOf }): void {
       config: { role: 'viewer', problems: [404] },
       schema: {
         ...documented,
-        summary: 'Create a key; it is shown only in this response',
+        summary: 'Create a key',
         description:
-          'Role: `admin`. Viewers and operators can make private keys that only read and end within a day.',
+          'The key is shown only in this response. Role: `admin`. Viewers and operators can create read-only private keys that expire within a day.',
         body: NewKeyBody,
         response: { 201: CreatedKey },
       },
@@ -48,8 +48,8 @@ export function keyRoutes(app: App, { admin }: { admin: AdminOf }): void {
     {
       schema: {
         ...documented,
-        summary: 'Change what a tracking key is for: pages, names of events, how many of them',
-        description: 'What is left out stays as it is.',
+        summary: 'Update the limits of a tracking key',
+        description: 'Allowed origins, event types and rate limit. Fields that are absent stay unchanged.',
         params: ById,
         body: KeyChangeBody,
         response: { 200: KeyView },
@@ -63,9 +63,9 @@ export function keyRoutes(app: App, { admin }: { admin: AdminOf }): void {
       config: { body: 'optional-json', problems: [409] },
       schema: {
         ...documented,
-        summary: 'Replace a key by one like it; the previous one stays valid for a while',
+        summary: 'Rotate a key',
         description:
-          'Same kind, scopes and limits. The new key is shown only in this response; the previous one ends after `overlap_hours` (24). 409 where it is revoked or has ended.',
+          'Creates a key with the same kind, scopes and limits. It is shown only in this response. The previous key remains valid for `overlap_hours` (24). 409 if the key is revoked or expired.',
         params: ById,
         body: KeyRotationBody,
         response: { 200: RotatedKey },
@@ -84,9 +84,9 @@ export function keyRoutes(app: App, { admin }: { admin: AdminOf }): void {
       config: { role: 'viewer', body: 'optional-json' },
       schema: {
         ...documented,
-        summary: 'Revoke a key; every node refuses it within two seconds',
+        summary: 'Revoke a key',
         description:
-          'Role: `admin`; viewers and operators can revoke what they made. The response lists what was made with the key.',
+          'Takes effect on every node within two seconds. Role: `admin`; viewers and operators can revoke keys that they created. The response lists what was created with the key.',
         params: ById,
         body: RevocationBody,
         response: { 200: RevokedKey },

@@ -12,7 +12,7 @@ const documented = { tags: ['Admin: people'], security: security.admin }
 const ById = Type.Object({
   id: Type.String({
     description:
-      'A profile id, an e-mail, a user id, a contact id or a visitor; user:…, contact:…, visitor:… or email:… says which',
+      'A profile id, e-mail address, user id, contact id or visitor id, optionally with its kind: user:…, contact:…, visitor:… or email:…',
   }),
 })
 const tenant = Type.String({ description: 'Id or name' })
@@ -29,9 +29,9 @@ function readRoutes(app: App, admin: AdminOf): void {
       config: { problems: [409] },
       schema: {
         ...documented,
-        summary: 'Show a person: what they are known by, since when and why',
+        summary: 'Get a person',
         description:
-          'By profile id, e-mail, user id, contact id or visitor; `user:…`, `contact:…`, `visitor:…` or `email:…` says which, where a name is more than one person (409).',
+          'The identifiers of a person, when each was linked and by which event. Find the person by profile id, e-mail address, user id, contact id or visitor id. If an identifier matches several people (409), prefix it with its kind: `user:…`, `contact:…`, `visitor:…` or `email:…`.',
         params: ById,
         querystring: Type.Object({ tenant }),
         response: { 200: PersonView },
@@ -45,9 +45,9 @@ function readRoutes(app: App, admin: AdminOf): void {
       config: { problems: [409], role: 'admin' },
       schema: {
         ...documented,
-        summary: 'Export everything that is held of a person',
+        summary: 'Export the data of a person',
         description:
-          'Names, where they came from, contact, conversions, orders, billing accounts and events, told apart by type: one a line (ndjson), or an array (json).',
+          'Identifiers and their origin, contact, conversions, orders, billing accounts and events. Each object has a `type`. One object per line (ndjson) or one array (json).',
         params: ById,
         querystring: Type.Object({
           tenant,
@@ -55,7 +55,7 @@ function readRoutes(app: App, admin: AdminOf): void {
         }),
         response: {
           200: {
-            description: 'What is held of the person',
+            description: 'The data of the person',
             content: {
               'application/x-ndjson': { schema: Type.String() },
               'application/json': { schema: Type.Array(OpenObject()) },
@@ -81,12 +81,12 @@ function changeRoutes(app: App, admin: AdminOf): void {
       config: { problems: [409] },
       schema: {
         ...documented,
-        summary: 'Make two people one: this one becomes part of the other',
+        summary: 'Merge two people',
         description:
-          'Events, sales and billing follow at once. 409 where they are one person already, or would have more than 200 names together. `POST …/split` undoes it.',
+          'This person becomes part of the other. Events, sales and billing change immediately. 409 if both are one person already, or would have more than 200 identifiers together. `POST …/split` reverts a merge.',
         params: ById,
         body: Type.Object(
-          { tenant, into: Type.String({ description: 'Whoever keeps their profile id' }) },
+          { tenant, into: Type.String({ description: 'The person that keeps its profile id' }) },
           { ...whole, examples: [{ tenant: 'acme', into: 'ada@example.com' }] },
         ),
         response: { 200: PersonView },
@@ -100,12 +100,12 @@ function changeRoutes(app: App, admin: AdminOf): void {
       config: { problems: [409] },
       schema: {
         ...documented,
-        summary: 'Undo the join that brought a name together with the person',
+        summary: 'Unlink an identifier from a person',
         description:
-          'Events, conversions and attribution follow, as they would be without the join. What names both together again joins them again.',
+          'Events, conversions and attribution become what they would be without the link. A later event with both identifiers links them again.',
         params: ById,
         body: Type.Object(
-          { tenant, name: Type.String({ description: 'The name to part from the person' }) },
+          { tenant, name: Type.String({ description: 'The identifier to unlink' }) },
           { ...whole, examples: [{ tenant: 'acme', name: 'visitor:v-81' }] },
         ),
         response: { 200: SplitPeople },

@@ -15,9 +15,11 @@ const NewPurge = Type.Object(
   {
     tenant: Type.String({ description: 'Id or name' }),
     key: Type.String({ description: 'The id of a tracking key, revoked or not' }),
-    since: Type.String({ format: 'timestamp', description: 'What came in from then on' }),
-    until: Type.Optional(Nullable(Type.String({ format: 'timestamp', description: 'And before then' }))),
-    dry_run: Type.Optional(Type.Boolean({ description: 'Only show what it would take' })),
+    since: Type.String({ format: 'timestamp', description: 'Events received at or after this time' }),
+    until: Type.Optional(
+      Nullable(Type.String({ format: 'timestamp', description: 'Events received before this time' })),
+    ),
+    dry_run: Type.Optional(Type.Boolean({ description: 'Preview: return what would be deleted' })),
   },
   { ...whole, examples: [{ tenant: 'acme', key: 'key_4fTzQ9aXw2LmN8pB', since: '2026-01-31T09:30:00Z' }] },
 )
@@ -29,9 +31,9 @@ export function purgeRoutes(app: App, { admin }: { admin: AdminOf }): void {
       config: { problems: [404] },
       schema: {
         ...documented,
-        summary: 'Take out what a tracking key added, as if it had never sent',
+        summary: 'Delete events sent with a key',
         description:
-          'Its events, sales that only they told of, and joins of people that they caused; sums and attribution follow. Revoke the key first. Responds with 201 when it is done. What takes longer than 15 seconds goes on by itself, also after a crash: 202, and GET /admin/v1/purges/:id tells how far it is.',
+          'Deletes the events of a tracking key, sales known only from them, and links between people that they caused; sums and attribution are updated. Revoke the key first. 201: completed. 202: it takes longer than 15 seconds and continues in the background, even after a crash; see GET /admin/v1/purges/:id.',
         querystring: Type.Object({}, whole),
         body: NewPurge,
         response: { 200: PurgePreview, 201: PurgeReceipt, 202: PurgeReceipt },
@@ -53,9 +55,9 @@ export function purgeRoutes(app: App, { admin }: { admin: AdminOf }): void {
     {
       schema: {
         ...documented,
-        summary: 'Get the receipt of a purge, and how far it is',
+        summary: 'Get a purge',
         description:
-          '`running` until everything is done, whatever happens to the process that began it; then `completed`, with counts of what was taken.',
+          'The receipt of a purge: `running`, then `completed` with the number of deleted objects.',
         params: ById,
         response: { 200: PurgeReceipt },
       },

@@ -28,14 +28,16 @@ function listRoute(app: App, admin: AdminOf): void {
       config: { problems: [404] },
       schema: {
         ...documented,
-        summary: 'List what happened to inbound events, newest first',
+        summary: 'List receipts',
         description:
-          'One row an event that came to a source: `processed`, `duplicate` (of `first_id`), `dropped` over its limit, `dead_letter`, or `suppressed`. Kept for 30 days unless set otherwise.',
+          'The outcome of each inbound event, newest first: `processed`, `duplicate` (of `first_id`), `dropped` (over the source’s limit), `dead_letter` or `suppressed`. Kept for 30 days by default.',
         querystring: Type.Object({
           ...byTenant,
           ...bySource,
           outcome: Type.Optional(Type.Enum([...RECEIPT_OUTCOMES])),
-          inbound_event_id: Type.Optional(Type.String({ description: "The sender's id; best with source" })),
+          inbound_event_id: Type.Optional(
+            Type.String({ description: "The sender's id of the event; fastest with source" }),
+          ),
           since: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive' })),
           until: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive' })),
           ...pageParameters,
@@ -63,9 +65,9 @@ function archiveRoute(app: App, admin: AdminOf): void {
     {
       schema: {
         ...documented,
-        summary: 'Get the archived result of an inbound event by the id in its receipt',
+        summary: 'Get the archived result of an inbound event',
         description:
-          'The normalized event as it took effect, to the digit. There is one for each `processed` receipt, for 30 days unless set otherwise.',
+          'The normalized event as it was applied, by the id in its receipt. Every `processed` receipt has one. Kept for 30 days by default.',
         params: ById,
         querystring: Type.Object(byTenant),
         response: { 200: ArchiveBody },
@@ -88,9 +90,9 @@ function overflowRoute(app: App, admin: AdminOf): void {
     {
       schema: {
         ...documented,
-        summary: 'List sources with deferred events, and how many each has',
+        summary: 'List sources with deferred events',
         description:
-          'What came over a source’s limit and waits until there is budget again. Of all tenants that the key sees.',
+          'The number of events per source that exceed its limit and wait for budget, for all tenants that the key can access.',
         response: {
           200: List(BacklogView),
         },

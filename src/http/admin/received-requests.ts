@@ -12,13 +12,13 @@ export function receivedRequestRoute(app: App, { admin }: { admin: AdminOf }): v
       schema: {
         tags: ['Admin: inbound events'],
         security: security.admin,
-        summary: 'Get the request that an event came in with, as it was received, while the log keeps it',
+        summary: 'Get the request of an event',
         description:
-          'Of a batch, the item that became the event: the others are of other people. Without credentials. Where the request is not there, missing says why.',
+          'The request as received, without credentials, as long as the log keeps it. For a batch, only the item that became the event: the others may belong to other people. If the request is not available, `missing` is the reason.',
         params: ById,
         querystring: Type.Object({
           tenant: Type.String({ description: 'Id or name' }),
-          whole: Type.Boolean({ default: false, description: 'Of a batch, all of it' }),
+          whole: Type.Boolean({ default: false, description: 'For a batch: the whole batch' }),
         }),
         response: { 200: ReceivedRequest },
       },

@@ -17,17 +17,17 @@ export function rejectionRoute(app: App, { admin }: { admin: AdminOf }): void {
       schema: {
         tags: ['Admin: inbound events'],
         security: security.admin,
-        summary: 'List refused requests, newest first: a sample',
+        summary: 'List rejected requests',
         description:
-          'Requests to sources, and writes to the event and data API with a known key, that were answered with an error, with the reason and from where. Of many alike only the first are written down: of a source 10 per minute and cause, and the others counted (`suppressed`); with a key 5, and all of them counted in GET /admin/v1/tenants/:id/issues. The last 1,000 of a source, 20 of each route and code with a key, for 14 days.',
+          'A sample of the requests to sources and the writes with a known key that were rejected, newest first. For sources, 10 per minute and cause are stored and the others counted in `suppressed`. For keys, 5 per minute and cause are stored, and GET /admin/v1/tenants/:id/issues counts all. The last 1,000 per source, and 20 per route and code of keys, are kept for 14 days.',
         querystring: Type.Object({
           ...byTenant,
           ...bySource,
           code: Type.Optional(Type.String({ description: 'For example signature_invalid' })),
           route: Type.Optional(
-            Type.String({ description: 'Of requests with a key: for example POST /v1/track' }),
+            Type.String({ description: 'Route of a request with a key, for example POST /v1/track' }),
           ),
-          cause: Type.Optional(Type.String({ description: 'Of requests with a key: as issues name it' })),
+          cause: Type.Optional(Type.String({ description: 'Cause of a request with a key, as in issues' })),
           ...pageParameters,
         }),
         response: { 200: PagedList(RejectionView) },

@@ -44,7 +44,7 @@ export const TenantChangeBody = Type.Object(
 
 export const PolicyBody = OpenObject({
   description:
-    'Any of pause, trial_on_paying, past_due_grace_days, time_zone, net_within_day, retention_base; other names are refused',
+    'Any of pause, trial_on_paying, past_due_grace_days, time_zone, net_within_day, retention_base; other names are rejected',
   minProperties: 1,
   maxProperties: 100,
   examples: [{ pause: 'keep', time_zone: 'Europe/Berlin' }],
@@ -65,29 +65,31 @@ export const NewKeyBody = Type.Object(
   {
     tenant: Type.Optional(
       Nullable(
-        Type.String({ description: 'Id or name; of an admin key: the only one it sees (default: all)' }),
+        Type.String({
+          description: 'Id or name; for an admin key: the only tenant it can access (default: all)',
+        }),
       ),
     ),
     kind: Type.Enum([...KEY_KINDS]),
     scopes: Type.Optional(
       Type.Array(Type.String(), {
         maxItems: 100,
-        description: `Of a private key; default: ${SCOPES.join(', ')}`,
+        description: `For a private key; default: ${SCOPES.join(', ')}`,
       }),
     ),
     server: Type.Optional(
-      Type.Boolean({ description: 'A tracking key that only servers have: it may alias and merge people' }),
+      Type.Boolean({ description: 'A tracking key for servers only: it may alias and merge people' }),
     ),
     role: Type.Optional(
       Type.Enum([...ROLES], {
         description:
-          'Of an admin key (default: admin). Viewers read; operators also switch sources and replay; admins do everything',
+          'For an admin key (default: admin). Viewers read; operators also enable and disable sources and replay; admins do everything',
       }),
     ),
     allowed_addresses: Type.Optional(
       Type.Array(Type.String(), {
         maxItems: MAX_NETWORKS,
-        description: 'Of a private or admin key: addresses and networks (CIDR) that it is accepted from',
+        description: 'For a private or admin key: IP addresses and networks (CIDR) from which it is accepted',
       }),
     ),
     ...keyLimits,
@@ -99,7 +101,7 @@ export const NewKeyBody = Type.Object(
 export const KeyRotationBody = Type.Object(
   {
     overlap_hours: Type.Optional(
-      Type.Number({ description: 'How long the previous one stays valid; default: 24' }),
+      Type.Number({ description: 'How long the previous value remains valid; default: 24' }),
     ),
   },
   { ...whole, examples: [{ overlap_hours: 24 }] },
@@ -109,7 +111,7 @@ export const RevocationBody = Type.Object(
     with_made: Type.Optional(
       Type.Boolean({
         description:
-          'Also end what was made with it: keys are revoked, sources and destinations disabled. Default: false',
+          'Also revoke keys and disable sources and destinations that were created with it. Default: false',
       }),
     ),
   },
@@ -160,7 +162,7 @@ export const RotationBody = Type.Object(
     what: Type.Enum(['token', 'signing_secret']),
     value: Type.Optional(Type.String({ description: 'The new value; default: a random one' })),
     overlap_hours: Type.Optional(
-      Type.Number({ description: 'How long the previous one stays valid; default: 24' }),
+      Type.Number({ description: 'How long the previous value remains valid; default: 24' }),
     ),
   },
   { ...whole, examples: [{ what: 'token', overlap_hours: 24 }] },

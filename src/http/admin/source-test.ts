@@ -13,14 +13,14 @@ export function sourceTestRoute(app: App, { admin }: { admin: AdminOf }): void {
       schema: {
         tags: ['Admin: sources'],
         security: security.admin,
-        summary: 'Send a sample event and show how it is processed',
+        summary: 'Send a test event',
         description:
-          'The event is real: it is processed, listed (its type is kontor.test unless the source says otherwise) and leaves a receipt.',
+          'Sends a sample event and returns how it was processed. The event is real: it is processed, listed (with the type kontor.test unless the source sets another) and has a receipt.',
         params: ById,
         body: Type.Object(
           {
             body: Type.Optional(
-              Type.Unknown({ description: 'What to send; default: a sample for this kind of source' }),
+              Type.Unknown({ description: 'The body to send; default: a sample for this type of source' }),
             ),
             headers: Type.Optional(Type.Record(Type.String(), Type.String())),
           },

@@ -20,8 +20,9 @@ function collectionRoutes(app: App, admin: AdminOf): void {
       config: { problems: [404] },
       schema: {
         ...documented,
-        summary: 'List the sources of a tenant',
-        description: 'Each with its settings and its address. Tokens and secrets are not shown again.',
+        summary: 'List sources',
+        description:
+          'The sources of a tenant with their settings and URLs. Tokens and secrets are not included.',
         querystring: Type.Object({ tenant: Type.String({ description: 'Id or name' }) }),
         response: { 200: List(SourceView) },
       },
@@ -39,9 +40,9 @@ function collectionRoutes(app: App, admin: AdminOf): void {
       attachValidation: true,
       schema: {
         ...documented,
-        summary: 'Create a source; its token and secret are shown only in this response',
+        summary: 'Create a source',
         description:
-          'Events are posted to `POST /ingest/inbound/:id` from now on. `preset` sets a source up for a provider (Stripe, Shopify …): how it signs, and what its events mean.',
+          'The token and secret are shown only in this response. Send events to `POST /ingest/inbound/:id`. `preset` configures the source for a provider (Stripe, Shopify …): signature format and meaning of its events.',
         body: NewSourceBody,
         response: { 201: CreatedSource },
       },
@@ -61,8 +62,8 @@ function itemRoutes(app: App, admin: AdminOf): void {
     {
       schema: {
         ...documented,
-        summary: 'Get a source, without its token and secret',
-        description: 'Settings, state and who made it.',
+        summary: 'Get a source',
+        description: 'Settings, state and creator. The token and secret are not included.',
         params: ById,
         response: { 200: SourceView },
       },
@@ -75,9 +76,9 @@ function itemRoutes(app: App, admin: AdminOf): void {
       attachValidation: true,
       schema: {
         ...documented,
-        summary: 'Change settings; those not given stay as they are',
+        summary: 'Update a source',
         description:
-          'They hold for what comes in within two seconds on every node. Token and secret are changed by `POST …/rotate`.',
+          'Settings that are absent stay unchanged. Changes apply to new requests on every node within two seconds. Use `POST …/rotate` to change the token or secret.',
         params: ById,
         body: SourceChangeBody,
         response: { 200: SourceView },
@@ -91,8 +92,8 @@ function itemRoutes(app: App, admin: AdminOf): void {
       config: { body: 'none' },
       schema: {
         ...documented,
-        summary: 'Delete a source; its events are kept',
-        description: 'Whoever still sends to it is answered 404. To stop for a while, disable it.',
+        summary: 'Delete a source',
+        description: 'Its events are kept. Further requests to it get 404. To pause it, disable it instead.',
         params: ById,
         response: { 204: Type.Null() },
       },
@@ -110,9 +111,9 @@ function actionRoutes(app: App, admin: AdminOf): void {
     {
       schema: {
         ...documented,
-        summary: 'Replace the token or the signing secret; the previous one stays valid for a while',
+        summary: 'Rotate the token or signing secret of a source',
         description:
-          'The new value is shown only in this response. Both are taken for `overlap_hours` (24), so that a sender can change over without a gap.',
+          'The new value is shown only in this response. Both values are valid for `overlap_hours` (24), so that senders can switch without downtime.',
         params: ById,
         body: RotationBody,
         response: { 200: RotatedSource },
@@ -135,7 +136,7 @@ function actionRoutes(app: App, admin: AdminOf): void {
           ...documented,
           summary: enabled ? 'Accept events again' : 'Refuse events (403) until it is enabled again',
           description:
-            'Role: `operator`. It holds within two seconds on every node. What came in before is processed all the same.',
+            'Role: `operator`. Takes effect on every node within two seconds. Events that were accepted before are still processed.',
           params: ById,
           response: { 200: SourceView },
         },

@@ -14,7 +14,7 @@ export function tenantRoutes(app: App, { admin }: { admin: AdminOf }): void {
       schema: {
         ...documented,
         summary: 'List tenants',
-        description: 'Those that the key sees: all of them, or the one that it is bound to.',
+        description: 'All tenants, or the one that the key is bound to.',
         response: { 200: List(TenantView) },
       },
     },
@@ -28,7 +28,7 @@ export function tenantRoutes(app: App, { admin }: { admin: AdminOf }): void {
         ...documented,
         summary: 'Create a tenant',
         description:
-          'Its data, keys and sources are apart from those of all others. It has no keys yet: `POST /admin/v1/keys`. 409 where the name is taken.',
+          'The data, keys and sources of tenants are isolated from each other. A new tenant has no keys: see `POST /admin/v1/keys`. 409 if the name is taken.',
         body: NewTenantBody,
         response: { 201: TenantView },
       },
@@ -43,9 +43,9 @@ export function tenantRoutes(app: App, { admin }: { admin: AdminOf }): void {
     {
       schema: {
         ...documented,
-        summary: 'Get a tenant by id or name',
+        summary: 'Get a tenant',
         description:
-          'Its settings: what counts as a conversion, how old events may be, what becomes of IP addresses.',
+          'By id or name, with its settings: conversion types, maximum age of events, handling of IP addresses.',
         params: ById,
         response: { 200: TenantView },
       },
@@ -57,10 +57,9 @@ export function tenantRoutes(app: App, { admin }: { admin: AdminOf }): void {
     {
       schema: {
         ...documented,
-        summary:
-          'Set which event types count as conversions, how old an event may be, and what becomes of IP addresses',
+        summary: 'Update a tenant',
         description:
-          'What is left out stays as it is. It holds for what comes in within two seconds on every node, not for what came in before.',
+          'Conversion types, maximum age of events, handling of IP addresses. Fields that are absent stay unchanged. Changes apply to new data on every node within two seconds, not to existing data.',
         params: ById,
         body: TenantChangeBody,
         response: { 200: TenantView },
@@ -77,9 +76,9 @@ function policyRoutes(app: App, { admin }: { admin: AdminOf }): void {
     {
       schema: {
         ...documented,
-        summary: 'Get how a tenant counts its MRR',
+        summary: 'Get the MRR policy of a tenant',
         description:
-          'What pauses, trials and unpaid invoices do to MRR, its time zone, what retention is measured from, and whether reports follow it yet (`applied`).',
+          'How pauses, trials and unpaid invoices affect MRR, the time zone, the base of retention, and whether reports use the policy yet (`applied`).',
         params: ById,
         response: { 200: PolicyView },
       },
@@ -91,9 +90,9 @@ function policyRoutes(app: App, { admin }: { admin: AdminOf }): void {
     {
       schema: {
         ...documented,
-        summary: 'Set how a tenant counts its MRR',
+        summary: 'Update the MRR policy of a tenant',
         description:
-          'What is absent stays as it is. Reports follow the new policy at once, or all together when the ledger has been restated by it (`applied`).',
+          'Fields that are absent stay unchanged. Reports use the new policy immediately, or all at once when the ledger has been restated (`applied`).',
         params: ById,
         body: PolicyBody,
         response: { 200: PolicyView },

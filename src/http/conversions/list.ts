@@ -14,8 +14,8 @@ export function conversionListRoute(app: App, { pool }: { pool: pg.Pool }): void
       config: { scope: 'conversions:read' },
       schema: {
         tags: ['Events'],
-        summary: 'List conversions, newest first; one sale is one row',
-        description: 'With `Accept: text/csv` the same rows as CSV.',
+        summary: 'List conversions',
+        description: 'Newest first. With `Accept: text/csv` the rows are returned as CSV.',
         querystring: TimeQuery,
         response: { 200: TimeList(ConversionBody) },
       },

@@ -13,9 +13,9 @@ export function conversionSeriesRoute(app: App, { pool, now }: { pool: pg.Pool; 
       config: { scope: 'conversions:read' },
       schema: {
         tags: ['Events'],
-        summary: 'Count conversions by the minute, hour or day, with their amounts',
+        summary: 'Count conversions over time',
         description:
-          'The conversions that GET /v1/conversions lists, by when they happened, oldest bucket first, in the tenant’s time zone. At most 1,500 buckets.',
+          'Number and amounts of conversions per minute, hour or day, by the time they occurred, in the tenant’s time zone. Oldest bucket first, at most 1,500 buckets.',
         querystring: SeriesQuery,
         response: { 200: ConversionSeriesBody },
       },

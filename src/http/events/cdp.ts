@@ -46,7 +46,7 @@ const CdpBody = Type.Object(
     ),
     event: Type.Optional(Type.String({ description: 'Name of the event; required for track' })),
     messageId: Type.Optional(
-      Type.String({ description: 'Identifies repeats: a second event with the same id is a duplicate' }),
+      Type.String({ description: 'Identifies duplicates: a second event with the same id is ignored' }),
     ),
     anonymousId: Type.Optional(Type.String()),
     userId: Type.Optional(Type.String()),
@@ -55,7 +55,9 @@ const CdpBody = Type.Object(
     properties: Type.Optional(Type.Object({})),
     traits: Type.Optional(Type.Object({})),
     context: Type.Optional(Type.Object({})),
-    writeKey: Type.Optional(Type.String({ description: 'A tracking key, where no header can be sent' })),
+    writeKey: Type.Optional(
+      Type.String({ description: 'A tracking key, for clients that cannot send headers' }),
+    ),
   },
   {
     examples: [
@@ -93,7 +95,7 @@ export function cdpRoutes(app: App, options: EventRouteOptions): void {
           tags: ['CDP-compatible'],
           summary: kind === 'batch' ? 'A batch of events' : `A call of kind ${kind}`,
           description:
-            'In the format of the Segment and RudderStack SDKs; a batch may also hold native events (event_type, visitor, …). Valid items are accepted, invalid ones are listed in rejected.',
+            'Accepts the format of the Segment and RudderStack SDKs; a batch may also contain native events (event_type, visitor, …). Valid items are accepted, invalid items are listed in rejected.',
           body: kind === 'batch' ? CdpBatchBody : CdpBody,
           security: security.tracking,
           response: { 200: Success },
@@ -119,9 +121,9 @@ function jitsuRoutes(app: App, options: EventRouteOptions): void {
         },
         schema: {
           tags: ['CDP-compatible'],
-          summary: 'An event as the SDK of Jitsu sends it',
+          summary: 'Send an event with the Jitsu SDK',
           description:
-            '`type` is the kind of event (`track`, `page`, `identify` …), or `event`, where the body says which. The SDK sends its key as `key:secret`: what stands before the colon counts.',
+            '`type` is the kind of event (`track`, `page`, `identify` …), or `event` if the body has the kind. The SDK sends its key as `key:secret`; only the part before the colon is used.',
           params,
           body: CdpBody,
           security: security.tracking,
@@ -140,8 +142,8 @@ function metricsRoute(app: App): void {
       config: { body: 'none' },
       schema: {
         tags: ['CDP-compatible'],
-        summary: 'Metrics of browser SDKs: accepted and ignored',
-        description: 'Segment’s SDK tells how it fares. Nothing of it is read or kept.',
+        summary: 'Accept and ignore SDK metrics',
+        description: 'The Segment SDK reports metrics about itself. They are neither read nor stored.',
         response: { 200: Success },
       },
     },
@@ -156,9 +158,9 @@ export function settingsRoute(app: App): void {
     {
       schema: {
         tags: ['CDP-compatible'],
-        summary: 'Settings for the Segment browser SDK',
+        summary: 'Get settings for the Segment browser SDK',
         description:
-          'What the SDK loads before it sends anything: that its events go to this host, and nowhere else. The key in the path is public, and not checked.',
+          'The SDK loads these settings before it sends events; they make it send events to this host only. The key in the path is public and not checked.',
         params: Type.Object({ writeKey: Type.String() }),
       },
     },

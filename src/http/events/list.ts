@@ -13,8 +13,8 @@ export function eventListRoute(app: App, { pool }: { pool: pg.Pool }): void {
       config: { scope: 'events:read' },
       schema: {
         tags: ['Events'],
-        summary: 'List events that are not conversions, newest first',
-        description: 'With `Accept: text/csv` the same rows as CSV.',
+        summary: 'List events',
+        description: 'Newest first. With `Accept: text/csv` the rows are returned as CSV.',
         querystring: TimeQuery,
         response: { 200: TimeList(EventBody) },
       },

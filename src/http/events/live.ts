@@ -35,17 +35,17 @@ export function liveRoute(app: App, { pool, ...deps }: Deps): void {
       config: { scope: 'events:read', problems: [503] },
       schema: {
         tags: ['Events'],
-        summary: 'Follow events as they happen, as server-sent events',
-        description: `Looks every second at the newest ${NEWEST} events that are no conversions and sends those that are new, oldest first, as \`event: event\` with the row of GET /v1/events as its data; with \`conversions\` those too, as \`event: conversion\` with the row of GET /v1/conversions. What happened long ago, or comes faster than that, is in the list only. Ends when the key does.`,
+        summary: 'Stream events',
+        description: `Server-sent events. Every second, sends the new ones among the newest ${NEWEST} events, oldest first, as \`event: event\` with the row of GET /v1/events as data; with \`conversions\`, also conversions, as \`event: conversion\` with the row of GET /v1/conversions. Older events, and events at a higher rate, are only in the lists. The stream ends when the key expires or is revoked.`,
         querystring: Type.Object({
           event_type: Type.Optional(Type.String({ description: 'Exact event type' })),
           conversions: Type.Boolean({
             default: false,
-            description: 'Conversions as well; needs the scope conversions:read',
+            description: 'Include conversions; requires the scope conversions:read',
           }),
           seconds: Type.Integer({
             ...{ minimum: 0, maximum: 3_600, default: 600 },
-            description: 'Ends by itself after so long: connect again to go on',
+            description: 'Duration of the stream; reconnect to continue',
           }),
         }),
         response: {

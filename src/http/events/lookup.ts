@@ -21,12 +21,10 @@ const LookupQuery = Type.Object({
   event_id: Type.Optional(
     Type.String({ minLength: 1, description: 'event_id of a tracking event, or messageId of a CDP call' }),
   ),
-  inbound_event_id: Type.Optional(
-    Type.String({ minLength: 1, description: 'The same, under its other name' }),
-  ),
+  inbound_event_id: Type.Optional(Type.String({ minLength: 1, description: 'Alias of event_id' })),
   source_config_id: Type.Optional(
     Type.String({
-      description: 'The source that received it; without it, tracking and CDP events come first',
+      description: 'The source that received it; default: tracking and CDP events first',
     }),
   ),
 })
@@ -41,9 +39,9 @@ export function lookupRoutes(app: App, deps: Deps): void {
       config: { scope: 'events:read' },
       schema: {
         tags: ['Events'],
-        summary: 'What happened to an event, by its id here',
+        summary: 'Get an event',
         description:
-          'Conversions too. queued: accepted, not yet applied. deferred: over the budget of its source. duplicate: another event with its id came first. dead_letter: it could not be taken, and reason says why.',
+          'The state of an event or conversion, by its Kontor id. queued: accepted, not yet applied. deferred: over the budget of its source. duplicate: an event with the same id was processed before. dead_letter: it could not be processed; see reason.',
         params: Type.Object({ id: Type.String() }),
         response: { 200: EventOutcomeBody },
       },
@@ -62,9 +60,9 @@ export function lookupRoutes(app: App, deps: Deps): void {
       config: { scope: 'events:read' },
       schema: {
         tags: ['Events'],
-        summary: 'What happened to an event, by the id its sender gave it',
+        summary: 'Look up an event by the sender’s id',
         description:
-          '`event_id` of a tracking event, `messageId` of a CDP event, `inbound_event_id` of a webhook: whether it is queued, deferred, stored, a duplicate, a dead letter, dropped or suppressed, and why. Without `source_config_id` tracking events come first, then the sources in their order. 404: nothing is known of it.',
+          'By the `event_id` of a tracking event, the `messageId` of a CDP event or the `inbound_event_id` of a webhook. Returns whether it is queued, deferred, stored, a duplicate, a dead letter, dropped or suppressed, and why. Without `source_config_id`, tracking events are searched first, then the sources in order. 404: unknown event.',
         querystring: LookupQuery,
         response: { 200: EventOutcomeBody },
       },

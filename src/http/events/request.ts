@@ -39,7 +39,7 @@ export function callerOf(
   if (typeof writeKey === 'string' && writeKey !== '') return callerWith(writeKey, request, options)
   throw problems.unauthorized(
     'missing_credentials',
-    'Send a tracking key (trk_…): header Authorization: Bearer, query parameter key, or writeKey in the body.',
+    'Send a tracking key (trk_…) in the header Authorization: Bearer, the query parameter key, or writeKey in the body.',
   )
 }
 
@@ -118,7 +118,7 @@ async function acceptWithin(
 }
 
 function rateDetail({ events, per_seconds }: RateLimit): string {
-  return `This key may send ${events} events in ${per_seconds} s: try again later.`
+  return `This key may send ${events} events per ${per_seconds} s. Retry later.`
 }
 
 /** Why a request without any valid event is refused; `list` is where the events should have been. */
@@ -127,20 +127,20 @@ export function refusalOf({ faults, isTooLarge, isForbidden }: Inspection, list:
     return problems.forbidden('event_type_not_allowed', 'This key may not send events of this type.')
   if (isTooLarge) return problems.holdsTooMuch(faults[0]!.message)
   if (faults.length === 0)
-    return problems.invalid([{ pointer: list, message: 'must hold at least one event' }])
+    return problems.invalid([{ pointer: list, message: 'must contain at least one event' }])
   if (faults.length <= MAX_NAMED_REJECTIONS) return problems.invalid(faults)
   return problems.invalid(
     faults.slice(0, MAX_NAMED_REJECTIONS),
-    `The request has ${faults.length} faults; errors lists the first ${MAX_NAMED_REJECTIONS} of them.`,
+    `${faults.length} validation errors. errors lists the first ${MAX_NAMED_REJECTIONS}.`,
   )
 }
 
 export const RejectedItems = {
   rejected: Type.Array(Type.Object({ index: Type.Integer(), message: Type.String() }), {
-    description: `Invalid items, kept as dead letters; of more than ${MAX_NAMED_REJECTIONS}, the first`,
+    description: `Invalid items, kept as dead letters; the first ${MAX_NAMED_REJECTIONS}`,
   }),
   rejected_total: Type.Optional(
-    Type.Integer({ description: 'How many were rejected, where that is more than rejected lists' }),
+    Type.Integer({ description: 'The number of rejected items, if larger than the list' }),
   ),
 }
 

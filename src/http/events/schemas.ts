@@ -34,7 +34,7 @@ export const EventOutcomeBody = Type.Object({
   next_attempt_at: NullableTimestamp,
   failed_at: NullableTimestamp,
   replayed_at: NullableTimestamp,
-  replayed_as: Nullable(Type.String({ format: 'uuid', description: 'What a replay went in as' })),
+  replayed_as: Nullable(Type.String({ format: 'uuid', description: 'The entry of a replay' })),
   conversion: Nullable(Type.Boolean()),
   event: Nullable(EventBody),
 })
@@ -74,6 +74,6 @@ export const EventSeriesBody = SeriesBody({ count: Type.Integer() })
 export const ConversionSeriesBody = SeriesBody({
   count: Type.Integer(),
   amounts: Type.Record(Type.String(), Type.Number(), {
-    description: 'By currency; amounts without a currency are counted and not added up',
+    description: 'By currency; conversions without a currency are counted but not summed',
   }),
 })

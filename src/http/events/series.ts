@@ -13,9 +13,9 @@ export function eventSeriesRoute(app: App, { pool, now }: { pool: pg.Pool; now: 
       config: { scope: 'events:read' },
       schema: {
         tags: ['Events'],
-        summary: 'Count events by the minute, hour or day',
+        summary: 'Count events over time',
         description:
-          'The events that GET /v1/events lists (what is no conversion), by when they happened, oldest bucket first, in the tenant’s time zone. At most 1,500 buckets.',
+          'Number of events (without conversions) per minute, hour or day, by the time they occurred, in the tenant’s time zone. Oldest bucket first, at most 1,500 buckets.',
         querystring: SeriesQuery,
         response: { 200: EventSeriesBody },
       },

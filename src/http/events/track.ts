@@ -22,12 +22,12 @@ const TrackBody = Type.Object(
     session_id: Type.Optional(Type.String({ description: 'Session identifier' })),
     user_id: Type.Optional(Type.String()),
     event_id: Type.Optional(
-      Type.String({ description: 'Identifies repeats: a second event with the same id is a duplicate' }),
+      Type.String({ description: 'Identifies duplicates: a second event with the same id is ignored' }),
     ),
     occurred_at: Type.Optional(
-      Type.String({ format: 'timestamp', description: 'Default: when it is received' }),
+      Type.String({ format: 'timestamp', description: 'Default: the time of receipt' }),
     ),
-    data: Type.Optional(Type.Object({}, { description: 'Event data; page is the URL' })),
+    data: Type.Optional(Type.Object({}, { description: 'Event data; `page` is the URL' })),
   },
   {
     examples: [
@@ -48,9 +48,9 @@ export function trackRoute(app: App, options: EventRouteOptions): void {
       config: { body: 'raw', bodyLimit: MAX_ITEM_BYTES },
       schema: {
         tags: ['Events'],
-        summary: 'Ingest a tracking event',
+        summary: 'Track an event',
         description:
-          'The body is read as JSON whatever its Content-Type. The answer {} means that the event is durable. A customer-data-platform track call (event, messageId, …) is accepted as well and answered {"success": true}.',
+          'The body is parsed as JSON whatever its Content-Type. The response {} means that the event is durable. A CDP track call (event, messageId, …) is also accepted; its response is {"success": true}.',
         body: TrackBody,
         security: security.tracking,
         response: { 200: Type.Object({}) },

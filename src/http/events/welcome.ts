@@ -8,7 +8,7 @@ export function welcomeRoute(app: App): void {
       schema: {
         tags: ['Events'],
         summary: 'Welcome',
-        description: 'Says where events are sent and where the documentation is. It needs no key.',
+        description: 'Returns the URLs of the event API and the documentation. Requires no key.',
         response: { 200: Type.Object({ message: Type.String(), docs: Type.String() }) },
       },
     },

@@ -49,7 +49,7 @@ export function exportRoutes(app: App, { pool }: { pool: pg.Pool }): void {
           tags: ['Export'],
           summary: `Export ${name}`,
           description:
-            'Streamed, in rows with the fields of the lists. Each row is there once, also while more arrive. Nested values are JSON text in CSV and Parquet.',
+            'A stream of rows with the fields of the lists. Each row occurs once, even while new rows arrive. Nested values are JSON strings in CSV and Parquet.',
           querystring: exportQuery(name),
           response: {
             200: {
@@ -68,7 +68,7 @@ export function exportRoutes(app: App, { pool }: { pool: pg.Pool }): void {
         if (!end)
           throw problems.tooManyRequests(
             RETRY_AFTER_S,
-            `At most ${MAX_AT_A_TIME.perTenant} exports run at a time: try again later.`,
+            `At most ${MAX_AT_A_TIME.perTenant} exports can run at a time. Retry later.`,
           )
         const bytes = exportBytes(pool, caller.tenantId, { table, window, format: query.format })
         // Whether there is a database at all is known before the answer begins.

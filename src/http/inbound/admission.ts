@@ -48,7 +48,7 @@ export function admit(deps: Deps) {
 }
 
 function checkSource(deps: Deps, request: FastifyRequest, source: Source | null): Problem | null {
-  if (source === null) return problems.notFound('There is no such source.', 'source_not_found')
+  if (source === null) return problems.notFound('No such source.', 'source_not_found')
   const credentials = deps.credentials(source)
   request.target = { source, credentials }
   const { headers } = request.raw

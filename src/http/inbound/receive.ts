@@ -57,7 +57,7 @@ export function inboundRoute(app: App, options: InboundOptions): void {
       },
       schema: {
         tags: ['Inbound webhooks'],
-        summary: 'Accept an event or a batch from an external system',
+        summary: 'Receive a webhook',
         description: DESCRIPTION,
         security: security.source,
         params: InboundParams,

@@ -17,12 +17,14 @@ const Query = Type.Object({
     Type.String({ format: 'timestamp', description: 'Inclusive lower bound of received_at' }),
   ),
   cursor: Type.Optional(
-    Type.String({ description: 'next_cursor of the answer before. Without it and since: from now on' }),
+    Type.String({
+      description: 'next_cursor of the previous response. Without cursor and since: only new requests',
+    }),
   ),
   limit: Type.Integer({ minimum: 1, maximum: 100, default: 50 }),
   wait: Type.Integer({
     ...{ minimum: 0, maximum: 30, default: 0 },
-    description: 'Seconds to wait for the first one',
+    description: 'Seconds to wait for the first request',
   }),
 })
 
@@ -32,14 +34,16 @@ const Requests = Type.Object({
       id: Type.String(),
       received_at: Type.String(),
       headers: Type.Array(Type.Array(Type.String()), {
-        description: 'Pairs of name and value, as they came; without Authorization, Cookie and keys',
+        description: 'Name and value pairs as received, without Authorization, Cookie and keys',
       }),
       answer: InboundAnswer,
-      body: Type.String({ description: 'Decompressed, and otherwise as it came' }),
+      body: Type.String({ description: 'Decompressed, otherwise as received' }),
       body_encoding: Type.Enum(['utf-8', 'base64']),
     }),
   ),
-  next_cursor: Type.String({ description: 'Where to go on, also where nothing came' }),
+  next_cursor: Type.String({
+    description: 'The position to continue from; also set if there are no requests',
+  }),
 })
 
 type Deps = { pool: pg.Pool; directory: Directory }
@@ -57,9 +61,9 @@ export function requestListRoute(app: App, { pool, directory }: Deps): void {
       config: { scope: 'events:read', problems: [503], skipsReadQueue: true },
       schema: {
         tags: ['Inbound webhooks'],
-        summary: 'The requests of a source as they came, oldest first',
+        summary: 'List requests of a source',
         description:
-          'Headers and bodies of accepted requests, repeats included: what `kontor listen` shows and forwards. Kept for three days, of sources that somebody listened to in the last seven days and, up to 1,000, of sources in their first day. Needs events:read and conversions:read, because a body may hold either.',
+          'Headers and bodies of accepted requests, duplicates included, oldest first; `kontor listen` shows and forwards them. Requests are kept for three days for sources that were listened to in the last seven days, and up to 1,000 for sources in their first day. Requires events:read and conversions:read, because a body may contain either.',
         params: InboundParams,
         querystring: Query,
         response: { 200: Requests },
@@ -68,13 +72,12 @@ export function requestListRoute(app: App, { pool, directory }: Deps): void {
     async (request, reply) => {
       const { caller, params, query } = request
       const source = await directory.source(params.sourceConfigId)
-      if (source?.tenantId !== caller.tenantId)
-        throw problems.notFound('There is no such source.', 'source_not_found')
+      if (source?.tenantId !== caller.tenantId) throw problems.notFound('No such source.', 'source_not_found')
       requireScope(caller, 'conversions:read')
       if (query.cursor !== undefined && !isCursorOfRequests(query.cursor))
         throw problems.invalid([{ pointer: '/cursor', message: 'is not a cursor of this list' }])
       const leave = listeners.acquire(caller.tenantId)
-      if (!leave) throw problems.unavailable('Too many listen at once.')
+      if (!leave) throw problems.unavailable('Too many concurrent listeners.')
       const ending = new AbortController()
       const end = () => ending.abort()
       waiting.add(ending)

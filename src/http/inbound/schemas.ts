@@ -25,11 +25,11 @@ export const InboundBody = Type.Union(
       {
         inbound_event_id: Type.Optional(
           Type.String({
-            description: 'Identifies repeats. Default: the value at event_id_path, or else a generated id.',
+            description: 'Identifies duplicates. Default: the value at event_id_path, or a generated id.',
           }),
         ),
         event_type: Type.Optional(
-          Type.String({ description: "Required, unless the source's event_type_override gives one" }),
+          Type.String({ description: 'Required unless the source has event_type_override' }),
         ),
         payload: Type.Optional(Type.Object({}, { description: 'Default: the whole body' })),
         occurred_at: Type.Optional(Type.String({ format: 'timestamp' })),
@@ -42,7 +42,7 @@ export const InboundBody = Type.Union(
     Type.Object(
       {
         type: Type.Enum([...CDP_KINDS]),
-        messageId: Type.Optional(Type.String({ description: 'Identifies repeats' })),
+        messageId: Type.Optional(Type.String({ description: 'Identifies duplicates' })),
         event: Type.Optional(Type.String({ description: 'For track: the name of the event' })),
         anonymousId: Type.Optional(Type.String()),
         userId: Type.Optional(Type.String()),
@@ -68,13 +68,13 @@ export const InboundAnswer = Type.Object(
     deferred: Count('Events over the volume limit: durable, and processed when the limit allows'),
     rejected: Type.Array(Type.Object({ index: Type.Integer(), message: Type.String() }), {
       description:
-        'Invalid items (kept as dead letters), and events over the limit of a source that drops them; of more than 100, the first',
+        'Invalid items (kept as dead letters) and events dropped over the source’s limit; the first 100',
     }),
     rejected_total: RejectedItems.rejected_total,
   },
   {
     description:
-      'The four numbers add up to the number of items in the request; of the rejected, rejected_total counts where it is there.',
+      'The four numbers add up to the number of items in the request. If rejected_total is present, it is the number of rejected items.',
     examples: [
       { accepted: 1, duplicates: 0, deferred: 0, rejected: [] },
       { accepted: 2, duplicates: 1, deferred: 0, rejected: [{ index: 3, message: 'event is required' }] },

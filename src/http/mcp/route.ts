@@ -20,14 +20,14 @@ export function mcpRoute(app: App, { version }: { version: string }): void {
       config: { scope: [], bodyLimit: BODY_LIMIT },
       schema: {
         tags: ['Agent tools'],
-        summary: 'Tools for agents (Model Context Protocol)',
+        summary: 'Call an MCP tool',
         description:
-          'Streamable HTTP without sessions: each request is answered with JSON. Tools that the scopes of the key allow are listed; all of them only read. See docs/guides/agents.md.',
+          'Model Context Protocol over streamable HTTP without sessions: each response is JSON. Lists the tools that the scopes of the key allow; all tools are read-only. See docs/guides/agents.md.',
         body: Type.Unknown({
           description: 'A JSON-RPC 2.0 message',
           examples: [{ jsonrpc: '2.0', id: 1, method: 'tools/list' }],
         }),
-        response: { 200: Type.Unknown({ description: 'A JSON-RPC 2.0 answer' }) },
+        response: { 200: Type.Unknown({ description: 'A JSON-RPC 2.0 response' }) },
       },
     },
     async (request, reply) => {

@@ -29,10 +29,10 @@ export type Tool = {
 
 const RECORDS_READ = ['products:read', 'contacts:read', 'orders:read'] as const
 const ENTITY_TYPES = ['product', 'contact', 'order']
-const entityType = { type: 'string', enum: ENTITY_TYPES, description: 'Which kind of record' }
+const entityType = { type: 'string', enum: ENTITY_TYPES, description: 'Type of the record' }
 const why = {
   type: 'boolean',
-  description: 'Also tell why: the accounts whose MRR moved in that time, those that moved most first',
+  description: 'Include the accounts behind the change, largest change first',
 }
 
 export const SEARCH_DOCS = 'search_docs'
@@ -49,7 +49,7 @@ export const TOOLS: readonly Tool[] = [
     name: 'find_records',
     title: 'Find records',
     description:
-      'Products, contacts or orders in the order of their last change, page by page (cursor = next_cursor of the page before).',
+      'List products, contacts or orders by time of their last change, in pages (cursor = next_cursor of the previous page).',
     scopes: RECORDS_READ,
     route: '/v1/products',
     own: { entityType },
@@ -59,10 +59,10 @@ export const TOOLS: readonly Tool[] = [
   {
     name: 'get_record',
     title: 'Get a record',
-    description: 'One product (by SKU, or by id), contact or order (by id) as its owner last told it.',
+    description: 'One product (by SKU, or by id), contact or order (by id) in the latest version received.',
     scopes: RECORDS_READ,
     route: '/v1/products/:id',
-    own: { entityType, id: { type: 'string', description: 'Of a product: its SKU' } },
+    own: { entityType, id: { type: 'string', description: 'SKU of a product' } },
     required: ['entityType', 'id'],
     path({ entityType, id }) {
       if (!isEntityType(entityType)) return NO_ENTITY_TYPE
@@ -74,7 +74,7 @@ export const TOOLS: readonly Tool[] = [
     name: 'list_events',
     title: 'List events',
     description:
-      'Events that are no conversions, newest first, page by page (cursor = next_cursor of the page before).',
+      'List events without conversions, newest first, in pages (cursor = next_cursor of the previous page).',
     scopes: ['events:read'],
     route: '/v1/events',
   },
@@ -82,10 +82,10 @@ export const TOOLS: readonly Tool[] = [
     name: 'lookup_event',
     title: 'What became of an event',
     description:
-      'Whether an event is queued, deferred, stored, a duplicate or a dead letter, and why: by its id here (id), or by the id that its sender gave it (event_id or inbound_event_id).',
+      'Whether an event is queued, deferred, stored, a duplicate or a dead letter, and why. Find it by its Kontor id (id) or by its sender’s id (event_id or inbound_event_id).',
     scopes: ['events:read'],
     route: '/v1/events/lookup',
-    own: { id: { type: 'string', description: 'Its id here: a UUID' } },
+    own: { id: { type: 'string', description: 'The Kontor id: a UUID' } },
     // beside events there are other things under their path
     path({ id }) {
       if (id === undefined) return { path: '/v1/events/lookup' }
@@ -96,21 +96,21 @@ export const TOOLS: readonly Tool[] = [
     name: 'list_conversions',
     title: 'List conversions',
     description:
-      'Sales and other conversions with amount, currency and contact, newest first, page by page (cursor = next_cursor of the page before).',
+      'List sales and other conversions with amount, currency and contact, newest first, in pages (cursor = next_cursor of the previous page).',
     scopes: ['conversions:read'],
     route: '/v1/conversions',
   },
   {
     name: 'event_series',
     title: 'Count events over time',
-    description: 'How many events there were by the minute, hour or day.',
+    description: 'Number of events per minute, hour or day.',
     scopes: ['events:read'],
     route: '/v1/events/series',
   },
   report('overview', {
     title: 'Subscription overview',
     description:
-      'MRR, ARR, ARPA, accounts, movements of 30 days, rates, cash: how the subscription business stands. With why: the accounts behind the movements of those 30 days.',
+      'Subscription metrics: MRR, ARR, ARPA, accounts, movements of 30 days, rates and cash. With why: the accounts behind the movements of those 30 days.',
     why: behindOverview,
   }),
   report('attention', {
@@ -119,7 +119,7 @@ export const TOOLS: readonly Tool[] = [
   }),
   report('acquisition', {
     title: 'MRR by acquisition source',
-    description: 'Where the accounts came from that make the current MRR, and what was retained of it.',
+    description: 'Acquisition sources of the accounts in the current MRR, and their retention.',
   }),
   report('account', {
     title: 'One account',
@@ -128,30 +128,30 @@ export const TOOLS: readonly Tool[] = [
   report('history', {
     title: 'MRR over time',
     description:
-      'MRR by day, week or month and what moved it. With why: the accounts that moved in that time. Answers "why did MRR fall last month?".',
+      'MRR by day, week or month, with its movements. With why: the accounts behind the movements. Answers "why did MRR fall last month?".',
     why: behindHistory,
   }),
   report('movements', {
     title: 'Movements of MRR',
     description:
-      'Every change of an account’s MRR (new, expansion, contraction, churn, reactivation) with its cause. With why: summed up by account.',
+      'Every change of an account’s MRR (new, expansion, contraction, churn, reactivation) with its cause. With why: totals by account.',
     why: behindMovements,
   }),
   {
     name: 'explain_exclusions',
     title: 'What is not in MRR, and why',
     description:
-      'Subscription items that do not count towards MRR, each with its reason and the MRR it would have.',
+      'Subscription items that are excluded from MRR, with the reason and the MRR they would have.',
     scopes: ['subscriptions:read'],
     route: '/v1/subscriptions/exclusions',
   },
   {
     name: SEARCH_DOCS,
     title: 'Search the documentation',
-    description: 'Sections of Kontor’s own documentation that fit some words, the best first.',
+    description: 'Search Kontor’s documentation; the best matching sections first.',
     scopes: [],
     route: null,
-    own: { query: { type: 'string', description: 'Words to look for' } },
+    own: { query: { type: 'string', description: 'Search terms' } },
     required: ['query'],
   },
 ]

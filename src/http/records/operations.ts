@@ -19,9 +19,9 @@ export function operationRoute(app: App, { pool, log }: { pool: pg.Pool; log: Lo
       config: { scope: [] },
       schema: {
         tags: ['Records'],
-        summary: 'Get the outcome of an accepted write',
+        summary: 'Get an operation',
         description:
-          '`queued` until it is applied; then `applied`, `superseded` by a newer state of the record, or `failed`. Kept for 30 days. Needs the read or write scope of the record’s type.',
+          'The outcome of an accepted write: `queued`, then `applied`, `superseded` by a newer version of the record, or `failed`. Kept for 30 days. Requires the read or write scope of the record’s type.',
         params: Type.Object({ operationId: Type.String() }),
         response: { 200: OperationBody },
       },

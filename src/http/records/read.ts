@@ -35,7 +35,7 @@ export function readRoutes(app: App, entityType: EntityType, { pool }: { pool: p
       schema: {
         tags: ['Records'],
         summary: entityType === 'product' ? 'Get a product by SKU' : `Get ${withArticle(entityType)} by ID`,
-        description: `As its owner last told it.${entityType === 'product' ? ' By `data.sku`, and by id where no product has that SKU.' : ''} 404 where it was deleted or never seen.`,
+        description: `The latest version received.${entityType === 'product' ? ' By `data.sku`, and by id where no product has that SKU.' : ''} 404 where it was deleted or never seen.`,
         params: Type.Object({ id: Type.String() }),
         response: { 200: StoredRecordBody },
       },
@@ -57,8 +57,9 @@ export function readRoutes(app: App, entityType: EntityType, { pool }: { pool: p
       config: { scope: `${entityType}s:read` },
       schema: {
         tags: ['Records'],
-        summary: `List ${entityType}s in the order of their last change here`,
-        description: 'With `Accept: text/csv` the same rows as CSV.',
+        summary: `List ${entityType}s`,
+        description:
+          'In the order of their last change. With `Accept: text/csv` the rows are returned as CSV.',
         querystring: ListQuery,
         response: { 200: PagedList(StoredRecordBody) },
       },

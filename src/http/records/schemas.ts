@@ -100,7 +100,7 @@ export const BatchResult = Type.Object({
       index: Type.Integer(),
       ...Type.Partial(Type.Object(acceptance)).properties,
       accepted: Type.Boolean(),
-      errors: Type.Optional(Type.Array(ValidationError, { description: 'Why the item was refused' })),
+      errors: Type.Optional(Type.Array(ValidationError, { description: 'Why the item was rejected' })),
     }),
   ),
 })

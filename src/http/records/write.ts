@@ -24,11 +24,11 @@ type WriteOptions = { pool: pg.Pool; accept: Accept; awaitOutcomes: AwaitOutcome
 const WriteHeaders = Type.Object({
   'x-idempotency-key': Type.Optional(
     Type.String({
-      description: 'A repeated key is answered 200 with duplicate: true, and nothing is applied again.',
+      description: 'A repeated key returns 200 with duplicate: true, and the change is not applied again.',
     }),
   ),
   prefer: Type.Optional(
-    Type.String({ description: 'wait=N (up to 10 seconds): answer when the change is applied.' }),
+    Type.String({ description: 'wait=N (up to 10 seconds): respond when the change is applied.' }),
   ),
 })
 
@@ -44,7 +44,7 @@ export function writeRoutes(app: App, entityType: EntityType, options: WriteOpti
         ...documented,
         summary: `Create or update ${withArticle(entityType)}`,
         description:
-          'Durable when it is answered, applied a moment later (`GET /v1/operations/:operationId`, or `Prefer: wait=N`). The state with the newest `sourceUpdatedAt` wins, in whatever order they come.',
+          'The write is durable when the response arrives, and is applied shortly after (see `GET /v1/operations/:operationId`, or send `Prefer: wait=N`). The version with the newest `sourceUpdatedAt` wins, in any order of arrival.',
         body: bodies.write,
       },
     },
@@ -58,7 +58,7 @@ export function writeRoutes(app: App, entityType: EntityType, options: WriteOpti
         ...documented,
         summary: `Delete ${withArticle(entityType)}`,
         description:
-          'A write that is older than the deletion does not bring it back, a newer one does. One that was never seen can be deleted, too.',
+          'A write older than the deletion does not restore the record, a newer one does. A record that was never received can be deleted too.',
         body: bodies.remove,
       },
     },
