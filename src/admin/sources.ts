@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import { type Static, Type } from 'typebox'
 import { SOURCE_TYPES, type SourceType } from '../domain/events/events.ts'
-import { placeholdersOf } from '../domain/inbound/presets/custom.ts'
-import { PRESET_NAMES, type PresetName, presetNamed } from '../domain/inbound/presets.ts'
+import { listPlaceholders } from '../domain/inbound/presets/custom.ts'
+import { findPreset, PRESET_NAMES, type PresetName } from '../domain/inbound/presets.ts'
 import {
   type CustomSignature,
   DEFAULT_SOURCE_CONFIG,
@@ -226,7 +226,7 @@ function faultsOfNewSource(tenant: string, { type, ...settings }: Unchecked): Va
 /** Some providers' secrets are encoded: what does not decode would sign nothing. */
 function faultsOfSecret(secret: unknown, preset: unknown): ValidationError[] {
   if (typeof secret !== 'string' || typeof preset !== 'string') return []
-  const fault = presetNamed(preset)?.secretFault?.(secretFrom(secret)) ?? null
+  const fault = findPreset(preset)?.checkSecret?.(secretFrom(secret)) ?? null
   return fault === null ? [] : [{ pointer: '/signing_secret', message: `must be ${fault}` }]
 }
 
@@ -318,7 +318,7 @@ const CREDENTIAL_HEADER = /^(proxy-)?authorization$|cookie|signature|hmac|token|
 function isWholeSignature(custom: CustomSignature | null): boolean {
   if (custom === null) return true
   const { header, body_path, template = DEFAULT_TEMPLATE, timestamp_header } = custom
-  const signed = placeholdersOf(template)
+  const signed = listPlaceholders(template)
   const isBodySigned = signed.includes('body') || (body_path !== undefined && signed.length > 0)
   return (
     (header === undefined) !== (body_path === undefined) &&

@@ -3,7 +3,7 @@ import type { Entry } from '../domain/entries/entry.ts'
 import type { InboundContext, Inspection, RejectedItem } from '../domain/events/events.ts'
 import { type Body, MAX_NAMED_REJECTIONS } from '../domain/events/normalize/normalize.ts'
 import { itemId, newEntryId } from '../domain/ids.ts'
-import { presetNamed } from '../domain/inbound/presets.ts'
+import { findPreset } from '../domain/inbound/presets.ts'
 import type { Append } from '../log/log.ts'
 import type { Budgets } from '../overload/budgets.ts'
 import { coalesce } from '../overload/coalesce.ts'
@@ -69,7 +69,7 @@ export function effectSettings({
 
 /** A provider gives every event an id, so one without was tampered with. */
 export function requiresEventId({ preset, config }: Source): boolean {
-  return config.require_event_id ?? (preset !== null && !presetNamed(preset)?.withoutIds)
+  return config.require_event_id ?? (preset !== null && !findPreset(preset)?.withoutIds)
 }
 
 type Good = Inspection['accepted'][number]

@@ -1,8 +1,8 @@
 /** Converts events of any provider to billing changes. Every event reaches the ledger through this file. */
 
 import type { NormalizedEvent } from '../events/events.ts'
-import type { Told } from '../providers/adapter.ts'
-import { adapterOf } from '../providers/adapters.ts'
+import type { ProviderFact } from '../providers/adapter.ts'
+import { findAdapter } from '../providers/adapters.ts'
 import {
   carriesStripeObject,
   isStripeBillingEvent,
@@ -26,12 +26,12 @@ type BillingReading = { changes: BillingChange[]; unrecognized: boolean }
 export function readBillingEvent(event: BillingEvent): BillingReading {
   const { eventType, subject } = event
   const occurredAt = event.occurredAt.getTime()
-  const found = adapterOf(event.preset, subject, event.headers)
+  const found = findAdapter(event.preset, subject, event.headers)
   if (found) {
     const { adapter, eventType: ownType, body } = found
-    const told = adapter.tell({ eventType: ownType, body, occurredAt })
-    const changes = (told ?? []).flatMap(entry => toBillingChanges(entry, occurredAt))
-    return { changes, unrecognized: told === null || (told.length > 0 && changes.length === 0) }
+    const facts = adapter.read({ eventType: ownType, body, occurredAt })
+    const changes = (facts ?? []).flatMap(entry => toBillingChanges(entry, occurredAt))
+    return { changes, unrecognized: facts === null || (facts.length > 0 && changes.length === 0) }
   }
   const change = isBillingEvent(eventType, subject) ? readBilling(eventType, subject, occurredAt) : null
   return change
@@ -39,13 +39,13 @@ export function readBillingEvent(event: BillingEvent): BillingReading {
     : { changes: [], unrecognized: isUnrecognized(eventType, subject) }
 }
 
-function toBillingChanges(told: Told, occurredAt: Instant): BillingChange[] {
-  if ('term' in told)
-    return [{ kind: 'terms', terms: [{ ...told.term, sourceAt: readInstant(told.at) ?? occurredAt }] }]
-  const change = readCanonical(told.type, told.payload, occurredAt)
+function toBillingChanges(fact: ProviderFact, occurredAt: Instant): BillingChange[] {
+  if ('term' in fact)
+    return [{ kind: 'terms', terms: [{ ...fact.term, sourceAt: readInstant(fact.at) ?? occurredAt }] }]
+  const change = readCanonical(fact.type, fact.payload, occurredAt)
   if (change?.kind === 'subscription') {
     const { id, sourceAt } = change.version
-    const terms = (told.coupons ?? []).map(
+    const terms = (fact.coupons ?? []).map(
       (couponId): Term => ({
         ...{ kind: 'discount', id: `${id}/${couponId}`, sourceAt },
         ...{ couponId, subscription: id, ofCustomer: false },
@@ -53,7 +53,7 @@ function toBillingChanges(told: Told, occurredAt: Instant): BillingChange[] {
     )
     return [{ ...change, ...(terms.length > 0 && { terms }) }]
   }
-  if (change?.kind === 'cash' && told.isDispute)
+  if (change?.kind === 'cash' && fact.isDispute)
     return [{ ...change, refunds: change.refunds.map(refund => ({ ...refund, kind: 'dispute' })) }]
   return change ? [change] : []
 }

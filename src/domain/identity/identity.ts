@@ -1,7 +1,7 @@
 import { domainToUnicode } from 'node:url'
 import type { NormalizedEvent } from '../events/events.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
-import { customerIn } from '../providers/adapters.ts'
+import { readCustomer } from '../providers/adapters.ts'
 import { stripeObject } from '../providers/stripe/objects.ts'
 
 /** Something a person is known by. Identities seen together belong to one profile. */
@@ -69,7 +69,7 @@ export function eventIdentifiers(event: NormalizedEvent): Identifier[] {
 
 function addContact(found: Identifier[], event: NormalizedEvent): void {
   // only sources tell of billing
-  const customer = event.sourceConfigId === null ? null : customerIn(event.subject)
+  const customer = event.sourceConfigId === null ? null : readCustomer(event.subject)
   if (customer) {
     add(found, 'contact', parseId(customer.id))
     add(found, 'email', parseEmail(customer.email))

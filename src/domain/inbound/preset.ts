@@ -11,46 +11,50 @@ export const PRESET_NAMES = [
 ] as const
 export type PresetName = (typeof PRESET_NAMES)[number]
 
-/** `custom`: the setting of that name, for the preset of that name. */
+/** `custom`: the source setting for the preset `custom`. */
 export type PresetRequest = Omit<SignedRequest, 'header'> & {
   headers: Headers
   custom?: CustomSignature | null
 }
 
-/** What a provider does in its own way: how it signs, and where it says what happened and under which id. */
+/** How a provider signs its requests, and where they contain the event type and the event id. */
 export type Preset = {
   name: PresetName
-  /** Headers that must be kept with the event for `eventType` and `eventId`; never a signature. */
+  /** Headers to store with the event, for `eventType` and `eventId`; never a signature. */
   keepHeaders: readonly string[]
   verify(request: PresetRequest): Verification
-  /** The Authorization header holds the signing secret itself, not a token of ours. */
+  /** The Authorization header contains the signing secret itself, not a Kontor token. */
   authorizes?: true
-  /** What is wrong with a secret that is not used as it stands; null where it is good. */
-  secretFault?(secret: string): string | null
-  /** Null: the event is in our own shape. */
+  /** The expected format, if the secret does not have it; null: valid. */
+  checkSecret?(secret: string): string | null
+  /** Null: the event is in Kontor's format. */
   eventType(headers: Headers, body: JsonObject): string | null
   eventId(headers: Headers, body: JsonObject): string | null
-  /** Its events have no id of their own. */
+  /** Events of this provider have no id. */
   withoutIds?: true
-  /** Where the type is not signed: why the body cannot be of it, or null. */
+  /**
+   * Why the body cannot belong to the event type; null: it can. Shopify, WooCommerce and GitHub sign the body, but not
+   * the header with the event type, so someone with a signed order could send it as `orders/delete`. Only bodies that
+   * clearly contradict the type are rejected, because providers add types and fields.
+   */
   contradiction?(headers: Headers, body: JsonObject): string | null
-  /** The business object inside the body. */
+  /** The business object in the body. */
   subject(body: JsonObject): JsonObject
-  /** When it happened, as ISO 8601 or Unix time, where that stands elsewhere than in `occurred_at`. */
+  /** The time of the event (ISO 8601 or Unix time), if it is not in `occurred_at`. */
   occurredAt?(body: JsonObject): unknown
-  /** The buyer's user id, where `user_id` in the body is somebody else's. */
+  /** The buyer's user id, if `user_id` in the body belongs to another person. */
   userId?(body: JsonObject): string | null
-  /** An unsigned request that only asks whether somebody is there. It is answered, and that is all. */
+  /** Whether the body is an unsigned connection test, which is answered and not stored. */
   isPing?(body: Buffer): boolean
 }
 
-export function textOf(value: unknown): string | null {
+export function readString(value: unknown): string | null {
   return typeof value === 'string' && value.trim() !== '' ? value.trim() : null
 }
 
-/** The same of an id, which may be a number. */
-export function idText(value: unknown): string | null {
-  return typeof value === 'number' && Number.isFinite(value) ? String(value) : textOf(value)
+/** The same for an id, which may be a number. */
+export function readIdString(value: unknown): string | null {
+  return typeof value === 'number' && Number.isFinite(value) ? String(value) : readString(value)
 }
 
 export function wholeBody(body: JsonObject): JsonObject {

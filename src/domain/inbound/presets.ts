@@ -27,6 +27,6 @@ const PRESETS: Record<PresetName, Preset> = {
   custom,
 }
 
-export function presetNamed(name: string | null): Preset | null {
+export function findPreset(name: string | null): Preset | null {
   return name !== null && Object.hasOwn(PRESETS, name) ? PRESETS[name as PresetName] : null
 }

@@ -1,6 +1,6 @@
 import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 
-/** How a request was signed; it is kept in the event's meta. */
+/** The signature format, which is stored in the event's meta. */
 export type SignatureFormat =
   | 't,v1'
   | 'sha256'
@@ -25,9 +25,9 @@ export type Verification =
 export type SignedRequest = {
   /** The signature header's value. */
   header: string | undefined
-  /** The bytes as they came over the wire (after decompression): never re-serialised JSON. */
+  /** The bytes as received, after decompression; never re-serialized JSON. */
   body: Buffer
-  /** During a rotation two secrets are good. */
+  /** During a rotation two secrets are valid. */
   secrets: readonly string[]
   now: Date
 }
@@ -39,8 +39,8 @@ export const INVALID_SIGNATURE = { ok: false, code: 'signature_invalid' } as con
 const EXPIRED = { ok: false, code: 'signature_expired' } as const
 
 /**
- * `t=<unix>,v1=<hex>[,v1=<hex>]` over "<t>." + body, or, unless a timestamp is required, `sha256=<hex>`, bare hex or
- * base64 over the body. The HMAC key is the whole secret as shown.
+ * `t=<unix>,v1=<hex>[,v1=<hex>]` over "<t>." + body, or, unless a timestamp is required, `sha256=<hex>`, plain hex or
+ * base64 over the body. The HMAC key is the complete secret as displayed.
  */
 export function verifySignature(request: SignedRequest & { requireTimestamped: boolean }): Verification {
   const header = request.header?.trim()
@@ -53,7 +53,7 @@ export function verifySignature(request: SignedRequest & { requireTimestamped: b
     : verifyPlain(request, header, base64Bytes, 'base64')
 }
 
-/** `t=<unix>,v1=<hex>[,v1=<hex>]`; other schemes in the list (Stripe's v0) are passed over. */
+/** `t=<unix>,v1=<hex>[,v1=<hex>]`; other schemes in the list (Stripe's v0) are skipped. */
 export function verifyTimestamped(request: SignedRequest, format: SignatureFormat): Verification {
   if (!request.header?.trim()) return MISSING_SIGNATURE
   let timestamp: string | null = null
@@ -79,9 +79,9 @@ export function verifyTimestamped(request: SignedRequest, format: SignatureForma
 }
 
 type TimedSignature = {
-  /** Unix seconds, or milliseconds where it is too large for seconds. */
+  /** Unix seconds, or milliseconds if it is too large for seconds. */
   timestamp: string
-  /** What is signed. */
+  /** The signed content. */
   content: (string | Buffer)[]
   keys: Buffer[]
   given: Buffer[]
@@ -99,7 +99,7 @@ export function verifyWithTime(
   if (!/^\d{1,13}$/.test(timestamp)) return INVALID_SIGNATURE
   if (!keys.some(key => signs({ key, content, given, algorithm }))) return INVALID_SIGNATURE
   const seconds = timestamp.length > 11 ? Number(timestamp) / 1000 : Number(timestamp)
-  // a timestamp from the future would keep a captured request good for as long as the sender likes
+  // a timestamp in the future would make a captured request valid for longer than the tolerance
   const ageS = Math.abs(now.getTime() / 1000 - seconds)
   return ageS > (toleranceS ?? SIGNATURE_TOLERANCE_S) ? EXPIRED : { ok: true, format }
 }
@@ -118,7 +118,7 @@ export function verifyPlain(
   return valid ? { ok: true, format } : INVALID_SIGNATURE
 }
 
-/** Of senders that show the secret itself. Hashes are compared: they have one length, whatever was shown. */
+/** For senders that send the secret itself. Hashes are compared because they have the same length. */
 export function verifyCredential(
   shown: string | undefined,
   secrets: readonly string[],
@@ -131,7 +131,7 @@ export function verifyCredential(
   return found ? { ok: true, format } : INVALID_SIGNATURE
 }
 
-/** An empty key, as an undecodable secret would give, signs nothing: anybody has it. */
+/** An empty key, from a secret that cannot be decoded, never matches: anyone could sign with it. */
 export function signs({
   key,
   content,
@@ -164,7 +164,7 @@ export function base64Bytes(text: string): Buffer | null {
 
 const DIGEST_BYTES: Record<Algorithm, number> = { sha256: 32, sha1: 20, sha512: 64 }
 
-/** The bytes of a digest, or null; of base64 only the one canonical spelling of them. */
+/** The bytes of a digest, or null. Base64 must be in its canonical form. */
 export function digestBytes(text: string, encoding: 'hex' | 'base64', algorithm: Algorithm): Buffer | null {
   const bytes = Buffer.from(text, encoding)
   if (bytes.length !== DIGEST_BYTES[algorithm]) return null

@@ -5,9 +5,9 @@ export type Signing = {
   secret: string
   body: string
   at: Date
-  /** The header of our own signature. */
+  /** The header of Kontor's own signature. */
   signatureHeader: string
-  /** The id of the delivery, where that is signed too. */
+  /** The delivery id, if the signature covers it. */
   id: string
 }
 
@@ -17,7 +17,7 @@ const hmac = (secret: string | Buffer, ...parts: string[]): Hmac =>
   parts.reduce((mac, part) => mac.update(part), createHmac('sha256', secret))
 const seconds = (at: Date) => String(Math.floor(at.getTime() / 1000))
 
-/** As each provider signs; null: in a way that only its own settings describe. */
+/** The signature of each provider; null: only the source's settings describe it. */
 const SIGNATURES: Record<PresetName, Sign | null> = {
   stripe: ({ secret, body, at }) => ({ 'stripe-signature': timestamped(secret, body, at) }),
   shopify: ({ secret, body }) => ({ 'x-shopify-hmac-sha256': hmac(secret, body).digest('base64') }),
@@ -40,7 +40,7 @@ const SIGNATURES: Record<PresetName, Sign | null> = {
   custom: null,
 }
 
-/** The headers with which a sender shows that it has the secret; null where that cannot be told from the preset. */
+/** The signature headers of a sender with this secret; null: the preset does not define them. */
 export function signedHeaders(preset: PresetName | null, signing: Signing): Record<string, string> | null {
   if (preset !== null) return SIGNATURES[preset]?.(signing) ?? null
   return { [signing.signatureHeader]: timestamped(signing.secret, signing.body, signing.at) }

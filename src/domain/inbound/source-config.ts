@@ -18,17 +18,17 @@ export type EventTypeOverride = Static<typeof EventTypeOverride>
 
 const headerName = Type.String({ maxLength: 100, pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$" })
 
-/** How a sender signs that no preset knows. */
+/** The signature of a sender without a preset. */
 const CustomSignature = Type.Object(
   {
-    /** Where the signature is: a header, or a path into the body. */
+    /** The location of the signature: a header, or a path into the body. */
     header: Type.Optional(headerName),
     body_path: Type.Optional(path),
     algorithm: Type.Optional(Type.Enum(['sha256', 'sha1', 'sha512'])),
     encoding: Type.Optional(Type.Enum(['hex', 'base64'])),
-    /** Before the signature itself, as in "sha256=". */
+    /** The text before the signature, such as "sha256=". */
     prefix: Type.Optional(Type.String({ maxLength: 50 })),
-    /** What is signed: {body}, {timestamp}, and {any.path} into the body. */
+    /** The signed content: {body}, {timestamp}, and {any.path} into the body. */
     template: Type.Optional(text(200)),
     timestamp_header: Type.Optional(headerName),
     tolerance_s: Type.Optional(Type.Integer({ minimum: 1, maximum: 86_400 })),
@@ -38,20 +38,20 @@ const CustomSignature = Type.Object(
 export type CustomSignature = Static<typeof CustomSignature>
 export const DEFAULT_TEMPLATE = '{body}'
 
-/** The settings of a source that are shown and changed as one object. */
+/** The settings of a source that are read and changed as one object. */
 export const SourceConfig = Type.Object({
   event_type_override: Type.Union([...overrides, Type.Null()]),
   event_id_path: Nullable(path),
   require_timestamped_signature: Type.Boolean(),
-  /** null: where a preset gives every event an id. */
+  /** null: required if the preset gives every event an id. */
   require_event_id: Nullable(Type.Boolean()),
-  /** Whether its events feed the subscription ledger; null: by type and preset. */
+  /** Whether its events change the subscription ledger; null: depends on type and preset. */
   billing: Nullable(Type.Boolean()),
-  /** Where ids of billing objects belong; null: the provider's name. */
+  /** The namespace of billing ids; null: the provider's name. */
   namespace: Nullable(Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,49}$' })),
-  /** Whether a shop's products, customers and orders become records; null: yes. */
+  /** Whether products, customers and orders of a shop become records; null: yes. */
   records: Nullable(Type.Boolean()),
-  /** With the preset custom: how it signs. */
+  /** The signature, for the preset `custom`. */
   custom: Nullable(CustomSignature),
   rate_limit: Type.Object(
     {
@@ -62,9 +62,9 @@ export const SourceConfig = Type.Object({
   ),
   overflow: Type.Enum(['defer', 'drop']),
   max_body_bytes: Type.Integer({ minimum: 1, maximum: 8_388_608 }),
-  /** Names of further request headers to keep with each event. */
+  /** Names of additional request headers to store with each event. */
   headers: Type.Array(headerName, { maxItems: 50 }),
-  /** Addresses and networks that requests are accepted from; none: from everywhere. */
+  /** Addresses and networks from which requests are accepted; empty: from everywhere. */
   allowed_addresses: Type.Array(Type.String({ maxLength: 50 }), { maxItems: MAX_NETWORKS }),
 })
 export type SourceConfig = Static<typeof SourceConfig>

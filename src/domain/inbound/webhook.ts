@@ -7,24 +7,29 @@ import { isObject, type JsonObject, objectFields, valueAt } from '../json/json.t
 import { isStripeEvent, stripeObject } from '../providers/stripe/objects.ts'
 import { parseTimestamp } from '../time.ts'
 import type { ValidationError } from '../validation-error.ts'
-import { presetNamed } from './presets.ts'
+import { findPreset } from './presets.ts'
 import type { EventTypeOverride } from './source-config.ts'
 
-/** An event of a webhook or automation source: our own fields, a provider's body, or a bare Stripe event. */
-export function readWebhook(item: JsonObject, context: InboundContext, faults: ValidationError[]): Draft {
-  const provider = providerFacts(item, context)
-  if (provider?.contradiction) faults.push({ pointer: '', message: provider.contradiction })
+/** Reads an event of a webhook or automation source: Kontor's fields, a provider's body, or a Stripe event. */
+export function readWebhook(item: JsonObject, context: InboundContext, errors: ValidationError[]): Draft {
+  const provider = readProviderFields(item, context)
+  if (provider?.contradiction) errors.push({ pointer: '', message: provider.contradiction })
   const wrapped = !provider && item.payload !== undefined && item.payload !== null
   if (wrapped && !isObject(item.payload)) {
-    faults.push({ pointer: '/payload', message: 'payload must be an object' })
+    errors.push({ pointer: '/payload', message: 'payload must be an object' })
   }
   const subject = wrapped && isObject(item.payload) ? item.payload : (provider?.subject ?? item)
   const object = stripeObject(subject) ?? subject
-  const ownTime = provider?.ownTime ?? ownTimeOf(item, subject)
+  const ownTime = provider?.ownTime ?? readOwnTime(item, subject)
   return {
-    ...typeOf(item, provider ? provider.eventType : item.event_type, context.eventTypeOverride, faults),
+    ...readEventType(
+      item,
+      provider ? provider.eventType : item.event_type,
+      context.eventTypeOverride,
+      errors,
+    ),
     kind: null,
-    inboundEventId: eventIdOf(item, context, provider, faults),
+    inboundEventId: readEventId(item, context, provider, errors),
     providerEventId: provider?.eventId ?? providerEventId(item, subject, context),
     visitor: looseId(item.visitor ?? object.visitor ?? object.anonymousId ?? object.anonymous_id),
     sessionId: looseId(item.session_id ?? object.session_id),
@@ -44,7 +49,7 @@ export function readWebhook(item: JsonObject, context: InboundContext, faults: V
   } satisfies Draft
 }
 
-/** The raw text of `payload`, else the whole body. */
+/** The raw text of `payload`, else the complete body. */
 export function webhookPayload(raw: string, item: JsonObject, subject: JsonObject): string {
   if (item.payload !== subject) return raw
   let payload = raw
@@ -52,19 +57,19 @@ export function webhookPayload(raw: string, item: JsonObject, subject: JsonObjec
   return payload
 }
 
-type ProviderFacts = {
+type ProviderFields = {
   eventType: string
   eventId: string | null
   subject: JsonObject
   contradiction?: string | null
   ownTime?: Date | null
-  /** Undefined: where others have it. */
+  /** Undefined: read from the usual fields. */
   userId?: string | null
 }
 
-/** Of a body in a provider's own shape: read by the source's preset, or recognised as a Stripe event. */
-function providerFacts(item: JsonObject, context: InboundContext): ProviderFacts | null {
-  const preset = presetNamed(context.preset)
+/** Reads a body in a provider's format, with the source's preset or as a Stripe event; null: another format. */
+function readProviderFields(item: JsonObject, context: InboundContext): ProviderFields | null {
+  const preset = findPreset(context.preset)
   const eventType = preset?.eventType(context.headers, item)
   if (preset && eventType) {
     return {
@@ -72,7 +77,7 @@ function providerFacts(item: JsonObject, context: InboundContext): ProviderFacts
       eventId: preset.eventId(context.headers, item),
       subject: preset.subject(item),
       contradiction: preset.contradiction?.(context.headers, item) ?? null,
-      ...(preset.occurredAt && { ownTime: timeOf(preset.occurredAt(item)) }),
+      ...(preset.occurredAt && { ownTime: readTime(preset.occurredAt(item)) }),
       ...(preset.userId && { userId: preset.userId(item) }),
     }
   }
@@ -80,32 +85,32 @@ function providerFacts(item: JsonObject, context: InboundContext): ProviderFacts
   return { eventType: item.type as string, eventId: item.id as string, subject: item }
 }
 
-function timeOf(value: unknown): Date | null {
+function readTime(value: unknown): Date | null {
   const at = readInstant(value)
   return at === null ? null : new Date(at)
 }
 
 const ID_REQUIRED =
-  'the event has no id, and without one a repeat cannot be told from a new event (require_event_id)'
+  'the event has no id, so a repeat cannot be detected; the source requires one (require_event_id)'
 
-function eventIdOf(
+function readEventId(
   item: JsonObject,
   context: InboundContext,
-  provider: ProviderFacts | null,
-  faults: ValidationError[],
+  provider: ProviderFields | null,
+  errors: ValidationError[],
 ): string | null {
-  const own = idField(item.inbound_event_id, 'inbound_event_id', faults)
+  const own = idField(item.inbound_event_id, 'inbound_event_id', errors)
   if (own !== null) return own
   const atPath = context.eventIdPath === null ? undefined : valueAt(item, context.eventIdPath)
   const found = atPath ?? provider?.eventId
   if (found === undefined || found === null || found === '') {
-    if (context.requireEventId) faults.push({ pointer: '/inbound_event_id', message: ID_REQUIRED })
+    if (context.requireEventId) errors.push({ pointer: '/inbound_event_id', message: ID_REQUIRED })
     return null
   }
   const id = looseId(found)
   if (id === null) {
     const pointer = atPath === undefined ? '/id' : `/${context.eventIdPath!.replaceAll('.', '/')}`
-    faults.push({ pointer, message: 'the event id must be a string of at most 255 characters' })
+    errors.push({ pointer, message: 'the event id must be a string of at most 255 characters' })
   }
   return id
 }
@@ -115,8 +120,8 @@ function providerEventId(item: JsonObject, subject: JsonObject, context: Inbound
   return looseId(item.provider_event_id) ?? looseId(context.headers['webhook-id'])
 }
 
-/** The sender's own word for the time, or Stripe's; a body that is arbitrary otherwise is not faulted for it. */
-function ownTimeOf(item: JsonObject, subject: JsonObject): Date | null {
+/** `occurred_at`, or `created` of a Stripe event. A wrong time is no validation error, because the body is arbitrary. */
+function readOwnTime(item: JsonObject, subject: JsonObject): Date | null {
   if (item.occurred_at !== undefined) return parseTimestamp(item.occurred_at)
   if (!isStripeEvent(subject) || !Number.isInteger(subject.created)) return null
   const seconds = subject.created as number
@@ -125,27 +130,27 @@ function ownTimeOf(item: JsonObject, subject: JsonObject): Date | null {
 
 type TypeFacts = { eventType: string; overriddenFrom: string | null }
 
-/** The event type after the source's override; `given` is what the event itself says. */
-export function typeOf(
+/** Applies the source's override to the event type `given`. */
+export function readEventType(
   item: JsonObject,
   given: unknown,
   override: EventTypeOverride | null,
-  faults: ValidationError[],
+  errors: ValidationError[],
 ): TypeFacts {
   const own = typeof given === 'string' && given !== '' ? given : null
-  const changed = override && overridden(item, own, override)
+  const changed = override && applyOverride(item, own, override)
   if (changed === null || changed === undefined) {
-    return { eventType: nameField(given, 'event_type', faults), overriddenFrom: null }
+    return { eventType: nameField(given, 'event_type', errors), overriddenFrom: null }
   }
   if (changed === '' || isLongerThan(changed, MAX_EVENT_TYPE_LENGTH)) {
     const message = `the overridden event type must have 1 to ${MAX_EVENT_TYPE_LENGTH} characters`
-    faults.push({ pointer: '/event_type', message })
+    errors.push({ pointer: '/event_type', message })
   }
   return { eventType: changed, overriddenFrom: own !== null && own !== changed ? own : null }
 }
 
-/** Null where the override does not apply to this event. */
-function overridden(item: JsonObject, own: string | null, override: EventTypeOverride): string | null {
+/** Null: the override does not apply to this event. */
+function applyOverride(item: JsonObject, own: string | null, override: EventTypeOverride): string | null {
   if ('set' in override) return override.set
   if ('path' in override) return looseId(valueAt(item, override.path))
   if (own === null) return null

@@ -1,48 +1,48 @@
-/** How a provider's events become canonical ones: a mapping of fields, and nothing that remembers. */
+/** Maps the fields of a provider's events to canonical events. Adapters have no state. */
 
 import type { Fields } from '../billing/fields.ts'
 import type { Instant, Term } from '../billing/types.ts'
 import { type Decimal, decimalText, knownCurrency, minorDigits, parseDecimal } from '../money.ts'
 
-/** One thing that an event says, as a canonical event; see docs/guides/subscriptions.md for the payloads. */
-export type Told =
+/** One fact of an event, as a canonical event or a term. docs/guides/subscriptions.md describes the payloads. */
+export type ProviderFact =
   | {
       type: string
       payload: Fields
-      /** Coupons that the object names by id: what is told of them later counts for it. */
+      /** Ids of coupons that the object refers to. Later changes of these coupons apply to it. */
       coupons?: string[]
-      /** A refund that the customer's bank took. */
+      /** The refund is a chargeback. */
       isDispute?: true
     }
   | { term: Omit<Term, 'sourceAt'>; at: unknown }
 
 export type ProviderEvent = {
-  /** The provider's own name for what happened, whatever the source calls it. */
+  /** The provider's name of the event, before the source's override. */
   eventType: string
   body: Fields
   occurredAt: Instant
 }
 
 export type Adapter = {
-  /** Whether a body is an event of this provider, where that can be told by its shape. */
+  /** Whether the shape of a body identifies it as an event of this provider. */
   recognizes(body: Fields): boolean
   eventType(body: Fields): string
-  /** Empty: nothing of billing. Null: it should say something, and what is not understood. */
-  tell(event: ProviderEvent): Told[] | null
+  /** Empty: not about billing. Null: about billing, but not understood. */
+  read(event: ProviderEvent): ProviderFact[] | null
 }
 
-/** An amount in whole minor units ("1999") as exact decimal text in major ones; undefined where it is none. */
-export function majorOf(minor: unknown, currency: unknown): string | undefined {
+/** Converts an amount in minor units ("1999") to exact decimal text in major units; undefined: not an amount. */
+export function minorToMajor(minor: unknown, currency: unknown): string | undefined {
   const code = knownCurrency(currency)
   const decimal = parseDecimal(minor)
   return code && decimal ? decimalText({ ...decimal, scale: decimal.scale + minorDigits(code) }) : undefined
 }
 
-/** Finer than any currency: what is left over is less than a hundred-millionth. */
+/** Finer than any currency. The rounding error is below 10⁻⁸. */
 const QUOTIENT_DIGITS = 10
 
-/** total ÷ quantity as decimal text; undefined where there is nothing to divide by. */
-export function unitOf(total: unknown, quantity: unknown): string | undefined {
+/** total ÷ quantity as decimal text; undefined: not numbers, or a quantity of 0. */
+export function divideAmount(total: unknown, quantity: unknown): string | undefined {
   const whole = parseDecimal(total)
   const parts = parseDecimal(quantity ?? 1)
   if (!whole || !parts || parts.digits <= 0n) return undefined
@@ -53,7 +53,7 @@ export function unitOf(total: unknown, quantity: unknown): string | undefined {
   return decimalText(unit)
 }
 
-/** A price for all units together, however many there are. */
+/** A price for all units together, whatever the quantity. */
 export function flatPrice(amount: string): Fields {
   return { tiers_mode: 'volume', tiers: [{ up_to: null, unit_amount: 0, flat_amount: amount }] }
 }

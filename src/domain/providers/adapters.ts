@@ -18,13 +18,13 @@ const ADAPTERS: Record<string, Adapter> = {
   shopify,
 }
 
-/** Where these stand in a request's headers, they tell what the body does not. */
+/** Headers that contain the event type, for providers whose bodies do not. */
 const TOPICS: Record<string, string> = { woocommerce: 'x-wc-webhook-topic', shopify: 'x-shopify-topic' }
 
 type FoundAdapter = { adapter: Adapter; eventType: string; body: Fields }
 
-/** The adapter of a source's preset, if the body is in the provider's own shape and not in ours. */
-export function adapterOf(
+/** The adapter of the source's preset, if the body is in the provider's format and not in Kontor's. */
+export function findAdapter(
   preset: string | null,
   subject: unknown,
   headers: Record<string, string>,
@@ -39,8 +39,8 @@ export function adapterOf(
   return adapter.recognizes(body) ? { adapter, eventType: adapter.eventType(body), body } : null
 }
 
-/** The customer that an event of a billing system is about; null where it is none of theirs, by its shape. */
-export function customerIn(body: Fields): { id: unknown; email: unknown } | null {
+/** The customer of a Paddle, Chargebee or Lago event; null: the body has none of these formats. */
+export function readCustomer(body: Fields): { id: unknown; email: unknown } | null {
   if (paddle.recognizes(body)) {
     const data = readObject(body.data)!
     const isCustomer = paddle.eventType(body).startsWith('customer.')

@@ -1,4 +1,4 @@
-/** Shops, whose webhooks become records. */
+/** Shops. Their webhooks become records. */
 
 import type { EntityType, RecordWrite } from '../records/records.ts'
 import type { ShopChange, ShopEvent } from './shops/shop.ts'
@@ -19,15 +19,18 @@ const TYPES: Record<string, EntityType> = {
   ...{ product: 'product', customer: 'contact', order: 'order' },
 }
 
-/** Which records the event may tell of, by its topic; null: none. */
-export function shopType({ preset, headers }: Pick<ShopEvent, 'preset' | 'headers'>): EntityType | null {
+/** The entity type of the records that an event of this topic may change; null: none. */
+export function readEntityType({
+  preset,
+  headers,
+}: Pick<ShopEvent, 'preset' | 'headers'>): EntityType | null {
   const topic = headers[preset === 'woocommerce' ? WOOCOMMERCE_TOPIC : SHOPIFY_TOPIC] ?? ''
   const [resource = ''] = topic.split(/[/.]/)
   return Object.hasOwn(TYPES, resource) ? TYPES[resource]! : null
 }
 
-/** The handle by which a row of Shopify's file goes, which knows no ids; null where it is no such row. */
-export function handleInFile({
+/** The handle in the id of a record from Shopify's CSV export, which has no ids; null: another record. */
+export function readFileHandle({
   entityType,
   id,
   data: { handle, source },
@@ -36,7 +39,7 @@ export function handleInFile({
   return id === handle || id.startsWith(`${handle}/`) ? handle : null
 }
 
-/** What the event says of records, in the order in which it does. Never throws. */
-export function shopChanges(event: ShopEvent): ShopChange[] {
+/** The changes of records in an event, in order. Never throws. */
+export function readShopChanges(event: ShopEvent): ShopChange[] {
   return isShop(event.preset) ? SHOPS[event.preset!]!(event) : []
 }

@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { type Headers, type Preset, presetNamed } from '../../domain/inbound/presets.ts'
+import { findPreset, type Headers, type Preset } from '../../domain/inbound/presets.ts'
 import { type SignatureFormat, type Verification, verifySignature } from '../../domain/inbound/signatures.ts'
 import { isAllowed } from '../../domain/tenants/addresses.ts'
 import { hashOfSecret } from '../../domain/tenants/keys.ts'
@@ -103,7 +103,7 @@ function credentialsOf(source: Source, open: OpenSecret): Credentials {
     }
   }
   return {
-    preset: presetNamed(source.preset),
+    preset: findPreset(source.preset),
     tokens: source.tokens.map(({ hash, expires_at }) => ({
       hash: Buffer.from(hash, 'hex'),
       expiresAt: endOf(expires_at),

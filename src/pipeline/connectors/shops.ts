@@ -3,7 +3,7 @@ import type { NormalizedEvent } from '../../domain/events/events.ts'
 import { isObject, type JsonObject, parseJson } from '../../domain/json/json.ts'
 import type { ShopChange, ShopRecord } from '../../domain/providers/shops/shop.ts'
 import { sumText } from '../../domain/providers/shops/shopify.ts'
-import { shopChanges, shopType } from '../../domain/providers/shops.ts'
+import { readEntityType, readShopChanges } from '../../domain/providers/shops.ts'
 import type { EntityType, RecordChange } from '../../domain/records/records.ts'
 import { timestampText } from '../../domain/time.ts'
 import {
@@ -30,7 +30,7 @@ export type ReportedChange = { tenantId: number; event: NormalizedEvent; change:
 export async function lockShopRecords({ client }: Transaction, units: Unit[]): Promise<void> {
   const exclusive = units.flatMap(unit => {
     const event = unit.entry.kind === 'events' ? (unit.work as NormalizedEvent | undefined) : undefined
-    const entityType = event?.makesRecords ? shopType(event) : null
+    const entityType = event?.makesRecords ? readEntityType(event) : null
     return entityType ? [{ tenantId: unit.entry.tenantId, entityType, exclusive: true }] : []
   })
   if (exclusive.length === 0) return
@@ -40,7 +40,7 @@ export async function lockShopRecords({ client }: Transaction, units: Unit[]): P
 
 export function reportedChanges(units: Unit<NormalizedEvent>[]): ReportedChange[] {
   return units.flatMap(({ entry: { tenantId }, work: event }) =>
-    shopChanges(event).map(change => ({ tenantId, event, change })),
+    readShopChanges(event).map(change => ({ tenantId, event, change })),
   )
 }
 

@@ -1,6 +1,6 @@
 import type { Entry } from '../../domain/entries/entry.ts'
 import { timeOfId } from '../../domain/ids.ts'
-import { handleInFile } from '../../domain/providers/shops.ts'
+import { readFileHandle } from '../../domain/providers/shops.ts'
 import {
   isNewer,
   namesOf,
@@ -285,7 +285,7 @@ export async function findRowsSentByShops(
 ): Promise<Set<Change>> {
   const named = new Map<Change, Handle>()
   for (const change of changes) {
-    const handle = change.work.op === 'write' ? handleInFile(change.work) : null
+    const handle = change.work.op === 'write' ? readFileHandle(change.work) : null
     if (handle !== null) named.set(change, { tenantId: change.entry.tenantId, handle })
   }
   if (named.size === 0) return new Set()

@@ -4,10 +4,10 @@ import { test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import Stripe from 'stripe'
 import {
+  findPreset,
   type Headers,
   PRESET_NAMES,
   type PresetName,
-  presetNamed,
 } from '../../../src/domain/inbound/presets.ts'
 import type { CustomSignature } from '../../../src/domain/inbound/source-config.ts'
 
@@ -15,7 +15,7 @@ const now = new Date('2025-01-01T12:00:00Z')
 const nowS = now.getTime() / 1000
 
 function verify(name: PresetName, headers: Headers, body: string, secrets: string[], at = now) {
-  const result = presetNamed(name)!.verify({ headers, body: Buffer.from(body), secrets, now: at })
+  const result = findPreset(name)!.verify({ headers, body: Buffer.from(body), secrets, now: at })
   return result.ok ? result.format : result.code
 }
 
@@ -37,7 +37,7 @@ test('stripe: what its own library signs is accepted, and nothing else', () => {
     'signature_expired',
   )
   assert.equal(verify('stripe', {}, payload, [secret]), 'signature_missing')
-  const preset = presetNamed('stripe')!
+  const preset = findPreset('stripe')!
   assert.equal(preset.eventType({}, JSON.parse(payload)), 'invoice.paid')
   assert.equal(preset.eventId({}, JSON.parse(payload)), 'evt_1')
 })
@@ -69,7 +69,7 @@ test('standard webhooks: what the reference library signs is accepted, and nothi
     const without = { ...headers, [name]: undefined }
     assert.equal(verify('standard-webhooks', without, body, [secret]), 'signature_missing')
   }
-  const preset = presetNamed('standard-webhooks')!
+  const preset = findPreset('standard-webhooks')!
   assert.equal(preset.eventType(headers, JSON.parse(body)), 'order.paid')
   assert.equal(preset.eventId(headers, JSON.parse(body)), 'msg_1')
   assert.deepEqual(preset.subject(JSON.parse(body)), { id: 'o1', amount: 5 })
@@ -93,7 +93,7 @@ test('shopify: base64 over the body, type and id from the headers', () => {
   assert.equal(verify('shopify', headers, body, ['wrong']), 'signature_invalid')
   assert.equal(verify('shopify', headers, body.replace('49', '48'), ['shpss']), 'signature_invalid')
   assert.equal(verify('shopify', {}, body, ['shpss']), 'signature_missing')
-  const preset = presetNamed('shopify')!
+  const preset = findPreset('shopify')!
   assert.equal(preset.eventType(headers, {}), 'orders/paid')
   assert.equal(preset.eventId(headers, {}), 'w-1')
   assert.equal(preset.eventId({ 'x-shopify-event-id': 'e-1' }, {}), 'e-1')
@@ -110,7 +110,7 @@ test('github: sha256= over the body, type from header and action', () => {
   )
   assert.equal(verify('github', headers, body, ['t']), 'signature_invalid')
   assert.equal(verify('github', {}, body, ['s']), 'signature_missing')
-  const preset = presetNamed('github')!
+  const preset = findPreset('github')!
   assert.equal(preset.eventType(headers, JSON.parse(body)), 'issues.opened')
   assert.equal(preset.eventType(headers, {}), 'issues')
   assert.equal(preset.eventId(headers, {}), 'd-1')
@@ -138,7 +138,7 @@ test('paddle: ts and h1 over "<ts>:" + body', () => {
   ])
     assert.equal(checked(header), 'signature_invalid')
   assert.equal(verify('paddle', {}, PADDLE_BODY, [SECRET]), 'signature_missing')
-  const preset = presetNamed('paddle')!
+  const preset = findPreset('paddle')!
   assert.equal(preset.eventType({}, JSON.parse(PADDLE_BODY)), 'transaction.completed')
   assert.equal(preset.eventId({}, JSON.parse(PADDLE_BODY)), 'evt_01')
 })
@@ -157,7 +157,7 @@ test('recurly: milliseconds and one or more signatures; what happened to which o
     ...{ id: 'ra8foq26o2dt', object_type: 'subscription', site_id: 'qc326l1hl8k9', event_type: 'created' },
     ...{ event_time: '2022-07-26T22:01:56Z', uuid: '63ab531e1d5b1d47eaf1ef44eeb853c3' },
   }
-  const preset = presetNamed('recurly')!
+  const preset = findPreset('recurly')!
   assert.equal(preset.eventType({}, body), 'subscription.created')
   assert.equal(preset.eventId({}, body), 'ra8foq26o2dt/subscription/created/2022-07-26T22:01:56Z')
   assert.notEqual(preset.eventId({}, { ...body, event_time: '2022-07-27' }), preset.eventId({}, body))
@@ -178,7 +178,7 @@ test('woocommerce and lago: base64 over the body', () => {
     )
     assert.equal(verify(name, {}, PADDLE_BODY, [SECRET]), 'signature_missing')
   }
-  const shop = presetNamed('woocommerce')!
+  const shop = findPreset('woocommerce')!
   const headers = { 'x-wc-webhook-topic': 'order.updated', 'x-wc-webhook-delivery-id': '9f1c' }
   assert.equal(shop.eventType(headers, { id: 727 }), 'order.updated')
   assert.equal(shop.eventId(headers, { id: 727 }), '9f1c/order.updated/727')
@@ -186,7 +186,7 @@ test('woocommerce and lago: base64 over the body', () => {
   assert.ok(shop.isPing!(Buffer.from('webhook_id=12')))
   for (const body of ['webhook_id=', 'webhook_id=12&x=1', '{}', `webhook_id=${'1'.repeat(50)}`])
     assert.ok(!shop.isPing!(Buffer.from(body)))
-  const lago = presetNamed('lago')!
+  const lago = findPreset('lago')!
   assert.equal(lago.eventType({}, { webhook_type: 'invoice.created' }), 'invoice.created')
   assert.equal(lago.eventId({ 'x-lago-unique-key': 'k-1' }, {}), 'k-1')
 })
@@ -201,21 +201,21 @@ test('chargebee and revenuecat: the Authorization header shows the secret', () =
     assert.equal(checked(basic(text)), 'signature_invalid')
   assert.equal(checked({ authorization: 'Bearer hook:a:password' }), 'signature_invalid')
   assert.equal(checked({}), 'signature_missing')
-  assert.equal(presetNamed('chargebee')!.secretFault!('hook:a:password'), null)
-  assert.match(presetNamed('chargebee')!.secretFault!('a-password-alone')!, /user:password/)
+  assert.equal(findPreset('chargebee')!.checkSecret!('hook:a:password'), null)
+  assert.match(findPreset('chargebee')!.checkSecret!('a-password-alone')!, /user:password/)
   const shown = (authorization?: string) =>
     verify('revenuecat', authorization === undefined ? {} : { authorization }, '{}', ['Bearer of-this-value'])
   assert.equal(shown('Bearer of-this-value'), 'revenuecat')
   assert.equal(shown('of-this-value'), 'signature_invalid')
   assert.equal(shown(''), 'signature_invalid')
   assert.equal(shown(), 'signature_missing')
-  assert.equal(presetNamed('revenuecat')!.eventType({}, { event: { type: 'RENEWAL', id: 'e' } }), 'RENEWAL')
-  assert.equal(presetNamed('revenuecat')!.eventId({}, { event: { type: 'RENEWAL', id: 'e' } }), 'e')
+  assert.equal(findPreset('revenuecat')!.eventType({}, { event: { type: 'RENEWAL', id: 'e' } }), 'RENEWAL')
+  assert.equal(findPreset('revenuecat')!.eventId({}, { event: { type: 'RENEWAL', id: 'e' } }), 'e')
 })
 
 test('custom: where the signature is, how it is written and what is signed are settings', () => {
   const checked = (custom: CustomSignature | null, headers: Headers, body = PADDLE_BODY, at = now) => {
-    const result = presetNamed('custom')!.verify({
+    const result = findPreset('custom')!.verify({
       ...{ headers, body: Buffer.from(body), secrets: ['other', SECRET], now: at, custom },
     })
     return result.ok ? result.format : result.code
@@ -255,13 +255,13 @@ test('custom: where the signature is, how it is written and what is signed are s
 })
 
 test('a preset is found by name only', () => {
-  for (const name of PRESET_NAMES) assert.equal(presetNamed(name)?.name, name)
-  for (const name of [null, '', 'constructor', 'Stripe']) assert.equal(presetNamed(name), null)
+  for (const name of PRESET_NAMES) assert.equal(findPreset(name)?.name, name)
+  for (const name of [null, '', 'constructor', 'Stripe']) assert.equal(findPreset(name), null)
 })
 
 test('no preset keeps a signature among its headers', () => {
   for (const name of PRESET_NAMES) {
-    for (const header of presetNamed(name)!.keepHeaders)
+    for (const header of findPreset(name)!.keepHeaders)
       assert.doesNotMatch(header, /signature|hmac|authorization/)
   }
 })

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { readBillingEvent } from '../../../src/domain/billing/read.ts'
-import { majorOf, unitOf } from '../../../src/domain/providers/adapter.ts'
-import { shopChanges } from '../../../src/domain/providers/shops.ts'
+import { divideAmount, minorToMajor } from '../../../src/domain/providers/adapter.ts'
+import { readShopChanges } from '../../../src/domain/providers/shops.ts'
 
 const NOW = new Date('2026-01-01T00:00:00Z')
 
@@ -105,7 +105,8 @@ test('no body of any provider makes an adapter or a connector throw', () => {
         const { changes } = readBillingEvent(common)
         for (const change of changes)
           if (change.kind === 'subscription') assert.ok(change.version.id.length > 0)
-        for (const change of shopChanges({ ...common, payload: '{}' })) assert.match(change.at, /^\d{4}-.*Z$/)
+        for (const change of readShopChanges({ ...common, payload: '{}' }))
+          assert.match(change.at, /^\d{4}-.*Z$/)
       }),
       { numRuns: 150 },
     )
@@ -114,16 +115,22 @@ test('no body of any provider makes an adapter or a connector throw', () => {
 test('amounts stay exact: minor units by the currency, a line’s total by its quantity', () => {
   assert.deepEqual(
     [
-      majorOf('1999', 'EUR'),
-      majorOf(5000, 'jpy'),
-      majorOf('1', 'KWD'),
-      majorOf(null, 'EUR'),
-      majorOf('1', 'XXX'),
+      minorToMajor('1999', 'EUR'),
+      minorToMajor(5000, 'jpy'),
+      minorToMajor('1', 'KWD'),
+      minorToMajor(null, 'EUR'),
+      minorToMajor('1', 'XXX'),
     ],
     ['19.99', '5000', '0.001', undefined, undefined],
   )
   assert.deepEqual(
-    [unitOf('200.00', 3), unitOf('29.35', 1), unitOf('10', 0), unitOf('x', 1), unitOf('9', undefined)],
+    [
+      divideAmount('200.00', 3),
+      divideAmount('29.35', 1),
+      divideAmount('10', 0),
+      divideAmount('x', 1),
+      divideAmount('9', undefined),
+    ],
     ['66.666666666666', '29.35', undefined, undefined, '9'],
   )
 })

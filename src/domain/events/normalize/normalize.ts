@@ -1,7 +1,7 @@
 import { isbot } from 'isbot'
 import { findNamespace } from '../../billing/namespace.ts'
 import { itemId } from '../../ids.ts'
-import { readWebhook, typeOf, webhookPayload } from '../../inbound/webhook.ts'
+import { readEventType, readWebhook, webhookPayload } from '../../inbound/webhook.ts'
 import { isObject, type JsonObject } from '../../json/json.ts'
 import { isShop } from '../../providers/shops.ts'
 import { occurredAt } from '../../time.ts'
@@ -163,7 +163,7 @@ function readItem(
   if (context.sourceType !== 'cdp') return readWebhook(value, context, faults)
   const draft = readCdp(value, 'any', envelope, faults)
   if (!context.eventTypeOverride || draft.eventType === '') return draft
-  return { ...draft, ...typeOf(value, draft.eventType, context.eventTypeOverride, faults) }
+  return { ...draft, ...readEventType(value, draft.eventType, context.eventTypeOverride, faults) }
 }
 
 function typesRefusedTo({ allowedTypes, refusedTypes }: EventContext): ((type: string) => boolean) | null {

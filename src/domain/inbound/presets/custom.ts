@@ -1,5 +1,5 @@
 import { parseJson, valueAt } from '../../json/json.ts'
-import { idText, type Preset, type PresetRequest, wholeBody } from '../preset.ts'
+import { type Preset, type PresetRequest, readIdString, wholeBody } from '../preset.ts'
 import {
   digestBytes,
   INVALID_SIGNATURE,
@@ -10,7 +10,7 @@ import {
 } from '../signatures.ts'
 import { type CustomSignature, DEFAULT_TEMPLATE } from '../source-config.ts'
 
-/** A sender that signs in a way of its own, which the source's setting `custom` describes. */
+/** A signature that the source's setting `custom` describes. */
 export const custom: Preset = {
   name: 'custom',
   keepHeaders: [],
@@ -24,14 +24,16 @@ export const custom: Preset = {
 
 function verifyCustom(request: PresetRequest, setting: CustomSignature): Verification {
   const { algorithm = 'sha256', encoding = 'hex', prefix = '', timestamp_header } = setting
-  // only who signs fields of the body has it parsed before the signature is known to be good
-  const body = usesFields(setting) ? parsed(request.body) : undefined
-  const shown = setting.header ? request.headers[setting.header] : idText(valueAt(body, setting.body_path!))
+  // parse the body before the signature is verified only if the signature covers fields of the body
+  const body = usesFields(setting) ? tryParse(request.body) : undefined
+  const shown = setting.header
+    ? request.headers[setting.header]
+    : readIdString(valueAt(body, setting.body_path!))
   const signature = shown?.trim()
   if (!signature) return MISSING_SIGNATURE
   const timestamp = timestamp_header ? (request.headers[timestamp_header]?.trim() ?? null) : null
   if (timestamp_header && !timestamp) return MISSING_SIGNATURE
-  const content = contentOf(setting.template ?? DEFAULT_TEMPLATE, { request, body, timestamp })
+  const content = buildContent(setting.template ?? DEFAULT_TEMPLATE, { request, body, timestamp })
   const bytes = signature.startsWith(prefix)
     ? digestBytes(signature.slice(prefix.length), encoding, algorithm)
     : null
@@ -48,17 +50,17 @@ function verifyCustom(request: PresetRequest, setting: CustomSignature): Verific
 }
 
 function usesFields({ body_path, template = DEFAULT_TEMPLATE }: CustomSignature): boolean {
-  return body_path !== undefined || placeholdersOf(template).some(name => !OWN_PLACEHOLDERS.has(name))
+  return body_path !== undefined || listPlaceholders(template).some(name => !OWN_PLACEHOLDERS.has(name))
 }
 
 const OWN_PLACEHOLDERS = new Set(['body', 'timestamp'])
 
-export function placeholdersOf(template: string): string[] {
+export function listPlaceholders(template: string): string[] {
   return [...template.matchAll(/\{([^{}]+)\}/g)].map(match => match[1]!)
 }
 
-/** `{body}`, `{timestamp}`, and `{any.path}` for a value inside the body; null where one is not there. */
-function contentOf(
+/** Replaces `{body}`, `{timestamp}` and `{any.path}` (a value in the body); null: a value is missing. */
+function buildContent(
   template: string,
   known: { request: PresetRequest; body: unknown; timestamp: string | null },
 ): (string | Buffer)[] | null {
@@ -70,7 +72,7 @@ function contentOf(
     }
     if (part === 'body') parts.push(known.request.body)
     else {
-      const value = part === 'timestamp' ? known.timestamp : idText(valueAt(known.body, part))
+      const value = part === 'timestamp' ? known.timestamp : readIdString(valueAt(known.body, part))
       if (value === null) return null
       parts.push(value)
     }
@@ -78,7 +80,7 @@ function contentOf(
   return parts
 }
 
-function parsed(body: Buffer): unknown {
+function tryParse(body: Buffer): unknown {
   try {
     return parseJson(body.toString())
   } catch {

@@ -1,7 +1,7 @@
-import { type Preset, textOf, wholeBody } from '../preset.ts'
+import { type Preset, readString, wholeBody } from '../preset.ts'
 import { base64Bytes, verifyPlain } from '../signatures.ts'
 
-/** Lago signs with HMAC where the endpoint was made so; its default, a JWT, is not verified and so refused. */
+/** Lago with HMAC signatures. Its default, a JWT, is not supported and therefore rejected. */
 export const lago: Preset = {
   name: 'lago',
   keepHeaders: ['x-lago-unique-key'],
@@ -10,7 +10,7 @@ export const lago: Preset = {
     if (!header) return { ok: false, code: 'signature_missing' }
     return verifyPlain(request, header, base64Bytes, 'lago')
   },
-  eventType: (_headers, body) => textOf(body.webhook_type),
-  eventId: headers => textOf(headers['x-lago-unique-key']),
+  eventType: (_headers, body) => readString(body.webhook_type),
+  eventId: headers => readString(headers['x-lago-unique-key']),
   subject: wholeBody,
 }

@@ -1,4 +1,4 @@
-import { type Preset, textOf, wholeBody } from '../preset.ts'
+import { type Preset, readString, wholeBody } from '../preset.ts'
 import { hexBytes, verifyWithTime } from '../signatures.ts'
 
 /** Paddle Billing: `ts=<unix>;h1=<hex>[;h1=<hex>]` over "<ts>:" + body; two while the secret is being rotated. */
@@ -19,8 +19,8 @@ export const paddle: Preset = {
       format: 'paddle',
     })
   },
-  eventType: (_headers, body) => textOf(body.event_type),
-  // not the notification's: one event is notified to every destination, and again when it is replayed
-  eventId: (_headers, body) => textOf(body.event_id),
+  eventType: (_headers, body) => readString(body.event_type),
+  // not the notification id: every destination and every replay has its own
+  eventId: (_headers, body) => readString(body.event_id),
   subject: wholeBody,
 }

@@ -1,7 +1,7 @@
-import { type Preset, textOf, wholeBody } from '../preset.ts'
+import { type Preset, readString, wholeBody } from '../preset.ts'
 import { hexBytes, verifyWithTime } from '../signatures.ts'
 
-/** `<unix ms>,<hex>[,<hex>]` over "<unix ms>." + body; several for a day after the secret was regenerated. */
+/** `<unix ms>,<hex>[,<hex>]` over "<unix ms>." + body; several signatures for a day after the secret was regenerated. */
 export const recurly: Preset = {
   name: 'recurly',
   keepHeaders: [],
@@ -18,14 +18,14 @@ export const recurly: Preset = {
     })
   },
   eventType(_headers, body) {
-    const object = textOf(body.object_type)
-    const event = textOf(body.event_type)
+    const object = readString(body.object_type)
+    const event = readString(body.event_type)
     return object && event && `${object}.${event}`
   },
-  // `id` is the object's: what happened to it, and when, makes it an event's
+  // `id` identifies the object: the event id adds the event type and time
   eventId(_headers, body) {
-    const id = textOf(body.id) ?? textOf(body.uuid)
-    const parts = [id, textOf(body.object_type), textOf(body.event_type), textOf(body.event_time)]
+    const id = readString(body.id) ?? readString(body.uuid)
+    const parts = [id, readString(body.object_type), readString(body.event_type), readString(body.event_time)]
     return id === null ? null : parts.filter(part => part !== null).join('/')
   },
   occurredAt: body => body.event_time,

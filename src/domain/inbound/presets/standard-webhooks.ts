@@ -1,11 +1,11 @@
 import { isObject } from '../../json/json.ts'
-import { type Preset, textOf } from '../preset.ts'
+import { type Preset, readString } from '../preset.ts'
 import { base64Bytes, verifyWithTime } from '../signatures.ts'
 
 export const standardWebhooks: Preset = {
   name: 'standard-webhooks',
   keepHeaders: ['webhook-id', 'webhook-timestamp'],
-  secretFault(secret) {
+  checkSecret(secret) {
     const text = secret.replace(/^whsec_/, '')
     const isEncoded = /^[A-Za-z0-9+/]+={0,2}$/.test(text) && standardKey(secret).length >= 16
     return isEncoded ? null : 'base64 of at least 16 bytes (128 bits), with or without whsec_ in front'
@@ -24,8 +24,8 @@ export const standardWebhooks: Preset = {
     const content = [`${id}.${timestamp}.`, request.body]
     return verifyWithTime(request, { timestamp, content, keys, given, format: 'standard' })
   },
-  eventType: (_headers, body) => textOf(body.type) ?? textOf(body.event_type),
-  eventId: headers => textOf(headers['webhook-id']),
+  eventType: (_headers, body) => readString(body.type) ?? readString(body.event_type),
+  eventId: headers => readString(headers['webhook-id']),
   subject: body => (isObject(body.data) ? body.data : body),
 }
 

@@ -1,4 +1,4 @@
-/** Chargebee (product catalogue 1 and 2): an event carries every object that it is about, amounts in minor units. */
+/** Chargebee (product catalog 1 and 2). An event contains every object that it concerns, with amounts in minor units. */
 
 import {
   type Fields,
@@ -10,48 +10,50 @@ import {
 } from '../../billing/fields.ts'
 import type { CouponTerms } from '../../billing/types.ts'
 import { knownCurrency, toMinor } from '../../money.ts'
-import { type Adapter, flatPrice, majorOf, type ProviderEvent, type Told } from '../adapter.ts'
+import { type Adapter, flatPrice, minorToMajor, type ProviderEvent, type ProviderFact } from '../adapter.ts'
 
 export const chargebee: Adapter = {
   recognizes: body =>
     body.object === 'event' && typeof body.event_type === 'string' && readObject(body.content) !== null,
   eventType: body => String(body.event_type),
-  tell(event) {
+  read(event) {
     const content = readObject(event.body.content) ?? {}
-    const told = [
-      ...tellOf(content.customer, customer => customerOf(event, customer)),
-      ...tellOf(content.subscription, subscription => subscriptionOf(event, subscription)),
-      ...tellOf(content.invoice, invoice => invoiceOf(event, invoice, readObject(content.transaction))),
-      ...tellOf(content.transaction, transaction => refundOf(event, transaction, content)),
-      ...tellOf(content.coupon, coupon => couponOf(event, coupon)),
+    const facts = [
+      ...readObjectFact(content.customer, customer => toCustomer(event, customer)),
+      ...readObjectFact(content.subscription, subscription => toSubscription(event, subscription)),
+      ...readObjectFact(content.invoice, invoice =>
+        toInvoice(event, invoice, readObject(content.transaction)),
+      ),
+      ...readObjectFact(content.transaction, transaction => toRefund(event, transaction, content)),
+      ...readObjectFact(content.coupon, coupon => toCoupon(event, coupon)),
     ]
     const isBilling = /^(subscription|invoice|payment|refund|credit_note|transaction)_/.test(event.eventType)
-    return told.length === 0 && isBilling ? null : told
+    return facts.length === 0 && isBilling ? null : facts
   },
 }
 
-function tellOf(object: unknown, tell: (object: Fields) => Told | null): Told[] {
+function readObjectFact(object: unknown, read: (object: Fields) => ProviderFact | null): ProviderFact[] {
   const fields = readObject(object)
-  const told = fields && readText(fields.id) ? tell(fields) : null
-  return told ? [told] : []
+  const fact = fields && readText(fields.id) ? read(fields) : null
+  return fact ? [fact] : []
 }
 
-/** `resource_version` tells the newer of two states of one second. */
-function timeOf({ body }: ProviderEvent, object: Fields): Fields {
+/** `resource_version` orders states of the same second. */
+function readTime({ body }: ProviderEvent, object: Fields): Fields {
   const sequence = readInteger(object.resource_version, 0)
   return { updated_at: object.updated_at ?? body.occurred_at, ...(sequence !== null && { sequence }) }
 }
 
-function customerOf(event: ProviderEvent, customer: Fields): Told {
+function toCustomer(event: ProviderEvent, customer: Fields): ProviderFact {
   const name = [readText(customer.first_name), readText(customer.last_name)].filter(Boolean).join(' ')
   const { id, email } = customer
   return {
     type: 'customer.updated',
-    payload: { ...timeOf(event, customer), id, name: name || customer.company, email },
+    payload: { ...readTime(event, customer), id, name: name || customer.company, email },
   }
 }
 
-function subscriptionOf(event: ProviderEvent, subscription: Fields): Told {
+function toSubscription(event: ProviderEvent, subscription: Fields): ProviderFact {
   const status = readText(subscription.status)
   const isEnded = status === 'cancelled' || status === 'transferred'
   const isDeleted = event.eventType === 'subscription_deleted' || subscription.deleted === true
@@ -60,30 +62,30 @@ function subscriptionOf(event: ProviderEvent, subscription: Fields): Told {
     type: isDeleted ? 'subscription.deleted' : 'subscription.updated',
     coupons: coupons.flatMap(coupon => readText(coupon.coupon_id) ?? []),
     payload: {
-      ...timeOf(event, subscription),
+      ...readTime(event, subscription),
       id: subscription.id,
       customer: subscription.customer_id,
-      // its start lies ahead, and takes effect by itself
+      // the start date makes it active
       status: status === 'future' ? 'active' : isEnded ? 'canceled' : status,
       currency: subscription.currency_code,
       started_at: subscription.started_at ?? subscription.start_date ?? subscription.created_at,
       trial_end: subscription.trial_end,
       current_period_start: subscription.current_term_start,
       current_period_end: subscription.current_term_end ?? subscription.next_billing_at,
-      // scheduled while it runs, also within a trial; without a date at the end of the term
+      // a scheduled cancellation, also during a trial; without a date it takes effect at the end of the term
       cancel_at: isEnded
         ? null
         : (subscription.cancelled_at ?? (status === 'non_renewing' ? subscription.current_term_end : null)),
       canceled_at: isEnded ? subscription.cancelled_at : subscription.cancel_schedule_created_at,
       ended_at: isEnded ? subscription.cancelled_at : null,
       resumes_at: subscription.resume_date,
-      cancellation_reason: reasonOf(subscription),
+      cancellation_reason: readReason(subscription),
       collection_method: subscription.auto_collection === 'off' ? 'send_invoice' : 'charge_automatically',
       metadata: subscription.meta_data,
-      items: itemsOf(subscription),
+      items: toItems(subscription),
       discounts: [
         ...coupons.map(coupon => ({ coupon: coupon.coupon_id, ends_at: coupon.apply_till })),
-        ...readList(subscription.discounts).map(entry => discountOf(readObject(entry) ?? {}, subscription)),
+        ...readList(subscription.discounts).map(entry => toDiscount(readObject(entry) ?? {}, subscription)),
       ],
     },
   }
@@ -91,15 +93,15 @@ function subscriptionOf(event: ProviderEvent, subscription: Fields): Told {
 
 const UNPAID_REASONS = /^(not_paid|no_card|payment_failed)$/
 
-function reasonOf({ cancel_reason, cancel_reason_code }: Fields): unknown {
+function readReason({ cancel_reason, cancel_reason_code }: Fields): unknown {
   return UNPAID_REASONS.test(readText(cancel_reason) ?? '')
     ? 'payment_failed'
     : (cancel_reason_code ?? cancel_reason)
 }
 
-function itemsOf(subscription: Fields): Fields[] {
+function toItems(subscription: Fields): Fields[] {
   const term = { interval: subscription.billing_period_unit, interval_count: subscription.billing_period }
-  const amount = (minor: unknown) => majorOf(minor, subscription.currency_code)
+  const amount = (minor: unknown) => minorToMajor(minor, subscription.currency_code)
   const given = readList(subscription.subscription_items).map(item => readObject(item) ?? {})
   if (given.length > 0)
     return given.map(item => ({
@@ -109,9 +111,9 @@ function itemsOf(subscription: Fields): Fields[] {
       quantity: item.quantity,
       ...(item.item_type === 'charge' && { type: 'one_time' }),
       ...(item.metered_quantity !== undefined && { usage_type: 'metered' }),
-      ...priceOf(item, amount),
+      ...toPrice(item, amount),
     }))
-  // the first product catalogue: one plan, and add-ons
+  // product catalog 1: one plan and add-ons
   const addons = readList(subscription.addons).map(addon => readObject(addon) ?? {})
   return [
     {
@@ -125,8 +127,8 @@ function itemsOf(subscription: Fields): Fields[] {
   ]
 }
 
-/** With tiers, packages or units that are free, the price of all units together is what is told. */
-function priceOf(item: Fields, amount: (minor: unknown) => string | undefined): Fields {
+/** With tiers, packages or free units, only the price of all units together is given. */
+function toPrice(item: Fields, amount: (minor: unknown) => string | undefined): Fields {
   const total = amount(item.amount)
   const quantity = Number(item.quantity ?? 1)
   const isPlain =
@@ -141,24 +143,24 @@ const DURATIONS: Record<string, CouponTerms['duration']> = {
   limited_period: 'repeating',
 }
 
-function durationOf(value: unknown): CouponTerms['duration'] {
+function readDuration(value: unknown): CouponTerms['duration'] {
   return DURATIONS[readText(value) ?? ''] ?? 'unknown'
 }
 
-function discountOf(discount: Fields, subscription: Fields): Fields {
+function toDiscount(discount: Fields, subscription: Fields): Fields {
   return {
     ...(discount.type === 'percentage'
       ? { percent_off: discount.percentage }
-      : { amount_off: majorOf(discount.amount, discount.currency_code ?? subscription.currency_code) }),
-    duration: durationOf(discount.duration_type),
+      : { amount_off: minorToMajor(discount.amount, discount.currency_code ?? subscription.currency_code) }),
+    duration: readDuration(discount.duration_type),
     ends_at: discount.apply_till,
   }
 }
 
-/** A coupon for some items only is not told in full here: its terms stay unknown. */
-function couponOf(event: ProviderEvent, object: Fields): Told | null {
+/** The terms of a coupon for some items only stay unknown, because the event does not contain all of them. */
+function toCoupon(event: ProviderEvent, object: Fields): ProviderFact | null {
   const currency = knownCurrency(object.currency_code)
-  const amountOff = currency && toMinor(majorOf(object.discount_amount, currency), currency)
+  const amountOff = currency && toMinor(minorToMajor(object.discount_amount, currency), currency)
   const percentOff =
     object.discount_type === 'percentage' ? readDecimalText(object.discount_percentage) : null
   const isWhole = object.apply_on === undefined || object.apply_on === 'invoice_amount'
@@ -167,11 +169,14 @@ function couponOf(event: ProviderEvent, object: Fields): Told | null {
   const coupon: CouponTerms = {
     percentOff,
     amountsOff: percentOff === null && currency && amountOff ? { [currency]: amountOff } : {},
-    duration: durationOf(object.duration_type),
+    duration: readDuration(object.duration_type),
     months: period && (object.period_unit === 'year' ? 12 * period : period),
     productIds: null,
   }
-  return { term: { kind: 'coupon', id: readText(object.id)!, coupon }, at: timeOf(event, object).updated_at }
+  return {
+    term: { kind: 'coupon', id: readText(object.id)!, coupon },
+    at: readTime(event, object).updated_at,
+  }
 }
 
 const STATUSES: Record<string, string> = {
@@ -185,8 +190,8 @@ const STATUSES: Record<string, string> = {
   },
 }
 
-function invoiceOf(event: ProviderEvent, invoice: Fields, transaction: Fields | null): Told {
-  const amount = (minor: unknown) => majorOf(minor, invoice.currency_code)
+function toInvoice(event: ProviderEvent, invoice: Fields, transaction: Fields | null): ProviderFact {
+  const amount = (minor: unknown) => minorToMajor(minor, invoice.currency_code)
   const status = STATUSES[readText(invoice.status) ?? '']
   const attempts = readList(invoice.linked_payments).map(payment => readObject(payment) ?? {})
   const failures = attempts.filter(attempt => attempt.txn_status === 'failure')
@@ -202,7 +207,7 @@ function invoiceOf(event: ProviderEvent, invoice: Fields, transaction: Fields | 
           ? 'invoice.payment_failed'
           : 'invoice.updated',
     payload: {
-      ...timeOf(event, invoice),
+      ...readTime(event, invoice),
       id: invoice.id,
       number: invoice.id,
       subscription: invoice.subscription_id,
@@ -216,7 +221,7 @@ function invoiceOf(event: ProviderEvent, invoice: Fields, transaction: Fields | 
       amount_remaining: amount(remaining),
       attempt_count: failures.length,
       next_payment_attempt: invoice.next_retry_at,
-      // what is collected by itself is due when it is made: that alone is no issue
+      // an invoice that is charged automatically is due immediately, which is no issue
       due_date: Number(invoice.net_term_days ?? 0) > 0 ? invoice.due_date : null,
       finalized_at: invoice.date,
       paid_at: invoice.paid_at,
@@ -228,20 +233,20 @@ function invoiceOf(event: ProviderEvent, invoice: Fields, transaction: Fields | 
   }
 }
 
-function refundOf(event: ProviderEvent, transaction: Fields, content: Fields): Told | null {
+function toRefund(event: ProviderEvent, transaction: Fields, content: Fields): ProviderFact | null {
   if (transaction.type !== 'refund') return null
   const linked = readObject(readList(transaction.linked_credit_notes)[0])
   return {
     type: 'refund.updated',
     payload: {
-      ...timeOf(event, transaction),
+      ...readTime(event, transaction),
       id: transaction.id,
       invoice:
         readObject(content.credit_note)?.reference_invoice_id ??
         linked?.cn_reference_invoice_id ??
         readObject(content.invoice)?.id,
       customer: transaction.customer_id,
-      amount: majorOf(transaction.amount, transaction.currency_code),
+      amount: minorToMajor(transaction.amount, transaction.currency_code),
       currency: transaction.currency_code,
       created_at: transaction.date,
       status:

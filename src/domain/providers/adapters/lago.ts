@@ -1,8 +1,8 @@
-/** Lago: objects under the name that `object_type` gives, known by their `lago_id`; amounts in minor units. */
+/** Lago. `object_type` names the field that contains the object. `lago_id` identifies it. Amounts are in minor units. */
 
 import { type Fields, readInstant, readList, readObject, readText } from '../../billing/fields.ts'
 import { DAY_MS } from '../../time.ts'
-import { type Adapter, majorOf, type ProviderEvent, type Told } from '../adapter.ts'
+import { type Adapter, minorToMajor, type ProviderEvent, type ProviderFact } from '../adapter.ts'
 
 export const lago: Adapter = {
   recognizes: body =>
@@ -10,32 +10,32 @@ export const lago: Adapter = {
     typeof body.object_type === 'string' &&
     readObject(body[body.object_type]) !== null,
   eventType: body => String(body.webhook_type),
-  tell(event) {
+  read(event) {
     const object = readObject(event.body[readText(event.body.object_type) ?? '']) ?? {}
     const [subject] = event.eventType.split('.')
-    if (subject === 'subscription') return object.lago_id ? [subscriptionOf(event, object)] : null
-    if (subject === 'invoice') return object.lago_id ? [invoiceOf(event, object)] : null
-    if (subject === 'credit_note') return object.lago_id ? refundOf(object) : null
-    return subject === 'customer' ? [customerOf(object)] : []
+    if (subject === 'subscription') return object.lago_id ? [toSubscription(event, object)] : null
+    if (subject === 'invoice') return object.lago_id ? [toInvoice(event, object)] : null
+    if (subject === 'credit_note') return object.lago_id ? toRefunds(object) : null
+    return subject === 'customer' ? [toCustomer(object)] : []
   },
 }
 
-/** The application's own name for its customer, by which Lago's API goes. */
-function customerIdOf(object: Fields): unknown {
+/** The application's id of the customer, which Lago's API uses. */
+function readCustomerId(object: Fields): unknown {
   const customer = readObject(object.customer)
   return object.external_customer_id ?? customer?.external_id ?? object.lago_customer_id ?? customer?.lago_id
 }
 
-function peopleOf(object: Fields): Fields {
+function readCustomerFields(object: Fields): Fields {
   const customer = readObject(object.customer)
   return {
-    customer: customerIdOf(object),
+    customer: readCustomerId(object),
     customer_name: customer?.name ?? customer?.legal_name,
     customer_email: customer?.email,
   }
 }
 
-function customerOf(customer: Fields): Told {
+function toCustomer(customer: Fields): ProviderFact {
   const { external_id, lago_id, name, legal_name, email, updated_at } = customer
   return {
     type: 'customer.updated',
@@ -43,7 +43,7 @@ function customerOf(customer: Fields): Told {
   }
 }
 
-/** A subscription does not say when it changed: what happened to it has a time of its own. */
+/** A subscription has no time of change. These events have a time of their own. */
 const TIMES: Record<string, string> = {
   'subscription.started': 'started_at',
   'subscription.terminated': 'terminated_at',
@@ -51,18 +51,18 @@ const TIMES: Record<string, string> = {
   'subscription.trial_ended': 'trial_ended_at',
 }
 
-function subscriptionOf({ eventType, occurredAt }: ProviderEvent, subscription: Fields): Told {
+function toSubscription({ eventType, occurredAt }: ProviderEvent, subscription: Fields): ProviderFact {
   const plan = readObject(subscription.plan) ?? {}
   const currency = plan.amount_currency ?? subscription.plan_amount_currency
   const cents = subscription.plan_amount_cents ?? plan.amount_cents
   const updatedAt = readInstant(subscription[TIMES[eventType] ?? '']) ?? occurredAt
-  const trialEnd = trialEndOf(subscription, plan)
+  const trialEnd = computeTrialEnd(subscription, plan)
   const status = readText(subscription.status)
   const isInTrial = status === 'active' && trialEnd !== null && trialEnd > updatedAt
   return {
     type: eventType,
     payload: {
-      ...peopleOf(subscription),
+      ...readCustomerFields(subscription),
       id: subscription.lago_id,
       status: isInTrial ? 'trialing' : status,
       currency,
@@ -80,7 +80,7 @@ function subscriptionOf({ eventType, occurredAt }: ProviderEvent, subscription: 
           product_id: plan.lago_id,
           name: plan.name ?? subscription.plan_code,
           quantity: 1,
-          unit_amount: majorOf(cents, currency),
+          unit_amount: minorToMajor(cents, currency),
           interval: plan.interval,
         },
       ],
@@ -88,8 +88,8 @@ function subscriptionOf({ eventType, occurredAt }: ProviderEvent, subscription: 
   }
 }
 
-/** Days from the start; null where there are none, or once Lago says that the trial has ended before its time. */
-function trialEndOf(subscription: Fields, plan: Fields): number | null {
+/** The reported end of the trial, else its length counted from the start; null: no trial. */
+function computeTrialEnd(subscription: Fields, plan: Fields): number | null {
   const startedAt = readInstant(subscription.started_at)
   const days = Number(plan.trial_period ?? 0)
   const ended = readInstant(subscription.trial_ended_at)
@@ -102,8 +102,8 @@ const STATUSES: Record<string, string> = {
   ...{ finalized: 'open', voided: 'void', closed: 'void', failed: 'draft' },
 }
 
-function invoiceOf({ eventType, occurredAt }: ProviderEvent, invoice: Fields): Told {
-  const amount = (cents: unknown) => majorOf(cents, invoice.currency)
+function toInvoice({ eventType, occurredAt }: ProviderEvent, invoice: Fields): ProviderFact {
+  const amount = (cents: unknown) => minorToMajor(cents, invoice.currency)
   const given = STATUSES[readText(invoice.status) ?? '']
   const isPaid = invoice.payment_status === 'succeeded' && given === 'open'
   const isFailed = given === 'open' && invoice.payment_status === 'failed'
@@ -115,7 +115,7 @@ function invoiceOf({ eventType, occurredAt }: ProviderEvent, invoice: Fields): T
     type:
       eventType === 'invoice.deleted' ? eventType : isFailed ? 'invoice.payment_failed' : 'invoice.updated',
     payload: {
-      ...peopleOf(invoice),
+      ...readCustomerFields(invoice),
       id: invoice.lago_id,
       number: invoice.number,
       subscription: subscription ?? ofFees.find(id => readText(id) !== null),
@@ -134,8 +134,8 @@ function invoiceOf({ eventType, occurredAt }: ProviderEvent, invoice: Fields): T
   }
 }
 
-/** Of a credit note only what is paid out is money that goes back. */
-function refundOf(note: Fields): Told[] {
+/** Only the paid-out part of a credit note is a refund. */
+function toRefunds(note: Fields): ProviderFact[] {
   if (!(Number(note.refund_amount_cents ?? 0) > 0)) return []
   return [
     {
@@ -143,8 +143,8 @@ function refundOf(note: Fields): Told[] {
       payload: {
         id: note.lago_id,
         invoice: note.lago_invoice_id,
-        customer: customerIdOf(note),
-        amount: majorOf(note.refund_amount_cents, note.currency),
+        customer: readCustomerId(note),
+        amount: minorToMajor(note.refund_amount_cents, note.currency),
         currency: note.currency,
         created_at: note.created_at,
         updated_at: note.updated_at,

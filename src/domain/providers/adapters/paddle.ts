@@ -12,7 +12,7 @@ import {
 import type { CouponTerms } from '../../billing/types.ts'
 import { knownCurrency, toMinor } from '../../money.ts'
 import { DAY_MS } from '../../time.ts'
-import { type Adapter, majorOf, type ProviderEvent, type Told } from '../adapter.ts'
+import { type Adapter, minorToMajor, type ProviderEvent, type ProviderFact } from '../adapter.ts'
 
 export const paddle: Adapter = {
   recognizes: body =>
@@ -21,26 +21,26 @@ export const paddle: Adapter = {
     typeof body.occurred_at === 'string' &&
     readObject(body.data) !== null,
   eventType: body => String(body.event_type),
-  tell(event) {
+  read(event) {
     const data = readObject(event.body.data) ?? {}
     const [subject] = event.eventType.split('.')
-    if (subject === 'subscription') return [subscriptionOf(event, data)]
-    if (subject === 'transaction') return [invoiceOf(event, data)]
-    if (subject === 'adjustment') return refundOf(event, data)
-    if (subject === 'discount') return couponOf(event, data)
+    if (subject === 'subscription') return [toSubscription(event, data)]
+    if (subject === 'transaction') return [toInvoice(event, data)]
+    if (subject === 'adjustment') return toRefunds(event, data)
+    if (subject === 'discount') return toCoupons(event, data)
     return subject === 'customer'
-      ? [{ type: 'customer.updated', payload: { ...data, ...timeOf(event) } }]
+      ? [{ type: 'customer.updated', payload: { ...data, ...readTime(event) } }]
       : []
   },
 }
 
-/** Paddle tells microseconds, by which what happened within a millisecond stays in order. */
-function timeOf({ body }: ProviderEvent): Fields {
+/** Paddle's times have microseconds, which order the events of one millisecond. */
+function readTime({ body }: ProviderEvent): Fields {
   const fraction = /\.\d{3}(\d{3})/.exec(readText(body.occurred_at) ?? '')?.[1]
   return { updated_at: body.occurred_at, ...(fraction && { sequence: Number(fraction) }) }
 }
 
-function subscriptionOf(event: ProviderEvent, data: Fields): Told {
+function toSubscription(event: ProviderEvent, data: Fields): ProviderFact {
   const period = readObject(data.current_billing_period)
   const scheduled = readObject(data.scheduled_change)
   const scheduledFor = (action: string) => (scheduled?.action === action ? scheduled.effective_at : null)
@@ -51,13 +51,13 @@ function subscriptionOf(event: ProviderEvent, data: Fields): Told {
     type: event.eventType,
     ...(coupon && { coupons: [coupon] }),
     payload: {
-      ...timeOf(event),
+      ...readTime(event),
       id: data.id,
       customer: data.customer_id,
       status: data.status,
       currency: data.currency_code,
       started_at: data.started_at ?? data.created_at,
-      trial_end: lastOf(items.map(item => readObject(item.trial_dates)?.ends_at)),
+      trial_end: findLatest(items.map(item => readObject(item.trial_dates)?.ends_at)),
       current_period_start: period?.starts_at,
       current_period_end: period?.ends_at,
       cancel_at: scheduledFor('cancel'),
@@ -66,26 +66,26 @@ function subscriptionOf(event: ProviderEvent, data: Fields): Told {
       ended_at: data.status === 'canceled' ? data.canceled_at : null,
       collection_method: data.collection_mode === 'manual' ? 'send_invoice' : 'charge_automatically',
       metadata: data.custom_data,
-      items: items.map(item => itemOf(item, data)),
+      items: items.map(item => toItem(item, data)),
       discounts: coupon ? [{ coupon, starts_at: discount!.starts_at, ends_at: discount!.ends_at }] : [],
     },
   }
 }
 
-function itemOf(item: Fields, subscription: Fields): Fields {
+function toItem(item: Fields, subscription: Fields): Fields {
   const price = readObject(item.price) ?? {}
   const cycle = readObject(price.billing_cycle)
   const unit = readObject(price.unit_price)
-  // a price that Paddle converts is told in its own currency: what is charged is not said
+  // a converted price is given in its original currency, so the charged amount is unknown
   const isOwn = knownCurrency(unit?.currency_code) === knownCurrency(subscription.currency_code)
   return {
-    // a new price of the same product is the same item
+    // the item stays the same when its product gets a new price
     id: price.product_id,
     price_id: price.id,
     product_id: price.product_id,
     name: readText(readObject(item.product)?.name) ?? price.name ?? price.description,
     quantity: item.quantity,
-    unit_amount: isOwn ? majorOf(unit?.amount, unit?.currency_code) : null,
+    unit_amount: isOwn ? minorToMajor(unit?.amount, unit?.currency_code) : null,
     interval: cycle?.interval,
     interval_count: cycle?.frequency,
     ...((item.recurring === false || cycle === null) && { type: 'one_time' }),
@@ -93,7 +93,7 @@ function itemOf(item: Fields, subscription: Fields): Fields {
   }
 }
 
-function lastOf(instants: unknown[]): unknown {
+function findLatest(instants: unknown[]): unknown {
   return instants.filter(at => readInstant(at) !== null).sort((a, b) => readInstant(b)! - readInstant(a)!)[0]
 }
 
@@ -102,20 +102,20 @@ const STATUSES: Record<string, string> = {
   ...{ paid: 'paid', completed: 'paid', canceled: 'void' },
 }
 
-function invoiceOf(event: ProviderEvent, data: Fields): Told {
+function toInvoice(event: ProviderEvent, data: Fields): ProviderFact {
   const totals = readObject(readObject(data.details)?.totals) ?? {}
-  const amount = (minor: unknown) => majorOf(minor, data.currency_code)
+  const amount = (minor: unknown) => minorToMajor(minor, data.currency_code)
   const payments = readList(data.payments).map(payment => readObject(payment) ?? {})
   const failures = payments.filter(payment => payment.status === 'error')
-  const captured = lastOf(payments.map(payment => payment.captured_at))
-  // what is ready waits for a checkout, or was billed and is being collected
+  const captured = findLatest(payments.map(payment => payment.captured_at))
+  // a ready transaction waits for a checkout, unless it was billed: then it is being collected
   const isBilled = data.status === 'ready' && readInstant(data.billed_at) !== null
   const status = isBilled ? 'open' : STATUSES[readText(data.status) ?? '']
   const isPaid = status === 'paid'
   return {
     type: event.eventType === 'transaction.payment_failed' ? 'invoice.payment_failed' : 'invoice.updated',
     payload: {
-      ...timeOf(event),
+      ...readTime(event),
       id: data.id,
       number: data.invoice_number,
       subscription: data.subscription_id,
@@ -128,7 +128,7 @@ function invoiceOf(event: ProviderEvent, data: Fields): Told {
       amount_paid: isPaid ? amount(totals.grand_total ?? totals.total) : 0,
       amount_remaining: isPaid ? 0 : amount(totals.balance),
       attempt_count: failures.length,
-      due_date: dueDateOf(event, data),
+      due_date: computeDueDate(event, data),
       finalized_at: data.billed_at ?? data.created_at,
       paid_at: isPaid ? (captured ?? event.body.occurred_at) : null,
       failure_code: isPaid ? null : failures[0]?.error_code,
@@ -136,8 +136,8 @@ function invoiceOf(event: ProviderEvent, data: Fields): Told {
   }
 }
 
-/** Of what is paid by invoice: so many days after it was billed, or when Paddle says that it has passed. */
-function dueDateOf({ eventType, occurredAt }: ProviderEvent, data: Fields): number | null {
+/** For manual collection: the billing date plus the payment terms, at the latest when Paddle reports it past due. */
+function computeDueDate({ eventType, occurredAt }: ProviderEvent, data: Fields): number | null {
   const terms = readObject(readObject(data.billing_details)?.payment_terms)
   const billedAt = readInstant(data.billed_at)
   const units: Record<string, number> = { day: 1, week: 7, month: 30, year: 365 }
@@ -148,8 +148,8 @@ function dueDateOf({ eventType, occurredAt }: ProviderEvent, data: Fields): numb
   return eventType === 'transaction.past_due' ? Math.min(due ?? occurredAt, occurredAt) : due
 }
 
-/** Of adjustments only those take money away that go back to the customer; credits reduce what is owed. */
-function refundOf(event: ProviderEvent, data: Fields): Told[] | null {
+/** Only refunds and chargebacks return money to the customer. Credits reduce what the customer owes. */
+function toRefunds(event: ProviderEvent, data: Fields): ProviderFact[] | null {
   const action = readText(data.action)
   if (action === 'credit' || action === 'credit_reverse' || action === 'chargeback_warning') return []
   if ((action !== 'refund' && action !== 'chargeback') || data.status === 'pending_approval')
@@ -159,11 +159,11 @@ function refundOf(event: ProviderEvent, data: Fields): Told[] | null {
       type: 'refund.updated',
       ...(action === 'chargeback' && { isDispute: true as const }),
       payload: {
-        ...timeOf(event),
+        ...readTime(event),
         id: data.id,
         invoice: data.transaction_id,
         customer: data.customer_id,
-        amount: majorOf(readObject(data.totals)?.total, data.currency_code),
+        amount: minorToMajor(readObject(data.totals)?.total, data.currency_code),
         currency: data.currency_code,
         created_at: data.created_at,
         status: data.status === 'approved' ? 'succeeded' : 'canceled',
@@ -172,12 +172,12 @@ function refundOf(event: ProviderEvent, data: Fields): Told[] | null {
   ]
 }
 
-/** How long a discount runs stands with the subscription; a flat one for each seat cannot be said here. */
-function couponOf(event: ProviderEvent, data: Fields): Told[] {
+/** The subscription contains the end of the discount. A flat discount per seat is not supported. */
+function toCoupons(event: ProviderEvent, data: Fields): ProviderFact[] {
   const id = readText(data.id)
   const currency = knownCurrency(data.currency_code)
   const amountOff =
-    currency && data.type === 'flat' ? toMinor(majorOf(data.amount, currency), currency) : null
+    currency && data.type === 'flat' ? toMinor(minorToMajor(data.amount, currency), currency) : null
   const coupon: CouponTerms = {
     percentOff: data.type === 'percentage' ? readDecimalText(data.amount) : null,
     amountsOff: currency && amountOff !== null ? { [currency]: amountOff } : {},
@@ -190,13 +190,13 @@ function couponOf(event: ProviderEvent, data: Fields): Told[] {
   return id && isKnown ? [{ term: { kind: 'coupon', id, coupon }, at: event.body.occurred_at }] : []
 }
 
-/** What a completed transaction says of a sale; null of anything else. */
+/** The sale of a completed transaction; null: another event. */
 export function paddleSale(
   body: Fields,
 ): { id: unknown; amount: unknown; currency: unknown; data: Fields } | null {
   if (body.event_type !== 'transaction.completed' || !paddle.recognizes(body)) return null
   const data = readObject(body.data)!
   const totals = readObject(readObject(data.details)?.totals) ?? {}
-  const amount = majorOf(totals.grand_total ?? totals.total, data.currency_code)
+  const amount = minorToMajor(totals.grand_total ?? totals.total, data.currency_code)
   return { id: data.id, amount, currency: data.currency_code, data }
 }

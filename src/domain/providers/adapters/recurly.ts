@@ -1,4 +1,4 @@
-/** Recurly's webhooks carry ids and no objects: what they are about is counted, and has to be told otherwise. */
+/** Recurly's webhooks contain ids but no objects. Kontor only counts them; send the objects as canonical events. */
 
 import { readText } from '../../billing/fields.ts'
 import type { Adapter } from '../adapter.ts'
@@ -11,5 +11,5 @@ export const recurly: Adapter = {
     typeof body.event_type === 'string' &&
     readText(body.site_id) !== null,
   eventType: body => `${body.object_type}.${body.event_type}`,
-  tell: ({ eventType }) => (BILLING.test(eventType) ? null : []),
+  read: ({ eventType }) => (BILLING.test(eventType) ? null : []),
 }

@@ -1,12 +1,12 @@
-/** RevenueCat tells what happened in an app store, not what a subscription is: one event, one step of its life. */
+/** RevenueCat's events describe a change in an app store, not the state of the subscription. */
 
 import { type Fields, readInstant, readObject, readText } from '../../billing/fields.ts'
 import { parseDecimal } from '../../money.ts'
 import { DAY_MS } from '../../time.ts'
-import type { Adapter, Told } from '../adapter.ts'
+import type { Adapter, ProviderFact } from '../adapter.ts'
 
-/** Known, and nothing to the ledger. A change of product takes effect with the renewal that follows. */
-const SILENT = new Set([
+/** Events that do not affect the ledger. A change of product takes effect with the next renewal. */
+const IGNORED_TYPES = new Set([
   ...['TEST', 'TRANSFER', 'SUBSCRIBER_ALIAS', 'PRODUCT_CHANGE', 'TEMPORARY_ENTITLEMENT_GRANT'],
   ...['SUBSCRIPTION_PAUSED', 'INVOICE_ISSUANCE', 'VIRTUAL_CURRENCY_TRANSACTION', 'EXPERIMENT_ENROLLMENT'],
 ])
@@ -14,32 +14,33 @@ const SILENT = new Set([
 export const revenuecat: Adapter = {
   recognizes: body => typeof readObject(body.event)?.type === 'string',
   eventType: body => String(readObject(body.event)?.type),
-  tell({ eventType, body }) {
+  read({ eventType, body }) {
     const event = readObject(body.event) ?? {}
-    // what is bought in a store's sandbox is no money
-    if (event.environment === 'SANDBOX' || SILENT.has(eventType)) return []
+    // sandbox purchases involve no money
+    if (event.environment === 'SANDBOX' || IGNORED_TYPES.has(eventType)) return []
     const id = readText(event.original_transaction_id)
     if (id === null) return null
-    const tell = TELLERS[eventType]
-    return tell ? tell(id, event) : null
+    return READERS[eventType]?.(id, event) ?? null
   },
 }
 
-const TELLERS: Record<string, (id: string, event: Fields) => Told[]> = {
+const READERS: Record<string, (id: string, event: Fields) => ProviderFact[]> = {
   INITIAL_PURCHASE: (id, event) => [
-    stepOf(id, event, { ...boughtOf(event), started_at: event.purchased_at_ms }),
-    ...paidOf(event, id),
+    toSubscription(id, event, { ...toPurchase(event), started_at: event.purchased_at_ms }),
+    ...toInvoices(event, id),
   ],
-  RENEWAL: (id, event) => [stepOf(id, event, boughtOf(event)), ...paidOf(event, id)],
-  NON_RENEWING_PURCHASE: (_id, event) => paidOf(event, null),
-  CANCELLATION: canceled,
-  UNCANCELLATION: (id, event) => [stepOf(id, event, { ...unchanged(event), status: 'active' })],
-  SUBSCRIPTION_EXTENDED: (id, event) => [stepOf(id, event, { ...unchanged(event), status: 'active' })],
-  BILLING_ISSUE: (id, event) => [stepOf(id, event, { ...unchanged(event), status: 'past_due' })],
-  EXPIRATION: expired,
+  RENEWAL: (id, event) => [toSubscription(id, event, toPurchase(event)), ...toInvoices(event, id)],
+  NON_RENEWING_PURCHASE: (_id, event) => toInvoices(event, null),
+  CANCELLATION: toCancellation,
+  UNCANCELLATION: (id, event) => [toSubscription(id, event, { ...unchanged(event), status: 'active' })],
+  SUBSCRIPTION_EXTENDED: (id, event) => [
+    toSubscription(id, event, { ...unchanged(event), status: 'active' }),
+  ],
+  BILLING_ISSUE: (id, event) => [toSubscription(id, event, { ...unchanged(event), status: 'past_due' })],
+  EXPIRATION: toExpiration,
 }
 
-function stepOf(id: string, event: Fields, more: Fields): Told {
+function toSubscription(id: string, event: Fields, more: Fields): ProviderFact {
   return {
     type: 'subscription.updated',
     payload: {
@@ -56,12 +57,12 @@ function stepOf(id: string, event: Fields, more: Fields): Told {
   }
 }
 
-/** Only purchases say what they cost; elsewhere the price is 0, and that of before holds. */
+/** Only purchases contain a price. In other events it is 0, and the previous price stays valid. */
 function unchanged({ period_type }: Fields): Fields {
   return { items_unchanged: true, ...(period_type === 'TRIAL' && { status: 'trialing' }) }
 }
 
-function boughtOf(event: Fields): Fields {
+function toPurchase(event: Fields): Fields {
   const isTrial = event.period_type === 'TRIAL'
   return {
     status: isTrial ? 'trialing' : 'active',
@@ -72,14 +73,14 @@ function boughtOf(event: Fields): Fields {
         product_id: event.product_id,
         name: event.product_id,
         quantity: 1,
-        // of a trial neither the price is told nor how long a period will be
-        ...(!isTrial && { unit_amount: event.price_in_purchased_currency, ...termOf(event) }),
+        // a trial contains neither the price nor the length of later periods
+        ...(!isTrial && { unit_amount: event.price_in_purchased_currency, ...toBillingInterval(event) }),
       },
     ],
   }
 }
 
-/** How long stores make a week, a month, a year: what a period costs is told, and how long it lasts only by its ends. */
+/** Events contain the start and end of a period, but not its interval. */
 const TERMS: [fromDays: number, toDays: number, interval: string, count: number][] = [
   [27, 32, 'month', 1],
   [58, 63, 'month', 2],
@@ -88,7 +89,7 @@ const TERMS: [fromDays: number, toDays: number, interval: string, count: number]
   [363, 367, 'year', 1],
 ]
 
-function termOf({ purchased_at_ms, expiration_at_ms }: Fields): Fields {
+function toBillingInterval({ purchased_at_ms, expiration_at_ms }: Fields): Fields {
   const from = readInstant(purchased_at_ms)
   const to = readInstant(expiration_at_ms)
   const days = from === null || to === null ? 0 : Math.round((to - from) / DAY_MS)
@@ -100,7 +101,7 @@ function termOf({ purchased_at_ms, expiration_at_ms }: Fields): Fields {
     : { interval: 'day', interval_count: days }
 }
 
-function paidOf(event: Fields, subscription: string | null): Told[] {
+function toInvoices(event: Fields, subscription: string | null): ProviderFact[] {
   const price = event.price_in_purchased_currency
   const id = readText(event.transaction_id)
   if (id === null || !((parseDecimal(price)?.digits ?? 0n) > 0n)) return []
@@ -117,11 +118,11 @@ function paidOf(event: Fields, subscription: string | null): Told[] {
   ]
 }
 
-/** It goes on until its period ends, unless the money went back: then it has ended. */
-function canceled(id: string, event: Fields): Told[] {
+/** The subscription continues to the end of its period, unless it was refunded: then it has ended. */
+function toCancellation(id: string, event: Fields): ProviderFact[] {
   const at = event.event_timestamp_ms
   if (event.cancel_reason === 'BILLING_ERROR')
-    return [stepOf(id, event, { ...unchanged(event), status: 'past_due' })]
+    return [toSubscription(id, event, { ...unchanged(event), status: 'past_due' })]
   const price = parseDecimal(event.price_in_purchased_currency)
   const isRefund = event.cancel_reason === 'CUSTOMER_SUPPORT' || (price !== null && price.digits < 0n)
   if (!isRefund) {
@@ -130,7 +131,7 @@ function canceled(id: string, event: Fields): Told[] {
       canceled_at: at,
       cancellation_reason: event.cancel_reason,
     }
-    return [stepOf(id, event, { status: 'active', ...unchanged(event), ...ends })]
+    return [toSubscription(id, event, { status: 'active', ...unchanged(event), ...ends })]
   }
   const ended = {
     status: 'canceled',
@@ -140,7 +141,7 @@ function canceled(id: string, event: Fields): Told[] {
   }
   const refunded = price !== null && price.digits < 0n
   return [
-    stepOf(id, event, { ...unchanged(event), ...ended }),
+    toSubscription(id, event, { ...unchanged(event), ...ended }),
     ...(refunded
       ? [
           {
@@ -163,13 +164,19 @@ function canceled(id: string, event: Fields): Told[] {
   ]
 }
 
-function expired(id: string, event: Fields): Told[] {
+function toExpiration(id: string, event: Fields): ProviderFact[] {
   const at = event.expiration_at_ms ?? event.event_timestamp_ms
   if (event.expiration_reason === 'SUBSCRIPTION_PAUSED')
-    return [stepOf(id, event, { ...unchanged(event), status: 'paused', resumes_at: event.auto_resume_at_ms })]
+    return [
+      toSubscription(id, event, {
+        ...unchanged(event),
+        status: 'paused',
+        resumes_at: event.auto_resume_at_ms,
+      }),
+    ]
   const reason = event.expiration_reason === 'BILLING_ERROR' ? 'payment_failed' : event.expiration_reason
   return [
-    stepOf(id, event, {
+    toSubscription(id, event, {
       ...{
         ...unchanged(event),
         status: 'canceled',

@@ -1,4 +1,4 @@
-/** Shopify's subscription contracts: their webhooks tell who and how often, but neither products nor prices. */
+/** Shopify's subscription contracts. Their webhooks contain the customer and the interval, but no products or prices. */
 
 import { readObject, readText } from '../../billing/fields.ts'
 import type { Adapter } from '../adapter.ts'
@@ -6,7 +6,7 @@ import type { Adapter } from '../adapter.ts'
 export const shopify: Adapter = {
   recognizes: () => false,
   eventType: () => '',
-  tell({ eventType, body }) {
+  read({ eventType, body }) {
     if (/^subscription_billing_attempts\//.test(eventType)) return null
     if (!/^subscription_contracts\//.test(eventType)) return []
     const id = readText(body.id) ?? readText(body.admin_graphql_api_id)
@@ -21,7 +21,7 @@ export const shopify: Adapter = {
           status: body.status === 'failed' ? 'past_due' : body.status,
           currency: body.currency_code,
           metadata: { interval, interval_count },
-          // without a price it is listed among the exclusions (missing_items), not forgotten
+          // without a price it appears among the exclusions (missing_items)
           items: [],
         },
       },

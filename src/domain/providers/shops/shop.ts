@@ -1,4 +1,4 @@
-/** What a shop's webhook says of records. */
+/** Changes of records in a shop's webhook. */
 
 import type { NormalizedEvent } from '../../events/events.ts'
 import { MAX_ID_LENGTH } from '../../identity/identity.ts'
@@ -9,30 +9,30 @@ import { timestampText } from '../../time.ts'
 export type ShopRecord = {
   entityType: EntityType
   id: string
-  /** The fields that are read here; the provider's own object goes beside them under `source`. */
+  /** The mapped fields. The provider's object is stored with them as `source`. */
   fields: JsonObject
   /** JSON text. */
   source: string
 }
 
 export type ShopChange = {
-  /** ISO 8601 with microseconds, UTC: compares as text. */
+  /** ISO 8601 in UTC with microseconds, so it can be compared as a string. */
   at: string
 } & (
   | { op: 'write'; record: ShopRecord }
   | { op: 'delete'; entityType: EntityType; id: string }
-  /** A product with all its records; what else is known of it, but for `kept`, is deleted. */
+  /** A product with all its records. Its other records are deleted, except those in `kept`. */
   | {
       op: 'product'
       id: string
       records: ShopRecord[]
       kept: string[]
-      /** The records are told as one: an older telling changes none of them. */
+      /** The records form one version: an older version changes none of them. */
       isSnapshot: boolean
-      /** What it is called in a file of the shop's, which knows no ids. */
+      /** The product's handle in the shop's CSV export, which has no ids. */
       handle: string | null
     }
-  /** Money that went back, told without the order. */
+  /** A refund that is sent without its order. */
   | { op: 'refund'; orderId: string; refundId: string; amount: string | null; refund: JsonObject }
 )
 
@@ -41,13 +41,13 @@ export type ShopEvent = Pick<
   'preset' | 'subject' | 'payload' | 'headers' | 'occurredAt' | 'receivedAt'
 >
 
-/** More is no product of a shop (Shopify's have 2,048 variants at most), but an attempt to keep us busy. */
+/** Shopify's maximum. A product with more variants is an attempt to overload the server. */
 export const MAX_VARIANTS = 2_048
 
-/** Product fields stand in the record of each variant. */
+/** Product fields are copied into the record of each variant. */
 const MAX_SHARED_TEXT = 500
 
-export function idIn(value: unknown): string | null {
+export function readShopId(value: unknown): string | null {
   if (typeof value === 'number') return Number.isSafeInteger(value) && value > 0 ? String(value) : null
   return typeof value === 'string' && value !== '' && value.length <= MAX_ID_LENGTH ? value : null
 }
@@ -58,8 +58,8 @@ export function sharedText(value: unknown): string | undefined {
     : undefined
 }
 
-/** The first that is a time. */
-export function timeOf(event: ShopEvent, ...given: unknown[]): string {
+/** The first valid timestamp, else the time of the event. */
+export function readTime(event: ShopEvent, ...given: unknown[]): string {
   for (const value of given) {
     const text = timestampText(value)
     if (text !== null) return text
@@ -67,19 +67,19 @@ export function timeOf(event: ShopEvent, ...given: unknown[]): string {
   return timestampText(event.occurredAt.toISOString())!
 }
 
-/** Without what is not there. */
+/** Drops empty fields. */
 export function present(fields: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== undefined && value !== null && value !== ''),
   )
 }
 
-/** A line of an order; each shop has a name of its own for the variant. */
+/** A line of an order. `variant`: the shop's name of the field with the variant id. */
 export function lineFields(line: JsonObject, variant: string): JsonObject {
   const { name, sku, quantity, price } = line
   return present({
     ...{ name, sku, quantity, price },
-    product_id: idIn(line.product_id),
-    variant_id: idIn(line[variant]),
+    product_id: readShopId(line.product_id),
+    variant_id: readShopId(line[variant]),
   })
 }

@@ -1,18 +1,18 @@
-/** Shopify: products with their variants, customers, orders and refunds, by the topic of the webhook. */
+/** Shopify: products with their variants, customers, orders and refunds. The topic selects the type. */
 
 import { readList } from '../../billing/fields.ts'
 import { isObject, type JsonObject } from '../../json/json.ts'
 import { decimalText, parseDecimal } from '../../money.ts'
 import {
-  idIn,
   lineFields,
   MAX_VARIANTS,
   present,
+  readShopId,
+  readTime,
   type ShopChange,
   type ShopEvent,
   type ShopRecord,
   sharedText,
-  timeOf,
 } from './shop.ts'
 
 export const SHOPIFY_TOPIC = 'x-shopify-topic'
@@ -21,33 +21,33 @@ const TRIGGERED_AT = 'x-shopify-triggered-at'
 export function shopifyChanges(event: ShopEvent): ShopChange[] {
   const [resource, action] = (event.headers[SHOPIFY_TOPIC] ?? '').split('/')
   const { subject } = event
-  if (resource === 'refunds' && action === 'create') return refundOf(event)
-  const id = idIn(subject.id)
+  if (resource === 'refunds' && action === 'create') return toRefund(event)
+  const id = readShopId(subject.id)
   if (id === null || !(resource === 'products' || resource === 'customers' || resource === 'orders'))
     return []
-  if (action === 'delete') return [deletionOf(event, resource, id)]
+  if (action === 'delete') return [toDeletion(event, resource, id)]
   if (!isWhole(resource, subject)) return []
-  const at = timeOf(event, subject.updated_at, subject.created_at, event.headers[TRIGGERED_AT])
-  if (resource === 'products') return [productOf(event, id, at)]
+  const at = readTime(event, subject.updated_at, subject.created_at, event.headers[TRIGGERED_AT])
+  if (resource === 'products') return [toProduct(event, id, at)]
   const fields = resource === 'orders' ? orderFields(subject) : customerFields(subject)
   const entityType = resource === 'orders' ? 'order' : 'contact'
   return [{ op: 'write', at, record: { entityType, id, fields, source: event.payload } }]
 }
 
-/** Some topics (orders/edited, customers/redact …) are about an object without being it. */
+/** Some topics (orders/edited, customers/redact …) refer to an object without containing it. */
 function isWhole(resource: string, subject: JsonObject): boolean {
   if (resource === 'products') return Array.isArray(subject.variants)
   return subject.updated_at !== undefined || subject.created_at !== undefined
 }
 
-function deletionOf(event: ShopEvent, resource: 'products' | 'customers' | 'orders', id: string): ShopChange {
-  const at = timeOf(event, event.headers[TRIGGERED_AT])
+function toDeletion(event: ShopEvent, resource: 'products' | 'customers' | 'orders', id: string): ShopChange {
+  const at = readTime(event, event.headers[TRIGGERED_AT])
   if (resource === 'products')
     return { op: 'product', at, id, records: [], kept: [], isSnapshot: true, handle: null }
   return { op: 'delete', at, entityType: resource === 'orders' ? 'order' : 'contact', id }
 }
 
-function productOf(event: ShopEvent, id: string, at: string): ShopChange {
+function toProduct(event: ShopEvent, id: string, at: string): ShopChange {
   const product = event.subject
   const variants = readList(product.variants).filter(isObject).slice(0, MAX_VARIANTS)
   const shared = present({
@@ -61,10 +61,10 @@ function productOf(event: ShopEvent, id: string, at: string): ShopChange {
   const records: ShopRecord[] =
     variants.length > 1
       ? variants.flatMap(variant => {
-          const variantId = idIn(variant.id)
+          const variantId = readShopId(variant.id)
           if (variantId === null || id.length + variantId.length > 254) return []
           const fields = { ...variantFields(product, variant), ...shared, variant_id: variantId }
-          // each variant with its own object: with the whole product, many would be that many times as large
+          // each variant stores only its own object; storing the whole product would multiply its size
           return [
             {
               ...({ entityType: 'product', id: `${id}/${variantId}`, fields } as const),
@@ -126,14 +126,14 @@ function orderFields(order: JsonObject): JsonObject {
   const customer = isObject(order.customer) ? order.customer : {}
   return present({
     name: order.name,
-    contactId: idIn(customer.id),
+    contactId: readShopId(customer.id),
     email: order.email || order.contact_email || customer.email,
     phone: order.phone,
     total_price: order.total_price,
     subtotal_price: order.subtotal_price,
     total_tax: order.total_tax,
     total_discounts: order.total_discounts,
-    refunded_amount: refundedIn(readList(order.refunds)),
+    refunded_amount: sumRefunds(readList(order.refunds)),
     currency: order.currency,
     created_at: order.created_at,
     cancelled_at: order.cancelled_at,
@@ -147,8 +147,8 @@ function orderFields(order: JsonObject): JsonObject {
   })
 }
 
-/** What of these refunds was paid out, as exact decimal text; null: nothing. */
-function refundedIn(refunds: unknown[]): string | null {
+/** The amount paid out by these refunds, as exact decimal text; null: nothing. */
+function sumRefunds(refunds: unknown[]): string | null {
   const paid = refunds
     .flatMap(refund => (isObject(refund) ? readList(refund.transactions) : []))
     .flatMap(entry =>
@@ -165,11 +165,11 @@ export function sumText(amounts: unknown[]): string | null {
   return decimalText({ digits, scale })
 }
 
-function refundOf(event: ShopEvent): ShopChange[] {
+function toRefund(event: ShopEvent): ShopChange[] {
   const { subject } = event
-  const orderId = idIn(subject.order_id)
-  const refundId = idIn(subject.id)
+  const orderId = readShopId(subject.order_id)
+  const refundId = readShopId(subject.id)
   if (orderId === null || refundId === null) return []
-  const at = timeOf(event, subject.processed_at, subject.created_at, event.headers[TRIGGERED_AT])
-  return [{ op: 'refund', at, orderId, refundId, amount: refundedIn([subject]), refund: subject }]
+  const at = readTime(event, subject.processed_at, subject.created_at, event.headers[TRIGGERED_AT])
+  return [{ op: 'refund', at, orderId, refundId, amount: sumRefunds([subject]), refund: subject }]
 }

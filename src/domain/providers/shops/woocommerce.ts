@@ -1,45 +1,53 @@
-/** WooCommerce: products, their variations (webhooks of their own), customers and orders, by the topic of the webhook. */
+/** WooCommerce: products, variations (with separate webhooks), customers and orders. The topic selects the type. */
 
 import { readList } from '../../billing/fields.ts'
 import { isObject, type JsonObject } from '../../json/json.ts'
-import { idIn, lineFields, present, type ShopChange, type ShopEvent, sharedText, timeOf } from './shop.ts'
+import {
+  lineFields,
+  present,
+  readShopId,
+  readTime,
+  type ShopChange,
+  type ShopEvent,
+  sharedText,
+} from './shop.ts'
 
 export const WOOCOMMERCE_TOPIC = 'x-wc-webhook-topic'
 
-/** Carts, not orders. */
+/** Orders with these statuses are carts. */
 const DRAFTS = new Set(['checkout-draft', 'auto-draft'])
 
 export function woocommerceChanges(event: ShopEvent): ShopChange[] {
   const [resource, action] = (event.headers[WOOCOMMERCE_TOPIC] ?? '').split('.')
   const { subject } = event
-  const id = idIn(subject.id)
+  const id = readShopId(subject.id)
   if (id === null || !(resource === 'product' || resource === 'customer' || resource === 'order')) return []
-  if (action === 'deleted') return [deletionOf(event, resource, id)]
-  const dates = [...datesOf(subject, 'date_modified'), ...datesOf(subject, 'date_created')]
+  if (action === 'deleted') return [toDeletion(event, resource, id)]
+  const dates = [...readDates(subject, 'date_modified'), ...readDates(subject, 'date_created')]
   if (dates.every(date => date === undefined)) return []
-  const at = timeOf(event, ...dates)
-  if (resource === 'product') return [productOf(event, id, at)]
+  const at = readTime(event, ...dates)
+  if (resource === 'product') return [toProduct(event, id, at)]
   if (resource === 'order' && DRAFTS.has(String(subject.status))) return []
   const fields = resource === 'order' ? orderFields(subject) : customerFields(subject)
   const entityType = resource === 'order' ? 'order' : 'contact'
   return [{ op: 'write', at, record: { entityType, id, fields, source: event.payload } }]
 }
 
-/** Dates stand there twice: in the shop's own time, and in UTC. */
-function datesOf(object: JsonObject, name: string): unknown[] {
+/** The date in UTC, and in the shop's time zone. */
+function readDates(object: JsonObject, name: string): unknown[] {
   return [object[`${name}_gmt`], object[name]]
 }
 
-function deletionOf(event: ShopEvent, resource: 'product' | 'customer' | 'order', id: string): ShopChange {
-  const at = timeOf(event)
+function toDeletion(event: ShopEvent, resource: 'product' | 'customer' | 'order', id: string): ShopChange {
+  const at = readTime(event)
   if (resource === 'product')
     return { op: 'product', at, id, records: [], kept: [], isSnapshot: false, handle: null }
   return { op: 'delete', at, entityType: resource === 'order' ? 'order' : 'contact', id }
 }
 
-function productOf(event: ShopEvent, id: string, at: string): ShopChange {
+function toProduct(event: ShopEvent, id: string, at: string): ShopChange {
   const product = event.subject
-  const parent = idIn(product.parent_id)
+  const parent = readShopId(product.parent_id)
   const isVariation = product.type === 'variation' && parent !== null
   const ownId = isVariation ? `${parent}/${id}` : id
   const record = {
@@ -50,7 +58,7 @@ function productOf(event: ShopEvent, id: string, at: string): ShopChange {
   } as const
   if (isVariation) return { op: 'write', at, record }
   const kept = readList(product.variations).flatMap(variation => {
-    const variationId = idIn(isObject(variation) ? variation.id : variation)
+    const variationId = readShopId(isObject(variation) ? variation.id : variation)
     return variationId === null ? [] : [`${id}/${variationId}`]
   })
   return { op: 'product', at, id, records: [record], kept, isSnapshot: false, handle: null }
@@ -66,7 +74,7 @@ function productFields(product: JsonObject): JsonObject {
     type: product.type,
     status: product.status,
     inventory: product.stock_quantity,
-    product_id: idIn(product.parent_id),
+    product_id: readShopId(product.parent_id),
   })
 }
 
@@ -90,8 +98,8 @@ function orderFields(order: JsonObject): JsonObject {
   const billing = isObject(order.billing) ? order.billing : {}
   return present({
     name: order.number,
-    // a guest's is 0
-    contactId: idIn(order.customer_id),
+    // 0 for guests
+    contactId: readShopId(order.customer_id),
     email: billing.email,
     phone: billing.phone,
     total_price: order.total,

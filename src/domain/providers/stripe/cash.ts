@@ -14,8 +14,8 @@ import type { Instant, InvoiceVersion, Payment, PaymentFailure, Refund } from '.
 import { knownCurrency } from '../../money.ts'
 import { type StripeSubject, stripeMinor } from './objects.ts'
 
-/** What a charge, a payment intent or an `invoice_payment` tells. */
-export function paymentsOf(id: string, subject: StripeSubject): Payment[] {
+/** Payments in a charge, a payment intent or an `invoice_payment`. */
+export function readPayments(id: string, subject: StripeSubject): Payment[] {
   switch (subject.object.object) {
     case 'charge':
       return [chargePayment(id, subject)]
@@ -28,8 +28,8 @@ export function paymentsOf(id: string, subject: StripeSubject): Payment[] {
   }
 }
 
-/** The same money has one name in charges, refunds and disputes. */
-function paymentIdOf(object: Fields): string | null {
+/** Charges, refunds and disputes of one payment share this id. */
+function readPaymentId(object: Fields): string | null {
   return readId(object.payment_intent) ?? readId(object.charge)
 }
 
@@ -37,7 +37,7 @@ function chargePayment(id: string, { object, sourceAt }: StripeSubject): Payment
   const currency = knownCurrency(object.currency)
   const isFailed = object.status === 'failed'
   const isPaid = (object.status ?? 'succeeded') === 'succeeded' && object.captured !== false
-  // since 2025 a charge does not name its invoice; null before that: there is none
+  // charges have no `invoice` field since 2025; before, null meant that there is no invoice
   const unlinkedAmount = 'invoice' in object ? null : stripeMinor(object.amount, currency)
   const at = readInstant(object.created) ?? sourceAt
   return {
@@ -80,14 +80,14 @@ function failure(code: string | null, message: string | null): PaymentFailure | 
   return readFailure('charge.payment_failed', code, message)
 }
 
-/** Links an invoice to what paid it, or is going to. */
+/** Links an invoice to its payment, which may be pending. */
 function invoicePayment(object: Fields, sourceAt: Instant, invoiceId = readId(object.invoice)): Payment {
   const currency = knownCurrency(object.currency)
   const payment = readObject(object.payment) ?? {}
   const paidAt = readInstant(readObject(object.status_transitions)?.paid_at)
   const isPaid = object.status === 'paid'
   return {
-    id: paymentIdOf(payment) ?? readId(payment.payment_record) ?? readText(object.id) ?? '',
+    id: readPaymentId(payment) ?? readId(payment.payment_record) ?? readText(object.id) ?? '',
     sourceAt,
     reportedBy: 'invoice_payment',
     invoiceId,
@@ -100,19 +100,19 @@ function invoicePayment(object: Fields, sourceAt: Instant, invoiceId = readId(ob
   }
 }
 
-/** The payments that an invoice names: a list since 2025, before that the one intent or charge. */
-export function paymentsNamedBy(id: string, { object, sourceAt }: StripeSubject): Payment[] {
+/** The payments of an invoice: a list since 2025, before that a single intent or charge. */
+export function readInvoicePayments(id: string, { object, sourceAt }: StripeSubject): Payment[] {
   const listed = readList(readObject(object.payments)?.data).map(entry =>
     invoicePayment(readObject(entry) ?? {}, sourceAt, id),
   )
-  const single = paymentIdOf(object)
+  const single = readPaymentId(object)
   const link: Payment[] =
     single === null
       ? []
       : [
           {
             id: single,
-            // the same in every event of the invoice: told once
+            // the same in every event of the invoice, so it is stored once
             sourceAt: readInstant(object.created) ?? sourceAt,
             reportedBy: 'invoice',
             invoiceId: id,
@@ -127,19 +127,19 @@ export function paymentsNamedBy(id: string, { object, sourceAt }: StripeSubject)
   return [...listed, ...link].filter(payment => payment.id !== '')
 }
 
-/** Refunds an event tells of: a refund itself, those that a charge lists, or else what was added to its total. */
-export function refundsOf({ type, object, previous, sourceAt }: StripeSubject): Refund[] {
-  if (object.object === 'refund') return [refundOf(type, object, {}, sourceAt)].filter(isNamed)
+/** The refund itself, the refunds that a charge lists, or else the increase of the charge's refunded total. */
+export function readRefunds({ type, object, previous, sourceAt }: StripeSubject): Refund[] {
+  if (object.object === 'refund') return [readRefund(type, object, {}, sourceAt)].filter(isNamed)
   if (type !== 'charge.refunded') return []
   const listed = readList(readObject(object.refunds)?.data).map(entry => readObject(entry) ?? {})
   if (listed.length > 0) {
-    return listed.map(refund => refundOf('refund.updated', refund, object, sourceAt)).filter(isNamed)
+    return listed.map(refund => readRefund('refund.updated', refund, object, sourceAt)).filter(isNamed)
   }
   const added = addedToTotal(object, previous, sourceAt)
   return added ? [added] : []
 }
 
-function paymentOf(paymentId: string | null): { paymentId?: string } {
+function paymentReference(paymentId: string | null): { paymentId?: string } {
   return paymentId === null ? {} : { paymentId }
 }
 
@@ -147,12 +147,12 @@ function isNamed(refund: Refund): boolean {
   return refund.id !== ''
 }
 
-function refundOf(type: string, refund: Fields, charge: Fields, sourceAt: Instant): Refund {
+function readRefund(type: string, refund: Fields, charge: Fields, sourceAt: Instant): Refund {
   const currency = knownCurrency(refund.currency)
   return {
     id: readText(refund.id) ?? '',
     sourceAt,
-    ...paymentOf(paymentIdOf(refund) ?? readId(charge.payment_intent) ?? readId(charge)),
+    ...paymentReference(readPaymentId(refund) ?? readId(charge.payment_intent) ?? readId(charge)),
     invoiceId: readId(charge.invoice) ?? readId(readObject(refund.charge)?.invoice),
     chargeId: readId(refund.charge) ?? readId(charge),
     customer: readId(refund.customer) ?? readId(charge.customer),
@@ -164,7 +164,7 @@ function refundOf(type: string, refund: Fields, charge: Fields, sourceAt: Instan
   }
 }
 
-/** The total after a refund names it: two refunds of one charge never leave the same total. */
+/** The id contains the new total, because two refunds of one charge never have the same total. */
 function addedToTotal(charge: Fields, previous: Fields, sourceAt: Instant): Refund | null {
   const currency = knownCurrency(charge.currency)
   const total = stripeMinor(charge.amount_refunded, currency)
@@ -172,7 +172,7 @@ function addedToTotal(charge: Fields, previous: Fields, sourceAt: Instant): Refu
   return {
     id: `${readText(charge.id)}:${total}`,
     sourceAt,
-    ...paymentOf(readId(charge.payment_intent) ?? readText(charge.id)),
+    ...paymentReference(readId(charge.payment_intent) ?? readText(charge.id)),
     invoiceId: readId(charge.invoice),
     chargeId: readText(charge.id),
     customer: readId(charge.customer),
@@ -184,14 +184,14 @@ function addedToTotal(charge: Fields, previous: Fields, sourceAt: Instant): Refu
   }
 }
 
-/** What a dispute takes, once it is lost, at the time that it was. */
-export function disputeOf(id: string, { object, sourceAt }: StripeSubject): Refund {
+/** A dispute counts as a refund once it is lost. */
+export function readDispute(id: string, { object, sourceAt }: StripeSubject): Refund {
   const currency = knownCurrency(object.currency)
   return {
     id,
     sourceAt,
     kind: 'dispute',
-    ...paymentOf(paymentIdOf(object)),
+    ...paymentReference(readPaymentId(object)),
     invoiceId: null,
     chargeId: readId(object.charge),
     customer: null,
@@ -203,8 +203,8 @@ export function disputeOf(id: string, { object, sourceAt }: StripeSubject): Refu
   }
 }
 
-/** What a credit note paid back outside of Stripe: what it refunds is a refund, what it credits stays with us. */
-export function creditNoteOf(id: string, { type, object, sourceAt }: StripeSubject): Refund[] {
+/** The amount of a credit note that was paid outside of Stripe. Its refunds have their own events; credits return no money. */
+export function readCreditNote(id: string, { type, object, sourceAt }: StripeSubject): Refund[] {
   const currency = knownCurrency(object.currency)
   const amount = stripeMinor(object.out_of_band_amount, currency)
   if (!amount) return []
@@ -225,7 +225,7 @@ export function creditNoteOf(id: string, { type, object, sourceAt }: StripeSubje
   ]
 }
 
-export function invoiceOf(id: string, { type, object, sourceAt }: StripeSubject): InvoiceVersion {
+export function readInvoice(id: string, { type, object, sourceAt }: StripeSubject): InvoiceVersion {
   const currency = knownCurrency(object.currency)
   const transitions = readObject(object.status_transitions)
   const error = paymentError(object)
@@ -233,14 +233,14 @@ export function invoiceOf(id: string, { type, object, sourceAt }: StripeSubject)
     id,
     sourceAt,
     number: readText(object.number),
-    subscriptionId: subscriptionIdOf(object),
+    subscriptionId: readSubscriptionId(object),
     customer: readId(object.customer),
     customerName: readText(object.customer_name),
     customerEmail: readText(object.customer_email),
     status: readInvoiceStatus(type, object.status ?? (object.paid === true ? 'paid' : null)),
     currency,
     total: stripeMinor(object.total, currency),
-    tax: taxOf(object, currency),
+    tax: readTax(object, currency),
     amountDue: stripeMinor(object.amount_due, currency),
     amountPaid: stripeMinor(object.amount_paid, currency),
     amountRemaining: stripeMinor(object.amount_remaining, currency),
@@ -257,8 +257,8 @@ export function invoiceOf(id: string, { type, object, sourceAt }: StripeSubject)
   }
 }
 
-/** Under `parent` since 2025, before that on the invoice; at last on a line. */
-function subscriptionIdOf(invoice: Fields): string | null {
+/** In `parent` since 2025, before that on the invoice, else on a line. */
+function readSubscriptionId(invoice: Fields): string | null {
   const parent = readObject(readObject(invoice.parent)?.subscription_details)
   const own = readId(parent?.subscription) ?? readId(invoice.subscription)
   if (own) return own
@@ -271,14 +271,14 @@ function subscriptionIdOf(invoice: Fields): string | null {
   return null
 }
 
-/** Only there when the payment was expanded: Stripe's invoice events name no reason by themselves. */
+/** Present only if the payment was expanded. Stripe's invoice events contain no reason. */
 function paymentError(invoice: Fields): Fields | null {
   const intent = readObject(invoice.payment_intent)
   const charge = readObject(invoice.charge) ?? readObject(intent?.latest_charge)
   return readObject(intent?.last_payment_error) ?? (readText(charge?.failure_code) ? charge : null)
 }
 
-function taxOf(invoice: Fields, currency: string | null): number | null {
+function readTax(invoice: Fields, currency: string | null): number | null {
   const whole = stripeMinor(invoice.tax, currency)
   if (whole !== null) return whole
   const taxes = [...readList(invoice.total_taxes ?? invoice.total_tax_amounts)]

@@ -3,7 +3,7 @@ import type { Instant } from '../../billing/types.ts'
 import { isObject, type JsonObject } from '../../json/json.ts'
 import { type Decimal, decimalText, decimalToMinor, parseDecimal } from '../../money.ts'
 
-/** Stripe's own objects that carry money; a canonical payload has neither `object` nor a numeric `created`. */
+/** Stripe objects that concern money. A canonical payload has neither `object` nor a numeric `created`. */
 const OBJECTS = new Set([
   'charge',
   'checkout.session',
@@ -14,37 +14,37 @@ const OBJECTS = new Set([
   'subscription',
 ])
 
-/** Thin events name their object and do not carry it. */
+/** Thin events refer to their object without containing it. */
 const THIN = 'v2.core.event'
 
-/** A Stripe event as Stripe posts it. */
+/** Whether the body is a Stripe event. */
 export function isStripeEvent(body: JsonObject): boolean {
   const isEvent = body.object === 'event' || body.object === THIN
   return isEvent && typeof body.id === 'string' && typeof body.type === 'string'
 }
 
-/** The invoice, subscription … inside a Stripe event, or sent without one; null for anything else. */
+/** The object inside a Stripe event, or a Stripe object sent without an event; null: neither. */
 export function stripeObject(body: JsonObject): JsonObject | null {
   if (isStripeEvent(body)) return isObject(body.data) && isObject(body.data.object) ? body.data.object : null
   return typeof body.created === 'number' && OBJECTS.has(body.object as string) ? body : null
 }
 
-/** What a Stripe event is about, whatever its envelope was. */
+/** The object of a Stripe event, with or without its envelope. */
 export type StripeSubject = {
   type: string
   object: Fields
-  /** Values before the change, of the fields that changed. */
+  /** The previous values of the changed fields. */
   previous: Fields
   sourceAt: Instant
-  /** Null where the object came without its event. */
+  /** Null: the object was sent without an event. */
   eventId: string | null
 }
 
-/** Amounts as Stripe writes them: whole numbers of its own minor units, which are not always ISO 4217's. */
+// Stripe's amounts are integers in its own minor units, which differ from ISO 4217 for some currencies.
 
-/** https://docs.stripe.com/currencies: MGA has two digits in ISO 4217 and none here. */
+/** https://docs.stripe.com/currencies. MGA has two digits in ISO 4217 but none at Stripe. */
 const WITHOUT_DECIMALS = new Set('BIF CLP DJF GNF JPY KMF KRW MGA PYG RWF VND VUV XAF XOF XPF'.split(' '))
-/** ISK and UGX have no minor unit, but Stripe still writes 5 of them as 500: they fall under the usual two. */
+/** ISK and UGX have no minor unit, but Stripe uses two digits for them. */
 const WITH_THREE_DECIMALS = new Set('BHD JOD KWD OMR TND'.split(' '))
 
 function stripeDigits(currency: string): number {
@@ -57,7 +57,7 @@ function majorDecimal(amount: unknown, currency: string): Decimal | null {
   return parsed && { digits: parsed.digits, scale: parsed.scale + stripeDigits(currency) }
 }
 
-/** Whole ISO 4217 minor units. */
+/** Converts to ISO 4217 minor units. */
 export function stripeMinor(amount: unknown, currency: string | null): number | null {
   const major = currency ? majorDecimal(amount, currency) : null
   return major && decimalToMinor(major, currency!)

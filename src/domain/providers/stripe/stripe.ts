@@ -2,9 +2,16 @@
 
 import { type Fields, readInstant, readObject, readText } from '../../billing/fields.ts'
 import type { BillingChange, Instant, Term } from '../../billing/types.ts'
-import { creditNoteOf, disputeOf, invoiceOf, paymentsNamedBy, paymentsOf, refundsOf } from './cash.ts'
+import {
+  readCreditNote,
+  readDispute,
+  readInvoice,
+  readInvoicePayments,
+  readPayments,
+  readRefunds,
+} from './cash.ts'
 import type { StripeSubject } from './objects.ts'
-import { subscriptionOf, termsOf, termsShownBy } from './subscription.ts'
+import { readSubscription, readSubscriptionTerms, readTerms } from './subscription.ts'
 
 const BILLING_OBJECTS = new Set([
   'subscription',
@@ -21,7 +28,7 @@ const BILLING_OBJECTS = new Set([
   'promotion_code',
 ])
 
-/** What the name of an event says it is about; the object itself has the last word. */
+/** The object type by event type. The `object` field of the object takes precedence. */
 const OBJECT_BY_TYPE: [RegExp, string][] = [
   [/^customer\.subscription\.\w/, 'subscription'],
   [/^customer\.discount\.\w/, 'discount'],
@@ -37,39 +44,39 @@ const OBJECT_BY_TYPE: [RegExp, string][] = [
   [/^charge\.\w/, 'charge'],
 ]
 
-/** A `type` beside the object in `data` tells Stripe's `invoice.paid` from the canonical one. */
+/** A `type` next to `data.object` distinguishes Stripe's `invoice.paid` from the canonical one. */
 export function carriesStripeObject(value: unknown): boolean {
   const event = readObject(value)
   return typeof event?.type === 'string' && readObject(readObject(event.data)?.object) !== null
 }
 
-/** One of Stripe's own objects; canonical payloads have neither `object` nor a numeric `created`. */
+/** Whether it is a Stripe object. Canonical payloads have neither `object` nor a numeric `created`. */
 export function isStripeObject(value: unknown): boolean {
   const fields = readObject(value)
   return typeof fields?.created === 'number' && BILLING_OBJECTS.has(fields.object as string)
 }
 
 export function isStripeBillingEvent(value: unknown): boolean {
-  return carriesStripeObject(value) && aboutOf(value as Fields) !== null
+  return carriesStripeObject(value) && readObjectType(value as Fields) !== null
 }
 
-function aboutOf(event: Fields): string | null {
+function readObjectType(event: Fields): string | null {
   const byType = OBJECT_BY_TYPE.find(([type]) => type.test(event.type as string))?.[1]
   const own = readText(readObject(readObject(event.data)?.object)?.object)
   if (!byType || (own !== null && !BILLING_OBJECTS.has(own))) return null
   return own ?? byType
 }
 
-/** What a Stripe event says about billing; null when it says nothing. */
+/** Reads the billing change in a Stripe event; null: none. */
 export function readStripe(value: unknown, occurredAt: Instant): BillingChange | null {
   const event = readObject(value)
   if (!event || !isStripeBillingEvent(event)) return null
   const data = readObject(event.data)!
-  return changeOfObject({
+  return toBillingChange({
     type: event.type as string,
     object: {
       ...readObject(data.object),
-      object: aboutOf(event),
+      object: readObjectType(event),
       ...(event.livemode === false && { livemode: false }),
     },
     previous: readObject(data.previous_attributes) ?? {},
@@ -78,41 +85,46 @@ export function readStripe(value: unknown, occurredAt: Instant): BillingChange |
   })
 }
 
-/** The same for an object without its event: the name and time of the event that carried it stand in. */
+/** The same for an object without a Stripe event. Type and time are those of the event that contained it. */
 export function readBareStripe(eventType: string, value: unknown, occurredAt: Instant): BillingChange | null {
   const object = readObject(value)
   if (!object || !isStripeObject(object)) return null
-  return changeOfObject({ type: eventType, object, previous: {}, sourceAt: occurredAt, eventId: null })
+  return toBillingChange({ type: eventType, object, previous: {}, sourceAt: occurredAt, eventId: null })
 }
 
-function changeOfObject(subject: StripeSubject): BillingChange | null {
+function toBillingChange(subject: StripeSubject): BillingChange | null {
   const id = readText(subject.object.id)
   if (!id) return null
-  // test money is no money; subscriptions are kept, to say why they do not count
+  // test data involves no money; test subscriptions are stored so that reports can list them as excluded
   if (subject.object.livemode === false && subject.object.object !== 'subscription') return null
   switch (subject.object.object) {
     case 'subscription':
-      return { kind: 'subscription', version: subscriptionOf(id, subject), ...termsShown(id, subject) }
+      return { kind: 'subscription', version: readSubscription(id, subject), ...termsShown(id, subject) }
     case 'customer':
     case 'discount':
     case 'coupon':
     case 'promotion_code': {
-      const terms = termsOf(id, subject)
+      const terms = readTerms(id, subject)
       return terms.length > 0 ? { kind: 'terms', terms } : null
     }
     case 'invoice':
-      return { kind: 'invoice', version: invoiceOf(id, subject), payments: paymentsNamedBy(id, subject) }
+      return {
+        kind: 'invoice',
+        version: readInvoice(id, subject),
+        payments: readInvoicePayments(id, subject),
+      }
     case 'dispute':
-      return { kind: 'cash', payments: [], refunds: [disputeOf(id, subject)] }
+      return { kind: 'cash', payments: [], refunds: [readDispute(id, subject)] }
     default: {
-      const payments = paymentsOf(id, subject)
-      const refunds = subject.object.object === 'credit_note' ? creditNoteOf(id, subject) : refundsOf(subject)
+      const payments = readPayments(id, subject)
+      const refunds =
+        subject.object.object === 'credit_note' ? readCreditNote(id, subject) : readRefunds(subject)
       return payments.length > 0 || refunds.length > 0 ? { kind: 'cash', payments, refunds } : null
     }
   }
 }
 
 function termsShown(id: string, subject: StripeSubject): { terms?: Term[] } {
-  const terms = termsShownBy(id, subject)
+  const terms = readSubscriptionTerms(id, subject)
   return terms.length > 0 ? { terms } : {}
 }

@@ -35,9 +35,9 @@ import type {
 import { knownCurrency } from '../../money.ts'
 import { type StripeSubject, stripeMajorText, stripeMinor } from './objects.ts'
 
-export function subscriptionOf(id: string, subject: StripeSubject): SubscriptionVersion {
+export function readSubscription(id: string, subject: StripeSubject): SubscriptionVersion {
   const { type, object, previous, sourceAt, eventId } = subject
-  const facts = factsOf(type, object)
+  const facts = readFacts(type, object)
   const isChange = type.endsWith('.updated') && Object.keys(previous).length > 0
   return {
     id,
@@ -45,11 +45,11 @@ export function subscriptionOf(id: string, subject: StripeSubject): Subscription
     change: readChange(type),
     ...facts,
     ...(eventId !== null && { fact: eventId }),
-    ...(isChange && { before: differences(factsOf(type, withValues(object, previous)), facts) }),
+    ...(isChange && { before: differences(readFacts(type, withValues(object, previous)), facts) }),
   }
 }
 
-/** The object with other values for some of its fields: inside of an object only those that changed are given. */
+/** Replaces some fields. `values` contains only the changed fields of nested objects. */
 function withValues(object: Fields, values: Fields): Fields {
   const result = { ...object }
   for (const [name, value] of Object.entries(values)) {
@@ -66,17 +66,17 @@ function differences(before: SubscriptionFacts, after: SubscriptionFacts): Parti
   return Object.fromEntries(other.map(name => [name, before[name] ?? null]))
 }
 
-function factsOf(type: string, object: Fields): SubscriptionFacts {
+function readFacts(type: string, object: Fields): SubscriptionFacts {
   const listed = readList(readObject(object.items)?.data).map(item => readObject(item) ?? {})
-  // subscriptions of old API versions with a single plan
+  // old API versions have a single plan
   const given =
     listed.length === 0 && readObject(object.plan)
       ? [{ plan: object.plan, quantity: object.quantity }]
       : listed
-  const currency = knownCurrency(object.currency) ?? knownCurrency(priceOf(given[0] ?? {}).currency)
+  const currency = knownCurrency(object.currency) ?? knownCurrency(readPrice(given[0] ?? {}).currency)
   const terms = limitTerms(
-    given.map(item => itemOf(item, currency, object)),
-    discountsOf(object, currency),
+    given.map(item => readItem(item, currency, object)),
+    readDiscounts(object, currency),
   )
   const customer = readObject(object.customer)
   const pause = readObject(object.pause_collection)
@@ -86,7 +86,7 @@ function factsOf(type: string, object: Fields): SubscriptionFacts {
     customer: readId(object.customer),
     customerName: readText(customer?.name),
     customerEmail: readText(customer?.email),
-    // collection paused: nothing is charged, though Stripe leaves the status as it was
+    // with collection paused nothing is charged, but Stripe does not change the status
     status: pause && (status === 'active' || status === 'past_due') ? 'paused' : status,
     currency,
     startedAt: readInstant(object.start_date) ?? readInstant(object.created),
@@ -112,7 +112,7 @@ function factsOf(type: string, object: Fields): SubscriptionFacts {
   }
 }
 
-/** What the customer said, else why Stripe ended it. */
+/** The customer's reason, else Stripe's. */
 function cancellationReason(details: Fields | null): string | null {
   return readText(details?.feedback) ?? readText(details?.comment) ?? readText(details?.reason)
 }
@@ -126,36 +126,36 @@ function extreme(
   return known.length > 0 ? pick(...known) : null
 }
 
-/** `price`, or `plan` before there were prices. */
-function priceOf(item: Fields): Fields {
+/** `price`, or `plan` in old API versions. */
+function readPrice(item: Fields): Fields {
   return readObject(item.price) ?? readObject(item.plan) ?? {}
 }
 
-/** Percent of the rates that are part of the price: an item's own take the place of the subscription's. */
-function inclusiveTaxOf(item: Fields, owner: Fields): string | null {
+/** The sum of the inclusive tax rates in percent. An item's rates replace those of the subscription. */
+function readInclusiveTax(item: Fields, owner: Fields): string | null {
   const own = readList(item.tax_rates)
   const rates = (own.length > 0 ? own : readList(owner.default_tax_rates)).map(rate => readObject(rate) ?? {})
   return sumPercents(rates.map(rate => (rate.inclusive === true ? readDecimalText(rate.percentage) : null)))
 }
 
-/** Tax that Stripe works out itself is in the price, and no rate is told. */
+/** Whether the price includes tax that Stripe computes automatically, without a rate in the event. */
 function isTaxUnknown(item: Fields, owner: Fields): boolean {
-  const isInclusive = readLowerText(priceOf(item).tax_behavior) === 'inclusive'
+  const isInclusive = readLowerText(readPrice(item).tax_behavior) === 'inclusive'
   const isAutomatic = readObject(owner.automatic_tax)?.enabled === true
-  return isInclusive && isAutomatic && inclusiveTaxOf(item, owner) === null
+  return isInclusive && isAutomatic && readInclusiveTax(item, owner) === null
 }
 
-function itemOf(item: Fields, currency: string | null, owner: Fields): GivenItem {
-  const price = priceOf(item)
+function readItem(item: Fields, currency: string | null, owner: Fields): GivenItem {
+  const price = readPrice(item)
   const plan = readObject(item.plan)
-  // a price without `recurring` is a plan (which carries its terms itself), or not recurring at all
+  // a price without `recurring` is a plan, which contains its terms itself, or is not recurring
   const terms = readObject(price.recurring) ?? price
   const quantity = readQuantity(item.quantity)
   const amounts = inCurrency(price, currency)
   const tiers = readTiers(amounts?.tiers, price.tiers_mode, (tier, name) =>
     stripeMajorText(tier[`${name}_decimal`] ?? tier[name], currency),
   )
-  const inclusiveTax = inclusiveTaxOf(item, owner)
+  const inclusiveTax = readInclusiveTax(item, owner)
   return {
     id: readText(item.id),
     priceId: readText(price.id) ?? readText(item.price),
@@ -170,7 +170,7 @@ function itemOf(item: Fields, currency: string | null, owner: Fields): GivenItem
       quantity,
       readObject(price.transform_quantity) ?? readObject(price.transform_usage),
     ),
-    unitAmount: unitAmountOf(amounts, currency),
+    unitAmount: readUnitAmount(amounts, currency),
     tiered: price.billing_scheme === 'tiered' || readList(price.tiers).length > 0,
     ...(tiers && { tiers }),
     ...(inclusiveTax && { inclusiveTax }),
@@ -179,17 +179,17 @@ function itemOf(item: Fields, currency: string | null, owner: Fields): GivenItem
     usageType: readUsageType(price.type, terms.usage_type),
     currentPeriodStart: readInstant(item.current_period_start),
     currentPeriodEnd: readInstant(item.current_period_end),
-    discounts: discountsOf(item, currency),
+    discounts: readDiscounts(item, currency),
   }
 }
 
-/** In the subscription's own currency: a price may have several, and shows its default. */
+/** The price in the subscription's currency. A price may have several currencies and shows its default one. */
 function inCurrency(price: Fields, currency: string | null): Fields | null {
   if (knownCurrency(price.currency) === currency) return price
   return readObject(readObject(price.currency_options)?.[currency?.toLowerCase() ?? ''])
 }
 
-function unitAmountOf(amounts: Fields | null, currency: string | null): string | null {
+function readUnitAmount(amounts: Fields | null, currency: string | null): string | null {
   if (!amounts) return null
   return stripeMajorText(
     amounts.unit_amount_decimal ?? amounts.unit_amount ?? amounts.amount_decimal ?? amounts.amount,
@@ -204,27 +204,30 @@ function inPacks(quantity: number | null, packs: Fields | null): number | null {
 }
 
 /**
- * `discounts` (objects, or ids until expanded) and the older single `discount`, which some API versions send beside
- * it. An id whose object is nowhere in the event keeps its place, with terms unknown.
+ * `discounts` (objects, or ids if not expanded) and the older single `discount`, which some API versions send as well.
+ * An id without an object keeps its place, with unknown terms.
  */
-function discountsOf(owner: Fields, currency: string | null): Discount[] {
+function readDiscounts(owner: Fields, currency: string | null): Discount[] {
   const single = readObject(owner.discount)
   const listed = readList(owner.discounts)
-  if (listed.length === 0) return single ? [discountOf(single, currency)] : []
+  if (listed.length === 0) return single ? [readDiscount(single, currency)] : []
   return listed.map(entry =>
-    discountOf(readObject(entry) ?? (single && readId(single) === entry ? single : { id: entry }), currency),
+    readDiscount(
+      readObject(entry) ?? (single && readId(single) === entry ? single : { id: entry }),
+      currency,
+    ),
   )
 }
 
-/** Discounts that stand on it as objects, also those of its items. */
-function shownDiscounts(object: Fields): Fields[] {
+/** Expanded discounts of the object and of its items. */
+function listExpandedDiscounts(object: Fields): Fields[] {
   const items = readList(readObject(object.items)?.data).map(item => readObject(item) ?? {})
   return [object, ...items].flatMap(owner =>
     [owner.discount, ...readList(owner.discounts)].map(readObject).filter(entry => entry !== null),
   )
 }
 
-function discountOf(discount: Fields, currency: string | null): Discount {
+function readDiscount(discount: Fields, currency: string | null): Discount {
   const given = discount.coupon ?? readObject(discount.source)?.coupon
   const coupon = readObject(given) ?? {}
   const id = readText(discount.id)
@@ -251,7 +254,7 @@ function discountOf(discount: Fields, currency: string | null): Discount {
   }
 }
 
-export function termsOf(id: string, subject: StripeSubject): Term[] {
+export function readTerms(id: string, subject: StripeSubject): Term[] {
   const { type, object, previous, sourceAt } = subject
   switch (object.object) {
     case 'coupon':
@@ -272,15 +275,15 @@ export function termsOf(id: string, subject: StripeSubject): Term[] {
   }
 }
 
-/** Discounts that a subscription shows whole. */
-export function termsShownBy(id: string, { object, sourceAt }: StripeSubject): Term[] {
+/** The terms of the discounts that a subscription contains as objects. */
+export function readSubscriptionTerms(id: string, { object, sourceAt }: StripeSubject): Term[] {
   const customer = readId(object.customer)
-  return shownDiscounts(object).flatMap(discount =>
+  return listExpandedDiscounts(object).flatMap(discount =>
     discountTerms({ customer, subscription: id, ...discount }, sourceAt, { ofCustomer: false }),
   )
 }
 
-/** A customer's discount is gone when another, or none, has taken its place. */
+/** A customer's discount has ended if another one, or none, replaced it. */
 function customerTerms(id: string, customer: Fields, previous: Fields, sourceAt: Instant): Term[] {
   const name = readText(customer.name)
   const email = readText(customer.email)
@@ -329,7 +332,7 @@ function couponReference(given: unknown): Partial<Term> {
   return { ...(couponId && { couponId }), ...(coupon && { coupon }) }
 }
 
-/** A coupon that is shown whole is known by its id from then on. */
+/** A coupon that is contained as an object; later references to its id use these terms. */
 function couponTerm(given: unknown, sourceAt: Instant): Term[] {
   const object = readObject(given)
   const id = readText(object?.id)
@@ -337,7 +340,7 @@ function couponTerm(given: unknown, sourceAt: Instant): Term[] {
   return id !== null && coupon ? [{ kind: 'coupon', id, sourceAt, coupon }] : []
 }
 
-/** Null where it is shown without its terms. */
+/** Null: the object has no terms. */
 function couponTerms(coupon: Fields): CouponTerms | null {
   const percentOff = readDecimalText(coupon.percent_off)
   const options = Object.entries(readObject(coupon.currency_options) ?? {}).map(
