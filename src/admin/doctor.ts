@@ -32,11 +32,11 @@ import {
 } from '../store/health/health.ts'
 import { countBacklog, listBacklogged } from '../store/inbound/overflow.ts'
 import { kontorCommand } from './error.ts'
-import { type Secrets, unopenedSecrets } from './secrets.ts'
+import { listUndecryptableSecrets, type Secrets } from './secrets.ts'
 
 type Options = Omit<Installation, 'databaseNow' | 'limits'> & { limits?: Limits }
 
-/** Everything that is found wrong; nothing is changed. */
+/** Lists all problems found. Only reads. */
 export async function diagnose(options: Options): Promise<Finding[]> {
   try {
     return await examine({ limits: LIMITS, ...options, databaseNow: await databaseNow(options.pool) })
@@ -46,40 +46,41 @@ export async function diagnose(options: Options): Promise<Finding[]> {
       {
         code: 'database_away',
         what: `PostgreSQL cannot be reached: ${(error as Error).message}`,
-        means: 'Everything is answered 503 until it is back; nothing that was acknowledged is lost.',
-        help: 'Start PostgreSQL, and see that DATABASE_URL leads there: psql "$DATABASE_URL" -c \'select 1\'',
+        means:
+          'Kontor answers all requests with 503 until PostgreSQL has recovered. No acknowledged data is lost.',
+        help: 'Start PostgreSQL and check DATABASE_URL: psql "$DATABASE_URL" -c \'select 1\'',
       },
     ]
   }
 }
 
-/** Nothing to look at, and nothing is made: a directory that was mistyped stays as it is. */
+/** Creates nothing: the directory may be mistyped. */
 export function databaseMissing(dataDir: string): Finding {
   return {
     code: 'database_missing',
     what: `There is no database in ${dataDir}.`,
-    means: 'No server has ever started on it, or this is not the data directory of the server.',
-    help: `${kontorCommand({ dataDir }, 'start')}, or give the right --data or DATABASE_URL`,
+    means: 'No server has ever used this directory, or the server uses another data directory.',
+    help: `${kontorCommand({ dataDir }, 'start')}, or correct --data or DATABASE_URL`,
   }
 }
 
 async function examine(installation: Installation): Promise<Finding[]> {
-  const schema = await schemaOf(installation)
-  const checks = schema === null ? [...OF_ANY_DATABASE, ...OF_KONTOR] : OF_ANY_DATABASE
+  const schema = await checkSchema(installation)
+  const checks = schema === null ? [...ANY_DATABASE_CHECKS, ...KONTOR_CHECKS] : ANY_DATABASE_CHECKS
   const found: (Finding | null)[] = [schema]
   for (const check of checks) found.push(...(await check(installation)))
   return found.filter(finding => finding !== null)
 }
 
-/** Why the tables are not those that this version knows; null: they are. */
-async function schemaOf(installation: Installation): Promise<Finding | null> {
+/** Returns null if the tables have the schema of this version. */
+async function checkSchema(installation: Installation): Promise<Finding | null> {
   const { pool } = installation
   if (!(await rootTables(pool)).includes('schema_migrations'))
     return {
       code: 'schema_missing',
       what: 'The database has no tables of Kontor.',
-      means: 'No server has ever started on it, or this is not the database of the server.',
-      help: `${kontorCommand(installation, 'start')}, or give the right --data or DATABASE_URL`,
+      means: 'No server has ever used this database, or the server uses another one.',
+      help: `${kontorCommand(installation, 'start')}, or correct --data or DATABASE_URL`,
     }
   const done: AppliedMigration[] = await appliedMigrations(pool)
   const foreign = foreignMigration(done)
@@ -93,21 +94,22 @@ async function schemaOf(installation: Installation): Promise<Finding | null> {
   if (foreign)
     return {
       code: 'schema_newer',
-      what: `The database has the migration ${foreign.name}, which this version does not know.`,
-      means: 'It was made by a newer version, and this one does not start on it.',
-      help: 'Use the version that made it, or a newer one',
+      what: `The database has the migration ${foreign.name}, which is unknown to this version.`,
+      means: 'A newer version of Kontor migrated the database. This version refuses to start on it.',
+      help: 'Run the version that migrated it, or a newer one',
     }
   const missing = missingMigrations(done)
   if (missing.length === 0) return null
   return {
     code: 'schema_old',
-    what: `The database is of an older version: it lacks ${missing.join(', ')}.`,
-    means: 'This version has not started on it yet. More can be told once it has.',
+    what: `The database has the schema of an older version. Missing migrations: ${missing.join(', ')}.`,
+    means:
+      'This version has not run on the database yet. Most checks need the current schema and were skipped.',
     help: `${kontorCommand(installation, 'backup --to FILE')}, then ${kontorCommand(installation, 'migrate')}`,
   }
 }
 
-/** Something that is wrong, in words: what was seen, what it means, and the command that helps. */
+/** A problem: what is wrong, what it means for users, and the command that helps. */
 export type Finding = { code: FindingCode; what: string; means: string; help: string }
 
 type FindingCode =
@@ -149,46 +151,46 @@ type FindingCode =
 
 export type Disk = { path: string; freeBytes: number; totalBytes: number }
 
-/** What the checks look at. */
+/** What the checks read. */
 type Installation = {
   pool: pg.Pool
   log: Log
   secrets: Secrets
-  /** this machine's */
+  /** The clock of this machine. */
   now: () => Date
-  /** PostgreSQL's, as of the beginning */
+  /** PostgreSQL's clock, read before the first check. */
   databaseNow: Date
-  /** Of the embedded PostgreSQL; null: the database is that of DATABASE_URL. */
+  /** The data directory of the embedded PostgreSQL; null: DATABASE_URL is set. */
   dataDir: string | null
-  /** Where the database lies, where that can be seen from here. */
+  /** The disk that holds the database; null: it is on another machine. */
   disk: () => Promise<Disk | null>
-  /** The part of the disk below which events and webhooks are turned away; null: never. */
+  /** The share of free disk space below which events and webhooks are rejected; null: never. */
   minFreeDisk: number | null
-  /** The most entries that may wait to be processed; null: any number. */
+  /** The limit for unprocessed entries; null: no limit. */
   maxBacklog: number | null
   processedRetentionMs: number
   limits: Limits
 }
 
-/** From when on something is wrong. */
+/** Durations from which on a check reports a problem. */
 type Limits = { backlogS: number; transactionS: number; snapshotS: number }
 
-// A worker takes milliseconds: a minute is a heavy import, or something that stands still.
+// A worker's transaction takes milliseconds. After a minute it is a heavy import, or it hangs.
 export const LIMITS: Limits = { backlogS: 60, transactionS: 60, snapshotS: 3_600 }
 
 type Check = (installation: Installation) => Promise<(Finding | null)[]>
 
-/** One server has a data directory for itself: there the worker is another surface of it, not another process. */
+/** Only one server may use a data directory, so its worker is a surface of that server, not another process. */
 function startWorkerCommand(installation: Pick<Installation, 'dataDir'>): string {
   if (installation.dataDir === null) return kontorCommand(installation, 'start --surfaces worker')
-  return `Stop the server, and start it with worker among its surfaces: ${kontorCommand(installation, 'start --surfaces data,events,inbound,console,worker')}`
+  return `Stop the server and start it with the worker surface: ${kontorCommand(installation, 'start --surfaces data,events,inbound,console,worker')}`
 }
 
 function formatAge(from: Date, to: Date): string {
   return formatDuration((to.getTime() - from.getTime()) / 1_000)
 }
 
-/** One number and its unit: 90 s, 12 min, 30 h, 4 days. */
+/** For example 90 s, 12 min, 30 h or 4 days. */
 function formatDuration(seconds: number): string {
   const s = Math.max(0, Math.round(seconds))
   if (s < 120) return `${s} s`
@@ -206,7 +208,7 @@ const OLD_PARKED_MS = 5 * 60_000
 const REJECTED_A_DAY = 100
 const NEARLY_FULL = 0.8
 
-/** Whether someone processes what comes in, and keeps up. */
+/** Is a worker running, and does it keep up? */
 const checkProcessing: Check = async installation => {
   const { pool, log, databaseNow, limits, dataDir, maxBacklog } = installation
   const { servers, workers } = await countSessions(pool)
@@ -214,45 +216,45 @@ const checkProcessing: Check = async installation => {
   const waiting = lags.reduce((sum, { entries }) => sum + entries, 0)
   const oldest = lags.flatMap(({ oldestAt }) => oldestAt ?? []).sort((a, b) => a.getTime() - b.getTime())[0]
   const isOld = oldest !== undefined && databaseNow.getTime() - oldest.getTime() > limits.backlogS * 1_000
-  const more = `raise KONTOR_WORKERS${dataDir === null ? ', or start another `kontor start --surfaces worker`' : ''}`
+  const more = `increase KONTOR_WORKERS${dataDir === null ? ', or start another `kontor start --surfaces worker`' : ''}`
   return [
     servers + workers > 0
       ? null
       : {
           code: 'no_server',
           what: 'No server is connected to this database.',
-          means: 'Nothing is accepted and nothing is processed.',
+          means: 'No request is accepted and no entry is processed.',
           help: kontorCommand(installation, 'start'),
         },
     servers === 0 || workers > 0
       ? null
       : {
           code: 'no_worker',
-          what: `No worker is connected to this database, and ${waiting.toLocaleString('en')} entries wait.`,
-          means: 'Everything is accepted, and nothing of it shows.',
+          what: `No worker is connected to this database. Unprocessed entries: ${waiting.toLocaleString('en')}.`,
+          means: 'Requests are accepted, but not processed. Reads do not show them.',
           help: startWorkerCommand(installation),
         },
     isOld
       ? {
           code: 'backlog_old',
-          what: `${formatCount(waiting, 'entry', 'entries')} wait to be processed in ${lags.length} of the log's partitions, the oldest for ${formatAge(oldest, databaseNow)}.`,
-          means: 'What was accepted since then does not show yet. Nothing is lost.',
-          help: `The other findings tell why. Where there are none, more arrives than is processed: ${more}`,
+          what: `${formatCount(waiting, 'unprocessed entry', 'unprocessed entries')} in ${formatCount(lags.length, 'partition').toLowerCase()} of the log. The oldest has been waiting for ${formatAge(oldest, databaseNow)}.`,
+          means: 'Reads do not show data accepted since then. Nothing is lost.',
+          help: `Fix the other findings first. If there are none, the workers are too slow for the load: ${more}`,
         }
       : null,
     maxBacklog !== null && waiting >= maxBacklog * NEARLY_FULL
       ? {
           code: 'backlog_full',
-          what: `${formatCount(waiting, 'entry', 'entries')} wait to be processed, and KONTOR_MAX_BACKLOG is ${maxBacklog.toLocaleString('en')}.`,
+          what: `${formatCount(waiting, 'unprocessed entry', 'unprocessed entries')}; KONTOR_MAX_BACKLOG is ${maxBacklog.toLocaleString('en')}.`,
           means:
-            'At that number events, webhooks and record writes are answered 503 until less waits; senders keep what they have.',
-          help: `See that workers run and keep up: ${more}; or raise KONTOR_MAX_BACKLOG, where the disk has room`,
+            'At the limit Kontor answers events, webhooks and record writes with 503 until the backlog shrinks. Senders must retry.',
+          help: `Check that workers are running; ${more}; or increase KONTOR_MAX_BACKLOG if the disk has space`,
         }
       : null,
   ]
 }
 
-/** Partitions whose work fails as a whole, and entries that fail again and again. */
+/** Partitions that fail as a whole, entries that are retried, and dead letters. */
 const checkFailures: Check = async installation => {
   const { pool, databaseNow } = installation
   const stalled = await listStalled(pool)
@@ -265,31 +267,31 @@ const checkFailures: Check = async installation => {
       ({ partition, failedAt, error }): Finding => ({
         code: 'partition_stuck',
         what: `Partition ${partition} of the log failed ${formatAge(failedAt, databaseNow)} ago: ${error}`,
-        means: 'What is in it waits, and so does everything of the same keys that comes after.',
-        help: `Look for the same error in the log of the worker; it is tried again by itself. ${kontorCommand(installation, 'status')} shows whether "waiting" falls`,
+        means: 'The entries of this partition wait, and so do later entries with the same ordering keys.',
+        help: `Look for this error in the worker's log. Kontor retries by itself; ${kontorCommand(installation, 'status')} shows whether "waiting" decreases`,
       }),
     ),
     isOld
       ? {
           code: 'entries_retried',
-          what: `${formatCount(parked.entries, 'entry', 'entries')} failed and wait to be tried again, the oldest for ${formatAge(parked.oldestAt, databaseNow)} and ${parked.attempts} attempts. Last error: ${parked.error ?? 'none'}`,
+          what: `${formatCount(parked.entries, 'entry', 'entries')} failed and will be retried. The oldest has been waiting for ${formatAge(parked.oldestAt, databaseNow)} and ${parked.attempts} attempts. Last error: ${parked.error ?? 'none'}`,
           means:
-            'They become dead letters when the attempts are used up; later entries of the same key wait behind them.',
-          help: `Remove the cause; then ${kontorCommand(installation, 'dead-letters list --reason failed')} shows what had to be given up`,
+            'After the last attempt an entry becomes a dead letter. Until then later entries with the same ordering key wait.',
+          help: `Fix the cause. ${kontorCommand(installation, 'dead-letters list --reason failed')} lists entries whose attempts are used up`,
         }
       : null,
     isGrowing
       ? {
           code: 'dead_letters_growing',
-          what: `In the last 24 hours ${letters.failed.toLocaleString('en')} entries could not be applied and ${letters.rejected.toLocaleString('en')} items were not valid.${letters.error ? ` Newest error: ${letters.error}` : ''}`,
-          means: 'They are kept as dead letters and take no effect until they are replayed.',
+          what: `In the last 24 hours ${letters.failed.toLocaleString('en')} entries could not be applied and ${letters.rejected.toLocaleString('en')} items were invalid.${letters.error ? ` Latest error: ${letters.error}` : ''}`,
+          means: 'They are stored as dead letters and have no effect until they are replayed.',
           help: `${kontorCommand(installation, 'dead-letters list --limit 20')}, then ${kontorCommand(installation, 'dead-letters replay --reason failed')}`,
         }
       : null,
   ]
 }
 
-/** Transactions that hold back the log's readers, or the cleaning up. */
+/** Transactions that block the log's readers, or vacuum. */
 const checkTransactions: Check = async ({ pool, limits, dataDir }) => {
   const open = await listLongTransactions(pool, Math.min(limits.transactionS, limits.snapshotS))
   return open.flatMap((transaction): Finding[] => {
@@ -299,9 +301,9 @@ const checkTransactions: Check = async ({ pool, limits, dataDir }) => {
       return [
         {
           code: 'transaction_open',
-          what: `${describeTransaction(transaction)} has had a write transaction open for ${formatDuration(seconds)}.`,
+          what: `${describeTransaction(transaction)} has kept a write transaction open for ${formatDuration(seconds)}.`,
           means:
-            'Workers read only what was accepted before it began: everything since then waits, in every tenant.',
+            'Workers only read entries that were accepted before it started. All later entries of all tenants wait.',
           help,
         },
       ]
@@ -309,9 +311,8 @@ const checkTransactions: Check = async ({ pool, limits, dataDir }) => {
     return [
       {
         code: 'vacuum_held',
-        what: `${describeTransaction(transaction)} has looked at one moment for ${formatDuration(seconds)}.`,
-        means:
-          'Deleted and replaced rows cannot be cleaned up until it ends: tables grow, queries slow down.',
+        what: `${describeTransaction(transaction)} has kept a snapshot open for ${formatDuration(seconds)}.`,
+        means: 'Vacuum cannot remove dead rows until it ends. Tables grow and queries become slower.',
         help,
       },
     ]
@@ -320,59 +321,60 @@ const checkTransactions: Check = async ({ pool, limits, dataDir }) => {
 
 function describeTransaction({ pid, application, database, gid, state }: OpenTransaction): string {
   if (gid !== null) return `The prepared transaction ${JSON.stringify(gid)} in database ${database}`
-  return `Process ${pid} (${application || 'no name'}, database ${database}, ${state})`
+  return `Process ${pid} (${application || 'unnamed'}, database ${database}, ${state})`
 }
 
-/** Where PostgreSQL is embedded there is no psql and no DATABASE_URL, but its processes are on this machine. */
+/** The embedded PostgreSQL has no psql and no DATABASE_URL, but its processes run on this machine. */
 function endCommand({ pid, gid }: OpenTransaction, isEmbedded: boolean): string {
   if (isEmbedded && gid === null) return `kill ${pid}`
   return gid === null
-    ? `psql "$DATABASE_URL" -c 'select pg_terminate_backend(${pid})', and idle_in_transaction_session_timeout against the next one`
+    ? `psql "$DATABASE_URL" -c 'select pg_terminate_backend(${pid})'. To prevent it, set idle_in_transaction_session_timeout`
     : `psql "$DATABASE_URL" -c "rollback prepared '${gid.replaceAll("'", "''")}'"`
 }
 
-/** What should be there by itself: retention, partitions for the coming day, times that are past. */
+/** Retention, partitions for today and tomorrow, and entries with times in the future. */
 const checkMaintenance: Check = async installation => {
   const { pool, databaseNow, dataDir } = installation
   const held = await retentionHeldBy(pool)
   const tomorrow = new Date(databaseNow.getTime() + DAY_MS)
   const newest = await newestAhead(pool, CLOCK_OFF_S)
-  const lacking: string[] = []
+  const tables: string[] = []
   for (const table of partitionedTables)
-    if ((await momentsWithoutPartition(pool, table, [databaseNow, tomorrow])).length > 0) lacking.push(table)
+    if ((await momentsWithoutPartition(pool, table, [databaseNow, tomorrow])).length > 0) tables.push(table)
   return [
     held === null
       ? null
       : {
           code: 'retention_held',
           what: `Retention drops nothing: ${held}`,
-          means: 'What has expired stays, and the disk fills.',
+          means: 'Expired data stays and uses disk space.',
           help:
             dataDir === null
-              ? 'Compare `date -u` with `psql "$DATABASE_URL" -c \'select now()\'`, and set the clock that is wrong'
+              ? 'Compare `date -u` with `psql "$DATABASE_URL" -c \'select now()\'` and correct the wrong clock'
               : 'timedatectl set-ntp true, then compare `date -u` with another machine',
         },
     newest === null
       ? null
       : {
           code: 'clock_off',
-          what: `The log has entries from ${formatAge(databaseNow, newest)} ahead of PostgreSQL's clock: a node that took them in is ahead, or PostgreSQL is behind.`,
+          what: `The log has entries from ${formatAge(databaseNow, newest)} ahead of PostgreSQL's clock. The clock of a node is ahead, or PostgreSQL's clock is behind.`,
           means:
-            'Times of receipt are wrong; beyond 5 minutes, signatures are refused and events get another time.',
-          help: `${kontorCommand(installation, 'doctor')} on each machine that serves tells which; there: timedatectl set-ntp true`,
+            'Times of receipt are wrong. From 5 minutes on, signatures are rejected and times of events are replaced.',
+          help: `Run ${kontorCommand(installation, 'doctor')} on each server to find the wrong clock. There: timedatectl set-ntp true`,
         },
-    lacking.length > 0
+    tables.length > 0
       ? {
           code: 'partitions_missing',
-          what: `No partition for today or tomorrow in ${lacking.join(', ')}.`,
-          means: 'They are made by workers, once an hour: none has run for days, or it may not make tables.',
-          help: `${startWorkerCommand(installation)}, as the user who owns the tables`,
+          what: `No partition for today or tomorrow in ${tables.join(', ')}.`,
+          means:
+            'Workers create partitions once an hour. No worker has run for days, or its database user may not create tables.',
+          help: `${startWorkerCommand(installation)}, with the database user that owns the tables`,
         }
       : null,
   ]
 }
 
-/** What recognises repeats, as long as it is to be kept. */
+/** The idempotency keys and event ids that duplicates are recognized by. */
 const checkClaims: Check = async ({ pool, processedRetentionMs }) => {
   const keys = await momentsWithoutPartition(pool, 'idempotency_keys', await daysWithOperations(pool, 29))
   const retentionDays = Math.floor(processedRetentionMs / DAY_MS)
@@ -385,30 +387,30 @@ const checkClaims: Check = async ({ pool, processedRetentionMs }) => {
     keys.length + ids.length > 0
       ? {
           code: 'claims_missing',
-          what: `What recognises repeats is gone for a time that is still to be kept: ${[
+          what: `Data for recognizing duplicates was deleted before its retention time ended: ${[
             ...keys.map(day => `idempotency keys of ${day.toISOString().slice(0, 10)}`),
             ...ids.map(month => `event ids of ${month.toISOString().slice(0, 7)}`),
           ].join(', ')}.`,
-          means: 'A repeat of a write or an event from then is taken for new.',
-          help: 'Bring it back from a backup (kontor restore), or keep senders from repeating what is as old as that',
+          means: 'A repeated write or event from that time is processed again.',
+          help: 'Restore a backup (kontor restore), or make sure that senders do not repeat requests of that age',
         }
       : null,
   ]
 }
 
-/** Sources that fell silent, that are held back, or whose secrets do not open. */
+/** Silent sources, old overflow queues, and secrets that cannot be decrypted. */
 const checkSources: Check = async installation => {
   const { pool, secrets, databaseNow } = installation
   const silent = await silentSources(pool, { days: 8, activeDays: 3 })
   const backlogs = await countBacklog(pool, await listBacklogged(pool))
-  const closed = new Set((await unopenedSecrets(pool, secrets)).map(({ ownerId }) => ownerId))
+  const undecryptable = new Set((await listUndecryptableSecrets(pool, secrets)).map(({ ownerId }) => ownerId))
   return [
     ...silent.map(
       ({ id, name, tenantId, lastAt, days }): Finding => ({
         code: 'source_silent',
-        what: `Source ${id} (${name}, tenant ${publicTenantId(tenantId)}) has heard nothing for ${formatAge(lastAt, databaseNow)}; it did on ${days} of the days before.`,
-        means: 'The sender has stopped, or is refused.',
-        help: `${kontorCommand(installation, `source test ${id}`)}; what was refused is in the console, under Sources`,
+        what: `Source ${id} (${name}, tenant ${publicTenantId(tenantId)}) has received nothing for ${formatAge(lastAt, databaseNow)}. Before that it received events on ${days} of 8 days.`,
+        means: 'The sender has stopped, or its requests are rejected.',
+        help: `${kontorCommand(installation, `source test ${id}`)}; the console lists rejected requests under Sources`,
       }),
     ),
     ...backlogs
@@ -416,24 +418,24 @@ const checkSources: Check = async installation => {
       .map(
         ({ sourceId, events, oldestAt }): Finding => ({
           code: 'overflow_old',
-          what: `${formatCount(events, 'event')} of source ${sourceId} are deferred, the oldest for ${formatAge(oldestAt, databaseNow)}.`,
-          means: 'The source sends more than its rate_limit, or no process runs the inbound surface.',
+          what: `${formatCount(events, 'event')} of source ${sourceId} in the overflow queue. The oldest has been waiting for ${formatAge(oldestAt, databaseNow)}.`,
+          means: 'The source exceeds its rate_limit, or no process runs the inbound surface.',
           help: kontorCommand(
             installation,
             `source update ${sourceId} --config '{"rate_limit": {"events": 20000, "per_seconds": 60}}'`,
           ),
         }),
       ),
-    ...[...closed].map((id): Finding => {
+    ...[...undecryptable].map((id): Finding => {
       const isSource = id.startsWith('src_')
       const rotate = isSource ? `source rotate ${id} --signing-secret` : `destination rotate ${id}`
       return {
         code: 'secrets_closed',
-        what: `The signing secret of ${isSource ? 'source' : 'destination'} ${id} does not open with the master key here.`,
+        what: `The signing secret of ${isSource ? 'source' : 'destination'} ${id} cannot be decrypted with the configured master key.`,
         means: isSource
-          ? 'The source answers 503, and its senders keep what they have.'
-          : 'Nothing is sent to it; what is to be sent waits.',
-        help: `Bring back secret.key or KONTOR_SECRET_KEY; or: ${kontorCommand(installation, rotate)}`,
+          ? 'Kontor answers requests to this source with 503. Senders must retry.'
+          : 'Kontor sends nothing to it. Messages wait in the outbox.',
+        help: `Restore secret.key or KONTOR_SECRET_KEY, or run ${kontorCommand(installation, rotate)}`,
       }
     }),
   ]
@@ -443,12 +445,12 @@ const CLOCK_OFF_MS = 10_000
 const LOW_BYTES = 2e9
 const LOW_SHARE = 0.05
 
-/** Two clocks that differ: this machine's and PostgreSQL's. */
+/** Compares the clock of this machine with PostgreSQL's. */
 const checkClocks: Check = async ({ pool, now }) => {
   const before = now()
   const there = await databaseNow(pool)
   const after = now()
-  // Somewhere between the two: half of the way is as near as it gets.
+  // PostgreSQL read its clock between the two; the middle is the best estimate.
   const here = (before.getTime() + after.getTime()) / 2
   const offMs = here - there.getTime()
   if (Math.abs(offMs) <= CLOCK_OFF_MS) return []
@@ -458,7 +460,7 @@ const checkClocks: Check = async ({ pool, now }) => {
       code: 'clock_off',
       what: `The clock of this machine is ${formatDuration(Math.abs(offMs) / 1_000)} ${which} PostgreSQL's.`,
       means:
-        'Times of receipt are wrong; beyond 5 minutes, signatures are refused and events get another time.',
+        'Times of receipt are wrong. From 5 minutes on, signatures are rejected and times of events are replaced.',
       help: 'timedatectl set-ntp true (on both machines), then compare `date -u`',
     },
   ]
@@ -468,37 +470,35 @@ const checkDisk: Check = async ({ disk, minFreeDisk }) => {
   const found = await disk()
   if (found === null) return []
   const share = found.freeBytes / found.totalBytes
-  // Told while there is still time: at twice of what is needed to go on.
+  // Reported early: at twice the share below which requests are rejected.
   if (found.freeBytes >= LOW_BYTES && share >= Math.max(LOW_SHARE, 2 * (minFreeDisk ?? 0))) return []
   const isRefusing = minFreeDisk !== null && share < minFreeDisk
   return [
     {
       code: 'disk_low',
-      what: `${Math.round(found.freeBytes / 1e6).toLocaleString('en')} MB (${(share * 100).toFixed(1)} %) are free where ${found.path} lies.`,
+      what: `${Math.round(found.freeBytes / 1e6).toLocaleString('en')} MB (${(share * 100).toFixed(1)} %) are free on the disk of ${found.path}.`,
       means: isRefusing
-        ? 'Events and webhooks are answered 503 until there is more (KONTOR_MIN_FREE_DISK).'
-        : `${minFreeDisk === null ? 'Without room' : `Below ${minFreeDisk * 100} %`} events and webhooks are answered 503, and then everything.`,
-      help: `df -h ${JSON.stringify(found.path)}; make room, or shorten KONTOR_LOG_RETENTION, KONTOR_ARCHIVE_RETENTION or KONTOR_EVENTS_RETENTION`,
+        ? 'Kontor answers events and webhooks with 503 until more space is free (KONTOR_MIN_FREE_DISK).'
+        : `${minFreeDisk === null ? 'When the disk is full' : `Below ${minFreeDisk * 100} %`}, Kontor answers events and webhooks with 503, and finally all requests.`,
+      help: `df -h ${JSON.stringify(found.path)}; free space, or reduce KONTOR_LOG_RETENTION, KONTOR_ARCHIVE_RETENTION or KONTOR_EVENTS_RETENTION`,
     },
   ]
 }
 
 const checkDurability: Check = async ({ pool }) => {
-  const losing = await listUnsafeSettings(pool)
-  if (losing.length === 0) return []
+  const unsafe = await listUnsafeSettings(pool)
+  if (unsafe.length === 0) return []
   return [
     {
       code: 'not_durable',
-      what: `PostgreSQL runs with ${losing.map(name => `${name} = off`).join(', ')}.`,
-      means: 'What was acknowledged may be gone after a power failure.',
-      help: `psql "$DATABASE_URL" -c 'alter system set ${losing[0]} = on' -c 'select pg_reload_conf()'`,
+      what: `PostgreSQL runs with ${unsafe.map(name => `${name} = off`).join(', ')}.`,
+      means: 'A power failure can lose acknowledged data.',
+      help: `psql "$DATABASE_URL" -c 'alter system set ${unsafe[0]} = on' -c 'select pg_reload_conf()'`,
     },
   ]
 }
 
-const STREAM_NEARLY_FULL = 0.8
-
-/** The log on NATS: whether it is there, what it promises, and whether there is room in it. */
+/** The log on NATS: is it reachable, how durable is it, how full is it? */
 const checkStream: Check = async installation => {
   const { outside } = installation.log
   if (outside === null) return []
@@ -525,8 +525,8 @@ const checkStream: Check = async installation => {
         code: 'nats_refused',
         what: refused,
         means:
-          'Until then a server does not start, or answers events and inbound requests 503. Nothing is lost.',
-        help: `Put it right, then ${kontorCommand(installation, 'start')}`,
+          'Until this is fixed, a server refuses to start, or answers events and inbound requests with 503. Nothing is lost.',
+        help: `Fix it, then ${kontorCommand(installation, 'start')}`,
       },
       ...passed,
     ]
@@ -536,8 +536,8 @@ const checkStream: Check = async installation => {
         code: 'nats_away',
         what: `The stream ${name} cannot be reached at ${servers}.`,
         means:
-          'Events and inbound requests are answered 503 until it is back; records and reads go on. Nothing that was acknowledged is lost.',
-        help: `Start NATS, and see that NATS_URL leads there; ${kontorCommand(installation, 'start')} says in its log what stands in the way`,
+          'Kontor answers events and inbound requests with 503 until the stream has recovered. Record writes and reads work. No acknowledged data is lost.',
+        help: `Start NATS and check NATS_URL. The log of ${kontorCommand(installation, 'start')} shows the error`,
       },
       ...passed,
     ]
@@ -547,27 +547,27 @@ const checkStream: Check = async installation => {
       : {
           code: 'nats_partitions',
           what: differs,
-          means: 'Nothing is wrong with what is there; but the setting has no effect.',
-          help: 'Set KONTOR_NATS_PARTITIONS to the number that the stream has',
+          means: 'The stream works, but the setting has no effect.',
+          help: 'Set KONTOR_NATS_PARTITIONS to the number of partitions of the stream',
         },
     promise === 'synced'
       ? null
       : {
           code: 'nats_not_synced',
-          what: `An acknowledged event is kept by the stream ${name} with the promise "${promise}".`,
+          what: `The durability of acknowledged events in the stream ${name} is "${promise}".`,
           means:
             promise === 'replicated'
-              ? 'A power failure of most servers at once can take what was acknowledged in the last two minutes.'
-              : 'A power failure of the machine that NATS runs on can take what was acknowledged in the last two minutes.',
+              ? 'A power failure of most NATS servers at once can lose events acknowledged in the last two minutes.'
+              : 'A power failure of the NATS server can lose events acknowledged in the last two minutes.',
           help: 'Set `sync_interval: always` in the jetstream block of every NATS server, then KONTOR_NATS_SYNCED=true',
         },
-    (unread ?? 0) > 0 && (bytes ?? 0) > maxBytes * STREAM_NEARLY_FULL
+    (unread ?? 0) > 0 && (bytes ?? 0) > maxBytes * NEARLY_FULL
       ? {
           code: 'nats_nearly_full',
-          what: `The stream ${name} holds ${bytes!.toLocaleString('en')} of ${maxBytes.toLocaleString('en')} bytes, and ${unread!.toLocaleString('en')} entries in it are not processed.`,
+          what: `The stream ${name} holds ${bytes!.toLocaleString('en')} of ${maxBytes.toLocaleString('en')} bytes, with ${unread!.toLocaleString('en')} unprocessed entries.`,
           means:
-            'When it is full, events and inbound requests are answered 503 until something of it is processed.',
-          help: 'Start another `kontor start --surfaces worker`, or raise KONTOR_NATS_MAX_BYTES',
+            'When it is full, Kontor answers events and inbound requests with 503 until workers have processed some entries.',
+          help: 'Start another `kontor start --surfaces worker`, or increase KONTOR_NATS_MAX_BYTES',
         }
       : null,
     ...passed,
@@ -578,10 +578,10 @@ function lostFinding(stream: string, lost: Lost | null, now: Date): Finding | nu
   if (lost === null) return null
   return {
     code: 'nats_entries_lost',
-    what: `Up to ${formatCount(lost.entries, 'entry', 'entries').toLowerCase()} that had been accepted and not processed are gone from the stream ${stream}: last seen there ${lost.seenAt.toISOString()}, noticed ${formatAge(lost.noticedAt, now)} ago.`,
+    what: `The stream ${stream} lost up to ${formatCount(lost.entries, 'accepted, unprocessed entry', 'accepted, unprocessed entries').toLowerCase()}. They were last seen at ${lost.seenAt.toISOString()}; Kontor noticed the loss ${formatAge(lost.noticedAt, now)} ago.`,
     means:
-      'The stream was deleted or purged by hand, its server lost its disk, or NATS_URL leads to another one. These events never take effect.',
-    help: 'Have them sent again by whoever still has them: what has ids counts once. Where NATS_URL was changed, drain the old stream: docs/guides/scaling.md',
+      'The stream was deleted or purged, its server lost its disk, or NATS_URL now points to another stream. These events have no effect.',
+    help: 'Ask the senders to send them again; events with ids are processed once. If NATS_URL was changed, drain the old stream: docs/guides/scaling.md',
   }
 }
 
@@ -589,32 +589,31 @@ function skippedMessageFindings({ foreign, unreadable }: SkippedMessages, now: D
   return [
     foreign && {
       code: 'nats_foreign_messages',
-      what: `${formatCount(foreign.messages, 'message')} in the stream ${foreign.messages === 1 ? 'was' : 'were'} not from Kontor, the last one ${foreign.seq} of ${foreign.subject}, ${formatAge(foreign.at, now)} ago.`,
-      means:
-        'They were passed over. Nothing waits for them and nothing is lost, but somebody else publishes there.',
-      help: `Let nobody but Kontor publish to ${foreign.subject.replace(/[^.]*$/, '>')}: permissions of NATS users do that`,
+      what: `${formatCount(foreign.messages, 'message')} in the stream ${foreign.messages === 1 ? 'was' : 'were'} not published by Kontor. The latest is ${foreign.seq} of ${foreign.subject}, ${formatAge(foreign.at, now)} ago.`,
+      means: 'Kontor skipped them. Nothing is lost, but another program publishes to the stream.',
+      help: `Use NATS user permissions to allow only Kontor to publish to ${foreign.subject.replace(/[^.]*$/, '>')}`,
     },
     unreadable && {
       code: 'nats_unreadable_messages',
-      what: `${formatCount(unreadable.messages, 'message')} of Kontor's own could not be read, the last one ${unreadable.seq} of ${unreadable.subject}, ${formatAge(unreadable.at, now)} ago.`,
+      what: `${formatCount(unreadable.messages, 'message')} published by Kontor could not be read. The latest is ${unreadable.seq} of ${unreadable.subject}, ${formatAge(unreadable.at, now)} ago.`,
       means:
-        'A newer version wrote them, or they were damaged. Those of one tenant are among its dead letters; what the others held is in the column payload of jetstream_skipped_messages, until the log retention (KONTOR_LOG_RETENTION) or an erasure takes it.',
-      help: 'kontor dead-letters list; where a newer version has run on it, start that version again',
+        'A newer version wrote them, or they are damaged. Messages of a single tenant are among its dead letters. The others are stored in jetstream_skipped_messages.payload until the log retention (KONTOR_LOG_RETENTION) or an erasure deletes them.',
+      help: 'kontor dead-letters list; if a newer version has written to the stream, run that version',
     },
   ]
 }
 
 /**
- * Streams on NATS as PostgreSQL knows of them: what those that write to one have left there. Also for nodes without NATS_URL, whose workers
- * do not read them.
+ * Unread entries of NATS streams, as their writers recorded them in PostgreSQL. Also found by nodes without NATS_URL, whose
+ * workers do not read the streams.
  */
 const checkKnownStreams: Check = async ({ pool, databaseNow, limits }) => {
   const seen = await streamsSeen(pool)
-  const isStill = ({ unread, unreadSince, readAt, leftAt }: SeenStream) =>
+  const isUnread = ({ unread, unreadSince, readAt, leftAt }: SeenStream) =>
     leftAt === null &&
     unread > 0 &&
     databaseNow.getTime() - Math.max(readAt.getTime(), unreadSince?.getTime() ?? 0) > limits.backlogS * 1_000
-  return seen.filter(isStill).map(stream => unreadFinding(stream, databaseNow))
+  return seen.filter(isUnread).map(stream => unreadFinding(stream, databaseNow))
 }
 
 function unreadFinding({ name, servers, unread, seenAt, readAt, writers }: SeenStream, now: Date): Finding {
@@ -622,14 +621,14 @@ function unreadFinding({ name, servers, unread, seenAt, readAt, writers }: SeenS
   return {
     code: 'nats_unread',
     what:
-      `${formatCount(unread, 'entry', 'entries')} in the stream ${name} at ${servers} ${unread === 1 ? 'is' : 'are'} not processed, as of ${formatAge(seenAt, now)} ago, ` +
-      `and nobody has read on in it for ${formatAge(readAt, now)}.`,
-    means: `What was acknowledged waits there${by && `, and more comes from ${by}`}: no worker runs with the NATS_URL of those that write to it.`,
-    help: `\`kontor start --surfaces worker\` with their NATS_URL and KONTOR_NATS_STREAM=${name}`,
+      `${formatCount(unread, 'entry', 'entries')} in the stream ${name} at ${servers} ${unread === 1 ? 'was' : 'were'} unprocessed ${formatAge(seenAt, now)} ago. ` +
+      `No worker has read the stream for ${formatAge(readAt, now)}.`,
+    means: `Acknowledged entries wait there${by && `, and ${by} still writes to it`}. No worker runs with the NATS_URL of its writers.`,
+    help: `Run \`kontor start --surfaces worker\` with their NATS_URL and KONTOR_NATS_STREAM=${name}`,
   }
 }
 
-/** What Kontor sends and does not get rid of. */
+/** Failing destinations and a failing archive. */
 const checkOutgoing: Check = async installation => {
   const { pool, databaseNow } = installation
   const failing = await listFailing(pool, new Date(databaseNow.getTime() - HOUR_MS))
@@ -643,30 +642,30 @@ const checkOutgoing: Check = async installation => {
             code: 'destination_disabled',
             what: `${which} is disabled: ${disabledReason}`,
             means:
-              'It is sent nothing. What was still to be sent waits; what comes meanwhile comes by replay.',
+              'Kontor sends nothing to it. Queued messages wait. Messages from the time in which it is disabled need a replay.',
             help: `${kontorCommand(installation, `destination test ${id}`)}, then destination enable ${id}; or destination delete ${id}`,
           }
         : {
             code: 'destination_failing',
-            what: `${which} has taken nothing for ${formatAge(failingSince!, databaseNow)}: ${lastError}.`,
-            means: 'What is to be sent to it waits and is tried again. After five days it is disabled.',
+            what: `${which} has accepted nothing for ${formatAge(failingSince!, databaseNow)}: ${lastError}.`,
+            means: 'Kontor retries its messages. After five days it disables the destination.',
             help: kontorCommand(installation, `destination deliveries ${id} --outcome retrying`),
           }
     }),
     enabled && error !== null
       ? {
           code: 'archive_failing',
-          what: `Files of the archive cannot be written since ${formatAge(failedAt!, databaseNow)}: ${error}`,
-          means: 'What is to be archived waits in the database, which grows.',
-          help: `See that KONTOR_ARCHIVE_URL can be reached and written; ${kontorCommand(installation, 'archive status')}`,
+          what: `Writing archive files has failed for ${formatAge(failedAt!, databaseNow)}: ${error}`,
+          means: 'Rows to be archived wait in the database, which grows.',
+          help: `Check that KONTOR_ARCHIVE_URL is reachable and writable; ${kontorCommand(installation, 'archive status')}`,
         }
       : null,
   ]
 }
 
-/** What tells of the machine needs no tables of Kontor. */
-const OF_ANY_DATABASE: Check[] = [checkClocks, checkDisk, checkDurability, checkTransactions]
-const OF_KONTOR: Check[] = [
+// The first list needs no tables of Kontor.
+const ANY_DATABASE_CHECKS: Check[] = [checkClocks, checkDisk, checkDurability, checkTransactions]
+const KONTOR_CHECKS: Check[] = [
   checkProcessing,
   checkFailures,
   checkMaintenance,

@@ -54,7 +54,7 @@ function decrypt(key: Buffer, iv: Buffer, tag: Buffer, data: Buffer): string | n
 }
 
 /** Of the signing secrets of sources and destinations, those that none of the master keys opens. */
-export async function unopenedSecrets(db: Db, secrets: Secrets): Promise<{ ownerId: string }[]> {
+export async function listUndecryptableSecrets(db: Db, secrets: Secrets): Promise<{ ownerId: string }[]> {
   return (await sealedSecrets(db)).filter(({ sealed }) => {
     try {
       secrets.open(sealed)

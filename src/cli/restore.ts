@@ -5,7 +5,7 @@ import type pg from 'pg'
 import { findHome } from '../../embedded-postgres/home.ts'
 import { type Backup, openBackup, type Restored, refuseNewer, restore } from '../admin/backup.ts'
 import { AdminError } from '../admin/error.ts'
-import { findMasterKeys, keepMasterKeys, openSecrets, unopenedSecrets } from '../admin/secrets.ts'
+import { findMasterKeys, keepMasterKeys, listUndecryptableSecrets, openSecrets } from '../admin/secrets.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
@@ -100,7 +100,7 @@ async function restoreSecrets({
   const isEmbedded = config.databaseUrl === null
   if (included.length > 0 && isEmbedded && secretKeys === null) await keepMasterKeys(dataDir, included)
   const keys = await findMasterKeys({ secretKeys, dataDir, isEmbedded })
-  const { length: unopened } = await unopenedSecrets(pool, openSecrets(keys))
+  const { length: unopened } = await listUndecryptableSecrets(pool, openSecrets(keys))
   if (unopened === 0) return
   if (included.length > 0 && !isEmbedded) {
     const value = included.map(key => key.toString('hex')).join(',')

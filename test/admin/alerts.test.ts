@@ -178,7 +178,7 @@ test('refused webhooks and lost MRR raise alerts from the thresholds of their te
       ['refused_share', null],
     ],
   )
-  assert.match(raised[0]!.summary, /MRR in EUR is 20 % below/)
+  assert.match(raised[0]!.summary, /MRR in EUR is 20 % lower/)
   assert.deepEqual(await listed(lenient), [])
   // What is turned off is over.
   useDatabase(server.databaseUrl)

@@ -244,7 +244,7 @@ test('a bucket takes files too, and one that is away loses nothing', async () =>
     ...{ ...NO_S3, ...bucket.access, endpoint: bucket.url },
     accessKeyId: 'NOBODY',
   })
-  await assert.rejects(refused.put('x.parquet', Buffer.from('x')), /S3 answered 403/)
+  await assert.rejects(refused.put('x.parquet', Buffer.from('x')), /S3 responded with 403/)
 })
 
 test('disabled, nothing is noted; enabled again, what comes from then on is', async () => {

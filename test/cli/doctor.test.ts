@@ -88,7 +88,7 @@ test('no server; no worker beside a server; nothing wrong where both are', async
 
 test('a backlog that is old, with its age; one that is nearly as large as it may be', async () => {
   await append(new Date(Date.now() - 10 * 60_000))
-  assert.match((await found()).get('backlog_old')!, /^One entry .* for 10 min/)
+  assert.match((await found()).get('backlog_old')!, /^One unprocessed entry .* for 10 min/)
   assert.match((await found({ maxBacklog: 1 })).get('backlog_full')!, /KONTOR_MAX_BACKLOG is 1\./)
   assert.ok(!(await found({ maxBacklog: 1_000 })).has('backlog_full'))
   await pool.query('delete from log')
@@ -199,7 +199,7 @@ test('clocks that differ, retention that is held, a disk that is nearly full', a
   const full = { path: '/srv/kontor', freeBytes: 3e9, totalBytes: 100e9 }
   assert.match(
     (await found({ disk: async () => full })).get('disk_low')!,
-    /3,000 MB \(3\.0 %\) are free where \/srv\/kontor/,
+    /3,000 MB \(3\.0 %\) are free on the disk of \/srv\/kontor/,
   )
   assert.ok(!(await found({ disk: async () => ({ ...full, freeBytes: 30e9 }) })).has('disk_low'))
 })
@@ -213,7 +213,7 @@ test('what waits in a stream that no worker reads is told without NATS too, once
       ('kontor', 0, now() - interval '2 hours'), ('busy', 0, now() - interval '2 hours');
     insert into jetstream_writers (stream, process, name) values ('kontor', gen_random_uuid(), 'node-1')`
   const undo = 'delete from jetstream_streams; delete from jetstream_cursors; delete from jetstream_writers'
-  const words = /^1,543 entries in the stream kontor at nats-1:4222 are not .+ for 2 h\. → [^\n]+$/
+  const words = /^1,543 entries in the stream kontor at nats-1:4222 were unprocessed .+ for 2 h\. → [^\n]+$/
   await findsOnly('nats_unread', words, { make, undo })
   await pool.query(make)
   const { streams }: { streams: { name: string; unread: number; writers: { name: string }[] }[] } = (
