@@ -1,6 +1,6 @@
 import { commandLineActor } from '../../src/admin/actor.ts'
 import { openSecrets } from '../../src/admin/secrets.ts'
-import { makeSource } from '../../src/admin/sources.ts'
+import { createSource } from '../../src/admin/sources.ts'
 import { type LoadResult, load, type Sent } from '../load.ts'
 import { besideFloor, countOf, loadService } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'
@@ -138,6 +138,6 @@ type Target = { path: string; authorization: string }
 async function newSource(service: Service, rate_limit: typeof LIMIT): Promise<Target> {
   const operator = { actor: commandLineActor('bench'), secrets: openSecrets(null) }
   const settings = { type: 'webhook', rate_limit }
-  const { id, token } = await makeSource(service.pool, operator, service.tenantId, settings)
+  const { id, token } = await createSource(service.pool, operator, service.tenantId, settings)
   return { path: `/ingest/inbound/${id}`, authorization: `Bearer ${token}` }
 }

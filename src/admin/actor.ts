@@ -5,12 +5,12 @@ import { hasRole, type Role } from '../domain/tenants/roles.ts'
 import type { Tenant } from '../domain/tenants/tenants.ts'
 import { findTenant } from '../store/tenants/tenants.ts'
 import { AdminError, notFound } from './error.ts'
-/** On whose behalf something is read or changed. */
+/** The caller that reads or changes something. */
 export type Actor = {
-  /** The id of a key, `oidc:` and the person in the console, or `cli:` and the user of the command line. */
+  /** A key id, `oidc:` + the console user, or `cli:` + the command line user. */
   name: string
   role: Role
-  /** The only tenant that this actor sees; null: all of them. */
+  /** The only visible tenant; null: all tenants. */
   tenantId: number | null
   ip: string | null
   requestId: string | null
@@ -29,39 +29,39 @@ export function commandLineActor(user: string): Actor {
   return { name: `cli:${user}`, role: 'admin', tenantId: null, ip: null, requestId: null }
 }
 
-/** Whether what belongs to this tenant is there, as far as the actor may know. */
-export function sees(actor: Actor, tenantId: number | null): boolean {
+/** Whether the actor may see data of this tenant. */
+export function canSee(actor: Actor, tenantId: number | null): boolean {
   return actor.tenantId === null || actor.tenantId === tenantId
 }
 
 export function requireRole(actor: Actor, needed: Role): void {
   if (!hasRole(actor.role, needed))
-    throw new AdminError('forbidden', 'insufficient_role', lacksRole(actor.role, needed))
+    throw new AdminError('forbidden', 'insufficient_role', roleMessage(actor.role, needed))
 }
 
-export function lacksRole(role: Role, needed: Role): string {
-  const those = needed === 'operator' ? 'operator or admin' : needed
-  return `This needs the role ${those}; yours is ${role}.`
+export function roleMessage(role: Role, needed: Role): string {
+  const roles = needed === 'operator' ? 'operator or admin' : needed
+  return `This action requires the role ${roles}; your role is ${role}.`
 }
 
-/** For what concerns more than one tenant. */
+/** For actions that affect more than one tenant. */
 export function requireAllTenants(actor: Actor): void {
   if (actor.tenantId !== null)
     throw new AdminError(
       'forbidden',
       'tenant_bound',
-      'This is for those who may see all tenants; you are bound to one.',
+      'This action requires access to all tenants; your access is limited to one tenant.',
     )
 }
 
-/** A tenant that the actor may not see is not there. */
+/** Throws "not found" also for a tenant that the actor may not see. */
 export async function requireTenant(pool: pg.Pool, actor: Actor, idOrName: string): Promise<Tenant> {
   const tenant = await findTenant(pool, idOrName)
-  if (tenant === null || !sees(actor, tenant.id)) throw notFound('tenant', idOrName)
+  if (tenant === null || !canSee(actor, tenant.id)) throw notFound('tenant', idOrName)
   return tenant
 }
 
-/** For a list: the tenant it is limited to; null where it is of all tenants. */
+/** The tenant that a list is limited to; null: all tenants. */
 export async function resolveTenantFilter(
   pool: pg.Pool,
   actor: Actor,
@@ -71,5 +71,7 @@ export async function resolveTenantFilter(
 }
 
 export const CreatedBy = Nullable(
-  Type.String({ description: 'Who made it: the id of a key, or cli: and the user of the command line' }),
+  Type.String({
+    description: 'The creator: a key id, oidc: and the console user, or cli: and the command line user',
+  }),
 )

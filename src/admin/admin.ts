@@ -24,7 +24,7 @@ import { type SourceAdmin, sourceAdmin } from './sources.ts'
 import { type SqlAccessAdmin, sqlAccessAdmin } from './sql-access.ts'
 import { type TenantAdmin, tenantAdmin } from './tenants.ts'
 
-/** What an operator does, for the command line and the admin API alike. */
+/** All operator actions, shared by the command line and the admin API. */
 export type Admin = {
   tenants: TenantAdmin
   health: HealthAdmin
@@ -46,7 +46,7 @@ export type Admin = {
   audit: AuditAdmin
 }
 
-/** Every change is written down under the name of whoever makes it. */
+/** The audit log records every change under the actor's name. */
 export type AdminFor = (actor: Actor) => Admin
 
 export function openAdmin({
@@ -60,7 +60,7 @@ export function openAdmin({
   log: Log
   secrets: Secrets
   allowPrivateDestinations?: boolean
-  /** How long requests stay in the log as they came. */
+  /** How long the log keeps raw requests. */
   logRetentionMs?: number | null
 }): AdminFor {
   return actor => ({

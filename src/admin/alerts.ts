@@ -14,17 +14,17 @@ import { type Alert, listAlerts, readTenantThresholds, saveThresholds } from '..
 import { lockTenant } from '../store/tenants/tenants.ts'
 import { type Actor, requireTenant, resolveTenantFilter } from './actor.ts'
 import { recordChange } from './audit.ts'
-import { refuse } from './error.ts'
+import { throwIfInvalid } from './error.ts'
 export type AlertAdmin = ReturnType<typeof alertAdmin>
 
-const MOST = 200
+const MAX_LISTED = 200
 
-/** What is absent stays; null turns a rule off; 'default' takes the tenant's own threshold away. */
+/** An absent rule stays as it is; null turns it off; 'default' removes the tenant's own threshold. */
 export type RulesChange = Partial<Record<string, number | null | 'default'>>
 
 export function alertAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
-    /** Newest first; those that are raised, or all of the last 90 days. */
+    /** Newest first: the raised alerts, or all of the last 90 days. */
     async list({
       tenant,
       all = false,
@@ -33,14 +33,14 @@ export function alertAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       all?: boolean
     }): Promise<AlertView[]> {
       const tenantId = await resolveTenantFilter(pool, actor, tenant)
-      return (await listAlerts(pool, { tenantId, open: !all, limit: MOST })).map(alertView)
+      return (await listAlerts(pool, { tenantId, open: !all, limit: MAX_LISTED })).map(alertView)
     },
     async rules(tenant: string): Promise<AlertRulesView> {
       const { id } = await requireTenant(pool, actor, tenant)
       return rulesView(id, await readTenantThresholds(pool, id))
     },
     async setRules(tenant: string, change: RulesChange): Promise<AlertRulesView> {
-      refuse(Object.entries(change).flatMap(([rule, value]) => faultsOf(rule, value)))
+      throwIfInvalid(Object.entries(change).flatMap(([rule, value]) => validateThreshold(rule, value)))
       const { id } = await requireTenant(pool, actor, tenant)
       return inTransaction(pool, async client => {
         await lockTenant(client, id)
@@ -60,15 +60,15 @@ export function alertAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   }
 }
 
-function faultsOf(rule: string, value: unknown) {
+function validateThreshold(rule: string, value: unknown) {
   const pointer = `/${rule}`
   if (!(RULE_NAMES as string[]).includes(rule))
-    return [{ pointer, message: `is no rule; there are ${RULE_NAMES.join(', ')}` }]
+    return [{ pointer, message: `is not a rule; the rules are ${RULE_NAMES.join(', ')}` }]
   const { least, most } = RULES[rule as Rule]
-  const isGood =
+  const isValid =
     value === null || value === 'default' || (typeof value === 'number' && value >= least && value <= most)
   const range = `from ${least} to ${most}`
-  return isGood ? [] : [{ pointer, message: `must be a number ${range}, null for off, or default` }]
+  return isValid ? [] : [{ pointer, message: `must be a number ${range}, null (off) or "default"` }]
 }
 
 function rulesView(tenantId: number, own: Partial<Thresholds>): AlertRulesView {
@@ -90,14 +90,13 @@ function alertView(alert: Alert): AlertView {
   }
 }
 
-/** Something that a tenant is warned of. */
 export const AlertView = Type.Object({
   id: Uuid,
   tenant: Type.String(),
   rule: Type.Enum([...RULE_NAMES]),
-  subject: Nullable(Type.String({ description: 'Of source_silent the source, of mrr_drop the currency' })),
+  subject: Nullable(Type.String({ description: 'source_silent: the source id; mrr_drop: the currency' })),
   state: Type.Enum(['raised', 'resolved']),
-  summary: Type.String({ description: 'In words' }),
+  summary: Type.String({ description: 'One sentence for people' }),
   value: Type.Number(),
   threshold: Type.Number(),
   raised_at: Timestamp,
@@ -118,6 +117,6 @@ export const AlertRules = {
   mrr_drop: threshold('mrr_drop'),
 }
 
-/** From which value on each rule warns; null: it does not. */
+/** The threshold of each rule; null: the rule is off. */
 export const AlertRulesView = Type.Object({ tenant: Type.String(), ...AlertRules })
 export type AlertRulesView = Static<typeof AlertRulesView>

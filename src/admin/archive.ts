@@ -9,13 +9,13 @@ type ArchiveView = {
   enabled: boolean
   url: string | null
   disabled_reason: string | null
-  /** Rows that stand in no file yet. */
+  /** Rows that are in no file yet. */
   waiting: number
   files: number
   rows: number
   bytes: number
   last_written_at: string | null
-  /** What stands in the way at this moment. */
+  /** The current failure. */
   error: string | null
   failed_at: string | null
 }
@@ -34,8 +34,8 @@ export async function archiveView(pool: pg.Pool): Promise<ArchiveView> {
 }
 
 /**
- * On a start with KONTOR_ARCHIVE_URL: from the first one on what takes effect is archived. What somebody disabled, or a
- * restore, stays so. Returns whether it is on.
+ * Called at a start with KONTOR_ARCHIVE_URL. The first such start enables the archive. If an operator or a restore has
+ * disabled it, it stays disabled. Returns whether it is enabled.
  */
 export async function openArchive(pool: pg.Pool, url: string): Promise<boolean> {
   return inTransaction(pool, async tx => {
@@ -61,7 +61,7 @@ export async function switchArchive(pool: pg.Pool, actor: Actor, enabled: boolea
       throw new AdminError(
         'conflict',
         'archive_not_configured',
-        'No server has run with KONTOR_ARCHIVE_URL yet: set it and start one, and the archive is on.',
+        'No server has run with KONTOR_ARCHIVE_URL yet. Set it and start a server; this enables the archive.',
       )
     await saveArchiveState(tx, { ...state, enabled, disabledReason: null })
     await recordChange(tx, actor, {

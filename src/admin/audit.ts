@@ -8,20 +8,20 @@ import { parseTimestamp } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
 import { insertChange, listChanges, listChangesOfTenant, type StoredChange } from '../store/tenants/audit.ts'
 import { type Actor, resolveTenantFilter } from './actor.ts'
-import { refuse } from './error.ts'
+import { throwIfInvalid } from './error.ts'
 
-/** What changed, as operators are shown it: never a secret. Of a change, only the fields that differ. */
+/** A change as operators see it, without secrets. Only the fields that differ are stored. */
 type Change = {
   /** noun.verb */
   action: string
   target: string | null
-  /** null: the whole installation. */
+  /** null: the whole installation */
   tenantId: number | null
   before?: object | null
   after?: object | null
 }
 
-/** Writes who did it, in the transaction that does it. What changed nothing leaves no row. */
+/** Records the change in the transaction that makes it. A change without differences is not recorded. */
 export async function recordChange(tx: Db, actor: Actor, change: Change): Promise<void> {
   const { action, target, tenantId } = change
   const { before, after } = difference(change.before ?? null, change.after ?? null)
@@ -39,15 +39,15 @@ export async function recordChange(tx: Db, actor: Actor, change: Change): Promis
   })
 }
 
-/** Every change has a time of its own, which says nothing about it. */
-const OWN_TIME = 'updated_at'
+/** Differs in every change, so it is left out. */
+const IGNORED_FIELD = 'updated_at'
 
 function difference(before: object | null, after: object | null) {
   if (before === null || after === null) return { before, after }
   const old = before as Record<string, unknown>
   const now = after as Record<string, unknown>
   const names = [...new Set([...Object.keys(old), ...Object.keys(now)])].filter(
-    name => name !== OWN_TIME && !isDeepStrictEqual(old[name], now[name]),
+    name => name !== IGNORED_FIELD && !isDeepStrictEqual(old[name], now[name]),
   )
   const only = (values: Record<string, unknown>) =>
     Object.fromEntries(names.map(name => [name, values[name] ?? null]))
@@ -66,11 +66,11 @@ export type AuditAdmin = ReturnType<typeof auditAdmin>
 
 export function auditAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
-    /** Newest first. Without a tenant: of all of them, and what concerns the whole installation. */
+    /** Newest first. Without a tenant: the changes of all tenants and of the installation. */
     async list(query: AuditQuery): Promise<AuditView[]> {
       const page = {
-        since: timeOf('since', query.since),
-        until: timeOf('until', query.until),
+        since: parseTime('since', query.since),
+        until: parseTime('until', query.until),
         before: query.before ?? null,
         limit: query.limit,
       }
@@ -82,10 +82,10 @@ export function auditAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   }
 }
 
-function timeOf(name: 'since' | 'until', text: string | undefined): Date | null {
+function parseTime(name: 'since' | 'until', text: string | undefined): Date | null {
   const at = parseTimestamp(text)
   const message = 'must be an ISO 8601 date-time, for example 2026-01-31T00:00:00Z'
-  if (text !== undefined && at === null) refuse([{ pointer: `/${name}`, message }])
+  if (text !== undefined && at === null) throwIfInvalid([{ pointer: `/${name}`, message }])
   return at
 }
 
@@ -105,20 +105,23 @@ function auditView(change: StoredChange): AuditView {
 }
 
 const AuditedState = Nullable(
-  Type.Unsafe<object>(Type.Object({}, { description: 'Only what differs; never a secret' })),
+  Type.Unsafe<object>(Type.Object({}, { description: 'Only fields that differ, without secrets' })),
 )
 
-/** Who changed what. */
 export const AuditView = Type.Object(
   {
     id: Uuid,
     at: Timestamp,
-    actor: Type.String({ description: 'The id of a key, or cli: and the user of the command line' }),
+    actor: Type.String({
+      description: 'A key id, oidc: and the console user, cli: and the command line user, or system',
+    }),
     action: Type.String({ description: 'noun.verb' }),
     target: Nullable(
-      Type.String({ description: 'The id of what was changed; of an erasure, a hash that names nobody' }),
+      Type.String({
+        description: 'The id of the changed object; for an erasure, a hash that does not reveal the person',
+      }),
     ),
-    tenant: Nullable(Type.String({ description: 'null: it concerns the whole installation' })),
+    tenant: Nullable(Type.String({ description: 'null: the whole installation' })),
     ip: NullableText,
     request_id: NullableText,
     before: AuditedState,

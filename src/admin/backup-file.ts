@@ -49,7 +49,7 @@ export type BackupWriter = {
 /** Written under another name until it is whole: a file that stands there from before stays until then. */
 export async function createBackupFile(path: string): Promise<BackupWriter> {
   const draft = `${path}.${process.pid}.partial`
-  const file = await open(draft, 'w', 0o600).catch(cannot('written', path))
+  const file = await open(draft, 'w', 0o600).catch(fileError('written', path))
   const hash = createHash('sha256')
   let size = 0
   let last = Promise.resolve()
@@ -58,13 +58,15 @@ export async function createBackupFile(path: string): Promise<BackupWriter> {
   async function append(bytes: Buffer): Promise<void> {
     hash.update(bytes)
     size += bytes.length
-    await writeAll(file, bytes).catch(cannot('written', path))
+    await writeAll(file, bytes).catch(fileError('written', path))
   }
 
   async function write(kind: Kind, bytes: Buffer): Promise<void> {
     const compressed = compress(bytes, QUICK)
     const before = last
-    last = Promise.all([before, compressed]).then(([, stored]) => append(frameOf(kind, bytes.length, stored)))
+    last = Promise.all([before, compressed]).then(([, stored]) =>
+      append(buildFrame(kind, bytes.length, stored)),
+    )
     // Whoever writes the next one or finishes hears of it.
     last.catch(() => {})
     underway.push(last)
@@ -82,9 +84,9 @@ export async function createBackupFile(path: string): Promise<BackupWriter> {
       const trailer = Buffer.alloc(4)
       trailer.writeUInt32BE(size - before)
       await append(Buffer.concat([trailer, END]))
-      await file.sync().catch(cannot('written', path))
+      await file.sync().catch(fileError('written', path))
       await file.close()
-      await rename(draft, path).catch(cannot('written', path))
+      await rename(draft, path).catch(fileError('written', path))
       await syncDirectory(dirname(path))
       return size
     },
@@ -96,7 +98,7 @@ export async function createBackupFile(path: string): Promise<BackupWriter> {
   }
 }
 
-function frameOf(kind: Kind, length: number, stored: Buffer): Buffer {
+function buildFrame(kind: Kind, length: number, stored: Buffer): Buffer {
   const frame = Buffer.allocUnsafe(FRAME_BYTES + stored.length)
   frame.writeUInt8(KINDS.indexOf(kind), 0)
   frame.writeUInt32BE(length, 1)
@@ -131,7 +133,7 @@ export type BackupReader<Header, Footer> = {
 export async function openBackupFile<Header, Footer extends object>(
   path: string,
 ): Promise<BackupReader<Header, Footer>> {
-  const file = await open(path, 'r').catch(cannot('read', path))
+  const file = await open(path, 'r').catch(fileError('read', path))
   try {
     const stat = await file.stat()
     if (!stat.isFile()) throw damaged(path, 'is no file')
@@ -231,7 +233,7 @@ function parse<T>(bytes: Buffer): T {
 }
 
 /** What the operating system says, in one sentence: ENOSPC: no space left on device, write. */
-function cannot(what: 'written' | 'read', path: string) {
+function fileError(what: 'written' | 'read', path: string) {
   return ({ message }: Error): never => {
     const reason = /^[A-Z]+: (.*?), \w+/.exec(message)?.[1] ?? message
     throw new AdminError('conflict', 'file_unusable', `${path} cannot be ${what}: ${reason}.`)

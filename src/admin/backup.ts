@@ -62,7 +62,7 @@ export async function backUp(options: BackupOptions): Promise<BackupSummary> {
   const { pool, path } = options
   for (let attempt = 1; ; attempt++) {
     const roots = await rootTables(pool)
-    if (!roots.includes('schema_migrations')) throw nothingThere()
+    if (!roots.includes('schema_migrations')) throw nothingToBackUp()
     const file = await createBackupFile(path)
     try {
       return await inStreamingTransaction(pool, 'begin isolation level repeatable read read only', client =>
@@ -78,7 +78,7 @@ export async function backUp(options: BackupOptions): Promise<BackupSummary> {
 
 const ATTEMPTS = 3
 
-function nothingThere(): AdminError {
+function nothingToBackUp(): AdminError {
   return new AdminError(
     'conflict',
     'nothing_to_back_up',
@@ -116,7 +116,7 @@ async function writeMoment(
   )
   const footer: Footer = { ...counts, events, rows }
   const bytes = await file.finish(footer)
-  return summaryOf({ path, bytes, header, footer })
+  return toSummary({ path, bytes, header, footer })
 }
 
 async function writeTables(
@@ -204,7 +204,7 @@ type BackupSummary = {
 export type Backup = BackupReader<Header, Footer>
 export const openBackup = (path: string): Promise<Backup> => openBackupFile<Header, Footer>(path)
 
-function summaryOf({ path, bytes, header, footer }: Omit<Backup, 'blocks' | 'close'>): BackupSummary {
+function toSummary({ path, bytes, header, footer }: Omit<Backup, 'blocks' | 'close'>): BackupSummary {
   const { tenants, records, events } = footer
   const { taken_at, version } = header
   return { file: path, bytes, tenants, records, events, taken_at, version }
@@ -225,7 +225,7 @@ export async function verifyBackup(path: string, progress: Progress): Promise<Ba
     }
     for await (const block of backup.blocks(onRead))
       if (block.kind === 'table') what = (JSON.parse(block.bytes.toString()) as TableStart).name
-    return summaryOf(backup)
+    return toSummary(backup)
   } finally {
     await backup.close()
   }
@@ -241,7 +241,7 @@ export type Restored = BackupSummary & {
 }
 
 /** Throws where this version cannot use the backup. */
-export function refuseNewer({ path, header }: Backup): void {
+export function rejectNewer({ path, header }: Backup): void {
   const foreign = foreignMigration(header.migrations)
   if (foreign === null) return
   const { name, reason } = foreign
@@ -270,14 +270,14 @@ export async function restore({
   backup: Backup
   progress: Progress
 }): Promise<Restored> {
-  refuseNewer(backup)
+  rejectNewer(backup)
   const { header, footer } = backup
   const disabled = { destinations: 0, archive: false }
   const leftOut = await inStreamingTransaction(pool, 'begin', async client => {
     await withoutTimeouts(client)
     // A server that is started meanwhile waits, and finds everything there.
     await lock(client, LOCKS.migration)
-    await refuseUnlessEmpty(client)
+    await requireEmpty(client)
     await applyMigrations(client, { only: header.migrations })
     const tables = await makeTables(client, header.tables)
     const rows = await fillTables(client, { backup, tables, progress })
@@ -297,10 +297,10 @@ export async function restore({
   await analyze(pool)
   const lags = await log.lag({ withinPostgres: true })
   const waiting = lags.reduce((sum, { entries }) => sum + entries, 0)
-  return { ...summaryOf(backup), waiting, leftOut, disabled }
+  return { ...toSummary(backup), waiting, leftOut, disabled }
 }
 
-async function refuseUnlessEmpty(client: pg.PoolClient): Promise<void> {
+async function requireEmpty(client: pg.PoolClient): Promise<void> {
   const found = await somethingIn(client)
   if (found === null) return
   throw new AdminError(

@@ -18,7 +18,7 @@ import { listKeysMadeUntil } from '../store/tenants/keys.ts'
 import { findTenant } from '../store/tenants/tenants.ts'
 import type { Actor } from './actor.ts'
 import { recordChange } from './audit.ts'
-import { endKey } from './keys.ts'
+import { revokeKeyRecorded } from './keys.ts'
 
 export type { ConsoleSession }
 
@@ -68,11 +68,14 @@ export function openConsoleSessions(options: {
       await inTransaction(pool, async tx => {
         await deleteEndedSessions(tx)
         for (const old of await deleteSessionsOf(tx, { issuer, subject }, grant))
-          await endKeysOf(tx, actor, old)
+          await revokeSessionKeys(tx, actor, old)
         if (grant === null) return
         const person = { issuer, subject, actor: actor.name }
         await insertSession(tx, { ...person, ...grant, hash: hashOfSecret(token), lifetimeMs: SESSION_MS })
-        await recordChange(tx, actor, { ...changeOf('session.begin', grant.tenantId), after: viewOf(grant) })
+        await recordChange(tx, actor, {
+          ...sessionChange('session.begin', grant.tenantId),
+          after: grantView(grant),
+        })
       })
       return grant && token
     },
@@ -84,22 +87,22 @@ export function openConsoleSessions(options: {
       await inTransaction(pool, async tx => {
         if (!(await deleteSession(tx, hashOfSecret(token)))) return
         const actor: Actor = { name, role, tenantId, ...from }
-        await endKeysOf(tx, actor, session)
-        const before = viewOf({ role, tenantId })
-        await recordChange(tx, actor, { ...changeOf('session.end', tenantId), before })
+        await revokeSessionKeys(tx, actor, session)
+        const before = grantView({ role, tenantId })
+        await recordChange(tx, actor, { ...sessionChange('session.end', tenantId), before })
       })
     },
   }
 }
 
 /** The read keys that the console made for a session; they end at the same time as it. */
-async function endKeysOf(tx: Db, actor: Actor, session: ConsoleSession): Promise<void> {
+async function revokeSessionKeys(tx: Db, actor: Actor, session: ConsoleSession): Promise<void> {
   for (const key of await listKeysMadeUntil(tx, session.actor, session.expiresAt))
-    await endKey(tx, actor, key)
+    await revokeKeyRecorded(tx, actor, key)
 }
 
-const changeOf = (action: string, tenantId: number | null) => ({ action, target: null, tenantId })
+const sessionChange = (action: string, tenantId: number | null) => ({ action, target: null, tenantId })
 
-function viewOf({ role, tenantId }: { role: Role; tenantId: number | null }) {
+function grantView({ role, tenantId }: { role: Role; tenantId: number | null }) {
   return { role, tenant: tenantId === null ? null : publicTenantId(tenantId) }
 }

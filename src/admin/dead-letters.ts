@@ -25,7 +25,7 @@ import {
 import { findSource } from '../store/inbound/sources.ts'
 import { type Actor, requireRole, resolveTenantFilter } from './actor.ts'
 import { recordChange } from './audit.ts'
-import { AdminError, refuse } from './error.ts'
+import { AdminError, throwIfInvalid } from './error.ts'
 
 type DeadLetterQuery = {
   tenant?: string | undefined
@@ -81,7 +81,7 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
   async function ofOne({ tenantId, id }: DeadLetterFilter): Promise<DeadLetter | null> {
     if (id === undefined) return null
     const letter = await findDeadLetter(pool, tenantId, id)
-    if (!letter) throw notThere(id)
+    if (!letter) throw deadLetterNotFound(id)
     return letter
   }
 
@@ -99,7 +99,11 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
       const entries: Entry[] = []
       for (const letter of letters)
         entries.push(
-          await replayOf(client, body === undefined ? letter : edited(letter, body, actor, now), now),
+          await toReplayEntry(
+            client,
+            body === undefined ? letter : withEditedBody(letter, body, actor, now),
+            now,
+          ),
         )
       await log.append(
         entries.map(entry => ({ entry, claim: null })),
@@ -127,7 +131,7 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
     /** With the body as it came in. */
     async show(id: string, tenant?: string): Promise<DeadLetterView & { body: string }> {
       const letter = isUuid(id) ? await findDeadLetter(pool, await tenantIdOf(tenant), id) : null
-      if (!letter) throw notThere(id)
+      if (!letter) throw deadLetterNotFound(id)
       return { ...deadLetterView(letter), body: letter.body }
     },
     /**
@@ -140,11 +144,11 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
     ): Promise<Replayed> {
       // Whoever writes the body writes any event: more than to repeat what came in.
       if (body !== undefined) requireRole(actor, 'admin')
-      refuse([...faultsOf(query), ...faultsOfBody(body, query)])
+      throwIfInvalid([...validateQuery(query), ...validateBody(body, query)])
       const filter = await filterOf(query)
       const letter = await ofOne(filter)
       if (body !== undefined && letter?.kind !== 'events')
-        refuse([{ pointer: '/body', message: 'must be left out: only events can be edited' }])
+        throwIfInvalid([{ pointer: '/body', message: 'must be left out: only events can be edited' }])
       const replays: Replay[] = []
       while (atMost === undefined || replays.length < atMost) {
         const more = await replaySome(filter, replays.length === 0, body)
@@ -152,12 +156,12 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
         replays.push(...more)
         progress?.(replays.length)
       }
-      const outcome = await outcomeOfReplay({ pool, log }, replays, waitMs)
+      const outcome = await awaitReplayOutcome({ pool, log }, replays, waitMs)
       return { replayed: replays.length, remaining: await countDeadLetters(pool, filter), ...outcome }
     },
     /** Closes letters without a replay: nobody needs them any more. They stay until they expire. */
     async resolve(query: ReplayQuery): Promise<{ resolved: number; remaining: number }> {
-      refuse(faultsOf(query))
+      throwIfInvalid(validateQuery(query))
       const filter = await filterOf(query)
       const letter = await ofOne(filter)
       const ofSource = filter.sourceId === undefined ? null : await findSource(pool, filter.sourceId)
@@ -201,14 +205,14 @@ async function recordReplay(
 }
 
 /** Whoever looks at the event sees that this is not what came in. */
-function edited(letter: Entry, body: string, { name }: Actor, now: Date): Entry {
+function withEditedBody(letter: Entry, body: string, { name }: Actor, now: Date): Entry {
   // `plain` was found of the other body
   const { plain: _, ...context } = JSON.parse(letter.context) as EventContext
   const edit: Edit = { by: name, at: now.toISOString(), deadLetter: letter.id }
   return { ...letter, body, context: JSON.stringify({ ...context, edited: edit }) }
 }
 
-function faultsOf({ id, source, reason, cause, all }: ReplayQuery) {
+function validateQuery({ id, source, reason, cause, all }: ReplayQuery) {
   const faults = []
   if (id !== undefined && !isUuid(id))
     faults.push({ pointer: '/id', message: 'must be the id of a dead letter' })
@@ -224,7 +228,7 @@ function faultsOf({ id, source, reason, cause, all }: ReplayQuery) {
  * their id tells when they came in, and count from when they first did. They are read with the source's settings of
  * today: what was rejected for a setting goes through once that is put right.
  */
-async function replayOf(client: pg.PoolClient, letter: Entry, now: Date): Promise<Entry> {
+async function toReplayEntry(client: pg.PoolClient, letter: Entry, now: Date): Promise<Entry> {
   if (letter.kind === 'record') return { ...letter, receivedAt: now }
   const context = JSON.parse(letter.context) as EventContext
   const firstReceivedAt = context.firstReceivedAt ?? letter.receivedAt.toISOString()
@@ -244,7 +248,7 @@ async function replayOf(client: pg.PoolClient, letter: Entry, now: Date): Promis
   }
 }
 
-function faultsOfBody(body: string | undefined, { id }: ReplayQuery) {
+function validateBody(body: string | undefined, { id }: ReplayQuery) {
   if (body === undefined) return []
   const pointer = '/body'
   if (id === undefined) return [{ pointer, message: 'must be left out, or the id of one dead letter given' }]
@@ -257,7 +261,7 @@ function faultsOfBody(body: string | undefined, { id }: ReplayQuery) {
   }
 }
 
-function notThere(id: string): AdminError {
+function deadLetterNotFound(id: string): AdminError {
   return new AdminError(
     'not_found',
     'dead_letter_not_found',
@@ -296,7 +300,7 @@ const MOST_TENANTS = 10
 const NODES_AHEAD_MS = 1_000
 
 /** Waits for so long until all of it was processed, and tells how that went. */
-async function outcomeOfReplay(
+async function awaitReplayOutcome(
   { pool, log }: { pool: pg.Pool; log: Pick<Log, 'unread'> },
   replays: Replay[],
   waitMs: number,

@@ -24,11 +24,11 @@ import {
 } from '../store/destinations/destinations.ts'
 import { requeueMessages } from '../store/destinations/outbox.ts'
 import { type Attempt, type AttemptPage, listAttempts } from '../store/destinations/queue.ts'
-import { type Actor, CreatedBy, requireTenant, SYSTEM, sees } from './actor.ts'
+import { type Actor, CreatedBy, canSee, requireTenant, SYSTEM } from './actor.ts'
 import { recordChange } from './audit.ts'
-import { AdminError, notFound, refuse } from './error.ts'
+import { AdminError, notFound, throwIfInvalid } from './error.ts'
 import type { Secrets } from './secrets.ts'
-import { DEFAULT_OVERLAP_HOURS, faultsOfOverlap, faultsOfSettings } from './settings.ts'
+import { DEFAULT_OVERLAP_HOURS, validateOverlap, validateSettings } from './settings.ts'
 
 type Unchecked = Record<string, unknown>
 type Deps = { pool: pg.Pool; secrets: Secrets; actor: Actor; allowPrivate: boolean }
@@ -43,7 +43,7 @@ export function destinationAdmin(deps: Deps) {
 
   async function own(id: string): Promise<Destination> {
     const destination = await findDestination(pool, id)
-    if (destination === null || !sees(actor, destination.tenantId)) throw notFound('destination', id)
+    if (destination === null || !canSee(actor, destination.tenantId)) throw notFound('destination', id)
     return destination
   }
 
@@ -54,36 +54,36 @@ export function destinationAdmin(deps: Deps) {
   ): Promise<DestinationView> {
     const changed = await inTransaction(pool, async tx => {
       const destination = await lockDestination(tx, id)
-      if (destination === null || !sees(actor, destination.tenantId)) throw notFound('destination', id)
+      if (destination === null || !canSee(actor, destination.tenantId)) throw notFound('destination', id)
       const changed = await updateDestination(tx, destination, decide(destination))
-      const [before, after] = [destination, changed].map(state => audited(state, secrets))
+      const [before, after] = [destination, changed].map(state => toAudited(state, secrets))
       const { tenantId } = destination
       await recordChange(tx, actor, { action: `destination.${verb}`, target: id, tenantId, before, after })
       return changed
     })
-    return view(pool, changed, secrets)
+    return toView(pool, changed, secrets)
   }
 
   return {
     async create({ tenant, ...input }: Unchecked & { tenant: string }): Promise<CreatedDestination> {
-      refuse([...(await faultsOf(input, deps)), ...missing(tenant, input)])
+      throwIfInvalid([...(await validateInput(input, deps)), ...validateRequired(tenant, input)])
       const { id: tenantId } = await requireTenant(pool, actor, tenant)
-      return inTransaction(pool, tx => makeDestination(tx, deps, tenantId, input as DestinationSettings))
+      return inTransaction(pool, tx => createDestination(tx, deps, tenantId, input as DestinationSettings))
     },
     async list(tenant: string): Promise<DestinationView[]> {
       const found = await listDestinations(pool, (await requireTenant(pool, actor, tenant)).id)
-      return Promise.all(found.map(destination => view(pool, destination, secrets)))
+      return Promise.all(found.map(destination => toView(pool, destination, secrets)))
     },
     async show(id: string): Promise<DestinationView> {
-      return view(pool, await own(id), secrets)
+      return toView(pool, await own(id), secrets)
     },
     async update(id: string, input: Unchecked): Promise<DestinationView> {
-      refuse(await faultsOf(input, deps))
+      throwIfInvalid(await validateInput(input, deps))
       const { event_types: eventTypes, headers, ...settings } = input as DestinationSettings
       return change(id, 'update', destination => ({
         ...Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined)),
         eventTypes: eventTypes ?? destination.eventTypes,
-        headers: headers === undefined ? destination.headers : sealedHeaders(headers, secrets),
+        headers: headers === undefined ? destination.headers : encryptHeaders(headers, secrets),
       }))
     },
     setEnabled: (id: string, enabled: boolean): Promise<DestinationView> =>
@@ -93,7 +93,7 @@ export function destinationAdmin(deps: Deps) {
       id: string,
       { overlapHours = DEFAULT_OVERLAP_HOURS }: { overlapHours?: number | undefined },
     ): Promise<DestinationView & { secret: string }> {
-      refuse(faultsOfOverlap(overlapHours))
+      throwIfInvalid(validateOverlap(overlapHours))
       const secret = newSigningSecret()
       const until = new Date((await databaseNow(pool)).getTime() + overlapHours * HOUR_MS).toISOString()
       const rotated = await change(id, 'rotate', destination => ({
@@ -107,10 +107,10 @@ export function destinationAdmin(deps: Deps) {
     async delete(id: string): Promise<void> {
       await inTransaction(pool, async tx => {
         const destination = await lockDestination(tx, id)
-        if (destination === null || !sees(actor, destination.tenantId)) throw notFound('destination', id)
+        if (destination === null || !canSee(actor, destination.tenantId)) throw notFound('destination', id)
         await deleteDestination(tx, id)
         const { tenantId } = destination
-        const before = audited(destination, secrets)
+        const before = toAudited(destination, secrets)
         await recordChange(tx, actor, { action: 'destination.delete', target: id, tenantId, before })
       })
     },
@@ -145,7 +145,8 @@ export function destinationAdmin(deps: Deps) {
     /** Everything since then is sent again, delivered or not, under the ids that it had. */
     async replay(id: string, since: string): Promise<{ id: string; since: string; queued: number }> {
       const from = parseTimestamp(since)
-      if (from === null) refuse([{ pointer: '/since', message: 'must be a time like 2026-01-31T09:30:00Z' }])
+      if (from === null)
+        throwIfInvalid([{ pointer: '/since', message: 'must be a time like 2026-01-31T09:30:00Z' }])
       const destination = await own(id)
       if (!destination.enabled)
         throw new AdminError('conflict', 'destination_disabled', 'It is disabled: enable it before a replay.')
@@ -190,7 +191,7 @@ export async function disableDestination(
   })
 }
 
-async function makeDestination(
+async function createDestination(
   tx: Db,
   { actor, secrets }: Deps,
   tenantId: number,
@@ -212,19 +213,19 @@ async function makeDestination(
     eventTypes: input.event_types ?? [],
     enabled: input.enabled ?? true,
     secrets: [{ sealed: secrets.seal(secret), hint: hintOf(secret), expires_at: null }],
-    headers: sealedHeaders(input.headers ?? {}, secrets),
+    headers: encryptHeaders(input.headers ?? {}, secrets),
     createdBy: actor.name,
   })
-  const after = audited(destination, secrets)
+  const after = toAudited(destination, secrets)
   await recordChange(tx, actor, { action: 'destination.create', target: destination.id, tenantId, after })
-  return { ...(await view(tx, destination, secrets)), secret }
+  return { ...(await toView(tx, destination, secrets)), secret }
 }
 
-function sealedHeaders(headers: Record<string, string>, secrets: Secrets): string | null {
+function encryptHeaders(headers: Record<string, string>, secrets: Secrets): string | null {
   return Object.keys(headers).length === 0 ? null : secrets.seal(JSON.stringify(headers))
 }
 
-function missing(tenant: unknown, { url }: Unchecked): ValidationError[] {
+function validateRequired(tenant: unknown, { url }: Unchecked): ValidationError[] {
   const faults: ValidationError[] = []
   if (typeof tenant !== 'string' || tenant === '')
     faults.push({ pointer: '/tenant', message: 'is required: the id or the name of a tenant' })
@@ -232,8 +233,8 @@ function missing(tenant: unknown, { url }: Unchecked): ValidationError[] {
   return faults
 }
 
-async function faultsOf(input: Unchecked, { allowPrivate }: Deps): Promise<ValidationError[]> {
-  const faults = faultsOfSettings(input, DESTINATION_FIELDS)
+async function validateInput(input: Unchecked, { allowPrivate }: Deps): Promise<ValidationError[]> {
+  const faults = validateSettings(input, DESTINATION_FIELDS)
   const { url } = input
   if (typeof url !== 'string' || faults.some(({ pointer }) => pointer === '/url')) return faults
   const fault = validateDestinationUrl(url, { allowPrivate })
@@ -244,12 +245,12 @@ async function faultsOf(input: Unchecked, { allowPrivate }: Deps): Promise<Valid
 }
 
 /** Their names: nobody can tell by a name whether its value is a secret. */
-function shownHeaders(destination: Destination, secrets: Secrets): Record<string, string> {
+function maskHeaders(destination: Destination, secrets: Secrets): Record<string, string> {
   return Object.fromEntries(Object.keys(headersOf(destination, secrets)).map(name => [name, '…']))
 }
 
 /** What the audit keeps. */
-function audited(destination: Destination, secrets: Secrets) {
+function toAudited(destination: Destination, secrets: Secrets) {
   const { id, tenantId, name, url, what, enabled } = destination
   return {
     ...{
@@ -262,16 +263,16 @@ function audited(destination: Destination, secrets: Secrets) {
       enabled,
     },
     disabled_reason: destination.disabledReason,
-    headers: shownHeaders(destination, secrets),
+    headers: maskHeaders(destination, secrets),
     secrets: destination.secrets.map(({ hint, expires_at }) => ({ hint, expires_at })),
   }
 }
 
-async function view(db: Db, destination: Destination, secrets: Secrets): Promise<DestinationView> {
+async function toView(db: Db, destination: Destination, secrets: Secrets): Promise<DestinationView> {
   const state = await readDestinationState(db, destination.id)
   const time = (at: Date | null) => at?.toISOString() ?? null
   return {
-    ...audited(destination, secrets),
+    ...toAudited(destination, secrets),
     health: {
       status: !destination.enabled ? 'disabled' : state.failingSince ? 'failing' : 'ok',
       pending: state.pending,

@@ -41,16 +41,16 @@ import {
 } from '../store/identity/traces.ts'
 import { deleteRejectionExamples } from '../store/inbound/rejections.ts'
 import { deleteRequestsOf, holdRequests } from '../store/inbound/requests.ts'
-import { oldestUnapplied, resume, type Storage, showingLife, untilApplied } from './long-work.ts'
+import { findOldestUnapplied, resume, type Storage, waitUntilApplied, withHeartbeat } from './long-work.ts'
 import {
   findEntriesAbout,
   findEventsAbout,
   findRecordsNaming,
   findSalesAbout,
   type Items,
-  listEntries,
   nodeIds,
   portions,
+  toEntryNames,
   valuesOfKind,
 } from './person-data.ts'
 /** Whom an erasure is about. */
@@ -68,7 +68,7 @@ type Stored = {
   since: string | null
 }
 
-export function storedSubject(subject: Subject, waitMs: number, suppress: boolean): string {
+export function serializeSubject(subject: Subject, waitMs: number, suppress: boolean): string {
   return JSON.stringify({ subject, waitMs, suppress, names: [], since: null } satisfies Stored)
 }
 
@@ -83,7 +83,7 @@ export async function runErasure(storage: Storage, erasure: StoredErasure): Prom
     erased: receipt.erased,
     save: db => saveErasure(db, erasure, JSON.stringify(receipt)),
   }
-  return showingLife(
+  return withHeartbeat(
     () => keepErasure(pool, erasure),
     async () => {
       if (erasure.status === 'erasing') await erasePerson({ ...work, log }, erasure, stored, receipt)
@@ -116,14 +116,14 @@ async function erasePerson(
   receipt: ErasureReceipt,
 ): Promise<void> {
   const { pool, tenantId } = work
-  const at = await oldestUnapplied(work, tenantId)
+  const at = await findOldestUnapplied(work, tenantId)
   stored.since ??= (at ?? erasure.requestedAt).toISOString()
-  await eraseWaiting(work, merged(stored.names, await namesOfSubject(pool, tenantId, stored.subject)))
+  await eraseWaiting(work, mergeNames(stored.names, await findNamesOfSubject(pool, tenantId, stored.subject)))
   // What left the overflow before it could be taken out is in the log by now: it is applied, and then found.
-  receipt.not_yet_processed = await untilApplied(work, tenantId, await databaseNow(pool), stored.waitMs)
+  receipt.not_yet_processed = await waitUntilApplied(work, tenantId, await databaseNow(pool), stored.waitMs)
   // Until no further name turns up: what is merged into the profile meanwhile belongs to the person.
   for (let known = 0; ; ) {
-    stored.names = merged(stored.names, await namesOfSubject(pool, tenantId, stored.subject))
+    stored.names = mergeNames(stored.names, await findNamesOfSubject(pool, tenantId, stored.subject))
     if (stored.names.length === known) break
     known = stored.names.length
     await eraseEffects(work, stored.names, null)
@@ -134,7 +134,7 @@ async function erasePerson(
     // read a newer version (holdConfigVersion) and forget the nodes they remembered: nobody writes to one that
     // is gone, and the person does not come back.
     await lockPeople(client, tenantId)
-    stored.names = merged(stored.names, await namesOfSubject(client, tenantId, stored.subject))
+    stored.names = mergeNames(stored.names, await findNamesOfSubject(client, tenantId, stored.subject))
     const deleted = await deleteIdentifiers(client, tenantId, nodeIds(stored.names))
     receipt.erased.identities += deleted.names
     receipt.erased.touches += deleted.touches
@@ -162,17 +162,17 @@ async function suppress(
 }
 
 /** All that the person is known by; an e-mail that nobody was seen under may still stand in what waits. */
-export async function namesOfSubject(
+export async function findNamesOfSubject(
   db: pg.Pool | pg.PoolClient,
   tenantId: number,
   subject: Subject,
 ): Promise<TracedIdentifier[]> {
-  const profile = await profileOfSubject(db, tenantId, subject)
+  const profile = await findProfileOfSubject(db, tenantId, subject)
   if (profile !== null) return loadTracedIdentifiers(db, tenantId, profile)
   return 'email' in subject ? [{ node: null, kind: 'email', value: subject.email }] : []
 }
 
-export async function profileOfSubject(
+export async function findProfileOfSubject(
   db: pg.Pool | pg.PoolClient,
   tenantId: number,
   subject: Subject,
@@ -182,7 +182,7 @@ export async function profileOfSubject(
   return found?.profile ?? null
 }
 
-function merged(some: TracedIdentifier[], more: TracedIdentifier[]): TracedIdentifier[] {
+function mergeNames(some: TracedIdentifier[], more: TracedIdentifier[]): TracedIdentifier[] {
   const all = [...some, ...more].map(name => [`${name.kind} ${name.value} ${name.node}`, name] as const)
   return [...new Map(all).values()]
 }
@@ -224,7 +224,7 @@ async function eraseEffects(
   for (const events of portions(await findEventsAbout(work, names, receivedSince))) {
     await inTransaction(pool, async client => {
       erased.archived += await deleteArchivedOf(client, tenantId, events)
-      erased.log_entries += await log.forget(client, tenantId, listEntries(events))
+      erased.log_entries += await log.forget(client, tenantId, toEntryNames(events))
       await deleteEventMessages(
         client,
         tenantId,

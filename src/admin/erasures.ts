@@ -21,19 +21,19 @@ import {
   findEventsOfNodes,
   type TracedIdentifier,
 } from '../store/identity/traces.ts'
-import { type Actor, requireTenant, sees } from './actor.ts'
+import { type Actor, canSee, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
 import {
   Erased,
   type ErasureReceipt,
-  namesOfSubject,
-  profileOfSubject,
+  findNamesOfSubject,
+  findProfileOfSubject,
   runErasure,
   type Subject,
-  storedSubject,
+  serializeSubject,
 } from './erasure-run.ts'
-import { AdminError, refuse } from './error.ts'
-import { longWork, MAX_WAIT_MS, type Storage, untilApplied } from './long-work.ts'
+import { AdminError, throwIfInvalid } from './error.ts'
+import { longWork, MAX_WAIT_MS, type Storage, waitUntilApplied } from './long-work.ts'
 import { parseProfileId, unknownPerson } from './people.ts'
 import {
   findEntriesAbout,
@@ -41,9 +41,9 @@ import {
   findRecordsNaming,
   findSalesAbout,
   findUnlinkedEventsAbout,
-  listEntries,
   nodeIds,
   portions,
+  toEntryNames,
   valuesOfKind,
 } from './person-data.ts'
 
@@ -73,10 +73,10 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
   const storage = { pool, log }
   /** Whom it is about, once what came in before is applied. Throws where nothing is held of anybody by that name. */
   async function find(query: ErasureQuery) {
-    const subject = subjectOf(query)
+    const subject = parseSubject(query)
     const tenantId = (await requireTenant(pool, actor, query.tenant)).id
-    const unapplied = await untilApplied(storage, tenantId, await databaseNow(pool), waitMs)
-    const names = await namesOfSubject(pool, tenantId, subject)
+    const unapplied = await waitUntilApplied(storage, tenantId, await databaseNow(pool), waitMs)
+    const names = await findNamesOfSubject(pool, tenantId, subject)
     const isSeen = names.some(({ node }) => node !== null)
     const isHeld = isSeen || unapplied > 0 || query.suppress || (await isAnythingHeld(tenantId, names))
     if (!isHeld) throw unknownPerson(query.email ?? query.profile!)
@@ -98,14 +98,14 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
         `This person has ${names.length} names. It would take ${formatCounts(await countErasable(storage, tenantId, names))}. Look at them first, then confirm.`,
       )
     const requestedAt = await databaseNow(pool)
-    const hash = hashOf(tenantId, subject)
+    const hash = hashSubject(tenantId, subject)
     const erasure: StoredErasure = {
       id: newEntryId(requestedAt.getTime()),
       ...{
         tenantId,
         requestedAt,
         status: 'erasing',
-        subject: storedSubject(subject, waitMs, query.suppress === true),
+        subject: serializeSubject(subject, waitMs, query.suppress === true),
       },
       receipt: '',
     }
@@ -125,7 +125,7 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
   const { finish, start } = longWork({
     begin,
     run: erasure => runErasure(storage, erasure),
-    receiptNow: async ({ id }) => receiptOf((await findErasure(pool, id))!),
+    receiptNow: async ({ id }) => toReceipt((await findErasure(pool, id))!),
   })
 
   return {
@@ -137,7 +137,7 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
       return {
         dry_run: true,
         tenant: publicTenantId(tenantId),
-        profile_id: publicProfileId(await profileOfSubject(pool, tenantId, subject)),
+        profile_id: publicProfileId(await findProfileOfSubject(pool, tenantId, subject)),
         names: names.map(({ kind, value }) => ({ kind, value })),
         would_erase: await countErasable(storage, tenantId, names),
         not_joined: await findNamesakes(pool, tenantId, names),
@@ -147,19 +147,19 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
     },
     async show(id: string): Promise<ErasureReceipt> {
       const erasure = isUuid(id) ? await findErasure(pool, id) : null
-      if (!erasure || !sees(actor, erasure.tenantId))
+      if (!erasure || !canSee(actor, erasure.tenantId))
         throw new AdminError('not_found', 'erasure_not_found', `There is no erasure ${JSON.stringify(id)}.`)
-      return receiptOf(erasure)
+      return toReceipt(erasure)
     },
     /** Newest first. */
     async list(tenant: string): Promise<ErasureReceipt[]> {
       const { id } = await requireTenant(pool, actor, tenant)
-      return (await listErasures(pool, id, 100)).map(receiptOf)
+      return (await listErasures(pool, id, 100)).map(toReceipt)
     },
   }
 }
 
-function receiptOf({ status, receipt }: StoredErasure): ErasureReceipt {
+function toReceipt({ status, receipt }: StoredErasure): ErasureReceipt {
   return { ...JSON.parse(receipt), status: status === 'completed' ? 'completed' : 'running' }
 }
 
@@ -184,7 +184,7 @@ function newReceipt(
   }
 }
 
-function subjectOf({ email, profile }: ErasureQuery): Subject {
+function parseSubject({ email, profile }: ErasureQuery): Subject {
   if ((email === undefined) === (profile === undefined)) {
     throw new AdminError(
       'invalid',
@@ -194,16 +194,16 @@ function subjectOf({ email, profile }: ErasureQuery): Subject {
   }
   if (email !== undefined) {
     const address = parseEmail(email)
-    refuse(address === null ? [{ pointer: '/email', message: 'must be an e-mail address' }] : [])
+    throwIfInvalid(address === null ? [{ pointer: '/email', message: 'must be an e-mail address' }] : [])
     return { email: address! }
   }
   const number = parseProfileId(profile!)
   const message = 'must be a profile id, for example prof_7'
-  refuse(number === null ? [{ pointer: '/profile', message }] : [])
+  throwIfInvalid(number === null ? [{ pointer: '/profile', message }] : [])
   return { profile: number! }
 }
 
-function hashOf(tenantId: number, subject: Subject): Buffer {
+function hashSubject(tenantId: number, subject: Subject): Buffer {
   const text = 'email' in subject ? `email ${subject.email}` : `profile ${subject.profile}`
   return createHash('sha256')
     .update(`${publicTenantId(tenantId)} ${text}`)
@@ -223,7 +223,7 @@ async function countErasable(
   const kept = { archived: 0, log_entries: 0 }
   for (const some of portions(events)) kept.archived += await countArchivedOf(pool, tenantId, some)
   // A request may have brought events of several portions: it goes once.
-  for (const some of portions(listEntries(events)))
+  for (const some of portions(toEntryNames(events)))
     kept.log_entries += await log.forget(pool, tenantId, some, { dryRun: true })
   const sales = await findSalesAbout({ pool, tenantId }, { nodes, contactIds, orderIds: named.orders })
   const items = { dead_letters: 0, parked_entries: 0, overflow: 0 }

@@ -32,7 +32,7 @@ export function notFound(what: 'tenant' | 'key' | 'source' | 'destination', name
 }
 
 /** Does nothing when there are no faults. */
-export function refuse(faults: ValidationError[]): void {
+export function throwIfInvalid(faults: ValidationError[]): void {
   if (faults.length === 0) return
   const count = faults.length === 1 ? 'One value is' : `${faults.length} values are`
   throw new AdminError('invalid', 'invalid_request', `${count} not valid.`, faults)

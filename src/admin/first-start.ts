@@ -7,10 +7,10 @@ import { lockKey } from '../store/tenants/keys.ts'
 import { readSetting, writeSetting } from '../store/tenants/settings.ts'
 import { findTenant } from '../store/tenants/tenants.ts'
 import type { Actor } from './actor.ts'
-import { type CreatedKey, endKey, makeKey } from './keys.ts'
+import { type CreatedKey, createKey, revokeKeyRecorded } from './keys.ts'
 import type { Secrets } from './secrets.ts'
-import { type CreatedSource, makeSource, removeSource } from './sources.ts'
-import { makeTenant, tenantView } from './tenants.ts'
+import { type CreatedSource, createSource, removeSource } from './sources.ts'
+import { insertTenantRecorded, tenantView } from './tenants.ts'
 export type FirstStart = {
   tenant: { id: string; name: string }
   privateKey: CreatedKey
@@ -37,20 +37,20 @@ export async function onFirstStart(
   return inTransaction(pool, async client => {
     await lock(client, LOCKS.firstStart)
     if ((await readSetting(client, SHOWN)) !== null) return false
-    await show(await inTransaction(pool, tx => make(tx, { secrets, actor })))
+    await show(await inTransaction(pool, tx => createFirst(tx, { secrets, actor })))
     await writeSetting(client, SHOWN, new Date().toISOString())
     return true
   })
 }
 
-async function make(
+async function createFirst(
   tx: pg.PoolClient,
   { secrets, actor }: { secrets: Secrets; actor: Actor },
 ): Promise<FirstStart> {
-  await removeUnseen(tx, actor)
-  const tenant = (await makeTenant(tx, actor, TENANT)) ?? (await findTenant(tx, TENANT))!
+  await revokeUnseen(tx, actor)
+  const tenant = (await insertTenantRecorded(tx, actor, TENANT)) ?? (await findTenant(tx, TENANT))!
   const key = (kind: 'private' | 'tracking' | 'admin') =>
-    makeKey(tx, actor, {
+    createKey(tx, actor, {
       tenantId: kind === 'admin' ? null : tenant.id,
       kind,
       scopes: kind === 'private' ? [...SCOPES] : [],
@@ -65,20 +65,20 @@ async function make(
     privateKey: await key('private'),
     trackingKey: await key('tracking'),
     adminKey: await key('admin'),
-    source: await makeSource(tx, { actor, secrets }, tenant.id, { type: 'webhook', name: 'default' }),
+    source: await createSource(tx, { actor, secrets }, tenant.id, { type: 'webhook', name: 'default' }),
   }
   const keys = [made.privateKey.id, made.trackingKey.id, made.adminKey.id]
   await writeSetting(tx, UNSEEN, JSON.stringify({ keys, source: made.source.id }))
   return made
 }
 
-async function removeUnseen(tx: pg.PoolClient, actor: Actor): Promise<void> {
+async function revokeUnseen(tx: pg.PoolClient, actor: Actor): Promise<void> {
   const unseen = await readSetting(tx, UNSEEN)
   if (unseen === null) return
   const { keys, source } = JSON.parse(unseen) as { keys: string[]; source: string }
   for (const id of keys) {
     const key = await lockKey(tx, id)
-    if (key) await endKey(tx, actor, key)
+    if (key) await revokeKeyRecorded(tx, actor, key)
   }
   await removeSource(tx, actor, source)
 }

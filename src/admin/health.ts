@@ -16,7 +16,7 @@ import { summarizeParkedOf } from '../store/entries/parked.ts'
 import { destinationActivity, sourceActivity, summarizeFailures } from '../store/health/health.ts'
 import { groupRejections, type RejectionGroup } from '../store/inbound/rejections.ts'
 import { findSource } from '../store/inbound/sources.ts'
-import { type Actor, requireTenant, sees } from './actor.ts'
+import { type Actor, canSee, requireTenant } from './actor.ts'
 import { notFound } from './error.ts'
 
 /** How a tenant stands, for those who look after it. */
@@ -25,7 +25,7 @@ export function healthAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; act
     async show(tenant: string): Promise<Omit<HealthView, 'disk_free' | 'disk_days_left'>> {
       const { id } = await requireTenant(pool, actor, tenant)
       const failures = await summarizeFailures(pool, id)
-      const { own, all } = await waitingIn(log, id)
+      const { own, all } = await readWaiting(log, id)
       return {
         tenant: publicTenantId(id),
         waiting: own && waitingView(own),
@@ -40,16 +40,16 @@ export function healthAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; act
     /** By the hour of the last day: what came of a source. */
     async source(id: string): Promise<SourceActivity> {
       const source = await findSource(pool, id)
-      if (source === null || !sees(actor, source.tenantId)) throw notFound('source', id)
+      if (source === null || !canSee(actor, source.tenantId)) throw notFound('source', id)
       const { received, refused } = await sourceActivity(pool, source.tenantId, id)
-      return { id, received: hoursOf(received), refused: hoursOf(refused) }
+      return { id, received: withTotal(received), refused: withTotal(refused) }
     },
     /** The same: what went to a destination. */
     async destination(id: string): Promise<DestinationActivity> {
       const destination = await findDestination(pool, id)
-      if (destination === null || !sees(actor, destination.tenantId)) throw notFound('destination', id)
+      if (destination === null || !canSee(actor, destination.tenantId)) throw notFound('destination', id)
       const { delivered, failed } = await destinationActivity(pool, destination.tenantId, id)
-      return { id, delivered: hoursOf(delivered), failed: hoursOf(failed) }
+      return { id, delivered: withTotal(delivered), failed: withTotal(failed) }
     },
     /** What fails and was refused, by cause: the newest last failure first. */
     async issues(tenant: string): Promise<IssueView[]> {
@@ -70,7 +70,7 @@ export function healthAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; act
 
 const MOST_ISSUES = 100
 
-function hoursOf(by_hour: number[]) {
+function withTotal(by_hour: number[]) {
   return { last_24_hours: by_hour.reduce((sum, count) => sum + count, 0), by_hour }
 }
 
@@ -115,7 +115,7 @@ export type HealthAdmin = ReturnType<typeof healthAdmin>
 const MOST_LOOKED_THROUGH = 100_000
 
 /** What is not known is null: a log that is away is no reason to tell nothing. */
-async function waitingIn(log: Log, tenantId: number): Promise<{ own: Unread | null; all: Unread | null }> {
+async function readWaiting(log: Log, tenantId: number): Promise<{ own: Unread | null; all: Unread | null }> {
   try {
     const all = totalUnread(await log.lag({ complete: true }))
     if (all.entries === 0) return { own: all, all }

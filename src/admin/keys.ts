@@ -32,11 +32,11 @@ import {
   lockKey,
   revokeKey,
 } from '../store/tenants/keys.ts'
-import { type Actor, CreatedBy, requireAllTenants, requireRole, requireTenant, sees } from './actor.ts'
+import { type Actor, CreatedBy, canSee, requireAllTenants, requireRole, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { disableDestination } from './destinations.ts'
-import { AdminError, notFound, refuse } from './error.ts'
-import { DEFAULT_OVERLAP_HOURS, faultsOfOverlap } from './settings.ts'
+import { AdminError, notFound, throwIfInvalid } from './error.ts'
+import { DEFAULT_OVERLAP_HOURS, validateOverlap } from './settings.ts'
 import { disableSource, type SourceView, sourceView } from './sources.ts'
 export type KeyAdmin = ReturnType<typeof keyAdmin>
 
@@ -45,21 +45,21 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     async create(input: NewKey): Promise<CreatedKey> {
       const now = new Date()
       if (!isOwnReadKey(input, now)) requireRole(actor, 'admin')
-      refuse(faultsOfNewKey(input, now))
+      throwIfInvalid(validateNewKey(input, now))
       if (!input.tenant) requireAllTenants(actor)
       const tenantId = input.tenant ? (await requireTenant(pool, actor, input.tenant)).id : null
       const scopes = input.kind === 'private' ? ((input.scopes as Scope[]) ?? [...SCOPES]) : []
-      const key: KeyFacts = {
+      const key: KeyProperties = {
         tenantId,
         kind: input.kind as KeyKind,
         scopes: [...new Set(scopes)],
         server: input.server ?? false,
         role: input.kind === 'admin' ? ((input.role as Role) ?? 'admin') : null,
         allowedAddresses: [...new Set(input.allowed_addresses ?? [])],
-        limits: { ...NO_LIMITS, ...given(input) },
+        limits: { ...NO_LIMITS, ...givenLimits(input) },
         expiresAt: input.expires_at ? parseTimestamp(input.expires_at) : null,
       }
-      return inTransaction(pool, tx => makeKey(tx, actor, key))
+      return inTransaction(pool, tx => createKey(tx, actor, key))
     },
     /** Without a tenant: the admin keys. */
     async list(tenant: string | null): Promise<KeyView[]> {
@@ -67,22 +67,22 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
         tenant === null
           ? await listAdminKeys(pool)
           : await listKeys(pool, (await requireTenant(pool, actor, tenant)).id)
-      return keys.filter(({ tenantId }) => sees(actor, tenantId)).map(keyView)
+      return keys.filter(({ tenantId }) => canSee(actor, tenantId)).map(keyView)
     },
     /** Those of all tenants that whoever uses them should replace now. */
     async expiringSoon(): Promise<KeyView[]> {
       const now = new Date()
       const keys = await listKeysEnding(pool, now, new Date(now.getTime() + EXPIRES_SOON_MS))
-      return keys.filter(key => sees(actor, key.tenantId) && expiresSoon(key, now)).map(keyView)
+      return keys.filter(key => canSee(actor, key.tenantId) && expiresSoon(key, now)).map(keyView)
     },
     /** What a tracking key is for; what is left out stays as it is. */
     async update(id: string, input: KeyLimitsInput): Promise<KeyView> {
       requireRole(actor, 'admin')
       return inTransaction(pool, async tx => {
         const key = await lockKey(tx, id)
-        if (key === null || !sees(actor, key.tenantId)) throw notFound('key', id)
-        refuse(faultsOfKeyLimits(key.kind, input))
-        const limits = { ...key.limits, ...given(input) }
+        if (key === null || !canSee(actor, key.tenantId)) throw notFound('key', id)
+        throwIfInvalid(validateKeyLimits(key.kind, input))
+        const limits = { ...key.limits, ...givenLimits(input) }
         const changed = await limitKey(tx, id, limits)
         const change = { target: id, tenantId: key.tenantId, before: key.limits, after: limits }
         await recordChange(tx, actor, { action: 'key.update', ...change })
@@ -92,10 +92,10 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     /** The key stays good for the overlap, and not longer than it was going to; the new one is like it. */
     async rotate(id: string, { overlapHours = DEFAULT_OVERLAP_HOURS } = {}): Promise<RotatedKey> {
       requireRole(actor, 'admin')
-      refuse(faultsOfOverlap(overlapHours))
+      throwIfInvalid(validateOverlap(overlapHours))
       return inTransaction(pool, async tx => {
         const key = await lockKey(tx, id)
-        if (key === null || !sees(actor, key.tenantId)) throw notFound('key', id)
+        if (key === null || !canSee(actor, key.tenantId)) throw notFound('key', id)
         return replaceKey(tx, actor, key, overlapHours)
       })
     },
@@ -106,24 +106,24 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     async revoke(id: string, { withMade = false } = {}): Promise<RevokedKey> {
       return inTransaction(pool, async tx => {
         const key = await lockKey(tx, id)
-        if (key === null || !sees(actor, key.tenantId)) throw notFound('key', id)
+        if (key === null || !canSee(actor, key.tenantId)) throw notFound('key', id)
         if (key.createdBy !== actor.name) requireRole(actor, 'admin')
-        const made = await madeWith(tx, actor, id)
-        const revoked = await endKey(tx, actor, key)
+        const made = await listCreatedWith(tx, actor, id)
+        const revoked = await revokeKeyRecorded(tx, actor, key)
         const destinations = made.destinations.map(({ id, tenantId, name }) => ({
           ...{ id, tenant: publicTenantId(tenantId), name, enabled: !withMade },
         }))
         if (!withMade) {
           const { keys, sources } = made
-          return { ...revoked, made: madeView(keys.map(keyView), sources.map(sourceView), destinations) }
+          return { ...revoked, made: createdView(keys.map(keyView), sources.map(sourceView), destinations) }
         }
         const keys: KeyView[] = []
-        for (const other of made.keys) keys.push(await endKey(tx, actor, other))
+        for (const other of made.keys) keys.push(await revokeKeyRecorded(tx, actor, other))
         const sources = await Promise.all(made.sources.map(source => disableSource(tx, actor, source.id)))
         for (const { id } of destinations) await disableDestination(tx, actor, id, null)
         return {
           ...revoked,
-          made: madeView(
+          made: createdView(
             keys,
             sources.filter(source => source !== null),
             destinations,
@@ -148,14 +148,14 @@ function isOwnReadKey({ kind, scopes, expires_at }: NewKey, now: Date): boolean 
   )
 }
 
-async function madeWith(
+async function listCreatedWith(
   tx: Db,
   actor: Actor,
   id: string,
 ): Promise<{ keys: ApiKey[]; sources: Source[]; destinations: Destination[] }> {
-  const keys = (await listKeysMadeWith(tx, id, new Date())).filter(key => sees(actor, key.tenantId))
+  const keys = (await listKeysMadeWith(tx, id, new Date())).filter(key => canSee(actor, key.tenantId))
   const makers = [id, ...keys.map(key => key.id)]
-  const isSeen = ({ tenantId }: { tenantId: number }) => sees(actor, tenantId)
+  const isSeen = ({ tenantId }: { tenantId: number }) => canSee(actor, tenantId)
   return {
     keys,
     sources: (await listSourcesMadeWith(tx, makers)).filter(isSeen),
@@ -163,14 +163,18 @@ async function madeWith(
   }
 }
 
-type Made = RevokedKey['made']
+type CreatedObjects = RevokedKey['made']
 
-function madeView(keys: KeyView[], sources: SourceView[], destinations: Made['destinations']): Made {
+function createdView(
+  keys: KeyView[],
+  sources: SourceView[],
+  destinations: CreatedObjects['destinations'],
+): CreatedObjects {
   const shown = sources.map(({ id, tenant, name, enabled }) => ({ id, tenant, name, enabled }))
   return { keys, sources: shown, destinations }
 }
 
-export async function endKey(tx: Db, actor: Actor, key: ApiKey): Promise<KeyView> {
+export async function revokeKeyRecorded(tx: Db, actor: Actor, key: ApiKey): Promise<KeyView> {
   const { id, tenantId } = key
   const revoked = await revokeKey(tx, id)
   if (revoked === null) throw notFound('key', id)
@@ -182,7 +186,7 @@ export async function endKey(tx: Db, actor: Actor, key: ApiKey): Promise<KeyView
 
 async function replaceKey(tx: Db, actor: Actor, key: ApiKey, overlapHours: number): Promise<RotatedKey> {
   const now = new Date()
-  if (hasEnded(key, now))
+  if (isEnded(key, now))
     throw new AdminError(
       'conflict',
       'key_not_active',
@@ -205,19 +209,19 @@ async function replaceKey(tx: Db, actor: Actor, key: ApiKey, overlapHours: numbe
 }
 
 /** What a key is, apart from the key itself. */
-type KeyFacts = Pick<
+type KeyProperties = Pick<
   ApiKey,
   'tenantId' | 'kind' | 'scopes' | 'server' | 'role' | 'allowedAddresses' | 'limits' | 'expiresAt'
 >
 
-export async function makeKey(tx: Db, actor: Actor, key: KeyFacts): Promise<CreatedKey> {
+export async function createKey(tx: Db, actor: Actor, key: KeyProperties): Promise<CreatedKey> {
   const { made, secret } = await storeKey(tx, actor, key)
   const after = keyView(made)
   await recordChange(tx, actor, { action: 'key.create', target: made.id, tenantId: key.tenantId, after })
   return { ...after, key: secret }
 }
 
-async function storeKey(tx: Db, actor: Actor, key: KeyFacts): Promise<{ made: ApiKey; secret: string }> {
+async function storeKey(tx: Db, actor: Actor, key: KeyProperties): Promise<{ made: ApiKey; secret: string }> {
   const secret = newKey(key.kind)
   const made = await insertKey(tx, {
     ...key,
@@ -229,7 +233,7 @@ async function storeKey(tx: Db, actor: Actor, key: KeyFacts): Promise<{ made: Ap
   return { made, secret }
 }
 
-function hasEnded({ revokedAt, expiresAt }: ApiKey, now: Date): boolean {
+function isEnded({ revokedAt, expiresAt }: ApiKey, now: Date): boolean {
   return revokedAt !== null || (expiresAt !== null && expiresAt <= now)
 }
 
@@ -238,7 +242,7 @@ const EXPIRES_SOON_MS = 14 * DAY_MS
 
 /** Whoever uses it should replace it now. */
 function expiresSoon(key: ApiKey, now: Date): boolean {
-  if (key.expiresAt === null || hasEnded(key, now)) return false
+  if (key.expiresAt === null || isEnded(key, now)) return false
   const end = key.expiresAt.getTime()
   return end - now.getTime() <= EXPIRES_SOON_MS && end - key.createdAt.getTime() > EXPIRES_SOON_MS
 }
@@ -284,19 +288,19 @@ type KeyLimitsInput = { [Name in keyof KeyLimits]?: KeyLimits[Name] | undefined 
 
 const LIMITS = ['origins', 'event_types', 'rate_limit'] as const
 
-function faultsOfKeyLimits(kind: string, input: KeyLimitsInput): ValidationError[] {
-  if (kind === 'tracking') return faultsOfLimits(given(input))
+function validateKeyLimits(kind: string, input: KeyLimitsInput): ValidationError[] {
+  if (kind === 'tracking') return faultsOfLimits(givenLimits(input))
   const named = LIMITS.filter(name => input[name] !== undefined)
   return named.map(name => ({ pointer: `/${name}`, message: 'must be left out: only a tracking key has it' }))
 }
 
 /** The limits that are named. */
-function given(input: KeyLimitsInput): Partial<KeyLimits> {
+function givenLimits(input: KeyLimitsInput): Partial<KeyLimits> {
   return Object.fromEntries(LIMITS.flatMap(name => (input[name] === undefined ? [] : [[name, input[name]]])))
 }
 
 /** Every fault at once. */
-function faultsOfNewKey(input: NewKey, now: Date): ValidationError[] {
+function validateNewKey(input: NewKey, now: Date): ValidationError[] {
   const faults: ValidationError[] = []
   const fault = (pointer: string, message: string) => faults.push({ pointer, message })
   if (!KEY_KINDS.includes(input.kind as KeyKind)) fault('/kind', `must be one of ${KEY_KINDS.join(', ')}`)
@@ -321,7 +325,7 @@ function faultsOfNewKey(input: NewKey, now: Date): ValidationError[] {
     fault('/allowed_addresses', 'must be left out: a tracking key is used by browsers everywhere')
   else if (networks.length > MAX_NETWORKS || !networks.every(isNetwork))
     fault('/allowed_addresses', `must be ${NETWORKS}`)
-  faults.push(...faultsOfKeyLimits(input.kind, input))
+  faults.push(...validateKeyLimits(input.kind, input))
   if (input.expires_at) {
     const at = parseTimestamp(input.expires_at)
     if (at === null) fault('/expires_at', 'must be an ISO 8601 date-time, for example 2030-01-31T00:00:00Z')

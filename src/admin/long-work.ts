@@ -17,13 +17,13 @@ const SIGN_OF_LIFE_MS = 5_000
 const SILENT_S = 30
 
 /** Does the work, and says from time to time that somebody is at it. */
-export async function showingLife<T>(sign: () => Promise<void>, work: () => Promise<T>): Promise<T> {
+export async function withHeartbeat<T>(sign: () => Promise<void>, work: () => Promise<T>): Promise<T> {
   const alive = setInterval(() => sign().catch(() => {}), SIGN_OF_LIFE_MS)
   return work().finally(() => clearInterval(alive))
 }
 
 /** Its result, or null where it takes longer; then it goes on, and what fails is gone on with by `resume`. */
-async function finishedWithin<T>(running: Promise<T>, patienceMs: number): Promise<T | null> {
+async function resultWithin<T>(running: Promise<T>, patienceMs: number): Promise<T | null> {
   running.catch(() => {})
   const enough = new AbortController()
   const tooLong = sleep(patienceMs, null, { signal: enough.signal })
@@ -47,7 +47,7 @@ export function longWork<Query, Work, Receipt>({
     /** Begins, and hands out how far it is after so long; the rest goes on by itself. */
     async start(query: Query, patienceMs: number): Promise<Receipt> {
       const work = await begin(query)
-      return (await finishedWithin(run(work), patienceMs)) ?? receiptNow(work)
+      return (await resultWithin(run(work), patienceMs)) ?? receiptNow(work)
     },
   }
 }
@@ -73,7 +73,7 @@ export async function resume<Left>({
 const NODES_AHEAD_MS = 1_000
 
 /** What came in before, by PostgreSQL's clock, is applied first: then it can be found. Returns how much of it is not. */
-export async function untilApplied(
+export async function waitUntilApplied(
   { pool, log }: Storage,
   tenantId: number,
   at: Date,
@@ -91,7 +91,7 @@ export async function untilApplied(
 }
 
 /** When the oldest came in of what has not taken effect yet; null where nothing waits. */
-export async function oldestUnapplied({ pool, log }: Storage, tenantId: number): Promise<Date | null> {
+export async function findOldestUnapplied({ pool, log }: Storage, tenantId: number): Promise<Date | null> {
   // In the order in which they move: what leaves one place meanwhile is found in the next.
   const times = [
     await oldestOfTenantIn(pool, 'overflow', tenantId),

@@ -96,7 +96,7 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       const sides = await changeIdentities(pool, tenantId, async transaction => {
         const { client } = transaction
         const person = await findPerson(client, tenantId, id)
-        const node = await nodeOfName(client, tenantId, { profile: person.profile, name })
+        const node = await findNode(client, tenantId, { profile: person.profile, name })
         const from = person.node === node ? await anotherNode(client, tenantId, person) : person.node
         const sides =
           from === null
@@ -130,7 +130,7 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       const person = await personView(pool, tenantId, profile)
       const change = { action: 'person.export', target: person.profile_id, tenantId, after: { format } }
       await recordChange(pool, actor, change)
-      return formatted(exportPerson(pool, tenantId, profile, person), format)
+      return formatExport(exportPerson(pool, tenantId, profile, person), format)
     },
   }
 }
@@ -141,14 +141,17 @@ export function changeIdentities<T>(
   tenantId: number,
   change: (transaction: Transaction) => Promise<T>,
 ): Promise<T> {
-  return tellingSales(pool, async transaction => {
+  return withSaleChanges(pool, async transaction => {
     await lockWhoIsWho(transaction, tenantId)
     return change(transaction)
   })
 }
 
 /** Destinations are told which sales are others afterwards. */
-export function tellingSales<T>(pool: pg.Pool, change: (transaction: Transaction) => Promise<T>): Promise<T> {
+export function withSaleChanges<T>(
+  pool: pg.Pool,
+  change: (transaction: Transaction) => Promise<T>,
+): Promise<T> {
   return inTransaction(pool, async client => {
     const transaction: Transaction = {
       client,
@@ -164,14 +167,14 @@ export function tellingSales<T>(pool: pg.Pool, change: (transaction: Transaction
 }
 
 /** The node of one of the person's names. */
-async function nodeOfName(
+async function findNode(
   db: Db,
   tenantId: number,
   { profile, name }: { profile: number; name: string },
 ): Promise<number> {
   const all = await findNames(db, tenantId, name)
   const own = all.filter(found => found.profile === profile)
-  if (own.length > 1) throw ambiguous(name, own)
+  if (own.length > 1) throw ambiguousPerson(name, own)
   if (own.length === 1) return own[0]!.node
   if (all.length === 0) throw unknownPerson(name)
   throw new AdminError(
@@ -196,15 +199,15 @@ async function personView(pool: pg.Pool, tenantId: number, profile: number): Pro
   return {
     profile_id: publicProfileId(profile)!,
     tenant: publicTenantId(tenantId),
-    names: names.map(nameView),
-    contact: await contactOf(pool, tenantId, names),
+    names: names.map(identifierView),
+    contact: await findContact(pool, tenantId, names),
     merged_profiles: (await listMergedProfiles(pool, tenantId, profile)).map(id => publicProfileId(id)!),
     ...(await countProfileData(pool, tenantId, nodeIds(names), valuesOfKind(names, 'contact'))),
     events_of_others: (await findUnlinkedEventsAbout({ pool, tenantId }, names)).length,
   }
 }
 
-function nameView({ kind, value, firstSeenAt, retiredAt, joinedAt, cause }: ProfileIdentifier) {
+function identifierView({ kind, value, firstSeenAt, retiredAt, joinedAt, cause }: ProfileIdentifier) {
   return {
     kind,
     value,
@@ -215,7 +218,7 @@ function nameView({ kind, value, firstSeenAt, retiredAt, joinedAt, cause }: Prof
   }
 }
 
-async function contactOf(
+async function findContact(
   db: Db,
   tenantId: number,
   names: ProfileIdentifier[],
@@ -252,28 +255,28 @@ async function findPerson(db: Db, tenantId: number, id: string): Promise<FoundPe
   }
   const found = await findNames(db, tenantId, id)
   if (found.length === 0) throw unknownPerson(id)
-  if (new Set(found.map(({ profile }) => profile)).size > 1) throw ambiguous(id, found)
+  if (new Set(found.map(({ profile }) => profile)).size > 1) throw ambiguousPerson(id, found)
   return found[0]!
 }
 
 /** Everybody who goes by this name; of the kind that it says, where it says one. */
 async function findNames(db: Db, tenantId: number, text: string): Promise<FoundIdentifier[]> {
-  const wanted = namesMeant(storableText(text))
+  const wanted = parseIdentifiers(storableText(text))
   return findIdentifiers(db, tenantId, {
     kinds: wanted.map(({ kind }) => kind),
     values: wanted.map(({ value }) => value),
   })
 }
 
-function namesMeant(text: string): Identifier[] {
+function parseIdentifiers(text: string): Identifier[] {
   const [, kind, value] = /^(user|contact|visitor|email):(.+)$/s.exec(text) ?? []
-  const names = KINDS.map(kind => ({ kind, value: nameValue(kind, text) }))
+  const names = KINDS.map(kind => ({ kind, value: normalizeValue(kind, text) }))
   return kind === undefined
     ? names
-    : [...names, { kind: kind as IdentifierKind, value: nameValue(kind as IdentifierKind, value!) }]
+    : [...names, { kind: kind as IdentifierKind, value: normalizeValue(kind as IdentifierKind, value!) }]
 }
 
-function nameValue(kind: IdentifierKind, text: string): string {
+function normalizeValue(kind: IdentifierKind, text: string): string {
   return (kind === 'email' ? parseEmail(text) : null) ?? text.trim()
 }
 
@@ -281,7 +284,7 @@ export function unknownPerson(id: string): AdminError {
   return new AdminError('not_found', 'person_not_found', `Nobody is known as ${JSON.stringify(id)}.`)
 }
 
-function ambiguous(id: string, found: FoundIdentifier[]): AdminError {
+function ambiguousPerson(id: string, found: FoundIdentifier[]): AdminError {
   const choices = found.map(({ kind, value, profile }) => ({
     name: `${kind}:${value}`,
     profile_id: publicProfileId(profile)!,
@@ -296,7 +299,7 @@ const AT_A_TIME = 1_000
 /** One thing a line, or an array of them. */
 type ExportFormat = 'ndjson' | 'json'
 
-async function* formatted(texts: AsyncGenerator<string>, format: ExportFormat): AsyncGenerator<string> {
+async function* formatExport(texts: AsyncGenerator<string>, format: ExportFormat): AsyncGenerator<string> {
   let before = '['
   for await (const text of texts) {
     yield format === 'json' ? before + text : `${text}\n`

@@ -111,7 +111,7 @@ export async function findSalesAbout(
 }
 
 /** The requests that brought these events. */
-export function listEntries(events: EventRow[]): EntryName[] {
+export function toEntryNames(events: EventRow[]): EntryName[] {
   const entries = new Map(events.map(({ id, receivedAt }) => [entryIdOf(id), receivedAt]))
   return [...entries].map(([id, receivedAt]) => ({ id, receivedAt }))
 }

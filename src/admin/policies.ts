@@ -10,7 +10,7 @@ import { appliedPolicy, insertPolicy, newestPolicy, timeZoneName } from '../stor
 import { lockTenant } from '../store/tenants/tenants.ts'
 import { type Actor, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
-import { refuse } from './error.ts'
+import { throwIfInvalid } from './error.ts'
 export type PolicyAdmin = ReturnType<typeof policyAdmin>
 
 export function policyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
@@ -22,7 +22,7 @@ export function policyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     /** By public names; what is absent stays. What changes nothing makes no version. */
     async set(idOrName: string, settings: Record<string, unknown>): Promise<PolicyView> {
       const { policy, faults } = parsePolicy(settings)
-      refuse(faults)
+      throwIfInvalid(faults)
       const { id } = await requireTenant(pool, actor, idOrName)
       return inTransaction(pool, async tx => {
         // whoever derives subscriptions shares it: from here on they see that a policy is to come
@@ -40,7 +40,7 @@ async function withZoneName(db: Db, policy: Partial<Policy>): Promise<Partial<Po
   if (policy.timeZone === undefined) return policy
   const timeZone = await timeZoneName(db, policy.timeZone)
   if (timeZone !== null) return { ...policy, timeZone }
-  refuse([{ pointer: '/time_zone', message: 'must be a time zone that PostgreSQL knows' }])
+  throwIfInvalid([{ pointer: '/time_zone', message: 'must be a time zone that PostgreSQL knows' }])
   return policy
 }
 

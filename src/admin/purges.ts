@@ -35,19 +35,19 @@ import { loadConnected } from '../store/identity/rebuild.ts'
 import { deleteEventsAt } from '../store/identity/traces.ts'
 import { type EventClaim, processedKey, releaseClaims } from '../store/inbound/processed.ts'
 import { listKeys } from '../store/tenants/keys.ts'
-import { type Actor, requireTenant, sees } from './actor.ts'
+import { type Actor, canSee, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
-import { AdminError, notFound, refuse } from './error.ts'
+import { AdminError, notFound, throwIfInvalid } from './error.ts'
 import {
+  findOldestUnapplied,
   longWork,
   MAX_WAIT_MS,
-  oldestUnapplied,
   resume,
   type Storage,
-  showingLife,
-  untilApplied,
+  waitUntilApplied,
+  withHeartbeat,
 } from './long-work.ts'
-import { changeIdentities, tellingSales } from './people.ts'
+import { changeIdentities, withSaleChanges } from './people.ts'
 
 type PurgeQuery = { tenant: string; key: string; since: string; until?: string | null | undefined }
 
@@ -63,7 +63,7 @@ export function purgeAdmin({ pool, log, actor }: Storage & { actor: Actor }) {
       throw notFound('key', query.key)
     const [since, until] = [query.since, query.until ?? undefined].map(parseTimestamp)
     const message = 'must be an ISO 8601 date-time, for example 2026-01-31T00:00:00Z'
-    refuse([
+    throwIfInvalid([
       ...(since ? [] : [{ pointer: '/since', message }]),
       ...(query.until && !until ? [{ pointer: '/until', message }] : []),
       ...(since && until && until <= since ? [{ pointer: '/until', message: 'must be after since' }] : []),
@@ -78,7 +78,7 @@ export function purgeAdmin({ pool, log, actor }: Storage & { actor: Actor }) {
 
   async function begin(query: PurgeQuery): Promise<StoredPurge> {
     const purge = await purgeOf(query)
-    const unapplied = await untilApplied(storage, purge.tenantId, purge.requestedAt, MAX_WAIT_MS)
+    const unapplied = await waitUntilApplied(storage, purge.tenantId, purge.requestedAt, MAX_WAIT_MS)
     const receipt = newReceipt(purge, unapplied)
     purge.receipt = JSON.stringify(receipt)
     await inTransaction(pool, async client => {
@@ -119,7 +119,7 @@ export function purgeAdmin({ pool, log, actor }: Storage & { actor: Actor }) {
     },
     async show(id: string): Promise<PurgeReceipt> {
       const purge = isUuid(id) ? await findPurge(pool, id) : null
-      if (!purge || !sees(actor, purge.tenantId))
+      if (!purge || !canSee(actor, purge.tenantId))
         throw new AdminError('not_found', 'purge_not_found', `There is no purge ${JSON.stringify(id)}.`)
       return JSON.parse(purge.receipt)
     },
@@ -195,13 +195,13 @@ async function runPurge({ pool, log }: Storage, purge: StoredPurge): Promise<Pur
   const isServerKey = keys.some(({ id, server }) => id === purge.keyId && server)
   const receipt = JSON.parse(purge.receipt) as PurgeReceipt
   const run = { pool, log, purge, receipt, isServerKey }
-  return showingLife(
+  return withHeartbeat(
     () => keepPurge(pool, purge),
     async () => {
       await removeEvents(run)
       await removeEntries(run)
-      while (await workOutPeople(run));
-      await workOutSales(run)
+      while (await rebuildSomePeople(run));
+      await rebuildAllSales(run)
       receipt.status = 'completed'
       receipt.completed_at = (await databaseNow(pool)).toISOString()
       await savePurge(pool, { ...purge, status: 'completed', receipt: JSON.stringify(receipt) })
@@ -223,7 +223,7 @@ async function removeEvents(run: Run): Promise<void> {
   const { pool, purge, receipt } = run
   await inTransaction(pool, async reader => {
     for await (const events of readStored(reader, purge.tenantId, purgeFilter(purge)))
-      await tellingSales(pool, async transaction => {
+      await withSaleChanges(pool, async transaction => {
         const { client } = transaction
         const sales = saleKeysIn(events).filter(sale => !sale.startsWith('event:'))
         await keepPurgeWork(client, purge, { events, sales })
@@ -235,14 +235,14 @@ async function removeEvents(run: Run): Promise<void> {
         )
         receipt.purged.conversions += await deleteOwnSales(client, purge.tenantId, ids)
         receipt.purged.events += await deleteEventsAt(client, events)
-        await releaseClaims(client, claimsOf(purge.tenantId, events))
+        await releaseClaims(client, listClaims(purge.tenantId, events))
         await save(client, run)
       })
   })
 }
 
 /** What a stranger sent under an id must not stand for what its owner will send under it. */
-function claimsOf(tenantId: number, events: StoredNode[]): EventClaim[] {
+function listClaims(tenantId: number, events: StoredNode[]): EventClaim[] {
   return events.flatMap(({ id, sourceConfigId, inboundEventId }) =>
     inboundEventId === null
       ? []
@@ -271,14 +271,14 @@ async function removeEntries(run: Run): Promise<void> {
 }
 
 /** Works out anew who some of the people are. False when there are no more. */
-async function workOutPeople(run: Run): Promise<boolean> {
+async function rebuildSomePeople(run: Run): Promise<boolean> {
   const { pool, purge, receipt, isServerKey } = run
   const { tenantId } = purge
   const nodes = await nodesToWorkOut(pool, purge, NODES_AT_A_TIME)
   if (nodes.length === 0) return false
   // Read without holding anybody up; what came meanwhile is read with the tenant's people held.
   const before = new Set((await loadConnected(pool, tenantId, nodes)).map(({ node }) => node))
-  const since = await newSince(run, tenantId)
+  const since = await earliestNew(run, tenantId)
   const known = await readAll(pool, tenantId, { nodes: [...before] })
   await changeIdentities(pool, tenantId, async transaction => {
     const { client } = transaction
@@ -309,7 +309,7 @@ async function workOutPeople(run: Run): Promise<boolean> {
   return true
 }
 
-async function workOutSales(run: Run): Promise<void> {
+async function rebuildAllSales(run: Run): Promise<void> {
   const { pool, purge, receipt } = run
   const { tenantId } = purge
   const all = await salesToWorkOut(pool, purge)
@@ -322,7 +322,7 @@ async function workOutSales(run: Run): Promise<void> {
       if (sale) told.set(sale.eventId, sale)
     }
   }
-  const since = await newSince(run, tenantId)
+  const since = await earliestNew(run, tenantId)
   await inTransaction(pool, async client => {
     for await (const some of readStored(client, tenantId, { conversionsOnly: true })) collect(some)
   })
@@ -344,8 +344,8 @@ async function workOutSales(run: Run): Promise<void> {
 }
 
 /** What is applied from now on came in no earlier than this. */
-async function newSince(storage: Storage, tenantId: number): Promise<Date> {
-  const waiting = await oldestUnapplied(storage, tenantId)
+async function earliestNew(storage: Storage, tenantId: number): Promise<Date> {
+  const waiting = await findOldestUnapplied(storage, tenantId)
   return new Date(Math.min(waiting?.getTime() ?? Number.POSITIVE_INFINITY, Date.now()) - CLOCKS_APART_MS)
 }
 

@@ -25,7 +25,7 @@ export function rateAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     /** `csv`: as the European Central Bank publishes it (eurofxref-hist.csv). The same file twice changes nothing. */
     async import(idOrName: string, csv: string): Promise<ImportedRates> {
       const { id } = await requireTenant(pool, actor, idOrName)
-      const rates = await ratesIn(csv)
+      const rates = await parseRates(csv)
       const days = [...new Set(rates.map(rate => rate.day))].sort()
       const imported: ImportedRates = {
         tenant: publicTenantId(id),
@@ -53,7 +53,7 @@ export function rateAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
 }
 
 /** One row a day, one column a currency, `N/A` or nothing where there is no rate. */
-export async function ratesIn(csv: string): Promise<DailyRate[]> {
+export async function parseRates(csv: string): Promise<DailyRate[]> {
   // Loaded here: every command and every start would wait for it.
   const { parse } = await import('csv-parse/sync')
   const [header = [], ...lines] = parse(csv, {
@@ -63,23 +63,23 @@ export async function ratesIn(csv: string): Promise<DailyRate[]> {
     relax_column_count: true,
   }) as string[][]
   if (header[0] !== 'Date') {
-    throw unreadable('its first line must be Date, then currencies: Date,USD,JPY,…')
+    throw invalidFile('its first line must be Date, then currencies: Date,USD,JPY,…')
   }
   const rates = new Map<string, DailyRate>()
   for (const [i, [day = '', ...cells]] of lines.entries()) {
-    if (!isDay(day)) throw unreadable(`line ${i + 2} begins with ${JSON.stringify(day)}, which is no date`)
+    if (!isDay(day)) throw invalidFile(`line ${i + 2} begins with ${JSON.stringify(day)}, which is no date`)
     for (const [column, cell] of cells.entries()) {
       const currency = knownCurrency(header[column + 1])
       // currencies that are gone stand in the file too
       if (currency === null || cell === '' || cell === 'N/A') continue
       const rate = parseDecimal(cell)
       if (rate === null || rate.digits <= 0n) {
-        throw unreadable(`line ${i + 2} has ${JSON.stringify(cell)} for ${currency}, which is no rate`)
+        throw invalidFile(`line ${i + 2} has ${JSON.stringify(cell)} for ${currency}, which is no rate`)
       }
       rates.set(`${currency} ${day}`, { currency, day, rate: cell })
     }
   }
-  if (rates.size === 0) throw unreadable('there is no rate in it')
+  if (rates.size === 0) throw invalidFile('there is no rate in it')
   return [...rates.values()]
 }
 
@@ -88,7 +88,7 @@ function isDay(text: string): boolean {
   return date !== null && !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text)
 }
 
-function unreadable(why: string): AdminError {
+function invalidFile(why: string): AdminError {
   return new AdminError(
     'invalid',
     'invalid_request',

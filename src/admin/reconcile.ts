@@ -64,7 +64,7 @@ export async function reconcileStripe(
   const compare = async (kind: Kind) => {
     const kept = await ledgerFacts(pool, tenantId, kind, [...waiting[kind].keys()])
     for (const [id, { facts }] of waiting[kind])
-      differencesOf(kind, id, facts, kept.get(id) ?? null).forEach(add)
+      findDifferences(kind, id, facts, kept.get(id) ?? null).forEach(add)
     result.compared[kind] += waiting[kind].size
     waiting[kind].clear()
   }
@@ -78,7 +78,7 @@ export async function reconcileStripe(
   for (const kind of ['subscription', 'invoice', 'refund'] as const) {
     await compare(kind)
     if (ids[kind].size > 0)
-      for await (const id of onlyHere(pool, tenantId, kind, ids[kind])) add(absent(kind, id))
+      for await (const id of listOnlyInKontor(pool, tenantId, kind, ids[kind])) add(missingInStripe(kind, id))
   }
   return result
 }
@@ -122,29 +122,29 @@ async function ledgerFacts(
   if (ids.length === 0) return new Map()
   if (kind === 'subscription') {
     const segments = await currentSegments(pool, tenantId, ids)
-    return mapped(segments, ({ status, currency, items }) => ({
+    return mapValues(segments, ({ status, currency, items }) => ({
       ...{ status, currency, amount: items.reduce((sum, { grossMrr }) => sum + grossMrr, 0) },
     }))
   }
   if (kind === 'invoice') {
     const states = await currentInvoices(pool, tenantId, ids)
-    return mapped(states, ({ status, currency, total, amountPaid }) => ({
+    return mapValues(states, ({ status, currency, total, amountPaid }) => ({
       status,
       currency,
       amount: total,
       amountPaid,
     }))
   }
-  return mapped(await keptRefunds(pool, tenantId, ids), ({ counted, currency, amount }) => ({
+  return mapValues(await keptRefunds(pool, tenantId, ids), ({ counted, currency, amount }) => ({
     ...{ status: counted ? 'counted' : 'undone', currency, amount },
   }))
 }
 
-function mapped<A, B>(map: Map<string, A>, change: (value: A) => B): Map<string, B> {
+function mapValues<A, B>(map: Map<string, A>, change: (value: A) => B): Map<string, B> {
   return new Map([...map].map(([id, value]) => [id, change(value)]))
 }
 
-function differencesOf(
+function findDifferences(
   object: Kind,
   id: string,
   stripe: Seen['facts'],
@@ -164,11 +164,11 @@ function differencesOf(
   )
 }
 
-function absent(object: Kind, id: string): Difference {
+function missingInStripe(object: Kind, id: string): Difference {
   return { object, id, field: 'existence', stripe: null, kontor: 'there' }
 }
 
-async function* onlyHere(
+async function* listOnlyInKontor(
   pool: pg.Pool,
   tenantId: number,
   kind: Kind,

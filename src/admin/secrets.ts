@@ -72,7 +72,7 @@ type MasterKeyOptions = { secretKeys: Buffer[] | null; dataDir: string; isEmbedd
  * no other. Null where there is none.
  */
 export async function loadMasterKeys(from: MasterKeyOptions): Promise<Buffer[] | null> {
-  if (from.isEmbedded && from.secretKeys === null) await keepMasterKeys(from.dataDir, [randomBytes(32)])
+  if (from.isEmbedded && from.secretKeys === null) await storeMasterKeys(from.dataDir, [randomBytes(32)])
   return findMasterKeys(from)
 }
 
@@ -85,7 +85,7 @@ export async function findMasterKeys(from: MasterKeyOptions): Promise<Buffer[] |
 
 /** One a line; more than one where a restored backup brought several. */
 async function readKeyFile(path: string): Promise<Buffer[]> {
-  const text = await readFile(path, 'utf8').catch(unlessMissing)
+  const text = await readFile(path, 'utf8').catch(nullIfMissing)
   if (text === null) return []
   const keys = text
     .trim()
@@ -100,9 +100,9 @@ async function readKeyFile(path: string): Promise<Buffer[]> {
  * Puts keys into the data directory, unless there are some. Written under another name and then linked: they are there
  * whole or not at all, and the first of two writers wins.
  */
-export async function keepMasterKeys(dataDir: string, keys: readonly Buffer[]): Promise<void> {
+export async function storeMasterKeys(dataDir: string, keys: readonly Buffer[]): Promise<void> {
   const path = join(dataDir, KEY_FILE)
-  if ((await readFile(path).catch(unlessMissing)) !== null) return
+  if ((await readFile(path).catch(nullIfMissing)) !== null) return
   const draft = `${path}.${process.pid}-${randomBytes(4).toString('hex')}`
   const file = await open(draft, 'wx', 0o600)
   try {
@@ -117,7 +117,7 @@ export async function keepMasterKeys(dataDir: string, keys: readonly Buffer[]): 
   }
 }
 
-function unlessMissing(error: NodeJS.ErrnoException): null {
+function nullIfMissing(error: NodeJS.ErrnoException): null {
   if (error.code === 'ENOENT') return null
   throw error
 }

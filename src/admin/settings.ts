@@ -14,7 +14,7 @@ export type Field = {
 const ajv = new Ajv2020({ validateSchema: false, strict: false })
 
 /** Every fault of the given settings at once. */
-export function faultsOfSettings(given: object, fields: Record<string, Field>): ValidationError[] {
+export function validateSettings(given: object, fields: Record<string, Field>): ValidationError[] {
   return Object.entries(given).flatMap(([name, value]): ValidationError[] => {
     const pointer = `/${pointerToken(name)}`
     if (value === undefined) return []
@@ -33,7 +33,7 @@ export function faultsOfSettings(given: object, fields: Record<string, Field>): 
 export const DEFAULT_OVERLAP_HOURS = 24
 const MAX_OVERLAP_HOURS = 720
 
-export function faultsOfOverlap(hours: number): ValidationError[] {
+export function validateOverlap(hours: number): ValidationError[] {
   if (hours >= 0 && hours <= MAX_OVERLAP_HOURS) return []
   return [{ pointer: '/overlap_hours', message: `must be a number from 0 to ${MAX_OVERLAP_HOURS}` }]
 }

@@ -12,8 +12,8 @@ import type { Log } from '../log/log.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { findArchived, findReceipts } from '../store/inbound/receipts.ts'
 import { findSource, type Source } from '../store/inbound/sources.ts'
-import { type Actor, sees } from './actor.ts'
-import { notFound, refuse } from './error.ts'
+import { type Actor, canSee } from './actor.ts'
+import { notFound, throwIfInvalid } from './error.ts'
 import { ReceiptView, receiptView } from './receipts.ts'
 
 /** `body`: JSON text to send in place of the sample. */
@@ -31,8 +31,8 @@ export function sourceTestAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
   return {
     async test(id: string, options: SourceTestOptions = {}): Promise<SourceTest> {
       const source = await findSource(pool, id)
-      if (source === null || !sees(actor, source.tenantId)) throw notFound('source', id)
-      const sent = sampleFor(source, options)
+      if (source === null || !canSee(actor, source.tenantId)) throw notFound('source', id)
+      const sent = buildSample(source, options)
       const steps: SourceTest['steps'] = []
       const test: SourceTest = { source_config_id: id, ok: false, sent, steps, receipts: [], archived: [] }
       const tell = (step: SourceTest['steps'][number]['step'], ok: boolean, detail: string) =>
@@ -56,7 +56,7 @@ export function sourceTestAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
         tell(
           'normalize',
           false,
-          `A real request is answered ${status}: ${faultsOf(body, inspection.faults)}.`,
+          `A real request is answered ${status}: ${formatErrors(body, inspection.faults)}.`,
         )
         return test
       }
@@ -101,7 +101,7 @@ export function sourceTestAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
 
 export type SourceTestAdmin = ReturnType<typeof sourceTestAdmin>
 
-function faultsOf(body: Body, faults: ValidationError[]): string {
+function formatErrors(body: Body, faults: ValidationError[]): string {
   if (body.fault !== null) return body.fault
   return faults.map(formatValidationError).join('; ') || 'it is empty'
 }
@@ -115,8 +115,8 @@ async function awaitReceipts(pool: pg.Pool, sourceId: string, eventId: string, w
   }
 }
 
-function sampleFor(source: Source, { body, headers = {} }: SourceTestOptions): SourceTest['sent'] {
-  refuse(
+function buildSample(source: Source, { body, headers = {} }: SourceTestOptions): SourceTest['sent'] {
+  throwIfInvalid(
     Object.entries(headers).some(([name, value]) => name !== name.toLowerCase() || typeof value !== 'string')
       ? [{ pointer: '/headers', message: 'must have lower-case names and text values' }]
       : [],

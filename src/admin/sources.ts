@@ -27,11 +27,11 @@ import {
   type SourceToken,
   updateSource,
 } from '../store/inbound/sources.ts'
-import { type Actor, CreatedBy, requireTenant, sees } from './actor.ts'
+import { type Actor, CreatedBy, canSee, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
-import { notFound, refuse } from './error.ts'
+import { notFound, throwIfInvalid } from './error.ts'
 import type { Secrets } from './secrets.ts'
-import { DEFAULT_OVERLAP_HOURS, type Field, faultsOfOverlap, faultsOfSettings } from './settings.ts'
+import { DEFAULT_OVERLAP_HOURS, type Field, validateOverlap, validateSettings } from './settings.ts'
 
 const GENERATE = 'generate'
 
@@ -63,26 +63,26 @@ export function sourceAdmin({ pool, secrets, actor }: { pool: pg.Pool; secrets: 
 
   return {
     async create({ tenant, ...input }: Unchecked & { tenant: string; type: string }): Promise<CreatedSource> {
-      refuse(faultsOfNewSource(tenant, input))
+      throwIfInvalid(validateNewSource(tenant, input))
       const { id } = await requireTenant(pool, actor, tenant)
-      return inTransaction(pool, tx => makeSource(tx, { actor, secrets }, id, input as NewSource))
+      return inTransaction(pool, tx => createSource(tx, { actor, secrets }, id, input as NewSource))
     },
     async list(tenant: string): Promise<SourceView[]> {
       return (await listSources(pool, (await requireTenant(pool, actor, tenant)).id)).map(sourceView)
     },
     async show(id: string): Promise<SourceView> {
       const source = await findSource(pool, id)
-      if (source === null || !sees(actor, source.tenantId)) throw notFound('source', id)
+      if (source === null || !canSee(actor, source.tenantId)) throw notFound('source', id)
       return sourceView(source)
     },
     async update(id: string, settings: Unchecked): Promise<SourceView> {
-      refuse(faultsOfChange(settings))
+      throwIfInvalid(validateChange(settings))
       const { name, enabled, preset, ...config } = settings as SourceSettings
       return change(id, 'update', source => {
-        if (preset && preset !== source.preset) refuse(faultsOfKeptSecrets(source, preset, secrets))
-        const changed = withGiven(source.config, config)
+        if (preset && preset !== source.preset) throwIfInvalid(validateKeptSecrets(source, preset, secrets))
+        const changed = mergeConfig(source.config, config)
         const next = preset === undefined ? source.preset : preset
-        refuse(faultsOfCustom({ preset: next, custom: changed.custom }))
+        throwIfInvalid(validateCustom({ preset: next, custom: changed.custom }))
         return {
           name: name ?? source.name,
           enabled: enabled ?? source.enabled,
@@ -92,11 +92,11 @@ export function sourceAdmin({ pool, secrets, actor }: { pool: pg.Pool; secrets: 
       })
     },
     async rotate(id: string, rotation: Rotation): Promise<RotatedSource> {
-      refuse(faultsOfRotation(rotation))
+      throwIfInvalid(validateRotation(rotation))
       const { given, replace } = replacement(rotation, secrets, new Date())
       return {
         ...(await change(id, 'rotate', source => {
-          if ('signing_secret' in given) refuse(faultsOfSecret(given.signing_secret, source.preset))
+          if ('signing_secret' in given) throwIfInvalid(validateSecret(given.signing_secret, source.preset))
           return replace(source)
         })),
         ...given,
@@ -120,7 +120,7 @@ async function changeSource(
   { id, verb, decide }: { id: string; verb: Verb; decide: (source: Source) => Partial<Source> },
 ): Promise<SourceView | null> {
   const source = await lockSource(tx, id)
-  if (source === null || !sees(actor, source.tenantId)) return null
+  if (source === null || !canSee(actor, source.tenantId)) return null
   const changed = await updateSource(tx, id, { ...source, ...decide(source) })
   if (changed === null) return null
   const { tenantId } = source
@@ -136,7 +136,7 @@ export function disableSource(tx: Db, actor: Actor, id: string): Promise<SourceV
 /** Returns whether there was such a source. */
 export async function removeSource(tx: Db, actor: Actor, id: string): Promise<boolean> {
   const source = await lockSource(tx, id)
-  if (source === null || !sees(actor, source.tenantId)) return false
+  if (source === null || !canSee(actor, source.tenantId)) return false
   await deleteSource(tx, id)
   const before = sourceView(source)
   await recordChange(tx, actor, { action: 'source.delete', target: id, tenantId: source.tenantId, before })
@@ -147,12 +147,14 @@ export async function removeSource(tx: Db, actor: Actor, id: string): Promise<bo
 function replacement({ what, value, overlapHours }: Rotation, secrets: Secrets, now: Date) {
   const until = new Date(now.getTime() + (overlapHours ?? DEFAULT_OVERLAP_HOURS) * HOUR_MS)
   if (what === 'token') {
-    const token = tokenFrom(value ?? GENERATE)
-    const replace = ({ tokens }: Source) => ({ tokens: [tokenOf(token), ...expiring(tokens, now, until)] })
+    const token = resolveToken(value ?? GENERATE)
+    const replace = ({ tokens }: Source) => ({
+      tokens: [toStoredToken(token), ...expiring(tokens, now, until)],
+    })
     return { given: { token }, replace }
   }
-  const secret = secretFrom(value ?? GENERATE)
-  const sealed = sealedOf(secrets, secret)
+  const secret = resolveSecret(value ?? GENERATE)
+  const sealed = toSealedSecret(secrets, secret)
   const replace = ({ signingSecrets }: Source) => ({
     // Two at most: the new one and the one it replaces.
     signingSecrets: [sealed, ...expiring(signingSecrets, now, until).slice(0, 1)],
@@ -160,15 +162,15 @@ function replacement({ what, value, overlapHours }: Rotation, secrets: Secrets, 
   return { given: { signing_secret: secret }, replace }
 }
 
-export async function makeSource(
+export async function createSource(
   tx: Db,
   { actor, secrets }: { actor: Actor; secrets: Secrets },
   tenantId: number,
   input: NewSource,
 ): Promise<CreatedSource> {
   const { type, token: givenToken, signing_secret: givenSecret, name, enabled, preset, ...config } = input
-  const token = tokenFrom(givenToken ?? GENERATE)
-  const secret = givenSecret ? secretFrom(givenSecret) : null
+  const token = resolveToken(givenToken ?? GENERATE)
+  const secret = givenSecret ? resolveSecret(givenSecret) : null
   const source = await insertSource(tx, {
     id: newPublicId('src'),
     tenantId,
@@ -176,9 +178,9 @@ export async function makeSource(
     type: type as SourceType,
     preset: preset ?? null,
     enabled: enabled ?? true,
-    tokens: [tokenOf(token)],
-    signingSecrets: secret === null ? [] : [sealedOf(secrets, secret)],
-    config: withGiven(DEFAULT_SOURCE_CONFIG, config),
+    tokens: [toStoredToken(token)],
+    signingSecrets: secret === null ? [] : [toSealedSecret(secrets, secret)],
+    config: mergeConfig(DEFAULT_SOURCE_CONFIG, config),
     createdBy: actor.name,
   })
   const after = sourceView(source)
@@ -186,7 +188,7 @@ export async function makeSource(
   return { ...after, token, signing_secret: secret }
 }
 
-function withGiven(config: SourceConfig, settings: Partial<SourceConfig>): SourceConfig {
+function mergeConfig(config: SourceConfig, settings: Partial<SourceConfig>): SourceConfig {
   const given = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined))
   const merged: SourceConfig = { ...config, ...given }
   return {
@@ -206,31 +208,31 @@ function withLowerCaseHeaders(custom: CustomSignature): CustomSignature {
 }
 
 /** The preset custom knows nothing but what the setting of that name says. */
-function faultsOfCustom({ preset, custom }: { preset?: unknown; custom?: unknown }): ValidationError[] {
+function validateCustom({ preset, custom }: { preset?: unknown; custom?: unknown }): ValidationError[] {
   if (preset !== 'custom' || (custom !== undefined && custom !== null)) return []
   return [{ pointer: '/custom', message: 'must say how the sender signs, because the preset is custom' }]
 }
 
-function faultsOfNewSource(tenant: string, { type, ...settings }: Unchecked): ValidationError[] {
+function validateNewSource(tenant: string, { type, ...settings }: Unchecked): ValidationError[] {
   const faults: ValidationError[] = []
   if (typeof tenant !== 'string' || tenant === '')
     faults.push({ pointer: '/tenant', message: 'is required: the id or the name of a tenant' })
   if (!SOURCE_TYPES.includes(type as SourceType))
     faults.push({ pointer: '/type', message: `must be one of ${SOURCE_TYPES.join(', ')}` })
-  const others = faultsOfSettings(settings, { ...SOURCE_FIELDS, ...SECRET_FIELDS })
+  const others = validateSettings(settings, { ...SOURCE_FIELDS, ...SECRET_FIELDS })
   if (others.length === 0)
-    faults.push(...faultsOfSecret(settings.signing_secret, settings.preset), ...faultsOfCustom(settings))
+    faults.push(...validateSecret(settings.signing_secret, settings.preset), ...validateCustom(settings))
   return [...faults, ...others]
 }
 
 /** Some providers' secrets are encoded: what does not decode would sign nothing. */
-function faultsOfSecret(secret: unknown, preset: unknown): ValidationError[] {
+function validateSecret(secret: unknown, preset: unknown): ValidationError[] {
   if (typeof secret !== 'string' || typeof preset !== 'string') return []
-  const fault = findPreset(preset)?.checkSecret?.(secretFrom(secret)) ?? null
-  return fault === null ? [] : [{ pointer: '/signing_secret', message: `must be ${fault}` }]
+  const expected = findPreset(preset)?.checkSecret?.(resolveSecret(secret)) ?? null
+  return expected === null ? [] : [{ pointer: '/signing_secret', message: `must be ${expected}` }]
 }
 
-function faultsOfChange(settings: object): ValidationError[] {
+function validateChange(settings: object): ValidationError[] {
   const elsewhere: Record<string, string> = {
     type: 'cannot be changed: create another source',
     token: 'is changed by rotating it',
@@ -240,28 +242,28 @@ function faultsOfChange(settings: object): ValidationError[] {
   const others = Object.fromEntries(Object.entries(settings).filter(([name]) => !named.includes(name)))
   return [
     ...named.map(name => ({ pointer: `/${name}`, message: elsewhere[name]! })),
-    ...faultsOfSettings(others, SOURCE_FIELDS),
+    ...validateSettings(others, SOURCE_FIELDS),
   ]
 }
 
 /** A secret that the new preset cannot use would refuse every request. */
-function faultsOfKeptSecrets(
+function validateKeptSecrets(
   { signingSecrets }: Source,
   preset: string,
   secrets: Secrets,
 ): ValidationError[] {
   return signingSecrets
     .slice(0, 1)
-    .flatMap(({ sealed }) => faultsOfSecret(secrets.open(sealed), preset))
+    .flatMap(({ sealed }) => validateSecret(secrets.open(sealed), preset))
     .map(({ message }) => ({
       pointer: '/preset',
       message: `does not go with the signing secret, which ${message}`,
     }))
 }
 
-function faultsOfRotation({ what, value, overlapHours }: Rotation): ValidationError[] {
-  const faults = value === undefined ? [] : faultsOfSettings({ [what]: value }, SECRET_FIELDS)
-  return [...faults, ...faultsOfOverlap(overlapHours ?? 0)]
+function validateRotation({ what, value, overlapHours }: Rotation): ValidationError[] {
+  const faults = value === undefined ? [] : validateSettings({ [what]: value }, SECRET_FIELDS)
+  return [...faults, ...validateOverlap(overlapHours ?? 0)]
 }
 
 /** What is still good stays so until the overlap ends, and not longer than it was going to. */
@@ -274,19 +276,19 @@ function expiring<C extends { expires_at: string | null }>(credentials: C[], now
     .filter(({ expires_at }) => new Date(expires_at) > now)
 }
 
-function tokenOf(token: string): SourceToken {
+function toStoredToken(token: string): SourceToken {
   return { hash: hashOfSecret(token).toString('hex'), hint: hintOf(token), expires_at: null }
 }
 
-function tokenFrom(given: string): string {
+function resolveToken(given: string): string {
   return given === GENERATE ? newToken() : given
 }
 
-function secretFrom(given: string): string {
+function resolveSecret(given: string): string {
   return given === GENERATE ? newSigningSecret() : given
 }
 
-function sealedOf(secrets: Secrets, secret: string): SealedSecret {
+function toSealedSecret(secrets: Secrets, secret: string): SealedSecret {
   return { sealed: secrets.seal(secret), hint: hintOf(secret), expires_at: null }
 }
 

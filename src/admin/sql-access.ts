@@ -19,9 +19,9 @@ import {
   roleExists,
   type SqlAccess,
 } from '../store/tenants/sql-access.ts'
-import { type Actor, requireTenant, resolveTenantFilter, sees } from './actor.ts'
+import { type Actor, canSee, requireTenant, resolveTenantFilter } from './actor.ts'
 import { recordChange } from './audit.ts'
-import { AdminError, refuse } from './error.ts'
+import { AdminError, throwIfInvalid } from './error.ts'
 
 type SqlAccessView = {
   role: string
@@ -51,12 +51,12 @@ export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor })
       connections?: number
       statementSeconds?: number
     }): Promise<CreatedSqlAccess> {
-      refuse([
+      throwIfInvalid([
         ...(name.trim() === '' || name.length > MAX_NAME
           ? [{ pointer: '/name', message: `must have 1 to ${MAX_NAME} characters` }]
           : []),
-        ...numberFault('/connections', connections, 100),
-        ...numberFault('/statement_seconds', statementSeconds, 86_400),
+        ...validateNumber('/connections', connections, 100),
+        ...validateNumber('/statement_seconds', statementSeconds, 86_400),
       ])
       const { id: tenantId } = await requireTenant(pool, actor, tenant)
       // It tells nobody whose it is: everyone in the cluster can list roles.
@@ -67,33 +67,33 @@ export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor })
         const verifier = scramVerifier(password, randomBytes(16))
         await createRole(client, { role, verifier, limits: { connections, statementSeconds } }).catch(
           error => {
-            throw (error as { code?: string }).code === MAY_NOT ? mayNotMakeRoles(user) : error
+            throw (error as { code?: string }).code === MAY_NOT ? cannotCreateRoles(user) : error
           },
         )
         await denyLargeObjects(client)
         await denyTemporaryTables(client)
         await limitTemporaryFiles(client, role)
         const excess = await excessOf(client, role)
-        if (excess.length > 0) throw seesTooMuch(excess)
+        if (excess.length > 0) throw grantedToPublic(excess)
         const made = await insertSqlAccess(client, {
           role,
           tenantId,
           name: name.trim(),
           createdBy: actor.name,
         })
-        const after = viewOf(made)
+        const after = toView(made)
         await recordChange(client, actor, { action: 'sql_access.create', target: role, tenantId, after })
         return made
       })
-      return { ...viewOf(access), password, database }
+      return { ...toView(access), password, database }
     },
     async list(tenant?: string): Promise<SqlAccessView[]> {
-      return (await listSqlAccess(pool, await resolveTenantFilter(pool, actor, tenant))).map(viewOf)
+      return (await listSqlAccess(pool, await resolveTenantFilter(pool, actor, tenant))).map(toView)
     },
     /** Nothing is seen with it from the commit on. */
     async revoke(role: string): Promise<SqlAccessView & { role_dropped: boolean }> {
       const known = (await listSqlAccess(pool, null)).find(access => access.role === role)
-      if (!known || !sees(actor, known.tenantId))
+      if (!known || !canSee(actor, known.tenantId))
         throw new AdminError(
           'not_found',
           'sql_access_not_found',
@@ -103,7 +103,7 @@ export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor })
         await deleteSqlAccess(client, role)
         if (await roleExists(client, role)) await disableRole(client, role)
         const change = { action: 'sql_access.revoke', target: role, tenantId: known.tenantId }
-        await recordChange(client, actor, { ...change, before: viewOf(known) })
+        await recordChange(client, actor, { ...change, before: toView(known) })
       })
       await endSessionsOf(pool, role).catch(() => undefined)
       // What it left elsewhere in the cluster may hold it; without its row and its login it is a name.
@@ -113,17 +113,17 @@ export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor })
         () => true,
         () => false,
       )
-      return { ...viewOf(known), role_dropped: isDropped }
+      return { ...toView(known), role_dropped: isDropped }
     },
   }
 }
 
-function numberFault(pointer: string, value: number, most: number) {
+function validateNumber(pointer: string, value: number, most: number) {
   const isGood = Number.isInteger(value) && value >= 1 && value <= most
   return isGood ? [] : [{ pointer, message: `must be a whole number from 1 to ${most}` }]
 }
 
-function mayNotMakeRoles(user: string): AdminError {
+function cannotCreateRoles(user: string): AdminError {
   return new AdminError(
     'conflict',
     'may_not_make_roles',
@@ -131,7 +131,7 @@ function mayNotMakeRoles(user: string): AdminError {
   )
 }
 
-function seesTooMuch(excess: string[]): AdminError {
+function grantedToPublic(excess: string[]): AdminError {
   return new AdminError(
     'conflict',
     'granted_to_public',
@@ -139,7 +139,7 @@ function seesTooMuch(excess: string[]): AdminError {
   )
 }
 
-function viewOf({ role, tenantId, name, createdBy, createdAt }: SqlAccess): SqlAccessView {
+function toView({ role, tenantId, name, createdBy, createdAt }: SqlAccess): SqlAccessView {
   return {
     role,
     tenant: publicTenantId(tenantId),

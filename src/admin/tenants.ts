@@ -13,9 +13,9 @@ import {
 import type { ValidationError } from '../domain/validation-error.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
 import { createTenant, listTenants, lockTenant, updateTenant } from '../store/tenants/tenants.ts'
-import { type Actor, requireAllTenants, requireTenant, sees } from './actor.ts'
+import { type Actor, canSee, requireAllTenants, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
-import { AdminError, notFound, refuse } from './error.ts'
+import { AdminError, notFound, throwIfInvalid } from './error.ts'
 
 /** As the admin API takes it. */
 type TenantChange = {
@@ -30,9 +30,9 @@ export function tenantAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
     async create({ name }: { name: string }): Promise<TenantView> {
       requireAllTenants(actor)
-      refuse(faultsOfName(name))
+      throwIfInvalid(validateName(name))
       return inTransaction(pool, async tx => {
-        const tenant = await makeTenant(tx, actor, name.trim())
+        const tenant = await insertTenantRecorded(tx, actor, name.trim())
         if (tenant === null)
           throw new AdminError(
             'conflict',
@@ -43,23 +43,23 @@ export function tenantAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       })
     },
     async list(): Promise<TenantView[]> {
-      return (await listTenants(pool)).filter(({ id }) => sees(actor, id)).map(tenantView)
+      return (await listTenants(pool)).filter(({ id }) => canSee(actor, id)).map(tenantView)
     },
     async show(idOrName: string): Promise<TenantView> {
       return tenantView(await requireTenant(pool, actor, idOrName))
     },
     /** What is absent stays; null goes back to the default. */
     async update(idOrName: string, change: TenantChange): Promise<TenantView> {
-      refuse([
-        ...faultsOfTypes(change.conversion_types ?? []),
-        ...faultsOfFloor(change.events_floor ?? 'off'),
-        ...faultsOfMode(change.ip_addresses ?? 'keep'),
+      throwIfInvalid([
+        ...validateConversionTypes(change.conversion_types ?? []),
+        ...validateEventsFloor(change.events_floor ?? 'off'),
+        ...validateIpMode(change.ip_addresses ?? 'keep'),
       ])
       const { id } = await requireTenant(pool, actor, idOrName)
       return inTransaction(pool, async tx => {
         const tenant = await lockTenant(tx, id)
         if (tenant === null) throw notFound('tenant', idOrName)
-        const changed = { ...tenant, ...changeOf(change) }
+        const changed = { ...tenant, ...toTenantChange(change) }
         await updateTenant(tx, changed)
         const before = tenantView(tenant)
         const after = tenantView(changed)
@@ -77,7 +77,7 @@ export function tenantAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
 }
 
 /** Returns null when the name is taken. */
-export async function makeTenant(tx: Db, actor: Actor, name: string): Promise<Tenant | null> {
+export async function insertTenantRecorded(tx: Db, actor: Actor, name: string): Promise<Tenant | null> {
   const tenant = await createTenant(tx, name)
   if (tenant === null) return null
   const after = tenantView(tenant)
@@ -87,7 +87,7 @@ export async function makeTenant(tx: Db, actor: Actor, name: string): Promise<Te
 
 const MAX_TENANT_NAME = 100
 
-function faultsOfName(name: string): ValidationError[] {
+function validateName(name: string): ValidationError[] {
   const trimmed = name.trim()
   const pointer = '/name'
   if (trimmed === '' || trimmed.length > MAX_TENANT_NAME || hasControlCharacter(trimmed))
@@ -97,7 +97,7 @@ function faultsOfName(name: string): ValidationError[] {
   return []
 }
 
-function faultsOfTypes(types: string[]): ValidationError[] {
+function validateConversionTypes(types: string[]): ValidationError[] {
   return types.flatMap((type, index) =>
     type === '' || type.length > MAX_EVENT_TYPE_LENGTH || hasControlCharacter(type)
       ? [
@@ -110,17 +110,17 @@ function faultsOfTypes(types: string[]): ValidationError[] {
   )
 }
 
-function faultsOfFloor(floor: string): ValidationError[] {
+function validateEventsFloor(floor: string): ValidationError[] {
   return parseEventsFloor(floor) === undefined
     ? [{ pointer: '/events_floor', message: 'must be 1d to 36500d, or off' }]
     : []
 }
 
-function faultsOfMode(mode: string): ValidationError[] {
+function validateIpMode(mode: string): ValidationError[] {
   return isIpMode(mode) ? [] : [{ pointer: '/ip_addresses', message: 'must be keep, truncate or drop' }]
 }
 
-function changeOf({
+function toTenantChange({
   conversion_types: types,
   events_floor: floor,
   ip_addresses: mode,

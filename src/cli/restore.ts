@@ -3,9 +3,9 @@ import { resolve } from 'node:path'
 import type { Command } from '@commander-js/extra-typings'
 import type pg from 'pg'
 import { findHome } from '../../embedded-postgres/home.ts'
-import { type Backup, openBackup, type Restored, refuseNewer, restore } from '../admin/backup.ts'
+import { type Backup, openBackup, type Restored, rejectNewer, restore } from '../admin/backup.ts'
 import { AdminError } from '../admin/error.ts'
-import { findMasterKeys, keepMasterKeys, listUndecryptableSecrets, openSecrets } from '../admin/secrets.ts'
+import { findMasterKeys, listUndecryptableSecrets, openSecrets, storeMasterKeys } from '../admin/secrets.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
@@ -34,7 +34,7 @@ export function addRestore(program: Command, out: Output): void {
     .action(async ({ from, ...options }) => {
       const backup = await openBackup(resolve(from))
       try {
-        refuseNewer(backup)
+        rejectNewer(backup)
         await rejectForeignDirectory(options)
         await withBareDatabase(options, out, async ({ pool, log, config }) => {
           const { leftOut, disabled, ...restored } = await restore({
@@ -98,7 +98,7 @@ async function restoreSecrets({
   const included = backup.header.secret_keys?.map(key => Buffer.from(key, 'hex')) ?? []
   const { dataDir, secretKeys } = config
   const isEmbedded = config.databaseUrl === null
-  if (included.length > 0 && isEmbedded && secretKeys === null) await keepMasterKeys(dataDir, included)
+  if (included.length > 0 && isEmbedded && secretKeys === null) await storeMasterKeys(dataDir, included)
   const keys = await findMasterKeys({ secretKeys, dataDir, isEmbedded })
   const { length: unopened } = await listUndecryptableSecrets(pool, openSecrets(keys))
   if (unopened === 0) return

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { type Actor, lacksRole } from '../admin/actor.ts'
+import { type Actor, roleMessage } from '../admin/actor.ts'
 import type { ConsoleSession } from '../admin/console-sessions.ts'
 import { isAllowed } from '../domain/tenants/addresses.ts'
 import { allowsOrigin } from '../domain/tenants/key-limits.ts'
@@ -128,7 +128,7 @@ export function authenticateAdmin(
 function operate(request: FastifyRequest, operator: Operator): Problem | undefined {
   const needed = roleFor(request)
   if (!hasRole(operator.role, needed))
-    return problems.forbidden('insufficient_role', lacksRole(operator.role, needed))
+    return problems.forbidden('insufficient_role', roleMessage(operator.role, needed))
   request.operator = operator
   request.isAuthenticated = true
 }

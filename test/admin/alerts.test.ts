@@ -233,7 +233,7 @@ test('a threshold that could never be met, or always is, is refused in words; so
   for (const [rule, value] of bad) {
     const { status, body } = await set({ [rule]: value })
     assert.deepEqual([status, body.errors?.[0]?.pointer], [400, `/${rule}`])
-    assert.match(body.errors[0].message, /^must be a number from [\d.]+ to \d+, null for off, or default$/)
+    assert.match(body.errors[0].message, /^must be a number from [\d.]+ to \d+, null \(off\) or "default"$/)
   }
   const cli = (text: string) => kontor('alert', 'rules', tenant.name, '--set', text)
   assert.match((await cli('mrr_drop=7')).err, /mrr_drop must be a number from 0.001 to 1/)
