@@ -25,10 +25,10 @@ export function addCheckConfig(program: Command, out: Output): void {
       ),
     )
     .action(({ data, ...options }) => {
-      const { config, faults, warnings, effective } = inspectConfig(undefined, { ...options, dataDir: data })
-      out.json({ ok: config !== null, faults, warnings, settings: effective })
+      const { config, errors, warnings, effective } = inspectConfig(undefined, { ...options, dataDir: data })
+      out.json({ ok: config !== null, faults: errors, warnings, settings: effective })
       for (const warning of warnings) out.say(`Warning: ${warning}`)
-      for (const fault of faults) out.say(`Error: ${fault}`)
+      for (const error of errors) out.say(`Error: ${error}`)
       out.say(config === null ? 'The configuration is invalid.' : 'The configuration is valid.')
       out.exitCode = config === null ? 1 : 0
     })

@@ -16,7 +16,7 @@ export class UsageError extends Error {
 export function explain(error: unknown): { words: string; exitCode: 1 | 2 } | null {
   if (error instanceof UsageError) return { words: error.message, exitCode: 2 }
   if (error instanceof ConfigError)
-    return { words: [error.message, ...error.faults.map(fault => `  - ${fault}`)].join('\n'), exitCode: 1 }
+    return { words: [error.message, ...error.errors.map(each => `  - ${each}`)].join('\n'), exitCode: 1 }
   if (error instanceof AdminError) {
     const faults = error.faults.map(({ pointer, message }) => `  - ${pointer.slice(1)} ${message}`)
     return { words: [error.message, ...faults].join('\n'), exitCode: error.kind === 'invalid' ? 2 : 1 }

@@ -3,7 +3,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
 import { AdminError } from '../admin/error.ts'
-import type { RemoteServer } from '../config/remote.ts'
+import type { RemoteServer } from '../config/config.ts'
 import type { Output } from './output.ts'
 
 // The JSON-RPC code for an internal error.

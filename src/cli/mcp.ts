@@ -1,5 +1,5 @@
 import type { Command } from '@commander-js/extra-typings'
-import { remoteServer } from '../config/remote.ts'
+import { remoteServer } from '../config/config.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'

@@ -5,7 +5,7 @@ import type { Command } from '@commander-js/extra-typings'
 import type pg from 'pg'
 import { type FirstStart, onFirstStart } from '../admin/first-start.ts'
 import { type Config, type ConfigFlags, inspectConfig, readConfig, type Surface } from '../config/config.ts'
-import { shownAddresses } from '../config/database-url.ts'
+import { formatDatabaseUrl } from '../config/values.ts'
 import { version } from '../config/version.ts'
 import { type Connection, isUnavailable, openPool } from '../postgres/database.ts'
 import { migrate } from '../postgres/migrate.ts'
@@ -173,7 +173,7 @@ async function greet(pool: pg.Pool, config: Config, runtime: Addresses, out: Out
     url: config.publicUrl ?? runtime.url,
     opsUrl: runtime.opsUrl,
     promise: runtime.promise,
-    data: config.databaseUrl === null ? config.dataDir : shownAddresses(config.databaseUrl),
+    data: config.databaseUrl === null ? config.dataDir : formatDatabaseUrl(config.databaseUrl),
     dataFlag: isElsewhere ? ` --data '${config.dataDir}'` : '',
     surfaces: config.surfaces,
     isLoopback: config.publicUrl === null && ['127.0.0.1', '::1', 'localhost'].includes(config.host),

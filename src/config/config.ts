@@ -1,24 +1,23 @@
-import type { Setting } from './setting.ts'
-import { settings } from './settings.ts'
+import { type Setting, settings } from './settings.ts'
 import { nearest } from './spelling.ts'
-import { isProtected } from './values.ts'
+import { isSecureUrl } from './values.ts'
 
 export { SURFACES, type Surface } from './settings.ts'
 
 type Settings = typeof settings
 type Key = keyof Settings
-type ValueOf<S> = S extends { default: null; read: (text: string) => infer T }
+type SettingValue<S> = S extends { default: null; read: (text: string) => infer T }
   ? Exclude<T, undefined> | null
   : S extends { read: (text: string) => infer T }
     ? Exclude<T, undefined>
     : never
 
-export type Config = { [K in Key]: ValueOf<Settings[K]> } & {
-  /** Set by hand: a taken port is then an error, not a warning. */
+export type Config = { [K in Key]: SettingValue<Settings[K]> } & {
+  /** The port was set explicitly, so a port in use is an error instead of a warning. */
   opsPortIsGiven: boolean
 }
 
-/** Values from the command line, by setting; they win over the environment. */
+/** Values from the command line. They take precedence over the environment. */
 export type ConfigFlags = { [K in Key]?: string | undefined }
 
 type EffectiveSetting = {
@@ -29,36 +28,36 @@ type EffectiveSetting = {
 
 export type Inspection = {
   config: Config | null
-  faults: string[]
+  errors: string[]
   warnings: string[]
   effective: EffectiveSetting[]
 }
 
 export class ConfigError extends Error {
   override name = 'ConfigError'
-  readonly faults: string[]
-  constructor(faults: string[]) {
-    super(`The configuration has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:`)
-    this.faults = faults
+  readonly errors: string[]
+  constructor(errors: string[]) {
+    super(`The configuration has ${errors.length === 1 ? '1 error' : `${errors.length} errors`}:`)
+    this.errors = errors
   }
 }
 
-/** Throws a ConfigError that names every fault at once. */
+/** Throws one ConfigError that lists all errors. */
 export function readConfig(env: NodeJS.ProcessEnv = process.env, flags: ConfigFlags = {}): Config {
-  const { config, faults } = inspectConfig(env, flags)
-  if (config === null) throw new ConfigError(faults)
+  const { config, errors } = inspectConfig(env, flags)
+  if (config === null) throw new ConfigError(errors)
   return config
 }
 
 export function inspectConfig(env: NodeJS.ProcessEnv = process.env, flags: ConfigFlags = {}): Inspection {
-  const faults: string[] = []
+  const errors: string[] = []
   const effective: EffectiveSetting[] = []
   const values: Record<string, unknown> = {}
   for (const key of Object.keys(settings) as Key[]) {
     const setting: Setting<unknown> = settings[key]
-    const given = givenValue(setting, env, flags[key])
+    const given = readGiven(setting, env, flags[key])
     const value = given.text === null ? null : setting.read(given.text)
-    if (value === undefined) faults.push(faultOf(setting, given))
+    if (value === undefined) errors.push(describeError(setting, given))
     values[key] = value
     effective.push({ name: setting.name, value: shown(setting, given.text), from: given.from })
   }
@@ -66,44 +65,44 @@ export function inspectConfig(env: NodeJS.ProcessEnv = process.env, flags: Confi
     ...values,
     opsPortIsGiven: effective.find(({ name }) => name === settings.opsPort.name)?.from !== 'default',
   } as Config
-  if (faults.length === 0) faults.push(...contradictions(config))
-  return { config: faults.length === 0 ? config : null, faults, warnings: unknownVariables(env), effective }
+  if (errors.length === 0) errors.push(...findConflicts(config))
+  return { config: errors.length === 0 ? config : null, errors, warnings: unknownVariables(env), effective }
 }
 
 type Given = { text: string | null; from: EffectiveSetting['from'] }
 
-function givenValue(setting: Setting<unknown>, env: NodeJS.ProcessEnv, flag: string | undefined): Given {
+function readGiven(setting: Setting<unknown>, env: NodeJS.ProcessEnv, flag: string | undefined): Given {
   if (flag !== undefined) return { text: flag.trim(), from: 'command line' }
   const text = env[setting.name]?.trim()
-  // An empty variable is what an unset one looks like in compose files and CI.
+  // Compose files and CI systems pass an unset variable as an empty string.
   if (text !== undefined && text !== '') return { text, from: 'environment' }
   return { text: setting.default, from: 'default' }
 }
 
-function faultOf(setting: Setting<unknown>, { text, from }: Given): string {
+function describeError(setting: Setting<unknown>, { text, from }: Given): string {
   const name = from === 'command line' ? `--${setting.flag}` : setting.name
   const seen = shown(setting, text)
-  const fault = `${name} ${seen === text ? `is ${JSON.stringify(text)}, but` : 'is not valid: it'} must be ${setting.expects}.`
+  const error = `${name} ${seen === text ? `is ${JSON.stringify(text)}, but` : 'is not valid: it'} must be ${setting.expects}.`
   return /^(tcp|udp):\/\//.test(text ?? '')
-    ? `${fault} (Kubernetes sets this variable for a service of the same name: set enableServiceLinks: false, or another value here.)`
-    : fault
+    ? `${error} (Kubernetes sets this variable for a service of the same name. Set enableServiceLinks: false in the pod, or set the variable explicitly.)`
+    : error
 }
 
 function shown(setting: Setting<unknown>, text: string | null): string | null {
   return text === null ? null : (setting.show?.(text) ?? text)
 }
 
-function contradictions(config: Config): string[] {
-  const faults: string[] = []
+function findConflicts(config: Config): string[] {
+  const errors: string[] = []
   const name = (key: Key) => settings[key].name
   if (config.opsPort === config.port && config.port !== 0 && config.opsHost === config.host)
-    faults.push(
-      `${name('opsPort')} and ${name('port')} are both ${config.port}. Give each a port of its own, or set ${name('opsPort')}=off.`,
+    errors.push(
+      `${name('opsPort')} and ${name('port')} are both ${config.port}. Use different ports, or set ${name('opsPort')}=off.`,
     )
   for (const key of ['receiptsRetentionMs', 'archiveRetentionMs'] as const)
     if (config.processedRetentionMs < config[key])
-      faults.push(
-        `${name('processedRetentionMs')} is shorter than ${name(key)}: what was processed would be forgotten before its traces. Make it at least as long.`,
+      errors.push(
+        `${name('processedRetentionMs')} is shorter than ${name(key)}. Set it to at least the same duration, so that repeated events are recognized as long as their results are kept.`,
       )
   for (const key of [
     'natsCreds',
@@ -113,31 +112,39 @@ function contradictions(config: Config): string[] {
     'natsTakeOver',
   ] as const)
     if (config.natsUrl === null && config[key])
-      faults.push(`${name(key)} is set, but ${name('natsUrl')} is not. Set it, or leave both unset.`)
+      errors.push(
+        `${name(key)} is set, but ${name('natsUrl')} is not. Set ${name('natsUrl')}, or unset ${name(key)}.`,
+      )
   const isBucket = config.archiveUrl?.startsWith('s3:') ?? false
   for (const key of ['awsAccessKeyId', 'awsSecretAccessKey'] as const)
     if (isBucket && config[key] === null)
-      faults.push(`${name('archiveUrl')} is a bucket and needs ${name(key)}: set it.`)
-  return [...faults, ...signInFaults(config, name)]
+      errors.push(`${name('archiveUrl')} is an S3 bucket, but ${name(key)} is not set. Set ${name(key)}.`)
+  return [...errors, ...signInErrors(config, name)]
 }
 
-/** Half a configuration would leave people in front of a page that can never let them in. */
-function signInFaults(config: Config, name: (key: Key) => string): string[] {
+/** An incomplete configuration would show a sign-in page on which every sign-in fails. */
+function signInErrors(config: Config, name: (key: Key) => string): string[] {
   const needed: Key[] = ['oidcClientId', 'oidcClientSecret', 'oidcRoles']
   if (config.oidcIssuer === null)
     return needed
       .filter(key => config[key] !== null)
-      .map(key => `${name(key)} is set, but ${name('oidcIssuer')} is not. Set it, or leave both unset.`)
+      .map(
+        key =>
+          `${name(key)} is set, but ${name('oidcIssuer')} is not. Set ${name('oidcIssuer')}, or unset ${name(key)}.`,
+      )
   const missing = [...needed, 'publicUrl' as const].filter(key => config[key] === null)
-  const faults = missing.map(key => `${name('oidcIssuer')} needs ${name(key)}: ${settings[key].expects}.`)
-  if (config.publicUrl !== null && !isProtected(new URL(config.publicUrl)))
-    faults.push(
-      `${name('publicUrl')} must be https when people sign in at ${name('oidcIssuer')} (http only on localhost): cookies would be readable on the way.`,
+  const errors = missing.map(
+    key =>
+      `${name('oidcIssuer')} is set, but ${name(key)} is not. Set ${name(key)} to ${settings[key].expects}.`,
+  )
+  if (config.publicUrl !== null && !isSecureUrl(new URL(config.publicUrl)))
+    errors.push(
+      `${name('publicUrl')} must be an https address if ${name('oidcIssuer')} is set (http only on localhost), because session cookies would otherwise be sent unencrypted.`,
     )
-  return faults
+  return errors
 }
 
-// Not settings of the server: used by the test run.
+// Used by tests and benchmarks, not by the server.
 const OTHER_VARIABLES = /^KONTOR_(TEST|BENCH)_/
 
 function unknownVariables(env: NodeJS.ProcessEnv): string[] {
@@ -145,12 +152,34 @@ function unknownVariables(env: NodeJS.ProcessEnv): string[] {
   return Object.keys(env)
     .filter(name => name.startsWith('KONTOR_') && !known.includes(name) && !OTHER_VARIABLES.test(name))
     .map(name => {
-      const meant = nearest(name, known)
-      return `${name} is not a setting and is ignored.${meant ? ` Did you mean ${meant}?` : ''}`
+      const suggestion = nearest(name, known)
+      return `${name} is not a setting and is ignored.${suggestion ? ` Did you mean ${suggestion}?` : ''}`
     })
 }
 
-/** Whether npm runs this process, through a shell of its own. */
+/** Whether npm started this process through a shell. */
 export function isRunByNpm(env: NodeJS.ProcessEnv = process.env): boolean {
   return env.npm_lifecycle_event !== undefined
+}
+
+/** The variables of OpenTelemetry. Its SDK reads most of them itself. */
+export function otelVariables(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith('OTEL_')))
+}
+
+/** The user's text editor. */
+export function editorCommand(env: NodeJS.ProcessEnv = process.env): string {
+  return env.VISUAL || env.EDITOR || 'vi'
+}
+
+/** A server that commands call over HTTP with a private key. */
+export type RemoteServer = { url: string; key: string }
+
+/** The server at KONTOR_URL; null if KONTOR_KEY is not set. */
+export function remoteServer(env: NodeJS.ProcessEnv = process.env): RemoteServer | null {
+  const { KONTOR_URL: url = 'http://localhost:8080', KONTOR_KEY: key } = env
+  if (!key) return null
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url))
+    throw new ConfigError(['KONTOR_URL must be an http or https address, for example http://localhost:8080.'])
+  return { url: url.replace(/\/+$/, ''), key }
 }

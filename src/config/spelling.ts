@@ -1,4 +1,4 @@
-/** The known name that somebody who typed this most likely meant, if any is near enough. */
+/** The known name closest to what the user typed, if one is close enough. */
 export function nearest(typed: string, known: readonly string[]): string | undefined {
   const tolerance = Math.max(1, Math.floor(typed.length / 3))
   return known
@@ -7,7 +7,7 @@ export function nearest(typed: string, known: readonly string[]): string | undef
     .sort((a, b) => a.distance - b.distance)[0]?.name
 }
 
-/** How many letters must be added, dropped, replaced or swapped with their neighbour. */
+/** The number of letters to insert, delete, replace or swap with the next one. */
 function distance(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, j) => j)]
   for (let i = 1; i <= a.length; i++) {

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { cidrOf } from '../domain/tenants/addresses.ts'
 
-/** Reads the text of a setting; undefined where it is not what the setting expects. */
+/** Parses the value of a setting. Returns undefined if the value is invalid. */
 export type Read<T> = (text: string) => T | undefined
 
 export const word =
@@ -29,7 +29,7 @@ export const orOff =
 
 export const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** In milliseconds. A number needs its unit: a bare 30 means seconds to one reader and days to the next. */
+/** In milliseconds. A unit is required, because a bare 30 is ambiguous. */
 export const duration =
   (leastMs: number, mostMs: number): Read<number> =>
   text => {
@@ -48,7 +48,7 @@ export const bytes =
     return size >= least && size <= most ? size : undefined
   }
 
-/** As a part of one. */
+/** As a fraction of 1. */
 export const percent: Read<number> = text => {
   const [, digits] = /^(\d{1,2}(?:\.\d{1,3})?|100) ?%$/.exec(text) ?? []
   return digits === undefined ? undefined : Number(digits) / 100
@@ -64,7 +64,7 @@ export const userName: Read<string> = text => (/^[A-Za-z_][\w.-]{0,31}$/.test(te
 export const headerName: Read<string> = text =>
   /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/i.test(text) ? text.toLowerCase() : undefined
 
-/** A directory of this machine, or a bucket and what stands before the names in it. */
+/** A local directory, or a bucket with an optional key prefix. */
 export const archiveUrl: Read<string> = text => {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.search !== '' || url.hash !== '' || url.username !== '') return undefined
@@ -73,15 +73,15 @@ export const archiveUrl: Read<string> = text => {
   return isDirectory || isBucket ? text : undefined
 }
 
-/** Without the slash at its end. */
+/** Without a trailing slash. */
 export const httpUrl: Read<string> = text => {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const isPlain = url && url.search === '' && url.hash === '' && url.username === ''
   return isPlain && ['http:', 'https:'].includes(url.protocol) ? url.href.replace(/\/+$/, '') : undefined
 }
 
-/** One or more words of a list, each once, in the list's own order; `all` is all of them. */
-export const wordsOf =
+/** One or more of `words`, without duplicates, in the order of `words`. `all` selects all of them. */
+export const listOfWords =
   <const W extends string>(words: readonly W[]): Read<W[]> =>
   text => {
     const given = text
@@ -96,13 +96,13 @@ export const wordsOf =
 
 const KEY_BYTES = 32
 
-/** 32 bytes as hex or base64. Several, separated by commas: the first one seals, all of them open. */
+/** Keys of 32 bytes as hex or base64, separated by commas. The first encrypts, all of them decrypt. */
 export const secretKeys: Read<Buffer[]> = text => {
-  const keys = text.split(',').map(part => keyFrom(part.trim()))
+  const keys = text.split(',').map(part => parseKey(part.trim()))
   return keys.every(key => key !== undefined) ? keys : undefined
 }
 
-function keyFrom(text: string): Buffer | undefined {
+function parseKey(text: string): Buffer | undefined {
   if (/^[0-9a-f]{64}$/i.test(text)) return Buffer.from(text, 'hex')
   if (!/^[A-Za-z0-9+/_-]{43}=?$/.test(text)) return undefined
   const key = Buffer.from(text, 'base64')
@@ -111,7 +111,7 @@ function keyFrom(text: string): Buffer | undefined {
 
 const NAMED_NETWORKS = ['loopback', 'linklocal', 'uniquelocal']
 
-/** Whose X-Forwarded-For is believed: nobody, everybody, so many hops, or these addresses and networks. */
+/** Proxies whose X-Forwarded-For is trusted: none, all, a number of hops, or a list of addresses and networks. */
 export const trustedProxies: Read<boolean | number | string[]> = text => {
   const lower = text.toLowerCase()
   if (lower === 'off') return false
@@ -127,14 +127,14 @@ export const line: Read<string> = text => (/^[\x21-\x7e]{1,1000}$/.test(text) ? 
 
 export const claimName: Read<string> = text => (/^[^\s,]{1,200}$/.test(text) ? text : undefined)
 
-/** As it was written: its slash at the end is part of an issuer's name. */
+/** Unchanged, because a trailing slash is part of the issuer's name. */
 export const issuerUrl: Read<string> = text => {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  return url && url.username === '' && url.hash === '' && isProtected(url) ? text : undefined
+  return url && url.username === '' && url.hash === '' && isSecureUrl(url) ? text : undefined
 }
 
-/** Nobody on the way can read it: https, or http that does not leave the machine. */
-export function isProtected({ protocol, hostname }: URL): boolean {
+/** Whether the connection cannot be intercepted: https, or http on the loopback interface. */
+export function isSecureUrl({ protocol, hostname }: URL): boolean {
   const isLoopback = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
   return protocol === 'https:' || (protocol === 'http:' && isLoopback)
 }
@@ -149,3 +149,71 @@ export const roleMappings: Read<RoleMapping[]> = text => {
   })
   return mappings.every(mapping => mapping !== undefined) ? (mappings as RoleMapping[]) : undefined
 }
+
+const PARTS = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#@]*)(.*)$/s
+
+/**
+ * One address per host, in the given order: `postgres://u@one:1,two:2/db` has two. Undefined if libpq would reject the URL, or if
+ * `target_session_attrs` asks for a read-only server.
+ */
+export function readDatabaseUrl(text: string): string[] | undefined {
+  const [, before, hosts, after] = PARTS.exec(text) ?? []
+  const addresses = hosts?.includes(',') ? hosts.split(',').map(host => before + host + after) : [text]
+  return addresses.every(isAddress) ? addresses : undefined
+}
+
+function isAddress(address: string): boolean {
+  const url = URL.canParse(address) ? new URL(address) : undefined
+  if (!url || !['postgres:', 'postgresql:'].includes(url.protocol) || url.pathname.length <= 1) return false
+  return ['any', 'read-write', 'primary'].includes(url.searchParams.get('target_session_attrs') ?? 'any')
+}
+
+export function hidePassword(text: string): string {
+  const addresses = readDatabaseUrl(text)
+  return addresses ? formatDatabaseUrl(addresses) : '(hidden)'
+}
+
+export function formatDatabaseUrl(addresses: string[]): string {
+  const url = new URL(addresses[0]!)
+  if (url.password !== '') url.password = 'hidden'
+  for (const name of url.searchParams.keys()) if (/password/i.test(name)) url.searchParams.set(name, 'hidden')
+  const [, before, , after] = PARTS.exec(url.href)!
+  return before + addresses.map(address => new URL(address).host).join(',') + after
+}
+
+type NatsAddress = {
+  /** host:port */
+  servers: string[]
+  tls: boolean
+  user: string | null
+  password: string | null
+  token: string | null
+}
+
+const NATS_PORT = '4222'
+const NATS_SCHEMES = ['nats:', 'tls:']
+
+/** One or more servers of a cluster. A user name without a password is a token. */
+export const readNatsUrl: Read<NatsAddress> = text => {
+  const urls = text.split(',').map(part => {
+    const full = /^[a-z]+:\/\//i.test(part.trim()) ? part.trim() : `nats://${part.trim()}`
+    return URL.canParse(full) ? new URL(full) : null
+  })
+  if (!urls.every(url => url !== null && NATS_SCHEMES.includes(url.protocol) && url.hostname !== ''))
+    return undefined
+  const given = urls as URL[]
+  if (given.some(({ pathname, search }) => !['', '/'].includes(pathname) || search !== '')) return undefined
+  const named = given.find(({ username }) => username !== '')
+  const hasPassword = named !== undefined && named.password !== ''
+  const user = named ? decodeURIComponent(named.username) : null
+  return {
+    servers: given.map(({ hostname, port }) => `${hostname}:${port || NATS_PORT}`),
+    tls: given.some(({ protocol }) => protocol === 'tls:'),
+    user: hasPassword ? user : null,
+    password: hasPassword ? decodeURIComponent(named.password) : null,
+    token: hasPassword ? null : user,
+  }
+}
+
+export const hideNatsCredentials = (text: string) => readNatsUrl(text)?.servers.join(',') ?? '(hidden)'
+export const filePath: Read<string> = text => (text.includes('\0') ? undefined : text)

@@ -1,6 +1,6 @@
 // Where the thread of the pipeline begins (see thread.ts).
 import { parentPort, workerData } from 'node:worker_threads'
-import { otelVariables } from '../config/otel.ts'
+import { otelVariables } from '../config/config.ts'
 import { version } from '../config/version.ts'
 import { openLogger } from '../telemetry/logging.ts'
 import { openTracing } from '../telemetry/tracing.ts'

@@ -5,7 +5,7 @@ import { ConfigError, inspectConfig, readConfig } from '../../src/config/config.
 
 const KEY = 'a1'.repeat(32)
 
-test('nothing set gives a configuration that runs', () => {
+test('the defaults are a valid configuration', () => {
   const config = readConfig({})
   assert.equal(config.port, 8080)
   assert.equal(config.host, '127.0.0.1')
@@ -16,7 +16,7 @@ test('nothing set gives a configuration that runs', () => {
   assert.deepEqual(config.surfaces, ['data', 'events', 'inbound', 'console', 'worker'])
 })
 
-test('every fault is reported at once, by name and with what is expected', () => {
+test('all errors are reported together, each with the variable and the expected value', () => {
   const env = {
     KONTOR_PORT: '80a',
     KONTOR_SURFACES: 'data,evnts',
@@ -29,16 +29,16 @@ test('every fault is reported at once, by name and with what is expected', () =>
     () => readConfig(env),
     (error: unknown) => {
       assert.ok(error instanceof ConfigError)
-      assert.equal(error.faults.length, Object.keys(env).length)
-      for (const name of Object.keys(env)) assert.ok(error.faults.some(fault => fault.startsWith(name)))
+      assert.equal(error.errors.length, Object.keys(env).length)
+      for (const name of Object.keys(env)) assert.ok(error.errors.some(each => each.startsWith(name)))
       return true
     },
   )
 })
 
-test('a flag wins over its variable, and is named in its fault', () => {
+test('a flag takes precedence over its variable, and its error names the flag', () => {
   assert.equal(readConfig({ KONTOR_PORT: '1000' }, { port: '2000' }).port, 2000)
-  assert.match(inspectConfig({}, { port: 'x' }).faults[0]!, /^--port is "x"/)
+  assert.match(inspectConfig({}, { port: 'x' }).errors[0]!, /^--port is "x"/)
 })
 
 test('an empty variable counts as unset', () => {
@@ -46,7 +46,7 @@ test('an empty variable counts as unset', () => {
   assert.equal(readConfig({ DATABASE_URL: '  ' }).databaseUrl, null)
 })
 
-test('no secret is shown, neither in the settings nor in a fault', () => {
+test('secrets appear neither in the settings nor in error messages', () => {
   const secrets = ['hunter2', KEY, 'nonsense-key', 'queue-password']
   const good = inspectConfig({
     DATABASE_URL: 'postgres://k:hunter2@db/kontor',
@@ -60,11 +60,11 @@ test('no secret is shown, neither in the settings nor in a fault', () => {
   })
   assert.notEqual(good.config, null)
   assert.equal(bad.config, null)
-  for (const shown of [JSON.stringify(good.effective), JSON.stringify(bad.effective), bad.faults.join()])
+  for (const shown of [JSON.stringify(good.effective), JSON.stringify(bad.effective), bad.errors.join()])
     for (const secret of secrets) assert.ok(!shown.includes(secret), shown)
 })
 
-test('an address of PostgreSQL may name several hosts, and asks for one that can be written to', () => {
+test('DATABASE_URL accepts several hosts and only writable session attributes', () => {
   const address = (hosts: string, attributes: string) =>
     `postgres://k:hunter2@${hosts}/kontor?target_session_attrs=${attributes}`
   const given = address('db-1:5433,[::1]:5434,db-3', 'read-write')
@@ -84,7 +84,7 @@ test('an address of PostgreSQL may name several hosts, and asks for one that can
     assert.equal(inspectConfig({ DATABASE_URL: wrong }).config, null, wrong)
 })
 
-test('master keys are read from hex and base64, and several in their order', () => {
+test('master keys are read from hex and base64, and several keep their order', () => {
   const other = Buffer.alloc(32, 7)
   const config = readConfig({ KONTOR_SECRET_KEY: `${KEY}, ${other.toString('base64')}` })
   assert.deepEqual(config.secretKeys, [Buffer.from(KEY, 'hex'), other])
@@ -92,23 +92,23 @@ test('master keys are read from hex and base64, and several in their order', () 
     assert.equal(inspectConfig({ KONTOR_SECRET_KEY: wrong }).config, null, wrong)
 })
 
-test('what was processed is remembered at least as long as its receipts and archive', () => {
-  const { faults } = inspectConfig({ KONTOR_PROCESSED_RETENTION: '10d' })
-  assert.equal(faults.length, 2)
+test('the processed retention must be at least as long as that of receipts and archive', () => {
+  const { errors } = inspectConfig({ KONTOR_PROCESSED_RETENTION: '10d' })
+  assert.equal(errors.length, 2)
   assert.notEqual(inspectConfig({ KONTOR_PROCESSED_RETENTION: '30d' }).config, null)
 })
 
-test('the two ports cannot be one', () => {
-  assert.match(inspectConfig({ KONTOR_PORT: '9464' }).faults.join(), /KONTOR_OPS_PORT and KONTOR_PORT/)
+test('the two ports must differ', () => {
+  assert.match(inspectConfig({ KONTOR_PORT: '9464' }).errors.join(), /KONTOR_OPS_PORT and KONTOR_PORT/)
   assert.equal(readConfig({ KONTOR_PORT: '9464', KONTOR_OPS_PORT: 'off' }).opsPort, null)
 })
 
-test('whether the operations port was given by hand can be told', () => {
+test('the configuration says whether the operations port was set explicitly', () => {
   assert.equal(readConfig({}).opsPortIsGiven, false)
   assert.equal(readConfig({ KONTOR_OPS_PORT: '9464' }).opsPortIsGiven, true)
 })
 
-test('people sign in with a whole configuration or not at all, and over https', () => {
+test('sign-in requires all of its settings and https', () => {
   const whole = {
     KONTOR_OIDC_ISSUER: 'https://login.example.com/',
     KONTOR_OIDC_CLIENT_ID: 'kontor',
@@ -123,8 +123,8 @@ test('people sign in with a whole configuration or not at all, and over https', 
     { value: '/team', role: 'operator', tenant: 'ten_2' },
   ])
   for (const name of Object.keys(whole)) {
-    const { faults } = inspectConfig({ ...whole, [name]: undefined })
-    assert.ok(faults.length > 0 && faults.every(fault => fault.includes('KONTOR_OIDC_ISSUER')), name)
+    const { errors } = inspectConfig({ ...whole, [name]: undefined })
+    assert.ok(errors.length > 0 && errors.every(each => each.includes('KONTOR_OIDC_ISSUER')), name)
   }
   for (const wrong of [
     { KONTOR_OIDC_ISSUER: 'http://login.example.com' },
@@ -138,7 +138,7 @@ test('people sign in with a whole configuration or not at all, and over https', 
   assert.notEqual(inspectConfig({ ...whole, ...local }).config, null)
 })
 
-test('a variable that is not a setting is a warning that knows what was meant', () => {
+test('an unknown variable causes a warning with a suggestion', () => {
   const { config, warnings } = inspectConfig({ KONTOR_SURFACE: 'data', KONTOR_TEST_ANYTHING: '1' })
   assert.notEqual(config, null)
   assert.deepEqual(warnings, [
@@ -146,11 +146,11 @@ test('a variable that is not a setting is a warning that knows what was meant', 
   ])
 })
 
-test('the port variable that Kubernetes makes up is explained', () => {
-  assert.match(inspectConfig({ KONTOR_PORT: 'tcp://10.0.0.1:8080' }).faults[0]!, /enableServiceLinks/)
+test('the error for a port variable set by Kubernetes explains it', () => {
+  assert.match(inspectConfig({ KONTOR_PORT: 'tcp://10.0.0.1:8080' }).errors[0]!, /enableServiceLinks/)
 })
 
-test('proxies are nobody, everybody, hops, or addresses', () => {
+test('trusted proxies are none, all, a number of hops, or addresses', () => {
   const read = (text: string) => inspectConfig({ KONTOR_TRUST_PROXY: text }).config?.trustProxy
   assert.equal(read('off'), false)
   assert.equal(read('all'), true)
@@ -159,18 +159,18 @@ test('proxies are nobody, everybody, hops, or addresses', () => {
   for (const wrong of ['10.0.0.0/33', 'proxy.internal', '10.0.0.0/8/8']) assert.equal(read(wrong), undefined)
 })
 
-test('whatever the environment holds, it is read or refused in words, never thrown over', () => {
+test('any environment is either accepted or rejected with errors, without an exception', () => {
   const names = inspectConfig({}).effective.map(({ name }) => name)
   const environment = fc.dictionary(fc.constantFrom(...names), fc.string({ unit: 'binary' }))
   fc.assert(
     fc.property(environment, env => {
-      const { config, faults } = inspectConfig(env)
-      assert.equal(config === null, faults.length > 0)
+      const { config, errors } = inspectConfig(env)
+      assert.equal(config === null, errors.length > 0)
     }),
   )
 })
 
-test('the address of NATS names one or several servers, with a user, a token or neither', () => {
+test('NATS_URL accepts one or more servers, with a user, a token or neither', () => {
   const address = (text: string) => inspectConfig({ NATS_URL: text }).config?.natsUrl
   assert.deepEqual(address('nats://k:p%40ss@one, tls://two:4333'), {
     ...{ servers: ['one:4222', 'two:4333'], tls: true, user: 'k', password: 'p@ss', token: null },
