@@ -1,21 +1,27 @@
-import { chmod, mkdir, readFile, realpath } from 'node:fs/promises'
+import { randomBytes } from 'node:crypto'
+import { chmod, mkdir, readFile, realpath, rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { isRoot } from './account.ts'
-import { findBinaries } from './binaries.ts'
+import { type Account, isRoot } from './account.ts'
+import { type Binaries, findBinaries, run } from './binaries.ts'
 import { codeOf, EmbeddedError, explain, withExplanation } from './error.ts'
-import { removeLeftovers, writeWhole } from './files.ts'
-import { chooseLocation, findHome, type Home, pointTo, readPassword, rememberDataDirectory } from './home.ts'
-import { initialise } from './initialise.ts'
-import { withLock } from './lock.ts'
-import { inspectMachine } from './machine.ts'
-import { enter, leave, liveUsers, type Role, type User } from './ownership.ts'
+import { makeDirectory, partialName, putInPlace, removeLeftovers, writeWhole } from './files.ts'
+import {
+  chooseLocation,
+  findHome,
+  type Home,
+  homeAt,
+  linkIn,
+  pointTo,
+  readPassword,
+  rememberDataDirectory,
+} from './home.ts'
+import { enter, leave, liveUsers, type Role, type User, withLock } from './lock.ts'
 import { findPostmaster, type Postmaster } from './postmaster.ts'
-import { type Installation, launch, rotateLog, settled, stopServer } from './server.ts'
-import { type Settings, settingsFile, settingsFor } from './settings.ts'
+import { type Installation, keepRunning, launch, rotateLog, settled, stopServer } from './server.ts'
+import { inspectMachine, type Settings, settingsFile, settingsFor } from './settings.ts'
 import { listening } from './socket.ts'
-import { keepRunning } from './watch.ts'
 
 export { EmbeddedError } from './error.ts'
 
@@ -226,4 +232,56 @@ function noEntry(home: Home, error: Error): EmbeddedError {
       : explain('PostgreSQL is running but cannot be reached.', error.message)
   explained.cause = error
   return explained
+}
+
+type Options = {
+  dataDir: string
+  target: string
+  account: Account | null
+  binaries: Binaries
+  superuser: string
+}
+
+/** Makes a new cluster at `target`. Until the last step it has another name, so a crash leaves nothing that counts. */
+async function initialise({ dataDir, target, account, binaries, superuser }: Options): Promise<Home> {
+  await removeLeftovers(dirname(target))
+  const prepared = homeAt(partialName(target))
+  try {
+    // 711: the account must pass through to `data`; the password and the log beside it stay closed to it.
+    await makeDirectory(prepared.directory, account ? 0o711 : 0o700, null)
+    await makeDirectory(prepared.data, 0o700, account)
+    const password = randomBytes(24).toString('base64url')
+    await writeWhole(prepared.passwordFile, `${password}\n`)
+    await runInitdb(prepared, password, { account, binaries, superuser })
+    if (target !== linkIn(dataDir)) await writeWhole(prepared.dataDirectoryFile, dataDir)
+    await putInPlace(prepared.directory, target)
+  } catch (error) {
+    await rm(prepared.directory, { recursive: true, force: true }).catch(() => {})
+    throw error
+  }
+  return homeAt(target)
+}
+
+/** initdb syncs everything it wrote before it ends: 30 ms of its 800 ms on a laptop's disk. */
+async function runInitdb(
+  home: Home,
+  password: string,
+  { account, binaries, superuser }: Omit<Options, 'target' | 'dataDir'>,
+): Promise<void> {
+  // It runs as the account and takes the password from a file only, so for a moment there is one that it may read.
+  const passwordFile = join(home.directory, 'password-for-initdb')
+  await writeWhole(passwordFile, `${password}\n`, { owner: account })
+  const { status, output } = await run(account, binaries.initdb, [
+    `--pgdata=${home.data}`,
+    `--username=${superuser}`,
+    `--pwfile=${passwordFile}`,
+    '--auth=scram-sha-256',
+    '--encoding=UTF8',
+    '--locale-provider=builtin',
+    '--builtin-locale=C.UTF-8',
+    '--locale=C',
+    '--no-instructions',
+  ])
+  if (status !== 0) throw explain(`PostgreSQL could not initialise a database in ${home.data}.`, output)
+  await rm(passwordFile)
 }

@@ -1,11 +1,15 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { chmod, lstat, mkdir, readFile, readlink, realpath, stat, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { type Account, accountForNewCluster, accountOfCluster, inaccessiblePart } from './account.ts'
+import {
+  type Account,
+  accountForNewCluster,
+  accountOfCluster,
+  inaccessiblePart,
+  prepareSystemDirectory,
+} from './account.ts'
 import { codeOf, EmbeddedError } from './error.ts'
 import { syncDirectory, writeWhole } from './files.ts'
-import { prepareSystemDirectory } from './system-directory.ts'
-
 /**
  * Where a cluster lives: <dataDir>/postgres, or what that symbolic link points to. The home belongs to the user who runs this; only
  * `data` and the socket directory in it belong to the account that PostgreSQL runs as.

@@ -9,8 +9,7 @@ import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { effectSettings, requiresEventId } from '../intake/inbound.ts'
 import type { Log } from '../log/log.ts'
-import { databaseNow } from '../postgres/clock.ts'
-import { inTransaction } from '../postgres/database.ts'
+import { databaseNow, inTransaction } from '../postgres/database.ts'
 import {
   countDeadLetters,
   type DeadLetter,

@@ -10,8 +10,7 @@ import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { HOUR_MS, parseTimestamp } from '../domain/time.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
 import { bodyOf, headersOf, leadsToPrivate, openSender, targetOf } from '../pipeline/deliveries/send.ts'
-import { databaseNow } from '../postgres/clock.ts'
-import { type Db, inTransaction } from '../postgres/database.ts'
+import { type Db, databaseNow, inTransaction } from '../postgres/database.ts'
 import {
   type Destination,
   deleteDestination,

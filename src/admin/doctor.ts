@@ -4,8 +4,7 @@ import { DAY_MS, HOUR_MS } from '../domain/time.ts'
 import { type SeenStream, streamsSeen } from '../log/jetstream/known-streams.ts'
 import type { Log, Lost, SkippedMessages } from '../log/log.ts'
 import { newestAhead } from '../log/postgres/reader.ts'
-import { databaseNow } from '../postgres/clock.ts'
-import { isUnavailable } from '../postgres/database.ts'
+import { databaseNow, isUnavailable } from '../postgres/database.ts'
 import {
   type AppliedMigration,
   appliedMigrations,

@@ -16,8 +16,7 @@ import { openAudience } from '../pipeline/deliveries/audience.ts'
 import { notifySaleChanges, startSaleChanges } from '../pipeline/deliveries/sales.ts'
 import { lockWhoIsWho, mergePeople, splitPerson } from '../pipeline/identity/merge-split.ts'
 import type { Transaction } from '../pipeline/unit.ts'
-import { databaseNow } from '../postgres/clock.ts'
-import { type Db, inTransaction } from '../postgres/database.ts'
+import { type Db, databaseNow, inTransaction } from '../postgres/database.ts'
 import { findEvents } from '../store/events/events.ts'
 import {
   countProfileData,

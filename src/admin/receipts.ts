@@ -8,7 +8,7 @@ import { Nullable, NullableText, NullableTimestamp, Timestamp, Uuid } from '../d
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp } from '../domain/time.ts'
 import type { Log } from '../log/log.ts'
-import { databaseNow } from '../postgres/clock.ts'
+import { databaseNow } from '../postgres/database.ts'
 import { hasErasedSince } from '../store/identity/erasures.ts'
 import { countBacklog, listBacklogged } from '../store/inbound/overflow.ts'
 import { findArchived, listReceipts, type StoredReceipt } from '../store/inbound/receipts.ts'

@@ -9,7 +9,7 @@ import { formatValidationError, type ValidationError } from '../domain/validatio
 import { eventEntry } from '../intake/accept.ts'
 import { inboundContext } from '../intake/inbound.ts'
 import type { Log } from '../log/log.ts'
-import { databaseNow } from '../postgres/clock.ts'
+import { databaseNow } from '../postgres/database.ts'
 import { findArchived, findReceipts } from '../store/inbound/receipts.ts'
 import { findSource, type Source } from '../store/inbound/sources.ts'
 import { type Actor, canSee } from './actor.ts'

@@ -1,9 +1,6 @@
 import { hash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { type Hosts, openHosts, refuseReadOnly } from './hosts.ts'
-import { beginWith, limitConnection, type TransactionLimits } from './sessions.ts'
-import { distrustCancelledCommits } from './standby.ts'
-
 export type Db = { query: pg.Pool['query'] }
 
 export type Connection =
@@ -267,4 +264,208 @@ export function isConflict(error: unknown): boolean {
     code === '55P03' ||
     isLostStatement(error)
   )
+}
+
+/** Where a PostgreSQL is that can be written to, among several: node-postgres itself knows one host only. */
+type Hosts = {
+  /** Looks for it where that is not known; gives up before whoever connects does. */
+  writable(): Promise<Host>
+  /** A connection broke, or could not be opened: where it is has to be found out again. */
+  doubt(): void
+}
+
+type Host = { host: string; port: number }
+
+const DEFAULT_PORT = 5432
+const PROBE_MS = 4_000
+// Once one was found, the others have so long to say that they were promoted later.
+const OTHERS_MS = 300
+const AGAIN_MS = 200
+// Of the five seconds that a pool gives to a new connection.
+const GIVE_UP_MS = 4_000
+
+/** `addresses`: one for each host, in the order in which they are preferred. */
+function openHosts(addresses: string[]): Hosts {
+  let known: Host | null = null
+  let finding: Promise<Host> | null = null
+
+  async function find(): Promise<Host> {
+    const deadline = performance.now() + GIVE_UP_MS
+    for (;;) {
+      const probed = await probeAll(addresses)
+      const newest = probed.reduce((a, b) => ((b.timeline ?? 0) > (a.timeline ?? 0) ? b : a))
+      if (newest.timeline !== null) return hostIn(newest.address)
+      const refused = probed.find(({ error }) => isRefusal(error))
+      if (refused) throw refused.error
+      if (performance.now() + AGAIN_MS > deadline) throw noneWritable(probed)
+      await sleep(AGAIN_MS)
+    }
+  }
+
+  return {
+    async writable() {
+      if (known !== null) return known
+      finding ??= find().finally(() => {
+        finding = null
+      })
+      known = await finding
+      return known
+    },
+    doubt() {
+      known = null
+    },
+  }
+}
+
+function hostIn(address: string): Host {
+  const { hostname, port } = new URL(address)
+  const host = decodeURIComponent(hostname).replace(/^\[(.*)\]$/, '$1')
+  return { host: host || 'localhost', port: port === '' ? DEFAULT_PORT : Number(port) }
+}
+
+/** Whoever answers in time: a host that is gone does not hold up those that are there. */
+async function probeAll(addresses: string[]): Promise<Probed[]> {
+  const probed: Probed[] = []
+  const found = Promise.withResolvers<void>()
+  const all = addresses.map(async address => {
+    const answer = await probe(address)
+    probed.push(answer)
+    if (answer.timeline !== null) found.resolve()
+  })
+  await Promise.race([Promise.all(all), found.promise.then(() => sleep(OTHERS_MS))])
+  return [...probed]
+}
+
+/** `timeline`: of a server that can be written to. Where two say that of themselves, the one that was promoted later has the higher. */
+type Probed = { address: string; timeline: number | null; error: unknown }
+
+async function probe(address: string): Promise<Probed> {
+  const client = new pg.Client({
+    ...{ connectionString: address, application_name: 'kontor hosts' },
+    ...{ connectionTimeoutMillis: PROBE_MS, query_timeout: PROBE_MS },
+  })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    const { rows } = await client.query<{ timeline: string | null }>(
+      `select case when not ${IS_READ_ONLY} then substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) end as timeline`,
+    )
+    const { timeline } = rows[0]!
+    return { address, timeline: timeline === null ? null : Number.parseInt(timeline, 16), error: null }
+  } catch (error) {
+    return { address, timeline: null, error }
+  } finally {
+    // Not waited for: a host that is gone never says good-bye.
+    void client.end().catch(() => {})
+  }
+}
+
+const IS_READ_ONLY = `(pg_is_in_recovery() or current_setting('transaction_read_only')::boolean)`
+const READ_ONLY = '25006'
+const CANNOT_CONNECT = '08001'
+
+/** On a new connection: what could be written to a moment ago may have come back as somebody's standby. */
+async function refuseReadOnly(client: Pick<pg.ClientBase, 'query'>, hosts: Hosts): Promise<void> {
+  const { rows } = await client.query<{ isReadOnly: boolean }>(`select ${IS_READ_ONLY} as "isReadOnly"`)
+  if (!rows[0]!.isReadOnly) return
+  hosts.doubt()
+  throw Object.assign(new Error('This PostgreSQL can only be read'), { code: READ_ONLY })
+}
+
+/** It is there, and does not let us in: trying again does not help. */
+function isRefusal(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null)?.code
+  return typeof code === 'string' && code.startsWith('28')
+}
+
+function noneWritable(probed: Probed[]): Error {
+  const words = probed.map(({ address, error }) => {
+    const { host, port } = hostIn(address)
+    return `${host}:${port} (${error === null ? 'can only be read' : (error as Error).message})`
+  })
+  const message = `No host of DATABASE_URL can be written to: ${words.join(', ')}`
+  return Object.assign(new Error(message), { code: CANNOT_CONNECT })
+}
+
+// The function of PostgreSQL that waits; its words are in the server's language.
+const WAITS_FOR_STANDBY = 'SyncRepWaitForLSN'
+const OUTCOME_UNKNOWN = '08007'
+
+/**
+ * Where a synchronous standby is asked for, a commit that waits for it and is cancelled (by pg_cancel_backend, say) is answered as
+ * done, with a warning: it is on this one machine, and lost with it. Whoever committed hears that the outcome is unknown instead, so
+ * that nothing is acknowledged which a failover may lose. A statement_timeout cancels no such wait (it ends before the commit
+ * begins), and a session that is terminated in it answers nothing.
+ */
+function distrustCancelledCommits(client: pg.PoolClient): void {
+  client.on('notice', ({ routine }) => {
+    if (routine !== WAITS_FOR_STANDBY) return
+    const { connection } = client as unknown as pg.Client
+    // At once: the answer may follow in the bytes that are being read.
+    const message = 'A commit was cancelled while it waited for the synchronous standby'
+    connection.emit('error', Object.assign(new Error(message), { code: OUTCOME_UNKNOWN }))
+    connection.stream.destroy()
+  })
+}
+
+/**
+ * Limits of Kontor's own, whatever the server's defaults: nobody reads past a transaction that is open, so one that belongs to a
+ * host which stands still would stop all workers for as long as it does.
+ */
+
+// A worker reads and works out a batch between two statements: tens of milliseconds, a second on a machine that is overrun.
+const IDLE_IN_TRANSACTION_MS = 10_000
+// A host that is gone is noticed after 15 s idle + 3 × 5 s; one that does not take what it is sent, after 30 s. Warnings are listened to.
+const CONNECTION_SETTINGS = `
+set idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS};
+set tcp_keepalives_idle = 15; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3;
+set tcp_user_timeout = 30000; set client_min_messages = warning`
+
+// A server that does not know one of them keeps its own.
+const UNKNOWN_SETTING = '42704'
+
+/** On a new connection. Behind a transaction pooler this sticks to whichever connection it meets, and does no harm. */
+async function limitConnection(client: Pick<pg.ClientBase, 'query'>): Promise<void> {
+  try {
+    await client.query(CONNECTION_SETTINGS)
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== UNKNOWN_SETTING) throw error
+  }
+}
+
+type TransactionLimits = { lockMs?: number; statementMs?: number }
+
+/** What a transaction begins with: what is set with it holds behind a transaction pooler too, and costs no round trip. */
+function beginWith({ lockMs, statementMs }: TransactionLimits = {}): string {
+  return [
+    `begin; set local idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS}`,
+    ...(lockMs === undefined ? [] : [`set local lock_timeout = ${lockMs}`]),
+    ...(statementMs === undefined ? [] : [`set local statement_timeout = ${statementMs}`]),
+  ].join('; ')
+}
+
+/**
+ * Ends sessions of servers and workers that have written and then waited so long for their client: a COPY that was cut off in
+ * the middle is under no limit of PostgreSQL's own, because it counts as running. Returns how many.
+ */
+export async function endStuckSessions(db: Pick<pg.Pool, 'query'>, olderThanMs: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where datname = current_database() and usename = current_user and pid <> pg_backend_pid()
+       and application_name in ('kontor', 'kontor worker') and backend_xid is not null and wait_event_type = 'Client'
+       and greatest(xact_start, query_start, state_change) < clock_timestamp() - $1 * interval '1 ms'`,
+    [olderThanMs],
+  )
+  return rowCount ?? 0
+}
+
+/** PostgreSQL's clock: it is one for all nodes. */
+export async function databaseNow(db: Db): Promise<Date> {
+  const { rows } = await db.query<{ now: Date }>('select now()')
+  return rows[0]!.now
+}
+
+/** Rows as columns, for `unnest`: one array a field. */
+export function columnsOf<Row extends object>(rows: readonly Row[], ...fields: (keyof Row)[]): unknown[][] {
+  return fields.map(field => rows.map(row => row[field]))
 }

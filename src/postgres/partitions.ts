@@ -1,7 +1,6 @@
 import type pg from 'pg'
 import { DAY_MS } from '../domain/time.ts'
-import { databaseNow } from './clock.ts'
-import { type Db, inTransaction } from './database.ts'
+import { type Db, databaseNow, inTransaction } from './database.ts'
 import { LOCKS, lock } from './locks.ts'
 
 /** A way to cut time: the number of the period a moment lies in, and the moment a period begins. */

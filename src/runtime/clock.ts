@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { databaseNow } from '../postgres/clock.ts'
+import { databaseNow } from '../postgres/database.ts'
 
 const READ_EVERY_MS = 10_000
 // A slower answer says too little about the moment it was given.

@@ -6,7 +6,7 @@ import type { TestContext } from 'node:test'
 import pg from 'pg'
 import { type EmbeddedConnection, joinCluster } from '../../embedded-postgres/cluster.ts'
 import { findHome } from '../../embedded-postgres/home.ts'
-import { liveUsers } from '../../embedded-postgres/ownership.ts'
+import { liveUsers } from '../../embedded-postgres/lock.ts'
 import { ended, findPostmaster } from '../../embedded-postgres/postmaster.ts'
 
 export const silent = () => {}

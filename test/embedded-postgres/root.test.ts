@@ -15,11 +15,10 @@ import {
 import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { inaccessiblePart, isRoot } from '../../embedded-postgres/account.ts'
-import { reachableRoot } from '../../embedded-postgres/binaries.ts'
+import { reachableRoot, run } from '../../embedded-postgres/binaries.ts'
 import { joinCluster, ownCluster } from '../../embedded-postgres/cluster.ts'
 import { listClusters, removeCluster } from '../../embedded-postgres/clusters.ts'
 import { chooseLocation, findHome } from '../../embedded-postgres/home.ts'
-import { run } from '../../embedded-postgres/program.ts'
 import { postmasterOf, query, silent, temporaryDirectory } from './directories.ts'
 import { startProcess } from './process.ts'
 

@@ -1,9 +1,7 @@
 import type { DatedTouch } from '../../domain/identity/attribution.ts'
 import type { Identifier } from '../../domain/identity/identity.ts'
 import type { Cause } from '../../domain/identity/linking.ts'
-import { columnsOf } from '../../postgres/columns.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
-
+import { columnsOf, type Db, queryPrepared } from '../../postgres/database.ts'
 export type IdentifierKey = Identifier & { tenantId: number }
 /** `isNew`: this transaction made it, and nobody else can see it yet. */
 export type StoredIdentifier = IdentifierKey & {

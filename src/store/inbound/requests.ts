@@ -1,6 +1,4 @@
-import { columnsOf } from '../../postgres/columns.ts'
-import type { Db } from '../../postgres/database.ts'
-
+import { columnsOf, type Db } from '../../postgres/database.ts'
 /** A request to a source, as it came. */
 export type InboundRequest = {
   id: string

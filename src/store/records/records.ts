@@ -6,8 +6,7 @@ import {
   type RecordName,
   type Version,
 } from '../../domain/records/records.ts'
-import { columnsOf } from '../../postgres/columns.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { columnsOf, type Db, queryPrepared } from '../../postgres/database.ts'
 import { TENANT_LOCKS } from '../../postgres/locks.ts'
 export type RecordKey = { tenantId: number; entityType: EntityType; id: string }
 
