@@ -80,7 +80,10 @@ export function authenticateTracking(deps: Deps & { optional?: boolean }): OnReq
 /** A tracking key may be for certain pages only: browsers say which one sends. */
 export function originRefusal(key: KeyOfTenant, request: FastifyRequest): Problem | undefined {
   if (allowsOrigin(key.limits, request.raw.headers.origin)) return undefined
-  return problems.forbidden('origin_not_allowed', 'This key may not be used from this origin.')
+  return problems.forbidden(
+    'origin_not_allowed',
+    'This key does not allow this origin. Add the origin to the key, or use another key.',
+  )
 }
 
 /** Who a tracking key found in the body of the request belongs to. */
@@ -164,7 +167,7 @@ function bearerOrApiKey(headers: IncomingHttpHeaders, kind: KeyKind): string | P
   if (apiKey !== undefined && apiKey !== token)
     return problems.unauthorized(
       'conflicting_credentials',
-      'The headers Authorization and x-api-key hold different keys. Send only one of them.',
+      'The headers Authorization and x-api-key contain different keys. Send only one of them.',
     )
   if (token !== null) return token
   return problems.unauthorized(
@@ -233,19 +236,17 @@ function lookUp({ directory }: Deps, secret: string): KeyOfTenant | null | Promi
 
 function accept({ directory, now }: Deps, kind: KeyKind, key: KeyOfTenant | null): KeyOfTenant {
   if (key === null)
-    throw problems.unauthorized(
-      'invalid_credentials',
-      `The key is not known. This route takes ${KINDS[kind]}.`,
-    )
+    throw problems.unauthorized('invalid_credentials', `Unknown key. This route requires ${KINDS[kind]}.`)
   if (key.kind !== kind)
     throw problems.unauthorized(
       'wrong_key_kind',
-      `This route takes ${KINDS[kind]}; ${KINDS[key.kind]} was sent.`,
+      `This route requires ${KINDS[kind]}, but the request has ${KINDS[key.kind]}.`,
     )
   const at = now()
-  if (key.revokedAt !== null) throw problems.unauthorized('key_revoked', 'This key has been revoked.')
+  if (key.revokedAt !== null)
+    throw problems.unauthorized('key_revoked', 'This key was revoked. Use another key.')
   if (key.expiresAt !== null && key.expiresAt <= at)
-    throw problems.unauthorized('key_expired', 'This key has expired.')
+    throw problems.unauthorized('key_expired', 'This key has expired. Use another key.')
   directory.noteUse(key, at)
   return key
 }
@@ -256,6 +257,9 @@ function callerOf(key: KeyOfTenant): Caller {
 }
 
 function missing(kind: KeyKind): Problem {
-  const how = kind === 'tracking' ? 'Authorization: Bearer, or ?key=' : 'Authorization: Bearer, or x-api-key'
-  return problems.unauthorized('missing_credentials', `This route needs ${KINDS[kind]}, sent as ${how}.`)
+  const how = kind === 'tracking' ? 'Authorization: Bearer or ?key=' : 'Authorization: Bearer or x-api-key'
+  return problems.unauthorized(
+    'missing_credentials',
+    `This route requires ${KINDS[kind]}. Send it as ${how}.`,
+  )
 }

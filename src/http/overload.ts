@@ -33,7 +33,14 @@ const RETRY_AFTER_FULL_BACKLOG_S = 5
 export function rejectOnFullDisk(disk: DiskState) {
   return (request: FastifyRequest, _reply: FastifyReply, done: Done): void => {
     const isRejected = !isRead(request) && disk.isLow()
-    done(isRejected ? problems.unavailable('The disk is nearly full.', RETRY_AFTER_FULL_DISK_S) : undefined)
+    done(
+      isRejected
+        ? problems.unavailable(
+            'The disk is nearly full. Writes are rejected until space is freed.',
+            RETRY_AFTER_FULL_DISK_S,
+          )
+        : undefined,
+    )
   }
 }
 

@@ -103,12 +103,12 @@ export const problems = {
       status: 405,
       code: 'method_not_allowed',
       title: 'Method not allowed',
-      detail: `This path accepts ${allow.join(', ')}.`,
+      detail: `The method is not allowed. This path accepts ${allow.join(', ')}.`,
       headers: { allow: allow.join(', ') },
     })
   },
   requestTimeout() {
-    const detail = 'The request did not arrive in time.'
+    const detail = 'The request did not arrive completely within the time limit.'
     return new Problem({ status: 408, code: 'request_timeout', title: 'Request timeout', detail })
   },
   conflict(code: string, detail: string, choices?: PersonChoice[]) {
@@ -205,7 +205,7 @@ export function problemOf(error: unknown, isUnavailable: (error: unknown) => boo
   if (error instanceof Overloaded) return problems.overloaded(error)
   if (isUnavailable(error)) return problems.unavailable(undefined, undefined, error)
   if (isUnstorableText(error))
-    return problems.malformed('The request contains a NUL character where none is allowed.', 'malformed_text')
+    return problems.malformed('The request contains a NUL character. Remove it.', 'malformed_text')
   return problemOfFramework(error) ?? problems.internal(error)
 }
 

@@ -100,7 +100,7 @@ export function unmatchedPayload(app: App, request: FastifyRequest, reply: Fasti
   const { url } = request
   const allow = METHODS.filter(method => app.findRoute({ method, url }) !== null)
   if (allow.length === 0)
-    return problemPayload(request, reply, problems.notFound('There is nothing at this path.'))
+    return problemPayload(request, reply, problems.notFound('No resource exists at this path.'))
   allow.push('OPTIONS')
   if (request.method === 'OPTIONS') {
     reply.code(204).header('allow', allow.join(', '))

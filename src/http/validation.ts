@@ -175,7 +175,7 @@ function choiceMessage(alternatives: Schema[]): string {
   const types = alternatives.flatMap(({ type }) => type ?? [])
   return types.length >= alternatives.length
     ? `must be ${[...new Set(types.map(type => wordOfType(String(type))))].join(' or ')}`
-    : 'does not match any of the accepted forms'
+    : 'does not match any of the accepted formats'
 }
 
 function formatMessage(format: string): string {

@@ -98,7 +98,7 @@ test('an unavailable provider is reported, and contacted again by the next sign-
   assert.equal(refused.status, 503)
   assert.match(refused.headers.get('content-type')!, /text\/html/)
   assert.match(refused.headers.get('content-security-policy')!, /default-src 'none'/)
-  assert.match(refused.text, /127\.0\.0\.1:\d+ cannot be reached/)
+  assert.match(refused.text, /127\.0\.0\.1:\d+ is unreachable/)
   assert.equal((await server.request('/console')).status, 200)
 
   provider.isAway = false
@@ -186,7 +186,10 @@ test('a person without a role is rejected, and one who lost it loses their sessi
   const norman = openBrowser()
   const refused = await norman.signInAs('norman')
   assert.equal(refused.status, 403)
-  assert.match(refused.text, /You are norman@example\.com at 127\.0\.0\.1:\d+, but have no role here/)
+  assert.match(
+    refused.text,
+    /You are signed in at 127\.0\.0\.1:\d+ as norman@example\.com, but have no role in Kontor/,
+  )
   assert.equal(norman.own().has(session), false)
   assert.equal((await openBrowser().signInAs('gone')).status, 403)
 
@@ -216,7 +219,7 @@ test('a callback works once, in the browser that started it, with unchanged para
   assert.equal((await ada.visit(back)).status, 303)
   const again = await ada.visit(back)
   assert.equal(again.status, 400)
-  assert.match(again.text, /This sign-in is over/)
+  assert.match(again.text, /This sign-in is complete, has expired/)
   // With the cookie restored, the provider reports that its code was used.
   const replayer = openBrowser()
   replayer.cookies.set('localhost', new Map(kept))
@@ -240,7 +243,7 @@ test('a callback works once, in the browser that started it, with unchanged para
   const unwilling = openBrowser()
   const refused = await unwilling.visit(await unwilling.comeBackAs('nobody'))
   assert.equal(refused.status, 403)
-  assert.match(refused.text, /refused the sign-in: access_denied/)
+  assert.match(refused.text, /rejected the sign-in: access_denied/)
 })
 
 test('clocks may differ by a minute but not by an hour', async () => {
@@ -250,7 +253,7 @@ test('clocks may differ by a minute but not by an hour', async () => {
   const refused = await openBrowser().signInAs('ada')
   provider.idTokenTtlS = 3_600
   assert.deepEqual([forgiven.status, refused.status], [303, 400])
-  assert.match(refused.text, /clocks of the two servers differ/)
+  assert.match(refused.text, /Synchronize the clocks of the two servers/)
 })
 
 test('a sign-in returns to the same console page and nowhere else', async () => {

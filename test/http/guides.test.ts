@@ -54,7 +54,7 @@ test('a search finds sections, the best first, and shows what was asked for as t
     /<ol class="results"><li><a href="\/docs\/guides\/records#idempotency">/,
   )
   assert.match(await found('Dead Letters'), /<mark>Dead<\/mark> <mark>letters<\/mark>/i)
-  assert.match(await found('qwertyuiop'), /Nothing has all of these words/)
+  assert.match(await found('qwertyuiop'), /No section contains all of these words/)
   for (const query of [
     '<img src=x onerror=alert(1)>',
     '"><script>',

@@ -365,7 +365,7 @@ export interface paths {
         };
         /**
          * Get a contact by ID
-         * @description The latest version received. 404 where it was deleted or never seen.
+         * @description The latest version received. 404: the record was deleted or never received.
          *
          *     Scope: `contacts:read`.
          */
@@ -1400,7 +1400,7 @@ export interface paths {
         };
         /**
          * Get an order by ID
-         * @description The latest version received. 404 where it was deleted or never seen.
+         * @description The latest version received. 404: the record was deleted or never received.
          *
          *     Scope: `orders:read`.
          */
@@ -1836,7 +1836,7 @@ export interface paths {
         };
         /**
          * Get a product by SKU
-         * @description The latest version received. By `data.sku`, and by id where no product has that SKU. 404 where it was deleted or never seen.
+         * @description The latest version received. By `data.sku`, and by id where no product has that SKU. 404: the record was deleted or never received.
          *
          *     Scope: `products:read`.
          */

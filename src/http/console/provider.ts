@@ -107,7 +107,7 @@ function scopeFor(config: OpenIdClient.Configuration, roleClaim: string): string
 
 const away = (name: string, cause: unknown) =>
   problems.unavailable(
-    `${name} cannot be reached at the moment, or does not work with this server. Try again soon.`,
+    `${name} is unreachable, or its configuration does not match this server. Retry shortly.`,
     undefined,
     cause,
   )
@@ -115,19 +115,23 @@ const away = (name: string, cause: unknown) =>
 /** What a failed sign-in means for the person, as far as they can do something about it. */
 function problemOf(client: typeof OpenIdClient, name: string, error: unknown): Problem {
   if (error instanceof client.AuthorizationResponseError) {
-    const word = /^[a-z_]{1,50}$/.test(error.error) ? error.error : 'without a reason'
-    return problems.forbidden('sign_in_refused', `${name} refused the sign-in: ${word}.`)
+    const word = /^[a-z_]{1,50}$/.test(error.error) ? error.error : 'no reason given'
+    return problems.forbidden('sign_in_refused', `${name} rejected the sign-in: ${word}.`)
   }
   if (error instanceof client.ResponseBodyError && error.error === 'invalid_grant') return overSignIn()
   const code = error instanceof client.ClientError ? error.code : undefined
   if (code === 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED')
     return problems.malformed(
-      `What ${name} answered is too old or not yet good: the clocks of the two servers differ.`,
+      `The response of ${name} has expired or is not valid yet. Synchronize the clocks of the two servers.`,
       'clocks_differ',
       error,
     )
   if (code && UNTRUE.includes(code))
-    return problems.malformed(`What came back is not what ${name} was asked for.`, 'sign_in_invalid', error)
+    return problems.malformed(
+      `The response of ${name} does not match the request. Sign in again.`,
+      'sign_in_invalid',
+      error,
+    )
   return away(name, error)
 }
 
@@ -139,6 +143,6 @@ const UNTRUE = [
 
 /** Used before, too late, or begun by another browser. */
 export function overSignIn(): Problem {
-  const detail = 'This sign-in is over, took too long, or was begun in another browser.'
+  const detail = 'This sign-in is complete, has expired, or was started in another browser. Sign in again.'
   return problems.malformed(detail, 'sign_in_over')
 }

@@ -27,7 +27,7 @@ export function consoleRoutes(app: App, signIn: SignIn | null): void {
     const { version, '*': name } = request.params as { version: string; '*': string }
     const { files, version: current } = await opened()
     const file = version === current ? files.get(name) : undefined
-    if (!file) throw problems.notFound('There is nothing at this path.')
+    if (!file) throw problems.notFound('No resource exists at this path.')
     return sendAsset(request, reply, file.asset, FOREVER)
   })
   if (!signIn) return

@@ -37,7 +37,7 @@ export function sessionReader(options: {
       return Promise.reject(
         problems.forbidden(
           'not_from_the_console',
-          `Only pages of ${origin}/console may use its cookie. Programs use an admin key.`,
+          `Only pages of ${origin}/console may use the session cookie. Programs must use an admin key.`,
         ),
       )
     return find(token)

@@ -57,17 +57,18 @@ export function signInRoutes(app: App, options: SignIn & { stylesheets(): Promis
     reply.header('set-cookie', kept.gone)
     if (own === null || own.until < now().getTime() || own.state !== query.get('state')) throw overSignIn()
     const person = personOf(await provider.complete(query, own), options.roleClaim)
-    if (person === null) throw problems.malformed('The provider tells nothing to know you by.', 'no_subject')
+    if (person === null)
+      throw problems.malformed('The claim sub of the provider is missing or invalid.', 'no_subject')
     const token = await sessions.begin(person, { ip: request.ip, requestId: request.id })
     if (token === null) {
       const { name, values } = person
       request.log.warn(
         { person: name, values: values.slice(0, 50) },
-        'sign-in refused: no role for this person',
+        'sign-in rejected: the person has no role',
       )
       throw problems.forbidden(
         'no_role',
-        `You are ${name} at ${provider.name}, but have no role here. Ask whoever runs this server (KONTOR_OIDC_ROLES).`,
+        `You are signed in at ${provider.name} as ${name}, but have no role in Kontor. Ask an operator of this server to add one (KONTOR_OIDC_ROLES).`,
       )
     }
     reply.header('set-cookie', setSession({ value: token, maxAgeS: SESSION_MS / 1_000 }))
@@ -89,7 +90,8 @@ export function signInRoutes(app: App, options: SignIn & { stylesheets(): Promis
 
   async function signedIn(request: FastifyRequest) {
     const found = sessionOf(request)
-    if (found === null) throw problems.unauthorized('missing_credentials', 'Nobody is signed in.')
+    if (found === null)
+      throw problems.unauthorized('missing_credentials', 'You are not signed in. Sign in at /console.')
     return found
   }
 }
@@ -131,7 +133,7 @@ function pageOfError({ stylesheets, publicUrl }: SignIn & { stylesheets(): Promi
     request.problem = problem
     // What the provider did wrong; what a stranger makes up is not worth a line, and an outage has its own.
     if (problem.cause && problem.status < 500)
-      request.log.warn({ request_id: request.id, code: problem.code, err: problem.cause }, 'a sign-in failed')
+      request.log.warn({ request_id: request.id, code: problem.code, err: problem.cause }, 'sign-in failed')
     const { html, policy } = problemPage({
       problem,
       requestId: request.id,

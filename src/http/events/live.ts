@@ -61,7 +61,7 @@ export function liveRoute(app: App, { pool, ...deps }: Deps): void {
       const withSales = request.query.conversions
       if (withSales) requireScope(request.caller, 'conversions:read')
       const leave = followers.acquire(tenantId)
-      if (!leave) throw problems.unavailable('Too many follow events at once.')
+      if (!leave) throw problems.unavailable('Too many concurrent event streams. Retry shortly.')
       // By hand: a signal that is made of others may be forgotten together with them, and then never comes.
       const ending = new AbortController()
       streams.add(ending)

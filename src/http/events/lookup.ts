@@ -29,7 +29,7 @@ const LookupQuery = Type.Object({
   ),
 })
 
-const NO_ID = 'Nothing is known of such an event: its id here is a UUID.'
+const NO_ID = 'No such event. A Kontor event id is a UUID.'
 
 export function lookupRoutes(app: App, deps: Deps): void {
   const { pool } = deps

@@ -21,12 +21,15 @@ const ROOT = new URL('../../../', import.meta.url)
 
 /** In this order; what is not named here comes last. */
 const GROUPS: [title: string, names: string[]][] = [
-  ['Begin', ['nextjs', 'stripe', 'shopify', 'woocommerce', 'switch', 'automation', 'local-development']],
-  ['Send', ['events', 'browser', 'sdk', 'records', 'webhooks', 'import']],
-  ['Ask', ['console', 'subscriptions', 'metrics', 'bi', 'agents']],
-  ['Take out', ['export', 'archive', 'destinations']],
   [
-    'Run',
+    'Get started',
+    ['nextjs', 'stripe', 'shopify', 'woocommerce', 'switch', 'automation', 'local-development'],
+  ],
+  ['Send data', ['events', 'browser', 'sdk', 'records', 'webhooks', 'import']],
+  ['Analyze', ['console', 'subscriptions', 'metrics', 'bi', 'agents']],
+  ['Export', ['export', 'archive', 'destinations']],
+  [
+    'Operate',
     [
       'operations',
       'configuration',
@@ -38,7 +41,7 @@ const GROUPS: [title: string, names: string[]][] = [
       'versioning',
     ],
   ],
-  ['Inside', ['architecture', 'write-an-adapter', 'releasing', 'changelog']],
+  ['Internals', ['architecture', 'write-an-adapter', 'releasing', 'changelog']],
 ]
 
 /** All documents, read once: 30 files and half a megabyte. */

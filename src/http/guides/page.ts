@@ -65,7 +65,7 @@ function groupOf({ title, documents }: Library['groups'][number], current: strin
 }
 
 export const WELCOME = `<h1>Guides</h1>
-<p>What you see here is tried from top to bottom by Kontor's own tests. Pick one from the list, or search.</p>`
+<p>Kontor's tests run the examples of every guide. Choose a guide from the list, or search.</p>`
 
 export function resultsOf(query: string, found: Found[]): string {
   const items = found.map(({ document, section, excerpt }) => {
@@ -73,6 +73,9 @@ export function resultsOf(query: string, found: Found[]): string {
     const place = section.heading === document.title ? '' : ` › ${escaped(section.heading)}`
     return `<li><a href="${href}">${escaped(document.title)}${place}</a><p>${excerpt}</p></li>`
   })
-  const count = found.length === 0 ? 'Nothing has all of these words.' : `${found.length} places`
+  const count =
+    found.length === 0
+      ? 'No section contains all of these words.'
+      : `${found.length} ${found.length === 1 ? 'result' : 'results'}`
   return `<h1>Search: ${escaped(query)}</h1>\n<p>${count}</p>\n<ol class="results">${items.join('')}</ol>`
 }

@@ -47,7 +47,7 @@ export function registerGuides(app: App): void {
   app.get(`${PICTURES_PATH}/:name`, hidden, async (request, reply) => {
     const { name } = request.params as { name: string }
     const picture = [...opened().pictures.values()].find(known => known.name === name)
-    if (!picture) throw problems.notFound('There is no such picture.')
+    if (!picture) throw problems.notFound('No such image.')
     const file = asset(picture.type, await readFile(picture.file), {})
     return sendAsset(request, reply, file, HEADERS)
   })
@@ -55,7 +55,7 @@ export function registerGuides(app: App): void {
     const { name } = request.params as { name: string }
     const library = opened()
     const document = library.documents.get(name)
-    if (!document) throw problems.notFound('There is no such guide.')
+    if (!document) throw problems.notFound('No such guide.')
     const page = await kept(`${name}.html`, async () => {
       const { html } = await render(document)
       return pageOf({ title: document.title, main: html, library, current: name, hasConsole: hasConsole() })

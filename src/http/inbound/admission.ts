@@ -64,7 +64,7 @@ function checkSource(deps: Deps, request: FastifyRequest, source: Source | null)
 }
 
 export function disabled(): Problem {
-  return problems.forbidden('source_disabled', 'This source is disabled and accepts nothing.')
+  return problems.forbidden('source_disabled', 'This source is disabled. Enable it to receive events.')
 }
 
 /** What a source accepts, prepared once for each version of it. */
@@ -137,7 +137,7 @@ function tokenProblem(credentials: Credentials, headers: IncomingHttpHeaders, no
     if (credentials.preset !== null && credentials.hasSecrets) return null
     return problems.unauthorized(
       'missing_credentials',
-      'This source needs its token (tok_…), sent as Authorization: Bearer.',
+      'This source requires its token (tok_…). Send it as Authorization: Bearer.',
     )
   }
   const token = bearerToken(headers)
@@ -145,9 +145,15 @@ function tokenProblem(credentials: Credentials, headers: IncomingHttpHeaders, no
   let found: Credentials['tokens'][number] | null = null
   for (const known of credentials.tokens) if (hash && isSame(known.hash, hash)) found = known
   if (found === null)
-    return problems.unauthorized('invalid_credentials', "This is not the source's token (Bearer tok_…).")
+    return problems.unauthorized(
+      'invalid_credentials',
+      'The token does not match this source. Send Authorization: Bearer tok_….',
+    )
   if (found.expiresAt <= now.getTime())
-    return problems.unauthorized('token_expired', 'This token has been replaced and is no longer valid.')
+    return problems.unauthorized(
+      'token_expired',
+      'This token was replaced and has expired. Use the current token.',
+    )
   return null
 }
 
@@ -156,9 +162,10 @@ function isSame(a: Buffer, b: Buffer): boolean {
 }
 
 const REFUSALS = {
-  signature_missing: 'This source requires a signature, and the request has none.',
+  signature_missing: 'This source requires a signature, but the request has none.',
   signature_invalid: 'The signature does not match the body and the signing secret of this source.',
-  signature_expired: 'The signature is valid, but its timestamp is more than 5 minutes from now.',
+  signature_expired:
+    'The signature is valid, but its timestamp differs from the server time by more than 5 minutes.',
 }
 
 /** How the request was signed; null where the source has no secret. Throws where it had to be and is not. */
@@ -185,7 +192,7 @@ export function verifiedSignature(
   if (verification.ok) return verification.format
   if (credentials.unreadable && verification.code === 'signature_invalid')
     throw problems.unavailable(
-      'The signature cannot be checked at the moment: try again soon.',
+      'The signature cannot be verified at the moment. Retry shortly.',
       undefined,
       credentials.unreadable,
     )

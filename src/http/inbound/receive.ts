@@ -128,7 +128,7 @@ async function kept(request: FastifyRequest, keeping: Promise<unknown> | null): 
   try {
     await keeping
   } catch (error) {
-    request.log.warn({ err: error }, 'a request is not kept for those who listen')
+    request.log.warn({ err: error }, 'failed to store a request for listeners')
   }
 }
 

@@ -77,7 +77,7 @@ export function requestListRoute(app: App, { pool, directory }: Deps): void {
       if (query.cursor !== undefined && !isCursorOfRequests(query.cursor))
         throw problems.invalid([{ pointer: '/cursor', message: 'is not a cursor of this list' }])
       const leave = listeners.acquire(caller.tenantId)
-      if (!leave) throw problems.unavailable('Too many concurrent listeners.')
+      if (!leave) throw problems.unavailable('Too many concurrent listeners. Retry shortly.')
       const ending = new AbortController()
       const end = () => ending.abort()
       waiting.add(ending)

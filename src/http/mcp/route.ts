@@ -32,7 +32,7 @@ export function mcpRoute(app: App, { version }: { version: string }): void {
     },
     async (request, reply) => {
       // The protocol has none since 2025-06-18; in a batch, a request can be cancelled before it is answered.
-      if (Array.isArray(request.body)) throw problems.malformed('Send one message at a time.')
+      if (Array.isArray(request.body)) throw problems.malformed('The body must be one message, not a batch.')
       const { answerAgent } = await import('./server.ts')
       const { key } = request.caller
       const asked: Asked = { version, scopes: key.scopes, parametersOf, get: path => get(app, request, path) }
@@ -74,7 +74,7 @@ async function send(reply: FastifyReply, answer: Response): Promise<never> {
   return reply.send(text) as never
 }
 
-const NO_MESSAGE = 'This is no message of the Model Context Protocol, or of a version that is not supported.'
+const NO_MESSAGE = 'The body is not a message of a supported version of the Model Context Protocol.'
 
 type QuerySchema = { properties?: Record<string, Record<string, unknown>>; required?: string[] }
 

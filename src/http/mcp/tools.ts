@@ -80,7 +80,7 @@ export const TOOLS: readonly Tool[] = [
   },
   {
     name: 'lookup_event',
-    title: 'What became of an event',
+    title: 'Look up an event',
     description:
       'Whether an event is queued, deferred, stored, a duplicate or a dead letter, and why. Find it by its Kontor id (id) or by its sender’s id (event_id or inbound_event_id).',
     scopes: ['events:read'],
@@ -114,7 +114,7 @@ export const TOOLS: readonly Tool[] = [
     why: behindOverview,
   }),
   report('attention', {
-    title: 'What needs attention',
+    title: 'Items that need attention',
     description: 'Open payment issues, renewals, scheduled cancellations and upcoming billing.',
   }),
   report('acquisition', {
@@ -139,7 +139,7 @@ export const TOOLS: readonly Tool[] = [
   }),
   {
     name: 'explain_exclusions',
-    title: 'What is not in MRR, and why',
+    title: 'Items excluded from MRR',
     description:
       'Subscription items that are excluded from MRR, with the reason and the MRR they would have.',
     scopes: ['subscriptions:read'],

@@ -41,7 +41,7 @@ export function faultsOfChange(
   }
   if (!isObject(body)) return faults
   if (body.entityType !== entityType && ENTITY_TYPES.includes(body.entityType as EntityType)) {
-    faults.push({ pointer: '/entityType', message: `must be ${entityType}, as the path says` })
+    faults.push({ pointer: '/entityType', message: `must be ${entityType}, as in the path` })
   }
   if (op === 'delete' && deleteTarget(entityType, body as RecordBody) === null && namesNothing(body)) {
     faults.push(missingTarget(entityType, body))
@@ -66,14 +66,14 @@ function namesNothing(body: Record<string, unknown>): boolean {
 
 function missingTarget(entityType: EntityType, { data }: Record<string, unknown>): ValidationError {
   if (entityType !== 'product')
-    return { pointer: '/id', message: 'is required: name the record by id or externalId' }
+    return { pointer: '/id', message: 'is required: identify the record by id or externalId' }
   for (const name of ['sku', 'code']) {
     const value = isObject(data) ? data[name] : undefined
     if (typeof value === 'string' && isTooLongForName(value)) {
-      return { pointer: `/data/${name}`, message: 'must have at most 255 characters to name a product' }
+      return { pointer: `/data/${name}`, message: 'must have at most 255 characters to identify a product' }
     }
   }
-  const message = 'is required: name the record by id, externalId, data.sku or data.code'
+  const message = 'is required: identify the record by id, externalId, data.sku or data.code'
   return { pointer: '/id', message }
 }
 
@@ -87,7 +87,7 @@ export function warningsOf(body: RecordBody, now: Date): ValidationError[] {
   if (parseTimestamp(body.sourceUpdatedAt)!.getTime() > now.getTime() + DAY_MS) {
     warnings.push({
       pointer: '/sourceUpdatedAt',
-      message: 'is more than 24 hours in the future: changes dated before it will be ignored as older',
+      message: 'is more than 24 hours in the future: changes with an earlier sourceUpdatedAt will be ignored',
     })
   }
   return warnings

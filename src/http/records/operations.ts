@@ -29,7 +29,7 @@ export function operationRoute(app: App, { pool, log }: { pool: pg.Pool; log: Lo
     async request => {
       const { operationId } = request.params
       const { tenantId } = request.caller
-      const notFound = problems.notFound('There is no such operation.')
+      const notFound = problems.notFound('No such operation.')
       if (!isUuid(operationId)) throw notFound
       const [done] = await findOperations(pool, [tenantId], [operationId])
       const operation = done ? bodyOf(done) : queuedBody(await findQueued(pool, log, tenantId, operationId))

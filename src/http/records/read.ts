@@ -35,7 +35,7 @@ export function readRoutes(app: App, entityType: EntityType, { pool }: { pool: p
       schema: {
         tags: ['Records'],
         summary: entityType === 'product' ? 'Get a product by SKU' : `Get ${withArticle(entityType)} by ID`,
-        description: `The latest version received.${entityType === 'product' ? ' By `data.sku`, and by id where no product has that SKU.' : ''} 404 where it was deleted or never seen.`,
+        description: `The latest version received.${entityType === 'product' ? ' By `data.sku`, and by id where no product has that SKU.' : ''} 404: the record was deleted or never received.`,
         params: Type.Object({ id: Type.String() }),
         response: { 200: StoredRecordBody },
       },
@@ -47,7 +47,7 @@ export function readRoutes(app: App, entityType: EntityType, { pool }: { pool: p
         entityType === 'product'
           ? await findProduct(pool, tenantId, id)
           : await findRecord(pool, tenantId, entityType, id)
-      if (!record) throw problems.notFound(`There is no such ${entityType}.`)
+      if (!record) throw problems.notFound(`No such ${entityType}.`)
       return sendJson(reply, recordText(record))
     },
   )
