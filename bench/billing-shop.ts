@@ -16,7 +16,9 @@ export async function fillLedger(
   let events = 0
   for (let first = 0; first < subscriptions; first += SUBSCRIPTIONS_AT_A_TIME) {
     const count = Math.min(SUBSCRIPTIONS_AT_A_TIME, subscriptions - first)
-    const facts = Array.from({ length: count }, (_, i) => storyOf(tenantId, first + i, now.getTime())).flat()
+    const facts = Array.from({ length: count }, (_, i) =>
+      buildFacts(tenantId, first + i, now.getTime()),
+    ).flat()
     await inTransaction(pool, client => applyBilling({ client, now, configVersion: 1 }, facts))
     events += facts.length
   }
@@ -31,7 +33,7 @@ export async function changeLedger(
   now = new Date(),
 ): Promise<void> {
   const facts = numbers.flatMap(number => {
-    const [first] = storyOf(tenantId, number, now.getTime())
+    const [first] = buildFacts(tenantId, number, now.getTime())
     if (first?.change.kind !== 'subscription') return []
     const [item] = first.change.version.items
     const version = {
@@ -40,7 +42,7 @@ export async function changeLedger(
       change: 'updated' as const,
       items: [{ ...item!, quantity: 3, billedQuantity: 3 + (now.getTime() % 7) }],
     }
-    const eventId = uuidOf(now.getTime() % 0xffffffff, 0)
+    const eventId = buildUuid(now.getTime() % 0xffffffff, 0)
     return [
       {
         ...first,
@@ -67,7 +69,7 @@ const PLANS: Plan[] = [
 const SOURCES = ['google', 'newsletter', 'partner', 'linkedin', 'podcast', 'referral']
 
 /** All events of one subscription and its last invoices. */
-function storyOf(tenantId: number, number: number, now: number): BillingFact[] {
+function buildFacts(tenantId: number, number: number, now: number): BillingFact[] {
   const dice = diceFor(number)
   const id = `sub_${number}`
   const customer = `cus_${dice() < 0.1 && number > 0 ? number - 1 : number}`
@@ -101,7 +103,7 @@ function storyOf(tenantId: number, number: number, now: number): BillingFact[] {
     if (change)
       facts.push({
         tenantId,
-        eventId: uuidOf(number, facts.length),
+        eventId: buildUuid(number, facts.length),
         eventType,
         sourceId: null,
         namespace: 'default',
@@ -177,6 +179,6 @@ function diceFor(seed: number): () => number {
   }
 }
 
-function uuidOf(number: number, part: number): string {
+function buildUuid(number: number, part: number): string {
   return `00000000-0000-7000-8000-${(number * 16 + part).toString(16).padStart(12, '0')}`
 }

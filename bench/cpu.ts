@@ -9,7 +9,7 @@ export function cpuSeconds(pid: number, withChildren = false): number | null {
     let ticks = 0
     for (const entry of withChildren ? readdirSync('/proc') : [String(pid)]) {
       if (!/^\d+$/.test(entry)) continue
-      const fields = statOf(entry)
+      const fields = readStat(entry)
       if (fields && (entry === String(pid) || fields[1] === String(pid))) {
         ticks += Number(fields[11]) + Number(fields[12])
         // of children that have exited
@@ -23,7 +23,7 @@ export function cpuSeconds(pid: number, withChildren = false): number | null {
 }
 
 /** The fields after the name (which may contain spaces): state, parent, … */
-function statOf(pid: string): string[] | null {
+function readStat(pid: string): string[] | null {
   try {
     return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
   } catch {

@@ -85,7 +85,7 @@ export async function besideFloor<T>(
   }
 }
 
-export async function countOf(service: Service, table: 'events' | 'records'): Promise<number> {
+export async function countRows(service: Service, table: 'events' | 'records'): Promise<number> {
   const { rows } = await service.pool.query<{ count: number }>(`select count(*) from ${table}`)
   return rows[0]!.count
 }

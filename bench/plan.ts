@@ -27,7 +27,7 @@ export type Plan = {
   /** The resource that limits one cluster. */
   clustersFor: ClusterLimit
   tenantsPerCluster: number
-  /** Of the log on JetStream that stands before one cluster, each doing some hundreds of synced messages a second. */
+  /** Partitions of a log on JetStream in front of one cluster. Each handles a few hundred synced messages per second. */
   streamPartitions: number
 }
 
@@ -43,7 +43,7 @@ const CLUSTER_WAL_MB = 200
 const CLUSTER_DISK_GB = 30_000
 // Each is a process of PostgreSQL, which shares locks and snapshots with all others.
 const CLUSTER_CONNECTIONS = 500
-// KONTOR_POOL_SIZE and a listener; a node with workers has connections for them, for deliveries and for what is due beside.
+// KONTOR_POOL_SIZE and a listener. A node with workers also has connections for the workers, deliveries and scheduled jobs.
 const CONNECTIONS_OF_HTTP = 13
 const CONNECTIONS_OF_WORKER = 18
 // One transaction at a time processes a partition. There are more partitions than workers, so that no worker waits for a slow one.
@@ -68,8 +68,8 @@ export function planFor(
   const workerCores = cores(kind => kind.process.nodeUs)
   const postgresCores = cores(kind => kind.accept.postgresUs + kind.process.postgresUs)
   const perPartition = 1e6 / mixed(kind => kind.process.nodeUs + kind.process.postgresUs)
-  const passing = mixed(kind => bytesOf(kind, name => PASSING_TABLES.includes(name)))
-  const kept = mixed(kind => bytesOf(kind, name => !PASSING_TABLES.includes(name)))
+  const passing = mixed(kind => sumBytes(kind, name => PASSING_TABLES.includes(name)))
+  const kept = mixed(kind => sumBytes(kind, name => !PASSING_TABLES.includes(name)))
   const perDay = (bytes: number) => (bytes * eventsPerSecond * averageShare * 86_400) / 1e9
   const walMegabytesPerSecond =
     (eventsPerSecond * mixed(kind => kind.accept.walBytes + kind.process.walBytes)) / 1e6
@@ -121,7 +121,7 @@ export function ratePossible(costs: KindCost, cores: number): number {
   return (cores * 1e6) / (accept.nodeUs + accept.postgresUs + process.nodeUs + process.postgresUs)
 }
 
-function bytesOf({ kept }: KindCost, isMeant: (table: string) => boolean): number {
+function sumBytes({ kept }: KindCost, isMeant: (table: string) => boolean): number {
   return Object.entries(kept).reduce((sum, [name, bytes]) => (isMeant(name) ? sum + bytes : sum), 0)
 }
 
@@ -147,16 +147,17 @@ export const PLAN_USAGE =
 /** Returns whether there is a plan; otherwise prints what is missing. */
 export function printPlan(results: Result[], words: Words): boolean {
   const costs = costsIn(results)
-  const { question, faults } = questionIn(words)
-  if (costs === null) faults.push('no costs measured yet: run `npm run bench -- stages --save-baseline`')
-  for (const fault of faults) console.error(fault)
-  if (faults.length > 0) console.error(`Usage: ${PLAN_USAGE}`)
-  if (faults.length > 0 || costs === null) return false
-  console.log(planInWords(question, planFor(question, costs)))
+  const { question, errors } = parseQuestion(words)
+  if (costs === null)
+    errors.push('No costs have been measured yet. Run `npm run bench -- stages --save-baseline`.')
+  for (const error of errors) console.error(error)
+  if (errors.length > 0) console.error(`Usage: ${PLAN_USAGE}`)
+  if (errors.length > 0 || costs === null) return false
+  console.log(formatPlan(question, planFor(question, costs)))
   return true
 }
 
-export function questionIn(words: Words): { question: PlanQuestion; faults: string[] } {
+export function parseQuestion(words: Words): { question: PlanQuestion; errors: string[] } {
   const question = {
     eventsPerSecond: Number(words.events),
     retentionDays: Number(words.retention ?? 90),
@@ -177,24 +178,24 @@ export function questionIn(words: Words): { question: PlanQuestion; faults: stri
       '--average must be above 0 and at most 1: the average rate as a share of the busiest hour',
     ],
   ]
-  return { question, faults: checks.flatMap(([isRight, fault]) => (isRight ? [] : [fault])) }
+  return { question, errors: checks.flatMap(([isValid, error]) => (isValid ? [] : [error])) }
 }
 
-const LIMIT_IN_WORDS: Record<ClusterLimit, string> = {
+const LIMIT_TEXTS: Record<ClusterLimit, string> = {
   cores: `limited by cores: ${CLUSTER_CORES} per server, at most ${BUSY_AT_MOST * 100} % busy`,
   WAL: `limited by WAL: at most ${CLUSTER_WAL_MB} MB/s per server`,
   disk: `limited by disk: at most ${CLUSTER_DISK_GB.toLocaleString('en')} GB per server`,
   connections: `limited by connections: at most ${CLUSTER_CONNECTIONS} per server`,
 }
 
-export function planInWords(question: PlanQuestion, plan: Plan): string {
+export function formatPlan(question: PlanQuestion, plan: Plan): string {
   const { eventsPerSecond, retentionDays, tenants, singleShare, averageShare } = question
   const n = (value: number) =>
     (value < 10 ? Number(value.toPrecision(2)) : Math.round(value)).toLocaleString('en')
   const counted = (count: number, word: string, ending = 's') =>
     `${n(count)} ${word}${count === 1 ? '' : ending}`
   const clusters = counted(plan.postgresClusters, 'cluster')
-  const why = plan.postgresClusters === 1 ? '' : ` (${LIMIT_IN_WORDS[plan.clustersFor]})`
+  const why = plan.postgresClusters === 1 ? '' : ` (${LIMIT_TEXTS[plan.clustersFor]})`
   const lines = [
     `${n(eventsPerSecond)} events per second in the busiest hour, ${n(eventsPerSecond * averageShare)} on average, of ${counted(tenants, 'tenant')}, ${Math.round(singleShare * 100)} % sent one by one, stored for ${n(retentionDays)} days`,
     '',

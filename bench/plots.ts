@@ -43,7 +43,7 @@ function chart(title: string, rows: Row[], legend: string[] = []): string {
 ${STYLE}
 <text class="title" x="0" y="20">${escaped(title)}</text>
 ${legend.map((name, i) => legendItem(name, i)).join('\n')}
-${rows.map((row, i) => rowOf(row, top + i * ROW, scale)).join('\n')}
+${rows.map((row, i) => renderRow(row, top + i * ROW, scale)).join('\n')}
 </svg>
 `
 }
@@ -53,7 +53,7 @@ function legendItem(name: string, index: number): string {
   return `<rect x="${x}" y="36" width="12" height="12" rx="2" fill="${COLOURS[index]}"/><text x="${x + 18}" y="47">${escaped(name)}</text>`
 }
 
-function rowOf({ name, total, parts }: Row, y: number, scale: (value: number) => number): string {
+function renderRow({ name, total, parts }: Row, y: number, scale: (value: number) => number): string {
   let x = LABELS
   const rects = parts.map((value, i) => {
     const width = scale(value)

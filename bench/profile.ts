@@ -8,7 +8,7 @@ type Profile = { nodes: Node[]; samples: number[]; timeDeltas: number[] }
 export type Summary = { functions: [string, number][]; parts: [string, number][]; statements: Statement[] }
 
 /** A profile: functions and modules in percent of busy time, and PostgreSQL's statements. */
-export function summarise(directory: string): Summary {
+export function summarize(directory: string): Summary {
   const [file] = readdirSync(directory).filter(name => name.endsWith('.cpuprofile'))
   const profile = JSON.parse(readFileSync(join(directory, file!), 'utf8')) as Profile
   const frames = new Map(profile.nodes.map(node => [node.id, node.callFrame]))
@@ -22,7 +22,7 @@ export function summarise(directory: string): Summary {
     busy += time
     const place = url === '' ? '' : ` ${shortened(url)}:${lineNumber + 1}`
     add(functions, `${functionName || '(anonymous)'}${place}`, time)
-    add(parts, partOf(functionName, url), time)
+    add(parts, classifyFunction(functionName, url), time)
   }
   return {
     functions: ranked(functions, busy, 25),
@@ -46,7 +46,7 @@ function shortened(url: string): string {
   return url.replace(/^.*\/node_modules\//, '').replace(/^.*\/src\//, 'src/')
 }
 
-function partOf(functionName: string, url: string): string {
+function classifyFunction(functionName: string, url: string): string {
   if (url === '') return functionName.startsWith('(') ? functionName : 'native'
   if (url.startsWith('node:')) return url.split('/')[0]!
   const dependency = /\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1]

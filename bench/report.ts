@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { costsIn, type PlanQuestion, planFor, planInWords, ratePossible } from './plan.ts'
+import { costsIn, formatPlan, type PlanQuestion, planFor, ratePossible } from './plan.ts'
 import { type Bars, barChart, stackedChart } from './plots.ts'
-import { figuresOf, movesSince, type Result, worseBy } from './result.ts'
+import { listFigures, movesSince, type Result, worseBy } from './result.ts'
 import type { Bar } from './scenario.ts'
 import type { StageFacts } from './scenarios/stages.ts'
 
@@ -21,8 +21,8 @@ export function writeReport({
   const costs = costsIn(results)
   writeFileSync(join(plots, 'rates.svg'), barChart('Operations per second on this machine', ratesIn(results)))
   if (costs)
-    writeFileSync(join(plots, 'costs.svg'), stackedChart('CPU µs per operation, by stage', stagesOf(costs)))
-  writeFileSync(join(root, 'docs/performance.md'), pageOf(results, baseline, costs))
+    writeFileSync(join(plots, 'costs.svg'), stackedChart('CPU µs per operation, by stage', listStages(costs)))
+  writeFileSync(join(root, 'docs/performance.md'), renderPage(results, baseline, costs))
   if (costs) writePlans(join(root, 'docs/scale.md'), costs)
 }
 
@@ -34,7 +34,7 @@ const PLANS: PlanQuestion[] = [
 
 /** The example plans of the guide, from the measured costs. */
 function writePlans(path: string, costs: StageFacts): void {
-  const plans = PLANS.map(question => `\`\`\`\n${planInWords(question, planFor(question, costs))}\n\`\`\`\n`)
+  const plans = PLANS.map(question => `\`\`\`\n${formatPlan(question, planFor(question, costs))}\n\`\`\`\n`)
   const text = readFileSync(path, 'utf8')
   const begin = text.indexOf('\n', text.indexOf('<!-- plans')) + 1
   const end = text.indexOf('<!-- /plans -->')
@@ -65,7 +65,7 @@ function ratesIn(results: Result[]): Bars {
   })
 }
 
-function stagesOf({ single, batched, record }: StageFacts) {
+function listStages({ single, batched, record }: StageFacts) {
   const kinds = { 'a single event': single, 'an event in a batch': batched, 'a record write': record }
   return Object.entries(kinds).map(([name, { accept, process }]) => ({
     name,
@@ -78,7 +78,7 @@ function stagesOf({ single, batched, record }: StageFacts) {
   }))
 }
 
-function pageOf(results: Result[], baseline: Result[] | null, costs: StageFacts | null): string {
+function renderPage(results: Result[], baseline: Result[] | null, costs: StageFacts | null): string {
   const [first] = results
   const busy = results.map(({ coresBusyBefore }) => coresBusyBefore ?? 0)
   return `# Performance
@@ -128,14 +128,14 @@ ${batch ? `According to these costs, ${results[0]!.machine.cores} cores that do 
 function scenarioPart({ scenario, bars, failed }: Result): string {
   if (failed) return `**${scenario}** did not run: ${failed}\n`
   const rows = bars.map(
-    bar => `| ${bar.what} | ${number(bar.value)} | ${barOf(bar)} | ${bar.held ? '✓' : 'missed'} |`,
+    bar => `| ${bar.what} | ${number(bar.value)} | ${formatBar(bar)} | ${bar.held ? '✓' : 'missed'} |`,
   )
   return `**${scenario}**\n\n| | measured | target | |\n|---|--:|--:|---|\n${rows.join('\n')}\n`
 }
 
 function movesPart(baseline: Result[] | null, results: Result[]): string {
   if (baseline === null) return ''
-  const known = new Set(baseline.flatMap(figuresOf).map(({ scenario, what }) => `${scenario} ${what}`))
+  const known = new Set(baseline.flatMap(listFigures).map(({ scenario, what }) => `${scenario} ${what}`))
   const moves = movesSince(baseline, results)
   if (known.size === 0) return ''
   const since = `compared with the stored run of ${baseline[0]!.at.slice(0, 10)}`
@@ -147,7 +147,7 @@ function movesPart(baseline: Result[] | null, results: Result[]): string {
   return `## Changes since the stored run\n\nChanges of more than 15 % ${since}:\n\n| scenario | | before | now | | |\n|---|---|--:|--:|--:|---|\n${rows.join('\n')}\n`
 }
 
-function barOf({ atLeast, atMost }: Bar): string {
+function formatBar({ atLeast, atMost }: Bar): string {
   return atLeast === undefined ? `≤ ${number(atMost!)}` : `≥ ${number(atLeast)}`
 }
 

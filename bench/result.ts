@@ -24,7 +24,7 @@ export type Figure = {
 }
 
 /** Targets, and CPU time, which is the most stable number on a shared machine. */
-export function figuresOf({ scenario, bars, facts }: Result): Figure[] {
+export function listFigures({ scenario, bars, facts }: Result): Figure[] {
   const ofBars = bars.map(({ what, value, atLeast }) => ({
     scenario,
     what,
@@ -66,9 +66,9 @@ const MOVED = 0.15
 /** Figures that changed, the worst first. */
 export function movesSince(baseline: Result[], results: Result[]): Move[] {
   const key = ({ scenario, what }: Figure) => `${scenario} ${what}`
-  const before = new Map(baseline.flatMap(figuresOf).map(figure => [key(figure), figure.value]))
+  const before = new Map(baseline.flatMap(listFigures).map(figure => [key(figure), figure.value]))
   return results
-    .flatMap(figuresOf)
+    .flatMap(listFigures)
     .flatMap(figure => {
       const was = before.get(key(figure))
       if (was === undefined || was === 0 || figure.value === 0) return []

@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util'
 import { backgroundCores } from './cpu.ts'
 import { hasWrk } from './load.ts'
 import { PLAN_USAGE, printPlan } from './plan.ts'
-import { type Summary, summarise } from './profile.ts'
+import { type Summary, summarize } from './profile.ts'
 import { writeReport } from './report.ts'
 import { movesSince, type Result, worseBy } from './result.ts'
 import type { Bar, Scenario } from './scenario.ts'
@@ -20,7 +20,7 @@ import { importRows } from './scenarios/import.ts'
 import { inbound, inboundFlood } from './scenarios/inbound.ts'
 import { memory } from './scenarios/memory.ts'
 import { mixed } from './scenarios/mixed.ts'
-import { neighbours } from './scenarios/neighbours.ts'
+import { neighbors } from './scenarios/neighbors.ts'
 import { recordsRead } from './scenarios/records-read.ts'
 import { recordsWrite } from './scenarios/records-write.ts'
 import { reports, reportsMillion } from './scenarios/reports.ts'
@@ -44,7 +44,7 @@ const scenarios: Record<string, Scenario> = {
   export: exportRows,
   deliveries,
   mixed,
-  neighbours,
+  neighbors,
   'hot-key': hotKey,
   drain,
   start,
@@ -89,7 +89,7 @@ function endWith(words: string): never {
 Usage: npm run bench [-- NAME...] [--seconds 8] [--quick] [--connections 64] [--profile] [--save-baseline]
        ${PLAN_USAGE}
 NAME: ${Object.keys(scenarios).join(', ')}
-Without a name all but ${BY_NAME_ONLY.join(', ')}; then docs/performance.md is written anew, and what moved against bench/baseline.json is told.`)
+Without a name, runs all scenarios except ${BY_NAME_ONLY.join(', ')}, rewrites docs/performance.md and lists changes since bench/baseline.json.`)
   return process.exit(2)
 }
 
@@ -110,11 +110,11 @@ async function runAll(names: string[]): Promise<boolean> {
     save(join(directory, `${name}.json`), result)
   }
   const before = readResults(baseline)
-  tellMoves(before ?? [], results)
+  printChanges(before ?? [], results)
   if (isWhole) {
     save(latest, results)
     writeReport({ results, baseline: before, root })
-    console.log('\nbench/results/latest.json and docs/performance.md are written.')
+    console.log('\nWrote bench/results/latest.json and docs/performance.md.')
   }
   if (values['save-baseline'])
     save(
@@ -134,17 +134,17 @@ async function run(name: string): Promise<Result> {
     generator: hasWrk() ? ('wrk' as const) : ('autocannon' as const),
     coresBusyBefore: noise,
   }
-  console.log(`\n${name} (${about.generator}, ${noise?.toFixed(2) ?? '?'} cores busy before)`)
+  console.log(`\n${name} (${about.generator}, ${noise?.toFixed(2) ?? '?'} cores busy before the start)`)
   try {
     const { facts, bars } = await scenarios[name]!({
       seconds: values.quick ? 3 : Number(values.seconds),
       connections: Number(values.connections),
       profileTo,
     })
-    for (const bar of bars) console.log(`  ${isHeld(bar) ? 'held  ' : 'MISSED'} ${inWords(bar)}`)
+    for (const bar of bars) console.log(`  ${isHeld(bar) ? 'met   ' : 'MISSED'} ${inWords(bar)}`)
     // The report shows the results of a complete run.
     if (positionals.length > 0) console.log(JSON.stringify(facts, null, 1))
-    const profile = profileTo && summarise(profileTo)
+    const profile = profileTo && summarize(profileTo)
     if (profile) show(profile)
     return {
       ...about,
@@ -159,10 +159,10 @@ async function run(name: string): Promise<Result> {
   }
 }
 
-function tellMoves(before: Result[], results: Result[]): void {
+function printChanges(before: Result[], results: Result[]): void {
   const moves = movesSince(before, results)
   if (before.length === 0 || moves.length === 0) return
-  console.log('\nMoved against bench/baseline.json:')
+  console.log('\nChanges since bench/baseline.json:')
   for (const move of moves) {
     const { scenario, what, value, before: was, change } = move
     const percent = `${change > 0 ? '+' : ''}${Math.round(change * 100)} %`

@@ -120,7 +120,7 @@ async function run(
   for (;;) {
     const announced = await readServerFile(dataDir)
     if (announced?.pid === child.pid) return child
-    if (child.exitCode !== null) throw new Error(`the service did not start:\n${output}`)
+    if (child.exitCode !== null) throw new Error(`The server did not start:\n${output}`)
     await sleep(20)
   }
 }

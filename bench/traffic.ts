@@ -27,21 +27,21 @@ export function trackingEvents(): Sent[] {
 
 /** CDP batches of 100 events of several people, with unique message ids. */
 export function cdpBatches(): Sent[] {
-  return batchesOf((batch, item) => cdpEvent((batch * 100 + item * 7) % VISITORS, item))
+  return createBatches((batch, item) => cdpEvent((batch * 100 + item * 7) % VISITORS, item))
 }
 
 /** The same for one person, so that all events have the same ordering key. */
 export function cdpBatchesOfOnePerson(): Sent[] {
-  return batchesOf((_, item) => cdpEvent(0, item))
+  return createBatches((_, item) => cdpEvent(0, item))
 }
 
-function batchesOf(eventOf: (batch: number, item: number) => unknown): Sent[] {
+function createBatches(createEvent: (batch: number, item: number) => unknown): Sent[] {
   return range(50, batch => ({
     method: 'POST',
     path: '/v1/batch',
     body: JSON.stringify({
       sentAt: new Date().toISOString(),
-      batch: range(100, item => eventOf(batch, item)),
+      batch: range(100, item => createEvent(batch, item)),
     }),
   }))
 }

@@ -1,7 +1,7 @@
-import type { Currency } from './catalogue.ts'
+import type { Currency } from './catalog.ts'
 import type { Arrival } from './channels.ts'
 import { fullName } from './people.ts'
-import { linesOf, type Terms } from './plans.ts'
+import { buildLines, type Terms } from './plans.ts'
 import type { Agreement } from './subscriptions.ts'
 import { isoTime } from './year.ts'
 
@@ -52,20 +52,20 @@ export function subscriptionPayload(agreement: Agreement, state: SubscriptionSta
     ...(state.reason !== null && { cancellation_reason: state.reason }),
     collection_method: agreement.collectionMethod,
     updated_at: isoTime(at),
-    ...(agreement.knowsAcquisition && { acquisition: acquisitionOf(person.arrival) }),
-    items: itemsOf(id, state.terms, currency),
+    ...(agreement.knowsAcquisition && { acquisition: buildAcquisition(person.arrival) }),
+    items: buildItems(id, state.terms, currency),
     discounts: state.terms.discounts,
   }
 }
 
-function acquisitionOf({ utm, referrer, channel }: Arrival) {
+function buildAcquisition({ utm, referrer, channel }: Arrival) {
   if (utm !== null) return utm
   if (referrer === null) return { source: channel }
   return { source: new URL(referrer).host.replace(/^www\./, ''), medium: 'referral' }
 }
 
-function itemsOf(subscriptionId: string, terms: Terms, currency: Currency) {
-  return linesOf(terms, currency).map((line, i) => ({
+function buildItems(subscriptionId: string, terms: Terms, currency: Currency) {
+  return buildLines(terms, currency).map((line, i) => ({
     id: `${subscriptionId}-item-${i + 1}`,
     price_id: `price-${line.key}-${currency.toLowerCase()}`,
     product_id: `plan-${line.key.replace(/-(monthly|quarterly|yearly)$/, '')}`,

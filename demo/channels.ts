@@ -48,7 +48,7 @@ const CHANNELS = {
 type ChannelName = keyof typeof CHANNELS
 
 /** Channels of new visitors. */
-const STRANGERS: [ChannelName, number][] = [
+const NEW_VISITORS: [ChannelName, number][] = [
   ['search', 30],
   ['search_ads', 18],
   ['instagram', 20],
@@ -60,19 +60,19 @@ const STRANGERS: [ChannelName, number][] = [
 ]
 
 /** Channels of customers. */
-const REGULARS: [ChannelName, number][] = [
+const CUSTOMERS: [ChannelName, number][] = [
   ['newsletter', 40],
   ['direct', 35],
   ['search', 15],
   ['instagram', 10],
 ]
 
-export function arrivalOfStranger(at: number, random: Random): Arrival {
-  return arrival(random.weighted(STRANGERS), at, random)
+export function newVisitorArrival(at: number, random: Random): Arrival {
+  return arrival(random.weighted(NEW_VISITORS), at, random)
 }
 
-export function arrivalOfRegular(at: number, random: Random): Arrival {
-  return arrival(random.weighted(REGULARS), at, random)
+export function customerArrival(at: number, random: Random): Arrival {
+  return arrival(random.weighted(CUSTOMERS), at, random)
 }
 
 function arrival(channel: ChannelName, at: number, random: Random): Arrival {

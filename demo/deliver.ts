@@ -1,5 +1,5 @@
-import type { RecordDelete, RecordWrite } from './catalogue.ts'
-import { chunksOf, eachOf, openSend, Refused, type Send } from './requests.ts'
+import type { RecordDelete, RecordWrite } from './catalog.ts'
+import { forEachLimited, openSend, Refused, type Send, splitChunks } from './requests.ts'
 import type { Shop } from './shop.ts'
 
 /** The server that receives the year, and its credentials. */
@@ -51,7 +51,7 @@ type Item = { accepted: boolean; duplicate?: boolean }
 
 async function sendRecords(send: Send, { privateKey }: Target, records: RecordWrite[]): Promise<number> {
   let known = 0
-  await eachOf(chunksOf(records, RECORDS_AT_ONCE), 3, async chunk => {
+  await forEachLimited(splitChunks(records, RECORDS_AT_ONCE), 3, async chunk => {
     const path = `/v1/${chunk[0]!.entityType}s/batch`
     const answer = await send({ path, key: privateKey, body: { records: chunk } })
     const results = answer.results as Item[]
@@ -66,7 +66,7 @@ async function sendRecords(send: Send, { privateKey }: Target, records: RecordWr
 
 async function sendDeletes(send: Send, { privateKey }: Target, deletes: RecordDelete[]): Promise<number> {
   let known = 0
-  await eachOf(deletes, 2, async body => {
+  await forEachLimited(deletes, 2, async body => {
     const request = { path: '/v1/products', key: privateKey, body, idempotencyKey: `${body.id}-delete` }
     const { duplicate } = await send({ ...request, method: 'DELETE' })
     if (duplicate) known++
@@ -75,7 +75,7 @@ async function sendDeletes(send: Send, { privateKey }: Target, deletes: RecordDe
 }
 
 async function sendCalls(send: Send, { trackingKey }: Target, calls: object[]): Promise<number> {
-  await eachOf(chunksOf(calls, CALLS_AT_ONCE), 4, async batch => {
+  await forEachLimited(splitChunks(calls, CALLS_AT_ONCE), 4, async batch => {
     const { rejected } = await send({ path: '/v1/batch', key: trackingKey, body: { batch } })
     refuse('/v1/batch', (rejected as object[] | undefined) ?? [])
   })
@@ -83,7 +83,7 @@ async function sendCalls(send: Send, { trackingKey }: Target, calls: object[]): 
 }
 
 async function sendSingles(send: Send, { trackingKey }: Target, events: object[]): Promise<number> {
-  await eachOf(events, SINGLES_IN_FLIGHT, async body => {
+  await forEachLimited(events, SINGLES_IN_FLIGHT, async body => {
     await send({ path: '/v1/track', key: trackingKey, body })
   })
   return 0
@@ -91,7 +91,7 @@ async function sendSingles(send: Send, { trackingKey }: Target, events: object[]
 
 async function sendBilling(send: Send, { source }: Target, events: object[]): Promise<number> {
   let known = 0
-  await eachOf(chunksOf(events, BILLING_EVENTS_AT_ONCE), 3, async body => {
+  await forEachLimited(splitChunks(events, BILLING_EVENTS_AT_ONCE), 3, async body => {
     const { duplicates, rejected } = await send({ path: source.path, key: source.token, body })
     refuse(source.path, rejected as object[])
     known += duplicates as number

@@ -1,4 +1,4 @@
-import { type Currency, PRODUCTS, type Product, type RecordWrite, skuOf } from './catalogue.ts'
+import { buildSku, type Currency, PRODUCTS, type Product, type RecordWrite } from './catalog.ts'
 import { fullName, type Person } from './people.ts'
 import { type Random, randomFor } from './random.ts'
 import { busyMoment, DAY_MS, HOUR_MS, isoTime, numbered, type Year } from './year.ts'
@@ -25,7 +25,7 @@ const FREE_SHIPPING_FROM_CENTS = 4000
 const SHIPPING_CENTS = { EUR: 490, USD: 790 }
 
 /** Three orders per person on average. A third of the people never order, and some order every few weeks. */
-export function ordersOf(person: Person, year: Year): Order[] {
+export function generateOrders(person: Person, year: Year): Order[] {
   const random = randomFor(year.label, 'orders', person.id)
   const wanted = random.weighted([
     [0, 28],
@@ -66,7 +66,7 @@ function orderAt(person: Person, number: number, placedAt: number, year: Year, r
     shippingCents,
     totalCents,
     coupon,
-    history: historyOf(placedAt, totalCents, lines, random).filter(({ at }) => at <= year.end),
+    history: buildHistory(placedAt, totalCents, lines, random).filter(({ at }) => at <= year.end),
   }
 }
 
@@ -84,7 +84,7 @@ function linesFor(currency: Currency, random: Random): OrderLine[] {
   })
 }
 
-function historyOf(
+function buildHistory(
   placedAt: number,
   totalCents: number,
   lines: OrderLine[],
@@ -122,7 +122,7 @@ export function orderRecords(order: Order, year: Year): RecordWrite[] {
       created_at: isoTime(order.placedAt),
       currency: order.currency,
       lines: order.lines.map(({ product, quantity, cents }) => ({
-        sku: skuOf(product, year),
+        sku: buildSku(product, year),
         name: product.name,
         quantity,
         unit_price: product.price[order.currency] / 100,

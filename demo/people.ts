@@ -1,7 +1,7 @@
-import type { Currency, RecordWrite } from './catalogue.ts'
-import { type Arrival, arrivalOfStranger } from './channels.ts'
+import type { Currency, RecordWrite } from './catalog.ts'
+import { type Arrival, newVisitorArrival } from './channels.ts'
 import { randomFor } from './random.ts'
-import { busyMoment, DAY_MS, isoTime, momentOf, numbered, type Year } from './year.ts'
+import { busyMoment, DAY_MS, isoTime, numbered, randomMoment, type Year } from './year.ts'
 
 /** A customer. */
 export type Person = {
@@ -50,7 +50,7 @@ const PEOPLE_PER_SCALE = 300
 const OPENING_SHARE = 0.13
 const OFFLINE_SHARE = 0.07
 
-export function peopleOf(year: Year): Person[] {
+export function generatePeople(year: Year): Person[] {
   return Array.from({ length: Math.round(PEOPLE_PER_SCALE * year.scale) }, (_, i) => personAt(i + 1, year))
 }
 
@@ -59,7 +59,7 @@ function personAt(number: number, year: Year): Person {
   const firstName = random.pick(FIRST_NAMES)
   const lastName = random.pick(LAST_NAMES)
   const signedUpAt = random.chance(OPENING_SHARE)
-    ? momentOf(year.start + random.int(1, 25) * DAY_MS, random)
+    ? randomMoment(year.start + random.int(1, 25) * DAY_MS, random)
     : busyMoment(year.start + 2 * DAY_MS, year, random)
   const hesitationMs = random.chance(0.5) ? 0 : random.int(1, 12) * DAY_MS
   const firstSeenAt = Math.max(year.start, signedUpAt - hesitationMs - random.int(2, 30) * 60_000)
@@ -74,7 +74,7 @@ function personAt(number: number, year: Year): Person {
     company: random.chance(0.15) ? `${lastName} ${random.pick(COMPANY_KINDS)}` : null,
     ...random.weighted(LOCATIONS),
     visitors: random.chance(0.35) ? [visitor, `${visitor}-phone`] : [visitor],
-    arrival: arrivalOfStranger(firstSeenAt, random),
+    arrival: newVisitorArrival(firstSeenAt, random),
     firstSeenAt,
     signedUpAt,
     readsNewsletter: random.chance(0.6),

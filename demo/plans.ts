@@ -1,4 +1,4 @@
-import type { Currency, Price } from './catalogue.ts'
+import type { Currency, Price } from './catalog.ts'
 
 /** A billing period. */
 export type Term = { key: 'monthly' | 'quarterly' | 'yearly'; interval: 'month' | 'year'; count: number }
@@ -59,7 +59,7 @@ export type Line = {
   usage: AddOn['usage']
 }
 
-export function linesOf(terms: Terms, currency: Currency): Line[] {
+export function buildLines(terms: Terms, currency: Currency): Line[] {
   const { plan, term, quantity } = terms
   const months = term.interval === 'year' ? 12 * term.count : term.count
   return [
@@ -82,7 +82,7 @@ export function linesOf(terms: Terms, currency: Currency): Line[] {
 
 /** The price of a period that starts at `at`, without tax and usage. In the first period, one-time discounts apply. */
 export function periodCents(terms: Terms, currency: Currency, at: number, isFirst: boolean): number {
-  const lines = linesOf(terms, currency).filter(
+  const lines = buildLines(terms, currency).filter(
     ({ usage }) => usage === 'licensed' || (isFirst && usage === 'one_time'),
   )
   let rest = lines.map(({ quantity, unitCents }) => quantity * unitCents)

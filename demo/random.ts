@@ -12,7 +12,7 @@ export type Random = {
 
 /** Each purpose has its own generator, so that a change of one does not affect the others. */
 export function randomFor(...path: (string | number)[]): Random {
-  let state = hashOf(path.join('/'))
+  let state = hashText(path.join('/'))
   function next(): number {
     state = (state + 0x9e3779b9) | 0
     return scrambled(state) / 2 ** 32
@@ -41,7 +41,7 @@ function scrambled(value: number): number {
   return (bits ^ (bits >>> 16)) >>> 0
 }
 
-function hashOf(text: string): number {
+function hashText(text: string): number {
   let hash = 0x811c9dc5
   for (let i = 0; i < text.length; i++) hash = scrambled(Math.imul(hash ^ text.charCodeAt(i), 0x01000193))
   return hash

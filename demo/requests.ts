@@ -61,7 +61,11 @@ function refusal(url: string, { path }: Request, status: number, text: string): 
 }
 
 /** Processes the list with bounded concurrency. */
-export async function eachOf<T>(list: T[], atATime: number, work: (item: T) => Promise<void>): Promise<void> {
+export async function forEachLimited<T>(
+  list: T[],
+  atATime: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
   let next = 0
   async function worker(): Promise<void> {
     while (next < list.length) await work(list[next++]!)
@@ -69,6 +73,6 @@ export async function eachOf<T>(list: T[], atATime: number, work: (item: T) => P
   await Promise.all(Array.from({ length: Math.min(atATime, list.length) }, worker))
 }
 
-export function chunksOf<T>(list: T[], size: number): T[][] {
+export function splitChunks<T>(list: T[], size: number): T[][] {
   return Array.from({ length: Math.ceil(list.length / size) }, (_, i) => list.slice(i * size, (i + 1) * size))
 }

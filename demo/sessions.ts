@@ -27,7 +27,7 @@ export type VisitEvent = { at: number; route: 'cdp' | 'native'; body: Record<str
 const STEP_MS = 40_000
 
 /** The site sends through a CDP. The checkout and one visit in fifty use the native route. */
-export function eventsOf(session: Session, index: number): VisitEvent[] {
+export function buildVisitEvents(session: Session, index: number): VisitEvent[] {
   const isNative = index % 50 === 0
   return session.steps.map((step, i) => {
     const at = session.endsAt - (session.steps.length - 1 - i) * STEP_MS
@@ -46,7 +46,7 @@ function stepEvent({ session, step, id, at, isLanding }: Action): Record<string,
   const ids = { id, at: new Date(at), visitor: session.visitor, session: session.id, user: user?.id }
   switch (step.kind) {
     case 'view':
-      return nativeEvent({ ...ids, type: 'page_view' }, pageOf(session, step.path, isLanding))
+      return nativeEvent({ ...ids, type: 'page_view' }, buildPage(session, step.path, isLanding))
     case 'track':
       return nativeEvent({ ...ids, type: step.event }, step.properties)
     case 'identify':
@@ -59,7 +59,7 @@ function stepEvent({ session, step, id, at, isLanding }: Action): Record<string,
   }
 }
 
-function pageOf(session: Session, path: string, isLanding: boolean) {
+function buildPage(session: Session, path: string, isLanding: boolean) {
   const { arrival } = session
   return {
     page: isLanding ? landingUrl(path, arrival) : `https://shop.example${path}`,
@@ -71,7 +71,7 @@ function stepCall({ session, step, id, at, isLanding }: Action): Record<string, 
   const ids = { id, at: new Date(at), visitor: session.visitor, user: session.person?.id }
   const context = { sessionId: session.id }
   if (step.kind === 'view') {
-    const { page: url, referrer } = pageOf(session, step.path, isLanding)
+    const { page: url, referrer } = buildPage(session, step.path, isLanding)
     const page = { url, path: step.path, referrer }
     return cdpCall(ids, { type: 'page', properties: page, context: { ...context, page } })
   }

@@ -1,13 +1,13 @@
 import { webhookEvent } from '../src/domain/samples.ts'
 import type { BillingEvent } from './billing-events.ts'
-import { productRecords, type RecordDelete, type RecordWrite } from './catalogue.ts'
-import { type Order, orderRecords, ordersOf } from './orders.ts'
-import { contactRecord, type Person, peopleOf } from './people.ts'
+import { productRecords, type RecordDelete, type RecordWrite } from './catalog.ts'
+import { generateOrders, type Order, orderRecords } from './orders.ts'
+import { contactRecord, generatePeople, type Person } from './people.ts'
 import { randomFor } from './random.ts'
-import { eventsOf, type VisitEvent } from './sessions.ts'
+import { buildVisitEvents, type VisitEvent } from './sessions.ts'
 import { type SubscriptionHistory, simulateSubscription } from './subscription-history.ts'
 import { firstAgreement, returnAgreement, secondAgreement } from './subscriptions.ts'
-import { visitsOf } from './visits.ts'
+import { generateVisits } from './visits.ts'
 import { isoTime, type Year } from './year.ts'
 
 /** A year of a coffee roaster that sells orders and subscriptions, as the requests that it sends to Kontor. */
@@ -36,17 +36,17 @@ export type ShopCounts = {
 }
 
 export function shopYear(year: Year): Shop {
-  const people = peopleOf(year)
-  const orders = people.flatMap(person => ordersOf(person, year))
-  const subscriptions = people.flatMap(person => subscriptionsOf(person, year))
-  const visits = visitsOf(
+  const people = generatePeople(year)
+  const orders = people.flatMap(person => generateOrders(person, year))
+  const subscriptions = people.flatMap(person => generateSubscriptions(person, year))
+  const visits = generateVisits(
     year,
     people,
     orders,
     subscriptions.map(({ agreement }) => agreement),
   )
   const { writes: products, deletes: discontinued } = productRecords(year, randomFor(year.label, 'products'))
-  const events = visits.flatMap(eventsOf).sort((a, b) => a.at - b.at)
+  const events = visits.flatMap(buildVisitEvents).sort((a, b) => a.at - b.at)
   const billing = [
     ...subscriptions.flatMap(({ events }) => events),
     ...orders.flatMap(order => returnEvents(order)),
@@ -67,14 +67,14 @@ export function shopYear(year: Year): Shop {
       visits: visits.length,
       events: events.length,
       subscriptions: subscriptions.length,
-      invoices: new Set(idsOf(billing, 'invoice.')).size,
-      refunds: idsOf(billing, 'refund.').length,
+      invoices: new Set(listIds(billing, 'invoice.')).size,
+      refunds: listIds(billing, 'refund.').length,
       billing_events: billing.length,
     },
   }
 }
 
-function subscriptionsOf(person: Person, year: Year): SubscriptionHistory[] {
+function generateSubscriptions(person: Person, year: Year): SubscriptionHistory[] {
   const first = firstAgreement(person, year)
   if (first === null) return []
   const history = simulateSubscription(first, year)
@@ -115,7 +115,7 @@ function strayInvoices(people: Person[], { label, start }: Year): BillingEvent[]
   ]
 }
 
-function idsOf(events: BillingEvent[], prefix: string): string[] {
+function listIds(events: BillingEvent[], prefix: string): string[] {
   return events.filter(({ event_type }) => event_type.startsWith(prefix)).map(({ payload }) => payload.id)
 }
 

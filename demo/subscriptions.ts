@@ -1,5 +1,5 @@
 import { addIntervals } from '../src/domain/billing/calendar.ts'
-import type { Currency } from './catalogue.ts'
+import type { Currency } from './catalog.ts'
 import type { Person } from './people.ts'
 import {
   ADD_ONS,

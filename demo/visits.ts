@@ -1,5 +1,5 @@
-import { PRODUCTS, type Product, skuOf } from './catalogue.ts'
-import { arrivalOfRegular, arrivalOfStranger } from './channels.ts'
+import { buildSku, PRODUCTS, type Product } from './catalog.ts'
+import { customerArrival, newVisitorArrival } from './channels.ts'
 import type { Order } from './orders.ts'
 import type { Person } from './people.ts'
 import { type Random, randomFor } from './random.ts'
@@ -20,7 +20,12 @@ const LANDINGS: [string, number][] = [
 ]
 
 /** Every visit of the year: those that lead to a sign-up, an order or a subscription, and all others. */
-export function visitsOf(year: Year, people: Person[], orders: Order[], agreements: Agreement[]): Session[] {
+export function generateVisits(
+  year: Year,
+  people: Person[],
+  orders: Order[],
+  agreements: Agreement[],
+): Session[] {
   const seen = (person: Person) => !person.isOffline
   const visitors = people.filter(seen)
   const sessions = [
@@ -51,7 +56,7 @@ function firstVisits(person: Person, year: Year): Session[] {
     {
       id: `${id}-2`,
       visitor,
-      arrival: arrivalOfRegular(signedUpAt, random),
+      arrival: customerArrival(signedUpAt, random),
       person: null,
       endsAt: signedUpAt,
       steps: signUp,
@@ -66,11 +71,11 @@ function orderVisit(order: Order, year: Year): Session[] {
   const steps: Step[] = [
     { kind: 'view', path: '/' },
     ...order.lines.flatMap(({ product }): Step[] => [
-      { kind: 'view', path: pathOf(product) },
+      { kind: 'view', path: productPath(product) },
       {
         kind: 'track',
         event: 'Product Added',
-        properties: { sku: skuOf(product, year), name: product.name },
+        properties: { sku: buildSku(product, year), name: product.name },
       },
     ]),
     { kind: 'view', path: '/checkout' },
@@ -80,7 +85,7 @@ function orderVisit(order: Order, year: Year): Session[] {
     {
       id: `${order.id}-s`,
       visitor: random.pick(person.visitors),
-      arrival: arrivalOfRegular(placedAt, random),
+      arrival: customerArrival(placedAt, random),
       person,
       endsAt: placedAt,
       steps,
@@ -95,7 +100,7 @@ function subscribeVisit(agreement: Agreement, year: Year): Session {
   return {
     id: `${agreement.id}-s`,
     visitor: random.pick(person.visitors),
-    arrival: arrivalOfRegular(startedAt, random),
+    arrival: customerArrival(startedAt, random),
     person,
     endsAt: startedAt,
     steps: [
@@ -116,11 +121,11 @@ function browsingVisits(count: number, people: Person[], year: Year): Session[] 
     const at = busyMoment(person?.signedUpAt ?? year.start, year, random)
     const endsAt = Math.max(at, person?.signedUpAt ?? at)
     // Three of ten visited before.
-    const stranger = `${year.label}-w-${numbered(random.chance(0.7) ? i : random.int(0, i), 5)}`
+    const newVisitor = `${year.label}-w-${numbered(random.chance(0.7) ? i : random.int(0, i), 5)}`
     sessions.push({
       id,
-      visitor: person ? random.pick(person.visitors) : stranger,
-      arrival: person ? arrivalOfRegular(endsAt, random) : arrivalOfStranger(endsAt, random),
+      visitor: person ? random.pick(person.visitors) : newVisitor,
+      arrival: person ? customerArrival(endsAt, random) : newVisitorArrival(endsAt, random),
       person,
       endsAt,
       steps: [{ kind: 'view', path: random.weighted(LANDINGS) }, ...productViews(random)],
@@ -136,9 +141,9 @@ function productViews(random: Random): Step[] {
     [2, 13],
     [4, 10],
   ])
-  return Array.from({ length: pages }, () => ({ kind: 'view', path: pathOf(random.pick(PRODUCTS)) }))
+  return Array.from({ length: pages }, () => ({ kind: 'view', path: productPath(random.pick(PRODUCTS)) }))
 }
 
-function pathOf(product: Product): string {
+function productPath(product: Product): string {
   return `/products/${product.sku.toLowerCase()}`
 }

@@ -13,7 +13,7 @@ export type Year = {
   label: string
 }
 
-export function yearOf({ seed, scale, end }: { seed: number; scale: number; end: number }): Year {
+export function createYear({ seed, scale, end }: { seed: number; scale: number; end: number }): Year {
   return {
     seed,
     scale,
@@ -21,6 +21,15 @@ export function yearOf({ seed, scale, end }: { seed: number; scale: number; end:
     end,
     label: scale === 1 ? `d${seed}` : `d${seed}x${scale}`,
   }
+}
+
+/** The name of the shop's source without the end of its year. A run on a later day finds the source by this prefix. */
+export function sourceNamePrefix({ seed, scale }: Year): string {
+  return `Demo shop (seed ${seed}${scale === 1 ? '' : `, scale ${scale}`}), year until `
+}
+
+export function sourceName(year: Year): string {
+  return sourceNamePrefix(year) + isoTime(year.end).slice(0, 10)
 }
 
 export function isoTime(at: number): string {
@@ -37,7 +46,7 @@ const HOURS = [1, 1, 0, 0, 0, 1, 3, 5, 6, 5, 5, 5, 6, 6, 4, 4, 5, 6, 8, 9, 8, 6,
 )
 
 /** A random time on the day of `at`, weighted by hour. */
-export function momentOf(at: number, random: Random): number {
+export function randomMoment(at: number, random: Random): number {
   const day = Math.floor(at / DAY_MS) * DAY_MS
   return day + random.weighted(HOURS) * HOUR_MS + random.int(0, 3_599) * 1000
 }
@@ -55,7 +64,7 @@ const BUSIEST = 1.3 * 1.7
 export function busyMoment(from: number, year: Year, random: Random): number {
   for (;;) {
     const at = from + random.next() * (year.end - from)
-    if (random.next() * BUSIEST < busyness(at, year)) return Math.min(momentOf(at, random), year.end - 1)
+    if (random.next() * BUSIEST < busyness(at, year)) return Math.min(randomMoment(at, random), year.end - 1)
   }
 }
 

@@ -12,7 +12,7 @@ import {
 export const CHROMIUM = '/usr/bin/chromium'
 /** `npm test` starts one Chromium for the run; this variable holds its address. */
 export const SHARED_BROWSER_VARIABLE = 'KONTOR_TEST_BROWSER'
-const LIMIT_MS = 120_000 // a page that hangs; on a busy machine a page takes seconds
+const LIMIT_MS = 120_000 // for a page that hangs; on a busy machine a page takes seconds
 const howToInstall = `needs ${CHROMIUM} (apt-get install chromium)`
 
 export const CHROMIUM_OPTIONS: LaunchOptions = {
@@ -31,8 +31,8 @@ export const CHROMIUM_OPTIONS: LaunchOptions = {
 }
 
 /**
- * A real Chromium: the one of the run, or one that is closed when the test ends. Where none is installed the test is skipped and null
- * returned; with KONTOR_TEST_REQUIRE_ALL=1 that is a failure.
+ * A real Chromium: the one of the run, or a new one that is closed when the test ends. If none is installed, skips the test and returns
+ * null; with KONTOR_TEST_REQUIRE_ALL=1 the test fails instead.
  */
 export async function launchChromium(t: TestContext): Promise<Browser | null> {
   if (!existsSync(CHROMIUM)) {
@@ -46,7 +46,7 @@ export async function launchChromium(t: TestContext): Promise<Browser | null> {
   return browser
 }
 
-/** A browser of its own, as far as pages can tell. */
+/** A separate browser context: it shares no cookies or storage with others. */
 export async function openContext(
   t: TestContext,
   browser: Browser,

@@ -24,9 +24,9 @@ if (/\.test\.(ts|mjs)$/.test(process.argv[1] ?? '')) {
 }
 
 /**
- * A database of its own for one test file, cloned from the migrated template (or empty); dropped at the end (kept and named on failure).
- * Close what is connected to it before drop(): a connection left open fails the run. `partitioned`: with the partitions that a server
- * makes when it first starts.
+ * A separate database for one test file, cloned from the migrated template (or empty). Dropped at the end; kept and printed on failure.
+ * Close all connections before drop(): an open connection fails the run. `partitioned`: with the partitions that a server creates when
+ * it first starts.
  */
 export async function testDatabase({ empty = false, partitioned = false } = {}): Promise<{
   url: string
@@ -45,7 +45,7 @@ export async function testDatabase({ empty = false, partitioned = false } = {}):
     url,
     drop: async options => {
       if (anyFailed) {
-        // The shared cluster is left running for whoever wants to look; the next run that joins it ends it.
+        // The shared cluster keeps running so that the database can be inspected. The next run that joins it stops it.
         console.error(`The database of the failed test is kept: ${url}`)
         return
       }
@@ -54,7 +54,7 @@ export async function testDatabase({ empty = false, partitioned = false } = {}):
   }
 }
 
-/** For a run of all tests: a throw-away cluster, which the test files find through the environment. */
+/** For a run of all tests: a temporary cluster, which the test files find through the environment. */
 export async function startTestCluster(): Promise<{
   url: string
   stop(): Promise<void>
@@ -65,7 +65,7 @@ export async function startTestCluster(): Promise<{
   const directory = join(tmpdir(), `kontor-test-${pid}-${started}`)
   await makeReachable(directory)
   const embedded = await ownCluster(await testOptions(directory))
-  const url = urlOf(embedded.connection)
+  const url = buildUrl(embedded.connection)
   const stop = async () => {
     delete process.env[variable]
     await embedded.stop()
@@ -85,7 +85,7 @@ export async function startTestCluster(): Promise<{
 
 const AT_ONCE_MS = 5_000
 
-/** For a process that is exiting and cannot wait for anything but the clock. What is left then, the next run removes. */
+/** For a process that is exiting and can only wait synchronously. The next run removes what remains. */
 function endAtOnce(postmaster: ProcessStamp, directory: string): void {
   const deadline = Date.now() + AT_ONCE_MS
   if (isAlive(postmaster)) process.kill(postmaster.pid, 'SIGQUIT')
@@ -94,12 +94,12 @@ function endAtOnce(postmaster: ProcessStamp, directory: string): void {
   if (!isAlive(postmaster)) rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
 }
 
-/** For a test file that is run alone: a cluster that such files share and keep, so that only the first one waits for initdb. */
+/** For a test file that runs alone: a cluster that such files share and keep, so that only the first one waits for initdb. */
 async function joinShared(): Promise<{ url: string; stop(): Promise<void> }> {
   const directory = join(tmpdir(), `kontor-test-shared-${process.getuid?.() ?? 'user'}`)
   await makeReachable(directory)
   const embedded = await joinCluster(await testOptions(directory))
-  const url = urlOf(embedded.connection)
+  const url = buildUrl(embedded.connection)
   await asAdministrator(url, dropOldDatabases)
   return { url, stop: embedded.stop }
 }
@@ -111,7 +111,7 @@ const testOptions = async (dataDir: string) => ({
   settings: await testSettings(),
 })
 
-/** Throw-away data: what durability costs is saved, everything else is as in production. */
+/** The data is temporary, so durability is off. Everything else is as in production. */
 async function testSettings() {
   return {
     fsync: 'off',
@@ -129,12 +129,12 @@ async function makeReachable(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true })
   const found = await lstat(directory)
   if (!found.isDirectory() || (process.getuid && found.uid !== process.getuid())) {
-    throw new Error(`${directory} belongs to somebody else: remove it and run the tests again`)
+    throw new Error(`${directory} belongs to another user. Remove it and run the tests again`)
   }
   await chmod(directory, 0o711)
 }
 
-/** Ends and removes what test runs left behind that were killed. */
+/** Stops and removes the clusters of killed test runs. */
 async function removeAbandonedClusters(): Promise<void> {
   for (const entry of await readdir(tmpdir())) {
     const maker = /^kontor-test-(\d+)-(.+)$/.exec(entry)
@@ -151,7 +151,7 @@ async function removeAbandonedClusters(): Promise<void> {
   }
 }
 
-/** The name of a database with the newest schema, made unless it is there. Other migrations: another template. */
+/** Returns the name of a template database with the newest schema; creates it if missing. Each set of migrations has its own. */
 async function ensureTemplate(
   clusterUrl: string,
   { partitioned }: { partitioned: boolean },
@@ -171,7 +171,7 @@ async function ensureTemplate(
     } finally {
       await pool.end()
     }
-    // Cloning needs a template that nobody is connected to, so nobody may.
+    // PostgreSQL can only clone a database without connections, so connections to the template are not allowed.
     await client.query(`alter database ${unfinished} with allow_connections false`)
     await client.query(`alter database ${unfinished} rename to ${name}`)
   })
@@ -202,7 +202,7 @@ async function dropDatabase(client: pg.Client, name: string, { withinMs = 10_000
     return rows.map(({ who }) => who)
   }
   try {
-    // A closed connection is gone for the server a moment later; on a busy machine that takes seconds.
+    // PostgreSQL notices a closed connection a moment later; on a busy machine that takes seconds.
     await eventually(
       'the connections of the test to be closed at its end',
       async () => (await connections()).length === 0,
@@ -223,7 +223,7 @@ function databaseName(): string {
   return `kontor_test_${day()}_${file.slice(0, 30)}_${randomBytes(4).toString('hex')}`
 }
 
-/** Databases that failed or killed tests left in the shared cluster are kept for a day. */
+/** Databases of failed or killed tests are kept in the shared cluster for a day. */
 async function dropOldDatabases(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ datname: string }>(
     `select datname from pg_database where datname ~ '^kontor_test_[0-9]+_' and split_part(datname, '_', 3)::int < $1`,
@@ -232,7 +232,7 @@ async function dropOldDatabases(client: pg.Client): Promise<void> {
   for (const { datname } of rows) await client.query(`drop database if exists ${datname} with (force)`)
 }
 
-function urlOf({ user, password, port }: EmbeddedConnection): string {
+function buildUrl({ user, password, port }: EmbeddedConnection): string {
   return `postgres://${user}:${password}@127.0.0.1:${port}/postgres`
 }
 

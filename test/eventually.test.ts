@@ -8,10 +8,10 @@ test('a wait ends with the first answer', async () => {
   assert.equal(await eventually('nothing but an answer', async () => 0), 0)
 })
 
-test('a wait in vain says what it waited for, and how things stood', async () => {
+test('a timeout reports what was waited for, and the last state', async () => {
   await assert.rejects(
     eventually('rain', () => false, { withinMs: 20, state: async () => ({ sky: 'blue' }) }),
-    /waited 0\.02 s in vain for rain; at the end: \{ sky: 'blue' \}/,
+    /waited 0\.02 s for rain; at the end: \{ sky: 'blue' \}/,
   )
 })
 

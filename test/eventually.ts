@@ -1,20 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
 
-// Slow machines take their time; the run gives a file up after 15 minutes, without a word about what it waited for.
+// Long enough for slow machines. The test runner aborts a file after 15 minutes without saying what it waited for.
 const LIMIT_MS = 300_000
-// A tenth of what was waited so far: what takes seconds is not asked for two hundred times a second, and has the processor.
+// The pause is a tenth of the time waited so far, so that a long wait does not poll 200 times per second and use the CPU.
 const [MIN_PAUSE_MS, MAX_PAUSE_MS] = [5, 50]
 
 type Options = {
   withinMs?: number
-  /** How things stood when the time was over, for the message. */
+  /** Describes the state at the timeout, for the error message. */
   state?: () => unknown
 }
 
 /**
- * Looks until there is an answer (anything but false, null and undefined) and returns it. `what` completes
- * "waited for …"; an error thrown while looking ends the wait.
+ * Calls `look` until it returns a value other than false, null and undefined, and returns that value. `what` completes
+ * "waited for …". An error thrown by `look` ends the wait.
  */
 export async function eventually<T>(
   what: string,
@@ -29,7 +29,7 @@ export async function eventually<T>(
     const waited = performance.now() - begin
     if (waited > withinMs) {
       const stood = state ? `; at the end: ${inspect(await state(), { depth: 5 })}` : ''
-      throw new Error(`waited ${withinMs / 1000} s in vain for ${what}${stood}`)
+      throw new Error(`waited ${withinMs / 1000} s for ${what}${stood}`)
     }
     await sleep(Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, waited / 10)))
   }

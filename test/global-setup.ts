@@ -1,5 +1,5 @@
-// What a run of many test files shares (`npm test`): one throw-away PostgreSQL, which the files find through the
-// environment; and at its end nothing may be left of them.
+// Shared by all test files of a run (`npm test`): one temporary PostgreSQL, which the files find through the
+// environment. At the end, no process or database of the run may remain.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -19,7 +19,7 @@ let cluster: Awaited<ReturnType<typeof startTestCluster>> | undefined
 
 export async function globalSetup(): Promise<void> {
   process.env[RUN_VARIABLE] = randomUUID()
-  // Ctrl-C, or whoever ends the run: Node would leave without the teardown. A run that is killed is tidied up after by the next one.
+  // On Ctrl-C or another signal, Node would exit without the teardown. The next run cleans up after a killed run.
   process.on('exit', endUnfinished)
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(1))
   cluster = await startTestCluster()
@@ -54,11 +54,11 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // it has ended before
+    // it has already exited
   }
 }
 
-/** An error thrown here would fail the run without a word about it. */
+/** An error thrown here would fail the run without a message. */
 export async function globalTeardown(): Promise<void> {
   await browser?.close()
   if (sharedServer) {
@@ -72,7 +72,7 @@ export async function globalTeardown(): Promise<void> {
 }
 
 async function endLeakedProcesses(run: string): Promise<void> {
-  // Those that are just ending are given a moment.
+  // Wait a moment for processes that are exiting.
   const isOver = () => leakedProcesses(run).length === 0
   await eventually('the processes of the tests to end', isOver, { withinMs: 5_000 }).catch(() => {
     for (const { pid, command } of leakedProcesses(run)) {

@@ -1,9 +1,9 @@
-// Loaded into every test file's process: a file whose tests are done must end by itself. What keeps it from ending
-// (a server, a pool, a timer that was not closed) is named, and the file fails.
+// Loaded into the process of every test file. The process must exit when its tests are done. If something prevents that
+// (an open server, pool or timer), it is printed and the file fails.
 import { after } from 'node:test'
 import { isMainThread } from 'node:worker_threads'
 
-const GRACE_MS = 60_000 // the file's own closing hooks run in this time, on the busiest machine too
+const GRACE_MS = 60_000 // enough for the closing hooks of the file, also on a busy machine
 
 if (isMainThread) {
   after(() => {

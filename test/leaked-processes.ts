@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 /** The variable that every process of a test run inherits. */
 export const RUN_VARIABLE = 'KONTOR_TEST_RUN'
 
-/** Processes of this test run that are still there, on systems that tell (Linux). */
+/** Processes of this test run that still exist. Linux only. */
 export function leakedProcesses(run: string): { pid: number; command: string }[] {
   if (process.platform !== 'linux') return []
   return readdirSync('/proc')
@@ -15,7 +15,7 @@ export function leakedProcesses(run: string): { pid: number; command: string }[]
         const command = readFileSync(`/proc/${pid}/cmdline`, 'latin1').replaceAll('\0', ' ').trim()
         return [{ pid: Number(pid), command: command.slice(0, 160) }]
       } catch {
-        return [] // gone, or somebody else's
+        return [] // exited, or of another user
       }
     })
 }

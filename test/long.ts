@@ -1,2 +1,2 @@
-/** CI runs at length what finds more the longer it goes on; `npm test` by itself ends in eight minutes on two processors. */
+/** CI runs randomized tests longer, because more iterations find more. */
 export const isLong = process.env.KONTOR_TEST_LONG === '1'

@@ -5,7 +5,7 @@ import { type Nats, natsServer, startNats } from '../torture/deployment/nats.ts'
 
 const HOW_TO_GET_IT = 'There is no nats-server 2.10.27 or newer (CONTRIBUTING.md says how to get one)'
 
-/** Why suites on NATS are skipped; false: they are not. With KONTOR_TEST_REQUIRE_ALL=1 they fail instead. */
+/** Why tests on NATS are skipped; false if they run. With KONTOR_TEST_REQUIRE_ALL=1 they fail instead. */
 export const withoutNats: string | false = missing()
 
 function missing(): string | false {
@@ -16,7 +16,7 @@ function missing(): string | false {
 
 export type TestNats = Nats & { directory: string; end(): Promise<void> }
 
-/** A NATS server of its own, gone with all it holds after the test. */
+/** A separate NATS server, removed with its data after the test. */
 export async function testNats(options: Parameters<typeof startNats>[1] = {}): Promise<TestNats> {
   const directory = await mkdtemp(join(tmpdir(), 'kontor-nats-'))
   const nats = await startNats(directory, options)

@@ -12,7 +12,7 @@ const program = ['/usr/sbin/pgbouncer', '/usr/bin/pgbouncer', '/usr/local/bin/pg
 
 type Pooler = { url: string; stop(): Promise<void> }
 
-/** A PgBouncer in transaction mode before a database; null, with the test skipped, where there is none. */
+/** A PgBouncer in transaction mode in front of a database. If it is not installed, skips the test and returns null. */
 export async function startPooler(t: TestContext, databaseUrl: string): Promise<Pooler | null> {
   if (!program) {
     const how = 'PgBouncer is not installed (apt-get install pgbouncer)'

@@ -17,18 +17,18 @@ export const TEST_SECRET_KEY = '11'.repeat(32)
 /** A tenant with a key of each kind. */
 export type TestTenant = { id: string; name: string; privateKey: string; trackingKey: string }
 
-/** A running service, a tenant to send to, and what tests need to look behind it. */
+/** A running server, a tenant, and access to its internals for tests. */
 export type TestServer = Awaited<ReturnType<typeof connect>>
 
-/** A service that belongs to the test file alone: it can be restarted and looked into. */
+/** A server of one test file: it can be restarted and inspected. */
 export type OwnServer = Awaited<ReturnType<typeof startServer>>
 
-/** `npm test` starts one service for all test files that need no settings; this variable says where it is. */
+/** `npm test` starts one server for all test files that need no settings. This variable contains its address. */
 export const SHARED_SERVER_VARIABLE = 'KONTOR_TEST_SHARED_SERVER'
 
 /**
- * The service that test files share, with a tenant of this file's own. For tests that need no settings and that neither change nor
- * count anything outside their tenants. A file that runs alone gets a service of its own.
+ * The server that test files share, with a separate tenant for this file. For tests that need no settings and neither change nor
+ * count anything outside their tenants. A file that runs alone gets its own server.
  */
 export async function sharedServer(): Promise<TestServer> {
   const found = process.env[SHARED_SERVER_VARIABLE]
@@ -38,8 +38,8 @@ export async function sharedServer(): Promise<TestServer> {
 }
 
 /**
- * The whole service on a database of its own and a free port, as `kontor start` runs it; but for the pipeline, which gets
- * its thread only when asked for: it takes half a second to start.
+ * The whole server on a separate database and a free port, as `kontor start` runs it. Only on request does the pipeline get
+ * its own thread, which takes half a second to start.
  */
 export async function startServer(
   settings: Record<string, string> = {},
@@ -75,7 +75,7 @@ export async function startServer(
     get http() {
       return runtime.http!
     },
-    /** Stops and starts again on the same database, on a new port; `url` may lead there another way. */
+    /** Restarts on the same database with a new port. With `url`, connects to the database by that URL. */
     async restart(url?: string) {
       await runtime.close()
       runtime = await start(url)
@@ -93,7 +93,7 @@ function testConfig(databaseUrl: string, settings: Record<string, string> = {}, 
     {
       DATABASE_URL: databaseUrl,
       KONTOR_OPS_PORT: 'off',
-      // Tests fail from one address, and faster than people do.
+      // Tests send invalid credentials from one address, and faster than people do.
       KONTOR_FAILED_AUTH_LIMIT: 'off',
       KONTOR_PORT: '0',
       KONTOR_SECRET_KEY: TEST_SECRET_KEY,
@@ -143,14 +143,14 @@ async function connect({ url, config, databaseUrl, isShared }: Connection) {
     admin,
     tenant: await createTenant('default'),
     anotherTenant: createTenant,
-    /** One whose tracking key is a server key: its events may link and merge people. */
+    /** A tenant whose tracking key is a server key: its events may link and merge people. */
     async tenantWithServerKey(name: string): Promise<TestTenant> {
       const tenant = await createTenant(name)
       const { key } = await admin.keys.create({ tenant: tenant.id, kind: 'tracking', server: true })
       return { ...tenant, trackingKey: key }
     },
     request: (path: string, options: RequestInit & { key?: string } = {}) => request(url(), path, options),
-    /** Resolves when everything that was accepted so far is applied: with a shared server, for the tenants of this file. */
+    /** Resolves when everything accepted so far is applied; with a shared server, for the tenants of this file. */
     settled: () => settled(pool, log, isShared ? tenantIds : undefined),
     async close() {
       await closeLog()

@@ -3,12 +3,12 @@ import type { Log } from '../src/log/log.ts'
 import { eventually } from './eventually.ts'
 
 /**
- * Resolves when everything accepted so far is applied: the log is read to its end and nothing is parked. With `tenantIds`, what these
- * tenants sent.
+ * Resolves when everything accepted so far is applied: the log is read to its end and nothing is parked. With `tenantIds`, only
+ * entries of these tenants count.
  */
 export async function settled(pool: pg.Pool, log?: Log, tenantIds?: number[]): Promise<void> {
   const isOver = async () => {
-    // First where they wait outside of PostgreSQL: what is read meanwhile is found within.
+    // JetStream first: entries that are read in the meantime are then found in PostgreSQL.
     if (((await log?.outside?.untilRead(0)) ?? 0) > 0) return false
     const { rows } = await pool.query<{ waiting: boolean }>(
       `select exists (select 1 from log l join log_cursors c using (partition)

@@ -1,4 +1,4 @@
-// The service that test files share in a run of all tests: test/global-setup.ts starts it. It ends when its input does.
+// The server that test files share in a run of all tests. test/global-setup.ts starts it. It exits when its standard input ends.
 import { startServer } from './server.ts'
 
 const server = await startServer({}, {}, { pipelineThread: true })

@@ -29,8 +29,9 @@ const HELP = `npm run torture -- [--minutes 10] [--seed S] [--mode single|fleet|
 npm run torture -- overload [--seconds 60] [--factor 10] [--only record,track-hang,slow-loris]
 npm run torture -- --list
 
-Load on every surface with a ledger of what was acknowledged, while faults strike at random; afterwards everything is
-reckoned up. --load is of the usual load, --patience the seconds that recovery may take, --memory-mb what one process may have; a failure prints its seed.`
+Sends load to every surface, injects random faults and records every acknowledged request. Afterwards it checks that the stored data
+matches. --load: factor of the default load. --patience: maximum seconds for a recovery. --memory-mb: maximum memory of a process.
+A failure prints its seed, which reproduces the run.`
 
 function faultsNamed(names: string | undefined) {
   if (names === undefined) return FAULTS
@@ -77,6 +78,6 @@ else if (positionals[0] === 'overload')
     ? 0
     : 1
 else {
-  if (positionals.length > 0) throw new Error(`unknown: ${positionals.join(' ')}`)
+  if (positionals.length > 0) throw new Error(`Unknown argument: ${positionals.join(' ')}`)
   process.exitCode = (await torture()) ? 0 : 1
 }

@@ -11,7 +11,7 @@ export type Random = {
 }
 
 export function randomFrom(seed: string): Random {
-  let state = hashOf(seed)
+  let state = hashText(seed)
   // mulberry32
   function next(): number {
     state = (state + 0x6d2b79f5) | 0
@@ -39,7 +39,7 @@ export function randomFrom(seed: string): Random {
 }
 
 /** FNV-1a */
-function hashOf(text: string): number {
+function hashText(text: string): number {
   let hash = 0x811c9dc5
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
   return hash | 0

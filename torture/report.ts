@@ -3,13 +3,13 @@ import type { FaultNote } from './ledger.ts'
 import type { Outcome } from './reconcile/outcomes.ts'
 import type { Problem } from './reconcile/problems.ts'
 
-const KINDS = ['missing', 'doubled', 'unexpected', 'wrong', 'violation'] as const
+const KINDS = ['missing', 'duplicate', 'unexpected', 'wrong', 'violation'] as const
 
 /** Groups faults by outcome. Requests without an active fault count as calm. */
 export function faultTable(faults: FaultNote[], outcomes: Outcome[], problems: Problem[]): string {
   const struckBy = (at: number | null) =>
     at === null
-      ? 'at no certain time'
+      ? 'unknown time'
       : (faults.find(({ from, until }) => at >= from && at <= until)?.name ?? 'calm')
   const sent = Map.groupBy(outcomes, ({ acknowledgedAt, firstSentAt }) =>
     struckBy(acknowledgedAt ?? firstSentAt),
@@ -37,10 +37,10 @@ export function totals(faults: FaultNote[], outcomes: Outcome[], problems: Probl
     `${outcomes.length} sent`,
     `${acknowledged} acknowledged`,
     `${unclear} unclear`,
-    `${outcomes.length - acknowledged - unclear} refused`,
+    `${outcomes.length - acknowledged - unclear} rejected`,
     ...KINDS.map(kind => `${of(kind)} ${kind}`),
     `${of('stuck')} stuck`,
-    `${faults.length} faults, ${faults.filter(({ recoveredAfterMs }) => recoveredAfterMs !== null).length} of them recovered from`,
+    `${faults.length} faults, ${faults.filter(({ recoveredAfterMs }) => recoveredAfterMs !== null).length} recovered`,
   ].join(', ')
 }
 

@@ -68,7 +68,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
   const deployment = await deploy({
     mode,
     directory,
-    conditions: conditionsOf(faults),
+    conditions: collectConditions(faults),
     random: random.fork('network'),
     hasNats: options.hasNats,
     httpNodes: options.httpNodes,
@@ -93,7 +93,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
   return result
 }
 
-function conditionsOf(faults: readonly Fault[]): Conditions {
+function collectConditions(faults: readonly Fault[]): Conditions {
   const conditions: Conditions = { env: {}, postgres: {}, clocks: false, disk: false, standby: false }
   for (const fault of faults) fault.prepare?.(conditions)
   return conditions
@@ -123,7 +123,7 @@ async function tortured(parts: Parts): Promise<RunResult> {
     shops,
     ledger,
     random: random.fork('traffic'),
-    urls: () => urlsOf(deployment),
+    urls: () => listUrls(deployment),
     load: options.load,
     eventsKeptMs: eventsKeptMs(deployment.conditions),
     patienceMs: options.patienceMs,
@@ -135,10 +135,10 @@ async function tortured(parts: Parts): Promise<RunResult> {
     await traffic.stop()
     memory.stop()
   }
-  return reckon(parts, { shops, admin, peakMb: memory.peakMb })
+  return checkResult(parts, { shops, admin, peakMb: memory.peakMb })
 }
 
-const urlsOf = ({ processes }: Deployment) => processes.flatMap(({ url }) => url ?? [])
+const listUrls = ({ processes }: Deployment) => processes.flatMap(({ url }) => url ?? [])
 
 async function openShops({ first }: Deployment): Promise<{ shops: Shop[]; admin: Admin }> {
   await first.start()
@@ -167,7 +167,7 @@ async function strikeAll(parts: Parts, traffic: Traffic): Promise<void> {
     await sleep(pauses.between(500, 4_000) * options.scale)
   }
   if (options.onceEach && bag.length > 0)
-    options.print(`no time was left for ${bag.map(({ name }) => name).join(', ')}`)
+    options.print(`Skipped for lack of time: ${bag.map(({ name }) => name).join(', ')}`)
 }
 
 /** Returns false if the service did not recover; more faults would give no new information. */
@@ -184,22 +184,22 @@ async function strikeTogether(
   const violation = (words: string) => ledger.violation(`${name}: ${words}`)
   await Promise.all(
     faults.map(async (fault, i) => {
-      const strike = strikeOf(parts, traffic, random.fork(fault.name), violation)
+      const strike = createStrike(parts, traffic, random.fork(fault.name), violation)
       if (i > 0) await strike.last(0, 3)
-      await fault.strike(strike).catch(error => violation(`could not be carried out: ${error.message}`))
+      await fault.strike(strike).catch(error => violation(`injection failed: ${error.message}`))
     }),
   )
-  await heal(deployment, setClock).catch(error => violation(`could not be healed: ${error.message}`))
+  await heal(deployment, setClock).catch(error => violation(`cleanup failed: ${error.message}`))
   const healed = Date.now()
   const hasRecovered = await recovered(parts, traffic)
   const until = Date.now()
   ledger.fault({ name, from, until, recoveredAfterMs: hasRecovered ? until - healed : null })
-  if (!hasRecovered) violation(`not recovered ${seconds(options.patienceMs)} s after its end`)
+  if (!hasRecovered) violation(`not recovered ${seconds(options.patienceMs)} s after the fault ended`)
   options.print(`  ${hasRecovered ? `recovered after ${seconds(until - healed)} s` : 'NOT RECOVERED'}`)
   return hasRecovered
 }
 
-function strikeOf(
+function createStrike(
   { deployment, options }: Parts,
   traffic: Traffic,
   random: Random,
@@ -212,7 +212,7 @@ function strikeOf(
     last: (fromSeconds, toSeconds) => sleep(random.between(fromSeconds, toSeconds) * 1_000 * options.scale),
     probe() {
       const probe = traffic.records.probe()
-      return () => probe(random.pick(urlsOf(deployment)))
+      return () => probe(random.pick(listUrls(deployment)))
     },
     say: options.print,
     violation,
@@ -222,7 +222,7 @@ function strikeOf(
 /** Checks that writes to all partitions are applied again, through every HTTP process. */
 async function recovered({ deployment, options }: Parts, traffic: Traffic): Promise<boolean> {
   const deadline = Date.now() + options.patienceMs
-  for (const url of urlsOf(deployment)) {
+  for (const url of listUrls(deployment)) {
     const probe = traffic.records.probe()
     while (!(await probe(url))) {
       if (Date.now() > deadline) return false
@@ -232,7 +232,7 @@ async function recovered({ deployment, options }: Parts, traffic: Traffic): Prom
   return true
 }
 
-async function reckon(
+async function checkResult(
   { options, deployment, ledger, directory }: Parts,
   { shops, admin, peakMb }: { shops: Shop[]; admin: Admin; peakMb: Map<string, number> },
 ): Promise<RunResult> {
@@ -244,15 +244,15 @@ async function reckon(
     if (mb > options.memoryMb)
       problems.push({
         kind: 'memory',
-        words: `${name} had ${mb} MB, allowed are ${options.memoryMb}`,
+        words: `${name} used ${mb} MB; the limit is ${options.memoryMb} MB`,
         at: null,
       })
   print(`\n${faultTable(content.faults, outcomes, problems)}`)
-  print(`\n${table([['process', 'most memory'], ...[...peakMb].map(([name, mb]) => [name, `${mb} MB`])])}`)
+  print(`\n${table([['process', 'peak memory'], ...[...peakMb].map(([name, mb]) => [name, `${mb} MB`])])}`)
   const acknowledged = outcomes.filter(({ acknowledgedAt }) => acknowledgedAt !== null).length
   print(`\n${totals(content.faults, outcomes, problems)}`)
   if (problems.length > 0)
     print(`\nFAILED with seed ${options.seed} (${options.mode})\n${problemList(problems)}`)
-  else print(`\n${acknowledged} acknowledged and all there, once.`)
+  else print(`\nPASSED: all ${acknowledged} acknowledged items are stored exactly once.`)
   return { ok: problems.length === 0, problems, directory, acknowledged, struck: content.faults.length }
 }

@@ -1,4 +1,4 @@
-import { countOf, loadService } from '../measure.ts'
+import { countRows, loadService } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'
 import { startService } from '../service.ts'
 import { cdpBatches } from '../traffic.ts'
@@ -12,9 +12,9 @@ export const batch: Scenario = async options => {
     const traffic = cdpBatches()
     await loadService(service, { ...sending(2), warmUp: false })
     await service.drained()
-    const before = await countOf(service, 'events')
+    const before = await countRows(service, 'events')
     const accepted = await loadService(service, { ...sending(options.seconds), warmUp: false })
-    const processed = (await countOf(service, 'events')) - before
+    const processed = (await countRows(service, 'events')) - before
 
     function sending(seconds: number) {
       return { traffic, connections: 16, seconds, authorization: service.tracking }

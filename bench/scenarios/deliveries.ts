@@ -46,7 +46,7 @@ async function sendEvents(service: { url: string; tracking: string }, from: numb
     headers: { authorization: service.tracking, 'content-type': 'application/json' },
     body: JSON.stringify({ batch }),
   })
-  if (status !== 200) throw new Error(`a batch was answered ${status}`)
+  if (status !== 200) throw new Error(`A batch returned ${status}`)
 }
 
 async function startReceiver() {

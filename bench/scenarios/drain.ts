@@ -1,5 +1,5 @@
 import { load } from '../load.ts'
-import { countOf, loadService } from '../measure.ts'
+import { countRows, loadService } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'
 import { type Service, startService } from '../service.ts'
 import { cdpBatches, trackingEvents } from '../traffic.ts'
@@ -20,14 +20,14 @@ export const drain: Scenario = async options => {
     const sustainedPerSecond = sustained.requests / sustained.doneAfterS
 
     await service.restart(ALL_BUT_WORKERS)
-    const before = await countOf(service, 'events')
+    const before = await countRows(service, 'events')
     const waiting = await gather(service)
     await service.restart([])
     const startedAt = performance.now()
-    const alreadyDone = (await countOf(service, 'events')) - before
+    const alreadyDone = (await countRows(service, 'events')) - before
     await service.drained()
     const seconds = (performance.now() - startedAt) / 1000
-    const drained = (await countOf(service, 'events')) - before - alreadyDone
+    const drained = (await countRows(service, 'events')) - before - alreadyDone
     return {
       facts: {
         sustained,

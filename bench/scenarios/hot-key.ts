@@ -1,4 +1,4 @@
-import { countOf, loadService } from '../measure.ts'
+import { countRows, loadService } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'
 import { startService } from '../service.ts'
 import { cdpBatches, cdpBatchesOfOnePerson } from '../traffic.ts'
@@ -16,13 +16,13 @@ export const hotKey: Scenario = async ({ seconds }) => {
     await loadService(service, { ...sending, traffic: kinds.spread, seconds: 2 })
     for (let round = 0; round < ROUNDS; round++) {
       for (const kind of ['spread', 'hot'] as const) {
-        const before = await countOf(service, 'events')
+        const before = await countRows(service, 'events')
         const sent = await loadService(service, {
           ...sending,
           traffic: kinds[kind],
           seconds: Math.ceil(seconds / ROUNDS),
         })
-        rates[kind].push(((await countOf(service, 'events')) - before) / sent.doneAfterS)
+        rates[kind].push(((await countRows(service, 'events')) - before) / sent.doneAfterS)
         errors += sent.refused + sent.broken
       }
     }

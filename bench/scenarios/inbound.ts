@@ -2,7 +2,7 @@ import { commandLineActor } from '../../src/admin/actor.ts'
 import { openSecrets } from '../../src/admin/secrets.ts'
 import { createSource } from '../../src/admin/sources.ts'
 import { type LoadResult, load, type Sent } from '../load.ts'
-import { besideFloor, countOf, loadService } from '../measure.ts'
+import { besideFloor, countRows, loadService } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'
 import { type Service, startService } from '../service.ts'
 import { inboundBatches, inboundEvents } from '../traffic.ts'
@@ -20,11 +20,11 @@ export const inbound: Scenario = async options => {
       besideFloor({ kind: 'parse' }, { traffic, connections }, () =>
         loadService(service, { traffic, connections, seconds, authorization: source.authorization }),
       )
-    const before = await countOf(service, 'events')
+    const before = await countRows(service, 'events')
     const single = await compare(inboundEvents(source.path), connections)
-    const afterSingle = await countOf(service, 'events')
+    const afterSingle = await countRows(service, 'events')
     const batch = await compare(inboundBatches(source.path, ITEMS), 16)
-    const processed = (await countOf(service, 'events')) - afterSingle
+    const processed = (await countRows(service, 'events')) - afterSingle
     const broken = [single, batch].reduce((sum, { result }) => sum + result.refused + result.broken, 0)
     return {
       facts: {
@@ -86,8 +86,8 @@ export const inboundFlood: Scenario = async options => {
     >
     for (let round = 0; round < ROUNDS; round++) {
       runs.quiet!.push(await others())
-      const stranger = { ...flooding, authorization: 'Bearer nobody' }
-      const [besideRefused] = await Promise.all([others(), send(stranger, 16, warm.perSecond)])
+      const unauthenticated = { ...flooding, authorization: 'Bearer unknown' }
+      const [besideRefused] = await Promise.all([others(), send(unauthenticated, 16, warm.perSecond)])
       runs.besideRefused!.push(besideRefused)
       const [besideFlood, theirs] = await Promise.all([others(), flood()])
       runs.besideFlood!.push(besideFlood)
@@ -125,7 +125,7 @@ async function exhaust(service: Service, { path, authorization }: Target) {
       headers: { authorization },
       body: body!.replaceAll('@@', String(Math.random())),
     })
-    if (response.status !== 200) throw new Error(`the source answered ${response.status}`)
+    if (response.status !== 200) throw new Error(`The source returned ${response.status}`)
   }
 }
 

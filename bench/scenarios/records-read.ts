@@ -51,7 +51,7 @@ async function fill(service: Service): Promise<void> {
   for (const { method, path, body } of storedRecords(RECORDS)) {
     const headers = { authorization: service.private, 'content-type': 'application/json' }
     const response = await fetch(service.url + path, { method, body: body!, headers })
-    if (response.status !== 202) throw new Error(`${path} answered ${response.status}`)
+    if (response.status !== 202) throw new Error(`${path} returned ${response.status}`)
   }
   await service.drained()
   await service.pool.query('analyze records')

@@ -1,4 +1,4 @@
-import { besideFloor, countOf, loadService } from '../measure.ts'
+import { besideFloor, countRows, loadService } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'
 import { startService } from '../service.ts'
 import { productWrites } from '../traffic.ts'
@@ -13,9 +13,9 @@ export const recordsWrite: Scenario = async options => {
       const writing = { traffic, connections, authorization: service.private, warmUp: false }
       await loadService(service, { ...writing, seconds: 2 })
       await service.drained()
-      const before = await countOf(service, 'records')
+      const before = await countRows(service, 'records')
       const accepted = await loadService(service, { ...writing, seconds })
-      const applied = (await countOf(service, 'records')) - before
+      const applied = (await countRows(service, 'records')) - before
       return {
         accepted,
         applied,

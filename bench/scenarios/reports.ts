@@ -29,7 +29,7 @@ async function measured(options: Options, sizes: number[]) {
       const shop = await openShop(service, size)
       if (size === LARGE) largest = shop
       const filledPerSecond = await fill(service, shop.tenantId, size)
-      shops[size] = { filledPerSecond, ms: await timesOf(service, shop.key, options.seconds) }
+      shops[size] = { filledPerSecond, ms: await measureTimes(service, shop.key, options.seconds) }
     }
     const [small, large] = [shops[SMALL]!.ms, shops[LARGE]!.ms]
     const busy = await whileChanging(service, largest!, options.seconds)
@@ -117,7 +117,7 @@ type Times = Record<
   number
 >
 
-async function timesOf(service: Service, key: string, seconds: number): Promise<Times> {
+async function measureTimes(service: Service, key: string, seconds: number): Promise<Times> {
   const median = (path: string) => medianMs(service, key, `/v1/subscriptions/${path}`, seconds / 6)
   const { accounts } = await get(service, key, '/v1/subscriptions/overview?currency=EUR')
   const monthAgo = new Date(Date.now() - 30 * DAY_MS).toISOString()
@@ -152,6 +152,6 @@ async function timesMs(service: Service, key: string, path: string, seconds: num
 async function get(service: Service, key: string, path: string) {
   const response = await fetch(service.url + path, { headers: { authorization: `Bearer ${key}` } })
   const body = await response.text()
-  if (response.status !== 200) throw new Error(`${path} answered ${response.status} ${body}`)
+  if (response.status !== 200) throw new Error(`${path} returned ${response.status} ${body}`)
   return JSON.parse(body)
 }

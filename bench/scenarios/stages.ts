@@ -1,6 +1,6 @@
 import { cpuSeconds } from '../cpu.ts'
 import { load, type Sent } from '../load.ts'
-import { countOf } from '../measure.ts'
+import { countRows } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'
 import { type Service, startService } from '../service.ts'
 import { cdpBatches, productWrites, trackingEvents } from '../traffic.ts'
@@ -38,9 +38,9 @@ export const stages: Scenario = async ({ connections, seconds }) => {
     const batched = { traffic: cdpBatches(), connections: 16, authorization: tracking }
     const record = { traffic: productWrites(), connections, authorization: data }
     const facts: StageFacts = {
-      single: await costOf(service, { ...single, seconds, table: 'events' }),
-      batched: await costOf(service, { ...batched, seconds: Math.ceil(seconds / 3), table: 'events' }),
-      record: await costOf(service, { ...record, seconds, table: 'records' }),
+      single: await measureCost(service, { ...single, seconds, table: 'events' }),
+      batched: await measureCost(service, { ...batched, seconds: Math.ceil(seconds / 3), table: 'events' }),
+      record: await measureCost(service, { ...record, seconds, table: 'records' }),
     }
     const total = ({ accept, process }: KindCost) =>
       accept.nodeUs + accept.postgresUs + process.nodeUs + process.postgresUs
@@ -72,25 +72,25 @@ type Work = {
   table: 'events' | 'records'
 }
 
-async function costOf(service: Service, { seconds, table, ...work }: Work): Promise<KindCost> {
+async function measureCost(service: Service, { seconds, table, ...work }: Work): Promise<KindCost> {
   await service.restart([])
-  const idle = await spentOf(service) // the cost of the start alone
+  const idle = await readUsage(service) // the cost of the start alone
   await service.restart(ALL_BUT_WORKERS)
   const send = (forSeconds: number) => load({ url: service.url, ...work, seconds: forSeconds })
   await send(2)
   await service.restart([])
   await service.drained()
   await service.restart(ALL_BUT_WORKERS)
-  const [rowsBefore, keptBefore] = [await countOf(service, table), await keptBy(service)]
+  const [rowsBefore, keptBefore] = [await countRows(service, table), await keptBy(service)]
   await service.pool.query('checkpoint')
-  const before = await spentOf(service)
+  const before = await readUsage(service)
   await send(seconds)
-  const accepted = await spentOf(service)
+  const accepted = await readUsage(service)
 
   await service.restart([])
   await service.drained()
-  const processed = await spentOf(service)
-  const count = (await countOf(service, table)) - rowsBefore
+  const processed = await readUsage(service)
+  const count = (await countRows(service, table)) - rowsBefore
   const keptAfter = await keptBy(service)
   const per = (amount: number) => Math.max(0, amount) / count
   const us = (amount: number) => round(per(amount) * 1e6)
@@ -119,7 +119,7 @@ async function costOf(service: Service, { seconds, table, ...work }: Work): Prom
 
 const round = (value: number) => Number(value.toPrecision(3))
 
-async function spentOf(service: Service) {
+async function readUsage(service: Service) {
   const { rows } = await service.pool.query<{ wal: number; syncs: number }>(
     `select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8 as wal,
        (select coalesce(sum(fsyncs), 0)::float8 from pg_stat_io where object = 'wal') as syncs`,

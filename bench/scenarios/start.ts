@@ -41,7 +41,7 @@ async function secondsToAnswer(dataDir: string): Promise<number> {
   const exited = once(child, 'exit')
   try {
     while (!(await answers(port))) {
-      if (child.exitCode !== null) throw new Error('npm start ended')
+      if (child.exitCode !== null) throw new Error('npm start exited')
       await sleep(10)
     }
     return (performance.now() - startedAt) / 1000

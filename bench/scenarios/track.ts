@@ -1,5 +1,5 @@
 import { load } from '../load.ts'
-import { besideFloor, countOf, loadService, type Options } from '../measure.ts'
+import { besideFloor, countRows, loadService, type Options } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'
 import { startService } from '../service.ts'
 import { trackingEvents } from '../traffic.ts'
@@ -16,7 +16,7 @@ export const track: Scenario = async (options: Options) => {
       const rate = full.perSecond / 2
       const half = await load({ url: service.url, traffic, connections, seconds: 5, authorization, rate })
       await service.drained()
-      return { full, half, events: await countOf(service, 'events') }
+      return { full, half, events: await countRows(service, 'events') }
     })
     const { full, half } = result
     return {

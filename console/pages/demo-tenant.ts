@@ -46,9 +46,9 @@ export function DemoTenantForm(): VNode {
 
 async function createDemoTenant(scale: number, progress: Signal<string>): Promise<string> {
   progress.value = 'Generating sample data …'
-  const { deliver, shopYear, yearOf } = await import('kontor-demo')
+  const { createYear, deliver, shopYear, sourceName } = await import('kontor-demo')
   const end = Math.floor(Date.now() / DAY_MS) * DAY_MS
-  const year = yearOf({ seed: SEED, scale, end })
+  const year = createYear({ seed: SEED, scale, end })
   const { id } = await newTenant()
   const expires_at = new Date(Date.now() + DAY_MS).toISOString()
   const [privateKey, trackingKey, source] = await Promise.all([
@@ -56,7 +56,7 @@ async function createDemoTenant(scale: number, progress: Signal<string>): Promis
     keys.create({ kind: 'tracking', tenant: id, expires_at }),
     sources.create({
       ...{ tenant: id, type: 'webhook', overflow: 'defer' },
-      name: `Demo ${year.label} until ${new Date(end).toISOString().slice(0, 10)}`,
+      name: sourceName(year),
       rate_limit: { events: 100_000_000, per_seconds: 60 },
     }),
   ])

@@ -58,7 +58,7 @@
   let sending
   let timer
   let failures = 0
-  let toldToWait
+  let mustWait
 
   const onDisk = () =>
     Object.keys(disk || {})
@@ -107,8 +107,8 @@
       sending = item
       const answer = await post(item.body)
       sending = null
-      toldToWait = answer.status === 429 || answer.status >= 500
-      if (answer.status && !toldToWait) {
+      mustWait = answer.status === 429 || answer.status >= 500
+      if (answer.status && !mustWait) {
         drop(item.name)
         failures = 0
         continue
@@ -129,7 +129,7 @@
 
   // The last chance before the page may end; once per event. Requests in flight with keepalive need no beacon.
   const flush = () =>
-    toldToWait ||
+    mustWait ||
     queue.forEach(item => {
       if (!item.beaconed && (item !== sending || !('keepalive' in Request.prototype)))
         item.beaconed = navigator.sendBeacon(endpoint, item.body)
@@ -215,7 +215,7 @@
     deliver()
     addEventListener('pagehide', flush)
     document.addEventListener('visibilitychange', () => document.visibilityState === 'hidden' && flush())
-    addEventListener('online', () => toldToWait || resume())
+    addEventListener('online', () => mustWait || resume())
     if (auto !== 'false') watchPages()
     ;[].concat(early.q || early).forEach(api.push)
   }

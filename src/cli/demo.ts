@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { deliver } from '../../demo/deliver.ts'
 import { Refused } from '../../demo/requests.ts'
 import { type Shop, shopYear } from '../../demo/shop.ts'
-import { DAY_MS, type Year, yearOf } from '../../demo/year.ts'
+import { createYear, DAY_MS, sourceName, sourceNamePrefix, type Year } from '../../demo/year.ts'
 import { AdminError } from '../admin/error.ts'
 import type { CreatedKey } from '../admin/keys.ts'
 import { UsageError } from './errors.ts'
@@ -104,32 +104,32 @@ async function findOrCreateSource(
   { seed, scale, end }: Shape,
 ): Promise<[DemoTenant['source'], Year]> {
   const today = Math.floor(Date.now() / DAY_MS) * DAY_MS
-  const year = yearOf({ seed, scale, end: end ?? today })
-  const prefix = `Demo ${year.label} until `
+  const year = createYear({ seed, scale, end: end ?? today })
+  const prefix = sourceNamePrefix(year)
   const known = (await admin.sources.list(tenant)).find(({ name }) => name.startsWith(prefix))
   if (!known) {
-    const made = await admin.sources.create({
+    const created = await admin.sources.create({
       tenant,
       type: 'webhook',
-      name: `${prefix}${isoDate(year.end)}`,
+      name: sourceName(year),
       rate_limit: { events: 100_000_000, per_seconds: 60 },
     })
-    return [made, year]
+    return [created, year]
   }
-  const begunEnd = Date.parse(known.name.slice(prefix.length))
-  if (end !== undefined && end !== begunEnd)
+  const knownEnd = Date.parse(known.name.slice(prefix.length))
+  if (end !== undefined && end !== knownEnd)
     throw new UsageError(
-      `This tenant already has the year of seed ${seed}, ending on ${isoDate(begunEnd)}. Use another --seed or --tenant.`,
+      `This tenant already has the year of seed ${seed}, ending on ${isoDate(knownEnd)}. Use another --seed or --tenant.`,
     )
   const rotated = await admin.sources.rotate(known.id, { what: 'token' })
-  return [{ ...rotated, token: rotated.token! }, yearOf({ seed, scale, end: begunEnd })]
+  return [{ ...rotated, token: rotated.token! }, createYear({ seed, scale, end: knownEnd })]
 }
 
 async function fill(session: Session, target: DemoTenant, server: ReachedServer, out: Output): Promise<void> {
   const { tenant, privateKey, trackingKey, source, year } = target
   const startedAt = performance.now()
   out.say(
-    `Sending a year of shop ${year.label}, ending on ${isoDate(year.end)}, to tenant ${JSON.stringify(tenant.name)}:`,
+    `Sending the year of the demo shop that ends on ${isoDate(year.end)} to tenant ${JSON.stringify(tenant.name)}:`,
   )
   const shop = shopYear(year)
   const keys = { privateKey: privateKey.key, trackingKey: trackingKey.key }

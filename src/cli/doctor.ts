@@ -21,13 +21,13 @@ export function addDoctor(program: Command, out: Output): void {
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor doctor', 'kontor doctor --json | jq -r .findings[].code'))
     .action(async ({ json, ...options }) => {
-      const tell = (findings: readonly Finding[]) => {
+      const report = (findings: readonly Finding[]) => {
         if (json) out.json({ ok: findings.length === 0, findings })
         else out.print(`${formatFindings(findings)}\n`)
         out.exitCode = findings.length === 0 ? 0 : 1
       }
       const empty = await emptyDataDir(options)
-      if (empty !== null) return tell([databaseMissing(empty)])
+      if (empty !== null) return report([databaseMissing(empty)])
       await withBareDatabase(options, out, async ({ pool, config, log }) => {
         const { secretKeys, dataDir, databaseUrl, processedRetentionMs, minFreeDisk, maxBacklog } = config
         const keys = await findMasterKeys({ secretKeys, dataDir, isEmbedded: databaseUrl === null })
@@ -38,7 +38,7 @@ export function addDoctor(program: Command, out: Output): void {
           now: () => new Date(),
           disk: () => readDisk(config),
         })
-        tell(findings)
+        report(findings)
       })
     })
 }

@@ -19,8 +19,8 @@ const PERSON = 'person'
 const NOTES = `
 Rows have the fields of the API's lists. Nested values are JSON strings in CSV and Parquet. Each row appears exactly once, even
 if data arrives during the export. --since and --until are inclusive and compare occurred_at (events, conversions, movements),
-updatedAt (records) or updated_at (subscriptions). A person is exported as one JSON array; the "type" of an item tells
-identifiers and links, touches, contact, conversions, orders, billing and events apart. With --out, the command prints
+updatedAt (records) or updated_at (subscriptions). A person is exported as one JSON array. The "type" of an item is its
+kind, for example person, contact or event. With --out, the command prints
 {"file", "rows", "bytes", "seconds"}, and the file appears when it is complete.`
 
 export function addExport(program: Command, out: Output): void {

@@ -259,8 +259,8 @@ async function connect(
     if (!source) throw notFound('source', start.sourceId)
     const of = { tenantId: source.tenantId, sourceId: source.id }
     const begin = { since: start.since, cursor: null, limit: LIMIT, waitMs: 0 }
-    const goOn = { since: null, limit: LIMIT, waitMs: WAIT_S * 1000 }
-    await work(cursor => readRequests(pool, of, cursor === null ? begin : { ...goOn, cursor }, signal))
+    const next = { since: null, limit: LIMIT, waitMs: WAIT_S * 1000 }
+    await work(cursor => readRequests(pool, of, cursor === null ? begin : { ...next, cursor }, signal))
   })
 }
 

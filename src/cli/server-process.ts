@@ -59,12 +59,12 @@ export function waitForStopSignal(out: Output): Promise<void> {
 }
 
 /** npm forwards a signal only to the shell that it started, and the shell exits without forwarding it. */
-function whenOrphaned(tell: () => void): void {
+function whenOrphaned(notify: () => void): void {
   const parent = process.ppid
   const polling = setInterval(() => {
     if (process.ppid === parent) return
     clearInterval(polling)
-    tell()
+    notify()
   }, POLL_PARENT_MS)
   polling.unref()
 }

@@ -85,8 +85,8 @@ export function withReadDatabase<T>(
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
   return withBareDatabase(options, out, async database => {
-    const fault = await schemaProblem(database)
-    if (fault !== null) throw new SchemaError(fault)
+    const problem = await schemaProblem(database)
+    if (problem !== null) throw new SchemaError(problem)
     return work(await openSession(database))
   })
 }

@@ -67,9 +67,9 @@ const EMPTY_DATABASE = {
 
 /** For a database of an older version, reports only the schema: a server of that version may be using it. */
 async function readSchemaOrAll(bare: Database, out: Output) {
-  const fault = await schemaProblem(bare)
-  if (fault === null) return readDatabase(await openSession(bare))
-  out.say(fault)
+  const problem = await schemaProblem(bare)
+  if (problem === null) return readDatabase(await openSession(bare))
+  out.say(problem)
   return {
     ...EMPTY_DATABASE,
     schema: await newestMigration(bare.pool),

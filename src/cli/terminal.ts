@@ -58,13 +58,13 @@ function duration(seconds: number): string {
 /** One line of a following command on a terminal: the local time, a title and details. */
 export function formatLine(
   at: Date,
-  colour: 'cyan' | 'green' | 'red',
+  color: 'cyan' | 'green' | 'red',
   what: string,
   facts: (string | null)[],
 ): string {
   const time = at.toLocaleString('sv-SE', { dateStyle: 'short', timeStyle: 'medium' })
   const shown = facts.filter(fact => fact !== null).map(printable)
-  return [styleText('dim', time), styleText(colour, printable(what)), ...shown].join('  ')
+  return [styleText('dim', time), styleText(color, printable(what)), ...shown].join('  ')
 }
 
 /** Received data must not contain control characters that move the cursor or reconfigure the terminal. */

@@ -21,25 +21,25 @@ export function parseMapping(text: string, fields: readonly string[]): Mapping {
     throw new FileError(`The map file is not JSON: ${(error as Error).message}.`)
   }
   if (!isObject(given)) throw new FileError('The map file must contain a JSON object.')
-  const faults: string[] = []
+  const errors: string[] = []
   for (const name of Object.keys(given))
-    if (!fields.includes(name)) faults.push(`${name} is not a field; the fields are ${fields.join(', ')}`)
-  const mapping = parseFields(given, '', faults)
-  if (faults.length > 0) throw new FileError(`The map file is invalid:\n  - ${faults.join('\n  - ')}`)
+    if (!fields.includes(name)) errors.push(`${name} is not a field; the fields are ${fields.join(', ')}`)
+  const mapping = parseFields(given, '', errors)
+  if (errors.length > 0) throw new FileError(`The map file is invalid:\n  - ${errors.join('\n  - ')}`)
   return mapping
 }
 
-function parseFields(given: JsonObject, path: string, faults: string[]): Mapping {
+function parseFields(given: JsonObject, path: string, errors: string[]): Mapping {
   const mapping: Mapping = {}
   for (const [name, spec] of Object.entries(given)) {
     const at = `${path}${name}`
     if (typeof spec === 'string')
       mapping[name] = spec === 'now' && isTime(at) ? { now: true } : { from: spec, as: 'text' }
-    else if (!isObject(spec)) faults.push(`${at} must be the name of a column or {"from": …, "as": …}`)
+    else if (!isObject(spec)) errors.push(`${at} must be the name of a column or {"from": …, "as": …}`)
     else if (Object.hasOwn(spec, 'value')) mapping[name] = { value: spec.value }
     else if (typeof spec.from === 'string')
-      mapping[name] = { from: spec.from, as: parseType(spec.as, at, faults) }
-    else mapping[name] = parseFields(spec, `${at}.`, faults)
+      mapping[name] = { from: spec.from, as: parseType(spec.as, at, errors) }
+    else mapping[name] = parseFields(spec, `${at}.`, errors)
   }
   return mapping
 }
@@ -48,11 +48,11 @@ function isTime(field: string): boolean {
   return field === 'sourceUpdatedAt' || field === 'occurred_at'
 }
 
-function parseType(as: unknown, at: string, faults: string[]): Type {
+function parseType(as: unknown, at: string, errors: string[]): Type {
   // a column for the whole `data` contains JSON
   if (as === undefined) return at === 'data' ? 'json' : 'text'
   if (TYPES.includes(as as Type)) return as as Type
-  faults.push(`${at}: "as" must be one of ${TYPES.join(', ')}`)
+  errors.push(`${at}: "as" must be one of ${TYPES.join(', ')}`)
   return 'text'
 }
 

@@ -138,9 +138,14 @@ function eventItem(line: number, event: JsonObject | string): Read {
   }
   if (Buffer.byteLength(text) > MAX_ITEM_BYTES)
     return { line, column: null, reason: `an event may have at most ${MAX_ITEM_BYTES} bytes` }
-  const { faults } = inspect(openBody(`[${text}]`), { route: 'cdp', kind: 'batch', ip: null, headers: {} })
-  const [fault] = faults
-  if (fault) return { line, column: toColumn(fault.pointer), reason: fault.message }
+  const { faults: errors } = inspect(openBody(`[${text}]`), {
+    route: 'cdp',
+    kind: 'batch',
+    ip: null,
+    headers: {},
+  })
+  const [error] = errors
+  if (error) return { line, column: toColumn(error.pointer), reason: error.message }
   return { line, id: String(id), text }
 }
 

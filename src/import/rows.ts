@@ -58,18 +58,18 @@ export async function* csvRows(
     max_record_size: MAX_ROW_BYTES,
   })
   let parsed: Parsed[] = []
-  let fault: (Error & { code?: string }) | null = null
+  let failure: (Error & { code?: string }) | null = null
   // the 'error' listener below records errors
   const ended = once(parser, 'close').catch(() => undefined)
   parser.on('data', record => parsed.push(record as Parsed))
   parser.on('error', error => {
-    fault = error
+    failure = error
   })
   const rows = createRowReader(checkHeader)
   const take = () => {
     const taken = rows.of(parsed)
     parsed = []
-    if (fault) throw rows.fault(fault)
+    if (failure) throw rows.explain(failure)
     return taken
   }
   for await (const chunk of chunks) {
@@ -107,7 +107,7 @@ function createRowReader(checkHeader: (columns: string[]) => void) {
   return {
     of: (parsed: Parsed[]) => parsed.flatMap(record => read(record) ?? []),
     hasHeader: () => columns !== null,
-    fault({ code, message }: Error & { code?: string }): FileError {
+    explain({ code, message }: Error & { code?: string }): FileError {
       if (code === 'CSV_QUOTE_NOT_CLOSED')
         return new FileError(`The row at line ${line} contains an unclosed quote.`)
       if (code === 'CSV_MAX_RECORD_SIZE')

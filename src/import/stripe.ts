@@ -17,12 +17,12 @@ export function stripeReading({ time }: { time: Date }): Reading {
 function eventItem({ line, cells: object, text }: Row, fileTime: number): Read {
   if (typeof object.id !== 'string' || object.id === '') return { line, column: 'id', reason: 'is missing' }
   if (object.object === 'event') return { line, id: object.id, text: text! }
-  const eventOf = typeof object.object === 'string' ? EVENTS[object.object] : undefined
-  if (!eventOf) {
+  const buildEvent = typeof object.object === 'string' ? EVENTS[object.object] : undefined
+  if (!buildEvent) {
     const name = JSON.stringify(object.object) ?? 'nothing'
     return { line, column: 'object', reason: `objects of type ${name} are not supported` }
   }
-  const { type, at } = eventOf(object)
+  const { type, at } = buildEvent(object)
   const id = `import-${hash('sha256', JSON.stringify(object), 'hex').slice(0, 40)}`
   const created = Math.min(at ?? fileTime, fileTime)
   const livemode = object.livemode === false ? ',"livemode":false' : ''

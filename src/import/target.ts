@@ -119,10 +119,10 @@ async function sendBisected(
   }
 }
 
-function toRejection({ line }: Item, faults: ItemErrors, detail = 'was rejected'): Rejection {
-  const [fault] = faults
-  if (!fault) return { line, column: null, reason: detail }
-  return { line, column: fault.pointer.slice(1).replaceAll('/', '.') || null, reason: fault.message }
+function toRejection({ line }: Item, errors: ItemErrors, detail = 'was rejected'): Rejection {
+  const [error] = errors
+  if (!error) return { line, column: null, reason: detail }
+  return { line, column: error.pointer.slice(1).replaceAll('/', '.') || null, reason: error.message }
 }
 
 /** The service rejected a request permanently, or was unreachable for too long. */

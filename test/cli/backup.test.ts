@@ -20,7 +20,7 @@ const WITHOUT_WORKERS = 'data,events,inbound,console'
 const logger = pino({ level: 'silent' })
 
 let server: TestServer
-/** What the first test brought back goes on from there in the second. */
+/** The second test continues on the database that the first one restored. */
 let restoredDatabase: { url: string }
 const closers: (() => Promise<unknown>)[] = []
 before(async () => {
@@ -34,7 +34,7 @@ after(async () => {
   await server.close()
 })
 
-/** As it would be typed where DATABASE_URL leads there. */
+/** Runs a command with DATABASE_URL set to this database. */
 async function kontorOn(url: string, ...words: string[]) {
   process.env.DATABASE_URL = url
   const answer = await kontor(...words)
@@ -49,7 +49,7 @@ async function emptyDatabase() {
   return { url: database.url, pool }
 }
 
-/** A server on a database that was restored, with the keys of the first one. */
+/** A server on a restored database, with the keys of the first server. */
 async function serve(url: string, surfaces?: string) {
   const config = readConfig({
     ...{ DATABASE_URL: url, KONTOR_OPS_PORT: 'off', KONTOR_PORT: '0', KONTOR_SECRET_KEY: TEST_SECRET_KEY },
@@ -107,7 +107,7 @@ const eventCounts = async (pool: TestServer['pool']) => {
   return rows
 }
 
-test('a restored service answers as the old one did, processes what waited once, and knows what it has seen', async t => {
+test('a restored server returns the same data, processes pending entries once, and still recognizes duplicates', async t => {
   const source = await makeSource(server, { signing_secret: 'generate' })
   const url = 'https://203.0.113.7/hooks'
   const { id: destination } = await server.admin.destinations.create({ tenant: server.tenant.id, url })
@@ -117,7 +117,7 @@ test('a restored service answers as the old one did, processes what waited once,
     { logger, onAppend: () => () => true },
   )
   await server.settled().finally(() => workers.stop())
-  // From here on nothing is processed; and the positions are those of a cluster that has been busy for years.
+  // Nothing is processed from here on. The positions are as high as in a cluster that has been busy for years.
   const queued = (await writeProduct(server, 11)).body
   await Promise.all([track(server, 11), track(server, 12)])
   const years = `(xid::text::numeric + 5000000000)::text::xid8`
@@ -141,7 +141,7 @@ test('a restored service answers as the old one did, processes what waited once,
   const restored = await kontorOn(target.url, 'restore', '--from', file)
   assert.equal(restored.code, 0, restored.err)
   assert.deepEqual(restored.json(), { ...summary, waiting: 3 })
-  // The copy does not speak for the original.
+  // The copy must not send anything on behalf of the original.
   assert.match(restored.err, /destination is disabled/)
   const sending = await target.pool.query('select id, enabled from destinations')
   assert.deepEqual(sending.rows, [{ id: destination, enabled: false }])
@@ -166,7 +166,7 @@ test('a restored service answers as the old one did, processes what waited once,
   await writeProduct(working, 12)
   await settled(target.pool)
   assert.deepEqual(await eventCounts(target.pool), expected)
-  // Numbers go on where they were, and the source's secret opens.
+  // Sequences continue where they were, and the source's secret can be decrypted.
   await call(working, server.tenant.trackingKey, '/v1/track/', { event_type: 'page_view', visitor: 'new' })
   const inbound = await fetch(working.url + source.path, { method: 'POST', body: '{}' })
   assert.equal(inbound.status, 401)
@@ -176,7 +176,7 @@ test('a restored service answers as the old one did, processes what waited once,
   await working.close()
 })
 
-test('taken under load: what was acknowledged before is in it, and sent again nothing is there twice', async t => {
+test('a backup under load contains everything acknowledged before it, and repeated requests add nothing', async t => {
   const origin = restoredDatabase
   const file = join(await temporaryDirectory(t), 'kontor.backup')
   const busy = await serve(origin.url)
@@ -221,7 +221,7 @@ test('taken under load: what was acknowledged before is in it, and sent again no
   await copy.close()
 })
 
-test('a file that was cut off, changed anywhere or made by a newer version is refused, and nothing is restored', async t => {
+test('a truncated, changed or newer backup is rejected, and nothing is restored', async t => {
   const directory = await temporaryDirectory(t)
   const file = join(directory, 'kontor.backup')
   const words = ['backup', '--to', file, '--include-secret-key']
@@ -257,7 +257,7 @@ test('a file that was cut off, changed anywhere or made by a newer version is re
   await writeFile(broken, Buffer.concat([Buffer.from('kontor backup 9\n'), bytes.subarray(16)]))
   await refuses(/made by a newer version .* its format is 9/, { restoring: true })
 
-  // Found out when most of it has been copied already.
+  // Detected only after most of the file has been copied.
   const late = Buffer.from(bytes)
   late[Math.floor(bytes.length * 0.8)]! ^= 4
   await writeFile(broken, late)
@@ -275,7 +275,7 @@ test('a file that was cut off, changed anywhere or made by a newer version is re
   }
   await refuses(/newer version .* migration 9999_later\.sql/, { restoring: true })
 
-  // What is whole goes in after all that; a second time it is refused, as is a database that is somebody else's.
+  // An intact file is still restored afterwards. A second restore is rejected, and so is a database of another program.
   const restored = await kontorOn(target.url, 'restore', '--from', file)
   assert.equal(restored.code, 0, restored.err)
   const again = await kontorOn(target.url, 'restore', '--from', file)
@@ -291,7 +291,7 @@ test('a backup of another cluster is restored with the unread entries of its log
     await client.query(
       `create table log_p1 partition of log for values from ('2026-01-31') to ('2026-02-01')`,
     )
-    // Read up to the second of three. The transaction ids are those of another cluster.
+    // The cursor is at the second of three entries. The transaction ids are those of another cluster.
     await client.query(`insert into log_cursors (partition, xid, ord) values (0, '9000000001', 0)`)
     await client.query(
       `insert into log select 0, (9000000000 + n)::text::xid8, 0, gen_random_uuid(), 1, 'record', 'key', '2026-01-31', '{}', 3000000, repeat(n::text, 3000000)
@@ -316,13 +316,13 @@ test('a backup of another cluster is restored with the unread entries of its log
   assert.deepEqual([await take(), await take()], [1, 0])
 })
 
-test('a file that cannot be written leaves what was there, and no part of the new one', async t => {
+test('if the file cannot be written, the existing file stays and no partial file remains', async t => {
   const directory = await temporaryDirectory(t)
   const file = join(directory, 'kontor.backup')
   await writeFile(file, 'yesterday')
   const client = await server.pool.connect()
   try {
-    // Nobody may lock it: the backup gives up.
+    // The table cannot be locked, so the backup fails.
     await client.query('begin; lock table tenants in access exclusive mode')
     const url = `${server.databaseUrl}?options=${encodeURIComponent('-c lock_timeout=100ms')}`
     await assert.rejects(kontorOn(url, 'backup', '--to', file))
@@ -344,7 +344,7 @@ test('a file that cannot be written leaves what was there, and no part of the ne
   }
 })
 
-test('a backup goes into a data directory of its own, with the master key if it has it, and out of it again', async t => {
+test('a backup is restored into a new data directory, with the master key if included, and can be backed up again', async t => {
   const directory = await temporaryDirectory(t)
   const file = join(directory, 'kontor.backup')
   const taken = await kontorOn(server.databaseUrl, 'backup', '--to', file, '--include-secret-key')

@@ -21,7 +21,7 @@ useDatabase(url, { KONTOR_SECRET_KEY: '01'.repeat(32) })
 
 type Options = Parameters<typeof diagnose>[0]
 
-/** What is found, by code; the test cluster itself is not durable, on purpose. */
+/** The findings by code, without the one about durability: the test cluster is not durable on purpose. */
 async function found(options: Partial<Options> = {}): Promise<Map<string, string>> {
   const findings = await diagnose({
     ...{
@@ -52,7 +52,7 @@ async function append(receivedAt: Date) {
   await log.append([{ entry, claim: null }])
 }
 
-/** Found while it is so, and not after. */
+/** Checks that the finding is reported during the problem, and not afterwards. */
 async function findsOnly(code: string, words: RegExp, { make, undo }: Record<'make' | 'undo', string>) {
   await pool.query(make)
   const codes = await found().finally(() => pool.query(undo))
@@ -62,9 +62,9 @@ async function findsOnly(code: string, words: RegExp, { make, undo }: Record<'ma
 
 const ENTRY = `gen_random_uuid(), 1, 'events', 'key', now() - interval '3 hours'`
 
-test('no server; no worker beside a server; nothing wrong where both are', async () => {
+test('reports a missing server, a server without a worker, and nothing if both run', async () => {
   assert.match((await found()).get('no_server')!, /→ kontor start$/)
-  // Without it, another database would be started, and made.
+  // Without it, the command would create and start another database.
   assert.match(
     (await found({ dataDir: '/srv/kontor' })).get('no_server')!,
     /→ kontor start --data '\/srv\/kontor'$/,
@@ -86,7 +86,7 @@ test('no server; no worker beside a server; nothing wrong where both are', async
   }
 })
 
-test('a backlog that is old, with its age; one that is nearly as large as it may be', async () => {
+test('reports an old backlog with its age, and a backlog near its limit', async () => {
   await append(new Date(Date.now() - 10 * 60_000))
   assert.match((await found()).get('backlog_old')!, /^One unprocessed entry .* for 10 min/)
   assert.match((await found({ maxBacklog: 1 })).get('backlog_full')!, /KONTOR_MAX_BACKLOG is 1\./)
@@ -95,7 +95,7 @@ test('a backlog that is old, with its age; one that is nearly as large as it may
   assert.ok(!(await found()).has('backlog_old'))
 })
 
-test('a partition that is stuck, and entries that are tried again and again', async () => {
+test('reports a stuck partition and repeatedly retried entries', async () => {
   await findsOnly('partition_stuck', /Partition postgres\/3 .*division by zero/, {
     make: `insert into stalled_partitions values ('postgres/3', now(), 'division by zero')`,
     undo: 'delete from stalled_partitions',
@@ -111,15 +111,15 @@ test('a partition that is stuck, and entries that are tried again and again', as
   })
 })
 
-test('a transaction that holds the workers back, and one that only keeps old rows', async () => {
+test('reports a transaction that blocks the workers, and one that only prevents vacuum', async () => {
   const limits = { ...LIMITS, transactionS: 0, snapshotS: 0 }
-  const other = openPool({ connection: { url }, max: 1, name: 'somebody else', onError: () => {} })
+  const other = openPool({ connection: { url }, max: 1, name: 'another program', onError: () => {} })
   const client = await other.connect()
   try {
     await client.query('begin isolation level repeatable read')
     const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid from tenants')
     const pid = rows[0]!.pid
-    const ending = new RegExp(`Process ${pid} \\(somebody else.*pg_terminate_backend\\(${pid}\\)`)
+    const ending = new RegExp(`Process ${pid} \\(another program.*pg_terminate_backend\\(${pid}\\)`)
     assert.match((await found({ limits })).get('vacuum_held')!, ending)
     await client.query('select pg_current_xact_id()')
     assert.match((await found({ limits })).get('transaction_open')!, ending)
@@ -131,7 +131,7 @@ test('a transaction that holds the workers back, and one that only keeps old row
   }
 })
 
-test('dead letters that grow', () =>
+test('reports an increasing number of dead letters', () =>
   findsOnly('dead_letters_growing', /1 entries could not be applied.*no such unit → kontor dead-letters/, {
     make: `insert into dead_letters
              (tenant_id, id, kind, ordering_key, reason, error, attempts, received_at, context, body)
@@ -139,7 +139,7 @@ test('dead letters that grow', () =>
     undo: 'delete from dead_letters',
   }))
 
-test('a source that fell silent, one that is held back for hours, one whose secret does not open', async () => {
+test('reports a silent source, one that is over its budget for hours, and one whose secret cannot be decrypted', async () => {
   const days = [2, 3, 4].map(n => new Date(Date.now() - n * DAY_MS))
   await ensurePartitionsFor(pool, 'receipts', days)
   const times = days.map(day => `'${day.toISOString()}'::timestamptz`).join(', ')
@@ -158,7 +158,7 @@ test('a source that fell silent, one that is held back for hours, one whose secr
   assert.match((await found({ secrets: others })).get('secrets_closed')!, new RegExp(source.id))
 })
 
-test('a destination that takes nothing, one that was disabled, an archive that cannot be written', async () => {
+test('reports a failing destination, a disabled one, and an archive that cannot be written', async () => {
   const { id } = await admin.destinations.create({ tenant: tenant.id, url: 'https://203.0.113.7/hooks' })
   await findsOnly(
     'destination_failing',
@@ -180,7 +180,7 @@ test('a destination that takes nothing, one that was disabled, an archive that c
   await admin.destinations.delete(id)
 })
 
-test('clocks that differ, retention that is held, a disk that is nearly full', async () => {
+test('reports different clocks, blocked retention, and a nearly full disk', async () => {
   const ahead = await found({ now: () => new Date(Date.now() + 365 * DAY_MS) })
   assert.match(ahead.get('clock_off')!, /365 days ahead of/)
   const behind = await found({ now: () => new Date(Date.now() - 60_000) })
@@ -188,7 +188,7 @@ test('clocks that differ, retention that is held, a disk that is nearly full', a
   await append(new Date(Date.now() + 2 * DAY_MS))
   await append(new Date())
   assert.match((await found()).get('clock_off')!, /entries from 2 days ahead/)
-  // An hour's entries later, by the clock that was set right:
+  // After an hour of entries with the corrected clock:
   await append(new Date(Date.now() - 2 * 3_600_000))
   assert.ok(!(await found()).has('clock_off'))
   await pool.query('delete from log')
@@ -204,7 +204,7 @@ test('clocks that differ, retention that is held, a disk that is nearly full', a
   assert.ok(!(await found({ disk: async () => ({ ...full, freeBytes: 30e9 }) })).has('disk_low'))
 })
 
-test('what waits in a stream that no worker reads is told without NATS too, once it has waited for a minute', async () => {
+test('reports entries in a stream that no worker has read for a minute, even without NATS', async () => {
   const make = `
     insert into jetstream_streams (name, created, partitions, servers, unread, unread_since) values
       ('kontor', 'x', 1, 'nats-1:4222', 1543, now() - interval '61 seconds'),
@@ -229,7 +229,7 @@ test('what waits in a stream that no worker reads is told without NATS too, once
   )
 })
 
-test('partitions that are not there for tomorrow, claims that are gone before their time', async () => {
+test('reports missing partitions for tomorrow, and claims that were deleted too early', async () => {
   const { rows } = await pool.query<{ name: string }>(
     `select inhrelid::regclass::text as name from pg_inherits where inhparent = 'archive'::regclass`,
   )
@@ -248,7 +248,7 @@ test('partitions that are not there for tomorrow, claims that are gone before th
   })
 })
 
-test('tables of another version, or none; the command tells the rest and exits with 1', async () => {
+test('reports a schema of another version or no schema; the command prints all findings and exits with 1', async () => {
   await pool.query(`insert into schema_migrations (name, checksum) values ('9999_later.sql', 'x')`)
   assert.match((await found()).get('schema_newer')!, /9999_later/)
   await pool.query(
@@ -259,7 +259,7 @@ test('tables of another version, or none; the command tells the rest and exits w
   const report: { ok: boolean; findings: { code: string }[] } = old.json()
   assert.equal(report.ok, false)
   assert.ok(report.findings.some(({ code }) => code === 'schema_old'))
-  // Who only asks changes nothing: a server of the older version may be at work on it.
+  // A read-only command changes nothing: a server of the older version may be using the database.
   const migrations = async () => (await pool.query('select name from schema_migrations order by name')).rows
   const before = await migrations()
   const list = await kontor('tenant', 'list')
@@ -283,7 +283,7 @@ test('tables of another version, or none; the command tells the rest and exits w
   const text = await kontor('doctor')
   assert.equal(text.code, 1)
   assert.match(text.out, /schema_missing\n {2}The database has no tables of Kontor\.\n.*\n {2}→ kontor start/)
-  process.env.DATABASE_URL = 'postgres://nobody@127.0.0.1:1/kontor'
+  process.env.DATABASE_URL = 'postgres://kontor@127.0.0.1:1/kontor'
   const away = await kontor('doctor')
   assert.equal(away.code, 1)
   assert.match(away.out, /^database_away\n {2}PostgreSQL cannot be reached/)

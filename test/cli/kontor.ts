@@ -13,7 +13,7 @@ const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
 export type Answer = { code: number; out: string; err: string; json: () => never }
 
-/** Runs a command in this process, as it would be typed. */
+/** Runs a command line in this process. */
 export async function kontor(...words: string[]): Promise<Answer> {
   let out = ''
   let err = ''
@@ -34,7 +34,7 @@ export async function kontor(...words: string[]): Promise<Answer> {
   return { code, out, err, json: () => JSON.parse(out) as never }
 }
 
-/** Makes the commands of this process find this database. */
+/** Sets the database for the commands of this process. */
 export function useDatabase(url: string, env: Record<string, string> = {}): void {
   const given: Record<string, string> = { DATABASE_URL: url, ...env }
   Object.assign(process.env, given)
@@ -46,7 +46,7 @@ export function useDatabase(url: string, env: Record<string, string> = {}): void
 export async function temporaryDirectory(t: TestContext): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'kontor command '))
   t.after(async () => {
-    // As root a cluster may lie elsewhere, with a link to it in the data directory.
+    // As root, the cluster may be stored elsewhere, with a link in the data directory.
     for (const name of await readdir(path).catch(() => [])) {
       const cluster = await readlink(join(path, name, 'postgres')).catch(() => null)
       if (cluster) await rm(cluster, { recursive: true, force: true })
@@ -63,7 +63,7 @@ export type Running = {
   ended: Promise<number | null>
 }
 
-/** Starts a command as a process of its own; it is killed when the test ends. */
+/** Starts a command as a separate process, which is killed when the test ends. */
 export function startKontor(
   t: TestContext,
   words: string[],
@@ -73,7 +73,7 @@ export function startKontor(
   return startProgram(t, process.execPath, [main, ...words], env, { input })
 }
 
-/** As npm does it: in a shell, which is the process that signals reach. */
+/** Like npm: in a shell, which is the process that receives signals. */
 export function startKontorInShell(t: TestContext, words: string[], env: Record<string, string>): Running {
   const quoted = [process.execPath, main, ...words].map(word => `'${word}'`).join(' ')
   return startProgram(t, 'sh', ['-c', `${quoted}; exit $?`], env)
@@ -107,7 +107,7 @@ export function startProgram(
   return { child, out: () => streams.out, err: () => streams.err, ended }
 }
 
-/** Resolves when stderr matches; fails with what it said when the process ends before. */
+/** Resolves when stderr matches. Rejects with the output if the process exits first. */
 export async function hears({ err, ended }: Running, pattern: RegExp): Promise<RegExpExecArray> {
   let isOver = false
   ended.then(() => {

@@ -23,7 +23,7 @@ test('tenant create prints {id, name}', () => {
   assert.equal(tenant.name, 'acme')
 })
 
-test('a second tenant of the same name fails with exit code 1 and nothing on stdout', async () => {
+test('a second tenant with the same name fails with exit code 1 and nothing on stdout', async () => {
   const { code, out, err } = await kontor('tenant', 'create', 'acme')
   assert.deepEqual({ code, out }, { code: 1, out: '' })
   assert.match(err, /already a tenant "acme"/)
@@ -45,7 +45,7 @@ test('conversion types are shown, set and reset', async () => {
   assert.equal((await done('tenant', 'conversions', 'acme', '--reset')).conversion_types, null)
 })
 
-test('the floor of event times is set, and left to the installation again', async () => {
+test('the events floor is set, and reset to the default of the installation', async () => {
   assert.equal((await done('tenant', 'update', 'acme', '--events-floor', '365d')).events_floor, '365d')
   assert.equal((await done('tenant', 'update', tenant.id, '--events-floor', 'off')).events_floor, 'off')
   const refused = await kontor('tenant', 'update', 'acme', '--events-floor', 'soon')
@@ -64,7 +64,7 @@ test('key create prints {id, key, kind, scopes, tenant}, for an id and for a nam
   }
 })
 
-test('scopes and expiry are taken from the flags', async () => {
+test('scopes and expiry are read from the options', async () => {
   const made = await done(
     ...['key', 'create', '--tenant', 'acme', '--kind', 'private'],
     ...['--scopes', 'orders:read, orders:write', '--expires', '2999-01-31'],
@@ -82,12 +82,12 @@ test('an admin key needs no tenant', async () => {
   assert.ok((await done('key', 'list', '--admin')).some(({ id }: { id: string }) => id === made.id))
 })
 
-test('all faults of a key are named, with exit code 2', async () => {
+test('all validation errors of a key are listed, with exit code 2', async () => {
   const asked = ['--kind', 'private', '--scopes', 'a:b,c:d', '--expires', 'soon']
   const { code, out, err } = await kontor('key', 'create', ...asked)
   assert.deepEqual({ code, out }, { code: 2, out: '' })
-  for (const fault of [/tenant is required/, /scopes\/0/, /scopes\/1/, /expires_at must be/])
-    assert.match(err, fault)
+  for (const error of [/tenant is required/, /scopes\/0/, /scopes\/1/, /expires_at must be/])
+    assert.match(err, error)
 })
 
 test('a key is revoked', async () => {
@@ -110,7 +110,7 @@ test('source create prints {id, token, signing_secret, type, tenant}', async () 
   assert.equal(made.tenant, tenant.id)
 })
 
-test('a source takes its settings from flags and from --config, and flags win', async () => {
+test('source settings come from options and --config, and options take precedence', async () => {
   const config = { event_id_path: 'payload.id', overflow: 'defer', headers: ['x-shop'], enabled: false }
   const made = await createSource(
     ...['--name', 'shop', '--token', 'given-token-of-16', '--signing-secret', 'given-secret-of-16'],
@@ -132,12 +132,12 @@ test('a source takes its settings from flags and from --config, and flags win', 
   assert.ok(!JSON.stringify(shown).includes('given-'))
 })
 
-test('a value that begins with a dash is taken', async () => {
+test('a value that starts with a dash is accepted', async () => {
   assert.equal((await createSource('--token', '-a-long-dash-token-')).token, '-a-long-dash-token-')
   assert.equal((await createSource('--token=--a-long-dash-token')).token, '--a-long-dash-token')
 })
 
-test('tokens and secrets come from standard input and from files too', async t => {
+test('tokens and secrets can be read from standard input and from files', async t => {
   const directory = await temporaryDirectory(t)
   await writeFile(`${directory}/token`, 'a-token-from-a-file\n')
   const words = ['source', 'create', '--tenant', 'acme', '--type', 'webhook']
@@ -164,17 +164,17 @@ test('tokens and secrets come from standard input and from files too', async t =
   }
 })
 
-test('all faults of a source are named', async () => {
+test('all validation errors of a source are listed', async () => {
   const { code, err } = await kontor(
     ...['source', 'create', '--tenant', 'acme', '--type', 'ftp', '--token', 'short', '--overflow', 'x'],
-    ...['--config', '{"colour": 1, "max_body_bytes": 0}'],
+    ...['--config', '{"color": 1, "max_body_bytes": 0}'],
   )
   assert.equal(code, 2)
-  for (const name of ['type', 'token', 'overflow', 'colour', 'max_body_bytes'])
+  for (const name of ['type', 'token', 'overflow', 'color', 'max_body_bytes'])
     assert.match(err, new RegExp(`- ${name} `))
 })
 
-test('a source is updated, switched, listed and deleted', async () => {
+test('a source is updated, disabled, enabled, listed and deleted', async () => {
   const { id } = await createSource()
   const updated = await done(
     'source',
@@ -194,7 +194,7 @@ test('a source is updated, switched, listed and deleted', async () => {
   assert.equal((await kontor('source', 'show', id)).code, 1)
 })
 
-test('rotating prints the new one and when the one before ends', async () => {
+test('rotate prints the new value and the expiry of the previous one', async () => {
   const made = await createSource('--signing-secret', 'generate')
   const token = await done('source', 'rotate', made.id, '--token', '--overlap-hours', '0')
   assert.deepEqual(Object.keys(token), ['id', 'token', 'previous_expires_at'])
@@ -208,7 +208,7 @@ test('rotating prints the new one and when the one before ends', async () => {
   assert.deepEqual([kept!.tokens.length, kept!.signingSecrets.length], [1, 2])
 })
 
-test('without a master key a signing secret is refused, and nothing is made', async t => {
+test('without a master key, a signing secret is rejected and nothing is created', async t => {
   const key = process.env.KONTOR_SECRET_KEY!
   delete process.env.KONTOR_SECRET_KEY
   t.after(() => {
@@ -222,7 +222,7 @@ test('without a master key a signing secret is refused, and nothing is made', as
   assert.deepEqual(await admin.sources.list('acme'), before)
 })
 
-test('the audit names the user of the command line, newest first', async () => {
+test('the audit log shows the user of the command line, newest first', async () => {
   await done('tenant', 'create', 'audited')
   const key = await done('key', 'create', '--tenant', 'audited', '--kind', 'tracking')
   await done('key', 'revoke', key.id)
@@ -240,11 +240,11 @@ test('the audit names the user of the command line, newest first', async () => {
   assert.match(refused.err, /ISO 8601/)
 })
 
-test('migrate finds nothing to do on a database of this version', async () => {
+test('migrate applies nothing to a database of this version', async () => {
   assert.deepEqual(await done('migrate'), { applied: [] })
 })
 
-test('a database that is away is told in words, with exit code 1', async t => {
+test('an unreachable database is reported with exit code 1', async t => {
   process.env.DATABASE_URL = 'postgres://kontor:hunter2@127.0.0.1:1/kontor'
   t.after(() => {
     process.env.DATABASE_URL = url
@@ -255,7 +255,7 @@ test('a database that is away is told in words, with exit code 1', async t => {
   assert.ok(!err.includes('hunter2'))
 })
 
-test('a faulty configuration stops every command, with all faults', async t => {
+test('an invalid configuration stops every command and lists all errors', async t => {
   Object.assign(process.env, { KONTOR_PORT: 'x', KONTOR_WORKERS: 'many' })
   t.after(() => {
     delete process.env.KONTOR_PORT
@@ -270,7 +270,7 @@ test('a faulty configuration stops every command, with all faults', async t => {
   assert.deepEqual({ ok, faults: faults.length }, { ok: false, faults: 2 })
 })
 
-test('check-config shows what would be used, without secrets', async () => {
+test('check-config shows the effective settings without secrets', async () => {
   const { code, out } = await kontor('check-config', '--port', '9000')
   assert.equal(code, 0)
   const { ok, settings } = JSON.parse(out)

@@ -9,15 +9,15 @@ import { kontor } from './kontor.ts'
 type Level = { words: string[]; command: Command }
 
 /** The program, its groups and its commands. */
-function levelsOf(command: Command, words: string[] = []): Level[] {
-  const below = command.commands.map(child => levelsOf(child as Command, [...words, child.name()]))
+function listCommands(command: Command, words: string[] = []): Level[] {
+  const below = command.commands.map(child => listCommands(child as Command, [...words, child.name()]))
   return [{ words, command }, ...below.flat()]
 }
 
-const levels = levelsOf(await buildProgram(processOutput()))
+const levels = listCommands(await buildProgram(processOutput()))
 const examplesIn = (help: string) => help.split('\nExamples:\n')[1]!.trimEnd().split('\n')
 
-test('help is there on every level, with examples', async () => {
+test('every command has help with examples', async () => {
   assert.ok(levels.length > 25)
   for (const { words: level } of levels)
     for (const words of [
@@ -39,7 +39,7 @@ test('every example in the help names a command that exists, with options that e
     for (const example of examplesIn(out)) {
       const line = /(?:^| )kontor (.*)$/.exec(example)![1]!.replace(/ [|>] .*$/, '')
       const named = levels.findLast(level => `${line} `.startsWith(`${level.words.join(' ')} `))!.command
-      // Few groups do something by themselves: kontor backup --to FILE.
+      // Few groups are also commands, such as kontor backup --to FILE.
       assert.ok(named.commands.length === 0 || named.options.some(({ required }) => required), example)
       if (command.commands.length === 0) assert.equal(named, command, example)
       for (const [option] of line.replaceAll(/'[^']*'|"[^"]*"/g, '').matchAll(/(?<= )--[\w-]+/g))
@@ -51,7 +51,7 @@ test('every example in the help names a command that exists, with options that e
   }
 })
 
-test('the help of a level names what is below it, and every option with its meaning', async () => {
+test('the help of a command lists its subcommands, and describes every option', async () => {
   for (const { words, command } of levels) {
     const { out } = await kontor(...words, '--help')
     for (const child of command.commands) assert.match(out, new RegExp(`^ {2}${child.name()} +[A-Z]`, 'm'))
@@ -62,7 +62,7 @@ test('the help of a level names what is below it, and every option with its mean
   }
 })
 
-test('the version is told', async () => {
+test('--version prints the version', async () => {
   for (const flag of ['--version', '-v']) assert.equal((await kontor(flag)).out, `${version}\n`)
 })
 
@@ -102,7 +102,7 @@ const misuses: [words: string[], says: RegExp][] = [
 ]
 
 for (const [words, says] of misuses)
-  test(`misuse is explained, with exit code 2: kontor ${words.join(' ')}`, async () => {
+  test(`a usage error is explained, with exit code 2: kontor ${words.join(' ')}`, async () => {
     const { code, out, err } = await kontor(...words)
     assert.equal(code, 2)
     assert.equal(out, '')
@@ -110,7 +110,7 @@ for (const [words, says] of misuses)
     assert.match(err, /usage/i)
   })
 
-test('only what is listed can be removed', async () => {
+test('only listed databases can be removed', async () => {
   for (const name of ['..', '.', '', '14b765a161112d47/data', '\0']) {
     const { code, out, err } = await kontor('data', 'remove', name, '--yes')
     assert.deepEqual([code, out], [1, ''])

@@ -26,7 +26,7 @@ const END_OF_BANNER = /kill -TERM \d+/
 const isRoot = process.getuid?.() === 0
 const settings = { KONTOR_OPS_PORT: '0', KONTOR_LOG_LEVEL: 'warn' }
 
-/** Runs the curl lines of a banner and returns their answers. */
+/** Runs the curl commands of the banner and returns their responses. */
 async function tryLines(banner: string): Promise<{ line: string; status: number; body: never }[]> {
   const answers = []
   for (const line of banner.split('\n').filter(text => text.startsWith('    curl '))) {
@@ -37,15 +37,15 @@ async function tryLines(banner: string): Promise<{ line: string; status: number;
     const body = after('-d')[0]
     const response = await fetch(url, { headers, ...(body && { method: 'POST', body }) })
     const answer = { line, status: response.status, body: (await response.json()) as never }
-    answers.push({ ...answer, ...(isQueued(answer.body) && { body: await outcomeOf(response, headers) }) })
+    answers.push({ ...answer, ...(isQueued(answer.body) && { body: await awaitOutcome(response, headers) }) })
   }
   return answers
 }
 
 const isQueued = ({ status }: { status?: string }) => status === 'queued'
 
-/** On a machine with much else to do, a write waits longer than it was asked to. */
-function outcomeOf(written: Response, headers: [string, string][]): Promise<never> {
+/** On a busy machine, a write may wait longer than requested. */
+function awaitOutcome(written: Response, headers: [string, string][]): Promise<never> {
   const operation = new URL(written.headers.get('location')!, written.url)
   return eventually(`${operation} to be applied`, async () => {
     const body = (await (await fetch(operation, { headers })).json()) as never
@@ -58,12 +58,12 @@ async function stop({ child, ended }: Running): Promise<number | null> {
   return ended
 }
 
-// In a checkout under /root, say, nobody else can read the program.
+// No other user can read the program in a checkout under /root, for example.
 const nobody = await accountNamed('nobody')
 const canChangeUser =
   isRoot && nobody !== null && (await inaccessiblePart(import.meta.dirname, nobody, 0o5)) === null
 
-test('the first start prints keys with lines that work, the next one prints none, and both stop cleanly', async t => {
+test('the first start prints keys with working commands, the next start prints none, and both stop cleanly', async t => {
   const database = await testDatabase()
   t.after(() => database.drop())
   const dataDir = `${await temporaryDirectory(t)}/data`
@@ -72,7 +72,7 @@ test('the first start prints keys with lines that work, the next one prints none
   await hears(first, canChangeUser ? /Started as root\. Kontor now runs as nobody\./ : END_OF_BANNER)
   const banner = first.err()
   for (const key of [/private-\w{38}/, /trk_\w{38}/, /tok_\w{38}/, /\/docs/]) assert.match(banner, key)
-  // Nobody sits at a terminal: what may do everything does not go to a log.
+  // Without a terminal, the admin key is not written to the log.
   assert.doesNotMatch(banner, /adm_\w/)
   assert.match(banner, new RegExp(`Admin key +in the file ${dataDir}/admin-key`))
   assert.match(await readFile(`${dataDir}/admin-key`, 'utf8'), /^adm_\w{38}\n$/)
@@ -98,7 +98,7 @@ test('the first start prints keys with lines that work, the next one prints none
   assert.equal(await stop(second), 0)
 })
 
-test('commands work on an empty data directory, and beside the server that then runs on it', async t => {
+test('commands work on an empty data directory, and beside a running server', async t => {
   const dataDir = `${await temporaryDirectory(t)}/data dir`
   const run = async (...words: string[]) => {
     const { code, out, err } = await kontor(...words, '--data', dataDir)
@@ -138,7 +138,7 @@ test('commands work on an empty data directory, and beside the server that then 
   assert.equal((await status()).running, false)
 })
 
-test('a server whose clock is a year behind dates what it accepts, and what it is asked to take out, by PostgreSQL’s', async t => {
+test('a server whose clock is a year behind uses the time of PostgreSQL for entries and purges', async t => {
   const database = await testDatabase({ partitioned: true })
   t.after(() => database.drop())
   const directory = await temporaryDirectory(t)
@@ -178,7 +178,7 @@ test('a server whose clock is a year behind dates what it accepts, and what it i
   assert.equal(await stop(server), 0)
 })
 
-test('PostgreSQL away: a start waits for it in words, jobs say so once, and a stop ends in time with what was acknowledged kept', async t => {
+test('while PostgreSQL is unavailable, a start waits and says so, jobs log it once, and a stop ends in time without losing data', async t => {
   const database = await testDatabase({ partitioned: true })
   t.after(() => database.drop())
   const url = new URL(database.url)
@@ -218,7 +218,7 @@ test('PostgreSQL away: a start waits for it in words, jobs say so once, and a st
   assert.ok(rows[0].count >= 1)
 })
 
-test('a taken port is told in words, with exit code 1; a server ends with npm, or the command, that runs it', async t => {
+test('a port in use is reported with exit code 1; a server stops when its npm or kontor parent process ends', async t => {
   const database = await testDatabase({ partitioned: true })
   t.after(() => database.drop())
   const env = { ...settings, DATABASE_URL: database.url }
@@ -232,14 +232,14 @@ test('a taken port is told in words, with exit code 1; a server ends with npm, o
     assert.equal(await several.ended, 1)
     assert.match(several.err(), new RegExp(`Port ${port} .* is in use`))
   }
-  // The shell dies of it and passes nothing on; its pipes close when the server has ended.
+  // The shell exits without forwarding the signal. Its pipes close when the server has exited.
   await stop(first)
   assert.match(first.err(), /Stopping \(npm has ended\)/)
   const command = startProgram(t, process.execPath, [bin, 'start', '--port', '0'], env)
   const [, url] = await hears(command, /running at (http:\S+)/)
   const [, opsPort] = await hears(command, /127\.0\.0\.1:(\d+)\/healthz/)
   await hears(command, END_OF_BANNER)
-  // The tests after this one have data directories of their own.
+  // The following tests use separate data directories.
   const found = { DATABASE_URL: database.url, KONTOR_OPS_PORT: opsPort! }
   t.after(() => Object.keys(found).forEach(name => void delete process.env[name]))
   Object.assign(process.env, found)
@@ -256,7 +256,7 @@ test('a taken port is told in words, with exit code 1; a server ends with npm, o
 })
 
 if (canChangeUser)
-  test('started by root on a new data directory, it and its PostgreSQL run as another user, and again after a restart', async t => {
+  test('started by root on a new data directory, the server and PostgreSQL run as another user, also after a restart', async t => {
     const directory = await temporaryDirectory(t)
     await chmod(directory, 0o711)
     const dataDir = `${directory}/data`
@@ -273,7 +273,7 @@ if (canChangeUser)
     }
   })
 
-/** On a connection of its own: any of the processes may take it. */
+/** Uses a new connection, which any of the processes may accept. */
 function receive(
   url: string,
   { id, token }: { id: string; token: string },
@@ -297,12 +297,12 @@ function isAlive(pid: number): boolean {
   }
 }
 
-async function childrenOf(pid: number): Promise<number[]> {
+async function listChildren(pid: number): Promise<number[]> {
   const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
   return text.trim().split(' ').filter(Boolean).map(Number)
 }
 
-test('several processes serve one port: together they keep one budget and one count, and none of them is needed', async t => {
+test('several processes serve one port with a shared budget and shared metrics, and survive the loss of any process', async t => {
   const database = await testDatabase({ partitioned: true })
   t.after(() => database.drop())
   const dataDir = `${await temporaryDirectory(t)}/data`
@@ -312,7 +312,7 @@ test('several processes serve one port: together they keep one budget and one co
   const [, url] = server.err().match(/is running at (\S+)/)!
   const [, opsUrl] = server.err().match(/Operations +(http:\/\/[^/]+)/)!
   const [key] = server.err().match(/private-\w+/)!
-  const processes = await childrenOf(server.child.pid!)
+  const processes = await listChildren(server.child.pid!)
   assert.equal(processes.length, 2)
 
   const words = ['source', 'create', '--tenant', 'default', '--type', 'webhook', '--rate-limit', '5/3600']
@@ -335,10 +335,10 @@ test('several processes serve one port: together they keep one budget and one co
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', prefer: 'wait=10' }
   const contact = { entityType: 'contact', id: 'c', sourceUpdatedAt: '2026-01-01T00:00:00Z', data: {} }
   const write = () => fetch(`${url}/v1/contacts`, { method: 'POST', headers, body: JSON.stringify(contact) })
-  // What the dead one had taken is cut off; whoever tries again is served.
+  // Connections of the killed process break. A retry succeeds.
   const written = await eventually('an answer of the other one', () => write().catch(() => null))
   assert.equal(written.headers.get('preference-applied'), 'wait=10')
-  const replaced = async () => (await childrenOf(server.child.pid!)).filter(pid => pid !== processes[0])
+  const replaced = async () => (await listChildren(server.child.pid!)).filter(pid => pid !== processes[0])
   await eventually('another one that has started', async () => (await replaced()).length === 2)
 
   const left = await replaced()

@@ -17,7 +17,7 @@ function track(body: object): Promise<Response> {
   })
 }
 
-test('tail shows what is there and then what comes in, a JSON object a line in a pipe, until it is stopped', async t => {
+test('tail prints existing and then new items, one JSON object per line in a pipe, until it is stopped', async t => {
   await track({ event_type: 'before', visitor: 'v', event_id: 'e-1' })
   await server.settled()
   const tail = startKontor(t, ['tail', '--tenant', server.tenant.id], { DATABASE_URL: server.databaseUrl })
@@ -35,7 +35,7 @@ test('tail shows what is there and then what comes in, a JSON object a line in a
   assert.equal(await tail.ended, 0)
 })
 
-test('logs tell the way of an event by either id, and of a repeat what it repeats', async () => {
+test('logs shows the trace of an event by either id, and the original of a duplicate', async () => {
   await track({ event_type: 'page_view', visitor: 'v', event_id: 'e-2' })
   await server.settled()
   const answer = await kontor('logs', 'e-2', '--tenant', server.tenant.id)
@@ -43,12 +43,12 @@ test('logs tell the way of an event by either id, and of a repeat what it repeat
   assert.match(answer.err, /✓ received .*\n✓ normalized page_view, tracking.*\n✓ applied/)
   const { id } = answer.json() as { id: string }
   assert.equal((await kontor('logs', id, '--tenant', server.tenant.id)).out, answer.out)
-  const unknown = await kontor('logs', 'nobody-sent-this', '--tenant', server.tenant.id)
+  const unknown = await kontor('logs', 'unknown-event', '--tenant', server.tenant.id)
   assert.equal(unknown.code, 1)
   assert.match(unknown.err, /There is no event/)
 })
 
-test('the script for bash completes commands, their commands and their options', async () => {
+test('the bash script completes commands, subcommands and options', async () => {
   const { out, code } = await kontor('completion', 'bash')
   assert.equal(code, 0)
   const complete = (...words: string[]) => {

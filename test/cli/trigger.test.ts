@@ -17,7 +17,7 @@ useDatabase(server.databaseUrl, { KONTOR_SECRET_KEY: TEST_SECRET_KEY })
 
 const trigger = (...words: string[]) => kontor('trigger', ...words, '--url', server.url)
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
-const linesOf = (out: string): any[] =>
+const parseLines = (out: string): any[] =>
   out
     .trim()
     .split('\n')
@@ -29,12 +29,12 @@ for (const preset of ['stripe', 'shopify', 'woocommerce', 'paddle'])
   await makeSource(server, { preset, signing_secret: 'generate' })
 const tokens: Record<string, string> = { webhook: webhook.token, cdp: cdp.token }
 
-test('every sample is accepted where the real one comes in, with new ids each time, and none is lost on its way', async () => {
+test('every sample is accepted at the real endpoint, with new ids each time, and is processed', async () => {
   for (const { name } of SAMPLES) {
     const token = tokens[name.split('.')[0]!]
     const sent = await trigger(name, '--count', '2', ...(token ? ['--token', token] : []))
     assert.equal(sent.code, 0, `${name}: ${sent.err}${sent.out}`)
-    for (const { answer } of linesOf(sent.out))
+    for (const { answer } of parseLines(sent.out))
       if (answer.accepted !== undefined) assert.deepEqual([answer.accepted, answer.duplicates], [1, 0], name)
   }
   await server.settled()
@@ -51,26 +51,26 @@ test('every sample is accepted where the real one comes in, with new ids each ti
   assert.ok(body.mrr > 0)
 })
 
-test('a field can be set, and the whole edited', async t => {
+test('a field can be set, and the whole body edited', async t => {
   const set = ['--set', 'data.amount=12.5', '--set', 'data.note=a=b', '--set', 'data.items.0.sku=X']
-  const [{ sent }] = linesOf((await trigger('page_view', ...set)).out)
+  const [{ sent }] = parseLines((await trigger('page_view', ...set)).out)
   assert.deepEqual([sent.data.amount, sent.data.note, sent.data.items], [12.5, 'a=b', { 0: { sku: 'X' } }])
   const editor = join(await temporaryDirectory(t), 'editor')
   await writeFile(editor, `#!/bin/sh\necho '{"event_type": "edited"}' > "$1"\n`)
   await chmod(editor, 0o700)
   process.env.VISUAL = `'${editor}'`
   t.after(() => delete process.env.VISUAL)
-  assert.deepEqual(linesOf((await trigger('page_view', '--edit')).out)[0].sent, { event_type: 'edited' })
+  assert.deepEqual(parseLines((await trigger('page_view', '--edit')).out)[0].sent, { event_type: 'edited' })
   await writeFile(editor, `#!/bin/sh\necho '[' > "$1"\n`)
   assert.equal((await trigger('page_view', '--edit')).code, 2)
 })
 
-test('what cannot be sent is told in words', async () => {
+test('a sample that cannot be sent is explained', async () => {
   const wrong = await trigger('stripe.invoice.payed')
   assert.deepEqual([wrong.code, /stripe\.invoice\.paid/.test(wrong.err)], [2, true])
   assert.match((await trigger('webhook.order.shipped')).err, /--token/)
   const refused = await trigger('webhook.order.shipped', '--token', 'tok_not_this_one_at_all')
-  assert.deepEqual([refused.code, linesOf(refused.out)[0].status], [1, 401])
+  assert.deepEqual([refused.code, parseLines(refused.out)[0].status], [1, 401])
   await server.anotherTenant('second')
   assert.match((await trigger('page_view')).err, /several tenants/)
   assert.match(
@@ -111,12 +111,12 @@ test('what cannot be sent is told in words', async () => {
   assert.equal(listed.length, SAMPLES.length)
 })
 
-test('a server that is not there, or is none, is told of in a sentence', async () => {
+test('an unreachable server, or another program at its address, is reported in one sentence', async () => {
   const send = (url: string) =>
     kontor('trigger', 'page_view', '--tenant', 'second', '--count', '3', '--url', url)
-  const nobody = await send('http://localhost:1/')
-  assert.deepEqual([nobody.code, nobody.out], [1, ''])
-  assert.match(nobody.err, /^http:\/\/localhost:1 did not respond: .+\n$/)
+  const unreachable = await send('http://localhost:1/')
+  assert.deepEqual([unreachable.code, unreachable.out], [1, ''])
+  assert.match(unreachable.err, /^http:\/\/localhost:1 did not respond: .+\n$/)
   for (const url of ['notaurl', 'ftp://localhost', 'http://']) {
     const { code, err } = await send(url)
     assert.equal(code, 2, err)
@@ -124,12 +124,12 @@ test('a server that is not there, or is none, is told of in a sentence', async (
   }
 })
 
-test('the server of a data directory that is still starting is awaited, and found where it says it is', async t => {
+test('the command waits for a server that is still starting, and uses the address in its server file', async t => {
   const dataDir = await temporaryDirectory(t)
   const usage = join(dataDir, 'usage')
   await mkdir(usage)
   const starting = await enter(usage, 'server')
-  await writeServerFile(dataDir, announcement('http://127.0.0.1:1', 1)) // of one that was killed before
+  await writeServerFile(dataDir, announcement('http://127.0.0.1:1', 1)) // of a server that was killed earlier
   const said: string[] = []
   const say = (words: string) => {
     said.push(words)

@@ -19,7 +19,7 @@ import { money, number, percent, plural, signedMoney, text } from '../../console
 const LONG = '12345678901234567890'
 
 /** The digits are the same in every locale. */
-const digitsOf = (shown: string) => shown.replace(/[^\d]/g, '')
+const readDigits = (shown: string) => shown.replace(/[^\d]/g, '')
 
 test('a parsed number keeps all its digits', () => {
   const body = parseJson(
@@ -45,7 +45,7 @@ test('a double from the server stays a double', () => {
 })
 
 test('money has the decimals of its currency and all digits before them', () => {
-  const digits = (amount: Amount, currency: string) => digitsOf(money(amount, currency))
+  const digits = (amount: Amount, currency: string) => readDigits(money(amount, currency))
   assert.equal(digits(1234, 'JPY'), '1234')
   assert.equal(digits(1.5, 'KWD'), '1500')
   assert.equal(digits(49.9, 'EUR'), '4990')
@@ -53,7 +53,7 @@ test('money has the decimals of its currency and all digits before them', () => 
   assert.equal(digits(long, 'JPY'), LONG)
   assert.equal(digits(long, 'KWD'), `${LONG}000`)
   assert.equal(digits(toAmount(`${LONG}.25`), 'EUR'), `${LONG}25`)
-  assert.equal(digitsOf(number(long)), LONG)
+  assert.equal(readDigits(number(long)), LONG)
   assert.match(money(long, 'no currency'), /no currency$/)
   assert.equal(money(null, 'EUR'), '–')
   assert.equal(text(long), LONG)
@@ -63,7 +63,7 @@ test('a sign precedes the amount, except for zero', () => {
   for (const currency of ['EUR', 'JPY', 'KWD']) {
     assert.match(signedMoney(toAmount(LONG), currency), /^\+/)
     assert.match(signedMoney(toAmount(`-${LONG}`), currency), /^−[^-]*$/)
-    assert.equal(digitsOf(signedMoney(toAmount(`-${LONG}`), 'JPY')), LONG)
+    assert.equal(readDigits(signedMoney(toAmount(`-${LONG}`), 'JPY')), LONG)
     assert.equal(signedMoney(0, currency), money(0, currency))
   }
 })
@@ -82,7 +82,7 @@ test('numbers of any length can be formatted as shares and counts, and plotted',
     assert.equal(typeof toNumber(amount), 'number')
     assert.match(plural(amount, 'row'), /rows$/)
   }
-  assert.equal(digitsOf(percent(toAmount('0.66292134831460671234'))), '663')
+  assert.equal(readDigits(percent(toAmount('0.66292134831460671234'))), '663')
 })
 
 test('amounts received as strings are numbers; other strings are not', () => {

@@ -107,7 +107,7 @@ test('files are served without types, compressed on request, and cacheable forev
 })
 
 test('only files of the console are served, and none is in the API document', async () => {
-  const strangers = [
+  const otherPaths = [
     '/package.json',
     '/../package.json',
     '/%2e%2e/package.json',
@@ -118,7 +118,7 @@ test('only files of the console are served, and none is in the API document', as
     '/index.html',
   ]
   const [, base] = /src="(\/console\/[^/]+)\/app\.ts"/.exec((await raw('/console')).body.toString())!
-  for (const path of strangers) {
+  for (const path of otherPaths) {
     assert.equal((await raw(`/console${path}`)).status, 404, path)
     if (path !== '/app.ts') assert.equal((await raw(base + path)).status, 404, base + path)
   }

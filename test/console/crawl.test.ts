@@ -5,7 +5,7 @@ import type { Page } from 'playwright-core'
 import { parseRoute } from '../../console/router.ts'
 import { deliver } from '../../demo/deliver.ts'
 import { shopYear } from '../../demo/shop.ts'
-import { DAY_MS, yearOf } from '../../demo/year.ts'
+import { createYear, DAY_MS } from '../../demo/year.ts'
 import { launchChromium } from '../chromium.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { goTo, openTab, signIn } from './tab.ts'
@@ -38,7 +38,7 @@ async function fillShop(): Promise<void> {
   const rate_limit = { events: 1_000_000, per_seconds: 60 }
   const source = await server.admin.sources.create({ tenant, type: 'webhook', name: 'Billing', rate_limit })
   const doors = { url: server.url, privateKey, trackingKey, source }
-  await deliver(shopYear(yearOf({ seed: 1, scale: 0.05, end })), doors, () => {})
+  await deliver(shopYear(createYear({ seed: 1, scale: 0.05, end })), doors, () => {})
 
   const post = (path: string, key: string, body: string) =>
     server.request(path, { method: 'POST', key, body })
@@ -139,7 +139,7 @@ function pageKind(address: string): string {
 }
 
 /** Pages that are built alike and have the same filters. */
-function kindOf(address: string): string {
+function classifyAddress(address: string): string {
   return `${pageKind(address)} ${[...(parseRoute(address)?.query.keys() ?? [])].sort()}`
 }
 
@@ -158,7 +158,7 @@ async function crawl(page: Page, { starts = [], ofAKind, visit }: Crawl): Promis
   const kinds = new Map<string, number>()
   const pages = new Set<string>()
   for (let address = waiting.shift(); address !== undefined; address = waiting.shift()) {
-    const kind = kindOf(address)
+    const kind = classifyAddress(address)
     const before = kinds.get(kind) ?? 0
     if (seen.has(address) || (before >= ofAKind && !starts.includes(address))) continue
     seen.add(address)

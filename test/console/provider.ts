@@ -12,7 +12,7 @@ type TestProvider = {
   /** The accounts by subject; may be changed at any time. */
   people: Record<string, Claims>
   /** Unavailable: connections break before a response. */
-  isAway: boolean
+  isUnavailable: boolean
   /** The lifetime of ID tokens; a negative value means expired ones. */
   idTokenTtlS: number
   close(): Promise<void>
@@ -24,7 +24,7 @@ type TestProvider = {
  */
 export async function startProvider(redirectUri: string): Promise<TestProvider> {
   const server = createServer((request, response) => {
-    if (state.isAway) request.socket.destroy()
+    if (state.isUnavailable) request.socket.destroy()
     else if (request.url?.startsWith('/interaction/')) interact(request, response)
     else handle(request, response)
   })
@@ -33,7 +33,7 @@ export async function startProvider(redirectUri: string): Promise<TestProvider> 
   const state: TestProvider = {
     issuer,
     people: {},
-    isAway: false,
+    isUnavailable: false,
     idTokenTtlS: 3_600,
     close: () =>
       new Promise<void>(resolve => {
@@ -41,7 +41,7 @@ export async function startProvider(redirectUri: string): Promise<TestProvider> 
         server.closeAllConnections()
       }),
   }
-  const provider = new Provider(issuer, configurationOf(state, redirectUri))
+  const provider = new Provider(issuer, buildConfiguration(state, redirectUri))
   // Its setting rejects negative times.
   const tokens = provider as unknown as { IdToken: { expiresIn(): number } }
   tokens.IdToken.expiresIn = () => state.idTokenTtlS
@@ -51,7 +51,7 @@ export async function startProvider(redirectUri: string): Promise<TestProvider> 
   async function interact(request: IncomingMessage, response: ServerResponse) {
     const url = new URL(request.url!, issuer)
     const as = url.searchParams.get('as')
-    if (as === 'nobody') {
+    if (as === 'declined') {
       const refusal = { error: 'access_denied', error_description: 'does not want to' }
       await provider.interactionFinished(request, response, refusal)
     } else if (as !== null) {
@@ -66,7 +66,7 @@ export async function startProvider(redirectUri: string): Promise<TestProvider> 
   return state
 }
 
-function configurationOf(state: TestProvider, redirectUri: string): Configuration {
+function buildConfiguration(state: TestProvider, redirectUri: string): Configuration {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const key = { ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'RS256', kid: 'test' }
   return {

@@ -4,16 +4,16 @@ import fc from 'fast-check'
 import { link, linkForAnyTenant, linkWith, parseRoute } from '../../console/router.ts'
 
 test('an address is parsed to its route, or to null', () => {
-  const nameOf = (hash: string) => parseRoute(hash)?.name ?? null
-  assert.equal(nameOf(''), 'overview')
-  assert.equal(nameOf('#/'), 'overview')
-  assert.equal(nameOf('#/events'), 'events')
-  assert.equal(nameOf('#/events/lookup?id=1'), 'eventLookup')
-  assert.equal(nameOf('#/sources/new'), 'newSource')
-  assert.equal(nameOf('#/sources/src_1'), 'source')
-  assert.equal(nameOf('#/events/1/2'), null)
-  assert.equal(nameOf('#/nothing'), null)
-  assert.equal(nameOf('#/events/%E0%A4%A'), 'event', 'what cannot be decoded is taken as it is')
+  const parseRouteName = (hash: string) => parseRoute(hash)?.name ?? null
+  assert.equal(parseRouteName(''), 'overview')
+  assert.equal(parseRouteName('#/'), 'overview')
+  assert.equal(parseRouteName('#/events'), 'events')
+  assert.equal(parseRouteName('#/events/lookup?id=1'), 'eventLookup')
+  assert.equal(parseRouteName('#/sources/new'), 'newSource')
+  assert.equal(parseRouteName('#/sources/src_1'), 'source')
+  assert.equal(parseRouteName('#/events/1/2'), null)
+  assert.equal(parseRouteName('#/nothing'), null)
+  assert.equal(parseRouteName('#/events/%E0%A4%A'), 'event', 'what cannot be decoded is taken as it is')
 })
 
 test('a link with any id is parsed back to that id', () => {

@@ -27,7 +27,7 @@ const server = await startServer({
     'admins=admin,support=viewer,shop-team=operator@default,closed-shop=viewer@never-was-there',
 })
 after(server.close)
-const neighbour = await server.anotherTenant('neighbour')
+const otherTenant = await server.anotherTenant('otherTenant')
 
 type Cookies = Map<string, string>
 
@@ -92,7 +92,7 @@ function openBrowser() {
 const session = 'kontor_session'
 
 test('an unavailable provider is reported, and contacted again by the next sign-in', async () => {
-  provider.isAway = true
+  provider.isUnavailable = true
   const browser = openBrowser()
   const refused = await browser.visit('/console/oidc/start')
   assert.equal(refused.status, 503)
@@ -101,13 +101,13 @@ test('an unavailable provider is reported, and contacted again by the next sign-
   assert.match(refused.text, /127\.0\.0\.1:\d+ is unreachable/)
   assert.equal((await server.request('/console')).status, 200)
 
-  provider.isAway = false
+  provider.isUnavailable = false
   const back = await browser.comeBackAs('ada')
-  provider.isAway = true
+  provider.isUnavailable = true
   const lost = await browser.visit(back)
   assert.equal(lost.status, 503)
   assert.match(lost.text, /Try again/)
-  provider.isAway = false
+  provider.isUnavailable = false
 })
 
 test('a person has the role of their group: allowed actions are recorded under their name, others are rejected', async () => {
@@ -145,7 +145,7 @@ test('a person has the role of their group: allowed actions are recorded under t
     seen.results.map(({ id }: { id: string }) => id),
     [server.tenant.id],
   )
-  assert.equal((await olga.call('GET', `/admin/v1/tenants/${neighbour.id}`)).status, 404)
+  assert.equal((await olga.call('GET', `/admin/v1/tenants/${otherTenant.id}`)).status, 404)
 
   const mallory = openBrowser()
   await mallory.signInAs('mallory')
@@ -210,11 +210,11 @@ test('a callback works once, in the browser that started it, with unchanged para
   const ada = openBrowser()
   const back = await ada.comeBackAs('ada')
   const kept = new Map(ada.own())
-  const stranger = openBrowser()
-  assert.equal((await stranger.visit(back)).status, 400)
+  const otherBrowser = openBrowser()
+  assert.equal((await otherBrowser.visit(back)).status, 400)
   // A browser with another sign-in in progress is rejected too.
-  await stranger.comeBackAs('vera')
-  assert.equal((await stranger.visit(back)).status, 400)
+  await otherBrowser.comeBackAs('vera')
+  assert.equal((await otherBrowser.visit(back)).status, 400)
 
   assert.equal((await ada.visit(back)).status, 303)
   const again = await ada.visit(back)
@@ -241,7 +241,7 @@ test('a callback works once, in the browser that started it, with unchanged para
     assert.equal(browser.own().has(session), false)
   }
   const unwilling = openBrowser()
-  const refused = await unwilling.visit(await unwilling.comeBackAs('nobody'))
+  const refused = await unwilling.visit(await unwilling.comeBackAs('declined'))
   assert.equal(refused.status, 403)
   assert.match(refused.text, /rejected the sign-in: access_denied/)
 })

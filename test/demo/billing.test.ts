@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { type Shop, shopYear } from '../../demo/shop.ts'
-import { yearOf } from '../../demo/year.ts'
+import { createYear } from '../../demo/year.ts'
 import { readCanonical } from '../../src/domain/billing/canonical.ts'
 import { deriveInvoice } from '../../src/domain/billing/cash.ts'
 import { deriveAccount, type MovementType } from '../../src/domain/billing/movements.ts'
@@ -15,7 +15,7 @@ type Read = {
   invoices: Map<string, InvoiceVersion[]>
 }
 
-/** What the billing events say, as the service reads them. */
+/** The billing events as the server reads them. */
 function read({ billing }: Shop): Read {
   const subscriptions: Read['subscriptions'] = new Map()
   const invoices: Read['invoices'] = new Map()
@@ -95,7 +95,7 @@ test('a renewal is invoiced at what the plan, its add-ons and its discounts come
   assert.ok(compared > 2_000, `${compared} renewals were compared`)
 })
 
-/** The charge that was due at `at` as things stood a moment before; a discount for once on a first bill is not in it. */
+/** The charge due at `at`, from the state just before it, without a one-time discount on the first invoice. */
 function expectedCharge({ segments }: DerivedSubscription, at: number) {
   const before = segments.findLast(({ from, to }) => from < at && (to === null || to >= at))
   if (!before || before.status === 'trialing') return null
@@ -127,7 +127,7 @@ test('no more is refunded than was paid before', () => {
 })
 
 test('in a year there is every kind of movement, in euros and dollars, and something that needs attention', () => {
-  const shop = shopYear(yearOf({ seed: 1, scale: 1, end: END }))
+  const shop = shopYear(createYear({ seed: 1, scale: 1, end: END }))
   const { subscriptions, invoices } = read(shop)
   const byCustomer = new Map<string, DerivedSubscription['segments']>()
   for (const versions of subscriptions.values())

@@ -1,34 +1,34 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { PRODUCTS } from '../../demo/catalogue.ts'
+import { PRODUCTS } from '../../demo/catalog.ts'
 import { type Shop, shopYear } from '../../demo/shop.ts'
-import { DAY_MS, yearOf } from '../../demo/year.ts'
+import { createYear, DAY_MS } from '../../demo/year.ts'
 import { END, everyShop } from './shops.ts'
 
-test('the same seed and end give the same year, to the byte', () => {
-  const year = yearOf({ seed: 7, scale: 1, end: END })
+test('the same seed and end generate the same year, byte for byte', () => {
+  const year = createYear({ seed: 7, scale: 1, end: END })
   assert.equal(JSON.stringify(shopYear(year)), JSON.stringify(shopYear({ ...year })))
 })
 
-test('another seed is another shop', () => {
-  const contactsOf = (seed: number) =>
-    shopYear(yearOf({ seed, scale: 1, end: END })).contacts.map(
+test('another seed generates another shop', () => {
+  const listContacts = (seed: number) =>
+    shopYear(createYear({ seed, scale: 1, end: END })).contacts.map(
       ({ data }) => `${data.firstName} ${data.city}`,
     )
-  assert.notDeepEqual(contactsOf(1), contactsOf(2))
+  assert.notDeepEqual(listContacts(1), listContacts(2))
 })
 
 test('shops of different seeds and scales share no id', () => {
   const years = [
-    yearOf({ seed: 1, scale: 1, end: END }),
-    yearOf({ seed: 12, scale: 1, end: END }),
-    yearOf({ seed: 1, scale: 2, end: END }),
+    createYear({ seed: 1, scale: 1, end: END }),
+    createYear({ seed: 12, scale: 1, end: END }),
+    createYear({ seed: 1, scale: 2, end: END }),
   ]
-  const ids = years.flatMap(year => idsOf(shopYear(year)))
+  const ids = years.flatMap(year => listIds(shopYear(year)))
   assert.equal(new Set(ids).size, ids.length)
 })
 
-test('a shop is about as large as promised, and grows with its scale', () => {
+test('a shop has about the documented size, and grows with its scale', () => {
   everyShop(({ counts }) => {
     assert.equal(counts.products, PRODUCTS.length)
     assert.equal(counts.contacts, 300)
@@ -39,14 +39,14 @@ test('a shop is about as large as promised, and grows with its scale', () => {
       `${counts.subscriptions} subscriptions`,
     )
   })
-  const twice = shopYear(yearOf({ seed: 1, scale: 2, end: END })).counts
+  const twice = shopYear(createYear({ seed: 1, scale: 2, end: END })).counts
   assert.equal(twice.contacts, 600)
   assert.equal(twice.visits, 16_000)
 })
 
 test('no id is used twice', () => {
   everyShop(shop => {
-    const ids = idsOf(shop)
+    const ids = listIds(shop)
     assert.equal(new Set(ids).size, ids.length)
   })
 })
@@ -70,7 +70,7 @@ test('everything happens within the year, oldest first', () => {
   })
 })
 
-test('an order costs what its lines, discount and shipping come to, and belongs to a contact of the shop', () => {
+test('the total of an order is the sum of its lines, discount and shipping, and its contact exists', () => {
   everyShop(shop => {
     const contacts = new Map(shop.contacts.map(({ id, data }) => [id, data]))
     for (const { id, data } of shop.orders) {
@@ -87,7 +87,7 @@ test('an order costs what its lines, discount and shipping come to, and belongs 
   })
 })
 
-test('a sale that was seen on the site names its order with the same amount', () => {
+test('a sale on the site has the id and the amount of its order', () => {
   everyShop(shop => {
     const totals = new Map(shop.orders.map(({ id, data }) => [id, data.total]))
     const sales = shop.events.filter(({ body }) => body.event_type === 'convert')
@@ -100,7 +100,7 @@ test('a sale that was seen on the site names its order with the same amount', ()
   })
 })
 
-test('nearly everybody who signs up is named in the visits, with the e-mail of the contact', () => {
+test('nearly every person who signs up is identified in the visits, with the e-mail address of the contact', () => {
   everyShop(shop => {
     const emails = new Map<string, unknown>()
     for (const { body } of shop.events) {
@@ -113,15 +113,15 @@ test('nearly everybody who signs up is named in the visits, with the e-mail of t
   })
 })
 
-test('visits come from several sources, by campaign links and by referrers', () => {
-  const { events } = shopYear(yearOf({ seed: 1, scale: 1, end: END }))
+test('visits come from several sources, with campaign links and referrers', () => {
+  const { events } = shopYear(createYear({ seed: 1, scale: 1, end: END }))
   const text = JSON.stringify(events)
   for (const source of ['newsletter', 'google', 'instagram', 'second-cup-podcast', 'friends'])
     assert.ok(text.includes(`utm_source=${source}`), source)
   assert.ok(text.includes('https://www.brewjournal.example/'))
 })
 
-function idsOf(shop: Shop): string[] {
+function listIds(shop: Shop): string[] {
   return [
     ...[...shop.products, ...shop.contacts, ...shop.orders].map(({ idempotencyKey }) => idempotencyKey),
     ...shop.products.map(({ data }) => `sku ${data.sku}`),

@@ -1,7 +1,7 @@
 /** A fenced block of a Markdown file. `notes` is what follows the language: `file=NAME`, `answer` or `not run: REASON`. */
 export type Block = { language: string; notes: string; text: string; line: number }
 
-export function blocksOf(markdown: string): Block[] {
+export function parseBlocks(markdown: string): Block[] {
   const blocks: Block[] = []
   let open: Block | null = null
   for (const [index, line] of markdown.split('\n').entries()) {
@@ -17,25 +17,25 @@ export function blocksOf(markdown: string): Block[] {
   return blocks
 }
 
-/** Why a block is not run, as it says itself. */
+/** The reason in the block's `not run` note. */
 export function reasonNotToRun({ notes }: Block): string | null {
   return /^not run: (.+)$/.exec(notes)?.[1] ?? null
 }
 
-export function fileOf({ notes }: Block): string | null {
+export function readFileName({ notes }: Block): string | null {
   return /^file=(\S+)$/.exec(notes)?.[1] ?? null
 }
 
-/** What is typed at once, and what the comments below it say that is printed. */
+/** Commands that are entered together, with the expected output from the comments below. */
 export type Command = { text: string; line: number; expected: string[] }
 
-export function commandsOf({ text, line: first }: Block): Command[] {
+export function parseCommands({ text, line: first }: Block): Command[] {
   const commands: Command[] = []
   let pending = ''
   let hereDocument: string | null = null
   for (const [index, line] of text.split('\n').entries()) {
     if (hereDocument === null && pending === '' && /^\s*#/.test(line)) {
-      // A comment that shows an answer; others explain.
+      // A comment that shows output; other comments explain.
       if (/^# [{[✓→]/.test(line)) commands.at(-1)?.expected.push(line.slice(2))
       continue
     }
@@ -56,7 +56,7 @@ export function commandsOf({ text, line: first }: Block): Command[] {
   return commands
 }
 
-/** Within quotes or braces, or with a backslash at the end. */
+/** Inside quotes or braces, or ends with a backslash. */
 function isUnfinished(text: string): boolean {
   if (/\\\n$/.test(text)) return true
   let quote = ''

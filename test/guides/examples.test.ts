@@ -14,7 +14,7 @@ import { launchChromium, openContext } from '../chromium.ts'
 import { hears, kontor, startProgram, temporaryDirectory, useDatabase } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
 import { startServer, TEST_SECRET_KEY } from '../server.ts'
-import { blocksOf, fileOf } from './blocks.ts'
+import { parseBlocks, readFileName } from './blocks.ts'
 
 const run = promisify(execFile)
 const folder = fileURLToPath(new URL('../../examples/', import.meta.url))
@@ -37,7 +37,7 @@ test('no example is longer than 60 lines', () => {
   for (const file of files) assert.ok(readFileSync(join(folder, file), 'utf8').split('\n').length <= 61, file)
 })
 
-test('shop.ts: an order, its event and its visitor are one sale, also when it runs twice', async () => {
+test('shop.ts: an order, its event and its visitor are one sale, even if it runs twice', async () => {
   const runShop = async () => {
     const { stdout } = await run(process.execPath, node('shop.ts'), { env: environment })
     await server.settled()
@@ -52,7 +52,7 @@ test('shop.ts: an order, its event and its visitor are one sale, also when it ru
   )
 })
 
-test('webhook-receiver.ts: what is signed is taken once, anything else is refused', async t => {
+test('webhook-receiver.ts: a signed message is accepted once, any other is rejected', async t => {
   const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
   const env = { WEBHOOK_SECRET: secret, PORT: '0' }
   const receiver = startProgram(t, process.execPath, node('webhook-receiver.ts'), env)
@@ -86,13 +86,13 @@ test('webhook-receiver.ts: what is signed is taken once, anything else is refuse
   assert.equal((await POST(request({}))).status, 401)
 })
 
-// Routes of Next.js are functions of the web's own Request and Response, and are called as such. Next.js itself is not installed
-// here: its packages and one build take minutes. What only it can show is the layout with the script, which the guide says.
-test('the routes of the Next.js guide do what it says: a sale with its visitor, a product, numbers', async t => {
+// Next.js routes are functions of the standard Request and Response, so the test calls them directly. Next.js is not installed
+// because its packages and one build take minutes. Only the layout with the script would need it.
+test('the routes of the Next.js guide work: a sale with its visitor, a product, metrics', async t => {
   const guide = await readFile(new URL('../../docs/guides/nextjs.md', import.meta.url), 'utf8')
   const shop = await temporaryDirectory(t)
-  for (const block of blocksOf(guide)) {
-    const file = fileOf(block)
+  for (const block of parseBlocks(guide)) {
+    const file = readFileName(block)
     if (file === null) continue
     await mkdir(join(shop, dirname(file)), { recursive: true })
     await writeFile(join(shop, file), block.text)
@@ -128,7 +128,7 @@ test('the routes of the Next.js guide do what it says: a sale with its visitor, 
   await client.close()
 })
 
-test('send-webhook.py: the event is taken, the second time as a repeat', async () => {
+test('send-webhook.py: the event is accepted, the second time as a duplicate', async () => {
   const made = await server.admin.sources.create({
     tenant: server.tenant.id,
     type: 'webhook',
@@ -147,7 +147,7 @@ test('send-webhook.py: the event is taken, the second time as a repeat', async (
   assert.equal((await send()).duplicates, 1)
 })
 
-test('stripe-backfill.ts: what Stripe lists goes in with kontor import stripe', async t => {
+test('stripe-backfill.ts: its output can be imported with kontor import stripe', async t => {
   const stripe = createServer((request, response) => {
     const isFirst = !request.url!.includes('starting_after')
     const data = request.url!.startsWith('/v1/subscriptions')

@@ -9,26 +9,26 @@ import { promisify } from 'node:util'
 import { useDatabase } from '../cli/kontor.ts'
 import { testDatabase } from '../database.ts'
 import { startServer, TEST_SECRET_KEY } from '../server.ts'
-import { type Block, blocksOf, commandsOf, fileOf, reasonNotToRun } from './blocks.ts'
+import { type Block, parseBlocks, parseCommands, readFileName, reasonNotToRun } from './blocks.ts'
 import { openPlaceholders, type Placeholders } from './placeholders.ts'
 import { assertAnswer, assertPrinted } from './printed.ts'
 import { openTerminal, type Ran, startCommands, type Terminal } from './terminal.ts'
 
-/** What a guide says is done, block by block, on one server; see CONTRIBUTING.md for what a block can be marked with. */
+/** Runs the blocks of every guide on one server. CONTRIBUTING.md describes the notes of a block. */
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const guides = [...globSync('docs/guides/*.md', { cwd: root }).sort(), 'README.md']
-const only = process.env.KONTOR_TEST_GUIDE?.split(',') // names, while writing them
+const only = process.env.KONTOR_TEST_GUIDE?.split(',') // names of guides, to run only these
 
 const server = await startServer({ KONTOR_ALLOW_PRIVATE_DESTINATIONS: 'true' })
-const empty = await testDatabase({ empty: true }) // for the guide that moves to one
+const empty = await testDatabase({ empty: true }) // for the guide on moving to another database
 const commands = await startCommands(() => server.url)
 useDatabase(server.databaseUrl, {
   KONTOR_SECRET_KEY: TEST_SECRET_KEY,
   KONTOR_ALLOW_PRIVATE_DESTINATIONS: 'true',
 })
 const { key: adminKey } = await server.admin.keys.create({ kind: 'admin' })
-// Below the repository, so that programs find its packages.
+// Inside the repository, so that programs find its packages.
 let directory: string
 before(async () => {
   await mkdir(join(root, 'node_modules/.cache'), { recursive: true })
@@ -45,8 +45,8 @@ after(async () => {
 for (const guide of guides) {
   const name = basename(guide, '.md')
   if (only && !only.includes(name)) continue
-  test(`${guide} does what it says, from top to bottom`, async t => {
-    const blocks = blocksOf(await readFile(join(root, guide), 'utf8'))
+  test(`${guide} works as written, from top to bottom`, async t => {
+    const blocks = parseBlocks(await readFile(join(root, guide), 'utf8'))
     const here = join(directory, name)
     await mkdir(here)
     process.chdir(here)
@@ -54,13 +54,13 @@ for (const guide of guides) {
     const placeholders = openPlaceholders({
       ...{ tenant, adminKey, url: server.url, hooksUrl: `${commands.url}/hooks`, emptyDatabase: empty.url },
     })
-    const terminal = await openTerminal(here, environmentOf(tenant), commands.url)
+    const terminal = await openTerminal(here, buildEnvironment(tenant), commands.url)
     t.after(terminal.close)
     let last: Ran | null = null
     for (const block of blocks) {
       const where = `${guide}:${block.line}`
       if (reasonNotToRun(block) !== null) continue
-      const file = fileOf(block)
+      const file = readFileName(block)
       if (file !== null) await writeFile(join(here, basename(file)), placeholders.fill(block.text))
       else if (block.language === 'sh') last = await typeIn({ block, terminal, placeholders, guide })
       else if (block.notes === 'answer') assertAnswer(last?.out ?? '', block.text, where)
@@ -73,17 +73,18 @@ for (const guide of guides) {
   })
 }
 
-test('what guides and examples write in TypeScript compiles', async () => {
+test('the TypeScript in guides and examples compiles', async () => {
   const project = join(directory, 'types')
   await mkdir(project)
   for (const guide of guides) {
-    const blocks = blocksOf(await readFile(join(root, guide), 'utf8'))
+    const blocks = parseBlocks(await readFile(join(root, guide), 'utf8'))
     const written = blocks.filter(block => block.language === 'ts' && reasonNotToRun(block) === null)
-    // A guide's blocks are one program, but for those that are files of their own.
-    const program = written.filter(block => fileOf(block) === null)
-    if (program.length > 0) await writeFile(join(project, `${basename(guide, '.md')}.ts`), textOf(program))
+    // The blocks of a guide are one program, except blocks with a file name.
+    const program = written.filter(block => readFileName(block) === null)
+    if (program.length > 0)
+      await writeFile(join(project, `${basename(guide, '.md')}.ts`), joinBlocks(program))
     for (const block of written) {
-      const file = fileOf(block)
+      const file = readFileName(block)
       if (file === null) continue
       const place = file.startsWith('src/') ? basename(file) : join(basename(guide, '.md'), file)
       await mkdir(join(project, dirname(place)), { recursive: true })
@@ -116,15 +117,15 @@ const COMPILER_OPTIONS = {
   exclude: [],
 }
 
-const textOf = (blocks: Block[]) => blocks.map(({ text }) => text).join('\n')
+const joinBlocks = (blocks: Block[]) => blocks.map(({ text }) => text).join('\n')
 
-/** A file that belongs into this repository: its imports are seen from there. */
+/** A file of this repository: its imports are relative to its location there. */
 function asIfIn(file: string, text: string): string {
   const place = new URL(file, `file://${root}`)
   return text.replace(/from '(\.[^']+)'/g, (_, path) => `from '${fileURLToPath(new URL(path, place))}'`)
 }
 
-function environmentOf(tenant: { privateKey: string; trackingKey: string }): Record<string, string> {
+function buildEnvironment(tenant: { privateKey: string; trackingKey: string }): Record<string, string> {
   return {
     KONTOR_URL: server.url,
     KONTOR_PRIVATE_KEY: tenant.privateKey,
@@ -136,7 +137,7 @@ type Step = { block: Block; terminal: Terminal; placeholders: Placeholders; guid
 
 async function typeIn({ block, terminal, placeholders, guide }: Step): Promise<Ran> {
   let last: Ran = { code: 0, out: '', err: '' }
-  for (const { text, line, expected } of commandsOf(block)) {
+  for (const { text, line, expected } of parseCommands(block)) {
     last = await expectDone(terminal.run(placeholders.fill(text)), `${guide}:${line}`)
     for (const words of expected) assertPrinted(last.out + last.err, words, `${guide}:${line}`)
     placeholders.learn(last.out)
@@ -151,7 +152,7 @@ async function expectDone(running: Promise<Ran>, where: string): Promise<Ran> {
   return ran
 }
 
-/** By language: who runs it, and how its file's name ends. */
+/** By language: the program that runs it, and the file extension. */
 const PROGRAMS: Record<string, [program: string, ending: string]> = {
   js: [process.execPath, 'mjs'],
   python: ['python3', 'py'],

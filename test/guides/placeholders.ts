@@ -20,8 +20,8 @@ const PRINTED = /\b(src_|tok_|trk_|adm_|private-|whsec_|dst_|key_|prof_|kontor_b
 const PRINTED_ID = /\b0[0-9a-f]{7}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/
 
 /**
- * What a reader puts in where a guide writes `src_…`: what a command before has printed, the newest of its kind; `019c…` is an
- * id of an event, an operation or a receipt. Before anything was printed, a key is the one of the first start.
+ * Replaces placeholders such as `src_…` by the newest value of that kind that an earlier command printed. `019c…` is the
+ * id of an event, an operation or a receipt. Before the first output, a key is the one of the first start.
  */
 export function openPlaceholders({ tenant, adminKey, url, hooksUrl, emptyDatabase }: Known) {
   const values: Record<string, string> = {
@@ -31,7 +31,7 @@ export function openPlaceholders({ tenant, adminKey, url, hooksUrl, emptyDatabas
     whsec_: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
   }
   return {
-    /** Tenants are the guide's own, so that guides do not meet. */
+    /** Each guide has its own tenants, so that guides do not affect each other. */
     fill(text: string): string {
       return text
         .replace(
@@ -51,7 +51,7 @@ export function openPlaceholders({ tenant, adminKey, url, hooksUrl, emptyDatabas
       const id = PRINTED_ID.exec(printed)
       if (id) values['019c'] = id[0]
     },
-    /** For programs, which read what they need from there. */
+    /** The environment for programs. */
     environment: () => ({
       KONTOR_URL: url,
       KONTOR_PRIVATE_KEY: values['private-']!,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 
 const VARIES = /…|^\d{4}-\d\d-\d\dT|^[0-9a-f]{8}-[0-9a-f]{4}-|^req_/
 
-/** `…` stands for anything, and `019c…` for any id; blanks do not count. */
+/** `…` matches anything, and `019c…` matches any id. White space is ignored. */
 export function assertPrinted(printed: string, expected: string, where: string): void {
   const plain = (text: string) => text.replace(/\s+/g, '')
   const pattern = plain(expected)
@@ -13,7 +13,7 @@ export function assertPrinted(printed: string, expected: string, where: string):
   assert.match(plain(printed), new RegExp(pattern), where)
 }
 
-/** The answer has all that the guide shows: ids and times may be others, and there may be more. */
+/** The response contains everything that the guide shows. Ids and times may differ, and there may be more fields. */
 export function assertAnswer(printed: string, expected: string, where: string): void {
   const shown = expected.replaceAll(/([[{,])\s*…\s*(?=[\]}])/g, (_, before) => (before === ',' ? '' : before))
   assertHolds(JSON.parse(printed), JSON.parse(shown), where)

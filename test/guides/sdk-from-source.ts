@@ -1,6 +1,6 @@
 import { registerHooks } from 'node:module'
 
-// For programs that import the SDK as its users do: here it is not built.
+// For programs that import the SDK by its package name. Resolves it to the source, because it is not built here.
 registerHooks({
   resolve(specifier, context, nextResolve) {
     const name = /^@kontor\/sdk(?:\/(webhooks))?$/.exec(specifier)

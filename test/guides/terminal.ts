@@ -7,14 +7,14 @@ import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { runCommand } from '../../src/cli/program.ts'
 
-const LIMIT_MS = 60_000 // for what waits for ever, such as a command that follows along
+const LIMIT_MS = 60_000 // for commands that never end by themselves, such as `kontor tail`
 
 export type Ran = { code: number; out: string; err: string }
 export type Terminal = { run(command: string): Promise<Ran>; close(): Promise<void> }
 
 /**
- * A bash in a directory, as somebody who follows a guide has one: variables stay from one command to the next, and a failed
- * request is a failed command. `kontor` runs in this process: one of its own would take half a second a command.
+ * A bash in a directory, as a reader of a guide would use it. Variables persist between commands, and a failed request is a
+ * failed command. `kontor` runs in this process, because a separate process would take half a second per command.
  */
 export async function openTerminal(
   directory: string,
@@ -71,7 +71,7 @@ npm() { [ "$1 $2 $3" = 'run kontor --' ] || { echo "npm $* is not for a guide's 
   }
 }
 
-/** Runs command lines that are posted here, arguments apart by NUL; also a receiver at /hooks, where Kontor may send to. */
+/** Runs posted command lines, with arguments separated by NUL. Also a webhook receiver at /hooks. */
 export async function startCommands(serverUrl: () => string) {
   const server = createServer(async (request, response) => {
     if (request.url === '/hooks') {
@@ -81,7 +81,7 @@ export async function startCommands(serverUrl: () => string) {
     const { code, out, err } = await on(request.headers['x-database-url'], async () =>
       runLine(await wordsIn(request), serverUrl()),
     )
-    await writeFile('.err', err.join('')) // in the directory of the shell, which is also this process's
+    await writeFile('.err', err.join('')) // the working directory of the shell and of this process
     response.writeHead(200, { 'x-exit-code': code }).end(out.join(''))
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -94,7 +94,7 @@ export async function startCommands(serverUrl: () => string) {
   }
 }
 
-/** With another database, where the shell has been told one. */
+/** Uses the DATABASE_URL of the shell, if it is set. */
 async function on<T>(databaseUrl: string | string[] | undefined, run: () => Promise<T>): Promise<T> {
   const before = process.env.DATABASE_URL
   if (databaseUrl) process.env.DATABASE_URL = String(databaseUrl)
@@ -112,7 +112,7 @@ async function wordsIn(request: IncomingMessage): Promise<string[]> {
 async function runLine(words: string[], url: string) {
   const out: string[] = []
   const err: string[] = []
-  // Beside DATABASE_URL no server is found by itself.
+  // With DATABASE_URL, commands do not find the server automatically.
   const line = words[0] === 'import' && !words.includes('--url') ? [...words, '--url', url] : words
   const code = await runCommand(line, {
     json: value => out.push(`${JSON.stringify(value)}\n`),

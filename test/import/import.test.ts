@@ -16,7 +16,7 @@ const server = await startServer()
 after(server.close)
 useDatabase(server.databaseUrl, { KONTOR_SECRET_KEY: TEST_SECRET_KEY })
 
-/** Imports a text as a file into a tenant, as it would be typed. */
+/** Writes a string to a file and imports it into a tenant with the command. */
 async function imported(
   t: TestContext,
   tenant: TestTenant,
@@ -45,7 +45,7 @@ async function get(tenant: TestTenant, path: string) {
   return status === 200 ? body : status
 }
 
-test('columns become a record; a dot nests, an empty cell leaves the field out, text stays text', async t => {
+test('columns become fields; a dot nests, an empty cell omits the field, and values stay strings', async t => {
   const tenant = await server.anotherTenant('columns')
   const run = await imported(
     t,
@@ -97,7 +97,7 @@ test('the same file twice adds nothing, for records and for events', async t => 
   )
 })
 
-test('bad rows are rejected with their line, the others go in', async t => {
+test('invalid rows are rejected with their line, and the others are imported', async t => {
   const tenant = await server.anotherTenant('bad')
   const rows = Array.from({ length: 1_000 }, (_, i) => `o${i},2026-01-01T00:00:00Z,"line\n${i}"`)
   for (let i = 50; i < 1_000; i += 100)
@@ -120,7 +120,7 @@ test('bad rows are rejected with their line, the others go in', async t => {
     .split('\n')
     .map(line => JSON.parse(line))
   assert.equal(rejected.length, 10)
-  // 50 rows of two lines each before it, and the header
+  // after the header and 50 rows of two lines each
   assert.equal(rejected[0].line, 102)
   assert.equal(rejected[1].line, 102 + 1 + 99 * 2)
   assert.ok(rejected.every(({ reason }) => typeof reason === 'string' && reason !== ''))
@@ -141,7 +141,7 @@ test('a dry run checks and sends nothing', async t => {
   assert.deepEqual((await get(tenant, '/v1/contacts')).results, [])
 })
 
-test('what is not a table of commas, or lacks a column, is refused in words', async t => {
+test('a file that is not CSV or lacks a column is rejected with a reason', async t => {
   const tenant = await server.anotherTenant('refused')
   const refusals: [string, RegExp][] = [
     ['id;sourceUpdatedAt;sku\n1;2026-01-01;x\n', /separated by semicolons/],
@@ -168,7 +168,7 @@ test('what is not a table of commas, or lacks a column, is refused in words', as
   )
 })
 
-test('what a stranger’s file holds is no formula in the errors file, and a directory is no file', async t => {
+test('the errors file contains no spreadsheet formulas, and a directory is rejected as a file', async t => {
   const tenant = await server.anotherTenant('formulas')
   const errors = join(await temporaryDirectory(t), 'errors.csv')
   const map = join(await temporaryDirectory(t), 'map.json')
@@ -184,7 +184,7 @@ test('what a stranger’s file holds is no formula in the errors file, and a dir
   assert.match(err, /is not a regular file\. Pipe its contents in/)
 })
 
-test('a proxy that takes smaller bodies than Kontor is given smaller ones', async t => {
+test('if a proxy rejects large bodies, the import sends smaller ones', async t => {
   const tenant = await server.anotherTenant('proxied')
   const proxy = createServer(async (request, response) => {
     const body = await buffer(request)
@@ -213,7 +213,7 @@ test('a proxy that takes smaller bodies than Kontor is given smaller ones', asyn
   assert.match(run.err, /Line 9: was rejected with status 413/)
 })
 
-test('a map renames and types; "now" is the time of the file', async t => {
+test('a map renames and converts columns; "now" is the time of the file', async t => {
   const tenant = await server.anotherTenant('mapped')
   const map = join(await temporaryDirectory(t), 'map.json')
   const price = { from: 'Variant Price', as: 'number' }
@@ -236,13 +236,13 @@ test('a map renames and types; "now" is the time of the file', async t => {
   const at = new Date('2025-05-05T05:05:05Z')
   await utimes(run.file, at, at)
   assert.equal(counts(await run.again()).accepted, 1)
-  await writeFile(map, JSON.stringify({ id: 'Handel', colour: 'x', data: { a: 5 } }))
-  const faults = await run.again()
-  assert.match(faults.err, /colour is not a field/)
-  assert.match(faults.err, /data\.a must be/)
+  await writeFile(map, JSON.stringify({ id: 'Handel', color: 'x', data: { a: 5 } }))
+  const invalid = await run.again()
+  assert.match(invalid.err, /color is not a field/)
+  assert.match(invalid.err, /data\.a must be/)
 })
 
-test('NDJSON is what the API takes, and what an export gave: its digits stay exact', async t => {
+test('NDJSON has the format of the API and of exports, and numbers keep all their digits', async t => {
   const tenant = await server.anotherTenant('lines')
   const lines = [
     '{"id":"1","sourceUpdatedAt":"2026-01-01T00:00:00Z","data":{"sku":"A","n":1.00000000000000000001}}',
@@ -261,7 +261,7 @@ test('NDJSON is what the API takes, and what an export gave: its digits stay exa
   assert.match(await response.text(), /1\.00000000000000000001/)
 })
 
-test('of two rows of one record the later wins, whatever is under way at the same time', async t => {
+test('the later of two rows of one record wins, also with concurrent requests', async t => {
   const tenant = await server.anotherTenant('order')
   const rows = Array.from({ length: 3_000 }, (_, i) => `c${i % 700},2026-01-01,${i}`)
   const run = await imported(t, tenant, 'contacts', `id,sourceUpdatedAt,n\n${rows.join('\n')}\n`)
@@ -272,7 +272,7 @@ test('of two rows of one record the later wins, whatever is under way at the sam
   }
 })
 
-test('the keys of an import are gone when it is over', async t => {
+test('the keys of an import are revoked at its end', async t => {
   const tenant = await server.anotherTenant('keys')
   await imported(t, tenant, 'contacts', 'id,sourceUpdatedAt\na,2026-01-01\n')
   const keys = await server.admin.keys.list(tenant.name)
@@ -280,7 +280,7 @@ test('the keys of an import are gone when it is over', async t => {
   assert.equal(keys.filter(({ revoked_at }) => revoked_at === null).length, 2)
 })
 
-test('an import that is killed goes on where it was cut off, and everything is there once', async t => {
+test('a killed import continues where it stopped, and every row is imported once', async t => {
   const tenant = await server.anotherTenant('killed')
   const directory = await temporaryDirectory(t)
   const [file, errors] = [join(directory, 'many.csv'), join(directory, 'errors.csv')]
@@ -328,7 +328,7 @@ const WOOCOMMERCE_PRODUCTS = `\ufeffID,Type,SKU,Name,Published,"Regular price","
 11,variation,HOODIE-B,Hoodie - Blue,1,45,42,1,,id:10,Color,Blue
 `
 
-test("a shop's own exports become records, and an order of several rows is one", async t => {
+test('exports of a shop become records, and several rows of one order become one record', async t => {
   const tenant = await server.anotherTenant('shop')
   const runs: [string, string, string, number][] = [
     ['products', 'shopify-products', SHOPIFY_PRODUCTS, 3],

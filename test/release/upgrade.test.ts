@@ -8,11 +8,11 @@ import { readConfig } from '../../src/config/config.ts'
 import { startRuntime } from '../../src/runtime/runtime.ts'
 import { kontor } from '../cli/kontor.ts'
 import { testDatabase } from '../database.ts'
-import { type Answers, answersOf, FIXTURE_SECRET_KEY } from './fixture.ts'
+import { type Answers, FIXTURE_SECRET_KEY, fetchAnswers } from './fixture.ts'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 
-test('migrations that were released are as they were, and new ones come after them', () => {
+test('released migrations are unchanged, and new ones come after them', () => {
   const lines = readFileSync(`${folder}migrations.sha256`, 'utf8').trim().split('\n')
   const released = lines.map(line => line.split(/ [ *]migrations\//) as [checksum: string, name: string])
   const migrations = new URL('../../migrations/', import.meta.url)
@@ -25,7 +25,7 @@ test('migrations that were released are as they were, and new ones come after th
 })
 
 for (const file of globSync('kontor-*.backup', { cwd: folder })) {
-  test(`what ${file} holds starts, is brought up to date and reads back equal`, async t => {
+  test(`${file} is restored, migrated, and returns the same responses`, async t => {
     const database = await testDatabase({ empty: true })
     t.after(() => database.drop())
     process.env.DATABASE_URL = database.url
@@ -52,14 +52,14 @@ for (const file of globSync('kontor-*.backup', { cwd: folder })) {
       log: pino({ level: 'silent' }),
     })
     try {
-      assertHas(await answersOf(runtime.url, key, Object.keys(answers)), answers, file)
+      assertHas(await fetchAnswers(runtime.url, key, Object.keys(answers)), answers, file)
     } finally {
       await runtime.close()
     }
   })
 }
 
-/** All that was there is there and the same, but for the time of the answer; a later version may tell more. */
+/** Every earlier field exists with the same value, except the time of the response. A later version may add fields. */
 function assertHas(actual: unknown, before: unknown, where: string): void {
   if (typeof before !== 'object' || before === null) return void assert.deepEqual(actual, before, where)
   if (Array.isArray(before)) assert.equal((actual as unknown[])?.length, before.length, `${where}: how many`)

@@ -1,10 +1,10 @@
-// npx node test/release/write-fixture.ts: a little of everything as this version keeps it, for later versions to read.
+// npx node test/release/write-fixture.ts writes a small sample of all data as this version stores it, for later versions to read.
 import { rm, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { version } from '../../src/config/version.ts'
 import { kontor } from '../cli/kontor.ts'
 import { startServer } from '../server.ts'
-import { answersOf, FIXTURE_SECRET_KEY, QUESTIONS } from './fixture.ts'
+import { FIXTURE_SECRET_KEY, fetchAnswers, QUESTIONS } from './fixture.ts'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 const server = await startServer({ KONTOR_SECRET_KEY: FIXTURE_SECRET_KEY })
@@ -78,6 +78,6 @@ Object.assign(process.env, { DATABASE_URL: server.databaseUrl, KONTOR_SECRET_KEY
 await rm(`${name}.backup`, { force: true })
 const { code, err } = await kontor('backup', '--to', `${name}.backup`)
 if (code !== 0) throw new Error(err)
-const answers = await answersOf(server.url, key, QUESTIONS)
+const answers = await fetchAnswers(server.url, key, QUESTIONS)
 await writeFile(`${name}.json`, `${JSON.stringify({ key, answers }, null, 2)}\n`)
 await server.close()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { planFor, planInWords, questionIn, ratePossible } from '../../bench/plan.ts'
-import { figuresOf, movesSince, type Result } from '../../bench/result.ts'
+import { formatPlan, parseQuestion, planFor, ratePossible } from '../../bench/plan.ts'
+import { listFigures, movesSince, type Result } from '../../bench/result.ts'
 import type { KindCost, StageFacts } from '../../bench/scenarios/stages.ts'
 
 const stage = (nodeUs: number, postgresUs: number) => ({ nodeUs, postgresUs, walBytes: 500, syncs: 0.01 })
@@ -21,24 +21,24 @@ const question = {
   averageShare: 0.5,
 }
 
-test('a plan is what one event costs, times the rate, with room to breathe', () => {
+test('a plan is the cost of one event times the rate, plus headroom', () => {
   const plan = planFor(question, costs)
   assert.deepEqual([plan.httpCores, plan.workerCores, plan.postgresCores], [0.2, 0.15, 0.35])
   assert.deepEqual([plan.httpProcesses, plan.workers, plan.postgresClusters], [1, 1, 1])
   assert.equal(plan.walMegabytesPerSecond, 10)
-  // 700 bytes an event are kept, 400 pass through the log for a week
+  // 700 bytes per event are kept, and 400 bytes stay in the log for a week
   assert.equal(plan.keptGigabytesPerDay, (700 * 5_000 * 86_400) / 1e9)
   assert.equal(
     Math.round(plan.diskGigabytes),
     Math.round(((700 * 30 + 400 * 7) * 5_000 * 86_400 * 1.3) / 1e9),
   )
   assert.match(
-    planInWords(question, plan),
+    formatPlan(question, plan),
     /^10,000 events per second in the busiest hour, 5,000 on average, of 10 tenants/,
   )
 })
 
-test('more events never take fewer machines, and more than one cluster shares the tenants', () => {
+test('more events never need fewer machines, and several clusters share the tenants', () => {
   const rates = [1, 1_000, 50_000, 1_000_000, 10_000_000].map(eventsPerSecond =>
     planFor({ ...question, eventsPerSecond }, costs),
   )
@@ -53,10 +53,10 @@ test('more events never take fewer machines, and more than one cluster shares th
   assert.ok(postgresClusters * tenantsPerCluster >= question.tenants)
 })
 
-test('what makes more than one cluster necessary is named, and a plan that cannot be is called so', () => {
+test('a plan shows the resource that requires several clusters, and reports an impossible plan', () => {
   const words = (given: Partial<typeof question>) => {
     const asked = { ...question, ...given }
-    return planInWords(asked, planFor(asked, costs))
+    return formatPlan(asked, planFor(asked, costs))
   }
   assert.doesNotMatch(words({ retentionDays: 1 }), /limited by/)
   assert.match(words({ retentionDays: 365 }), /clusters \(limited by disk: at most 30,000 GB/)
@@ -67,23 +67,24 @@ test('what makes more than one cluster necessary is named, and a plan that canno
   assert.match(words({ eventsPerSecond: 1e9, tenants: 1 }), /Not possible: a tenant is stored on one cluster/)
 })
 
-test('a question that makes no sense is told what is wrong with it', () => {
-  const faults = (words: Parameters<typeof questionIn>[0]) => questionIn({ events: '100', ...words }).faults
-  assert.deepEqual(faults({ retention: '30', tenants: '1', single: '1', average: '1' }), [])
-  for (const events of ['0', '-5', 'abc', 'Infinity', '']) assert.match(faults({ events })[0]!, /--events/)
-  for (const tenants of ['0', '1.5', '-1']) assert.match(faults({ tenants })[0]!, /--tenants/)
-  assert.match(faults({ single: '5' })[0]!, /--single/)
-  assert.match(faults({ average: '0' })[0]!, /--average/)
-  assert.match(faults({ retention: '-1' })[0]!, /--retention/)
+test('invalid input is explained', () => {
+  const errors = (words: Parameters<typeof parseQuestion>[0]) =>
+    parseQuestion({ events: '100', ...words }).errors
+  assert.deepEqual(errors({ retention: '30', tenants: '1', single: '1', average: '1' }), [])
+  for (const events of ['0', '-5', 'abc', 'Infinity', '']) assert.match(errors({ events })[0]!, /--events/)
+  for (const tenants of ['0', '1.5', '-1']) assert.match(errors({ tenants })[0]!, /--tenants/)
+  assert.match(errors({ single: '5' })[0]!, /--single/)
+  assert.match(errors({ average: '0' })[0]!, /--average/)
+  assert.match(errors({ retention: '-1' })[0]!, /--retention/)
 })
 
-test('a rate that cores can do is one that the plan has cores for', () => {
+test('the rate of a number of cores is the rate for which the plan needs these cores', () => {
   const rate = ratePossible(batched, 2)
   const { httpCores, workerCores, postgresCores } = planFor({ ...question, eventsPerSecond: rate }, costs)
   assert.ok(Math.abs(httpCores + workerCores + postgresCores - 2) < 1e-9)
 })
 
-test('what moved is told with its direction: bars and costs, not scatter, the worst first', () => {
+test('changed figures are listed with their direction, the worst first; variation is ignored', () => {
   const run = (share: number, nodeUs: number, p99: number): Result[] => [
     {
       scenario: 'track',
@@ -107,7 +108,7 @@ test('what moved is told with its direction: bars and costs, not scatter, the wo
     ],
   )
   assert.deepEqual(
-    figuresOf(run(1, 2, 3)[0]!).map(({ what, value }) => [what, value]),
+    listFigures(run(1, 2, 3)[0]!).map(({ what, value }) => [what, value]),
     [
       ['share', 1],
       ['p99', 3],

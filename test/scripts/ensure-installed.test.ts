@@ -16,7 +16,7 @@ const own = { version: '1.0.0', optional: true, os: [process.platform], cpu: pro
 const foreign = { version: '1.0.0', optional: true, os: ['plan9'] } as const
 const locked = { server, linter, own, foreign }
 
-/** Runs the script where this is installed, and returns what it asked of npm; null: nothing. */
+/** Runs the script with these packages installed. Returns the arguments for npm, or null if npm was not called. */
 function npmCalled(
   t: TestContext,
   mode: 'production' | 'development',
@@ -49,7 +49,7 @@ function npmCalled(
   return existsSync(called) ? readFileSync(called, 'utf8').trim().split(' ') : null
 }
 
-test('in a fresh clone a start installs what the server needs, a test run everything', t => {
+test('in a fresh clone, a start installs the packages of the server, and a test run installs everything', t => {
   const production = npmCalled(t, 'production', {})
   assert.equal(production?.[0], 'install')
   assert.ok(production.includes('--omit=dev'))
@@ -58,26 +58,26 @@ test('in a fresh clone a start installs what the server needs, a test run everyt
   assert.ok(!development.includes('--omit=dev'))
 })
 
-test('after npm install by hand nothing is left to do, and nothing is removed', t => {
+test('after a manual npm install, nothing is installed or removed', t => {
   for (const mode of ['production', 'development'] as const)
     assert.equal(npmCalled(t, mode, { server, linter, own }), null)
 })
 
-test('a server install is enough for a start, and completed for a test run', t => {
+test('the packages of the server are enough for a start, and are completed for a test run', t => {
   assert.equal(npmCalled(t, 'production', { server, own }), null)
   assert.ok(!npmCalled(t, 'development', { server, own })?.includes('--omit=dev'))
 })
 
-test('a changed lock file brings a development install up to date, also at a start', t => {
+test('a changed lock file updates a development install, also at a start', t => {
   const called = npmCalled(t, 'production', { server: { version: '0.9.0' }, linter, own })
   assert.equal(called?.[0], 'install')
   assert.ok(!called.includes('--omit=dev'))
 })
 
-test('a package for this platform must be there, one for another need not', t => {
+test('packages for this platform are required, those for other platforms are not', t => {
   assert.equal(npmCalled(t, 'production', { server, foreign })?.[0], 'install')
 })
 
-test('a package whose folder is gone is installed again', t => {
+test('a package with a missing folder is installed again', t => {
   assert.equal(npmCalled(t, 'production', { server, linter, own }, ['server'])?.[0], 'install')
 })

@@ -13,14 +13,14 @@ import { eventually } from '../eventually.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-// What `npm test` does before the first file.
+// The global setup of `npm test`.
 const SETUP = `
   const { globalSetup } = await import('./test/global-setup.ts')
   await globalSetup()
   console.log('ready')
   setInterval(() => {}, 60_000)`
 
-test('a test run that is ended early leaves no PostgreSQL behind', async () => {
+test('an aborted test run leaves no PostgreSQL running', async () => {
   const run = spawn(process.execPath, ['--input-type=module', '-e', SETUP], {
     ...{ cwd: root, stdio: ['ignore', 'pipe', 'inherit'] },
   })

@@ -23,7 +23,7 @@ const installed = Object.entries(packages).filter(
   ([path, { link }]) => path.startsWith('node_modules/') && !link,
 )
 
-test('what the server uses may be used by everybody', () => {
+test('all packages of the server have a permissive license', () => {
   const others = installed.filter(([, { dev, license }]) => !dev && !isAllowed(license))
   assert.deepEqual(
     others.map(([path, { license }]) => `${path}: ${license}`),
@@ -31,7 +31,7 @@ test('what the server uses may be used by everybody', () => {
   )
 })
 
-test('every package of the lock file is held against its hash, wherever it comes from', () => {
+test('every package in the lock file has an integrity hash', () => {
   assert.deepEqual(
     installed.filter(([, { integrity }]) => !integrity).map(([path]) => path),
     [],
@@ -42,7 +42,7 @@ test('every package of the lock file is held against its hash, wherever it comes
   )
 })
 
-/** Of alternatives, one suffices. */
+/** One allowed alternative is enough. */
 function isAllowed(license = ''): boolean {
   return license
     .replaceAll(/[()]/g, '')

@@ -104,7 +104,7 @@ const harmless: Record<string, string> = {
     '/* process.env, select a from b */',
     "const words = 'Please select one of these. It comes from the list.'",
     'const pattern = /[\'"`]/ // process.env',
-    "const told = 'process.env'",
+    "const text = 'process.env'",
     "import { y } from '../store/a/y.ts'",
   ].join('\n'),
   'src/store/a/y.ts': "import type { Entry } from '../../domain/entry.ts'\nconst q = 'select a from b'",
@@ -119,7 +119,7 @@ const found = lint({
   ...harmless,
 })
 
-/** What the linter says about these files under the rules of this repository, by file. */
+/** The linter's messages about these files with the rules of this repository, by file. */
 function lint(files: Record<string, string>): Map<string, string[]> {
   cpSync(join(repository, 'biome.json'), join(root, 'biome.json'))
   cpSync(join(repository, 'scripts/lint'), join(root, 'scripts/lint'), { recursive: true })
@@ -150,18 +150,18 @@ function lint(files: Record<string, string>): Map<string, string[]> {
 type Diagnostic = { category: string | null; message: string; location?: { path: string } }
 
 for (const [what, file, , rule] of breaches)
-  test(`caught: ${what}`, () => {
+  test(`lint rejects: ${what}`, () => {
     const messages = found.get(file)!
     assert.equal(messages.length, 1, messages.join('\n'))
     assert.match(messages[0]!, rule)
   })
 
-test('what only looks like a breach is let through', () => {
+test('lint accepts code that only resembles a violation', () => {
   for (const file of Object.keys(harmless).filter(file => !/\/[eg]\.ts$/.test(file)))
     assert.deepEqual(found.get(file), [], file)
 })
 
-test('every file that the architecture names is there', () => {
+test('every file named in docs/architecture.md exists', () => {
   const text = readFileSync(join(repository, 'docs/architecture.md'), 'utf8')
   const named = [...text.matchAll(/`((?:\w[\w-]*\/)+[\w-]+\.ts)`/g)].map(([, path]) => path!)
   assert.ok(named.length > 60)

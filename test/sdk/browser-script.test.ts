@@ -13,12 +13,13 @@ const guide = readFileSync(new URL('../../docs/guides/browser.md', import.meta.u
 const stub = /```html\n(<script>.*?<\/script>)/s.exec(guide)![1]!
 
 const named = (name: string) => (event: Sent) => event.event_type === name
-const viewOf = (page: string) => (event: Sent) => event.event_type === 'page_view' && event.data.page === page
+const isPageView = (page: string) => (event: Sent) =>
+  event.event_type === 'page_view' && event.data.page === page
 const loaded = (page: Page) => page.waitForFunction('window.kontor && kontor.loaded')
 const queueLength = "Object.keys(localStorage).filter(name => name.startsWith('kontor.q.')).length"
 const queueEmpty = (page: Page) => page.waitForFunction(`${queueLength} === 0`)
 
-/** Timers of retries do not run by themselves: `waits` shows their delays, `waits[n].run()` lets one pass. */
+/** Retry timers do not fire automatically: `waits` contains their delays, and `waits[n].run()` fires one. */
 const heldTimers = `
   window.waits = []
   const startTimer = window.setTimeout
@@ -84,7 +85,7 @@ test('browser script in Chromium', { timeout: 900_000 }, async t => {
       history.pushState({ modal: true }, '')
       history.replaceState({}, '', '/cart?step=2')
       history.pushState({}, '', '#/pay')`)
-    await shop.arrival(viewOf(`${shop.url}/cart?step=2#/pay`))
+    await shop.arrival(isPageView(`${shop.url}/cart?step=2#/pay`))
     await page.evaluate('history.go(-1)')
     await page.waitForFunction("location.href.endsWith('step=2')")
     await page.evaluate("kontor.track('last')")
@@ -123,7 +124,7 @@ test('browser script in Chromium', { timeout: 900_000 }, async t => {
     )
   })
 
-  await t.test('identify names the user in this and all later events, until reset', async t => {
+  await t.test('identify adds the user to this and all later events, until reset', async t => {
     const shop = await startShop(t)
     const page = await (await openContext(t, browser)).newPage()
     await page.goto(shop.url)
@@ -133,7 +134,7 @@ test('browser script in Chromium', { timeout: 900_000 }, async t => {
     assert.equal(event.user_id, '17')
     assert.equal(event.data.email, 'ada@example.com')
     await page.goto(`${shop.url}/next`)
-    const next = (await shop.arrival(viewOf(`${shop.url}/next`))).event
+    const next = (await shop.arrival(isPageView(`${shop.url}/next`))).event
     assert.deepEqual([next.user_id, next.visitor], ['17', event.visitor])
 
     await page.evaluate("kontor.reset(), kontor.track('anonymous')")
@@ -143,34 +144,37 @@ test('browser script in Chromium', { timeout: 900_000 }, async t => {
     assert.notEqual(anonymous.session_id, event.session_id)
   })
 
-  await t.test('tabs share visitor and session; 30 minutes without an event begin a new session', async t => {
-    const shop = await startShop(t)
-    const context = await openContext(t, browser)
-    const [firstTab, secondTab] = [await context.newPage(), await context.newPage()]
-    const start = new Date('2026-03-01T09:00:00Z')
-    for (const page of [firstTab, secondTab]) {
-      await page.clock.install({ time: start })
-      await page.goto(shop.url)
-      await loaded(page)
-    }
-    const trackAt = async (page: Page, minute: number, name: string) => {
-      await queueEmpty(page)
-      await page.clock.setFixedTime(new Date(start.getTime() + minute * 60_000))
-      await page.evaluate(`kontor.track('${name}')`)
-      return (await shop.arrival(named(name))).event
-    }
-    const early = await trackAt(firstTab, 0, 'early')
-    const inOtherTab = await trackAt(secondTab, 29, 'in other tab')
-    const stillGoing = await trackAt(firstTab, 58, 'still going')
-    const later = await trackAt(secondTab, 88, 'later')
-    assert.equal(inOtherTab.session_id, early.session_id)
-    assert.equal(stillGoing.session_id, early.session_id)
-    assert.notEqual(later.session_id, early.session_id)
-    assert.equal(new Set(shop.arrivals.map(({ event }) => event.visitor)).size, 1)
-    assert.equal(later.occurred_at, '2026-03-01T10:28:00.000Z')
-  })
+  await t.test(
+    'tabs share visitor and session; a new session starts after 30 minutes without an event',
+    async t => {
+      const shop = await startShop(t)
+      const context = await openContext(t, browser)
+      const [firstTab, secondTab] = [await context.newPage(), await context.newPage()]
+      const start = new Date('2026-03-01T09:00:00Z')
+      for (const page of [firstTab, secondTab]) {
+        await page.clock.install({ time: start })
+        await page.goto(shop.url)
+        await loaded(page)
+      }
+      const trackAt = async (page: Page, minute: number, name: string) => {
+        await queueEmpty(page)
+        await page.clock.setFixedTime(new Date(start.getTime() + minute * 60_000))
+        await page.evaluate(`kontor.track('${name}')`)
+        return (await shop.arrival(named(name))).event
+      }
+      const early = await trackAt(firstTab, 0, 'early')
+      const inOtherTab = await trackAt(secondTab, 29, 'in other tab')
+      const stillGoing = await trackAt(firstTab, 58, 'still going')
+      const later = await trackAt(secondTab, 88, 'later')
+      assert.equal(inOtherTab.session_id, early.session_id)
+      assert.equal(stillGoing.session_id, early.session_id)
+      assert.notEqual(later.session_id, early.session_id)
+      assert.equal(new Set(shop.arrivals.map(({ event }) => event.visitor)).size, 1)
+      assert.equal(later.occurred_at, '2026-03-01T10:28:00.000Z')
+    },
+  )
 
-  await t.test('what is tracked offline arrives once, when the browser is online again', async t => {
+  await t.test('events tracked offline arrive once, when the browser is online again', async t => {
     const shop = await startShop(t)
     const context = await openContext(t, browser)
     const page = await context.newPage()
@@ -186,7 +190,7 @@ test('browser script in Chromium', { timeout: 900_000 }, async t => {
     assert.deepEqual(shop.arrivals.map(({ event }) => event.event_type).sort(), ['one', 'page_view', 'two'])
   })
 
-  await t.test('what a closed page could not send goes out with the next page', async t => {
+  await t.test('the next page sends the unsent events of a closed page', async t => {
     const shop = await startShop(t)
     const context = await openContext(t, browser)
     const page = await context.newPage()
@@ -194,12 +198,12 @@ test('browser script in Chromium', { timeout: 900_000 }, async t => {
     await shop.arrival(named('page_view'))
     await queueEmpty(page)
     await context.setOffline(true)
-    await page.evaluate("kontor.track('left behind')")
+    await page.evaluate("kontor.track('unsent')")
     await page.close()
     await context.setOffline(false)
     await (await context.newPage()).goto(shop.url)
     const { event } = await shop.arrival(
-      (event, headers) => event.event_type === 'left behind' && headers['sec-fetch-mode'] === 'cors',
+      (event, headers) => event.event_type === 'unsent' && headers['sec-fetch-mode'] === 'cors',
     )
     assert.equal(event.visitor, shop.arrivals[0]!.event.visitor)
   })
@@ -234,7 +238,7 @@ test('browser script in Chromium', { timeout: 900_000 }, async t => {
     },
   )
 
-  await t.test('an event whose answer is lost is sent again under the same event_id', async t => {
+  await t.test('an event without a response is sent again with the same event_id', async t => {
     const shop = await startShop(t)
     shop.answer = () => 'hang up'
     const page = await (await openContext(t, browser)).newPage()
@@ -249,7 +253,7 @@ test('browser script in Chromium', { timeout: 900_000 }, async t => {
     assert.equal(new Set(shop.arrivals.map(({ event }) => event.event_id)).size, 1)
   })
 
-  await t.test('an event that the server refuses is dropped and holds nothing up', async t => {
+  await t.test('an event that the server rejects is dropped and does not block others', async t => {
     const shop = await startShop(t)
     shop.answer = event => ({ status: event.event_type === 'bad' ? 400 : 200 })
     const page = await (await openContext(t, browser)).newPage()
@@ -261,7 +265,7 @@ test('browser script in Chromium', { timeout: 900_000 }, async t => {
     assert.equal(shop.arrivals.filter(({ event }) => event.event_type === 'bad').length, 1)
   })
 
-  await t.test('what is queued when the page is left goes by beacon', async t => {
+  await t.test('when the page is left, queued events are sent by beacon', async t => {
     const shop = await startShop(t)
     shop.answer = event => (event.event_type === 'page_view' ? new Promise(() => {}) : { status: 200 })
     const page = await (await openContext(t, browser)).newPage()
@@ -297,7 +301,7 @@ test('browser script in Chromium', { timeout: 900_000 }, async t => {
     assert.ok(names.has('event 12'))
   })
 
-  await t.test('Do-Not-Track and Global Privacy Control: nothing sent, nothing kept', async t => {
+  await t.test('Do-Not-Track and Global Privacy Control: nothing is sent or stored', async t => {
     const shop = await startShop(t)
     shop.head = `${stub}<script>kontor.track('early')</script>`
     for (const signal of ["doNotTrack', { get: () => '1' }", "globalPrivacyControl', { get: () => true }"]) {
@@ -330,47 +334,53 @@ test('browser script in Chromium', { timeout: 900_000 }, async t => {
     )
   })
 
-  await t.test('without localStorage the visitor is kept in a cookie, without cookies in memory', async t => {
-    const shop = await startShop(t)
-    const page = await (await openContext(t, browser)).newPage()
-    const faults: Error[] = []
-    page.on('pageerror', fault => faults.push(fault))
-    const forbidden = "{ get() { throw new DOMException('no', 'SecurityError') } }"
-    await page.addInitScript(`Object.defineProperty(window, 'localStorage', ${forbidden})`)
-    await page.goto(`${shop.url}/1`)
-    const first = (await shop.arrival(viewOf(`${shop.url}/1`))).event
-    await page.goto(`${shop.url}/2`)
-    const second = (await shop.arrival(viewOf(`${shop.url}/2`))).event
-    assert.deepEqual([second.visitor, second.session_id], [first.visitor, first.session_id])
+  await t.test(
+    'without localStorage the visitor id is stored in a cookie, and without cookies in memory',
+    async t => {
+      const shop = await startShop(t)
+      const page = await (await openContext(t, browser)).newPage()
+      const errors: Error[] = []
+      page.on('pageerror', error => errors.push(error))
+      const forbidden = "{ get() { throw new DOMException('no', 'SecurityError') } }"
+      await page.addInitScript(`Object.defineProperty(window, 'localStorage', ${forbidden})`)
+      await page.goto(`${shop.url}/1`)
+      const first = (await shop.arrival(isPageView(`${shop.url}/1`))).event
+      await page.goto(`${shop.url}/2`)
+      const second = (await shop.arrival(isPageView(`${shop.url}/2`))).event
+      assert.deepEqual([second.visitor, second.session_id], [first.visitor, first.session_id])
 
-    await page.addInitScript(`Object.defineProperty(Document.prototype, 'cookie', ${forbidden})`)
-    await page.goto(`${shop.url}/3`)
-    const third = (await shop.arrival(viewOf(`${shop.url}/3`))).event
-    await page.evaluate("kontor.track('same page')")
-    const fourth = (await shop.arrival(named('same page'))).event
-    assert.notEqual(third.visitor, first.visitor)
-    assert.deepEqual([fourth.visitor, fourth.session_id], [third.visitor, third.session_id])
-    assert.deepEqual(faults, [])
-  })
+      await page.addInitScript(`Object.defineProperty(Document.prototype, 'cookie', ${forbidden})`)
+      await page.goto(`${shop.url}/3`)
+      const third = (await shop.arrival(isPageView(`${shop.url}/3`))).event
+      await page.evaluate("kontor.track('same page')")
+      const fourth = (await shop.arrival(named('same page'))).event
+      assert.notEqual(third.visitor, first.visitor)
+      assert.deepEqual([fourth.visitor, fourth.session_id], [third.visitor, third.session_id])
+      assert.deepEqual(errors, [])
+    },
+  )
 
-  await t.test('data-auto="false" leaves page views to the page, data-host moves the events', async t => {
-    const shop = await startShop(t)
-    const elsewhere = await startShop(t)
-    shop.attributes = `data-key="trk_test" data-auto="false" data-host="${elsewhere.eventHost}/"`
-    const page = await (await openContext(t, browser)).newPage()
-    await page.goto(shop.url)
-    await loaded(page)
-    await page.evaluate("history.pushState({}, '', '/cart'), kontor.track('mine')")
-    await elsewhere.arrival(named('mine'))
-    await queueEmpty(page)
-    assert.deepEqual(
-      elsewhere.arrivals.map(({ event }) => event.event_type),
-      ['mine'],
-    )
-    assert.equal(shop.arrivals.length, 0)
-  })
+  await t.test(
+    'data-auto="false" disables automatic page views, and data-host changes the event host',
+    async t => {
+      const shop = await startShop(t)
+      const elsewhere = await startShop(t)
+      shop.attributes = `data-key="trk_test" data-auto="false" data-host="${elsewhere.eventHost}/"`
+      const page = await (await openContext(t, browser)).newPage()
+      await page.goto(shop.url)
+      await loaded(page)
+      await page.evaluate("history.pushState({}, '', '/cart'), kontor.track('mine')")
+      await elsewhere.arrival(named('mine'))
+      await queueEmpty(page)
+      assert.deepEqual(
+        elsewhere.arrivals.map(({ event }) => event.event_type),
+        ['mine'],
+      )
+      assert.equal(shop.arrivals.length, 0)
+    },
+  )
 
-  await t.test('the page gets one global and never an exception', async t => {
+  await t.test('the script defines one global and never throws', async t => {
     const shop = await startShop(t)
     const page = await (await openContext(t, browser)).newPage()
     await page.addInitScript('window.before = Object.keys(window)')

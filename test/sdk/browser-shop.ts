@@ -15,7 +15,7 @@ export type Sent = {
 type Arrival = { event: Sent; url: string; headers: Record<string, string | string[] | undefined> }
 export type Answer = { status: number; headers?: Record<string, string> } | 'hang up'
 
-/** The far end of the wire: an event host that keeps what arrives, and a shop on another origin with the script on its pages. */
+/** An event host that records received events, and a shop on another origin with the script on its pages. */
 export async function startShop(t: TestContext) {
   const arrivals: Arrival[] = []
   const waiting: { wanted: (arrival: Arrival) => boolean; found: (arrival: Arrival) => void }[] = []

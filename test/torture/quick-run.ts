@@ -7,8 +7,8 @@ import { run } from '../../torture/run.ts'
 import { isLong } from '../long.ts'
 
 /**
- * A fixed set of faults in half a minute (in CI a whole one), with little load. On a machine that is slow the last ones are left out, and no fault is
- * judged by the clock.
+ * A fixed set of faults in half a minute (one minute in CI), with little load. On a slow machine the last faults are skipped, and no fault is
+ * subject to a time limit.
  */
 export async function quickRun(t: TestContext, mode: Mode, names: string[]): Promise<void> {
   for (const name of names)

@@ -7,7 +7,7 @@ import { type Item, openLedger, readLedger } from '../../torture/ledger.ts'
 import { randomFrom } from '../../torture/random.ts'
 import type { Read } from '../../torture/reconcile/api.ts'
 import { compare } from '../../torture/reconcile/events.ts'
-import { outcomesOf } from '../../torture/reconcile/outcomes.ts'
+import { computeOutcomes } from '../../torture/reconcile/outcomes.ts'
 import { checkRecord, type Write } from '../../torture/reconcile/records.ts'
 
 let directory: string
@@ -18,7 +18,7 @@ after(() => rm(directory, { recursive: true }))
 
 let files = 0
 
-/** Through the file, as in a run. */
+/** Writes and reads the ledger file, as in a run. */
 async function outcomesAfter(sent: { item: Item; status: number | null }[]) {
   const ledger = openLedger(join(directory, String(++files)))
   for (const { item, status } of sent) {
@@ -26,7 +26,7 @@ async function outcomesAfter(sent: { item: Item; status: number | null }[]) {
     if (status !== null) ledger.answered(n, { status })
   }
   const { attempts } = await readLedger(ledger.path)
-  return [...outcomesOf(attempts).values()]
+  return [...computeOutcomes(attempts).values()]
 }
 
 async function verdict(
@@ -43,19 +43,19 @@ test('an acknowledged event must be listed exactly once', async () => {
   const sent = [{ item: event('m1'), status: 200 }]
   assert.deepEqual(await verdict(sent, { m1: 1 }), [])
   assert.deepEqual(await verdict(sent, {}), ['missing: event m1'])
-  assert.deepEqual(await verdict(sent, { m1: 2 }), ['doubled: event m1, 2 times'])
+  assert.deepEqual(await verdict(sent, { m1: 2 }), ['duplicate: event m1, 2 times'])
 })
 
-test('an event without a certain answer may be listed once or not at all', async () => {
+test('an event with an unclear outcome may be listed once or not at all', async () => {
   for (const status of [null, 0, 503]) {
     const sent = [{ item: event('m1'), status }]
     assert.deepEqual(await verdict(sent, {}), [])
     assert.deepEqual(await verdict(sent, { m1: 1 }), [])
-    assert.deepEqual(await verdict(sent, { m1: 2 }), ['doubled: event m1, 2 times'])
+    assert.deepEqual(await verdict(sent, { m1: 2 }), ['duplicate: event m1, 2 times'])
   }
 })
 
-test('repeats under one id are one event, which must be there once one of them was acknowledged', async () => {
+test('repeats with one id are one event, which must exist if one of them was acknowledged', async () => {
   const item = event('m1', { claim: 'id-1' })
   const sent = [
     { item, status: 0 },
@@ -64,16 +64,16 @@ test('repeats under one id are one event, which must be there once one of them w
   ]
   assert.deepEqual(await verdict(sent, { m1: 1 }), [])
   assert.deepEqual(await verdict(sent, {}), ['missing: event m1 (id-1)'])
-  assert.deepEqual(await verdict(sent, { m1: 2 }), ['doubled: event m1 (id-1), 2 times'])
+  assert.deepEqual(await verdict(sent, { m1: 2 }), ['duplicate: event m1 (id-1), 2 times'])
 })
 
-test('what was refused, and what was never sent, must not be there', async () => {
+test('rejected items and items that were never sent must not exist', async () => {
   const sent = [{ item: event('m1'), status: 400 }]
-  assert.deepEqual(await verdict(sent, { m1: 1 }), ['unexpected: event m1, which was refused'])
+  assert.deepEqual(await verdict(sent, { m1: 1 }), ['unexpected: event m1, which was rejected'])
   assert.deepEqual(await verdict(sent, { other: 1 }), ['unexpected: event other, which was never sent'])
 })
 
-test('a record is the newest acknowledged write, or a newer one without a certain answer', async () => {
+test('a record equals the newest acknowledged write, or a newer one with an unclear outcome', async () => {
   const write = (version: number, deleted = false): Item => ({
     marker: `v${version}`,
     record: { type: 'contact', id: 'c', version, deleted },
@@ -100,7 +100,7 @@ test('a record is the newest acknowledged write, or a newer one without a certai
   assert.deepEqual(await judge(removed, 'v2'), ['missing'])
 })
 
-test('a seed gives the same series again, whatever its forks drew', () => {
+test('a seed gives the same series, independent of its forks', () => {
   const series = (random = randomFrom('seed')) => Array.from({ length: 5 }, () => random.integer(0, 1_000))
   const disturbed = randomFrom('seed')
   series(disturbed.fork('other'))

@@ -1,7 +1,7 @@
 import { test } from 'node:test'
 import { quickRun } from './quick-run.ts'
 
-test('one machine under kills, freezes and a full disk: what was acknowledged is there once', t =>
+test('single machine with kills, freezes and a full disk: acknowledged data exists exactly once', t =>
   quickRun(t, 'single', [
     ...['kill-backend', 'kill-server', 'freeze-postgres', 'disk-full', 'kill-postmaster', 'old-backlog'],
     ...['clock-ahead', 'late-events', 'power-cut', 'freeze-server', 'freeze-backend'],

@@ -7,7 +7,7 @@ import { steadyPort } from './ports.ts'
 import { embeddedPostgres, type OwnPostgres, ownPostgres, type Postgres } from './postgres.ts'
 import { type KontorProcess, kontorProcess, type Role } from './process.ts'
 import { type Network, openProxy } from './proxy.ts'
-import { promote, standbyOf } from './standby.ts'
+import { promote, startStandby } from './standby.ts'
 
 export type Mode = 'single' | 'fleet'
 
@@ -80,7 +80,7 @@ export async function deploy(options: DeploymentOptions): Promise<Deployment> {
 async function deploySingle(parts: Parts): Promise<Deployment> {
   const server = await makeProcess(parts, 'server', 'server', ['--data', parts.dataDir], {})
   return {
-    ...partsOf(parts),
+    ...describeParts(parts),
     processes: [server],
     first: server,
     postgres: embeddedPostgres(parts.dataDir),
@@ -99,7 +99,7 @@ const WORKERS = 2
 async function deployFleet(parts: Parts): Promise<Deployment> {
   let postgres = await ownPostgres(parts.dataDir, parts.conditions.postgres)
   let standby = parts.conditions.standby
-    ? await standbyOf(postgres, join(parts.directory, 'disk/standby'))
+    ? await startStandby(postgres, join(parts.directory, 'disk/standby'))
     : null
   const proxies = new Map<KontorProcess, Network>()
   const env = { KONTOR_SECRET_KEY: '22'.repeat(32), KONTOR_VOLUME_STORE: 'postgres' }
@@ -119,7 +119,7 @@ async function deployFleet(parts: Parts): Promise<Deployment> {
     processes.push(await node(`http-${i}`, 'http', 'data,events,inbound'))
   for (let i = 1; i <= WORKERS; i++) processes.push(await node(`worker-${i}`, 'worker', 'worker'))
   return {
-    ...partsOf(parts),
+    ...describeParts(parts),
     processes,
     first,
     get postgres() {
@@ -132,7 +132,7 @@ async function deployFleet(parts: Parts): Promise<Deployment> {
     },
     async failOver() {
       const next = standby
-      if (next === null) throw new Error('there is no standby any more')
+      if (next === null) throw new Error('The standby was already promoted')
       standby = null
       await promote(next, postgres)
       postgres = next
@@ -154,7 +154,7 @@ function urlOfBoth(primary: OwnPostgres, standby: OwnPostgres): string {
   return `${url.replace(`:${primary.port}/`, `:${primary.port},127.0.0.1:${standby.port}/`)}?target_session_attrs=read-write`
 }
 
-const partsOf = ({ mode, directory, conditions, disk, nats }: Parts) => ({
+const describeParts = ({ mode, directory, conditions, disk, nats }: Parts) => ({
   mode,
   directory,
   conditions,

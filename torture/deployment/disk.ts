@@ -12,13 +12,13 @@ export type Disk = { fill(): Promise<void>; free(): Promise<void>; unmount(): Pr
 export async function mountDisk(directory: string, say: (words: string) => void): Promise<Disk | null> {
   await mkdir(directory, { recursive: true, mode: 0o711 })
   if (process.getuid?.() !== 0 || process.platform !== 'linux') {
-    say('disk-full is skipped: mounting a small disk needs root on Linux')
+    say('Skipping disk-full: mounting a disk requires root on Linux')
     return null
   }
   try {
     await run('mount', ['-t', 'tmpfs', '-o', `size=${SIZE},mode=711`, 'tmpfs', directory])
   } catch (error) {
-    say(`disk-full is skipped: no disk can be mounted (${(error as Error).message.trim()})`)
+    say(`Skipping disk-full: mounting a disk failed (${(error as Error).message.trim()})`)
     return null
   }
   const resize = (size: string) => run('mount', ['-o', `remount,size=${size}`, directory])

@@ -50,7 +50,7 @@ ${count > 1 ? cluster : ''}`
     servers.push(await startNats(join(directory, String(i)), { synced: true, settings, port }))
   }
 
-  const routesOf = (i: number) =>
+  const buildRoutes = (i: number) =>
     [...routes[i]!, ...routes.map(row => row[i]!)].filter(proxy => proxy !== null)
   const networks = [...places.map(({ clients }) => clients), ...routes.flat().filter(proxy => proxy !== null)]
   return {
@@ -58,7 +58,7 @@ ${count > 1 ? cluster : ''}`
     servers,
     cutOff(server) {
       const i = servers.indexOf(server)
-      for (const network of [places[i]!.clients, ...routesOf(i)]) network.set({ kind: 'black hole' })
+      for (const network of [places[i]!.clients, ...buildRoutes(i)]) network.set({ kind: 'black hole' })
     },
     async heal() {
       for (const network of networks) network.set({ kind: 'fair' })

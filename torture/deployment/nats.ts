@@ -26,7 +26,7 @@ export async function startNats(
   directory: string,
   { synced = false, settings = '', ...options }: { synced?: boolean; settings?: string; port?: number } = {},
 ) {
-  if (!natsServer) throw new Error('This needs a nats-server, 2.10.27 or newer (see CONTRIBUTING.md)')
+  if (!natsServer) throw new Error('nats-server 2.10.27 or newer is required (see CONTRIBUTING.md)')
   await mkdir(directory, { recursive: true })
   const port = options.port ?? (await steadyPort())
   const file = join(directory, 'nats.conf')
@@ -46,7 +46,7 @@ ${settings}
     endWithUs(() => launched.kill('SIGKILL'))
     child = launched
     while (!(await isOpen(port))) {
-      if (child.exitCode !== null) throw new Error(`nats-server ended with ${child.exitCode}`)
+      if (child.exitCode !== null) throw new Error(`nats-server exited with code ${child.exitCode}`)
       await sleep(20)
     }
   }

@@ -25,7 +25,7 @@ export function embeddedPostgres(dataDir: string): Postgres {
     isOurs: false,
     async connection() {
       const password = (await readFile(join(home, 'password'), 'utf8')).trim()
-      return { host: await socketOf(home), user: 'kontor', password, database: 'kontor' }
+      return { host: await findSocket(home), user: 'kontor', password, database: 'kontor' }
     },
     postmasterPid: async () => pidIn(home),
     start: () => Promise.reject(new Error('the embedded PostgreSQL belongs to Kontor')),
@@ -33,7 +33,7 @@ export function embeddedPostgres(dataDir: string): Postgres {
   }
 }
 
-async function socketOf(home: string): Promise<string> {
+async function findSocket(home: string): Promise<string> {
   const settings = await readFile(join(home, 'postgres.conf'), 'utf8')
   const named = /^unix_socket_directories = '"(.+)"'$/m.exec(settings)?.[1]
   return named ?? realpath(join(home, 'socket'))
@@ -139,7 +139,7 @@ function isAlive(pid: number): boolean {
 type Child = { pid: number; command: string }
 
 /** PostgreSQL's processes. */
-export function childrenOf(postmaster: number): Child[] {
+export function listChildren(postmaster: number): Child[] {
   return readdirSync('/proc')
     .filter(name => /^\d+$/.test(name))
     .flatMap(pid => {
@@ -154,8 +154,8 @@ export function childrenOf(postmaster: number): Child[] {
 }
 
 /** Backends that serve a client. */
-export const backendsOf = (postmaster: number): Child[] =>
-  childrenOf(postmaster).filter(({ command }) => /: \w+ kontor (\[local\]|127)/.test(command))
+export const listBackends = (postmaster: number): Child[] =>
+  listChildren(postmaster).filter(({ command }) => /: \w+ kontor (\[local\]|127)/.test(command))
 
 export async function query<Row extends pg.QueryResultRow>(
   postgres: Postgres,

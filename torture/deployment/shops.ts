@@ -39,7 +39,7 @@ export function adminAt(url: string, key: string): Admin {
       ...(body && { body: JSON.stringify(body) }),
     })
     const answer = await response.text()
-    if (!response.ok) throw new Error(`${path} was answered ${response.status}: ${answer}`)
+    if (!response.ok) throw new Error(`${path} returned ${response.status}: ${answer}`)
     return JSON.parse(answer)
   }
 }
@@ -49,14 +49,14 @@ export async function adminKeyIn(logFile: string): Promise<string> {
   for (let patience = 200; ; patience--) {
     const file = /Admin key\s+in the file (\S+)/.exec(await readFile(logFile, 'utf8'))?.[1]
     if (file) return (await readFile(file, 'utf8')).trim()
-    if (patience === 0) throw new Error(`no admin key in ${logFile}`)
+    if (patience === 0) throw new Error(`${logFile} contains no admin key`)
     await sleep(50)
   }
 }
 
 export async function openShop(admin: Admin, name: string): Promise<Shop> {
   const { id: tenant } = (await admin('tenants', { name })) as { id: string }
-  const keyOf = async (kind: string) => (await admin('keys', { tenant, kind })).key as string
+  const createKey = async (kind: string) => (await admin('keys', { tenant, kind })).key as string
   const sources = await Promise.all(
     Object.entries(SOURCES).map(async ([source, settings]) => {
       const made = await admin('sources', { tenant, name: source, ...settings })
@@ -65,8 +65,8 @@ export async function openShop(admin: Admin, name: string): Promise<Shop> {
   )
   return {
     tenant,
-    privateKey: await keyOf('private'),
-    trackingKey: await keyOf('tracking'),
+    privateKey: await createKey('private'),
+    trackingKey: await createKey('tracking'),
     ...(Object.fromEntries(sources) as Record<keyof typeof SOURCES, Source>),
   }
 }

@@ -9,7 +9,7 @@ import { systemDirectoryOf } from '../../embedded-postgres/cluster.ts'
 import { findHome } from '../../embedded-postgres/home.ts'
 import { endWithUs } from './end.ts'
 import { steadyPort } from './ports.ts'
-import { childrenOf, endPostgres, OWNER, type OwnPostgres, pidIn, query } from './postgres.ts'
+import { endPostgres, listChildren, OWNER, type OwnPostgres, pidIn, query } from './postgres.ts'
 
 /** Settings of a primary with a standby. */
 export const PRIMARY = { wal_level: 'replica', max_wal_senders: '4', wal_keep_size: '512MB' }
@@ -21,7 +21,7 @@ const STANDBY = { ...PRIMARY, max_connections: '200', max_locks_per_transaction:
  * Creates a standby with a base backup. From then on, the primary acknowledges a commit only after it is on the standby's disk
  * as well.
  */
-export async function standbyOf(primary: OwnPostgres, directory: string): Promise<OwnPostgres> {
+export async function startStandby(primary: OwnPostgres, directory: string): Promise<OwnPostgres> {
   const found = await findHome(primary.directory)
   if (found === null) throw new Error(`There is no PostgreSQL in ${primary.directory}`)
   const { home, account } = found
@@ -49,7 +49,7 @@ export async function standbyOf(primary: OwnPostgres, directory: string): Promis
       hasEnded = true
     })
     while (!(await answers(connection))) {
-      if (hasEnded) throw new Error(`The standby in ${directory} ended`)
+      if (hasEnded) throw new Error(`The standby in ${directory} exited`)
       await sleep(50)
     }
   }
@@ -113,7 +113,7 @@ async function makeSynchronous(primary: OwnPostgres): Promise<void> {
 /** Kills the primary and promotes the standby. */
 export async function promote(standby: OwnPostgres, primary: OwnPostgres): Promise<void> {
   const postmaster = (await primary.postmasterPid())!
-  for (const pid of [postmaster, ...childrenOf(postmaster).map(child => child.pid)])
+  for (const pid of [postmaster, ...listChildren(postmaster).map(child => child.pid)])
     try {
       process.kill(pid, 'SIGKILL')
     } catch {

@@ -70,8 +70,8 @@ export const oldBacklog: Fault = {
         aged = await ageEntries(postgres, held.xid)
         if (aged === 0) await sleep(500)
       }
-      if (aged === 0) throw new Error('nothing came in for a minute')
-      say(`  ${aged} unread entries are three days old`)
+      if (aged === 0) throw new Error('No entry arrived for a minute')
+      say(`  ${aged} unprocessed entries are now three days old`)
       await last(1, 2)
       // Retention runs at the start.
       for (const process of processes.filter(({ role }) => role !== 'http')) {

@@ -38,12 +38,12 @@ export const EVERYWHERE: readonly Mode[] = ['single', 'fleet']
 const PATIENCE_MS = 90_000
 
 /** Checks that the rest of the fleet continues while a part hangs. */
-export async function restGoesOn({ probe, violation, say }: Strike, what: string): Promise<void> {
+export async function checkOthersContinue({ probe, violation, say }: Strike, what: string): Promise<void> {
   const since = Date.now()
   const hasTakenEffect = probe()
   while (Date.now() - since < PATIENCE_MS) {
     if (await hasTakenEffect()) {
-      say(`  the others went on after ${seconds(Date.now() - since)} s`)
+      say(`  the other processes continued after ${seconds(Date.now() - since)} s`)
       return
     }
     await sleep(200)

@@ -56,7 +56,7 @@ export function faultNamed(name: string): Fault {
   const all = [...FAULTS, ...BY_NAME]
   const fault = all.find(fault => fault.name === name)
   if (!fault)
-    throw new Error(`no fault is called ${name}; there are: ${all.map(({ name }) => name).join(', ')}`)
+    throw new Error(`There is no fault "${name}". Faults: ${all.map(({ name }) => name).join(', ')}`)
   return fault
 }
 

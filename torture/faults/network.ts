@@ -1,5 +1,5 @@
 import type { Network, Weather } from '../deployment/proxy.ts'
-import { type Fault, restGoesOn, type Strike } from './fault.ts'
+import { checkOthersContinue, type Fault, type Strike } from './fault.ts'
 import { insideTransaction } from './processes.ts'
 
 /** The network of all processes, or of one. */
@@ -58,7 +58,7 @@ export const cutOffWorker: Fault = {
       hold: () => proxy.set({ kind: 'black hole' }),
       release: () => proxy.set({ kind: 'fair' }),
     })
-    await restGoesOn(strike, `${victim.name} was cut off inside a transaction`)
+    await checkOthersContinue(strike, `${victim.name} was disconnected inside a transaction`)
     proxy.set({ kind: 'fair' })
   },
 }

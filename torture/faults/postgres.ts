@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { backendsOf, type Postgres } from '../deployment/postgres.ts'
+import { listBackends, type Postgres } from '../deployment/postgres.ts'
 import { PRIMARY } from '../deployment/standby.ts'
 import { EVERYWHERE, type Fault, type Strike } from './fault.ts'
 import { killNow } from './processes.ts'
 
-async function postmasterOf({ deployment }: Strike): Promise<number> {
+async function findPostmaster({ deployment }: Strike): Promise<number> {
   const pid = await deployment.postgres.postmasterPid()
   if (pid === null) throw new Error('PostgreSQL is not running')
   return pid
@@ -19,7 +19,7 @@ export const killBackend: Fault = {
   async strike(strike) {
     // During another fault, there may be no backend.
     const postmaster = await strike.deployment.postgres.postmasterPid()
-    const backends = postmaster === null ? [] : backendsOf(postmaster)
+    const backends = postmaster === null ? [] : listBackends(postmaster)
     if (backends.length > 0) killNow(strike.random.pick(backends).pid)
     await strike.last(0, 2)
   },
@@ -29,7 +29,7 @@ export const freezeBackend: Fault = {
   name: 'freeze-backend',
   modes: EVERYWHERE,
   async strike(strike) {
-    const backends = backendsOf(await postmasterOf(strike))
+    const backends = listBackends(await findPostmaster(strike))
     if (backends.length === 0) return
     const { pid } = strike.random.pick(backends)
     killNow(pid, 'SIGSTOP')
@@ -46,7 +46,7 @@ export const killPostmaster: Fault = {
   name: 'kill-postmaster',
   modes: EVERYWHERE,
   async strike(strike) {
-    killNow(await postmasterOf(strike))
+    killNow(await findPostmaster(strike))
     await strike.last(1, 4)
     const { postgres } = strike.deployment
     if (postgres.isOurs) await postgres.start()
@@ -58,7 +58,7 @@ export const freezePostmaster: Fault = {
   name: 'freeze-postmaster',
   modes: EVERYWHERE,
   async strike(strike) {
-    const pid = await postmasterOf(strike)
+    const pid = await findPostmaster(strike)
     killNow(pid, 'SIGSTOP')
     try {
       await strike.last(4, 15)
@@ -73,8 +73,8 @@ export const freezePostgres: Fault = {
   name: 'freeze-postgres',
   modes: EVERYWHERE,
   async strike(strike) {
-    const postmaster = await postmasterOf(strike)
-    const pids = [postmaster, ...backendsOf(postmaster).map(({ pid }) => pid)]
+    const postmaster = await findPostmaster(strike)
+    const pids = [postmaster, ...listBackends(postmaster).map(({ pid }) => pid)]
     for (const pid of pids) killNow(pid, 'SIGSTOP')
     try {
       await strike.last(5, 15)
@@ -110,7 +110,7 @@ export async function connected<T>(
   work: (client: pg.Client) => Promise<T>,
 ): Promise<{ client: pg.Client; result: T }> {
   for (let patience = 300; ; patience--) {
-    const client = new pg.Client({ ...(await postgres.connection()), application_name: 'somebody else' })
+    const client = new pg.Client({ ...(await postgres.connection()), application_name: 'another program' })
     client.on('error', () => {})
     try {
       await client.connect()

@@ -1,6 +1,6 @@
-import { childrenOf, query } from '../deployment/postgres.ts'
+import { listChildren, query } from '../deployment/postgres.ts'
 import { type KontorProcess, startAll } from '../deployment/process.ts'
-import { EVERYWHERE, type Fault, restGoesOn, type Strike } from './fault.ts'
+import { checkOthersContinue, EVERYWHERE, type Fault, type Strike } from './fault.ts'
 
 const servers = ({ deployment }: Strike) => deployment.processes.filter(({ role }) => role !== 'worker')
 const workers = ({ deployment }: Strike) => deployment.processes.filter(({ role }) => role === 'worker')
@@ -52,7 +52,7 @@ export const freezeWorker: Fault = {
       hold: () => victim.freeze(),
       release: () => victim.thaw(),
     })
-    await restGoesOn(strike, `${victim.name} stood still inside a transaction`)
+    await checkOthersContinue(strike, `${victim.name} was frozen inside a transaction`)
     victim.thaw()
   },
 }
@@ -76,7 +76,7 @@ export async function insideTransaction(
     release()
     await new Promise(resolve => setTimeout(resolve, 10))
   }
-  say('  (it was never inside a transaction, and is held outside of one)')
+  say('  (it was never inside a transaction, so it is frozen outside one)')
   hold()
 }
 
@@ -90,7 +90,7 @@ export const rollingRestart: Fault = {
   async strike({ deployment, violation, say, last }) {
     for (const process of deployment.processes) {
       const code = await process.terminate()
-      if (code === CUT_OFF) say(`  ${process.name} did not end in time, and cut off what was left`)
+      if (code === CUT_OFF) say(`  ${process.name} did not stop in time and aborted the remaining work`)
       else if (code !== 0) violation(`${process.name} was asked to stop and ended with ${code}`)
       await process.start()
       await last(0, 1)
@@ -104,7 +104,7 @@ export const powerCut: Fault = {
   modes: EVERYWHERE,
   async strike({ deployment, last }) {
     const postmaster = await deployment.postgres.postmasterPid()
-    const victims = postmaster === null ? [] : [postmaster, ...childrenOf(postmaster).map(({ pid }) => pid)]
+    const victims = postmaster === null ? [] : [postmaster, ...listChildren(postmaster).map(({ pid }) => pid)]
     const ends = deployment.processes.map(process => process.kill())
     for (const pid of victims) killNow(pid)
     await Promise.all(ends)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Deployment, deploy } from '../deployment/deployment.ts'
-import { childrenOf } from '../deployment/postgres.ts'
+import { listChildren } from '../deployment/postgres.ts'
 import { adminAt, adminKeyIn, openShop, type Shop } from '../deployment/shops.ts'
 import { residentMb, watchMemory } from '../memory.ts'
 import { randomFrom } from '../random.ts'
@@ -72,7 +72,7 @@ export async function overload(options: OverloadOptions): Promise<boolean> {
     await rm(directory, { recursive: true, force: true })
   }
   options.print(
-    faults.length === 0 ? '\nIt held.' : `\nFAILED\n${faults.map(words => `  ${words}`).join('\n')}`,
+    faults.length === 0 ? '\nPASSED' : `\nFAILED\n${faults.map(words => `  ${words}`).join('\n')}`,
   )
   return faults.length === 0
 }
@@ -89,7 +89,7 @@ async function flooded(scene: Scene, surface: Surface, how: 'busy' | 'hanging'):
   const request = surface.request(url, shop)
   const closed = { url, request, rate: null, connections: 16, depth: 1 }
   await flood({ ...closed, durationMs: 1_500 })
-  const capacity = rateOf(await flood({ ...closed, durationMs: CAPACITY_MS }))
+  const capacity = computeRate(await flood({ ...closed, durationMs: CAPACITY_MS }))
   const memory = watchMemory(deployment.processes)
   const hang = how === 'hanging' ? await freezePostgres(deployment) : null
   const durationMs = (how === 'busy' ? options.seconds : Math.min(20, options.seconds)) * 1_000
@@ -97,7 +97,7 @@ async function flooded(scene: Scene, surface: Surface, how: 'busy' | 'hanging'):
   const result = await flood({ url, request, rate, connections: 500, depth: 64, durationMs })
   hang?.thaw()
   await sleep(RECOVERY_MS)
-  const after = rateOf(await flood({ ...closed, durationMs: 2_000 }))
+  const after = computeRate(await flood({ ...closed, durationMs: 2_000 }))
   memory.stop()
   const peakMb = memory.peakMb.get('server') ?? residentMb(deployment.processes[0]!.pid!)
   judge({ name, result, peakMb, capacity, after, memoryMb: options.memoryMb, faults })
@@ -164,7 +164,7 @@ async function besieged({ url, shop, options, faults, deployment }: Scene, name:
   const open = clients.open()
   clients.close()
   const peakMb = memory.peakMb.get('server') ?? 0
-  const [before, worst] = [rateOf(quiet), Math.min(rateOf(beside), rateOf(later))]
+  const [before, worst] = [computeRate(quiet), Math.min(computeRate(beside), computeRate(later))]
   // Slow clients may use their share of the machine, but no more.
   if (worst < 0.3 * before)
     faults.push(`${name}: an ordinary client gets ${percent(worst / before)} of its rate`)
@@ -182,13 +182,13 @@ async function besieged({ url, shop, options, faults, deployment }: Scene, name:
   return row
 }
 
-const rateOf = ({ accepted, seconds }: FloodResult) => accepted.length / seconds
+const computeRate = ({ accepted, seconds }: FloodResult) => accepted.length / seconds
 const ms = (value: number) => `${Math.round(value)} ms`
 const percent = (part: number) => `${Math.round(part * 100)} %`
 
 async function freezePostgres({ postgres }: Deployment): Promise<{ thaw(): void }> {
   const postmaster = (await postgres.postmasterPid())!
-  const pids = [postmaster, ...childrenOf(postmaster).map(({ pid }) => pid)]
+  const pids = [postmaster, ...listChildren(postmaster).map(({ pid }) => pid)]
   for (const pid of pids) process.kill(pid, 'SIGSTOP')
   return {
     thaw() {

@@ -27,8 +27,7 @@ export async function* pages<Row>(read: Read, path: string): AsyncGenerator<Row>
   do {
     const next: string = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
     const { status, body } = await read(`${path}${next}`)
-    if (status !== 200)
-      throw new Error(`${path} was answered ${status}: ${JSON.stringify(body).slice(0, 300)}`)
+    if (status !== 200) throw new Error(`${path} returned ${status}: ${JSON.stringify(body).slice(0, 300)}`)
     yield* body.results as Row[]
     cursor = body.next_cursor as string | null
   } while (cursor !== null)

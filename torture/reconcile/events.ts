@@ -52,7 +52,11 @@ async function checkSeries(read: Read, path: string, times: number[]): Promise<P
     const rows = times.filter(time => time >= from && time < from + DAY_MS).length
     if (rows === count) return []
     return [
-      { kind: 'wrong' as const, words: `${path} counts ${count} on ${at}, there are ${rows} rows`, at: null },
+      {
+        kind: 'wrong' as const,
+        words: `${path} reports ${count} on ${at}, but there are ${rows} rows`,
+        at: null,
+      },
     ]
   })
 }
@@ -69,8 +73,8 @@ export function compare(what: string, sent: Outcome[], counts: Map<string, numbe
     const name = `${what} ${item.marker}${item.claim ? ` (${item.claim})` : ''}`
     if (found < least) problems.push({ kind: 'missing', words: name, at })
     if (found > most && found === 1)
-      problems.push({ kind: 'unexpected', words: `${name}, which was refused`, at })
-    if (found > most && found > 1) problems.push({ kind: 'doubled', words: `${name}, ${found} times`, at })
+      problems.push({ kind: 'unexpected', words: `${name}, which was rejected`, at })
+    if (found > most && found > 1) problems.push({ kind: 'duplicate', words: `${name}, ${found} times`, at })
   }
   for (const name of counts.keys())
     problems.push({ kind: 'unexpected', words: `${what} ${name}, which was never sent`, at: null })
@@ -103,7 +107,7 @@ export async function checkReceipts(postgres: Postgres, outcomes: Outcome[]): Pr
     outcomes.map(({ item, firstSentAt }) => [`${item.source}/${item.claim}`, firstSentAt]),
   )
   return rows.map(({ source, claim, processed }) => ({
-    kind: 'doubled',
+    kind: 'duplicate',
     words: `inbound event ${claim} was processed ${processed} times`,
     at: sentAt.get(`${source}/${claim}`) ?? null,
   }))

@@ -14,7 +14,7 @@ export type Outcome = {
 }
 
 /** By tenant and marker. Acknowledged: exactly once. Else: at most as often as it is unclear, and under a claim once. */
-export function outcomesOf(attempts: Attempt[]): Map<string, Outcome> {
+export function computeOutcomes(attempts: Attempt[]): Map<string, Outcome> {
   const outcomes = new Map<string, Outcome>()
   for (const attempt of attempts)
     for (const [index, item] of attempt.items.entries()) {

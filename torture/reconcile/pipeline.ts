@@ -29,18 +29,18 @@ const unknown = (words: string): Remaining => ({ things: Infinity, words })
 async function whatWaits({ processes, postgres, nats }: Deployment, admin: Admin): Promise<Remaining[]> {
   const metrics = await fetch(`${processes[0]!.opsUrl}/metrics`).then(response => response.text())
   const lags = [...metrics.matchAll(/^kontor_pipeline_lag_entries\{(.*)\} (\d+)$/gm)]
-  if (lags.length === 0) return [unknown('no metric tells the lag')]
+  if (lags.length === 0) return [unknown('the lag metric is missing')]
   if (nats && !lags.some(([, where]) => where!.includes('jetstream/')))
-    return [unknown('no metric tells the lag on NATS')]
+    return [unknown('the lag metric of NATS is missing')]
   const lagging = lags
     .filter(([, , lag]) => lag !== '0')
-    .map(([, where, lag]) => ({ things: Number(lag), words: `${lag} entries wait (${where})` }))
+    .map(([, where, lag]) => ({ things: Number(lag), words: `${lag} entries are unprocessed (${where})` }))
   const { results } = (await admin('overflow')) as { results: { source_config_id: string; events: number }[] }
   const deferred = results
     .filter(({ events }) => events > 0)
     .map(({ source_config_id: source, events }) => ({
       things: events,
-      words: `${events} deferred events of ${source} wait`,
+      words: `${events} deferred events of ${source} are unprocessed`,
     }))
   const [parked] = await query<{ count: number }>(postgres, 'select count(*)::int from parked_entries')
   const { count } = parked!

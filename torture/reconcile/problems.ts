@@ -1,6 +1,6 @@
 /** A difference from the ledger. `at` is the time of sending, which identifies the active fault. */
 export type Problem = {
-  kind: 'missing' | 'doubled' | 'unexpected' | 'wrong' | 'stuck' | 'memory' | 'violation'
+  kind: 'missing' | 'duplicate' | 'unexpected' | 'wrong' | 'stuck' | 'memory' | 'violation'
   words: string
   at: number | null
 }

@@ -3,7 +3,7 @@ import type { Admin, Shop } from '../deployment/shops.ts'
 import type { LedgerContent } from '../ledger.ts'
 import { checkBilling } from './billing.ts'
 import { checkConversions, checkEvents, checkReceipts } from './events.ts'
-import { type Outcome, outcomesOf } from './outcomes.ts'
+import { computeOutcomes, type Outcome } from './outcomes.ts'
 import { checkDeadLetters, settled } from './pipeline.ts'
 import type { Problem } from './problems.ts'
 import { checkOperations, checkRecords } from './records.ts'
@@ -25,7 +25,7 @@ export async function reconcile({
   ledger: LedgerContent
   patienceMs: number
 }): Promise<{ problems: Problem[]; outcomes: Outcome[] }> {
-  const outcomes = [...outcomesOf(ledger.attempts).values()]
+  const outcomes = [...computeOutcomes(ledger.attempts).values()]
   const url = deployment.processes.find(process => process.url)!.url!
   const isAged = (at: number) =>
     ledger.faults.some(

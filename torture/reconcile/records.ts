@@ -20,27 +20,37 @@ export async function checkRecord(read: Read, path: string, writes: Write[]): Pr
   const valid = writes.filter(({ item }) => !item.invalid)
   const newest = valid
     .filter(({ acknowledgedAt }) => acknowledgedAt !== null)
-    .reduce<Write | null>((best, write) => (best && versionOf(best) > versionOf(write) ? best : write), null)
+    .reduce<Write | null>(
+      (best, write) => (best && readVersion(best) > readVersion(write) ? best : write),
+      null,
+    )
   const possible = valid.filter(
-    write => write === newest || (write.unclear > 0 && versionOf(write) > (newest ? versionOf(newest) : 0)),
+    write =>
+      write === newest || (write.unclear > 0 && readVersion(write) > (newest ? readVersion(newest) : 0)),
   )
   const { status, body } = await read(`/v1/${path}`)
   const at = newest?.acknowledgedAt ?? null
   if (status === 404) {
     const mayBeGone = newest === null || possible.some(({ item }) => item.record.deleted)
-    return mayBeGone ? [] : [{ kind: 'missing', words: `${path} is not there: ${told(newest)}`, at }]
+    return mayBeGone ? [] : [{ kind: 'missing', words: `${path} is missing: ${describeWrite(newest)}`, at }]
   }
-  if (status !== 200) return [{ kind: 'wrong', words: `${path} is answered ${status}`, at }]
+  if (status !== 200) return [{ kind: 'wrong', words: `${path} returned ${status}`, at }]
   const marker = (body.data as { marker?: string }).marker
   if (possible.some(({ item }) => !item.record.deleted && item.marker === marker)) return []
   const isOlder = valid.some(({ item }) => item.marker === marker)
   const kind = isOlder ? 'missing' : 'unexpected'
-  return [{ kind, words: `${path} holds ${marker}, acknowledged was ${newest ? told(newest) : 'none'}`, at }]
+  return [
+    {
+      kind,
+      words: `${path} contains ${marker}, but the acknowledged write is ${newest ? describeWrite(newest) : 'none'}`,
+      at,
+    },
+  ]
 }
 
-const versionOf = ({ item }: Write) => item.record.version
+const readVersion = ({ item }: Write) => item.record.version
 
-const told = ({ item }: Write) =>
+const describeWrite = ({ item }: Write) =>
   `${item.marker} (version ${item.record.version}${item.record.deleted ? ', a delete' : ''})`
 
 /** One operation per acknowledged write, and at most one per unclear write. */
@@ -59,7 +69,11 @@ export async function checkOperations(
   for (const { item, operations, acknowledgedAt: at, firstSentAt, unclear: attempts } of outcomes) {
     if (!item.record) continue
     if (operations.size > 1)
-      problems.push({ kind: 'doubled', words: `key ${item.claim} was accepted ${operations.size} times`, at })
+      problems.push({
+        kind: 'duplicate',
+        words: `key ${item.claim} was accepted ${operations.size} times`,
+        at,
+      })
     if (operations.size === 0 && attempts > 0) unclear++
     for (const id of operations) {
       const row = stored.get(id)
@@ -69,8 +83,8 @@ export async function checkOperations(
         problems.push({ kind: 'missing', words: `operation ${id} of ${item.marker}`, at })
       if (row && row.count > 1)
         problems.push({
-          kind: 'doubled',
-          words: `operation ${id} of ${item.marker} stands ${row.count} times`,
+          kind: 'duplicate',
+          words: `operation ${id} of ${item.marker} exists ${row.count} times`,
           at,
         })
       if (row?.status === 'failed')
@@ -79,8 +93,8 @@ export async function checkOperations(
   }
   if (stored.size > unclear)
     problems.push({
-      kind: 'doubled',
-      words: `${stored.size} operations that nobody was told of, and only ${unclear} unclear writes`,
+      kind: 'duplicate',
+      words: `${stored.size} unacknowledged operations, but only ${unclear} unclear writes`,
       at: null,
     })
   return problems

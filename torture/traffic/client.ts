@@ -51,7 +51,7 @@ export function openClient() {
           })
           response.on('error', () => end(null))
           response.on('end', () =>
-            end({ status: response.statusCode!, headers: response.headers, body: jsonOf(received) }),
+            end({ status: response.statusCode!, headers: response.headers, body: parseJson(received) }),
           )
         })
         message.end(text)
@@ -61,7 +61,7 @@ export function openClient() {
   }
 }
 
-function jsonOf(text: string): Record<string, unknown> {
+function parseJson(text: string): Record<string, unknown> {
   try {
     return JSON.parse(text)
   } catch {

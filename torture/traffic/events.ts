@@ -49,7 +49,7 @@ export function eventTraffic({
         headers: { authorization: `Bearer ${shop.trackingKey}` },
         body: { batch: items.map(item => cdpEvent(item, visitor())) },
         items,
-        read: rejectedOf,
+        read: listRejected,
         expects: [200],
       })
     },
@@ -95,7 +95,7 @@ export function cdpEvent({ marker, claim, invalid }: Item, anonymousId: string):
   return { type: 'track', event: 'Product Viewed', messageId: claim, anonymousId, properties: { marker } }
 }
 
-export function rejectedOf({ body }: Answer) {
+export function listRejected({ body }: Answer) {
   const rejected = (body.rejected ?? []) as { index: number }[]
   return { rejected: rejected.map(({ index }) => index) }
 }

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { LIMITED_EVENTS_PER_SECOND, type Shop, type Source } from '../deployment/shops.ts'
 import type { Item } from '../ledger.ts'
 import type { Random } from '../random.ts'
-import { cdpEvent, rejectedOf } from './events.ts'
+import { cdpEvent, listRejected } from './events.ts'
 import type { Request, Sender } from './sender.ts'
 
 export function inboundTraffic({ sender, random, shops }: { sender: Sender; random: Random; shops: Shop[] }) {
@@ -10,7 +10,7 @@ export function inboundTraffic({ sender, random, shops }: { sender: Sender; rand
     const marker = sender.marker()
     return { marker, row: 'event', claim: `in-${marker}`, source: source.id }
   }
-  const itemsOf = (source: Source, count: number) => Array.from({ length: count }, () => newItem(source))
+  const createItems = (source: Source, count: number) => Array.from({ length: count }, () => newItem(source))
 
   return {
     /** One event of an unsigned or a signed source. */
@@ -22,7 +22,7 @@ export function inboundTraffic({ sender, random, shops }: { sender: Sender; rand
     },
     async cdpBatch(): Promise<void> {
       const shop = random.pick(shops)
-      const items = itemsOf(shop.cdp, random.integer(3, 20))
+      const items = createItems(shop.cdp, random.integer(3, 20))
       if (random.chance(0.05)) items.push({ marker: sender.marker(), invalid: true, source: shop.cdp.id })
       const batch = items.map(item => cdpEvent(item, `visitor-${random.integer(1, 200)}`))
       await sender.untilCertain(inboundRequest(shop, shop.cdp, items, { batch }))
@@ -30,7 +30,7 @@ export function inboundTraffic({ sender, random, shops }: { sender: Sender; rand
     /** Twice the budget of one second at once: half of it is deferred and drains later. */
     async burst(): Promise<void> {
       const shop = random.pick(shops)
-      const items = itemsOf(shop.limited, 2 * LIMITED_EVENTS_PER_SECOND)
+      const items = createItems(shop.limited, 2 * LIMITED_EVENTS_PER_SECOND)
       await sender.untilCertain(inboundRequest(shop, shop.limited, items, items.map(webhookEvent)))
     },
     async invalid(): Promise<void> {
@@ -39,7 +39,7 @@ export function inboundTraffic({ sender, random, shops }: { sender: Sender; rand
       const request = inboundRequest(shop, shop.webhook, [item], webhookEvent(item))
       await sender.once({
         ...request,
-        headers: { authorization: 'Bearer tok_of_somebody_else' },
+        headers: { authorization: 'Bearer tok_of_another_source' },
         expects: [401],
       })
     },
@@ -63,7 +63,7 @@ export function inboundRequest(shop: Shop, source: Source, items: Item[], body: 
     },
     body,
     items,
-    read: rejectedOf,
+    read: listRejected,
     expects: [200],
   }
 }

@@ -9,7 +9,7 @@ const RECORDS = 40
 const BASE = Date.UTC(2026, 0, 1)
 
 /** Versions of one record are one second apart, independent of the clock. */
-export const timeOf = (version: number) => new Date(BASE + version * 1_000).toISOString()
+export const versionTime = (version: number) => new Date(BASE + version * 1_000).toISOString()
 
 type Probe = (url: string) => Promise<boolean>
 
@@ -92,13 +92,13 @@ export function recordTraffic({ sender, random, shops }: { sender: Sender; rando
   }
 }
 
-function bodyOf({ marker, claim, record }: Item): object {
+function buildBody({ marker, claim, record }: Item): object {
   const { type, id, version, deleted } = record!
   const facts = { marker, version, ...(type === 'product' && { sku: id }), ...(type === 'order' && ORDER) }
   return {
     entityType: type,
     id,
-    sourceUpdatedAt: timeOf(version),
+    sourceUpdatedAt: versionTime(version),
     ...(claim !== undefined && { idempotencyKey: claim }),
     ...(!deleted && { data: facts }),
   }
@@ -109,7 +109,7 @@ const ORDER = { total: 10, currency: 'EUR', created_at: '2026-01-01T00:00:00Z' }
 const authorised = (shop: Shop) => ({ authorization: `Bearer ${shop.privateKey}` })
 
 function writeRequest(shop: Shop, item: Item): Request {
-  const { idempotencyKey, ...body } = bodyOf(item) as { idempotencyKey?: string }
+  const { idempotencyKey, ...body } = buildBody(item) as { idempotencyKey?: string }
   return {
     shop,
     path: `/v1/${item.record!.type}s`,
@@ -127,14 +127,14 @@ function batchRequest(shop: Shop, type: EntityType, items: Item[]): Request {
     shop,
     path: `/v1/${type}s/batch`,
     headers: authorised(shop),
-    body: { records: items.map(bodyOf) },
+    body: { records: items.map(buildBody) },
     items,
-    read: resultsOf,
+    read: listResults,
     expects: [202],
   }
 }
 
-function resultsOf({ body }: Answer) {
+function listResults({ body }: Answer) {
   const results = (body.results ?? []) as { accepted?: boolean; duplicate?: boolean; operationId?: string }[]
   return {
     operations: results.map(({ operationId }) => operationId ?? null),

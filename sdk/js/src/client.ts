@@ -35,7 +35,7 @@ export class Kontor {
       if (key !== undefined && !/^[!-~]+$/.test(key))
         throw new TypeError('A key must consist of printable characters without spaces.')
     }
-    const url = baseOf(options.url)
+    const url = normalizeUrl(options.url)
     const send = openSend(options)
     const api = openApi(send, url, privateKey)
     this.products = openRecords(api, '/v1/products')
@@ -45,7 +45,7 @@ export class Kontor {
     this.events = openEvents(api)
     this.conversions = openConversions(api)
     this.operations = openOperations(api)
-    const eventUrl = baseOf(options.eventUrl ?? options.url)
+    const eventUrl = normalizeUrl(options.eventUrl ?? options.url)
     this.#queue = trackingKey ? openQueue(send, { url: eventUrl, key: trackingKey }, options) : null
   }
 
@@ -133,7 +133,7 @@ function openApi(send: Send, url: string, privateKey: string | undefined): Api {
 }
 
 /** Throws if it is not a URL. */
-function baseOf(url: string): string {
+function normalizeUrl(url: string): string {
   const { origin, pathname } = new URL(url)
   return origin + pathname.replace(/\/+$/, '')
 }

@@ -60,11 +60,11 @@ export function openSend(options: FetchOption & RetryOptions): Send {
       })
       text = await answer.text()
     } catch (cause) {
-      throw faultOf(call, cause)
+      throw networkError(call, cause)
     }
     const body = parse(text)
     if (answer.status >= 200 && answer.status < 300 && body) return body as Answer
-    throw errorOf(call, answer, body as Partial<Problem> | null)
+    throw responseError(call, answer, body as Partial<Problem> | null)
   }
 
   return async call => {
@@ -101,7 +101,7 @@ function sleep(ms: number): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, ms))
 }
 
-function faultOf({ method, url }: Call, cause: unknown): KontorError {
+function networkError({ method, url }: Call, cause: unknown): KontorError {
   const isTimeout = (cause as Error | null)?.name === 'TimeoutError'
   const reason = isTimeout ? 'no answer in time' : ((cause as Error | null)?.message ?? cause)
   return new KontorError({
@@ -111,7 +111,11 @@ function faultOf({ method, url }: Call, cause: unknown): KontorError {
   })
 }
 
-function errorOf({ method, url }: Call, answer: FetchAnswer, body: Partial<Problem> | null): KontorError {
+function responseError(
+  { method, url }: Call,
+  answer: FetchAnswer,
+  body: Partial<Problem> | null,
+): KontorError {
   const { status, headers } = answer
   const isOk = status >= 200 && status < 300
   const location = headers.get('location')

@@ -60,11 +60,11 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
   let dropped = 0
 
   function track(event: TrackedEvent): boolean {
-    const item = itemOf(event)
-    const fault = item instanceof KontorError ? item : bounds(item)
-    if (fault) giveUp([event], fault)
+    const item = createItem(event)
+    const error = item instanceof KontorError ? item : bounds(item)
+    if (error) giveUp([event], error)
     else enqueue(item as Item)
-    return fault === null
+    return error === null
   }
 
   function bounds({ event, bytes }: Item): KontorError | null {
@@ -108,9 +108,9 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
       const batch = items.slice(0, batchLength(items, batchBytes))
       inFlight = batch.length
       try {
-        const { rejected = [] } = await send<Answer>(callOf(batch))
+        const { rejected = [] } = await send<Answer>(buildCall(batch))
         settle(batch)
-        if (rejected.length > 0) giveUp(...refusalOf(batch, rejected))
+        if (rejected.length > 0) giveUp(...collectRejected(batch, rejected))
       } catch (error) {
         if (isTransient(error as KontorError)) {
           waitAfter(error as KontorError)
@@ -135,8 +135,8 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
     failures = 0
   }
 
-  function callOf(batch: Item[]) {
-    const body = () => bodyOf(batch)
+  function buildCall(batch: Item[]) {
+    const body = () => buildBody(batch)
     // In a browser, the key is in the URL instead of a header, which avoids a preflight request.
     if (isPage) {
       const keepalive = batch.length > 1 || batch[0]!.bytes < batchBytes
@@ -208,7 +208,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
     let rest = items.slice(inFlight).filter(({ isBeaconed }) => !isBeaconed)
     while (rest.length > 0) {
       const batch = rest.slice(0, batchLength(rest, batchBytes))
-      const isBeaconed = page.navigator?.sendBeacon?.(urlWithKey, bodyOf(batch)) ?? false
+      const isBeaconed = page.navigator?.sendBeacon?.(urlWithKey, buildBody(batch)) ?? false
       for (const item of batch) item.isBeaconed = isBeaconed
       rest = rest.slice(batch.length)
     }
@@ -223,11 +223,11 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
 }
 
 /** Converts an event to a CDP call, which the batch route accepts. */
-function itemOf(event: TrackedEvent): Item | KontorError {
+function createItem(event: TrackedEvent): Item | KontorError {
   const invalid = (message: string) => new KontorError({ code: 'invalid_event', message, events: [event] })
   try {
     const { event_type, visitor, session_id, user_id, event_id, occurred_at, data, ...others } = event
-    if (typeof event_type !== 'string' || event_type === '') return invalid('event_type must be a text.')
+    if (typeof event_type !== 'string' || event_type === '') return invalid('event_type must be a string.')
     const text = JSON.stringify({
       type: 'track',
       event: event_type,
@@ -248,7 +248,7 @@ function itemOf(event: TrackedEvent): Item | KontorError {
 }
 
 /** sentAt lets Kontor correct a wrong client clock. */
-function bodyOf(batch: Item[]): string {
+function buildBody(batch: Item[]): string {
   return `{"sentAt":"${new Date().toISOString()}","batch":[${batch.map(({ text }) => text).join()}]}`
 }
 
@@ -264,7 +264,10 @@ function batchLength(items: Item[], maxBytes: number): number {
   return count
 }
 
-function refusalOf(batch: Item[], rejected: NonNullable<Answer['rejected']>): [TrackedEvent[], KontorError] {
+function collectRejected(
+  batch: Item[],
+  rejected: NonNullable<Answer['rejected']>,
+): [TrackedEvent[], KontorError] {
   const events = rejected.flatMap(({ index }) => batch[index]?.event ?? [])
   const errors = rejected.map(({ index, message }) => ({ pointer: `/batch/${index}`, message }))
   const message = `${rejected.length} of ${batch.length} events were refused: ${rejected[0]!.message}`

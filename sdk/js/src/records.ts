@@ -41,7 +41,7 @@ export type Api = {
 
 export type Records = ReturnType<typeof openRecords>
 
-type Item = { index: number; id: string; text: string | null; fault: unknown }
+type Item = { index: number; id: string; text: string | null; error: unknown }
 
 const BATCH_ITEMS = 1_000
 // half of the server's limit
@@ -50,7 +50,7 @@ const BATCH_BYTES = 4 * 1_048_576
 export function openRecords(api: Api, path: RecordPath) {
   const entityType = path.slice('/v1/'.length, -1)
 
-  function textOf(record: RecordInput | RecordTarget, idempotencyKey?: string): string {
+  function serialize(record: RecordInput | RecordTarget, idempotencyKey?: string): string {
     return JSON.stringify({
       sourceUpdatedAt: new Date(),
       ...record,
@@ -65,7 +65,7 @@ export function openRecords(api: Api, path: RecordPath) {
     let bytes = 0
     let index = 0
     for await (const record of records) {
-      const item = itemOf(record, index++)
+      const item = createItem(record, index++)
       const itemBytes = byteLength(item.text ?? '')
       if (items.length === BATCH_ITEMS || (items.length > 0 && bytes + itemBytes > BATCH_BYTES)) {
         yield items
@@ -78,18 +78,18 @@ export function openRecords(api: Api, path: RecordPath) {
     if (items.length > 0) yield items
   }
 
-  function itemOf(record: RecordInput, index: number): Item {
-    const item = { index, id: record?.id, fault: null }
+  function createItem(record: RecordInput, index: number): Item {
+    const item = { index, id: record?.id, error: null }
     try {
-      return { ...item, text: textOf(record) }
-    } catch (fault) {
-      return { ...item, text: null, fault }
+      return { ...item, text: serialize(record) }
+    } catch (error) {
+      return { ...item, text: null, error }
     }
   }
 
   async function sendBatch(items: Item[], waitS: number | undefined): Promise<BatchItemResult[]> {
     const sent = items.filter(({ text }) => text !== null)
-    if (sent.length === 0) return items.map(item => refused(item, item.fault))
+    if (sent.length === 0) return items.map(item => refused(item, item.error))
     try {
       const body = `{"records":[${sent.map(({ text }) => text).join()}]}`
       const { results } = await api.write<{ results: BatchItemResult[] }>('POST', `${path}/batch`, body, {
@@ -98,17 +98,17 @@ export function openRecords(api: Api, path: RecordPath) {
       const answers = new Map(sent.map((item, position) => [item, results[position]!]))
       return items.map(item => {
         const answer = answers.get(item)
-        return answer ? { ...answer, index: item.index, id: item.id } : refused(item, item.fault)
+        return answer ? { ...answer, index: item.index, id: item.id } : refused(item, item.error)
       })
     } catch (error) {
-      return items.map(item => refused(item, item.fault ?? error))
+      return items.map(item => refused(item, item.error ?? error))
     }
   }
 
   return {
     /** Creates or replaces a record. Resolves when the change is durable. */
     upsert(record: RecordInput, { idempotencyKey, waitS }: WriteOptions = {}): Promise<WriteResult> {
-      return later(() => api.write('POST', path, textOf(record, idempotencyKey), { waitS }))
+      return later(() => api.write('POST', path, serialize(record, idempotencyKey), { waitS }))
     },
 
     /**
@@ -124,7 +124,7 @@ export function openRecords(api: Api, path: RecordPath) {
 
     /** By `id` or `externalId`; products also by `data.sku` or `data.code`. Deleting a missing record is not an error. */
     delete(target: RecordTarget, { idempotencyKey, waitS }: WriteOptions = {}): Promise<WriteResult> {
-      return later(() => api.write('DELETE', path, textOf(target, idempotencyKey), { waitS }))
+      return later(() => api.write('DELETE', path, serialize(target, idempotencyKey), { waitS }))
     },
 
     /** null if there is none. Products are found by `data.sku`, or by `id` if no product has that SKU. */
@@ -175,9 +175,9 @@ async function later<Answer>(call: () => Promise<Answer>): Promise<Answer> {
   return call()
 }
 
-function refused({ index, id }: Item, fault: unknown): BatchItemResult {
-  const error = fault instanceof KontorError ? fault : null
-  const own: NonNullable<Problem['errors']> = [{ pointer: '', message: (fault as Error).message }]
+function refused({ index, id }: Item, cause: unknown): BatchItemResult {
+  const error = cause instanceof KontorError ? cause : null
+  const own: NonNullable<Problem['errors']> = [{ pointer: '', message: (cause as Error).message }]
   const errors = error && error.errors.length > 0 ? error.errors : own
   return { index, id, accepted: false, errors, ...(error && { error }) }
 }

@@ -7,14 +7,14 @@ export type Subscriptions = ReturnType<typeof openSubscriptions>
 type Page = { as_of: string; results?: unknown[]; pages?: number }
 
 export function openSubscriptions(api: Api) {
-  const pathOf = (name: ReportName) => `/v1/subscriptions/${name}`
+  const reportPath = (name: ReportName) => `/v1/subscriptions/${name}`
   const report =
     <Name extends ReportName>(name: Name) =>
     (query: ReportQuery<Name>): Promise<Report<Name>> =>
-      api.get(pathOf(name), query as Query)
+      api.get(reportPath(name), query as Query)
 
   /** Creates an iterator over a list of a report. All pages show the state at the time of the first page. */
-  const listOf = <Name extends ReportName, List extends keyof Report<Name> & string>(
+  const iterateList = <Name extends ReportName, List extends keyof Report<Name> & string>(
     name: Name,
     list: List,
     parameter: string,
@@ -23,7 +23,7 @@ export function openSubscriptions(api: Api) {
       let asOf = (query as Query).as_of
       for (let page = 1, pages = 1; page <= pages; page++) {
         const sent = { page_size: 100, ...(query as Query), as_of: asOf, [parameter]: page }
-        const answer = await api.get<Page & Record<string, Page>>(pathOf(name), sent)
+        const answer = await api.get<Page & Record<string, Page>>(reportPath(name), sent)
         const shown = list === 'results' ? answer : answer[list]!
         yield* shown.results as ReportRow<Name, List>[]
         asOf ??= answer.as_of
@@ -40,7 +40,7 @@ export function openSubscriptions(api: Api) {
     acquisition: report('acquisition'),
     /** One account, by `customer` or `subscription_id`: summary, items, timeline. null if there is none. */
     account: (query: ReportQuery<'account'>): Promise<Report<'account'> | null> =>
-      api.find(pathOf('account'), query as Query),
+      api.find(reportPath('account'), query as Query),
     /** Monthly cohorts. */
     retention: report('retention'),
     /** MRR and its movements by day, week or month. */
@@ -53,18 +53,18 @@ export function openSubscriptions(api: Api) {
     consolidated: report('consolidated'),
 
     // The lists of the reports, row by row over all pages.
-    accounts: listOf('overview', 'accounts', 'page'),
-    exclusions: listOf('overview', 'exclusions', 'exclusion_page'),
-    paymentIssues: listOf('attention', 'payment_issues', 'issue_page'),
-    renewals: listOf('attention', 'renewals', 'renewal_page'),
-    cancellations: listOf('attention', 'cancellations', 'cancel_page'),
-    upcomingBilling: listOf('attention', 'upcoming_billing', 'billing_page'),
-    sources: listOf('acquisition', 'sources', 'page'),
-    items: listOf('account', 'items', 'page'),
-    timeline: listOf('account', 'timeline', 'timeline_page'),
-    movements: listOf('movements', 'results', 'page'),
-    trials: listOf('trials', 'results', 'page'),
-    failedInvoices: listOf('dunning', 'results', 'page'),
-    cashFacts: listOf('cash/facts', 'results', 'page'),
+    accounts: iterateList('overview', 'accounts', 'page'),
+    exclusions: iterateList('overview', 'exclusions', 'exclusion_page'),
+    paymentIssues: iterateList('attention', 'payment_issues', 'issue_page'),
+    renewals: iterateList('attention', 'renewals', 'renewal_page'),
+    cancellations: iterateList('attention', 'cancellations', 'cancel_page'),
+    upcomingBilling: iterateList('attention', 'upcoming_billing', 'billing_page'),
+    sources: iterateList('acquisition', 'sources', 'page'),
+    items: iterateList('account', 'items', 'page'),
+    timeline: iterateList('account', 'timeline', 'timeline_page'),
+    movements: iterateList('movements', 'results', 'page'),
+    trials: iterateList('trials', 'results', 'page'),
+    failedInvoices: iterateList('dunning', 'results', 'page'),
+    cashFacts: iterateList('cash/facts', 'results', 'page'),
   }
 }

@@ -16,7 +16,7 @@ export async function signWebhook(request: {
 }): Promise<string> {
   const { secret, body, timestamp = new Date() } = request
   const seconds = Math.floor(timestamp instanceof Date ? timestamp.getTime() / 1_000 : timestamp)
-  const key = await hmacKey(bytesOf(named(secret)), 'sign')
+  const key = await hmacKey(toBytes(named(secret)), 'sign')
   const signature = await crypto.subtle.sign(ALGORITHM, key, signed(`${seconds}.`, body))
   const hex = Array.from(new Uint8Array(signature), byte => byte.toString(16).padStart(2, '0')).join('')
   return `t=${seconds},v1=${hex}`
@@ -37,12 +37,12 @@ export async function verifyWebhook(request: {
 }): Promise<boolean> {
   const { secret, body, headers, toleranceS = 300, signatureHeader = SIGNATURE_HEADER } = request
   const secrets = [secret].flat().map(named)
-  const claim = standardClaim(headers) ?? timestampedClaim(headerOf(headers, signatureHeader))
+  const claim = standardClaim(headers) ?? timestampedClaim(readHeader(headers, signatureHeader))
   if (!claim || !/^\d{1,12}$/.test(claim.timestamp)) return false
   const content = signed(claim.prefix, body)
   let isSigned = false
   for (const one of secrets) {
-    const bytes = claim.isStandard ? decodedSecret(one) : bytesOf(one)
+    const bytes = claim.isStandard ? decodedSecret(one) : toBytes(one)
     if (!bytes?.length) continue
     const key = await hmacKey(bytes, 'verify')
     for (const signature of claim.signatures) {
@@ -58,9 +58,9 @@ type Bytes = Uint8Array<ArrayBuffer>
 type Claim = { isStandard: boolean; timestamp: string; prefix: string; signatures: Bytes[] }
 
 function standardClaim(headers: WebhookHeaders): Claim | null {
-  const id = headerOf(headers, 'webhook-id')
-  const timestamp = headerOf(headers, 'webhook-timestamp')
-  const value = headerOf(headers, 'webhook-signature')
+  const id = readHeader(headers, 'webhook-id')
+  const timestamp = readHeader(headers, 'webhook-timestamp')
+  const value = readHeader(headers, 'webhook-signature')
   if (!id || !timestamp || !value) return null
   const signatures = value
     .split(' ')
@@ -76,7 +76,7 @@ function timestampedClaim(value: string | null): Claim | null {
   return { isStandard: false, timestamp, prefix: `${timestamp}.`, signatures }
 }
 
-function headerOf(headers: WebhookHeaders, name: string): string | null {
+function readHeader(headers: WebhookHeaders, name: string): string | null {
   if (typeof headers.get === 'function') return headers.get(name)?.trim() ?? null
   const wanted = name.toLowerCase()
   const found = Object.entries(headers).find(([key]) => key.toLowerCase() === wanted)?.[1]
@@ -99,14 +99,14 @@ function hmacKey(bytes: Bytes, use: 'sign' | 'verify') {
 }
 
 function signed(prefix: string, body: WebhookBody): Bytes {
-  const [start, rest] = [bytesOf(prefix), bytesOf(body)]
+  const [start, rest] = [toBytes(prefix), toBytes(body)]
   const all = new Uint8Array(start.length + rest.length)
   all.set(start)
   all.set(rest, start.length)
   return all
 }
 
-function bytesOf(body: WebhookBody): Bytes {
+function toBytes(body: WebhookBody): Bytes {
   if (typeof body === 'string') return new TextEncoder().encode(body)
   if (body instanceof Uint8Array) return Uint8Array.from(body)
   if (body instanceof ArrayBuffer) return new Uint8Array(body)

@@ -13,7 +13,7 @@ limitHeapGrowth()
 
 const [data] = (await once(process, 'message')) as [HttpProcessData]
 const { config, connection, logging } = data
-const tell = (message: FromHttpProcess) => process.connected && process.send!(message)
+const send = (message: FromHttpProcess) => process.connected && process.send!(message)
 const runtime = await startRuntime({
   config: { ...config, surfaces: config.surfaces.filter(surface => surface !== 'worker'), opsPort: null },
   connection,
@@ -23,29 +23,29 @@ const runtime = await startRuntime({
   const { message, code, syscall } = error
   const { address, port } = error as Partial<AddressInfo>
   const isRefused = error instanceof LogRefused
-  tell({ is: 'failed', message, isRefused, details: { code, syscall, address, port } })
+  send({ is: 'failed', message, isRefused, details: { code, syscall, address, port } })
   process.disconnect()
   return process.exit(1)
 })
 await dropRoot({ user: config.user, isEmbedded: config.databaseUrl === null })
 
-let isTold = false
+let isNotified = false
 runtime.onAppend(() => {
   // All appends of one event loop iteration share one message.
-  if (isTold) return
-  isTold = true
+  if (isNotified) return
+  isNotified = true
   setImmediate(() => {
-    isTold = false
-    tell({ is: 'appended' })
+    isNotified = false
+    send({ is: 'appended' })
   })
 })
 process.on('message', async (message: ToHttpProcess) => {
-  if (message.tell === 'stop') await stop()
-  else tell({ is: 'metrics', requestId: message.requestId, sample: await runtime.sampleMetrics() })
+  if (message.request === 'stop') await stop()
+  else send({ is: 'metrics', requestId: message.requestId, sample: await runtime.sampleMetrics() })
 })
 // The primary process was killed, so no process would stop this one.
 process.on('disconnect', stop)
-tell({ is: 'listening', url: runtime.url })
+send({ is: 'listening', url: runtime.url })
 
 async function stop(): Promise<void> {
   const isInTime = await closeInTime(runtime.close, config.drainTimeoutMs, processOutput())

@@ -13,7 +13,7 @@ import type { MetricsSample } from '../../telemetry/metrics.ts'
 /** The first message to a process. */
 export type HttpProcessData = { config: Config; connection: Connection; logging: LoggerOptions }
 
-export type ToHttpProcess = { tell: 'metrics'; requestId: number } | { tell: 'stop' }
+export type ToHttpProcess = { request: 'metrics'; requestId: number } | { request: 'stop' }
 
 export type FromHttpProcess =
   | { is: 'listening'; url: string }
@@ -48,7 +48,7 @@ export async function openHttpProcesses(
     serialization: 'advanced',
   })
   const running = () => Object.values(cluster.workers ?? {}).filter(worker => worker !== undefined)
-  const tell = (worker: Worker, message: ToHttpProcess) => worker.isConnected() && worker.send(message)
+  const send = (worker: Worker, message: ToHttpProcess) => worker.isConnected() && worker.send(message)
 
   function open(): Promise<string> {
     const worker = cluster.fork()
@@ -76,7 +76,7 @@ export async function openHttpProcesses(
   async function stop(): Promise<void> {
     isStopping = true
     const ended = running().map(worker => once(worker, 'exit'))
-    for (const worker of running()) tell(worker, { tell: 'stop' })
+    for (const worker of running()) send(worker, { request: 'stop' })
     await Promise.all(ended)
   }
 
@@ -104,7 +104,7 @@ export async function openHttpProcesses(
       const samples = running().map(async worker => {
         const requestId = ++lastRequestId
         const answered = new Promise<MetricsSample>(resolve => pending.set(requestId, resolve))
-        tell(worker, { tell: 'metrics', requestId })
+        send(worker, { request: 'metrics', requestId })
         const sample = await Promise.race([answered, sleep(METRICS_WITHIN_MS, undefined, { ref: false })])
         pending.delete(requestId)
         return sample

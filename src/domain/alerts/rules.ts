@@ -4,24 +4,25 @@ const DAY_S = 86_400
 export const RULES = {
   lag: {
     ...{ threshold: 300, least: 1, most: 30 * DAY_S },
-    means: 'seconds that the oldest accepted entry waits to be processed',
+    means: 'age in seconds of the oldest accepted entry that is not processed',
   },
   refused_share: {
     ...{ threshold: 0.1, least: 0.001, most: 1 },
     means:
-      'refused webhook requests of the last hour that had a good credential, as a part of all; ten refused at least; 429 does not count',
+      'share of webhook requests with a valid credential that were rejected in the last hour, if at least ten were; 429 does not count',
   },
   dead_letters: {
     ...{ threshold: 1, least: 1, most: 1_000_000_000 },
-    means: 'dead letters that nobody has replayed',
+    means: 'number of dead letters that were not replayed',
   },
   source_silent: {
     ...{ threshold: 3, least: 1, most: 1_000 },
-    means: 'how many times as long as in the week before a source has been quiet; ten minutes at least',
+    means:
+      'time since the last event of a source, as a multiple of its longest pause in the week before; at least ten minutes',
   },
   mrr_drop: {
     ...{ threshold: 0.1, least: 0.001, most: 1 },
-    means: 'the part of the MRR of seven days ago that is gone, in each currency',
+    means: 'decrease of the MRR since seven days ago, as a share, per currency',
   },
 } as const
 export type Rule = keyof typeof RULES

@@ -17,7 +17,7 @@ before(async () => {
 })
 after(() => Promise.all([server.close(), project.remove()]))
 
-/** A site on another origin than Kontor's, with the installed package on it, as files. */
+/** A site on another origin than Kontor, which serves the installed package as files. */
 async function openShop(t: TestContext): Promise<string> {
   const site = Fastify({ forceCloseConnections: true })
   site.get('/sdk/*', async (request, reply) => {
@@ -73,7 +73,7 @@ test('in a browser, events go to Kontor on another origin, without a preflight',
   assert.deepEqual(methods, ['POST'])
 })
 
-test('what is queued when the page is left arrives', async t => {
+test('queued events arrive when the page is left', async t => {
   const tenant = await server.anotherTenant('leaving')
   const page = await openPage(t, tenant, 'flushIntervalMs: 1e9')
   if (!page) return
@@ -83,7 +83,7 @@ test('what is queued when the page is left arrives', async t => {
   assert.deepEqual(await names(tenant), ['goodbye'])
 })
 
-test('what was sent when a page was hidden and again when it was not is kept once', async t => {
+test('an event sent when the page was hidden and again later is stored once', async t => {
   const tenant = await server.anotherTenant('hiding')
   const page = await openPage(t, tenant, 'flushIntervalMs: 1e9')
   if (!page) return
@@ -95,7 +95,7 @@ test('what was sent when a page was hidden and again when it was not is kept onc
   assert.deepEqual(await names(tenant), ['back', 'hidden'])
 })
 
-test('what is on its way when the page is left arrives', async t => {
+test('requests in flight complete when the page is left', async t => {
   const tenant = await server.anotherTenant('under way')
   const page = await openPage(t, tenant, 'flushIntervalMs: 1e9')
   if (!page) return
@@ -105,7 +105,7 @@ test('what is on its way when the page is left arrives', async t => {
   await eventually('all events', async () => (await names(tenant)).length === many.length)
 })
 
-test('signatures are made and verified in a browser', async t => {
+test('signatures are created and verified in a browser', async t => {
   const page = await openPage(t, server.tenant)
   if (!page) return
   const results = await page.evaluate(`(async () => {

@@ -4,16 +4,16 @@ import type { TestContext } from 'node:test'
 
 type Fate =
   | 'pass'
-  | 'repeat' // the server hears it twice
-  | 'dribble' // the answer comes in small pieces
-  | 'drop' // the server never hears of it
-  | 'cut request' // the server hears half of it
-  | 'late request' // the server hears of it when the client has been hung up on
-  | 'lose answer' // it takes effect, and the client never hears of it
-  | 'cut answer' // the client hears most of the answer
-  | 'hold answer' // it takes effect, but the answer does not come before the client has given up
+  | 'repeat' // the server receives it twice
+  | 'dribble' // the response arrives in small pieces
+  | 'drop' // the server never receives it
+  | 'cut request' // the server receives half of it
+  | 'late request' // the server receives it after the client's connection was closed
+  | 'lose answer' // it takes effect, but the client receives no response
+  | 'cut answer' // the client receives most of the response
+  | 'hold answer' // it takes effect, but the response arrives after the client's timeout
 
-/** Every second request fails, each time in another way; none by taking longer than the client waits. */
+/** Every second request fails, each time differently, but never by a timeout. */
 export const HOSTILE: Fate[] = [
   'pass',
   'drop',
@@ -27,13 +27,13 @@ export const HOSTILE: Fate[] = [
   'late request',
 ]
 
-/** A TCP way to the server on which requests meet these fates in turn, over and over. */
+/** A TCP proxy to the server that applies these faults to successive requests, repeatedly. */
 export async function hostileWay(t: TestContext, target: string, fates = HOSTILE) {
   const way = { url: '', requests: 0, met: new Set<Fate>() }
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()
 
-  /** Sends a request on a connection of its own and resolves with all that came back. */
+  /** Sends a request on a new connection and resolves with the complete response. */
   function ask(request: Buffer): Promise<Buffer> {
     return new Promise(resolve => {
       const answer: Buffer[] = []
@@ -48,7 +48,7 @@ export async function hostileWay(t: TestContext, target: string, fates = HOSTILE
     })
   }
 
-  /** Sends the first half, and hangs up when it has left. */
+  /** Sends the first half, then closes the connection. */
   function askHalf(request: Buffer): void {
     const server = connect(Number(port), hostname, () =>
       server.write(request.subarray(0, request.length / 2), () => server.destroy()),
@@ -122,7 +122,7 @@ export async function hostileWay(t: TestContext, target: string, fates = HOSTILE
   return way
 }
 
-/** A request that is all there, asking for an end of the connection; null before. */
+/** A complete request, changed to close the connection; null while it is incomplete. */
 function wholeRequest(received: Buffer): Buffer | null {
   const end = received.indexOf('\r\n\r\n')
   if (end < 0) return null

@@ -13,12 +13,12 @@ before(async () => {
 })
 after(() => server.close())
 
-// Each of the network's ways is met many times by these too.
+// Enough requests to meet each fault many times.
 const [WRITES, EVENTS] = isLong ? [2_500, 4_000] : [800, 1_500]
 
 const patient = { maxRetries: 20, retryDelayMs: 5, timeoutMs: 120_000 }
 
-/** How many writes the service took in for each record. */
+/** The number of accepted writes per record. */
 async function writesById(tenantName: string): Promise<Map<string, number>> {
   await server.settled()
   const { rows } = await server.pool.query<{ id: string; writes: number }>(
@@ -29,7 +29,7 @@ async function writesById(tenantName: string): Promise<Map<string, number>> {
   return new Map(rows.map(({ id, writes }) => [id, writes]))
 }
 
-test('through a network that drops, cuts, delays and repeats, every write is applied once', async t => {
+test('every write is applied once through a network that drops, truncates, delays and repeats requests', async t => {
   const { privateKey } = await server.anotherTenant('writes')
   const way = await hostileWay(t, server.url)
   const kontor = new Kontor({ url: way.url, privateKey, ...patient })
@@ -56,7 +56,7 @@ test('through a network that drops, cuts, delays and repeats, every write is app
   assert.equal(operations.size, WRITES)
 })
 
-test('through the same network, every tracked event is kept once', async t => {
+test('every tracked event is stored once through the same network', async t => {
   const tenant = await server.anotherTenant('events')
   const way = await hostileWay(t, server.url)
   const kontor = new Kontor({ url: way.url, trackingKey: tenant.trackingKey, ...patient })
@@ -72,7 +72,7 @@ test('through the same network, every tracked event is kept once', async t => {
   assert.equal(new Set(rows.map(row => row.inbound_event_id)).size, EVENTS)
 })
 
-test('lists are read to their end through the same network, each row once', async t => {
+test('lists are read completely through the same network, each row once', async t => {
   const { privateKey } = await server.anotherTenant('lists')
   const direct = new Kontor({ url: server.url, privateKey })
   const many = Array.from({ length: 450 }, (_, n) => ({ id: `c-${n}` }))
@@ -84,7 +84,7 @@ test('lists are read to their end through the same network, each row once', asyn
   assert.deepEqual(listed.map(({ id }) => id).sort(), many.map(({ id }) => id).sort())
 })
 
-test('an answer that takes too long is asked for again, and nothing is applied twice', async t => {
+test('a request that times out is retried, and nothing is applied twice', async t => {
   const { privateKey } = await server.anotherTenant('slow')
   const way = await hostileWay(t, server.url, ['hold answer', 'pass'])
   const kontor = new Kontor({ url: way.url, privateKey, ...patient, timeoutMs: 1_000 })

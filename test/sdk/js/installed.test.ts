@@ -43,7 +43,7 @@ async function sellSubscriptions(tenant: TestTenant): Promise<void> {
 }
 
 for (const [version, node] of await nodes()) {
-  test(`every call does what it says, under Node ${version}`, async () => {
+  test(`every call works, with Node ${version}`, async () => {
     const tenant = await server.anotherTenant(`shop ${version}`)
     const environment = {
       KONTOR_URL: server.url,

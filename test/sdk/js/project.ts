@@ -11,7 +11,7 @@ const run = promisify(execFile)
 const root = new URL('../../../', import.meta.url).pathname
 const sdk = join(root, 'sdk/js')
 
-/** Compilers, by version: ours, and the newest that most people still have. */
+/** Compilers by version: ours, and an older one in wide use. */
 export const compilers = {
   'TypeScript 7': join(root, 'node_modules/typescript/bin/tsc'),
   'TypeScript 5': join(sdk, 'node_modules/typescript/bin/tsc'),
@@ -19,7 +19,7 @@ export const compilers = {
 
 export type Project = Awaited<ReturnType<typeof emptyProject>>
 
-/** An empty project with nothing in it but the packed SDK, installed without a network. */
+/** An empty project that contains only the packed SDK, installed without a network. */
 export async function emptyProject() {
   const directory = await mkdtemp(join(await realpath(tmpdir()), 'kontor-sdk-'))
   const tarball = await packed(directory)
@@ -28,7 +28,7 @@ export async function emptyProject() {
   return {
     directory,
     installed: join(directory, 'node_modules/@kontor/sdk'),
-    /** Runs a program of programs/ in the project; rejects, with what it wrote, where it fails. */
+    /** Runs a program of programs/ in the project. Rejects with its output if it fails. */
     async run(node: string, program: string, environment: Record<string, string>): Promise<string> {
       const file = join(directory, program)
       await copyFile(new URL(`programs/${program}`, import.meta.url), file)
@@ -42,7 +42,7 @@ export async function emptyProject() {
   }
 }
 
-/** What these sources are packed to, once: compiling and packing takes five seconds, and three files of tests need it. */
+/** The packed sources. Packed only once, because compiling takes five seconds and three test files need it. */
 async function packed(directory: string): Promise<string> {
   const hash = createHash('sha256')
   for (const path of globSync('**/*', { cwd: sdk, exclude: isBuilt }).sort())
@@ -58,7 +58,7 @@ async function packed(directory: string): Promise<string> {
 
 const isBuilt = (path: string) => ['node_modules', 'dist'].includes(basename(path))
 
-/** As `npm pack` in sdk/js does it, on a copy: test files run side by side and would share dist/. */
+/** Like `npm pack` in sdk/js, on a copy, because concurrent test files would share dist/. */
 async function pack(directory: string): Promise<string> {
   const copy = join(directory, 'sdk')
   await cp(sdk, copy, { recursive: true, filter: path => !isBuilt(path) })
@@ -69,13 +69,13 @@ async function pack(directory: string): Promise<string> {
 }
 
 async function npm(cwd: string, args: string[], bin = ''): Promise<void> {
-  // npm hands its settings down in the environment, those of the run that started the tests too
+  // npm passes its settings in the environment, including those of the test run
   const environment = Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name))
   const PATH = [bin, process.env.PATH].filter(Boolean).join(delimiter)
   await run('npm', args, { cwd, env: { ...Object.fromEntries(environment), PATH } })
 }
 
-/** The Node that runs the tests, and the machine's own, which is older on most machines; by version. */
+/** By version: the Node that runs the tests, and the one on the PATH, which is often older. */
 export async function nodes(): Promise<Map<string, string>> {
   const found = new Map([[process.version, process.execPath]])
   const own = (process.env.PATH ?? '')

@@ -12,7 +12,7 @@ function assertWithin(pauses: number[], bounds: [number, number][]): void {
     assert.ok(pauses[index]! >= from && pauses[index]! <= to, `pause ${index} is ${pauses[index]} ms`)
 }
 
-test('network faults, 429 and 5xx are tried again with growing pauses, under the same key and content', async t => {
+test('network failures, 429 and 5xx are retried with growing delays, with the same key and body', async t => {
   const pauses = notePauses(t)
   const service = await scriptedService(t, 'hang up', { status: 500 }, { status: 429 }, { status: 502 })
   const kontor = new Kontor({ url: service.url, privateKey })
@@ -29,7 +29,7 @@ test('network faults, 429 and 5xx are tried again with growing pauses, under the
   ])
 })
 
-test('two calls never share a key', async t => {
+test('every call has its own key', async t => {
   const service = await scriptedService(t)
   const kontor = new Kontor({ url: service.url, privateKey })
   await kontor.products.upsert({ id: 'p-1' })
@@ -40,7 +40,7 @@ test('two calls never share a key', async t => {
   assert.equal(c, 'mine')
 })
 
-test('Retry-After is honoured, in seconds and as a date', async t => {
+test('Retry-After is respected, in seconds and as a date', async t => {
   const pauses = notePauses(t)
   const date = new Date(Date.now() + 55_000).toUTCString()
   const headers = (retryAfter: string) => ({ 'retry-after': retryAfter })
@@ -51,14 +51,14 @@ test('Retry-After is honoured, in seconds and as a date', async t => {
   )
   const kontor = new Kontor({ url: service.url, privateKey })
   await kontor.orders.get('o-1')
-  // the date is nearer by what has passed since
+  // some of the time until that date has passed
   assertWithin(pauses, [
     [7_125, 7_250],
     [5_000, 55_500],
   ])
 })
 
-test('told to stay away for longer than a minute, the caller decides', async t => {
+test('a Retry-After of more than a minute is returned to the caller', async t => {
   const pauses = notePauses(t)
   const service = await scriptedService(t, { status: 429, headers: { 'retry-after': '3600' } })
   const kontor = new Kontor({ url: service.url, privateKey })
@@ -66,7 +66,7 @@ test('told to stay away for longer than a minute, the caller decides', async t =
   assert.deepEqual(pauses, [])
 })
 
-test('a refusal is not tried again', async t => {
+test('a rejected request is not retried', async t => {
   const problem = { code: 'insufficient_scope', detail: 'No.', request_id: 'req_1', status: 403 }
   const service = await scriptedService(t, { status: 403, body: JSON.stringify(problem) })
   const kontor = new Kontor({ url: service.url, privateKey })
@@ -80,7 +80,7 @@ test('a refusal is not tried again', async t => {
   assert.equal(service.asked.length, 1)
 })
 
-test('after the last retry the last fault is thrown', async t => {
+test('after the last retry, the last error is thrown', async t => {
   notePauses(t)
   const page = { status: 502, headers: { 'x-request-id': 'req_2' }, body: '<h1>Bad Gateway</h1>' }
   const service = await scriptedService(t, page, page, page, page)
@@ -89,7 +89,7 @@ test('after the last retry the last fault is thrown', async t => {
   assert.equal(service.asked.length, 3)
 })
 
-test('nobody there: a KontorError with status 0 and the cause', async t => {
+test('an unreachable server gives a KontorError with status 0 and the cause', async t => {
   notePauses(t)
   const service = await scriptedService(t, 'hang up')
   const kontor = new Kontor({ url: service.url, privateKey, maxRetries: 0 })
@@ -99,20 +99,20 @@ test('nobody there: a KontorError with status 0 and the cause', async t => {
   })
 })
 
-test('an answer that does not come in time is a fault like any other', async t => {
+test('a timeout is handled like a network failure', async t => {
   const service = await scriptedService(t, { after: new Promise(() => undefined) })
   const kontor = new Kontor({ url: service.url, privateKey, timeoutMs: 50, maxRetries: 0 })
   await assert.rejects(kontor.orders.get('o-1'), { status: 0, code: 'timeout' })
 })
 
-test('half an answer counts as none', async t => {
+test('an incomplete response is handled like a missing one', async t => {
   notePauses(t)
   const service = await scriptedService(t, { body: '{"id":"o-1","da' }, { body: '{"id":"o-1"}' })
   const kontor = new Kontor({ url: service.url, privateKey })
   assert.deepEqual(await kontor.orders.get('o-1'), { id: 'o-1' })
 })
 
-test('a redirect is an error that names the target: a POST would arrive as GET', async t => {
+test('a redirect is an error with its target, because a POST would become a GET', async t => {
   const service = await scriptedService(t, {
     status: 301,
     headers: { location: 'https://elsewhere.example/' },
@@ -125,13 +125,13 @@ test('a redirect is an error that names the target: a POST would arrive as GET',
   assert.equal(service.asked.length, 1)
 })
 
-test("a 404 that is not Kontor's is an error, not an absence", async t => {
+test('a 404 that is not from Kontor is an error, not a missing object', async t => {
   const service = await scriptedService(t, { status: 404, body: 'nginx' })
   const kontor = new Kontor({ url: service.url, privateKey })
   await assert.rejects(kontor.orders.get('o-1'), { status: 404 })
 })
 
-test('a batch that fails for good tells so for each item, and the next is tried', async t => {
+test('a batch that fails permanently reports each item, and the next batch is sent', async t => {
   const accepted = { accepted: true, duplicate: false, operationId: 'x' }
   const good = (count: number) => ({
     status: 202,
@@ -155,7 +155,7 @@ test('a batch that fails for good tells so for each item, and the next is tried'
   assert.equal(service.asked[2]!.body.records.length, 499)
 })
 
-test('large records go in smaller batches, and only as far as results are read', async t => {
+test('large records are sent in smaller batches, and only while results are read', async t => {
   const service = await scriptedService(t)
   const kontor = new Kontor({ url: service.url, privateKey, maxRetries: 0 })
   const data = { text: 'ü'.repeat(900_000) }

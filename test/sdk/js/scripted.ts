@@ -7,11 +7,11 @@ type Scripted = {
   status?: number
   headers?: Record<string, string>
   body?: string
-  /** Answers when this is over. */
+  /** Delay before the response. */
   after?: Promise<unknown>
 }
 
-/** A service that answers what it is told to, in turn, and then `{}`; it keeps what it was asked. */
+/** A server that returns these responses in order, and then `{}`. It records the requests. */
 export async function scriptedService(t: TestContext, ...answers: (Scripted | 'hang up')[]) {
   // biome-ignore lint/suspicious/noExplicitAny: tests look into requests freely
   type Asked = { method: string; path: string; headers: Record<string, unknown>; body: any }
@@ -35,7 +35,7 @@ export async function scriptedService(t: TestContext, ...answers: (Scripted | 'h
   return service
 }
 
-/** From now on the SDK's pauses are noted, and over at once. Other people's are not: fetch waits too. */
+/** From now on, delays of the SDK are recorded and end immediately. Other timers, such as those of fetch, are unaffected. */
 export function notePauses(t: TestContext): number[] {
   const pauses: number[] = []
   const real = globalThis.setTimeout

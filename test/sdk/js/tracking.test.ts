@@ -16,17 +16,17 @@ const trackingKey = 'trk_x'
 const view = (n: number): TrackedEvent => ({ event_type: 'page_view', data: { n } })
 const views = (count: number) => Array.from({ length: count }, (_, n) => view(n))
 
-/** A client whose reports are kept. */
+/** A client that records its error reports. */
 function open(url: string, options: Partial<ConstructorParameters<typeof Kontor>[0]> = {}) {
-  const told: KontorError[] = []
+  const reported: KontorError[] = []
   const kontor = new Kontor({
     url,
     trackingKey,
     maxRetries: 0,
-    onError: error => told.push(error),
+    onError: error => reported.push(error),
     ...options,
   })
-  return { kontor, told }
+  return { kontor, reported }
 }
 
 /** A rejection with the events that were not delivered. */
@@ -38,7 +38,7 @@ async function handedBack(promise: Promise<void>): Promise<TrackedEvent[]> {
   return error.events
 }
 
-test('events go out in order, up to 500 a request, one request at a time', async t => {
+test('events are sent in order, up to 500 per request, one request at a time', async t => {
   const service = await scriptedService(t)
   const { kontor } = open(service.url)
   for (const event of views(1_200)) kontor.track(event)
@@ -56,7 +56,7 @@ test('events go out in order, up to 500 a request, one request at a time', async
   assert.equal(service.asked[0]!.headers.authorization, `Bearer ${trackingKey}`)
 })
 
-test('nobody has to flush: events go out by themselves, with those that came meanwhile', async t => {
+test('events are sent automatically, together with those tracked in the meantime', async t => {
   const service = await scriptedService(t)
   const { kontor } = open(service.url, { flushIntervalMs: 1 })
   kontor.track(view(1))
@@ -67,7 +67,7 @@ test('nobody has to flush: events go out by themselves, with those that came mea
   assert.equal(service.asked.length, 1)
 })
 
-test('an event is what it was when it was tracked', async t => {
+test('an event is copied when it is tracked', async t => {
   const service = await scriptedService(t)
   const { kontor } = open(service.url)
   const event = { event_type: 'page_view', data: { n: 1 } }
@@ -77,16 +77,16 @@ test('an event is what it was when it was tracked', async t => {
   assert.equal(service.asked[0]!.body.batch[0].properties.n, 1)
 })
 
-test('beyond its bound the queue takes no more and says which; what is in it is delivered', async t => {
+test('a full queue rejects new events and reports them; queued events are delivered', async t => {
   let answer = () => {}
   const service = await scriptedService(t, { after: new Promise<void>(resolve => (answer = resolve)) })
-  const { kontor, told } = open(service.url, { maxQueued: 5 })
+  const { kontor, reported } = open(service.url, { maxQueued: 5 })
   assert.deepEqual(
     views(7).map(event => kontor.track(event)),
     [true, true, true, true, true, false, false],
   )
   assert.deepEqual(
-    told.map(({ code, events }) => [code, events]),
+    reported.map(({ code, events }) => [code, events]),
     [
       ['queue_full', [view(5)]],
       ['queue_full', [view(6)]],
@@ -99,7 +99,7 @@ test('beyond its bound the queue takes no more and says which; what is in it is 
   await kontor.close()
 })
 
-test('without onError a full queue writes a line and a count, not a line for each event', async t => {
+test('without onError, a full queue logs one line and a count, not a line per event', async t => {
   const service = await scriptedService(t)
   const lines: string[] = []
   t.mock.method(console, 'error', (line: string) => lines.push(line))
@@ -116,9 +116,9 @@ test('without onError a full queue writes a line and a count, not a line for eac
   assert.equal(lines.length, 3)
 })
 
-test('while the service is away events wait: flush hands them out, and the next one delivers them', async t => {
+test('while the server is unavailable, events stay queued: flush rejects with them, and the next flush delivers them', async t => {
   const service = await scriptedService(t, { status: 503 }, 'hang up')
-  const { kontor, told } = open(service.url)
+  const { kontor, reported } = open(service.url)
   for (const event of views(3)) kontor.track(event)
   assert.deepEqual(await handedBack(kontor.flush()), views(3))
   kontor.track(view(3))
@@ -130,23 +130,23 @@ test('while the service is away events wait: flush hands them out, and the next 
   )
   const ids = service.asked.map(({ body }) => body.batch[0].messageId)
   assert.equal(new Set(ids).size, 1)
-  assert.deepEqual(told, [])
+  assert.deepEqual(reported, [])
   await kontor.close()
 })
 
-test('in the background it is tried again by itself, after what Retry-After says', async t => {
+test('background requests are retried automatically after Retry-After', async t => {
   const pauses = notePauses(t)
   const service = await scriptedService(
     t,
     { status: 503, headers: { 'retry-after': '900' } },
     { status: 500 },
   )
-  const { kontor, told } = open(service.url)
+  const { kontor, reported } = open(service.url)
   kontor.track(view(1))
   await eventually('the third attempt', () => service.asked.length === 3)
   await kontor.close()
   assert.deepEqual(
-    told.map(({ status, events }) => [status, events]),
+    reported.map(({ status, events }) => [status, events]),
     [
       [503, []],
       [500, []],
@@ -157,20 +157,20 @@ test('in the background it is tried again by itself, after what Retry-After says
   assert.ok(third >= 5_000 && third <= 10_000, `${third} ms`)
 })
 
-test('close delivers everything, or hands back what it could not', async t => {
+test('close delivers everything, or rejects with the undelivered events', async t => {
   const service = await scriptedService(t, {}, { status: 503 })
-  const { kontor, told } = open(service.url)
+  const { kontor, reported } = open(service.url)
   for (const event of views(700)) kontor.track(event)
   assert.deepEqual(await handedBack(kontor.close()), views(700).slice(500))
   await assert.rejects(kontor.close())
   assert.equal(kontor.track(view(1)), false)
-  assert.equal(told.at(-1)!.code, 'closed')
+  assert.equal(reported.at(-1)!.code, 'closed')
   assert.equal(service.asked.length, 2)
 })
 
-test('what can never be an event is told at once and holds nothing up', async () => {
+test('an invalid event is reported immediately and does not block others', async () => {
   const { trackingKey, privateKey } = await server.anotherTenant('faulty events')
-  const { kontor, told } = open(server.url, { trackingKey })
+  const { kontor, reported } = open(server.url, { trackingKey })
   const cyclic: Record<string, unknown> = {}
   cyclic.self = cyclic
   const faulty = [
@@ -184,27 +184,27 @@ test('what can never be an event is told at once and holds nothing up', async ()
     [false, false, false, false],
   )
   assert.deepEqual(
-    told.map(({ code }) => code),
+    reported.map(({ code }) => code),
     Array(4).fill('invalid_event'),
   )
-  // these only the service can tell
+  // only the server can detect these
   const long = { event_type: 'n'.repeat(201) }
   kontor.track({ event_type: 'good 1' })
   kontor.track(long)
   kontor.track({ event_type: 'good 2' })
   assert.deepEqual(await handedBack(kontor.close()), [...faulty, long])
-  assert.deepEqual([told[4]!.code, told[4]!.events], ['events_rejected', [long]])
-  assert.match(told[4]!.errors[0]!.message, /200 characters/)
+  assert.deepEqual([reported[4]!.code, reported[4]!.events], ['events_rejected', [long]])
+  assert.match(reported[4]!.errors[0]!.message, /200 characters/)
   const rows = await rowsOf(server, 'events', { key: privateKey })
   assert.deepEqual(rows.map(row => row.event_type).sort(), ['good 1', 'good 2'])
 })
 
-test('a key that is not good: the events are given up, and that is told', async () => {
-  const { kontor, told } = open(server.url)
+test('with an invalid key, events are dropped and reported', async () => {
+  const { kontor, reported } = open(server.url)
   kontor.track(view(1))
   assert.deepEqual(await handedBack(kontor.close()), [view(1)])
   assert.deepEqual(
-    told.map(({ status, events }) => [status, events]),
+    reported.map(({ status, events }) => [status, events]),
     [[401, [view(1)]]],
   )
 })

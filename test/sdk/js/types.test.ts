@@ -24,7 +24,7 @@ const STRICT = [
   'nodenext',
   '--exactOptionalPropertyTypes',
 ]
-/** No DOM, no Node: the package brings all it needs, and its own types are checked too. */
+/** Without DOM and Node types: the package needs neither. Its own types are checked too. */
 const BARE = [...STRICT, '--lib', 'es2022']
 
 function compile(compiler: string, ...args: string[]): Promise<string> {
@@ -45,17 +45,17 @@ test('the types are those of the OpenAPI document', async t => {
   assert.ok(shape(made) === shape(kept), 'the API has changed: npm start, then npm run sdk:types')
 })
 
-/** A better description is no other type. */
+/** Ignores comments, because a changed description does not change a type. */
 function shape(types: string): string {
   return types.replace(/^ *\/\*\*.*?\*\/\n/gms, '')
 }
 
 for (const [version, compiler] of Object.entries(compilers)) {
-  test(`right use compiles, with ${version}`, async () => {
+  test(`correct use compiles with ${version}`, async () => {
     assert.equal(await compile(compiler, ...BARE, 'good.ts'), '')
   })
 
-  test(`wrong use does not compile, line by line, with ${version}`, async () => {
+  test(`each line of incorrect use fails to compile with ${version}`, async () => {
     const lines = (await readFile(join(project.directory, 'bad.ts'), 'utf8')).split('\n')
     const wrong = lines.flatMap((line, index) => (line.includes('// wrong') ? [index + 1] : []))
     const output = await compile(compiler, ...BARE, 'bad.ts')
@@ -80,7 +80,7 @@ for (const [name, file] of [
   })
 }
 
-/** What an example takes for granted stands before it. */
+/** Declares what an example assumes. */
 async function writeExample(name: string, code: string): Promise<string> {
   const isUsed = /\bkontor\./.test(code) && !/\bconst kontor\b/.test(code)
   const prelude = [

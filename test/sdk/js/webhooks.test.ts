@@ -24,7 +24,7 @@ function standard(content = body, at = new Date(), key = secret) {
   return { 'webhook-id': 'msg_1', 'webhook-timestamp': timestamp, 'webhook-signature': signature }
 }
 
-test('the service takes what signWebhook signs, and nothing else', async () => {
+test('the server accepts only bodies signed by signWebhook', async () => {
   const source = await makeSource(server, { signing_secret: secret, require_timestamped_signature: true })
   const post = async (signature: string) =>
     (await source.post(body, { headers: { 'x-service-signature': signature } })).status
@@ -42,7 +42,7 @@ test("signWebhook and verifyWebhook agree with Stripe's library on t=,v1=", asyn
   assert.equal(await verifyWebhook({ secret, body, headers: { 'X-Service-Signature': theirs } }), true)
 })
 
-test("verifyWebhook accepts what Standard Webhooks' library signs, from any kind of headers", async () => {
+test('verifyWebhook accepts signatures of the Standard Webhooks library, with headers in any form', async () => {
   for (const headers of [standard(), new Headers(standard()), { ...standard(), 'webhook-id': ['msg_1'] }])
     assert.equal(await verifyWebhook({ secret, body, headers }), true)
   for (const raw of [body, Buffer.from(body), new TextEncoder().encode(body).buffer])
@@ -55,7 +55,7 @@ test("verifyWebhook accepts what Standard Webhooks' library signs, from any kind
   assert.equal(await verifyWebhook({ secret: [other, secret], body, headers: standard() }), true)
 })
 
-test('another secret, another body, another id, another time or no signature is false', async () => {
+test('verifyWebhook returns false for another secret, body, id or time, and without a signature', async () => {
   const mine = { 'x-service-signature': await signWebhook({ secret, body }) }
   const [t, v1] = mine['x-service-signature'].split(',') as [string, string]
   const cases: [string, Parameters<typeof verifyWebhook>[0]][] = [
@@ -85,13 +85,13 @@ test('another secret, another body, another id, another time or no signature is 
   for (const [name, request] of cases) assert.equal(await verifyWebhook(request), false, name)
 })
 
-test('toleranceS widens and narrows what is fresh', async () => {
+test('toleranceS sets the accepted age', async () => {
   const headers = standard(body, ago(1_000))
   assert.equal(await verifyWebhook({ secret, body, headers, toleranceS: 2_000 }), true)
   assert.equal(await verifyWebhook({ secret, body, headers: standard(body, ago(30)), toleranceS: 10 }), false)
 })
 
-test('a secret that is not there and a body that was parsed are mistakes, not refusals', async () => {
+test('a missing secret and a parsed body throw errors instead of returning false', async () => {
   const headers = standard()
   for (const missing of ['', undefined as unknown as string])
     await assert.rejects(verifyWebhook({ secret: missing, body, headers }), TypeError)

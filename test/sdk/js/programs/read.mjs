@@ -1,4 +1,4 @@
-// A program of a user: reads what write.mjs wrote and the service was told of subscriptions.
+// A user's program: reads what write.mjs wrote, and the subscriptions that the test sent.
 import assert from 'node:assert/strict'
 import { Kontor } from '@kontor/sdk'
 
@@ -72,7 +72,7 @@ assert.equal(
 )
 const account = await kontor.subscriptions.account({ currency, customer: 'cus-7' })
 assert.deepEqual([account.summary.customer, account.summary.mrr], ['cus-7', 10])
-assert.equal(await kontor.subscriptions.account({ currency, customer: 'nobody' }), null)
+assert.equal(await kontor.subscriptions.account({ currency, customer: 'unknown' }), null)
 assert.deepEqual(
   (await all(kontor.subscriptions.items({ currency, customer: 'cus-7' }))).map(({ plan_name }) => plan_name),
   ['Tea'],

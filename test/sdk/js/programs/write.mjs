@@ -1,4 +1,4 @@
-// A program of a user: writes everything that read.mjs reads.
+// A user's program: writes everything that read.mjs reads.
 import assert from 'node:assert/strict'
 import { Kontor, KontorError } from '@kontor/sdk'
 
@@ -22,12 +22,12 @@ assert.equal((await kontor.contacts.get('c/1 ä?')).data.name, 'Ada')
 const order = { id: 'o-1', data: { total: 49.9, currency: 'EUR', contactId: 'c/1 ä?' } }
 assert.equal((await kontor.orders.upsert(order, { waitS: 10 })).status, 'applied')
 
-async function* catalogue() {
+async function* catalog() {
   for (let n = 0; n < 2_345; n++)
     yield n === 1_234 ? { id: '' } : { id: `many-${n}`, data: { sku: `SKU-${n}`, n } }
 }
 const results = []
-for await (const result of kontor.products.upsertMany(catalogue(), { waitS: 10 })) results.push(result)
+for await (const result of kontor.products.upsertMany(catalog(), { waitS: 10 })) results.push(result)
 assert.deepEqual(
   results.map(({ index }) => index),
   Array.from({ length: 2_345 }, (_, n) => n),
@@ -68,7 +68,7 @@ kontor.track({
 await kontor.close()
 await kontor.close()
 
-const faults = error =>
+const problem = error =>
   error instanceof KontorError && [
     error.status,
     error.code,
@@ -76,18 +76,18 @@ const faults = error =>
     error.errors.map(({ pointer }) => pointer),
   ]
 await assert.rejects(kontor.products.upsert({ id: 'x'.repeat(300), sourceUpdatedAt: 'noon' }), error => {
-  assert.deepEqual(faults(error), [400, 'invalid_request', 'string', ['/id', '/sourceUpdatedAt']])
+  assert.deepEqual(problem(error), [400, 'invalid_request', 'string', ['/id', '/sourceUpdatedAt']])
   return true
 })
-const stranger = new Kontor({ url, privateKey: 'private-unknown' })
-await assert.rejects(stranger.products.get('p-1'), error => {
-  assert.deepEqual(faults(error).slice(0, 2), [401, 'invalid_credentials'])
+const unauthenticated = new Kontor({ url, privateKey: 'private-unknown' })
+await assert.rejects(unauthenticated.products.get('p-1'), error => {
+  assert.deepEqual(problem(error).slice(0, 2), [401, 'invalid_credentials'])
   return true
 })
-await assert.rejects(stranger.products.get('..'), TypeError)
+await assert.rejects(unauthenticated.products.get('..'), TypeError)
 await assert.rejects(new Kontor({ url }).products.get('p-1'), TypeError)
-assert.throws(() => stranger.track({ event_type: 'x' }), TypeError)
+assert.throws(() => unauthenticated.track({ event_type: 'x' }), TypeError)
 assert.throws(() => new Kontor({ url: 'kontor' }), TypeError)
 
-// Nobody waits: what was tracked goes out before the program ends.
+// Tracked events are sent before the program exits, without waiting for them here.
 new Kontor({ url, trackingKey }).track({ event_type: 'last words' })

@@ -8,8 +8,8 @@ new Kontor({}) // wrong: no url
 new Kontor({ url: 'x', key: 'private-x' }) // wrong: no such option
 kontor.products.upsert({ data: {} }) // wrong: no id
 kontor.products.upsert({ id: 1 }) // wrong: a number
-kontor.products.upsert({ id: 'p-1', sourceUpdatedAt: 17 }) // wrong: neither a Date nor a text
-kontor.products.upsert({ id: 'p-1', entityType: 'order' }) // wrong: the resource says it
+kontor.products.upsert({ id: 'p-1', sourceUpdatedAt: 17 }) // wrong: neither a Date nor a string
+kontor.products.upsert({ id: 'p-1', entityType: 'order' }) // wrong: the resource determines it
 kontor.products.upsert({ id: 'p-1' }, { wait: 3 }) // wrong: waitS
 kontor.products.get('MUG-01').then(product => product.id) // wrong: may be null
 kontor.products.list({ updated_since: '2026-01-01' }) // wrong: updatedSince
@@ -24,6 +24,6 @@ kontor.subscriptions.overview({ currency: 'EUR' }).then(report => report.mmr) //
 verifyWebhook({ secret: 's', body: { parsed: true }, headers: {} }) // wrong: the raw body
 export async function handle(headers: Record<string, string>): Promise<string> {
   if (verifyWebhook({ secret: 's', body: '', headers })) return 'good' // wrong: not awaited
-  for await (const result of kontor.orders.upsertMany([{ id: 'o-1' }])) result.operationId // wrong: may be refused
+  for await (const result of kontor.orders.upsertMany([{ id: 'o-1' }])) result.operationId // wrong: may be rejected
   return new KontorError({ code: 'x', message: '' }).satus // wrong: a typo
 }

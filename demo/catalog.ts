@@ -48,20 +48,20 @@ const OTHERS = [
 
 export const PRODUCTS: Product[] = [
   ...COFFEES.flatMap(([code, name, cents]): Product[] => [
-    { sku: `COF-${code}-250`, name: `${name} 250 g`, category: 'coffee', price: priceOf(cents) },
-    { sku: `COF-${code}-1000`, name: `${name} 1 kg`, category: 'coffee', price: priceOf(3.5 * cents) },
+    { sku: `COF-${code}-250`, name: `${name} 250 g`, category: 'coffee', price: createPrice(cents) },
+    { sku: `COF-${code}-1000`, name: `${name} 1 kg`, category: 'coffee', price: createPrice(3.5 * cents) },
   ]),
-  ...OTHERS.map(([sku, name, category, cents]) => ({ sku, name, category, price: priceOf(cents) })),
+  ...OTHERS.map(([sku, name, category, cents]) => ({ sku, name, category, price: createPrice(cents) })),
 ]
 
 /** Sold in spring, discontinued in summer. */
 const DISCONTINUED = [
-  { sku: 'COF-YEM-250', name: 'Haraz 250 g', category: 'coffee', price: priceOf(2190) },
-  { sku: 'GI-EASTER', name: 'Easter box', category: 'gift', price: priceOf(2990) },
+  { sku: 'COF-YEM-250', name: 'Haraz 250 g', category: 'coffee', price: createPrice(2190) },
+  { sku: 'GI-EASTER', name: 'Easter box', category: 'gift', price: createPrice(2990) },
 ] as const satisfies Product[]
 
 /** The dollar price is ten percent higher, and ends in 99. */
-function priceOf(cents: number): Price {
+function createPrice(cents: number): Price {
   return { EUR: cents, USD: Math.round((cents * 1.1) / 100) * 100 - 1 }
 }
 
@@ -76,7 +76,7 @@ export type RecordWrite = {
 export type RecordDelete = { entityType: 'product'; id: string; sourceUpdatedAt: string }
 
 /** A SKU identifies one product, so shops with other seeds have other SKUs. */
-export function skuOf(product: Product, { label }: Year): string {
+export function buildSku(product: Product, { label }: Year): string {
   return label === 'd1' ? product.sku : `${product.sku}-${label}`
 }
 
@@ -104,7 +104,7 @@ function productRecord(product: Product, year: Year, random: Random, updatedAt: 
     sourceUpdatedAt: updatedAt,
     idempotencyKey: `${id}-1`,
     data: {
-      sku: skuOf(product, year),
+      sku: buildSku(product, year),
       name: product.name,
       category: product.category,
       price: product.price.EUR / 100,

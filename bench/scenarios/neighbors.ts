@@ -20,7 +20,7 @@ type Round = Record<'alone' | 'besideBusy' | 'besideFlood', LoadResult> & { floo
  * A tenant with a low request rate, alone, beside a flooding tenant and beside a busy tenant, which shows the cost of any other
  * load on this machine. Then the same for reads.
  */
-export const neighbours: Scenario = async ({ connections, seconds }) => {
+export const neighbors: Scenario = async ({ connections, seconds }) => {
   const service = await startService()
   try {
     const quiet = await anotherTenant(service)
@@ -30,7 +30,7 @@ export const neighbours: Scenario = async ({ connections, seconds }) => {
         ...{ url, traffic: trackingEvents(), connections: 4, seconds, rate: STEADY_PER_SECOND },
         authorization: quiet.tracking,
       })
-    const neighbour = (rates?: typeof BUSY_PER_SECOND) => [
+    const neighbor = (rates?: typeof BUSY_PER_SECOND) => [
       load({
         url,
         traffic: trackingEvents(),
@@ -46,9 +46,9 @@ export const neighbours: Scenario = async ({ connections, seconds }) => {
     const rounds: Round[] = []
     for (let i = 0; i < ROUNDS; i++) {
       const alone = await steady()
-      const [besideBusy] = await Promise.all([steady(), ...neighbour(BUSY_PER_SECOND)])
+      const [besideBusy] = await Promise.all([steady(), ...neighbor(BUSY_PER_SECOND)])
       await service.drained()
-      const [besideFlood, ...flooded] = await Promise.all([steady(), ...neighbour()])
+      const [besideFlood, ...flooded] = await Promise.all([steady(), ...neighbor()])
       await service.drained()
       rounds.push({ alone, besideBusy, besideFlood, flooded })
     }
@@ -130,7 +130,7 @@ async function anotherTenant(service: Service): Promise<Record<'tracking' | 'pri
     secrets: openSecrets([Buffer.alloc(32, 1)]),
   })(commandLineActor('bench'))
   const { id } = await admin.tenants.create({ name: 'quiet' })
-  const keyOf = async (kind: 'tracking' | 'private') =>
+  const createKey = async (kind: 'tracking' | 'private') =>
     `Bearer ${(await admin.keys.create({ tenant: id, kind })).key}`
-  return { tracking: await keyOf('tracking'), private: await keyOf('private') }
+  return { tracking: await createKey('tracking'), private: await createKey('private') }
 }
