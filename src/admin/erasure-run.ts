@@ -5,7 +5,7 @@ import { newEntryId } from '../domain/ids.ts'
 import { Count, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
 import { CLOCKS_APART_MS } from '../domain/time.ts'
 import type { Log } from '../log/log.ts'
-import { anonymiseBilling } from '../pipeline/billing/erasure.ts'
+import { anonymizeBilling } from '../pipeline/billing/erasure.ts'
 import { type Db, databaseNow, inTransaction } from '../postgres/database.ts'
 import { lockPeople } from '../postgres/locks.ts'
 import { anonymizeArchivable } from '../store/archive/archive.ts'
@@ -251,7 +251,7 @@ async function eraseEffects(
   }
   // An account keeps its id, and is found again in the next pass: it is counted once.
   const billing = { customers: contactIds, emails: valuesOfKind(names, 'email') }
-  erased.billing = Math.max(erased.billing, await anonymiseBilling(pool, tenantId, billing))
+  erased.billing = Math.max(erased.billing, await anonymizeBilling(pool, tenantId, billing))
   await inTransaction(pool, async client => {
     const now = await databaseNow(client)
     await deleteRecordMessages(

@@ -7,7 +7,7 @@ import { isUuid, newEntryId } from '../domain/ids.ts'
 import { Count, NullableText, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import type { Log } from '../log/log.ts'
-import { billingOf } from '../pipeline/billing/erasure.ts'
+import { findBilling } from '../pipeline/billing/erasure.ts'
 import { databaseNow, inTransaction } from '../postgres/database.ts'
 import { lockPeople } from '../postgres/locks.ts'
 import { findErasure, insertErasure, listErasures, type StoredErasure } from '../store/identity/erasures.ts'
@@ -276,8 +276,8 @@ async function findNamesakes(
   return namesakes
 }
 
-async function countBilling(...[pool, tenantId, named]: Parameters<typeof billingOf>): Promise<number> {
-  const { accounts, invoices } = await billingOf(pool, tenantId, named)
+async function countBilling(...[pool, tenantId, named]: Parameters<typeof findBilling>): Promise<number> {
+  const { accounts, invoices } = await findBilling(pool, tenantId, named)
   return accounts.length + invoices.length
 }
 

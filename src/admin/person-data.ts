@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { eventOfStored } from '../domain/events/stored.ts'
 import { findItems, findLetterItems, indexIdentifiers, mentionsAny } from '../domain/identity/erasure.ts'
 import { contactIdentifiers, eventIdentifiers, orderIdentifiers } from '../domain/identity/identity.ts'
-import { entryIdOf } from '../domain/ids.ts'
+import { toEntryId } from '../domain/ids.ts'
 import type { EntryName } from '../log/log.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { readStored } from '../store/events/events.ts'
@@ -112,7 +112,7 @@ export async function findSalesAbout(
 
 /** The requests that brought these events. */
 export function toEntryNames(events: EventRow[]): EntryName[] {
-  const entries = new Map(events.map(({ id, receivedAt }) => [entryIdOf(id), receivedAt]))
+  const entries = new Map(events.map(({ id, receivedAt }) => [toEntryId(id), receivedAt]))
   return [...entries].map(([id, receivedAt]) => ({ id, receivedAt }))
 }
 

@@ -21,8 +21,8 @@ export function policyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     },
     /** By public names; what is absent stays. What changes nothing makes no version. */
     async set(idOrName: string, settings: Record<string, unknown>): Promise<PolicyView> {
-      const { policy, faults } = parsePolicy(settings)
-      throwIfInvalid(faults)
+      const { policy, errors } = parsePolicy(settings)
+      throwIfInvalid(errors)
       const { id } = await requireTenant(pool, actor, idOrName)
       return inTransaction(pool, async tx => {
         // whoever derives subscriptions shares it: from here on they see that a policy is to come

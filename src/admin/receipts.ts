@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { type Static, Type } from 'typebox'
 import type { Edit, EventContext } from '../domain/events/events.ts'
 import { itemOfBatch } from '../domain/events/normalize/normalize.ts'
-import { entryIdOf, indexOf, isUuid, timeOfId } from '../domain/ids.ts'
+import { idToTime, isUuid, itemIndex, toEntryId } from '../domain/ids.ts'
 import { RECEIPT_OUTCOMES, type ReceiptOutcome } from '../domain/inbound/receipts.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
@@ -146,9 +146,9 @@ type Options = { pool: pg.Pool; log: Log; actor: Actor; logRetentionMs: number |
 export function receivedRequestAdmin({ pool, log, actor, logRetentionMs }: Options) {
   /** Erasing takes a request as a whole, with what else was in it. */
   async function whyMissing(tenantId: number, id: string): Promise<ReceivedRequest['missing']> {
-    const age = (await databaseNow(pool)).getTime() - timeOfId(id).getTime()
+    const age = (await databaseNow(pool)).getTime() - idToTime(id).getTime()
     if (logRetentionMs !== null && age > logRetentionMs) return 'expired'
-    return (await hasErasedSince(pool, tenantId, timeOfId(id))) ? 'erased' : 'unknown'
+    return (await hasErasedSince(pool, tenantId, idToTime(id))) ? 'erased' : 'unknown'
   }
 
   return {
@@ -159,7 +159,7 @@ export function receivedRequestAdmin({ pool, log, actor, logRetentionMs }: Optio
     ): Promise<ReceivedRequest> {
       const { id: tenantId } = await requireTenant(pool, actor, tenant)
       const known = isUuid(id.toLowerCase()) ? id.toLowerCase() : null
-      const entry = known === null ? null : await log.find(tenantId, entryIdOf(known), 'events')
+      const entry = known === null ? null : await log.find(tenantId, toEntryId(known), 'events')
       const event = { id, tenant: publicTenantId(tenantId) }
       if (!entry) {
         const missing = known === null ? 'unknown' : await whyMissing(tenantId, known)
@@ -174,7 +174,7 @@ export function receivedRequestAdmin({ pool, log, actor, logRetentionMs }: Optio
           truncated: false,
         }
       }
-      const index = indexOf(known!)
+      const index = itemIndex(known!)
       const context = JSON.parse(entry.context) as EventContext
       const batch = itemOfBatch(entry.body, context, index)
       const text = batch === null || whole ? entry.body : batch.text

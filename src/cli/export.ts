@@ -7,7 +7,7 @@ import { Argument, type Command, InvalidArgumentError, Option } from '@commander
 import { parseTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp } from '../domain/time.ts'
 import { exportBytes, FORMATS } from '../reports/export/export.ts'
-import { TABLES, tableNamed } from '../reports/export/tables.ts'
+import { findTable, TABLES } from '../reports/export/tables.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
@@ -67,7 +67,7 @@ export function addExport(program: Command, out: Output): void {
           rows += count
           line.show(rows, null)
         }
-        const wanted = { table: tableNamed(what), window: { since, until }, format, onRows }
+        const wanted = { table: findTable(what), window: { since, until }, format, onRows }
         const bytes = exportBytes(pool, parseTenantId(tenant.id)!, wanted)
         const written =
           file === undefined ? await writeStdout(bytes) : await writeFileWhole(resolve(file), bytes)

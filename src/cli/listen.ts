@@ -8,7 +8,7 @@ import { remoteServer } from '../config/config.ts'
 import { UNIT_MS } from '../config/values.ts'
 import { parseTimestamp } from '../domain/time.ts'
 import { isUnavailable } from '../postgres/database.ts'
-import { bodyOf, type RequestsView, type RequestView, readRequests } from '../reports/inbound-requests.ts'
+import { decodeBody, type RequestsView, type RequestView, readRequests } from '../reports/inbound-requests.ts'
 import { findSource } from '../store/inbound/sources.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
@@ -77,7 +77,7 @@ type Forwarding = { request: RequestView; target: URL; options: Options; signal:
 /** With --retry, repeats until the handler responds. Any response counts as delivered. */
 async function forwardAll({ request, target, options, signal, out }: Forwarding): Promise<Forwarded> {
   for (let pauseMs = 500; ; pauseMs = Math.min(2 * pauseMs, MAX_RETRY_PAUSE_MS)) {
-    const forwarded = await forward({ target, headers: request.headers, body: bodyOf(request), signal })
+    const forwarded = await forward({ target, headers: request.headers, body: decodeBody(request), signal })
     if (forwarded.error === undefined || signal.aborted) return forwarded
     const next = options.retry ? `Next attempt in ${pauseMs / 1000} s.` : 'Request skipped.'
     out.say(`${target.href} is unreachable: ${forwarded.error}. ${next}`)
@@ -91,7 +91,7 @@ function requestLine(request: RequestView, forwarded: Forwarded | null): string 
   const isRepeat = accepted === 0 && duplicates > 0
   const answer = forwarded && (forwarded.error ?? `→ ${forwarded.status} in ${forwarded.ms} ms`)
   const isGood = forwarded === null || (forwarded.status !== undefined && forwarded.status < 400)
-  const size = `${bodyOf(request).length} bytes`
+  const size = `${decodeBody(request).length} bytes`
   return formatLine(new Date(request.received_at), isGood ? 'green' : 'red', readType(request), [
     size,
     isRepeat ? 'repeat' : null,

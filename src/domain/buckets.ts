@@ -1,23 +1,23 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS, withinYears } from './time.ts'
 import { dayIn, startOfDayIn, startOfHourIn } from './time-zone.ts'
 
-/** What time is cut into for series. */
+/** The lengths of the buckets of a series. */
 export const INTERVALS = ['minute', 'hour', 'day'] as const
 export type Interval = (typeof INTERVALS)[number]
 
-/** The most that a series has. */
+/** The maximum length of a series. */
 export const MAX_BUCKETS = 1_500
 
-/** Days are an hour longer or shorter when clocks are changed. */
+/** Approximate for days: they are an hour longer or shorter when daylight saving time starts or ends. */
 const LENGTH_MS: Record<Interval, number> = { minute: MINUTE_MS, hour: HOUR_MS, day: DAY_MS }
-/** Without bounds. */
+/** The default length of a series. */
 const USUAL_BUCKETS: Record<Interval, number> = { minute: 60, hour: 24, day: 30 }
 
-/** Stretches of time that follow each other, oldest first: each from its start to the next one's, the last to `end`. */
+/** Consecutive periods, the oldest first. Each ends at the start of the next one, the last one at `end`. */
 export type Buckets = { starts: Date[]; end: Date }
 
-/** Whole buckets around what is asked for, none of them in the future; null where they are too many. */
-export function bucketsOf(
+/** The complete buckets that contain the requested period, without future ones; null: too many. */
+export function buildBuckets(
   interval: Interval,
   { since, until, now, timeZone }: { since: Date | null; until: Date | null; now: Date; timeZone: string },
 ): Buckets | null {
@@ -28,7 +28,7 @@ export function bucketsOf(
   const wanted = until === null ? last : Math.min(endAround(until.getTime()), last)
   const usual = wanted - (USUAL_BUCKETS[interval] - 0.5) * length
   const from = startOf(since?.getTime() ?? usual)
-  // One moment that is a boundary: the bucket that begins there.
+  // An empty period at a boundary returns the bucket that starts there.
   const end = wanted > from ? wanted : Math.min(endOf(from), last)
   if ((end - from) / length > MAX_BUCKETS + 1) return null
   const starts: Date[] = []
@@ -43,12 +43,12 @@ export function bucketsOf(
 
 function startIn(timeZone: string, interval: Interval, ms: number): number {
   if (interval === 'day') return startOfDayIn(timeZone, dayIn(timeZone, withinYears(ms))).getTime()
-  // Zones differ by whole minutes.
+  // Zone offsets are whole minutes.
   return interval === 'hour' ? startOfHourIn(timeZone, ms) : Math.floor(ms / MINUTE_MS) * MINUTE_MS
 }
 
-/** The coarsest sums, which are of minutes, hours and days in UTC, that lie in one bucket each. */
-export function grainOf({ starts, end }: Buckets): Interval {
+/** The coarsest interval whose sums in UTC each lie within one bucket. */
+export function findGrain({ starts, end }: Buckets): Interval {
   const fits = (ms: number) => [...starts, end].every(at => at.getTime() % ms === 0)
   return fits(DAY_MS) ? 'day' : fits(HOUR_MS) ? 'hour' : 'minute'
 }

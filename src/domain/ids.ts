@@ -11,7 +11,7 @@ let used = pool.length
 let lastMs = 0
 let countInMs = 0
 
-/** Ids of one process grow: within a millisecond by a counter in the 12 bits after the version. */
+/** Ids of one process ascend. Within a millisecond, a counter in the 12 bits after the version orders them. */
 export function newEntryId(nowMs: number): string {
   if (used === pool.length) {
     randomFillSync(pool)
@@ -31,26 +31,26 @@ export function itemId(entryId: string, index: number): string {
   return entryId.slice(0, 31) + index.toString(16).padStart(5, '0')
 }
 
-/** No item of the entry has a greater one. */
+/** The greatest id that an item of the entry can have. */
 export function lastItemId(entryId: string): string {
   return itemId(entryId, 0xfffff)
 }
 
-export function entryIdOf(id: string): string {
+export function toEntryId(id: string): string {
   return `${id.slice(0, 31)}00000`
 }
 
-/** Where in its entry an item stands. */
-export function indexOf(id: string): number {
+/** The index of an item in its entry. */
+export function itemIndex(id: string): number {
   return Number.parseInt(id.slice(31), 16)
 }
 
-export function timeOfId(id: string): Date {
+export function idToTime(id: string): Date {
   return new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16))
 }
 
-/** The same for the same text: for what is to be known again. */
-export function idOfText(text: string): string {
+/** A deterministic id: the same text gives the same id. */
+export function hashToId(text: string): string {
   const digits = hash('sha256', text, 'hex')
   const variant = VARIANT[Number.parseInt(digits[16]!, 16) & 0x3]
   return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-8${digits.slice(13, 16)}-${variant}${digits.slice(17, 20)}-${digits.slice(20, 32)}`

@@ -1,11 +1,11 @@
-/** Parts of lists: which rows are wanted, and the shortest way to them. */
+/** Slices of lists, and the cheapest way to read them. */
 
-/** Some rows of a list: `limit` of them after the first `offset`. */
+/** `limit` rows after the first `offset`. */
 export type Slice = { offset: number; limit: number }
 
 /**
- * A slice from the second half of a list is read from its end: the deepest page then costs what the first one does,
- * and the one in the middle costs most.
+ * A slice in the second half of a list is read from the end. The last page then costs as much as the first one, and the
+ * middle page costs most.
  */
 export function nearerEnd(slice: Slice, count: number): Slice & { backwards: boolean } {
   const limit = Math.max(0, Math.min(slice.limit, count - slice.offset))
@@ -15,8 +15,8 @@ export function nearerEnd(slice: Slice, count: number): Slice & { backwards: boo
     : { offset: slice.offset, limit, backwards: false }
 }
 
-/** Cuts a slice that runs over several lists, one after the other, into slices of each. */
-export function slicesOf(slice: Slice, counts: number[]): Slice[] {
+/** Splits a slice of several concatenated lists into one slice per list. */
+export function splitSlice(slice: Slice, counts: number[]): Slice[] {
   let { offset, limit } = slice
   return counts.map(count => {
     const taken = Math.max(0, Math.min(limit, count - offset))

@@ -1,27 +1,27 @@
-/** Days of a time zone: where they begin, and which one a moment falls into. */
+/** Days in a time zone: their start, and the day of an instant. */
 
 import { DAY_MS, type Day, HOUR_MS, parseTimestamp, withinYears } from './time.ts'
 
 export const UTC = 'UTC'
 
-/** Whether it is a name of the IANA database. Offsets are none: PostgreSQL reads +02:00 the other way round. */
+/** Whether it is a name of the IANA database. Offsets are not: PostgreSQL inverts the sign of +02:00. */
 export function isTimeZone(name: string): boolean {
   if (!/^[A-Za-z]/.test(name)) return false
   try {
-    clockOf(name)
+    getFormat(name)
     return true
   } catch {
     return false
   }
 }
 
-const clocks = new Map<string, Intl.DateTimeFormat>()
+const formats = new Map<string, Intl.DateTimeFormat>()
 
-// Making one costs 40 µs and keeps 20 kB; there are no more than there are zones.
-function clockOf(zone: string): Intl.DateTimeFormat {
-  const known = clocks.get(zone)
+// Creating one takes 40 µs and 20 kB of memory. The number of zones is bounded.
+function getFormat(zone: string): Intl.DateTimeFormat {
+  const known = formats.get(zone)
   if (known) return known
-  const clock = new Intl.DateTimeFormat('en-US', {
+  const format = new Intl.DateTimeFormat('en-US', {
     timeZone: zone,
     calendar: 'gregory',
     numberingSystem: 'latn',
@@ -34,15 +34,15 @@ function clockOf(zone: string): Intl.DateTimeFormat {
     minute: 'numeric',
     second: 'numeric',
   })
-  clocks.set(zone, clock)
-  return clock
+  formats.set(zone, format)
+  return format
 }
 
-/** What a clock on the wall shows, as if it were UTC. */
+/** The local time, represented as if it were UTC. */
 function wallClock(zone: string, at: number): number {
   if (zone === UTC) return at
   const parts: Record<string, string> = {}
-  for (const { type, value } of clockOf(zone).formatToParts(at)) parts[type] = value
+  for (const { type, value } of getFormat(zone).formatToParts(at)) parts[type] = value
   const wall = new Date(0)
   wall.setUTCFullYear(
     parts.era === 'BC' ? 1 - Number(parts.year) : Number(parts.year),
@@ -60,12 +60,12 @@ export function dayIn(zone: string, at: Date | number): Day {
     .slice(0, 10)
 }
 
-/** The first moment of a day there. Where clocks go forward at midnight, it begins at one. */
+/** The first moment of a day there. Where formats go forward at midnight, it begins at one. */
 export function startOfDayIn(zone: string, day: Day): Date {
   const wall = Date.parse(`${day}T00:00:00Z`)
   if (zone === UTC) return new Date(wall)
   const offset = (at: number) => wallClock(zone, at) - at
-  // the offset before and the one after, should clocks be changed around that time
+  // the offset before and the one after, should formats be changed around that time
   const moments = [wall - offset(wall - DAY_MS), wall - offset(wall + DAY_MS)].sort((a, b) => a - b)
   if (moments[0] === moments[1]) return withinYears(moments[0]!)
   const begins = (at: number) => wallClock(zone, at) >= wall && wallClock(zone, at - 1) < wall

@@ -1,4 +1,4 @@
-/** Timestamps as senders write them, and when an event is held to have happened. */
+/** Parses timestamps of senders, and computes the time of an event. */
 
 export const MINUTE_MS = 60_000
 export const HOUR_MS = 3_600_000
@@ -10,10 +10,10 @@ const TIMESTAMP =
 const EARLIEST_MS = Date.parse('0001-01-01T00:00:00Z')
 const LATEST_MS = Date.parse('9999-12-31T23:59:59.999Z')
 
-/** What nodes do after each other may seem to be the other way round by so much: their clocks differ. */
+/** The assumed maximum difference between the clocks of nodes. */
 export const CLOCKS_APART_MS = MINUTE_MS
 
-/** Clocks that differ by no more than this are taken at their word. */
+/** A sender's clock that differs by at most this much is not corrected. */
 const CLOCK_TOLERANCE_MS = 5 * 60_000
 
 /** ISO 8601 date-time; without a zone it is UTC, a bare date is 00:00 UTC. Anything else is null. */
@@ -22,7 +22,7 @@ export function parseTimestamp(value: unknown): Date | null {
   return parseCanonical(value) ?? parseAny(value)
 }
 
-/** What programs write, 2026-01-31T09:30:00.000Z: read in a third of the time that the expression takes. */
+/** The format of `toISOString`, 2026-01-31T09:30:00.000Z. Three times as fast as the regular expression. */
 function parseCanonical(text: string): Date | null {
   if (text.length !== CANONICAL.length) return null
   for (let i = 0; i < CANONICAL.length; i++) {
@@ -37,7 +37,7 @@ function parseCanonical(text: string): Date | null {
   const minute = twoDigits(text, 14)
   const second = twoDigits(text, 17)
   const millisecond = twoDigits(text, 20) * 10 + text.charCodeAt(22) - ZERO
-  return dateOf(utcMs(year, month, day, hour, minute, second, millisecond))
+  return toDate(utcMs(year, month, day, hour, minute, second, millisecond))
 }
 
 const CANONICAL = '0000-00-00T00:00:00.000Z'
@@ -48,7 +48,10 @@ function twoDigits(text: string, at: number): number {
   return (text.charCodeAt(at) - ZERO) * 10 + text.charCodeAt(at + 1) - ZERO
 }
 
-/** Days since 1970-01-01 (Date.UTC takes the years 0 to 99 for others), counted in years that begin in March: the leap day is then their last. */
+/**
+ * Days since 1970-01-01. Date.UTC maps the years 0 to 99 to 1900 to 1999. Years are counted from March, so that the leap
+ * day is the last day.
+ */
 function dayNumber(year: number, month: number, day: number): number {
   const y = month > 2 ? year : year - 1
   const dayOfYear = Math.floor((153 * (month > 2 ? month - 3 : month + 9) + 2) / 5) + day - 1
@@ -69,10 +72,10 @@ function parseAny(text: string): Date | null {
   if (offsetHour > 23 || offsetMinute > 59) return null
   const millisecond = match[7] === undefined ? 0 : Number(match[7].padEnd(3, '0').slice(0, 3))
   const offsetMs = (offsetHour * 60 + offsetMinute) * (match[8] === '-' ? -60_000 : 60_000)
-  return dateOf(utcMs(year, month, day, hour, minute, second, millisecond) - offsetMs)
+  return toDate(utcMs(year, month, day, hour, minute, second, millisecond) - offsetMs)
 }
 
-/** NaN for what no calendar or clock shows. */
+/** NaN: not a valid date or time. */
 function utcMs(
   year: number,
   month: number,
@@ -87,11 +90,11 @@ function utcMs(
   return dayNumber(year, month, day) * DAY_MS + ((hour * 60 + minute) * 60 + second) * 1000 + millisecond
 }
 
-function dateOf(ms: number): Date | null {
+function toDate(ms: number): Date | null {
   return ms >= EARLIEST_MS && ms <= LATEST_MS ? new Date(ms) : null
 }
 
-/** The nearest moment that timestamps can tell. */
+/** The nearest time that timestamps can represent. */
 export function withinYears(ms: number): Date {
   return new Date(Math.min(Math.max(ms, EARLIEST_MS), LATEST_MS))
 }
@@ -100,13 +103,13 @@ export function withinYears(ms: number): Date {
 export type Day = string
 
 /** The day of a moment. */
-export function dayOf(at: Date | number): Day {
+export function toDay(at: Date | number): Day {
   return new Date(at).toISOString().slice(0, 10)
 }
 
 /**
- * The same instant as text with the microseconds that PostgreSQL keeps and Date does not: of two changes within
- * one millisecond the newer one must win.
+ * The timestamp as a string with microseconds, which PostgreSQL stores and Date does not: of two changes within one
+ * millisecond the newer one must win.
  */
 export function timestampText(value: unknown): string | null {
   const date = parseTimestamp(value)
@@ -121,9 +124,9 @@ function daysIn(year: number, month: number): number {
 }
 
 /**
- * When an event happened: its own time, corrected by the sender's clock error where `sentAt` shows one of more than
- * five minutes; the time of receipt when it has none, or one that is still in the future; `floorMs` before that when it
- * is older. `replaced`: it had a time of its own that is not the one.
+ * The time of an event: its own time, corrected by the sender's clock error if `sentAt` shows one of more than five
+ * minutes. Without a time, or with one in the future, it is the time of receipt. An event that is older than `floorMs` gets
+ * the time of receipt minus `floorMs`. `replaced`: the event had a time of its own that was not used.
  */
 export function occurredAt(
   own: Date | null,

@@ -8,8 +8,8 @@ import {
   updateRhythm,
   withDefaultThresholds,
 } from '../domain/alerts/rules.ts'
-import { idOfText, newEntryId } from '../domain/ids.ts'
-import { DAY_MS, dayOf } from '../domain/time.ts'
+import { hashToId, newEntryId } from '../domain/ids.ts'
+import { DAY_MS, toDay } from '../domain/time.ts'
 import type { Log } from '../log/log.ts'
 import { tell } from '../pipeline/deliveries/audience.ts'
 import { inTransaction } from '../postgres/database.ts'
@@ -61,7 +61,7 @@ export async function evaluateAlerts({ pool, log, everyS = EVERY_S }: Options): 
       ...(await deadLetterReadings(client)),
       ...(await rejectedReadings(client)),
       ...(await mrrReadings(client)),
-      ...(await silenceReadings(client, { day: dayOf(now), elapsedS })),
+      ...(await silenceReadings(client, { day: toDay(now), elapsedS })),
     ]
     await updateAlerts(client, { now, readings, thresholds })
     await deleteAlertsBefore(client, new Date(now.getTime() - KEPT_MS))
@@ -181,7 +181,7 @@ async function notifyDestinations(client: pg.PoolClient, alerts: Alert[], at: Da
     { ofTenant },
     wanted.map(alert => ({
       ...{ tenantId: alert.tenantId, at, what: 'alerts', object: `alert/${alert.id}` },
-      id: idOfText(JSON.stringify(['alert', alert.id, alert.state])),
+      id: hashToId(JSON.stringify(['alert', alert.id, alert.state])),
       type: `alert.${alert.state}`,
       data: alertText(alert),
     })),

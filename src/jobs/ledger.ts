@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { DAY_MS, type Day, dayOf, HOUR_MS } from '../domain/time.ts'
+import { DAY_MS, type Day, HOUR_MS, toDay } from '../domain/time.ts'
 import { applyPolicy, lookThrough } from '../pipeline/billing/restatement.ts'
 import { deriveOutdated, extendAgenda } from '../pipeline/billing/subscriptions.ts'
 import { tellDueMovements } from '../pipeline/deliveries/movements.ts'
@@ -85,7 +85,7 @@ export async function writeSnapshots(
   now: Date,
   { day = null, rebuild = false }: { day?: Day | null; rebuild?: boolean } = {},
 ): Promise<WrittenSnapshot[]> {
-  const today = dayOf(now)
+  const today = toDay(now)
   if (rebuild && day === null) {
     await forgetSnapshots(pool)
     await rebuildSums(pool)
@@ -115,5 +115,5 @@ function dayBefore(day: Day): Day {
 }
 
 function shifted(day: Day, days: number): Day {
-  return dayOf(Date.parse(day) + days * DAY_MS)
+  return toDay(Date.parse(day) + days * DAY_MS)
 }

@@ -4,7 +4,7 @@ import { computeArr } from '../domain/billing/price.ts'
 import type { Segment } from '../domain/billing/timeline.ts'
 import type { Instant, ReasonCode } from '../domain/billing/types.ts'
 import type { Db } from '../postgres/database.ts'
-import { namespacesOf } from '../store/billing/versions.ts'
+import { listNamespaces } from '../store/billing/versions.ts'
 import {
   type AccountFacts,
   accountFacts,
@@ -17,7 +17,7 @@ import {
   withPaymentIssues,
 } from '../store/reports/accounts.ts'
 import { type Ledger, openLedger } from './ledger.ts'
-import { listOf, type ReportList, type ReportQuestion } from './question.ts'
+import { type ReportList, type ReportQuestion, toList } from './question.ts'
 
 export const UNATTRIBUTED = 'unattributed'
 
@@ -164,7 +164,7 @@ export async function accountReport(
   named: AccountNamed,
 ): Promise<AccountReport | null> {
   const { tenantId, currency, asOf } = question
-  const namespaces = await namespacesOf(db, tenantId)
+  const namespaces = await listNamespaces(db, tenantId)
   const customers = named.customer === null ? null : candidateIds(named.customer, namespaces)
   const account =
     named.subscriptionId === null
@@ -187,8 +187,8 @@ export async function accountReport(
   })
   return {
     summary: summary!,
-    items: listOf(itemsOf(segments, currency)),
-    timeline: listOf(
+    items: toList(listItems(segments, currency)),
+    timeline: toList(
       timeline.map(entry => ({
         ...entry,
         mrrDelta:
@@ -199,7 +199,7 @@ export async function accountReport(
 }
 
 /** The oldest subscription first, including excluded items with their reasons. */
-function itemsOf(segments: Segment[], currency: string): AccountItem[] {
+function listItems(segments: Segment[], currency: string): AccountItem[] {
   const ordered = [...segments].sort(
     (a, b) => a.startedAt - b.startedAt || (a.subscriptionId < b.subscriptionId ? -1 : 1),
   )

@@ -7,7 +7,7 @@ import { acquisitionNames, type SourceFigures } from '../store/reports/totals.ts
 import { UNATTRIBUTED } from './accounts.ts'
 import { type Coverage, readCoverage } from './coverage.ts'
 import { openLedger } from './ledger.ts'
-import { daysFrom, listOf, type ReportList, type ReportQuestion, sum } from './question.ts'
+import { daysFrom, type ReportList, type ReportQuestion, sum, toList } from './question.ts'
 
 export type AcquisitionReport = {
   horizon: number
@@ -80,21 +80,21 @@ export async function sourceList(
   const entries = own.map((source): SourceEntry => {
     const retainedMrr = source.cohortMrr + (kept.get(source.acquisitionId) ?? 0)
     return {
-      ...(names.get(source.acquisitionId) ?? NOBODY),
+      ...(names.get(source.acquisitionId) ?? UNKNOWN_SOURCE),
       accounts: source.activeAccounts,
       subscriptions: source.activeSubscriptions,
       mrr: source.mrr,
       mrrShare: total > 0 ? source.mrr / total : 0,
       arpa: computeArpa(source.mrr, source.activeAccounts),
-      ...retentionOf(source, retainedMrr, isThenCovered),
+      ...computeRetention(source, retainedMrr, isThenCovered),
     }
   })
-  return listOf(entries.sort(bySize))
+  return toList(entries.sort(bySize))
 }
 
-const NOBODY: Acquisition = { source: UNATTRIBUTED, medium: null, campaign: null }
+const UNKNOWN_SOURCE: Acquisition = { source: UNATTRIBUTED, medium: null, campaign: null }
 
-function retentionOf(
+function computeRetention(
   { cohortAccounts, cohortMrr }: SourceFigures,
   retainedMrr: number,
   isThenCovered: boolean,
@@ -177,5 +177,5 @@ export async function breakdownReport(
     }
   }
   const entries = [...parts].map(([name, part]) => ({ name, ...part, accounts: part.accounts.size }))
-  return { by, mrr, parts: listOf(entries.sort((a, b) => b.mrr - a.mrr || (a.name < b.name ? -1 : 1))) }
+  return { by, mrr, parts: toList(entries.sort((a, b) => b.mrr - a.mrr || (a.name < b.name ? -1 : 1))) }
 }

@@ -9,7 +9,7 @@ import {
 import type { InvoiceState } from '../domain/billing/cash.ts'
 import type { Segment } from '../domain/billing/timeline.ts'
 import type { Instant } from '../domain/billing/types.ts'
-import { type Slice, slicesOf } from '../domain/list-slices.ts'
+import { type Slice, splitSlice } from '../domain/list-slices.ts'
 import type { Db } from '../postgres/database.ts'
 import { runningSegments, segmentsOfSubscriptions, withPaymentIssues } from '../store/reports/accounts.ts'
 import {
@@ -172,7 +172,7 @@ function issueList(db: Db, question: ReportQuestion, issues: Issues): ReportList
   return {
     count: counts.invoices + counts.subscriptions,
     async rows(slice) {
-      const [ofInvoices, ofSubscriptions] = slicesOf(slice, [counts.invoices, counts.subscriptions])
+      const [ofInvoices, ofSubscriptions] = splitSlice(slice, [counts.invoices, counts.subscriptions])
       const invoices = await issues.invoices(ofInvoices!)
       const unpaid = await issues.subscriptions(ofSubscriptions!)
       const named = invoices.flatMap(invoice => invoice.subscriptionId ?? [])

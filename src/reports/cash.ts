@@ -11,7 +11,7 @@ import {
 import { type Bucket, type BucketInterval, type Cash, cashBetween } from '../store/reports/totals.ts'
 import { type MatchedItems, openLedger } from './ledger.ts'
 import { type SeriesWindow, seriesBuckets } from './movements.ts'
-import { listOf, type ReportList, type ReportQuestion, sum } from './question.ts'
+import { type ReportList, type ReportQuestion, sum, toList } from './question.ts'
 
 export type CashReport = { interval: BucketInterval; cash: ReportList<CashEntry> }
 
@@ -37,22 +37,22 @@ export async function cashReport(
 ): Promise<CashReport | null> {
   const buckets = await seriesBuckets(db, question, window)
   if (buckets === null) return null
-  const entries = buckets.length > 0 ? await entriesOf(db, question, buckets) : []
-  return { interval: window.interval, cash: listOf(entries) }
+  const entries = buckets.length > 0 ? await readEntries(db, question, buckets) : []
+  return { interval: window.interval, cash: toList(entries) }
 }
 
-async function entriesOf(db: Db, question: ReportQuestion, buckets: Bucket[]): Promise<CashEntry[]> {
+async function readEntries(db: Db, question: ReportQuestion, buckets: Bucket[]): Promise<CashEntry[]> {
   const { matched } = await openLedger(db, question)
   const sums = buckets.map(() => ({ ...NO_CASH, outstanding: 0 }))
   if (matched) {
     const window = { since: buckets[0]!.starts, until: buckets.at(-1)!.ends }
-    const facts = leftOf(await cashFacts(db, question, window), matched)
+    const facts = listUnmatched(await cashFacts(db, question, window), matched)
     for (const [i, { starts, ends }] of buckets.entries()) {
       const own = facts.filter(({ occurredAt }) => occurredAt >= starts && occurredAt < ends)
-      sums[i] = { ...cashOf(own), outstanding: sum(own, fact => fact.outstanding) }
+      sums[i] = { ...sumCash(own), outstanding: sum(own, fact => fact.outstanding) }
     }
   } else {
-    const { days, parts } = stretchesOf(buckets, question.asOf >= question.now)
+    const { days, parts } = splitStretches(buckets, question.asOf >= question.now)
     const found = [...(await cashOfDays(db, question, days)), ...(await cashOfStretches(db, question, parts))]
     for (const { bucket, ...cash } of found) {
       const own = sums[bucket]!
@@ -69,7 +69,7 @@ async function entriesOf(db: Db, question: ReportQuestion, buckets: Bucket[]): P
 }
 
 /** Splits buckets into whole UTC days, which are read from the daily sums, and the parts before and after them. */
-function stretchesOf(buckets: Bucket[], fromSums: boolean): { days: Stretch[]; parts: Stretch[] } {
+function splitStretches(buckets: Bucket[], fromSums: boolean): { days: Stretch[]; parts: Stretch[] } {
   const days: Stretch[] = []
   const parts: Stretch[] = []
   for (const [bucket, { starts, ends }] of buckets.entries()) {
@@ -106,17 +106,17 @@ export async function cashFactReport(
   const [bucket] = (await seriesBuckets(db, question, { interval, from: at, to: at })) ?? []
   const window = bucket && { since: bucket.starts, until: bucket.ends }
   const all = window ? await cashFacts(db, question, window) : []
-  const entries = (matched ? leftOf(all, matched) : all).map(factEntry)
+  const entries = (matched ? listUnmatched(all, matched) : all).map(factEntry)
   return {
     date: bucket?.date ?? at.toISOString().slice(0, 10),
     interval,
-    totals: figuresOf(figure => sum(entries, entry => entry[figure])),
-    facts: listOf(entries),
+    totals: mapFigures(figure => sum(entries, entry => entry[figure])),
+    facts: toList(entries),
   }
 }
 
 function factEntry({ recurring, outstanding, ...fact }: CashFact): CashFactEntry {
-  const { invoiced, collected, refunded, disputed, oneOff } = cashOf([{ ...fact, recurring, outstanding }])
+  const { invoiced, collected, refunded, disputed, oneOff } = sumCash([{ ...fact, recurring, outstanding }])
   return {
     ...fact,
     invoiced,
@@ -128,7 +128,7 @@ function factEntry({ recurring, outstanding, ...fact }: CashFact): CashFactEntry
   }
 }
 
-function figuresOf(of: (figure: keyof CashFigures) => number): CashFigures {
+function mapFigures(of: (figure: keyof CashFigures) => number): CashFigures {
   return {
     invoiced: of('invoiced'),
     collected: of('collected'),
@@ -149,7 +149,7 @@ const NO_CASH: Cash = {
   oneOff: 0,
 }
 
-/** Amounts invoiced and collected in (since, asOf]. With a filter, a fact counts if its subscription matched at its time. */
+/** Amounts invoiced and collected in (since, asOf]. With a filter, a fact counts if its subscription matched when it occurred. */
 export async function cashSince(
   db: Db,
   question: ReportQuestion,
@@ -162,11 +162,11 @@ export async function cashSince(
   }
   // times are integer milliseconds
   const window = { since: new Date(since.getTime() + 1), until: new Date(asOf.getTime() + 1) }
-  return cashOf(leftOf(await cashFacts(db, question, window), matched))
+  return sumCash(listUnmatched(await cashFacts(db, question, window), matched))
 }
 
 /** Facts whose subscription matched the filter at their time. */
-function leftOf(facts: CashFact[], matched: MatchedItems): CashFact[] {
+function listUnmatched(facts: CashFact[], matched: MatchedItems): CashFact[] {
   return facts.filter(
     ({ subscriptionId, occurredAt }) =>
       subscriptionId !== null && matched.includes(subscriptionId, occurredAt),
@@ -174,7 +174,7 @@ function leftOf(facts: CashFact[], matched: MatchedItems): CashFact[] {
 }
 
 /** Sums facts. */
-export function cashOf(facts: CashFact[]): Cash {
+function sumCash(facts: CashFact[]): Cash {
   const of = (kind: CashFact['kind'], recurring: boolean) =>
     facts.filter(fact => fact.kind === kind && fact.recurring === recurring)
   const amount = (rows: CashFact[]) => sum(rows, fact => fact.amount)

@@ -2,12 +2,12 @@ import { convertAmount, createExchange, type Exchange, rateNumber } from '../dom
 import { MOVEMENT_TYPES, type MovementType } from '../domain/billing/movements.ts'
 import { computeArr } from '../domain/billing/price.ts'
 import { toMajor } from '../domain/money.ts'
-import { DAY_MS, type Day, dayOf } from '../domain/time.ts'
+import { DAY_MS, type Day, toDay } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
 import { ratesBetween } from '../store/billing/exchange-rates.ts'
 import type { SourceFigures } from '../store/reports/totals.ts'
 import { type Ledger, openLedger } from './ledger.ts'
-import { daysFrom, listOf, type ReportList, type ReportQuestion, sum } from './question.ts'
+import { daysFrom, type ReportList, type ReportQuestion, sum, toList } from './question.ts'
 
 const WINDOW_DAYS = 30
 
@@ -51,7 +51,7 @@ export async function consolidatedReport(db: Db, question: ReportQuestion): Prom
   const ledger = await openLedger(db, question)
   const figures = await ledger.figures(asOf, since)
   const named = [...Map.groupBy(figures, source => source.currency)].filter(([code]) => code !== '')
-  const window = { first: dayOf(since), last: dayOf(asOf) }
+  const window = { first: toDay(since), last: toDay(asOf) }
   const rates = await ratesBetween(db, tenantId, [...named.map(([code]) => code), target], window)
   const exchangeOn = createExchange(rates)
   const entries: CurrencyEntry[] = []
@@ -65,10 +65,10 @@ export async function consolidatedReport(db: Db, question: ReportQuestion): Prom
     entries.push(currencyEntry({ currency, target, own, moved, exchange, window }))
   }
   return {
-    ...totalsOf(entries),
-    ...ratesOf(entries, target, window.last),
+    ...sumTotals(entries),
+    ...listRates(entries, target, window.last),
     windowDays: WINDOW_DAYS,
-    currencies: listOf(entries.sort(bySize)),
+    currencies: toList(entries.sort(bySize)),
   }
 }
 
@@ -81,7 +81,7 @@ async function movedByDay(ledger: Ledger, since: Date, asOf: Date): Promise<DayM
   for (let at = (Math.floor(begin / DAY_MS) + 1) * DAY_MS; at < end; at += DAY_MS) midnights.push(at)
   const bounds = [begin, ...midnights, end].map(at => new Date(at))
   const moved = await ledger.movedWithin(bounds)
-  return moved.map((own, i) => ({ day: dayOf(bounds[i]!), moved: own }))
+  return moved.map((own, i) => ({ day: toDay(bounds[i]!), moved: own }))
 }
 
 function currencyEntry(of: {
@@ -137,7 +137,7 @@ const NOTHING_KNOWN = {
   closingMrr: null,
 }
 
-function totalsOf(entries: CurrencyEntry[]) {
+function sumTotals(entries: CurrencyEntry[]) {
   const mrr = sum(entries, entry => entry.mrr ?? 0)
   const total = (field: keyof ExchangedMovements) => sum(entries, entry => entry[field] ?? 0)
   return {
@@ -157,7 +157,7 @@ function totalsOf(entries: CurrencyEntry[]) {
   }
 }
 
-function ratesOf(entries: CurrencyEntry[], target: string, day: Day) {
+function listRates(entries: CurrencyEntry[], target: string, day: Day) {
   const named = (isOne: (entry: CurrencyEntry) => boolean) =>
     entries
       .filter(isOne)

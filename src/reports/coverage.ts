@@ -1,7 +1,7 @@
 import { isFiltered } from '../domain/billing/dimensions.ts'
 import type { Caution } from '../domain/billing/timeline.ts'
 import type { Instant } from '../domain/billing/types.ts'
-import { dayOf } from '../domain/time.ts'
+import { toDay } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
 import { snapshotCoverage } from '../store/billing/snapshots.ts'
 import { unrecognizedTypes } from '../store/billing/versions.ts'
@@ -49,7 +49,7 @@ export async function readCoverage(
   const cautions = await cautionCounts(db, tenantId, asOf)
   const times = await feedTimes(db, tenantId, asOf)
   // the snapshot of a day is written after its end
-  const until = dayOf(Math.min(asOf.getTime(), now.getTime()))
+  const until = toDay(Math.min(asOf.getTime(), now.getTime()))
   const snapshots = await snapshotCoverage(db, tenantId, until, then)
   const own = figures.filter(source => source.currency === currency)
   const seen = sum(figures, source => source.subscriptions)
@@ -76,7 +76,7 @@ export async function readCoverage(
       snapshotGaps: snapshots.gaps,
       movementsComplete: unlinked.pending === 0 && snapshots.gaps === 0,
       unrecognized: await unrecognizedTypes(db, tenantId, asOf),
-      warnings: [...warningsOf(figures, unlinked, snapshots.gaps), ...cautionWarnings(cautions)],
+      warnings: [...listWarnings(figures, unlinked, snapshots.gaps), ...cautionWarnings(cautions)],
     },
   }
 }
@@ -106,7 +106,7 @@ function cautionWarnings(counts: Map<Caution, number>): string[] {
   })
 }
 
-function warningsOf(figures: SourceFigures[], { pending }: Unlinked, gaps: number): string[] {
+function listWarnings(figures: SourceFigures[], { pending }: Unlinked, gaps: number): string[] {
   const withoutCurrency = sum(
     figures.filter(source => source.currency === ''),
     source => source.subscriptions,

@@ -4,7 +4,7 @@ import type { Entry } from '../domain/entries/entry.ts'
 import type { EventContext, EventSource } from '../domain/events/events.ts'
 import { normalize } from '../domain/events/normalize/normalize.ts'
 import { eventOfStored } from '../domain/events/stored.ts'
-import { entryIdOf, timeOfId } from '../domain/ids.ts'
+import { idToTime, toEntryId } from '../domain/ids.ts'
 import type { Log } from '../log/log.ts'
 import type { DeadLetter } from '../store/entries/dead-letters.ts'
 import {
@@ -48,17 +48,17 @@ export async function eventOutcome(
   const [event] = await findEvents(pool, tenantId, [id])
   if (event) return storedOutcome(event)
   // First where it waits, then where it ends: what moves on meanwhile is found at its end.
-  const entryId = entryIdOf(id)
+  const entryId = toEntryId(id)
   const logged = await log.find(tenantId, entryId)
   const heldUp = await findHeldUp(pool, tenantId, entryId)
-  const ended = (await endsOf(pool, tenantId, [id])).get(id)
+  const ended = (await findOutcomes(pool, tenantId, [id])).get(id)
   if (ended) return ended
-  const waiting = heldUp.find(({ entry }) => itemOf(entry, id)) ?? null
+  const waiting = heldUp.find(({ entry }) => findItem(entry, id)) ?? null
   const entry = waiting?.entry ?? logged
-  const item = entry?.kind === 'events' ? (itemOf(entry, id) ?? itemOf(whole(entry), id)) : null
+  const item = entry?.kind === 'events' ? (findItem(entry, id) ?? findItem(whole(entry), id)) : null
   if (!entry || !item) return null
   const [first] =
-    item.inboundEventId === null ? [] : await firstsOf(pool, tenantId, item.inboundEventId, [item.sourceId])
+    item.inboundEventId === null ? [] : await findFirsts(pool, tenantId, item.inboundEventId, [item.sourceId])
   if (first === id) return null // it was stored, and has been erased or has expired
   if (first !== undefined) return duplicateOutcome(id, entry.receivedAt, first)
   return waiting
@@ -78,14 +78,15 @@ export async function outcomeOfSent(
   const sourceIds = await sourcesAsked(pool, tenantId, sourceId)
   const text = JSON.stringify(sentId).slice(1, -1)
   const { waiting, away } = await waitingWith({ pool, log }, tenantId, text)
-  const firsts = await firstsOf(pool, tenantId, sentId, sourceIds)
-  const ends = firsts.length > 0 ? await endsOf(pool, tenantId, firsts) : new Map<string, EventOutcome>()
+  const firsts = await findFirsts(pool, tenantId, sentId, sourceIds)
+  const ends =
+    firsts.length > 0 ? await findOutcomes(pool, tenantId, firsts) : new Map<string, EventOutcome>()
   for (const first of firsts) {
     const outcome = ends.get(first)
     if (outcome) return outcome
   }
   const letters = await findLettersOfSent(pool, tenantId, sentId)
-  const items = waiting.flatMap(held => itemsOf(held.entry).map(item => ({ ...item, held })))
+  const items = waiting.flatMap(held => listItems(held.entry).map(item => ({ ...item, held })))
   for (const source of sourceIds) {
     const letter = letters.find(({ sourceId: of }) => of === source)
     if (letter) return letterOutcome(letter)
@@ -97,8 +98,8 @@ export async function outcomeOfSent(
 }
 
 /**
- * In the order in which they move, so that what moves on meanwhile is found in its next place, and told from there. While a part of the
- * log cannot be asked, what is stored is told all the same.
+ * Searches the stages in the order in which entries pass them, so that an entry that moves meanwhile is found in its next
+ * stage. If a part of the log is unreachable, the entries found in PostgreSQL are still returned.
  */
 async function waitingWith({ pool, log }: Deps, tenantId: number, text: string) {
   const deferred = await findHeldUpWith(pool, 'deferred', tenantId, text)
@@ -121,7 +122,7 @@ async function sourcesAsked(
 }
 
 /** Of the sources that have processed an event of this id, in their order: what it is called here. */
-async function firstsOf(
+async function findFirsts(
   pool: pg.Pool,
   tenantId: number,
   sentId: string,
@@ -133,7 +134,11 @@ async function firstsOf(
 }
 
 /** Where these events ended: stored, given up, or refused when they arrived. */
-async function endsOf(pool: pg.Pool, tenantId: number, ids: string[]): Promise<Map<string, EventOutcome>> {
+async function findOutcomes(
+  pool: pg.Pool,
+  tenantId: number,
+  ids: string[],
+): Promise<Map<string, EventOutcome>> {
   const events = await findEvents(pool, tenantId, ids)
   const letters = await findEventLetters(pool, tenantId, ids)
   const receipts = await findInboundReceipts(pool, tenantId, ids)
@@ -147,7 +152,7 @@ async function endsOf(pool: pg.Pool, tenantId: number, ids: string[]): Promise<M
 
 type Item = { id: string; sourceId: string | null; inboundEventId: string | null }
 
-function itemsOf(entry: Entry): Item[] {
+function listItems(entry: Entry): Item[] {
   const context = JSON.parse(entry.context) as EventContext
   const { events } = normalize({ entryId: entry.id, receivedAt: entry.receivedAt, body: entry.body, context })
   return events.map(event => ({
@@ -157,8 +162,8 @@ function itemsOf(entry: Entry): Item[] {
   }))
 }
 
-function itemOf(entry: Entry, id: string): Item | null {
-  return itemsOf(entry).find(item => item.id === id) ?? null
+function findItem(entry: Entry, id: string): Item | null {
+  return listItems(entry).find(item => item.id === id) ?? null
 }
 
 /** The request as it came in, where the entry holds a part of it. */
@@ -167,16 +172,16 @@ function whole(entry: Entry): Entry {
 }
 
 function storedOutcome(event: EventRow): EventOutcome {
-  return { id: event.id, status: 'stored', reason: noteOf(event), receivedAt: event.receivedAt, event }
+  return { id: event.id, status: 'stored', reason: describeSale(event), receivedAt: event.receivedAt, event }
 }
 
-function noteOf(row: EventRow): string | null {
+function describeSale(row: EventRow): string | null {
   const source = row.source as EventSource
   const event = eventOfStored({ ...row, source, keyId: null, trusted: false, userId: null })
   return saleNote(event, row.conversion)
 }
 
-// What failed inside is told to those who run the service: the dead letters' own list has the error.
+// The internal error is visible only to operators, in the list of dead letters.
 const FAILED = 'it is valid, but could not be applied'
 
 function letterOutcome(letter: DeadLetter): EventOutcome {
@@ -223,10 +228,10 @@ export function outcomeText({ id, status, reason, receivedAt, ...more }: EventOu
 
 const UNKNOWN = 'No such event.'
 
-/** In words, by its id here: somebody may have been erased since it came. Whose it was is not kept. */
+/** Explains why no event has this id: its person may have been erased after its arrival. */
 export async function whyUnknown(pool: pg.Pool, tenantId: number, id: string): Promise<string> {
-  return (await hasErasedSince(pool, tenantId, timeOfId(id)))
-    ? `${UNKNOWN} People were erased since then: it may have been of one of them.`
+  return (await hasErasedSince(pool, tenantId, idToTime(id)))
+    ? `${UNKNOWN} People were erased after that time; the event may have been about one of them.`
     : UNKNOWN
 }
 
@@ -236,9 +241,9 @@ export async function whyUnknownSent(
   tenantId: number,
   { sentId, sourceId }: { sentId: string; sourceId: string | undefined },
 ): Promise<string> {
-  const [first] = await firstsOf(pool, tenantId, sentId, await sourcesAsked(pool, tenantId, sourceId))
+  const [first] = await findFirsts(pool, tenantId, sentId, await sourcesAsked(pool, tenantId, sourceId))
   if (first === undefined) return UNKNOWN
-  return (await hasErasedSince(pool, tenantId, timeOfId(first)))
+  return (await hasErasedSince(pool, tenantId, idToTime(first)))
     ? 'An event with this id was processed, and is gone: erased with the person it was of, purged, or expired.'
     : 'An event with this id was processed, and is gone: purged, or expired.'
 }

@@ -6,7 +6,7 @@ import {
   REASONS,
 } from '../domain/billing/exclusions.ts'
 import type { Instant, ReasonCode, SubscriptionStatus } from '../domain/billing/types.ts'
-import { type Slice, slicesOf } from '../domain/list-slices.ts'
+import { type Slice, splitSlice } from '../domain/list-slices.ts'
 import type { Db } from '../postgres/database.ts'
 import { segmentsOfSubscriptions } from '../store/reports/accounts.ts'
 import {
@@ -47,7 +47,7 @@ export function exclusionList(
   return {
     count: counts.excluded + counts.foreign + counts.pending,
     async rows(slice) {
-      const [own, foreign, pending] = slicesOf(slice, parts)
+      const [own, foreign, pending] = splitSlice(slice, parts)
       const part = (rows: ExcludedItem[], { offset, limit }: Slice) => rows.slice(offset, offset + limit)
       const items = matched
         ? [...part(matched.excluded, own!), ...part(matched.foreign, foreign!)]
@@ -122,7 +122,7 @@ export async function exclusionReport(db: Db, question: ReportQuestion): Promise
   const pending = ledger.matched ? 0 : (await unlinkedInvoices(db, question)).pending
   const unseen = await pendingSlice(db, question, { offset: 0, limit: pending })
   const sums = ledger.matched
-    ? sumsOf([...ledger.matched.excluded, ...ledger.matched.foreign])
+    ? sumByReason([...ledger.matched.excluded, ...ledger.matched.foreign])
     : await excludedByReason(db, question)
   const all = unseen.map(({ isForeign }): ReasonSum => {
     const reason = isForeign ? 'other_currency' : 'pending_subscription'
@@ -139,7 +139,7 @@ export async function exclusionReport(db: Db, question: ReportQuestion): Promise
   }
 }
 
-function sumsOf(items: ExcludedItem[]): ReasonSum[] {
+function sumByReason(items: ExcludedItem[]): ReasonSum[] {
   return items.map(({ reason, excludedMrr }) => ({
     reason,
     items: 1,

@@ -21,11 +21,11 @@ export type RequestView = {
   body_encoding: 'utf-8' | 'base64'
 }
 
-/** `next_cursor`: where to go on; there is always one. */
+/** `next_cursor`: where to continue; always present. */
 export type RequestsView = { results: RequestView[]; next_cursor: string }
 
 type RequestsQuery = {
-  /** Null with no `since`: what comes from now on. */
+  /** Null without `since`: only requests that arrive from now on. */
   cursor: string | null
   since: Date | null
   limit: number
@@ -50,19 +50,19 @@ export async function readRequests(
   const { since, limit } = query
   const until = performance.now() + query.waitMs
   const first = await endOfRequests(pool)
-  const after = query.cursor === null ? null : positionIn(query.cursor, first)
-  if (after === null && since === null) return { results: [], next_cursor: cursorOf(first) }
+  const after = query.cursor === null ? null : parsePosition(query.cursor, first)
+  if (after === null && since === null) return { results: [], next_cursor: formatCursor(first) }
   for (let before = first; ; before = await endOfRequests(pool)) {
     const found = await listRequests(pool, source, { after, before, since, limit, maxBytes: MAX_BYTES })
     const last = found.at(-1)
-    if (last) return { results: found.map(requestView), next_cursor: cursorOf(last) }
+    if (last) return { results: found.map(requestView), next_cursor: formatCursor(last) }
     const isOver = signal.aborted || performance.now() + LOOK_EVERY_MS > until
     if (isOver || !(await pause(LOOK_EVERY_MS, true, { signal }).catch(() => false)))
-      return { results: [], next_cursor: cursorOf(before) }
+      return { results: [], next_cursor: formatCursor(before) }
   }
 }
 
-/** While somebody listens, everything is kept. */
+/** Extends the time during which all requests of the source are stored. */
 async function keepListening(pool: pg.Pool, sourceId: string, signal: AbortSignal): Promise<void> {
   const { left } = await findListenedUntil(pool, sourceId)
   if (left === 'enough') return
@@ -72,18 +72,18 @@ async function keepListening(pool: pg.Pool, sourceId: string, signal: AbortSigna
 
 const CURSOR = /^(\d{1,20})\.(\d{1,10})$/
 
-export function isCursorOfRequests(text: string): boolean {
+export function isRequestCursor(text: string): boolean {
   const [, xid, ord] = CURSOR.exec(text) ?? []
   return xid !== undefined && BigInt(xid) < 2n ** 63n && Number(ord) < 2 ** 31
 }
 
-/** A cursor of another database, from before a move: goes on from now. */
-function positionIn(cursor: string, end: RequestPosition): RequestPosition {
+/** A cursor from before a move to another database continues from now. */
+function parsePosition(cursor: string, end: RequestPosition): RequestPosition {
   const [, xid, ord] = CURSOR.exec(cursor)!
   return BigInt(xid!) > BigInt(end.xid) ? end : { xid: xid!, ord: Number(ord) }
 }
 
-function cursorOf({ xid, ord }: RequestPosition): string {
+function formatCursor({ xid, ord }: RequestPosition): string {
   return `${xid}.${ord}`
 }
 
@@ -100,6 +100,6 @@ function requestView({ id, receivedAt, headers, answer, body }: InboundRequest):
 }
 
 /** The bytes that came. */
-export function bodyOf({ body, body_encoding }: RequestView): Buffer {
+export function decodeBody({ body, body_encoding }: RequestView): Buffer {
   return Buffer.from(body, body_encoding)
 }

@@ -1,4 +1,3 @@
-import type { Cause } from '../domain/billing/causes.ts'
 import {
   addMonths,
   type CohortMonth,
@@ -8,6 +7,7 @@ import {
 } from '../domain/billing/movements.ts'
 import { changedSettings, DEFAULT_POLICY } from '../domain/billing/policy.ts'
 import { computeArr } from '../domain/billing/price.ts'
+import type { Cause } from '../domain/billing/timeline.ts'
 import { withinYears } from '../domain/time.ts'
 import { dayIn, startOfDayIn } from '../domain/time-zone.ts'
 import type { Db } from '../postgres/database.ts'
@@ -16,7 +16,7 @@ import { accountNames } from '../store/reports/accounts.ts'
 import type { MovementOrder, RetentionBase } from '../store/reports/movements.ts'
 import { type Bucket, type BucketInterval, findBuckets, type MovementSums } from '../store/reports/totals.ts'
 import { openLedger } from './ledger.ts'
-import { listOf, type ReportList, type ReportQuestion, sum } from './question.ts'
+import { type ReportList, type ReportQuestion, sum, toList } from './question.ts'
 
 /** After `since` and up to `until`. */
 export type Window = { since: Date; until: Date }
@@ -84,14 +84,14 @@ export async function movementReport(
 }
 
 export function movementTotals(sums: MovementSums, opening: number, closing: number): MovementTotals {
-  const amountOf = (type: MovementType) => sums.find(moved => moved.type === type)?.amount ?? 0
+  const sumOfType = (type: MovementType) => sums.find(moved => moved.type === type)?.amount ?? 0
   return {
     openingMrr: opening,
-    new: amountOf('new'),
-    expansion: amountOf('expansion'),
-    contraction: amountOf('contraction'),
-    churn: amountOf('churn'),
-    reactivation: amountOf('reactivation'),
+    new: sumOfType('new'),
+    expansion: sumOfType('expansion'),
+    contraction: sumOfType('contraction'),
+    churn: sumOfType('churn'),
+    reactivation: sumOfType('reactivation'),
     net: closing - opening,
     closingMrr: closing,
   }
@@ -141,7 +141,7 @@ export async function historyReport(
   const entries = buckets.length > 0 ? await historyEntries(db, question, buckets) : []
   const since = buckets[0]?.starts ?? question.asOf
   const policyChanges = await policyChangesSince(db, question, since)
-  return { interval: window.interval, history: listOf(entries), policyChanges }
+  return { interval: window.interval, history: toList(entries), policyChanges }
 }
 
 /** All figures use the current policy. These entries show the MRR before and after each policy change. */
@@ -217,7 +217,7 @@ export async function retentionReport(
   const since = startOfDayIn(zone, addMonths(dayIn(zone, asOf), 1 - months))
   const ledger = await openLedger(db, question)
   const changes = await ledger.cohorts(since, base)
-  return { months, base, cohorts: listOf(cohortMonths(changes, asOf.getTime(), zone).map(cohortEntry)) }
+  return { months, base, cohorts: toList(cohortMonths(changes, asOf.getTime(), zone).map(cohortEntry)) }
 }
 
 function cohortEntry({ cappedMrr, ...month }: CohortMonth): CohortEntry {

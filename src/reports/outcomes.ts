@@ -4,7 +4,7 @@ import type { Db } from '../postgres/database.ts'
 import { type FailedInvoice, failedInvoices, type Trial, trialsBetween } from '../store/reports/outcomes.ts'
 import { openLedger } from './ledger.ts'
 import type { Window } from './movements.ts'
-import { listOf, type ReportList, type ReportQuestion, sum } from './question.ts'
+import { type ReportList, type ReportQuestion, sum, toList } from './question.ts'
 
 type TrialOutcome = 'converted' | 'expired' | 'running'
 
@@ -50,12 +50,12 @@ export async function trialReport(db: Db, question: ReportQuestion, window: Wind
       // running trials have no result yet
       conversionRate: converted + expired > 0 ? converted / (converted + expired) : null,
     },
-    trials: listOf(entries),
+    trials: toList(entries),
   }
 }
 
 function trialEntry({ segment, startedAt, next }: Trial): TrialEntry {
-  const outcome = outcomeOf(next)
+  const outcome = findOutcome(next)
   return {
     subscriptionId: segment.subscriptionId,
     customer: segment.account,
@@ -68,7 +68,7 @@ function trialEntry({ segment, startedAt, next }: Trial): TrialEntry {
   }
 }
 
-function outcomeOf(next: Trial['next']): TrialOutcome {
+function findOutcome(next: Trial['next']): TrialOutcome {
   if (next === null) return 'running'
   return next.status === 'active' || next.status === 'past_due' ? 'converted' : 'expired'
 }
@@ -122,7 +122,7 @@ export async function dunningReport(
       open: of('open'),
       recoveryRate: decided > 0 ? recovered.amount / decided : null,
     },
-    invoices: listOf(entries),
+    invoices: toList(entries),
   }
 }
 

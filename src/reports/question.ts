@@ -21,7 +21,7 @@ export type ReportQuestion = {
 export type ReportList<Row> = { count: number; rows(slice: Slice): Promise<Row[]> }
 
 /** A list whose rows are all in memory. */
-export function listOf<Row>(rows: Row[]): ReportList<Row> {
+export function toList<Row>(rows: Row[]): ReportList<Row> {
   return { count: rows.length, rows: async ({ offset, limit }) => rows.slice(offset, offset + limit) }
 }
 

@@ -1,4 +1,4 @@
-import { bucketsOf, grainOf, type Interval } from '../domain/buckets.ts'
+import { buildBuckets, findGrain, type Interval } from '../domain/buckets.ts'
 import type { Db } from '../postgres/database.ts'
 import { type ConversionSeriesRow, readConversionSeries } from '../store/sums/conversions.ts'
 import { readEventSeries, type SeriesQuestion } from '../store/sums/events.ts'
@@ -16,16 +16,16 @@ export type SeriesRequest = Pick<SeriesQuestion, 'eventType' | 'groupBy'> & {
 export type Sum = { count: number; amounts: Map<string, string> }
 export type SeriesBucket = Sum & { at: Date; groups: Map<string, Sum> }
 
-// Whoever sends events makes up their types: more lines than this nobody can tell apart.
+// Senders choose event types freely, so their number must be bounded.
 const MAX_GROUPS = 100
 
-/** How many events, but for conversions, happened in each bucket; null where there would be too many of them. */
+/** The number of events without conversions in each bucket; null: too many buckets. */
 export function eventSeries(
   db: Db,
   tenantId: number,
   request: SeriesRequest,
 ): Promise<SeriesBucket[] | null> {
-  return seriesOf(request, async question => {
+  return readSeries(request, async question => {
     const rows = await readEventSeries(db, tenantId, question)
     return rows.map(row => ({ ...row, currency: '', amount: '0' }))
   })
@@ -37,18 +37,18 @@ export function conversionSeries(
   tenantId: number,
   request: SeriesRequest,
 ): Promise<SeriesBucket[] | null> {
-  return seriesOf(request, question => readConversionSeries(db, tenantId, question))
+  return readSeries(request, question => readConversionSeries(db, tenantId, question))
 }
 
-async function seriesOf(
+async function readSeries(
   { eventType, groupBy, ...request }: SeriesRequest,
   read: (question: SeriesQuestion) => Promise<ConversionSeriesRow[]>,
 ): Promise<SeriesBucket[] | null> {
-  const buckets = bucketsOf(request.interval, request)
+  const buckets = buildBuckets(request.interval, request)
   if (buckets === null) return null
   const series = buckets.starts.map((at): SeriesBucket => ({ at, ...nothing(), groups: new Map() }))
   if (series.length === 0) return series
-  const question = { buckets, grain: grainOf(buckets), eventType, groupBy, maxGroups: MAX_GROUPS }
+  const question = { buckets, grain: findGrain(buckets), eventType, groupBy, maxGroups: MAX_GROUPS }
   for (const row of await read(question)) {
     const bucket = series[row.bucket - 1]!
     if (row.isTotal) add(bucket, row)

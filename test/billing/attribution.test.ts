@@ -6,7 +6,7 @@ import type { Identifier } from '../../src/domain/identity/identity.ts'
 import { newEntryId } from '../../src/domain/ids.ts'
 import { attributeAccounts } from '../../src/pipeline/billing/accounts.ts'
 import { applyBilling } from '../../src/pipeline/billing/billing.ts'
-import { anonymiseBilling } from '../../src/pipeline/billing/erasure.ts'
+import { anonymizeBilling } from '../../src/pipeline/billing/erasure.ts'
 import type { FreshEvent } from '../../src/pipeline/events/events.ts'
 import { openIdentities } from '../../src/pipeline/identity/identity.ts'
 import { resolveNodes } from '../../src/pipeline/identity/resolve.ts'
@@ -151,7 +151,7 @@ test('where an account came from outlives the person, and sums with it', async (
   for (const kind of ['touch', 'merge', 'account'] as const) await alone(learn[kind])
   await send(server, [created('own', { customer: 'someone', acquisition: { source: 'word' } })], tenant)
   const before = await reportOf(server, 'acquisition', {}, tenant)
-  await anonymiseBilling(server.pool, Number(tenant.id.slice(4)), { customers: ['cus_s'], emails: [] })
+  await anonymizeBilling(server.pool, Number(tenant.id.slice(4)), { customers: ['cus_s'], emails: [] })
   for (const table of ['touches', 'identities'])
     await server.pool.query(`delete from ${table} where tenant_id = $1`, [Number(tenant.id.slice(4))])
   const after = await reportOf(server, 'acquisition', { as_of: before.as_of }, tenant)

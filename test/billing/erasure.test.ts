@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { anonymiseBilling } from '../../src/pipeline/billing/erasure.ts'
+import { anonymizeBilling } from '../../src/pipeline/billing/erasure.ts'
 import { sharedServer, type TestServer } from '../server.ts'
 import { created, inDays, invoice, reportOf, send, updated } from '../subscriptions/shop.ts'
 import { assertSums } from './sums.ts'
@@ -68,7 +68,7 @@ test('a person leaves the ledger, what was billed stays, and a late repeat bring
   ]
   await send(server, events)
   const before = await reportOf(server, 'overview')
-  const changed = await anonymiseBilling(server.pool, tenantId, {
+  const changed = await anonymizeBilling(server.pool, tenantId, {
     customers: ['cus_ada'],
     emails: ['ada@example.com', 'grace@example.com'],
   })

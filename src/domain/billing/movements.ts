@@ -1,11 +1,10 @@
 /** Changes of an account's MRR: one movement per account, currency and instant. */
 
 import { toMajor } from '../money.ts'
-import { type Day, dayOf, withinYears } from '../time.ts'
+import { type Day, toDay, withinYears } from '../time.ts'
 import { startOfDayIn, UTC } from '../time-zone.ts'
-import type { Cause } from './causes.ts'
 import { stripNamespaces } from './namespace.ts'
-import type { Segment } from './timeline.ts'
+import type { Cause, Segment } from './timeline.ts'
 import type { Instant } from './types.ts'
 
 export const MOVEMENT_TYPES = ['new', 'expansion', 'contraction', 'churn', 'reactivation'] as const
@@ -154,9 +153,9 @@ type NettableMovement = Pick<Movement, 'type' | 'before' | 'after' | 'changes'> 
 /** `movements`: the oldest first. The movements of a day become one at the time of the last, or none if they cancel out. */
 export function netWithinDays<Entry extends NettableMovement>(
   movements: Entry[],
-  dayOf: (at: Date) => string,
+  toDay: (at: Date) => string,
 ): Entry[] {
-  const days = Map.groupBy(movements, ({ account, occurredAt }) => `${dayOf(occurredAt)} ${account}`)
+  const days = Map.groupBy(movements, ({ account, occurredAt }) => `${toDay(occurredAt)} ${account}`)
   return [...days.values()]
     .flatMap(day => netDay(day) ?? [])
     .sort((a, b) => a.occurredAt.getTime() - b.occurredAt.getTime() || (a.account < b.account ? -1 : 1))
@@ -251,5 +250,5 @@ function cohortRows(cohort: string, changes: CohortChange[], asOf: Instant, zone
 export function addMonths(first: Day, months: number): Day {
   const date = new Date(`${first}T00:00:00Z`)
   date.setUTCMonth(date.getUTCMonth() + months, 1)
-  return `${dayOf(withinYears(date.getTime())).slice(0, 7)}-01`
+  return `${toDay(withinYears(date.getTime())).slice(0, 7)}-01`
 }

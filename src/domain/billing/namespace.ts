@@ -34,7 +34,7 @@ function qualifyId(namespace: string, id: string): string {
   return isPlainNamespace(namespace) ? id : `${namespace}${SEPARATOR}${id}`
 }
 
-/** Removes the prefixes from an id, or from a text that contains ids. */
+/** Removes the prefixes from an id, or from a string that contains ids. */
 export function stripNamespaces(text: string): string {
   return text.includes(SEPARATOR) ? text.replaceAll(PREFIX, '') : text
 }

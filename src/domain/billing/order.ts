@@ -120,12 +120,11 @@ function orderByChain(
  */
 function following(rest: Link[], last: SubscriptionVersion): Link | undefined {
   const [state, exactState] = [comparableText(last), stateText(last)]
-  const saysNothingNew = (link: Link) =>
-    link.after === state && (link.before === null || link.before === state)
-  const goesOn = (link: Link) => rest.some(other => other !== link && other.before === link.after)
+  const repeatsState = (link: Link) => link.after === state && (link.before === null || link.before === state)
+  const hasSuccessor = (link: Link) => rest.some(other => other !== link && other.before === link.after)
   const links = rest.filter(link => link.before === state)
   const first = (found: Link[]) => found.find(link => link.exactlyBefore === exactState) ?? found[0]
-  return first(rest.filter(saysNothingNew)) ?? first(links.filter(goesOn)) ?? first(links)
+  return first(rest.filter(repeatsState)) ?? first(links.filter(hasSuccessor)) ?? first(links)
 }
 
 /** A version whose changed fields had their previous values in `last`, even if other fields differ. */

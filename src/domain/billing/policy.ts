@@ -132,23 +132,23 @@ const FIELDS = Object.keys(SETTINGS) as (keyof Policy)[]
 /** Parses settings by their public names. Unknown names and invalid values are validation errors. */
 export function parsePolicy(settings: Record<string, unknown>): {
   policy: Partial<Policy>
-  faults: ValidationError[]
+  errors: ValidationError[]
 } {
   const policy: Partial<Policy> = {}
-  const faults: ValidationError[] = []
+  const errors: ValidationError[] = []
   for (const [name, value] of Object.entries(settings)) {
     const field = FIELDS.find(known => SETTINGS[known].name === name)
     const pointer = `/${name}`
     if (field === undefined) {
       const names = FIELDS.map(known => SETTINGS[known].name).join(', ')
-      faults.push({ pointer, message: `is not a policy setting. Settings: ${names}` })
+      errors.push({ pointer, message: `is not a policy setting. Settings: ${names}` })
       continue
     }
     const parsed = SETTINGS[field].parse(value)
-    if (parsed === undefined) faults.push({ pointer, message: `must be ${SETTINGS[field].values}` })
+    if (parsed === undefined) errors.push({ pointer, message: `must be ${SETTINGS[field].values}` })
     else Object.assign(policy, { [field]: parsed })
   }
-  return { policy, faults }
+  return { policy, errors }
 }
 
 /** Settings by their public names. */

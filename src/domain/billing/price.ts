@@ -116,22 +116,22 @@ function withoutTax(line: Line): Line {
 }
 
 function grossLine(item: Item, currency: string | null): Line {
-  const fault = (fault: PriceReason): Line => ({ item, reason: fault, gross: null, net: null })
+  const unpriced = (reason: PriceReason): Line => ({ item, reason, gross: null, net: null })
   const price = item.unitAmount === null ? null : parseDecimal(item.unitAmount)
   const quantity = item.billedQuantity === null ? null : parseDecimal(item.billedQuantity)
-  if ((!price && !item.tiered) || !quantity || !currency) return fault('missing_price')
-  if (item.usageType === 'one_time') return fault('one_time_price')
-  if (item.interval === null) return fault('missing_interval')
-  if (!isInterval(item.interval) || item.intervalCount === null) return fault('unsupported_interval')
-  if (item.usageType === 'metered') return fault('metered_usage')
+  if ((!price && !item.tiered) || !quantity || !currency) return unpriced('missing_price')
+  if (item.usageType === 'one_time') return unpriced('one_time_price')
+  if (item.interval === null) return unpriced('missing_interval')
+  if (!isInterval(item.interval) || item.intervalCount === null) return unpriced('unsupported_interval')
+  if (item.usageType === 'metered') return unpriced('metered_usage')
   const amount = price
     ? product(price, quantity)
     : item.tiers
       ? tieredAmount(item.tiers, item.billedQuantity!)
       : null
-  if (amount === null) return fault('tiered_price_unknown')
+  if (amount === null) return unpriced('tiered_price_unknown')
   const gross = { n: amount.digits * 10n ** BigInt(minorDigits(currency)), d: 10n ** BigInt(amount.scale) }
-  if (exceeds(gross) || exceeds(perMonth(gross, item))) return fault('missing_price')
+  if (exceeds(gross) || exceeds(perMonth(gross, item))) return unpriced('missing_price')
   return { item, reason: null, gross, net: gross }
 }
 

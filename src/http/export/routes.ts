@@ -4,7 +4,7 @@ import type pg from 'pg'
 import { Type } from 'typebox'
 import { openConcurrencyLimit } from '../../overload/limits.ts'
 import { CONTENT_TYPES, exportBytes, FORMATS } from '../../reports/export/export.ts'
-import { TABLES, type TableName, tableNamed } from '../../reports/export/tables.ts'
+import { findTable, TABLES, type TableName } from '../../reports/export/tables.ts'
 import type { App } from '../app.ts'
 import { timeWindow } from '../paging.ts'
 import { problems } from '../problems.ts'
@@ -38,7 +38,7 @@ const exportQuery = (name: TableName) =>
 export function exportRoutes(app: App, { pool }: { pool: pg.Pool }): void {
   const exports = openConcurrencyLimit(MAX_AT_A_TIME)
   for (const name of TABLES) {
-    const table = tableNamed(name)
+    const table = findTable(name)
     app.get(
       `/v1/export/${name}`,
       {

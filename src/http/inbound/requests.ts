@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { Type } from 'typebox'
 import { parseTimestamp } from '../../domain/time.ts'
 import { openConcurrencyLimit } from '../../overload/limits.ts'
-import { isCursorOfRequests, readRequests } from '../../reports/inbound-requests.ts'
+import { isRequestCursor, readRequests } from '../../reports/inbound-requests.ts'
 import type { Directory } from '../../store/tenants/directory.ts'
 import type { App } from '../app.ts'
 import { requireScope } from '../auth.ts'
@@ -74,7 +74,7 @@ export function requestListRoute(app: App, { pool, directory }: Deps): void {
       const source = await directory.source(params.sourceConfigId)
       if (source?.tenantId !== caller.tenantId) throw problems.notFound('No such source.', 'source_not_found')
       requireScope(caller, 'conversions:read')
-      if (query.cursor !== undefined && !isCursorOfRequests(query.cursor))
+      if (query.cursor !== undefined && !isRequestCursor(query.cursor))
         throw problems.invalid([{ pointer: '/cursor', message: 'is not a cursor of this list' }])
       const leave = listeners.acquire(caller.tenantId)
       if (!leave) throw problems.unavailable('Too many concurrent listeners. Retry shortly.')

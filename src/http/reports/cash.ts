@@ -8,12 +8,12 @@ import type { App } from '../app.ts'
 import { jsonRow, Time } from './fields.ts'
 import { type ReportDeps, reportRoute, type ShownReport, shown } from './report.ts'
 import { CashFactRow, CashFigures, CashRow } from './rows.ts'
-import { page, pageOf, reportOf } from './schemas.ts'
-import { bounded, SeriesQuery, seriesFaults, seriesWindow } from './series.ts'
+import { page, pageSchema, reportSchema } from './schemas.ts'
+import { requireSeries, SeriesQuery, seriesErrors, seriesWindow } from './series.ts'
 
 const cash = { invoiced: 105.91, collected: 105.91, refunded: 0, disputed: 0, outstanding: 0, one_off: 0 }
 
-const CashBody = reportOf(
+const CashBody = reportSchema(
   { interval: Type.String(), results: Type.Array(CashRow) },
   {},
   {
@@ -32,7 +32,7 @@ const CashFactsBody = Type.Object(
     interval: Type.String(),
     totals: CashTotals,
     policy: Type.Object({}),
-    ...pageOf(CashFactRow).properties,
+    ...pageSchema(CashFactRow).properties,
   },
   {
     examples: [
@@ -60,29 +60,29 @@ const CashFactsBody = Type.Object(
   },
 )
 
-/** What was invoiced and paid. */
+/** Invoiced and collected amounts. */
 export function cashRoutes(app: App, deps: ReportDeps): void {
   reportRoute(app, deps, {
     path: '/v1/subscriptions/cash',
-    summary: 'What was invoiced and paid, by day, week or month',
-    description: `Each sum is what the facts of its bucket add up to (\`/v1/subscriptions/cash/facts\`), as things stood at \`as_of\`. At most ${MAX_BUCKETS} buckets. With \`Accept: text/csv\` as CSV.`,
+    summary: 'Invoiced and collected amounts by day, week or month',
+    description: `Each amount is the sum of the facts of its bucket (\`/v1/subscriptions/cash/facts\`) as of \`as_of\`. At most ${MAX_BUCKETS} buckets. With \`Accept: text/csv\`, the response is CSV.`,
     pages: {},
     whole: 'cash',
     own: SeriesQuery,
     body: CashBody,
-    faults: seriesFaults,
+    errors: seriesErrors,
     build: async (db, question, query) =>
-      shownCash(bounded(await cashReport(db, question, seriesWindow(question, query)))),
+      shownCash(requireSeries(await cashReport(db, question, seriesWindow(question, query)))),
   })
   reportRoute(app, deps, {
     path: '/v1/subscriptions/cash/facts',
-    summary: 'The invoices and payments behind a day, week or month',
+    summary: 'Invoices and payments of a day, week or month',
     description:
-      'Each with what it adds to every sum, the oldest first: the columns add up to the row of that bucket. With `Accept: text/csv` all of them are exported.',
+      'Each row contains its share of every amount, the oldest first. The columns add up to the row of the bucket. With `Accept: text/csv`, all rows are exported.',
     pages: { facts: 'page' },
     flat: 'facts',
     own: {
-      date: Type.String({ format: 'timestamp', description: 'The bucket is the one that holds this' }),
+      date: Type.String({ format: 'timestamp', description: 'Selects the bucket that contains this time' }),
       interval: Type.Enum([...BUCKET_INTERVALS], { default: 'day' }),
     },
     body: CashFactsBody,

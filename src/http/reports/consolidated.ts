@@ -5,15 +5,15 @@ import type { App } from '../app.ts'
 import { Count, jsonRow } from './fields.ts'
 import { type ReportDeps, reportRoute, shown } from './report.ts'
 import { CurrencyRow, ExchangedTotals } from './rows.ts'
-import { Amount, reportOf } from './schemas.ts'
+import { Amount, reportSchema } from './schemas.ts'
 
-/** All currencies in one. */
+/** All currencies converted to one. */
 export function consolidatedRoute(app: App, deps: ReportDeps): void {
   reportRoute(app, deps, {
     path: '/v1/subscriptions/consolidated',
-    summary: 'MRR of all currencies in one, by the rates that you supplied',
+    summary: 'MRR of all currencies, converted by your exchange rates',
     description:
-      'One row a currency, with the rate that was used; `currency` is that of the report. opening + new + expansion + reactivation − contraction − churn + fx = closing, over 30 days. Rates come with `kontor rates import`. With `Accept: text/csv` as CSV.',
+      'One row per currency, with the rate used. `currency` selects the currency of the report. opening + new + expansion + reactivation − contraction − churn + fx = closing, over 30 days. Import rates with `kontor rates import`. With `Accept: text/csv`, the response is CSV.',
     pages: {},
     whole: 'currencies',
     body: ConsolidatedBody,
@@ -49,14 +49,14 @@ const moved = {
   closing_mrr: 18.52,
 }
 
-const ConsolidatedBody = reportOf(
+const ConsolidatedBody = reportSchema(
   {
     mrr: Amount,
     arr: Amount,
     active_subscriptions: Count,
     movements: Type.Object({ window_days: Type.Integer(), ...ExchangedTotals.properties }),
-    missing_rates: Type.Array(Type.String(), { description: 'Currencies that lack a rate' }),
-    older_rates: Type.Array(Type.String(), { description: 'Currencies whose rate is of an earlier day' }),
+    missing_rates: Type.Array(Type.String(), { description: 'Currencies without a rate' }),
+    older_rates: Type.Array(Type.String(), { description: 'Currencies whose rate is from an earlier day' }),
     results: Type.Array(CurrencyRow),
   },
   {},

@@ -2,7 +2,7 @@ import { type Static, type TObject, Type } from 'typebox'
 import { stripNamespaces } from '../../domain/billing/namespace.ts'
 import { majorText, toMajor } from '../../domain/money.ts'
 
-// In rows as reports give them, amounts are whole minor units; the marked fields leave as major units.
+// Reports return amounts in minor units. Responses contain the marked fields in major units.
 const MONEY = 'x-money'
 
 export const money = (description?: string) =>
@@ -11,7 +11,7 @@ export const maybe = <T extends Parameters<typeof Type.Union>[0][number]>(schema
   Type.Union([schema, Type.Null()])
 export const Text = Type.String()
 export const MaybeText = maybe(Text)
-// In rows, instants are milliseconds or dates; they leave as ISO 8601.
+// Reports return instants as milliseconds or dates. Responses contain ISO 8601.
 export const time = (description?: string) =>
   Type.Unsafe<number | Date>(
     Type.String({ format: 'timestamp', ...(description !== undefined && { description }) }),
@@ -25,12 +25,12 @@ type Camel<Name extends string> = Name extends `${infer First}_${infer Rest}`
   ? `${First}${Capitalize<Camel<Rest>>}`
   : Name
 
-/** A row as its report gives it: fields named as the code names them, amounts in minor units. */
+/** A row of a report: camel-case names, amounts in minor units. */
 export type Row<Schema extends TObject> = {
   [Name in keyof Static<Schema> as Camel<Name & string>]: Static<Schema>[Name]
 }
 
-/** As JSON: amounts as numbers in major units, instants as ISO 8601. */
+/** Formats a row as JSON: amounts as numbers in major units, instants as ISO 8601. */
 export function jsonRow(schema: TObject, row: object, currency: string): Record<string, unknown> {
   return mapFields(schema, row, (value, isMoney) => {
     if (!isMoney || value === null) return timeOr(value)
@@ -38,7 +38,7 @@ export function jsonRow(schema: TObject, row: object, currency: string): Record<
   })
 }
 
-/** As text for CSV: amounts with all their digits. */
+/** Formats a row for CSV: amounts with all digits. */
 export function textRow(schema: TObject, row: object, currency: string): Record<string, string> {
   return mapFields(schema, row, (value, isMoney) => {
     if (value === null || value === undefined) return ''
@@ -62,7 +62,7 @@ function mapFields<T>(
   return result
 }
 
-/** Ids as their source writes them. */
+/** Removes namespaces from ids. */
 function shownIds(value: unknown): unknown {
   if (typeof value === 'string') return stripNamespaces(value)
   return Array.isArray(value) ? value.map(shownIds) : value

@@ -1,4 +1,4 @@
-/** What became of trials and of failed payments, and what does not count. */
+/** Outcomes of trials and failed payments, and exclusions. */
 
 import { Type } from 'typebox'
 import { toMajor } from '../../domain/money.ts'
@@ -7,18 +7,19 @@ import { type DunningReport, dunningReport, trialReport } from '../../reports/ou
 import type { App } from '../app.ts'
 import { windowFaults } from '../paging.ts'
 import { Count, jsonRow, Share, Time } from './fields.ts'
-import { WindowQuery, windowOf } from './query.ts'
+import { readWindow, WindowQuery } from './query.ts'
 import { type ReportDeps, reportRoute, type ShownReport, shown } from './report.ts'
 import { DunningRow, ExclusionRow, ReasonRow, TrialRow } from './rows.ts'
-import { Amount, flatReportOf, nothing, page } from './schemas.ts'
+import { Amount, flatReportSchema, nothing, page } from './schemas.ts'
 
 const MaybeShare = Type.Union([Share, Type.Null()])
 
 export function outcomeRoutes(app: App, deps: ReportDeps): void {
   reportRoute(app, deps, {
     path: '/v1/subscriptions/exclusions',
-    summary: 'What does not count, and what it comes to by reason',
-    description: 'The list of the overview, summed by reason. With `Accept: text/csv` all of it is exported.',
+    summary: 'Excluded items, and their MRR by reason',
+    description:
+      'The exclusions of the overview, with totals by reason. With `Accept: text/csv`, all rows are exported.',
     pages: { exclusions: 'page' },
     flat: 'exclusions',
     body: ExclusionsBody,
@@ -30,16 +31,16 @@ export function outcomeRoutes(app: App, deps: ReportDeps): void {
   })
   reportRoute(app, deps, {
     path: '/v1/subscriptions/trials',
-    summary: 'Trials that began in a window, and what became of them',
+    summary: 'Trials that started in a window, and their outcomes',
     description:
-      'started = converted + expired + running. A trial converts when the subscription becomes active or past due. With `Accept: text/csv` all of them are exported.',
+      'started = converted + expired + running. A trial converts when the subscription becomes active or past due. With `Accept: text/csv`, all rows are exported.',
     pages: { trials: 'page' },
     flat: 'trials',
-    own: WindowQuery('Trials that began'),
+    own: WindowQuery('Trials that started'),
     body: TrialsBody,
-    faults: windowFaults,
+    errors: windowFaults,
     async build(db, question, query) {
-      const { since, until, totals, trials } = await trialReport(db, question, windowOf(question, query))
+      const { since, until, totals, trials } = await trialReport(db, question, readWindow(question, query))
       const { conversionRate, ...counts } = totals
       return {
         facts: { since, until, totals: { ...counts, conversion_rate: conversionRate } },
@@ -49,16 +50,16 @@ export function outcomeRoutes(app: App, deps: ReportDeps): void {
   })
   reportRoute(app, deps, {
     path: '/v1/subscriptions/dunning',
-    summary: 'Payments that failed in a window: recovered, lost or open',
+    summary: 'Failed payments in a window: recovered, lost or open',
     description:
-      'One row an invoice, by when a payment of it first failed: failed = recovered + lost + open. Lost is what was written off or voided, and what is open when its subscription ends. With `Accept: text/csv` all of them are exported.',
+      'One row per invoice, by the time of its first failed payment: failed = recovered + lost + open. An invoice is lost if it was written off or voided, or is open when its subscription ends. With `Accept: text/csv`, all rows are exported.',
     pages: { invoices: 'page' },
     flat: 'invoices',
-    own: WindowQuery('Invoices of which a payment first failed'),
+    own: WindowQuery('Invoices whose first failed payment was'),
     body: DunningBody,
-    faults: windowFaults,
+    errors: windowFaults,
     build: async (db, question, query) =>
-      shownDunning(await dunningReport(db, question, windowOf(question, query)), question.currency),
+      shownDunning(await dunningReport(db, question, readWindow(question, query)), question.currency),
   })
 }
 
@@ -84,7 +85,7 @@ function shownDunning(report: DunningReport, currency: string): ShownReport {
   }
 }
 
-const ExclusionsBody = flatReportOf({ by_reason: Type.Array(ReasonRow) }, ExclusionRow, {
+const ExclusionsBody = flatReportSchema({ by_reason: Type.Array(ReasonRow) }, ExclusionRow, {
   by_reason: [
     {
       reason_code: 'trialing',
@@ -100,7 +101,7 @@ const ExclusionsBody = flatReportOf({ by_reason: Type.Array(ReasonRow) }, Exclus
 const Window = { since: Time, until: Time }
 const window = { since: '2026-03-01T00:00:00.000Z', until: '2026-03-31T09:30:00.000Z' }
 
-const TrialsBody = flatReportOf(
+const TrialsBody = flatReportSchema(
   {
     ...Window,
     totals: Type.Object({
@@ -130,7 +131,7 @@ const TrialsBody = flatReportOf(
 
 const Sum = Type.Object({ count: Count, amount: Amount })
 
-const DunningBody = flatReportOf(
+const DunningBody = flatReportSchema(
   {
     ...Window,
     totals: Type.Object({ failed: Sum, recovered: Sum, lost: Sum, open: Sum, recovery_rate: MaybeShare }),

@@ -20,7 +20,7 @@ export type ReportQuery = Record<string, string | number | undefined> & {
   list?: string
 }
 
-/** The query parameters of a report; `pages`: by list, the parameter that turns its pages; none where all is answered. */
+/** The query parameters of a report. `pages`: by list, the parameter with its page number; empty: the report has no pages. */
 export function querySchema(pages: Record<string, string>, own: Record<string, TSchema> = {}) {
   return Type.Object({
     currency: Type.String({
@@ -33,28 +33,28 @@ export function querySchema(pages: Record<string, string>, own: Record<string, T
       Type.String({
         format: 'timestamp',
         description:
-          'The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy',
+          'The time of the report; default now. A date is the start of that day in the time zone of the policy',
       }),
     ),
     ...(Object.keys(pages).length > 0 && pagingSchema(pages)),
   })
 }
 
-/** What narrows a report. Where `interval` is that of its buckets, the one of prices has another name. */
+/** The filters of a report. If `interval` is the bucket length, the filter is called `billing_interval`. */
 function filterSchema(own: Record<string, TSchema>) {
   const only = (description: string) => Type.Optional(Type.String({ minLength: 1, description }))
   return {
-    plan: only('Only items of this plan, as the breakdown names it'),
+    plan: only('Only items of this plan, as named in the breakdown'),
     ...('interval' in own ? { billing_interval: only(ONLY_INTERVAL) } : { interval: only(ONLY_INTERVAL) }),
-    source: only('Only accounts that came from there'),
-    country: only('Only accounts of this country, as the breakdown names it'),
-    status: only('Only subscriptions of this status'),
+    source: only('Only accounts with this acquisition source'),
+    country: only('Only accounts of this country, as named in the breakdown'),
+    status: only('Only subscriptions with this status'),
   }
 }
 
-const ONLY_INTERVAL = 'Only items that are billed in this interval, as the breakdown names it'
+const ONLY_INTERVAL = 'Only items with this billing interval, as named in the breakdown'
 
-export function filterOf(query: ReportQuery, own: Record<string, TSchema> = {}): Filter {
+export function readFilter(query: ReportQuery, own: Record<string, TSchema> = {}): Filter {
   const given = {
     plan: query.plan,
     interval: 'interval' in own ? query.billing_interval : query.interval,
@@ -70,7 +70,7 @@ function pagingSchema(pages: Record<string, string>) {
     page_size: Type.Integer({
       minimum: 1,
       default: 50,
-      description: `Rows of each list; more than ${MAX_PAGE_SIZE} is served as ${MAX_PAGE_SIZE}`,
+      description: `Rows per page; larger values are reduced to ${MAX_PAGE_SIZE}`,
     }),
     ...Object.fromEntries(
       Object.entries(pages).map(([list, parameter]) => [
@@ -80,38 +80,38 @@ function pagingSchema(pages: Record<string, string>) {
     ),
     list: Type.Optional(
       Type.Enum(Object.keys(pages), {
-        description: `With Accept: text/csv: which list to export, whole unless a page is asked for; default ${Object.keys(pages)[0]}`,
+        description: `With Accept: text/csv, the list to export: all of it, or one page if a page is given; default ${Object.keys(pages)[0]}`,
       }),
     ),
   }
 }
 
-/** Returns the currency. All faults of the query at once; `more` are those that no schema can tell. */
+/** Returns the currency. Reports all validation errors together; `more`: those that the schema cannot find. */
 export function readCurrency(request: FastifyRequest, more: ValidationError[] = []): string {
   const query = request.query as Partial<ReportQuery>
   const currency = knownCurrency(query.currency)
-  const faults = [...validationFaults(request.validationError), ...more]
-  if (currency === null && !faults.some(({ pointer }) => pointer === '/currency')) {
-    faults.push({ pointer: '/currency', message: 'must be the code of a currency, for example EUR' })
+  const errors = [...validationFaults(request.validationError), ...more]
+  if (currency === null && !errors.some(({ pointer }) => pointer === '/currency')) {
+    errors.push({ pointer: '/currency', message: 'must be a currency code, for example EUR' })
   }
-  if (faults.length > 0) throw problems.invalid(faults)
+  if (errors.length > 0) throw problems.invalid(errors)
   return currency!
 }
 
 type Page = { page: number; pageSize: number }
 
-export function pageOf(query: ReportQuery, parameter: string): Page {
+export function readPage(query: ReportQuery, parameter: string): Page {
   return { page: Number(query[parameter]), pageSize: Math.min(query.page_size, MAX_PAGE_SIZE) }
 }
 
-/** Nothing lies beyond the end, however large the number. */
-export function sliceOf({ page, pageSize }: Page, count: number): Slice {
+/** A page after the end is empty. */
+export function toSlice({ page, pageSize }: Page, count: number): Slice {
   return { offset: Math.min((page - 1) * pageSize, count), limit: pageSize }
 }
 
 const BEGINNING = new Date('0001-01-01T00:00:00Z')
 
-/** `what`: of which those in the window are listed. */
+/** `what`: the kind of rows that the window selects. */
 export const WindowQuery = (what: string) => ({
   since: Type.Optional(Type.String({ format: 'timestamp', description: `${what} after this; default: all` })),
   until: Type.Optional(
@@ -122,7 +122,7 @@ export const WindowQuery = (what: string) => ({
   ),
 })
 
-export function windowOf({ asOf, policy }: ReportQuestion, { since, until }: ReportQuery): Window {
+export function readWindow({ asOf, policy }: ReportQuestion, { since, until }: ReportQuery): Window {
   const moment = (text: unknown) => momentIn(policy.timeZone, text)
   const to = moment(until) ?? asOf
   const last = earlier(to, asOf)

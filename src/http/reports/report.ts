@@ -12,18 +12,18 @@ import { appliedPolicy } from '../../store/billing/policies.ts'
 import type { App } from '../app.ts'
 import { wantsCsv } from '../csv.ts'
 import { jsonRow, type Row, textRow } from './fields.ts'
-import { filterOf, pageOf, querySchema, type ReportQuery, readCurrency, sliceOf } from './query.ts'
+import { querySchema, type ReportQuery, readCurrency, readFilter, readPage, toSlice } from './query.ts'
 
-/** One list of a report, with the schema that says how its rows are shown. */
+/** One list of a report, with the schema of its rows. */
 type ShownList = ReportList<object> & { row: TObject }
 
 export function shown<Schema extends TObject>(row: Schema, list: ReportList<Row<Schema>>): ShownList {
   return { row, ...list }
 }
 
-/** A report as it is answered. */
+/** A report in the form of the response. */
 export type ShownReport = {
-  /** Beside currency, as_of, policy and the lists. */
+  /** Fields other than currency, as_of, policy and the lists. */
   facts: Record<string, unknown>
   lists: Record<string, ShownList>
 }
@@ -34,17 +34,17 @@ type ReportRoute = {
   path: string
   summary: string
   description: string
-  /** By list, the parameter that turns its pages; the first is what CSV exports by default. */
+  /** By list, the parameter with its page number. CSV exports the first list by default. */
   pages: Record<string, string>
-  /** Query parameters of its own. */
+  /** Additional query parameters. */
   own?: Record<string, TSchema>
   body: TSchema
   problems?: number[]
-  /** The list whose page is the answer itself. */
+  /** The list that is paged at the top level of the body. */
   flat?: string
-  /** The list that is answered whole, as `results`. */
+  /** The list that is returned completely, as `results`. */
   whole?: string
-  faults?(query: ReportQuery): ValidationError[]
+  errors?(query: ReportQuery): ValidationError[]
   build(db: Db, question: ReportQuestion, query: ReportQuery): Promise<ShownReport>
 }
 
@@ -69,7 +69,7 @@ export function reportRoute(app: App, { pool, now }: ReportDeps, route: ReportRo
     },
     async (request, reply) => {
       const query = request.query as unknown as ReportQuery
-      const currency = readCurrency(request, route.faults?.(query))
+      const currency = readCurrency(request, route.errors?.(query))
       const { tenantId } = request.caller
       const askedAt = now()
       const list = wantsCsv(request) ? (query.list ?? route.whole ?? Object.keys(route.pages)[0]!) : null
@@ -82,7 +82,7 @@ export function reportRoute(app: App, { pool, now }: ReportDeps, route: ReportRo
           asOf,
           now: askedAt,
           policy,
-          filter: filterOf(query, route.own),
+          filter: readFilter(query, route.own),
         }
         const report = await route.build(db, question, query)
         if (list === null) return jsonBody(question, route, query, report)
@@ -115,8 +115,8 @@ async function jsonBody(
       body.results = rows.map(row => jsonRow(list.row, row, currency))
       continue
     }
-    const page = pageOf(query, route.pages[name]!)
-    const rows = await list.rows(sliceOf(page, list.count))
+    const page = readPage(query, route.pages[name]!)
+    const rows = await list.rows(toSlice(page, list.count))
     const shownPage = {
       results: rows.map(row => jsonRow(list.row, row, currency)),
       page: page.page,
@@ -130,7 +130,7 @@ async function jsonBody(
   return body
 }
 
-/** An export is whole, unless a page of it is asked for. */
+/** Null: the complete list, because no page was requested. */
 function requestedSlice(
   request: FastifyRequest,
   route: ReportRoute,
@@ -141,7 +141,7 @@ function requestedSlice(
   const parameter = route.pages[list]
   if (parameter === undefined) return null
   if (!given.has(parameter) && !given.has('page_size')) return null
-  return count => sliceOf(pageOf(query, parameter), count)
+  return count => toSlice(readPage(query, parameter), count)
 }
 
 async function csvText(

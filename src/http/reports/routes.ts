@@ -19,7 +19,7 @@ import { cashRoutes } from './cash.ts'
 import { consolidatedRoute } from './consolidated.ts'
 import { jsonRow } from './fields.ts'
 import { outcomeRoutes } from './outcomes.ts'
-import { WindowQuery, windowOf } from './query.ts'
+import { readWindow, WindowQuery } from './query.ts'
 import { type ReportDeps, reportRoute, type ShownReport, shown } from './report.ts'
 import {
   AccountRow,
@@ -46,16 +46,16 @@ import {
 } from './schemas.ts'
 import { seriesRoutes } from './series.ts'
 
-const CSV = 'With `Accept: text/csv` one of the lists is exported instead.'
+const CSV = 'With `Accept: text/csv`, the response is one of the lists as CSV.'
 const WindowDays = (description: string) => Type.Integer({ enum: [30, 60, 90], default: 30, description })
 const MAX_MONTHS = 60
 
-/** The four reports, and more. */
+/** All subscription reports. */
 export function subscriptionRoutes(app: App, deps: ReportDeps): void {
   reportRoute(app, deps, {
     path: '/v1/subscriptions/overview',
     summary: 'Subscription overview',
-    description: `MRR and everything that explains it. ${CSV}`,
+    description: `MRR, its coverage, movements and rates, and the accounts, sources and exclusions behind it. ${CSV}`,
     pages: { accounts: 'page', acquisition_sources: 'acquisition_page', exclusions: 'exclusion_page' },
     body: OverviewBody,
     build: async (db, question) => shownOverview(await overviewReport(db, question), question.currency),
@@ -63,24 +63,24 @@ export function subscriptionRoutes(app: App, deps: ReportDeps): void {
   reportRoute(app, deps, {
     path: '/v1/subscriptions/attention',
     summary: 'Payment issues, renewals, scheduled cancellations, upcoming billing',
-    description: `Open payment issues are listed whatever the window. ${CSV}`,
+    description: `Open payment issues are listed regardless of the window. ${CSV}`,
     pages: {
       payment_issues: 'issue_page',
       renewals: 'renewal_page',
       cancellations: 'cancel_page',
       upcoming_billing: 'billing_page',
     },
-    own: { days: WindowDays('How far to look ahead') },
+    own: { days: WindowDays('The number of days ahead') },
     body: AttentionBody,
     build: async (db, question, query) =>
       shownAttention(await attentionReport(db, question, Number(query.days))),
   })
   reportRoute(app, deps, {
     path: '/v1/subscriptions/acquisition',
-    summary: 'Current MRR by acquisition source, and what was retained',
-    description: `Every account has one source, or is \`unattributed\`: the rows add up to MRR. ${CSV}`,
+    summary: 'Current MRR and retention by acquisition source',
+    description: `Every account has one source, or is \`unattributed\`, so the rows add up to MRR. ${CSV}`,
     pages: { sources: 'page' },
-    own: { horizon: WindowDays('Days back to the cohort that is looked at') },
+    own: { horizon: WindowDays('The age of the cohort in days') },
     body: AcquisitionBody,
     build: async (db, question, query) =>
       shownAcquisition(await acquisitionReport(db, question, Number(query.horizon)), question.currency),
@@ -97,15 +97,15 @@ function accountRoute(app: App, deps: ReportDeps): void {
   reportRoute(app, deps, {
     path: '/v1/subscriptions/account',
     summary: 'One account: summary, items, timeline',
-    description: `By \`customer\` or by \`subscription_id\`; given both, they must belong together. ${CSV}`,
+    description: `By \`customer\` or \`subscription_id\`. If both are given, they must belong together. ${CSV}`,
     pages: { items: 'page', timeline: 'timeline_page' },
     own: {
-      customer: Type.Optional(Type.String({ minLength: 1, description: 'As account rows name it' })),
+      customer: Type.Optional(Type.String({ minLength: 1, description: 'The `customer` of an account row' })),
       subscription_id: Type.Optional(Type.String({ minLength: 1 })),
     },
     body: AccountBody,
     problems: [404],
-    faults: ({ customer, subscription_id }) =>
+    errors: ({ customer, subscription_id }) =>
       customer === undefined && subscription_id === undefined
         ? [{ pointer: '/customer', message: 'or subscription_id is required' }]
         : [],
@@ -123,42 +123,42 @@ function accountRoute(app: App, deps: ReportDeps): void {
 function movementRoutes(app: App, deps: ReportDeps): void {
   reportRoute(app, deps, {
     path: '/v1/subscriptions/movements',
-    summary: 'Every movement of MRR, the oldest or the largest first',
+    summary: 'Movements of MRR, the oldest or the largest first',
     description:
-      'After `since` and up to `until`, at their effective instants: opening + new + expansion + reactivation − contraction − churn = closing. With `Accept: text/csv` all of them are exported.',
+      'After `since` and up to `until`, by effective time: opening + new + expansion + reactivation − contraction − churn = closing. With `Accept: text/csv`, all rows are exported.',
     pages: { movements: 'page' },
     own: {
       ...WindowQuery('Movements'),
       order: Type.Enum(['time', 'size'], {
         default: 'time',
-        description: 'time: the oldest first; size: the largest first, gained or lost',
+        description: 'time: the oldest first; size: the largest change first, positive or negative',
       }),
     },
     body: MovementsBody,
-    faults: windowFaults,
+    errors: windowFaults,
     flat: 'movements',
     build: async (db, question, query) =>
       shownMovements(
-        await movementReport(db, question, windowOf(question, query), query.order as MovementOrder),
+        await movementReport(db, question, readWindow(question, query), query.order as MovementOrder),
         question.currency,
       ),
   })
   reportRoute(app, deps, {
     path: '/v1/subscriptions/retention',
     summary: 'Monthly cohorts: gross and net revenue retention, logo retention',
-    description: `A cohort is the accounts that first paid in a month; a row is how it stood at the end of a month after. ${CSV}`,
+    description: `A cohort contains the accounts that first paid in a month. A row is the state of a cohort at the end of one month. ${CSV}`,
     pages: { cohorts: 'page' },
     own: {
       months: Type.Integer({
         minimum: 1,
         maximum: MAX_MONTHS,
         default: 12,
-        description: 'Cohorts of so many months, the current one included',
+        description: 'The number of monthly cohorts, including the current month',
       }),
       retention_base: Type.Optional(
         Type.Enum(['first_instant', 'end_of_month'], {
           description:
-            'What a cohort is measured by: what its accounts first paid, or what those who still do pay at the end of their first month; default: as the policy says',
+            'The starting MRR of a cohort: the first MRR of its accounts, or their MRR at the end of the first month; default: the setting of the policy',
         }),
       ),
     },
@@ -173,7 +173,7 @@ function movementRoutes(app: App, deps: ReportDeps): void {
   })
 }
 
-// How they are answered: figures in major units, under the names that the API gives them.
+// Response bodies: amounts in major units, with the field names of the API.
 
 function shownOverview(report: OverviewReport, currency: string): ShownReport {
   const { attention, invoiced, collected } = report

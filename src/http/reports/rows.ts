@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
-import { CAUSES } from '../../domain/billing/causes.ts'
 import type { Dimension } from '../../domain/billing/dimensions.ts'
 import { MOVEMENT_TYPES } from '../../domain/billing/movements.ts'
+import { CAUSES } from '../../domain/billing/timeline.ts'
 import { OpenObject } from '../../domain/shapes.ts'
 import { Count, MaybeText, MaybeTime, maybe, money, Share, Text, Time, time } from './fields.ts'
 
@@ -14,9 +14,9 @@ export const AccountRow = Type.Object({
   committed_mrr: money('MRR without subscriptions that are scheduled to cancel'),
   subscriptions: Count,
   active_subscriptions: Count,
-  status: Type.String({ description: 'The best that any of its subscriptions has' }),
+  status: Type.String({ description: 'The best status among its subscriptions' }),
   plan_names: Type.Array(Text),
-  acquisition_source: Type.String({ description: '`unattributed` where nothing is known' }),
+  acquisition_source: Type.String({ description: '`unattributed` if unknown' }),
   customer_since: MaybeTime,
   next_billing_at: MaybeTime,
   has_payment_issue: Type.Boolean(),
@@ -31,7 +31,7 @@ export const ExclusionRow = Type.Object({
   reason: Text,
   excluded_mrr: maybe(
     money(
-      'The gross MRR a month that it would have, in the currency of the report and its major unit (49.9 is 49.90 EUR); null where it cannot be priced',
+      'The gross MRR that it would have, in major units of the currency of the report (49.9 is 49.90 EUR); null if it cannot be priced',
     ),
   ),
   since: Time,
@@ -88,14 +88,14 @@ export const UpcomingBillingRow = Type.Object({
   customer: Text,
   bills_at: Time,
   days_until: Count,
-  estimated_amount: maybe(money('Without tax and usage; null where it cannot be told')),
+  estimated_amount: maybe(money('Without tax and usage; null if unknown')),
   collection_method: MaybeText,
   is_trial_conversion: Type.Boolean(),
   includes_metered: Type.Boolean(),
 })
 
 export const SourceRow = Type.Object({
-  source: Type.String({ description: '`unattributed` where nothing is known' }),
+  source: Type.String({ description: '`unattributed` if unknown' }),
   medium: MaybeText,
   campaign: MaybeText,
   accounts: Type.Integer({ description: 'Accounts with MRR' }),
@@ -104,8 +104,8 @@ export const SourceRow = Type.Object({
   mrr_share: Share,
   arpa: money(),
   cohort_accounts: maybe(Type.Integer({ description: 'Accounts with MRR at as_of − horizon' })),
-  cohort_starting_mrr: maybe(money('Their MRR then')),
-  retained_mrr: maybe(money('Their MRR at as_of; null where no snapshot covers the date')),
+  cohort_starting_mrr: maybe(money('Their MRR at as_of − horizon')),
+  retained_mrr: maybe(money('Their MRR at as_of; null if no snapshot covers the date')),
   retention_rate: maybe(Share),
   retention_status: Type.Enum(['available', 'insufficient_history', 'horizon_not_reached']),
 })
@@ -116,7 +116,7 @@ export const ItemRow = Type.Object({
   price_id: MaybeText,
   plan_name: MaybeText,
   quantity: maybe(Type.Number()),
-  // finer than minor units, and so decimal text in major ones
+  // can be finer than minor units, so it is decimal text in major units
   unit_amount: Type.Unsafe<string | null>(maybe(money('In the currency of the subscription'))),
   currency: MaybeText,
   interval: MaybeText,
@@ -142,7 +142,7 @@ export const TimelineRow = Type.Object({
   mrr_delta: maybe(money()),
   amount: maybe(money()),
   invoice_id: MaybeText,
-  event_id: maybe(Type.String({ description: 'The event that said so: GET /v1/events/:id' })),
+  event_id: maybe(Type.String({ description: 'The source event: GET /v1/events/:id' })),
   description: Text,
 })
 
@@ -157,14 +157,14 @@ export const MovementListRow = Type.Object({
   subscription_ids: Type.Array(Text),
   cause: Type.Enum([...CAUSES], {
     description:
-      'Of the change that moved most, where there are several. other: a first subscription, one more, a return',
+      'The cause of the largest change, if there are several. other: a first or additional subscription, or a return',
   }),
-  event_id: Type.Union([Text, Type.Null()], { description: 'The event behind it' }),
+  event_id: Type.Union([Text, Type.Null()], { description: 'The source event' }),
 })
 
 export const HistoryRow = Type.Object({
-  date: Type.String({ description: 'The day on which the bucket begins', examples: ['2026-03-01'] }),
-  mrr: money('At the end of the bucket; of the open one as of now'),
+  date: Type.String({ description: 'The first day of the bucket', examples: ['2026-03-01'] }),
+  mrr: money('At the end of the bucket; in the current bucket, now'),
   arr: money(),
   active_accounts: Type.Integer({ description: 'Accounts with MRR' }),
   active_subscriptions: Type.Integer({ description: 'Subscriptions with MRR' }),
@@ -173,40 +173,42 @@ export const HistoryRow = Type.Object({
   contraction: money(),
   churn: money(),
   reactivation: money(),
-  net: money('new + expansion + reactivation − contraction − churn: MRR less that of the bucket before'),
+  net: money(
+    'new + expansion + reactivation − contraction − churn: the change of MRR since the previous bucket',
+  ),
 })
 
-/** Named by what MRR is broken down by. */
+/** The first field has the name of the dimension. */
 export function breakdownRow(by: Dimension) {
   return Type.Object({
     [by]: Text,
     mrr: money(),
-    accounts: Type.Integer({ description: 'Accounts with some of it' }),
-    subscriptions: Type.Integer({ description: 'Subscriptions with some of it' }),
+    accounts: Type.Integer({ description: 'Accounts with a part of this MRR' }),
+    subscriptions: Type.Integer({ description: 'Subscriptions with a part of this MRR' }),
   })
 }
 
 export const PolicyChangeRow = Type.Object({
   kind: Type.Literal('policy'),
-  at: time('When reports began to follow it'),
+  at: time('The time from which reports use it'),
   version: Type.Integer(),
-  settings: OpenObject({ description: 'What changed: by setting `{before, after}`' }),
-  mrr_before: maybe(money('At that moment, by the policy before; null where it changed nothing that counts')),
-  mrr_after: maybe(money('At that moment, by this policy')),
-  mrr_delta: maybe(money('Neither new nor churn')),
+  settings: OpenObject({ description: 'Changed settings: by name, `{before, after}`' }),
+  mrr_before: maybe(money('MRR at that time by the previous policy; null if MRR was not recomputed')),
+  mrr_after: maybe(money('MRR at that time by this policy')),
+  mrr_delta: maybe(money('Not a movement: counts neither as new nor as churn')),
 })
 
 export const CashFigures = {
-  invoiced: money('By finalized_at, tax included, without draft and void'),
+  invoiced: money('By finalized_at, including tax, without draft and void invoices'),
   collected: money('Payments of subscription invoices − refunded − disputed'),
-  refunded: money('Of such payments: refunds, and credit notes that were paid out'),
-  disputed: money('Of such payments: disputes that were lost'),
-  outstanding: money('Of what was invoiced: what is not paid yet'),
-  one_off: money('Payments of no subscription, less what went back of them'),
+  refunded: money('Refunds of these payments, and paid-out credit notes'),
+  disputed: money('Lost disputes of these payments'),
+  outstanding: money('The unpaid part of the invoiced amount'),
+  one_off: money('Payments without a subscription, minus their refunds and lost disputes'),
 }
 
 export const CashRow = Type.Object({
-  date: Type.String({ description: 'The day on which the bucket begins', examples: ['2026-03-01'] }),
+  date: Type.String({ description: 'The first day of the bucket', examples: ['2026-03-01'] }),
   ...CashFigures,
   invoices: Count,
   payments: Count,
@@ -227,8 +229,8 @@ export const ReasonRow = Type.Object({
   reason_code: Text,
   reason: Text,
   items: Count,
-  excluded_mrr: money('The gross MRR that those would have which can be priced'),
-  unpriced: Type.Integer({ minimum: 0, description: 'Those that cannot be priced' }),
+  excluded_mrr: money('The gross MRR that the items with a known price would have'),
+  unpriced: Type.Integer({ minimum: 0, description: 'Items that cannot be priced' }),
 })
 
 export const TrialRow = Type.Object({
@@ -239,7 +241,7 @@ export const TrialRow = Type.Object({
   trial_end: MaybeTime,
   outcome: Type.Enum(['converted', 'expired', 'running']),
   ended_at: MaybeTime,
-  mrr: money('What it came to when it converted'),
+  mrr: money('MRR at the conversion'),
 })
 
 export const DunningRow = Type.Object({
@@ -247,10 +249,10 @@ export const DunningRow = Type.Object({
   invoice_number: MaybeText,
   subscription_id: MaybeText,
   customer: MaybeText,
-  failed_at: time('When a payment first failed'),
+  failed_at: time('The time of the first failed payment'),
   failure_code: MaybeText,
   failure_message: MaybeText,
-  amount: money('What was owed then'),
+  amount: money('The amount owed at that time'),
   outcome: Type.Enum(['recovered', 'lost', 'open']),
   resolved_at: MaybeTime,
 })
@@ -262,7 +264,7 @@ const ExchangedMovements = {
   contraction: money(),
   churn: money(),
   reactivation: money(),
-  fx: money('What rates did: closing − opening − everything else'),
+  fx: money('The effect of exchange rates: closing − opening − all movements'),
   closing_mrr: money(),
 }
 
@@ -273,29 +275,29 @@ export const CurrencyRow = Type.Object({
   own_mrr: Type.Number({ description: 'In that currency' }),
   active_subscriptions: Count,
   rate: maybe(
-    Type.Number({ description: 'Units of the report’s currency for one unit; null: there is none' }),
+    Type.Number({ description: 'Units of the report’s currency for one unit; null if there is none' }),
   ),
-  rate_date: maybe(Type.String({ description: 'The day whose rate that is' })),
+  rate_date: maybe(Type.String({ description: 'The day of the rate' })),
   mrr: maybe(money('In the currency of the report')),
-  opening_mrr: maybe(money('By the rate of that day')),
-  new: maybe(money('By the rates of their days')),
+  opening_mrr: maybe(money('By the rate of the first day')),
+  new: maybe(money('By the rate of each movement’s day')),
   expansion: maybe(money()),
   contraction: maybe(money()),
   churn: maybe(money()),
   reactivation: maybe(money()),
-  fx: maybe(money('What rates did')),
+  fx: maybe(money('The effect of exchange rates')),
   closing_mrr: maybe(money()),
 })
 
 export const CohortRow = Type.Object({
   cohort: Type.String({ description: 'The month in which its accounts first paid', examples: ['2026-01'] }),
-  month: Type.Integer({ description: 'Months after the first: 0 is the end of the month they began in' }),
-  at: time('The end of that month, or as_of before it'),
-  accounts: Type.Integer({ description: 'Accounts of the cohort with MRR then' }),
+  month: Type.Integer({ description: 'Months after the first one: 0 is the end of the first month' }),
+  at: time('The end of that month, at the latest as_of'),
+  accounts: Type.Integer({ description: 'Accounts of the cohort with MRR at that time' }),
   starting_accounts: Count,
-  starting_mrr: money('What they first paid, or paid at the end of their first month'),
+  starting_mrr: money('Their first MRR, or their MRR at the end of the first month (retention_base)'),
   mrr: money(),
-  gross_mrr: money('The same, where no account counts for more than it began with'),
+  gross_mrr: money('The same, but no account counts for more than its starting MRR'),
   logo_retention: maybe(Share),
   gross_revenue_retention: maybe(Share),
   net_revenue_retention: maybe(Type.Number({ minimum: 0, description: 'May exceed 1' })),

@@ -103,7 +103,7 @@ export const Amount = Type.Number({ description: 'Major units of the currency' }
 
 const POLICY = describePolicy(DEFAULT_POLICY)
 
-export function pageOf<Row extends TObject>(row: Row) {
+export function pageSchema<Row extends TObject>(row: Row) {
   return Type.Object({
     results: Type.Array(row),
     page: Type.Integer({ minimum: 1 }),
@@ -114,15 +114,15 @@ export function pageOf<Row extends TObject>(row: Row) {
 }
 
 type Pages<Lists extends Record<string, TObject>> = {
-  [Name in keyof Lists]: ReturnType<typeof pageOf<Lists[Name]>>
+  [Name in keyof Lists]: ReturnType<typeof pageSchema<Lists[Name]>>
 }
 
-export function reportOf<Facts extends TProperties, Lists extends Record<string, TObject>>(
+export function reportSchema<Facts extends TProperties, Lists extends Record<string, TObject>>(
   facts: Facts,
   lists: Lists,
   example: object,
 ) {
-  const pages = Object.fromEntries(Object.entries(lists).map(([name, row]) => [name, pageOf(row)]))
+  const pages = Object.fromEntries(Object.entries(lists).map(([name, row]) => [name, pageSchema(row)]))
   return Type.Object(
     {
       currency: Type.String(),
@@ -131,7 +131,7 @@ export function reportOf<Facts extends TProperties, Lists extends Record<string,
       policy: Type.Unsafe<ReturnType<typeof describePolicy>>(
         Type.Object(
           {},
-          { description: 'How MRR is counted: the settings of the tenant, their version, and all the rules' },
+          { description: 'How MRR is computed: the settings of the tenant, their version, and all rules' },
         ),
       ),
       ...(pages as Pages<Lists>),
@@ -140,9 +140,9 @@ export function reportOf<Facts extends TProperties, Lists extends Record<string,
   )
 }
 
-/** A report whose only list is the answer itself, page by page. */
-export function flatReportOf<Facts extends TProperties>(facts: Facts, row: TObject, example: object) {
-  return reportOf({ ...facts, ...pageOf(row).properties }, {}, example)
+/** A report whose only list is paged at the top level of the body. */
+export function flatReportSchema<Facts extends TProperties>(facts: Facts, row: TObject, example: object) {
+  return reportSchema({ ...facts, ...pageSchema(row).properties }, {}, example)
 }
 
 export const Coverage = Type.Object({
@@ -153,7 +153,7 @@ export const Coverage = Type.Object({
   items_priced: Type.Integer({ minimum: 0, description: 'Items whose price per month is known' }),
   invoices_without_subscription: Type.Integer({
     minimum: 0,
-    description: 'Invoices that name no subscription, or one that has not arrived',
+    description: 'Invoices without a subscription, or with one that has not arrived',
   }),
   accounts_attributed: Count,
   attribution_rate: Type.Number({ minimum: 0, maximum: 1 }),
@@ -161,11 +161,11 @@ export const Coverage = Type.Object({
   last_event_at: MaybeTime,
   snapshot_first_at: MaybeTime,
   snapshot_days_available: Count,
-  snapshot_gaps: Type.Integer({ minimum: 0, description: 'Days since the first snapshot that have none' }),
+  snapshot_gaps: Type.Integer({ minimum: 0, description: 'Days since the first snapshot without one' }),
   movements_complete: Type.Boolean(),
   warnings: Type.Array(Type.String()),
   unrecognized: Type.Record(Type.String(), Count, {
-    description: 'Events that seem to be about billing and are not understood, by type',
+    description: 'By type, the events that seem to be about billing but were not recognized',
   }),
 })
 
@@ -187,21 +187,20 @@ export const Rates = Type.Object(
   {
     customer_churn_rate: Rate(),
     gross_mrr_churn_rate: Rate(),
-    net_mrr_churn_rate: Rate('Below 0 where more was won than lost'),
+    net_mrr_churn_rate: Rate('Negative if more MRR was gained than lost'),
     gross_revenue_retention: Rate(),
     net_revenue_retention: Rate('May exceed 1'),
     quick_ratio: Rate(),
-    ltv: Type.Union([money('What an account is worth'), Type.Null()]),
+    ltv: Type.Union([money('The lifetime value of an account'), Type.Null()]),
   },
   {
-    description:
-      'Over the 30 days of the movements; null where the base is 0. The formulas are in policy.rates',
+    description: 'Over the 30 days of the movements; null if the base is 0. The formulas are in policy.rates',
   },
 )
 
 const Cash = Type.Object({ amount: Amount, count: Count })
 
-export const OverviewBody = reportOf(
+export const OverviewBody = reportSchema(
   {
     mrr: Amount,
     arr: Amount,
@@ -212,7 +211,7 @@ export const OverviewBody = reportOf(
     coverage: Coverage,
     attention: Type.Object(
       { payment_issues: Count, renewals: Count, cancellations: Count, upcoming_billing: Count },
-      { description: 'How much attention lists for 30 days' },
+      { description: 'The number of rows in the attention report for 30 days' },
     ),
     invoiced: Cash,
     collected: Type.Object({ ...Cash.properties, refunded: Amount, disputed: Amount, one_off: Amount }),
@@ -244,12 +243,12 @@ export const OverviewBody = reportOf(
       reason: 'The subscription is in its trial.',
       excluded_mrr: 49,
       since: '2026-03-25T00:00:00.000Z',
-      fix_hint: 'Counts once the trial is over and an event says that it is active.',
+      fix_hint: 'Counts once the trial is over and an event reports it as active.',
     }),
   },
 )
 
-export const AttentionBody = reportOf(
+export const AttentionBody = reportSchema(
   { days: Type.Integer() },
   {
     payment_issues: PaymentIssueRow,
@@ -290,13 +289,13 @@ export const AttentionBody = reportOf(
   },
 )
 
-export const AcquisitionBody = reportOf(
+export const AcquisitionBody = reportSchema(
   { horizon: Type.Integer(), mrr: Amount, coverage: Coverage },
   { sources: SourceRow },
   { horizon: 30, mrr: 89, coverage, sources: page(source) },
 )
 
-export const AccountBody = reportOf(
+export const AccountBody = reportSchema(
   { summary: AccountRow },
   { items: ItemRow, timeline: TimelineRow },
   {
@@ -345,7 +344,7 @@ export const MovementsBody = Type.Object(
     until: Time,
     totals: Type.Object(Movements),
     policy: Type.Object({}),
-    ...pageOf(MovementListRow).properties,
+    ...pageSchema(MovementListRow).properties,
   },
   {
     examples: [
@@ -373,7 +372,7 @@ export const MovementsBody = Type.Object(
   },
 )
 
-export const RetentionBody = reportOf(
+export const RetentionBody = reportSchema(
   { months: Type.Integer(), retention_base: Type.Enum(['first_instant', 'end_of_month']) },
   { cohorts: CohortRow },
   {
@@ -397,12 +396,12 @@ export const RetentionBody = reportOf(
 
 const { opening_mrr: _, closing_mrr: __, ...moved } = movements
 
-export const HistoryBody = reportOf(
+export const HistoryBody = reportSchema(
   {
     interval: Type.String(),
     policy_changes: Type.Array(PolicyChangeRow, {
       description:
-        'When reports began to follow another policy. All rows are told by the one of today: what a change did to MRR is no movement, and stands here',
+        'Policy changes and their effect on MRR. All rows are computed by the current policy, so a policy change is not a movement',
     }),
     results: Type.Array(HistoryRow),
   },
@@ -433,7 +432,7 @@ export const HistoryBody = reportOf(
   },
 )
 
-const PartName = Type.Optional(Type.String({ description: 'The one that `by` names' }))
+const PartName = Type.Optional(Type.String({ description: 'Present if `by` selects it' }))
 
 const BreakdownRow = Type.Object({
   plan: PartName,
@@ -441,11 +440,11 @@ const BreakdownRow = Type.Object({
   source: PartName,
   country: PartName,
   mrr: money(),
-  accounts: Type.Integer({ description: 'Accounts with some of it' }),
-  subscriptions: Type.Integer({ description: 'Subscriptions with some of it' }),
+  accounts: Type.Integer({ description: 'Accounts with a part of this MRR' }),
+  subscriptions: Type.Integer({ description: 'Subscriptions with a part of this MRR' }),
 })
 
-export const BreakdownBody = reportOf(
+export const BreakdownBody = reportSchema(
   { by: Type.Enum([...DIMENSIONS]), mrr: Amount, results: Type.Array(BreakdownRow) },
   {},
   {

@@ -20,37 +20,35 @@ import { BreakdownBody, HistoryBody } from './schemas.ts'
 const Bound = (description: string) => Type.Optional(Type.String({ format: 'timestamp', description }))
 
 export const SeriesQuery = {
-  from: Bound(
-    'The first bucket is the one that holds this; default: twelve months, the current one included',
-  ),
-  to: Bound('The last bucket is the one that holds this, that of as_of at the latest; default: as_of'),
-  interval: Type.Enum([...BUCKET_INTERVALS], { default: 'month', description: 'Weeks begin on Monday' }),
+  from: Bound('The first bucket contains this time; default: twelve months, including the current one'),
+  to: Bound('The last bucket contains this time, at the latest as_of; default: as_of'),
+  interval: Type.Enum([...BUCKET_INTERVALS], { default: 'month', description: 'Weeks start on Monday' }),
 }
 
-/** MRR over time and by kind. */
+/** MRR over time and by dimension. */
 export function seriesRoutes(app: App, deps: ReportDeps): void {
   reportRoute(app, deps, {
     path: '/v1/subscriptions/history',
     summary: 'MRR by day, week or month',
-    description: `How each bucket ended and what moved in it, the oldest first, empty ones included and none in the future; the open one is as of now. At most ${MAX_BUCKETS} buckets. With \`Accept: text/csv\` as CSV.`,
+    description: `MRR at the end of each bucket and its movements, the oldest first, including empty buckets. The current bucket shows the state now. At most ${MAX_BUCKETS} buckets. With \`Accept: text/csv\`, the response is CSV.`,
     pages: {},
     whole: 'history',
     own: SeriesQuery,
     body: HistoryBody,
-    faults: seriesFaults,
+    errors: seriesErrors,
     build: async (db, question, query) =>
       shownHistory(
-        bounded(await historyReport(db, question, seriesWindow(question, query))),
+        requireSeries(await historyReport(db, question, seriesWindow(question, query))),
         question.currency,
       ),
   })
   reportRoute(app, deps, {
     path: '/v1/subscriptions/breakdown',
     summary: 'MRR by plan, interval, source or country',
-    description: `Item by item: the rows add up to MRR, the largest first. A subscription of several plans counts under each with its part. The country is the contact's, else \`metadata.country\` of the subscription, else \`unknown\`. With \`Accept: text/csv\` as CSV.`,
+    description: `Computed per item, the largest row first. The rows add up to MRR. A subscription with several plans counts in each with its part. The country is that of the contact, else \`metadata.country\` of the subscription, else \`unknown\`. With \`Accept: text/csv\`, the response is CSV.`,
     pages: {},
     whole: 'breakdown',
-    own: { by: Type.Enum([...DIMENSIONS], { description: 'What makes a row' }) },
+    own: { by: Type.Enum([...DIMENSIONS], { description: 'The dimension of the rows' }) },
     body: BreakdownBody,
     build: async (db, question, query) =>
       shownBreakdown(await breakdownReport(db, question, query.by as Dimension), question.currency),
@@ -62,15 +60,15 @@ export function seriesWindow({ policy }: ReportQuestion, { interval, from, to }:
   return { interval: interval as BucketInterval, from: moment(from), to: moment(to) }
 }
 
-export function seriesFaults({ from, to }: ReportQuery): ValidationError[] {
+export function seriesErrors({ from, to }: ReportQuery): ValidationError[] {
   const [first, last] = [parseTimestamp(from), parseTimestamp(to)]
   return first && last && first > last ? [{ pointer: '/from', message: 'must not be after to' }] : []
 }
 
-/** A series that is not too long. */
-export function bounded<Report>(report: Report | null): Report {
+/** Rejects a series that is too long. */
+export function requireSeries<Report>(report: Report | null): Report {
   if (report !== null) return report
-  const message = `must be later, or interval longer: there would be more than ${MAX_BUCKETS} buckets`
+  const message = `must be later, or interval must be longer: the series would have more than ${MAX_BUCKETS} buckets`
   throw problems.invalid([{ pointer: '/from', message }])
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Entry } from '../../domain/entries/entry.ts'
-import { timeOfId } from '../../domain/ids.ts'
+import { idToTime } from '../../domain/ids.ts'
 import { CLOCKS_APART_MS } from '../../domain/time.ts'
 import type { Unread } from '../log.ts'
 import { ownerReader } from './connection.ts'
@@ -154,7 +154,7 @@ export async function findEntry(
   tenantId: number,
   id: string,
 ): Promise<Entry | null> {
-  const time = timeOfId(id).getTime()
+  const time = idToTime(id).getTime()
   // Allows for differences between the clocks of NATS and the nodes, and for the duration of a publish.
   const range = { subjects: [`${stream}.log.*`], since: new Date(time - CLOCKS_APART_MS) }
   for await (const { facts, seq, at, subject } of heads(connected, stream, range)) {
@@ -199,7 +199,7 @@ async function purgeParts(opened: OpenStream, stream: string, { partition, seq }
   const unread = await getNext(opened, stream, partition, seq)
   const before = (unread?.at.getTime() ?? Date.now()) - PARTS_AHEAD_MS
   for (const group of groups)
-    if (timeOfId(group).getTime() < before)
+    if (idToTime(group).getTime() < before)
       await manager.streams.purge(stream, { filter: partSubject(stream, partition, group, '*') })
 }
 

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Entry } from '../../domain/entries/entry.ts'
-import { timeOfId } from '../../domain/ids.ts'
+import { idToTime } from '../../domain/ids.ts'
 import { type Db, queryLong, queryPrepared } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
 import {
@@ -167,7 +167,7 @@ export async function partitionsWithEvents(db: Db): Promise<number[]> {
 export async function find(db: Db, tenantId: number, id: string): Promise<Entry | null> {
   const { rows } = await db.query<Entry>(
     `select ${ENTRY_COLUMNS} from log where received_at = $1 and tenant_id = $2 and id = $3`,
-    [timeOfId(id), tenantId, id],
+    [idToTime(id), tenantId, id],
   )
   return rows[0] ?? null
 }

@@ -2,7 +2,7 @@ import { type AccountState, accountStates, continueStates } from '../../domain/b
 import { deriveAccount } from '../../domain/billing/movements.ts'
 import type { Instant } from '../../domain/billing/types.ts'
 import type { NodeKey } from '../../domain/identity/identity.ts'
-import { dayOf } from '../../domain/time.ts'
+import { toDay } from '../../domain/time.ts'
 import type { Db } from '../../postgres/database.ts'
 import {
   type AccountPast,
@@ -46,13 +46,13 @@ export async function deriveAccounts(
 ): Promise<void> {
   if (keys.length === 0) return
   const rows = await lockAccounts(client, keys)
-  const owners = rows.map(row => ({ ...row, since: sinceOf(row, news) }))
+  const owners = rows.map(row => ({ ...row, since: findStart(row, news) }))
   const loaded = await loadAccountSegments(client, owners)
   const segments = Map.groupBy(loaded, segmentAccount)
-  const segmentsOf = (key: ObjectKey) => segments.get(keyText(key)) ?? []
+  const findSegments = (key: ObjectKey) => segments.get(keyText(key)) ?? []
   // an account's own acquisition source is stored in all of its rows
   const restated = owners.filter(
-    row => row.since !== null && segmentsOf(row).some(segment => isOtherSource(row, segment)),
+    row => row.since !== null && findSegments(row).some(segment => isOtherSource(row, segment)),
   )
   if (restated.length > 0) {
     const whole = restated.map(row => ({ ...row, since: null }))
@@ -60,12 +60,12 @@ export async function deriveAccounts(
     for (const [key, own] of Map.groupBy(await loadAccountSegments(client, whole), segmentAccount))
       segments.set(key, own)
   }
-  const accounts = await attribute(client, owners, segmentsOf, news)
-  await writeAccounts({ client, now }, accounts, segmentsOf, news)
+  const accounts = await attribute(client, owners, findSegments, news)
+  await writeAccounts({ client, now }, accounts, findSegments, news)
 }
 
 /** The start of the rows that may change; null: all of them, because the source may have changed. */
-function sinceOf(row: AccountRow, { since, nodes, isPersonNews }: AccountNews): Instant | null {
+function findStart(row: AccountRow, { since, nodes, isPersonNews }: AccountNews): Instant | null {
   const node = nodes?.get(keyText(row)) ?? row.node
   const from = isPersonNews || node !== row.node ? undefined : since?.get(keyText(row))
   // include what ends or happens at that instant
@@ -86,24 +86,26 @@ type DerivedAccount = AccountRow & { since: Instant | null }
 async function writeAccounts(
   { client, now }: Deriving,
   accounts: DerivedAccount[],
-  segmentsOf: (key: ObjectKey) => AccountSegment[],
+  findSegments: (key: ObjectKey) => AccountSegment[],
   { isRestated = false }: AccountNews,
 ): Promise<void> {
   const partial = accounts.flatMap(({ tenantId, id, since }) =>
     since === null ? [] : [{ tenantId, id, since }],
   )
   const pasts = Map.groupBy(partial.length > 0 ? await loadAccountPasts(client, partial) : [], keyText)
-  const pastsOf = (key: ObjectKey) => pasts.get(keyText(key)) ?? []
+  const findPasts = (key: ObjectKey) => pasts.get(keyText(key)) ?? []
   const states = accounts.flatMap(account =>
-    statesOf(account, segmentsOf(account), pastsOf(account)).map(state => ({
+    deriveStates(account, findSegments(account), findPasts(account)).map(state => ({
       ...account,
       state,
-      acquisitionId: acquisitionOf(account),
+      acquisitionId: acquisitionId(account),
     })),
   )
   await replaceStates(client, accounts, states)
-  const movements = accounts.flatMap(account => movementsOf(account, segmentsOf(account), pastsOf(account)))
-  const replace = (telling: boolean) => replaceMovements(client, accounts, movements, telling)
+  const movements = accounts.flatMap(account =>
+    deriveMovements(account, findSegments(account), findPasts(account)),
+  )
+  const replace = (returnsNew: boolean) => replaceMovements(client, accounts, movements, returnsNew)
   // a policy change is no movement, so destinations receive no message
   if (isRestated) await replace(false)
   else await tellingMovements({ client, now }, accounts, replace)
@@ -112,14 +114,14 @@ async function writeAccounts(
     client,
     [...firsts].map(([tenantId, own]) => ({
       tenantId,
-      from: dayOf(own.reduce((first, { state }) => Math.min(first, state.from), Number.POSITIVE_INFINITY)),
+      from: toDay(own.reduce((first, { state }) => Math.min(first, state.from), Number.POSITIVE_INFINITY)),
     })),
-    dayOf(now),
+    toDay(now),
     now,
   )
 }
 
-function statesOf(
+function deriveStates(
   { since }: DerivedAccount,
   segments: AccountSegment[],
   pasts: AccountPast[],
@@ -133,7 +135,7 @@ function statesOf(
 }
 
 /** The account's own source, else that of the first touch, as in billing_accounts.acquisition_id. */
-function acquisitionOf({ ownAcquisitionId, touchAcquisitionId }: AccountRow): number {
+function acquisitionId({ ownAcquisitionId, touchAcquisitionId }: AccountRow): number {
   return ownAcquisitionId > 0 ? ownAcquisitionId : touchAcquisitionId
 }
 
@@ -141,13 +143,13 @@ function acquisitionOf({ ownAcquisitionId, touchAcquisitionId }: AccountRow): nu
 async function attribute(
   db: Db,
   rows: DerivedAccount[],
-  segmentsOf: (key: ObjectKey) => AccountSegment[],
+  findSegments: (key: ObjectKey) => AccountSegment[],
   { nodes, isPersonNews = false }: AccountNews,
 ): Promise<DerivedAccount[]> {
   const now = rows.map(row => ({
     ...row,
     node: nodes?.get(keyText(row)) ?? row.node,
-    ownAcquisitionId: row.since === null ? ownAcquisition(segmentsOf(row)) : row.ownAcquisitionId,
+    ownAcquisitionId: row.since === null ? ownAcquisition(findSegments(row)) : row.ownAcquisitionId,
   }))
   const isOther = (account: AccountRow, i: number) =>
     account.node !== rows[i]!.node || account.ownAcquisitionId !== rows[i]!.ownAcquisitionId
@@ -195,7 +197,7 @@ function isBefore(a: AccountSegment, b: AccountSegment): boolean {
   return a.subscriptionId === b.subscriptionId ? a.from < b.from : a.subscriptionId < b.subscriptionId
 }
 
-function movementsOf(
+function deriveMovements(
   account: DerivedAccount,
   segments: AccountSegment[],
   pasts: AccountPast[],
@@ -219,7 +221,7 @@ function movementsOf(
         firstMrr: past?.firstMrr ?? movements[0]!.after,
         previousAt: movements[i - 1]?.at ?? past?.at ?? null,
         payingSince,
-        acquisitionId: acquisitionOf(account),
+        acquisitionId: acquisitionId(account),
       }
     })
   })

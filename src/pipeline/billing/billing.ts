@@ -47,7 +47,7 @@ export async function applyBillingEvents(transaction: Transaction, events: Fresh
   for (const fresh of events) {
     if (fresh.event.billingNamespace === null) continue
     const reading = readBillingEvent(fresh.event)
-    facts.push(...reading.changes.map(change => factOf(fresh, change)))
+    facts.push(...reading.changes.map(change => toFact(fresh, change)))
     if (reading.unrecognized) unrecognized.push(fresh)
   }
   if (facts.length > 0) await applyBilling(transaction, facts)
@@ -62,10 +62,10 @@ export async function applyBillingEvents(transaction: Transaction, events: Fresh
   )
 }
 
-function factOf({ tenantId, event, node, nameless }: FreshEvent, told: BillingChange): BillingFact {
+function toFact({ tenantId, event, node, nameless }: FreshEvent, given: BillingChange): BillingFact {
   const { id, eventType, sourceConfigId } = event
   const namespace = event.billingNamespace!
-  const change = addNamespace(namespace, told)
+  const change = addNamespace(namespace, given)
   return {
     tenantId,
     eventId: id,
@@ -86,7 +86,7 @@ export async function applyBilling(transaction: Transaction, facts: BillingFact[
   const outdated = await learnTerms(transaction, facts)
   const named = facts.filter(({ namespace }) => !isPlainNamespace(namespace))
   if (named.length > 0) await keepNamespaces(client, named)
-  const changed = await insertVersions(client, distinctVersions(facts.flatMap(versionsOf)))
+  const changed = await insertVersions(client, distinctVersions(facts.flatMap(listVersions)))
   const news = (kind: NewVersion['kind']) => changed.filter(object => object.kind === kind)
   const subscriptions = distinctKeys([...news('subscription'), ...outdated])
   const invoices = news('invoice')
@@ -95,8 +95,8 @@ export async function applyBilling(transaction: Transaction, facts: BillingFact[
   if (subscriptions.length > 0 || invoices.length > 0) {
     await applySubscriptions(transaction, subscriptions, {
       named: subscriptionsNamedBy(facts),
-      nodes: nodesOf(facts),
-      since: sinceOf(news('subscription'), outdated),
+      nodes: nodesByObject(facts),
+      since: findStarts(news('subscription'), outdated),
     })
   }
   if (invoices.length + payments.length + refunds.length > 0) {
@@ -104,7 +104,7 @@ export async function applyBilling(transaction: Transaction, facts: BillingFact[
   }
 }
 
-function versionsOf({ tenantId, eventId, eventType, sourceId, change }: BillingFact): NewVersion[] {
+function listVersions({ tenantId, eventId, eventType, sourceId, change }: BillingFact): NewVersion[] {
   const version = (kind: NewVersion['kind'], object: { id: string; sourceAt: number }): NewVersion => {
     const body = canonicalJson(object)
     const hash = textDigest(`${eventType}\n${body}`)
@@ -132,8 +132,8 @@ function versionsOf({ tenantId, eventId, eventType, sourceId, change }: BillingF
 /** Acquires the locks for deriving subscriptions, the profile lock first. Returns subscriptions with changed terms. */
 async function learnTerms(transaction: Transaction, facts: BillingFact[]): Promise<ObjectKey[]> {
   const terms = facts.flatMap(({ tenantId, change }) => {
-    const told = change.kind === 'terms' || change.kind === 'subscription' ? (change.terms ?? []) : []
-    return told.map(term => ({ tenantId, term }))
+    const own = change.kind === 'terms' || change.kind === 'subscription' ? (change.terms ?? []) : []
+    return own.map(term => ({ tenantId, term }))
   })
   const deriving = facts.flatMap(({ tenantId, change }) => (change.kind === 'subscription' ? [tenantId] : []))
   const tenantIds = [...terms.map(({ tenantId }) => tenantId), ...deriving]
@@ -157,14 +157,14 @@ async function applyTerms(
   terms: TenantTerm[],
   deriving: number[],
 ): Promise<ObjectKey[]> {
-  const telling = await tenantsWithNews(client, terms)
-  await lockTenants(client, TENANT_LOCKS.terms, telling)
-  const sharing = deriving.filter(tenantId => !telling.has(tenantId))
+  const changing = await tenantsWithNews(client, terms)
+  await lockTenants(client, TENANT_LOCKS.terms, changing)
+  const sharing = deriving.filter(tenantId => !changing.has(tenantId))
   if (sharing.length > 0) await shareTenants(client, TENANT_LOCKS.terms, sharing)
-  if (telling.size === 0) return []
+  if (changing.size === 0) return []
   const changed = await keepTerms(
     client,
-    terms.filter(({ tenantId }) => telling.has(tenantId)),
+    terms.filter(({ tenantId }) => changing.has(tenantId)),
   )
   if (changed.length === 0) return []
   const outdated = await subscriptionsReading(client, changed)
@@ -175,36 +175,36 @@ async function applyTerms(
 /** Most terms are already known. Checking first avoids the exclusive lock. */
 async function tenantsWithNews(db: Db, terms: TenantTerm[]): Promise<Set<number>> {
   if (terms.length === 0) return new Set()
-  const known = rowsByKey(await loadTerms(db, keysOf(terms)))
+  const known = rowsByKey(await loadTerms(db, listTermKeys(terms)))
   return new Set(
     terms.flatMap(({ tenantId, term }) => {
-      const told = known.get(termText({ tenantId, ...term }))?.told
-      return told && addTerm(told, term) === told ? [] : [tenantId]
+      const versions = known.get(termText({ tenantId, ...term }))?.versions
+      return versions && addTerm(versions, term) === versions ? [] : [tenantId]
     }),
   )
 }
 
 async function keepTerms(db: Db, terms: TenantTerm[]): Promise<TermKey[]> {
-  const rows = rowsByKey(await loadTerms(db, keysOf(terms)))
+  const rows = rowsByKey(await loadTerms(db, listTermKeys(terms)))
   const changed = new Set<string>()
   for (const { tenantId, term } of terms) {
     const { kind, id } = term
-    const row = rows.get(termText({ tenantId, ...term })) ?? { tenantId, kind, id, told: [] }
-    const told = addTerm(row.told, term)
-    if (told === row.told) continue
-    rows.set(termText(row), { ...row, told })
+    const row = rows.get(termText({ tenantId, ...term })) ?? { tenantId, kind, id, versions: [] }
+    const versions = addTerm(row.versions, term)
+    if (versions === row.versions) continue
+    rows.set(termText(row), { ...row, versions })
     changed.add(termText(row))
   }
   const news = [...changed].map(text => rows.get(text)!)
   if (news.length > 0)
     await upsertTerms(
       db,
-      news.map(row => ({ ...row, merged: mergeTerm(row.told) })),
+      news.map(row => ({ ...row, merged: mergeTerm(row.versions) })),
     )
   return news
 }
 
-function keysOf(terms: TenantTerm[]): TermKey[] {
+function listTermKeys(terms: TenantTerm[]): TermKey[] {
   return distinctTerms(terms.map(({ tenantId, term: { kind, id } }) => ({ tenantId, kind, id })))
 }
 
@@ -213,7 +213,7 @@ function rowsByKey(rows: TermRow[]): Map<string, TermRow> {
 }
 
 /** By subscription, the time of its earliest new version; without those whose terms changed. */
-function sinceOf(news: ObjectNews[], outdated: ObjectKey[]): Map<string, number> {
+function findStarts(news: ObjectNews[], outdated: ObjectKey[]): Map<string, number> {
   const since = new Map(news.map(object => [keyText(object), object.sourceAt.getTime()]))
   for (const key of outdated) since.delete(keyText(key))
   return since
@@ -250,7 +250,7 @@ function subscriptionsNamedBy(facts: BillingFact[]): ObjectKey[] {
 }
 
 /** By subscription, the node of its latest event. */
-function nodesOf(facts: BillingFact[]): Map<string, number> {
+function nodesByObject(facts: BillingFact[]): Map<string, number> {
   return new Map(
     facts.flatMap(({ tenantId, node, change }) =>
       change.kind === 'subscription' && node !== null

@@ -87,8 +87,8 @@ async function derivePayments(
 ): Promise<PaymentRow[]> {
   if (keys.length === 0) return []
   await lockPayments(client, keys)
-  const told = await loadVersions<Payment>(client, 'payment', keys)
-  const merged = [...Map.groupBy(told, keyText).values()].map(
+  const known = await loadVersions<Payment>(client, 'payment', keys)
+  const merged = [...Map.groupBy(known, keyText).values()].map(
     (versions): PaymentRow => ({
       tenantId: versions[0]!.tenantId,
       id: versions[0]!.id,
@@ -104,12 +104,12 @@ async function derivePayments(
 async function withInvoices(
   client: pg.PoolClient,
   payments: PaymentRow[],
-  told: ObjectKey[],
+  invoices: ObjectKey[],
 ): Promise<PaymentRow[]> {
   const open = payments.filter(({ record: { unlinked, customer } }) => unlinked && customer !== null)
   if (open.length === 0) return payments
   const found = new Map(
-    (await invoicesLikePayments(client, open, told)).map(row => [keyText(row), row.invoiceId] as const),
+    (await invoicesLikePayments(client, open, invoices)).map(row => [keyText(row), row.invoiceId] as const),
   )
   return payments.map(row => {
     const invoiceId = found.get(keyText(row))
@@ -119,8 +119,8 @@ async function withInvoices(
 
 async function mergedRefunds(client: pg.PoolClient, keys: ObjectKey[]): Promise<StoredRefund[]> {
   if (keys.length === 0) return []
-  const told = await loadVersions<Refund>(client, 'refund', keys)
-  return [...Map.groupBy(told, keyText).values()].map(versions => ({
+  const known = await loadVersions<Refund>(client, 'refund', keys)
+  return [...Map.groupBy(known, keyText).values()].map(versions => ({
     tenantId: versions[0]!.tenantId,
     id: versions[0]!.id,
     refund: versions
@@ -183,11 +183,11 @@ async function deriveInvoices(client: pg.PoolClient, keys: ObjectKey[]): Promise
     const returns = markSuperseded((refunds.get(keyText({ tenantId, id })) ?? []).map(({ refund }) => refund))
     return { tenantId, id, states, rows: cashRows({ states, payments: records, returns }) }
   })
-  if (derived.length > 0) await replaceInvoices(client, derived.map(ledgerOf))
+  if (derived.length > 0) await replaceInvoices(client, derived.map(toLedger))
   return derived.map(({ tenantId, id, rows }) => ({ tenantId, id: `invoice ${id}`, rows }))
 }
 
-function ledgerOf({ tenantId, id, states }: ObjectKey & { states: InvoiceState[] }): InvoiceLedger {
+function toLedger({ tenantId, id, states }: ObjectKey & { states: InvoiceState[] }): InvoiceLedger {
   return {
     tenantId,
     id,

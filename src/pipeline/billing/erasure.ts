@@ -4,26 +4,26 @@ import { type Db, inTransaction } from '../../postgres/database.ts'
 import { lockAccounts } from '../../store/billing/accounts.ts'
 import { lockInvoices } from '../../store/billing/cash.ts'
 import {
-  accountsNamed,
   type ErasedPerson,
   eraseCustomers,
   eraseNames,
   forgetPeople,
-  invoicesOf,
+  listAccounts,
+  listInvoices,
+  listSubscriptions,
   renameAccount,
-  subscriptionsOf,
 } from '../../store/billing/erasure.ts'
 import { lockSubscriptions } from '../../store/billing/subscriptions.ts'
-import { namespacesOf } from '../../store/billing/versions.ts'
+import { listNamespaces } from '../../store/billing/versions.ts'
 import { anonymizeMovementMessages } from '../../store/destinations/outbox.ts'
 
 /** A person's objects in the ledger. */
-export async function billingOf(db: Db, tenantId: number, named: ErasedPerson) {
-  const namespaces = await namespacesOf(db, tenantId)
+export async function findBilling(db: Db, tenantId: number, named: ErasedPerson) {
+  const namespaces = await listNamespaces(db, tenantId)
   const person = { ...named, customers: named.customers.flatMap(id => candidateIds(id, namespaces)) }
-  const accounts = await accountsNamed(db, tenantId, person)
-  const subscriptions = await subscriptionsOf(db, tenantId, accounts)
-  const invoices = await invoicesOf(db, tenantId, person, subscriptions)
+  const accounts = await listAccounts(db, tenantId, person)
+  const subscriptions = await listSubscriptions(db, tenantId, accounts)
+  const invoices = await listInvoices(db, tenantId, person, subscriptions)
   return { person, accounts, subscriptions, invoices }
 }
 
@@ -31,10 +31,10 @@ export async function billingOf(db: Db, tenantId: number, named: ErasedPerson) {
  * Removes a person's name and e-mail address from the ledger. Amounts stay. An account named by the e-mail address gets an
  * anonymous name. Returns how many accounts and invoices changed.
  */
-export function anonymiseBilling(pool: pg.Pool, tenantId: number, named: ErasedPerson): Promise<number> {
+export function anonymizeBilling(pool: pg.Pool, tenantId: number, named: ErasedPerson): Promise<number> {
   const keys = (ids: string[]) => ids.map(id => ({ tenantId, id }))
   return inTransaction(pool, async client => {
-    const { person, accounts, subscriptions, invoices } = await billingOf(client, tenantId, named)
+    const { person, accounts, subscriptions, invoices } = await findBilling(client, tenantId, named)
     // the same lock order as for billing events
     if (subscriptions.length > 0) await lockSubscriptions(client, keys(subscriptions), [])
     if (accounts.length > 0) await lockAccounts(client, keys(accounts))

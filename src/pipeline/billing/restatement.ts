@@ -25,10 +25,10 @@ export async function lookThrough({ client }: Deriving, pending: PendingPolicy):
 
 async function lookFurther(db: Db, pending: PendingPolicy, policy: Policy): Promise<boolean> {
   const applied = await appliedPolicy(db, pending.tenantId)
-  return noteRestated(db, pending, differenceOf(applied, policy), LOOKED_THROUGH_AT_ONCE)
+  return noteRestated(db, pending, comparePolicies(applied, policy), LOOKED_THROUGH_AT_ONCE)
 }
 
-function differenceOf(a: Policy, b: Policy): Restatement {
+function comparePolicies(a: Policy, b: Policy): Restatement {
   const days = [a.pastDueGraceDays, b.pastDueGraceDays].filter(grace => grace !== null)
   return {
     pause: a.pause !== b.pause,

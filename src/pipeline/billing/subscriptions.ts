@@ -20,7 +20,7 @@ import { contentHash } from '../../domain/json/json.ts'
 import type { Db } from '../../postgres/database.ts'
 import { shareTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import { acquisitionIds } from '../../store/billing/accounts.ts'
-import { addRestated, policiesOf } from '../../store/billing/policies.ts'
+import { addRestated, readPolicies } from '../../store/billing/policies.ts'
 import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/rows.ts'
 import {
   itemStarts,
@@ -70,8 +70,8 @@ export async function applySubscriptions(
   const { client, now } = transaction
   await lockSubscriptions(client, keys, named)
   if (keys.length === 0) return
-  const policyOf = policy ? () => policy : await followedPolicies(client, keys)
-  const derived = await deriveSubscriptions(transaction, keys, { policyOf, since: since ?? new Map() })
+  const findPolicy = policy ? () => policy : await followedPolicies(client, keys)
+  const derived = await deriveSubscriptions(transaction, keys, { findPolicy, since: since ?? new Map() })
   const accounts = await writeSegments(transaction, derived)
   await writeItems(client, derived)
   await writeAgenda(client, derived, now.getTime())
@@ -106,7 +106,7 @@ async function followedPolicies(
   db: Db,
   keys: ObjectKey[],
 ): Promise<(tenantId: number) => Policy | undefined> {
-  const policies = await policiesOf(
+  const policies = await readPolicies(
     db,
     keys.map(({ tenantId }) => tenantId),
   )
@@ -234,7 +234,7 @@ type Derived = ObjectKey & { segments: Segment[]; since: Instant | null }
 type ReportedVersion = ObjectKey & { sourceId: string | null; eventId: string; version: SubscriptionVersion }
 
 type Question = {
-  policyOf: (tenantId: number) => Policy | undefined
+  findPolicy: (tenantId: number) => Policy | undefined
   /** By subscription, the time of its earliest new version. */
   since: Map<string, Instant>
 }
@@ -267,23 +267,23 @@ function isLong({ versions }: { versions: number }): boolean {
 async function deriveWhole(
   db: Db,
   keys: ObjectKey[],
-  { policyOf }: Question,
+  { findPolicy }: Question,
 ): Promise<(WithCheckpoint & { versions: number })[]> {
   if (keys.length === 0) return []
   const known = await loadVersions<SubscriptionVersion>(db, 'subscription', keys)
   const terms = await termsNamedBy(db, known)
-  return [...Map.groupBy(known, keyText).values()].map(told => {
-    const { tenantId, id } = told[0]!
+  return [...Map.groupBy(known, keyText).values()].map(versions => {
+    const { tenantId, id } = versions[0]!
     const { segments, checkpoint } = deriveSubscription(
-      versionsOf(told),
+      toVersions(versions),
       terms.get(tenantId),
-      policyOf(tenantId),
+      findPolicy(tenantId),
     )
-    const isConflicting = hasConflictingCustomers(customersOf(told))
+    const isConflicting = hasConflictingCustomers(customersBySource(versions))
     return {
-      ...{ tenantId, id, since: null, versions: told.length },
+      ...{ tenantId, id, since: null, versions: versions.length },
       segments: isConflicting ? segments.map(withCollision) : segments,
-      checkpoint: checkpoint && storedCheckpoint(checkpoint, told, { customers: {}, isConflicting }),
+      checkpoint: checkpoint && storedCheckpoint(checkpoint, versions, { customers: {}, isConflicting }),
     }
   })
 }
@@ -292,11 +292,11 @@ async function continueFromCheckpoints(
   db: Db,
   keys: ObjectKey[],
   now: Instant,
-  { policyOf, since }: Question,
+  { findPolicy, since }: Question,
 ): Promise<WithCheckpoint[]> {
-  const told = keys.filter(key => since.has(keyText(key)))
-  if (told.length === 0) return []
-  const found = (await loadCheckpoints(db, told)).filter(
+  const dated = keys.filter(key => since.has(keyText(key)))
+  if (dated.length === 0) return []
+  const found = (await loadCheckpoints(db, dated)).filter(
     ({ checkpoint, before, ...key }) => since.get(keyText(key))! > checkpoint.at && before.from <= now,
   )
   if (found.length === 0) return []
@@ -305,17 +305,17 @@ async function continueFromCheckpoints(
     found.map(({ checkpoint, ...key }) => ({ ...key, from: checkpoint.at })),
   )
   const terms = await termsNamedBy(db, news)
-  const newsOf = Map.groupBy(news, keyText)
+  const newsByKey = Map.groupBy(news, keyText)
   return found.flatMap(continuation => {
     const { tenantId, id, checkpoint, before } = continuation
-    const own = newsOf.get(keyText(continuation)) ?? []
-    const isConflicting = hasConflictingCustomers(customersOf(own, checkpoint.customers))
+    const own = newsByKey.get(keyText(continuation)) ?? []
+    const isConflicting = hasConflictingCustomers(customersBySource(own, checkpoint.customers))
     if (isConflicting !== checkpoint.isConflicting) return []
     const derived = continueSubscription(
       { checkpoint, before },
-      versionsOf(own),
+      toVersions(own),
       terms.get(tenantId),
-      policyOf(tenantId),
+      findPolicy(tenantId),
     )
     if (derived === null) return []
     return [
@@ -346,7 +346,7 @@ async function termsNamedBy(
   if (named.length > 0) rows.push(...(await loadTerms(db, distinctTerms(named))))
   const references = [
     ...discounts.map(({ tenantId, discount }) => ({ tenantId, ...discount })),
-    ...rows.map(({ tenantId, told }) => ({ tenantId, ...mergeTerm(told) })),
+    ...rows.map(({ tenantId, versions }) => ({ tenantId, ...mergeTerm(versions) })),
   ]
   // a promotion code refers to a coupon: at most two steps
   const codes = references.flatMap(({ tenantId, promotionCodeId: id }) =>
@@ -355,28 +355,31 @@ async function termsNamedBy(
   const codeRows = codes.length > 0 ? await loadTerms(db, distinctTerms(codes)) : []
   const coupons = [
     ...references,
-    ...codeRows.map(({ tenantId, told }) => ({ tenantId, ...mergeTerm(told) })),
+    ...codeRows.map(({ tenantId, versions }) => ({ tenantId, ...mergeTerm(versions) })),
   ].flatMap(({ tenantId, couponId: id }) =>
     id === undefined ? [] : [{ tenantId, kind: 'coupon' as const, id }],
   )
   const couponRows = coupons.length > 0 ? await loadTerms(db, distinctTerms(coupons)) : []
   const byTenant = Map.groupBy([...rows, ...codeRows, ...couponRows], ({ tenantId }) => tenantId)
   return new Map(
-    [...byTenant].map(([tenantId, own]) => [tenantId, indexTerms(own.map(({ told }) => mergeTerm(told)))]),
+    [...byTenant].map(([tenantId, own]) => [
+      tenantId,
+      indexTerms(own.map(({ versions }) => mergeTerm(versions))),
+    ]),
   )
 }
 
-function versionsOf(told: ReportedVersion[]): SubscriptionVersion[] {
-  return told.map(({ version, eventId }) => ({ ...version, eventId }))
+function toVersions(versions: ReportedVersion[]): SubscriptionVersion[] {
+  return versions.map(({ version, eventId }) => ({ ...version, eventId }))
 }
 
 function storedCheckpoint(
   checkpoint: Checkpoint,
-  told: ReportedVersion[],
+  versions: ReportedVersion[],
   before: Pick<StoredCheckpoint, 'customers' | 'isConflicting'>,
 ): StoredCheckpoint {
-  const earlier = told.filter(({ version }) => version.sourceAt < checkpoint.at)
-  const customers = customersOf(earlier, before.customers)
+  const earlier = versions.filter(({ version }) => version.sourceAt < checkpoint.at)
+  const customers = customersBySource(earlier, before.customers)
   return {
     ...checkpoint,
     customers: Object.fromEntries([...customers].map(([source, own]) => [source, [...own]])),
@@ -385,12 +388,12 @@ function storedCheckpoint(
 }
 
 /** By source, the customers in its versions of the subscription. */
-function customersOf(
-  told: ReportedVersion[],
+function customersBySource(
+  versions: ReportedVersion[],
   before: Record<string, string[]> = {},
 ): Map<string, Set<string>> {
   const customers = new Map(Object.entries(before).map(([source, own]) => [source, new Set(own)]))
-  for (const { sourceId, version } of told) {
+  for (const { sourceId, version } of versions) {
     if (sourceId === null || version.customer === null) continue
     const own = customers.get(sourceId) ?? new Set()
     customers.set(sourceId, own.add(version.customer))

@@ -1,5 +1,5 @@
 import { formatMovement } from '../../domain/billing/movements.ts'
-import { idOfText } from '../../domain/ids.ts'
+import { hashToId } from '../../domain/ids.ts'
 import type { MovementRow } from '../../store/billing/accounts.ts'
 import type { ObjectKey } from '../../store/billing/rows.ts'
 import { listSubscribed } from '../../store/destinations/destinations.ts'
@@ -70,7 +70,7 @@ export async function tellDueMovements({ client, now }: Deriving): Promise<void>
 }
 
 function movementId({ tenantId, id, currency, movement }: TellableMovement): string {
-  return idOfText(JSON.stringify(['movement', tenantId, id, currency, movement.at]))
+  return hashToId(JSON.stringify(['movement', tenantId, id, currency, movement.at]))
 }
 
 function messageOf(moved: TellableMovement, name: string | null, at: Date): Message {

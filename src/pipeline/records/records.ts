@@ -1,5 +1,5 @@
 import type { Entry } from '../../domain/entries/entry.ts'
-import { timeOfId } from '../../domain/ids.ts'
+import { idToTime } from '../../domain/ids.ts'
 import { readFileHandle } from '../../domain/providers/shops.ts'
 import {
   isNewer,
@@ -147,7 +147,7 @@ async function newestOf(
 
 /** A replayed dead letter keeps its id, which tells when it first came in: what came later has the better claim. */
 function isOutrun(entry: Change['entry'], version: Version, before: Version): boolean {
-  const isReplayed = entry.receivedAt.getTime() !== timeOfId(entry.id).getTime()
+  const isReplayed = entry.receivedAt.getTime() !== idToTime(entry.id).getTime()
   return isReplayed && version.sourceUpdatedAt === before.sourceUpdatedAt && before.entryId > entry.id
 }
 

@@ -64,9 +64,9 @@ export function csvLine(cells: string[]): string {
   return `${cells.map(csvCell).join(',')}\r\n`
 }
 
-/** What a spreadsheet would take for a formula gets an apostrophe: names come from strangers. */
+/** Adds an apostrophe to text that a spreadsheet would execute as a formula, because anyone can send names. */
 function csvCell(text: string): string {
-  // also in the wide signs that spreadsheets of East Asia take for the same
+  // including the full-width characters that East Asian spreadsheets accept
   const isFormula = /^[=+@\t\r\n＝＋－＠]|^-(?![\d.]+$)/.test(text)
   const safe = isFormula ? `'${text}` : text
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe

@@ -44,7 +44,7 @@ export async function* parquetBytes<Row>(
   for await (const rows of pages) {
     for (const row of rows) {
       for (const [i, column] of columns.entries()) {
-        const cell = cellOf(column, row)
+        const cell = toCell(column, row)
         data[i]!.push(cell)
         if (typeof cell === 'string') chars += cell.length
       }
@@ -56,7 +56,7 @@ export async function* parquetBytes<Row>(
   yield takeBytes()
 }
 
-function cellOf<Row>({ type, of }: Column<Row>, row: Row): Cell {
+function toCell<Row>({ type, of }: Column<Row>, row: Row): Cell {
   const cell = of(row)
   return type === 'number' && typeof cell === 'string' ? Number(cell) : (cell ?? null)
 }

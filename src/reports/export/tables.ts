@@ -67,30 +67,30 @@ export const CONVERSION_COLUMNS: Column<ConversionRow>[] = [
   column('visitor', 'text', row => row.visitor),
   column('profile_id', 'text', row => publicProfileId(row.profile)),
   column('contact_id', 'text', row => row.contactId),
-  column('contact_name', 'text', row => contactOf(row).name),
-  column('contact_email', 'text', row => contactOf(row).email),
-  column('company_name', 'text', row => contactOf(row).company),
+  column('contact_name', 'text', row => parseContact(row).name),
+  column('contact_email', 'text', row => parseContact(row).email),
+  column('company_name', 'text', row => parseContact(row).company),
   column('integration_id', 'text', row => row.integrationId),
 ]
 
-const NOBODY = { name: null, email: null, company: null }
+const NO_CONTACT = { name: null, email: null, company: null }
 
-/** Three columns in a row ask for the same contact. */
-function contactOf(row: ConversionRow) {
+/** Three adjacent columns use the same contact, so it is parsed once. */
+function parseContact(row: ConversionRow) {
   if (lastContact.row !== row)
     lastContact = {
       row,
-      facts: row.contactData === null ? NOBODY : contactFacts(JSON.parse(row.contactData)),
+      facts: row.contactData === null ? NO_CONTACT : contactFacts(JSON.parse(row.contactData)),
     }
   return lastContact.facts
 }
 
 let lastContact: { row: ConversionRow | null; facts: ReturnType<typeof contactFacts> } = {
   row: null,
-  facts: NOBODY,
+  facts: NO_CONTACT,
 }
 
-/** The fields of GET /v1/products/:id and the like. */
+/** The fields of GET /v1/products/:id and of the other record types. */
 export const RECORD_COLUMNS: Column<StoredRecord>[] = [
   column('entityType', 'text', row => row.entityType),
   column('id', 'text', row => row.id),
@@ -133,10 +133,10 @@ export type TableName =
   | 'subscriptions'
   | 'movements'
 
-/** Whoever uses it need not know what a row is. */
+/** A table with rows of any type. */
 export type AnyTable = Table<never>
 
-export function tableNamed(name: TableName): AnyTable {
+export function findTable(name: TableName): AnyTable {
   return REGISTRY[name] as unknown as AnyTable
 }
 
@@ -193,7 +193,7 @@ const REGISTRY = {
   } satisfies Table<Record<string, unknown>>,
 } as const
 
-/** Each as its source last told it; the window is of `updated_at`. */
+/** The latest version of each subscription. The window applies to `updated_at`. */
 async function* subscriptionPages(
   db: Db,
   tenantId: number,
@@ -206,8 +206,8 @@ async function* subscriptionPages(
       ({ id }) => id,
     )
     const newest = ids.flatMap(({ id }) => {
-      const told = versions.get(id)?.map(({ version }) => version) ?? []
-      return orderSubscriptions(told).at(-1) ?? []
+      const own = versions.get(id)?.map(({ version }) => version) ?? []
+      return orderSubscriptions(own).at(-1) ?? []
     })
     yield newest
       .filter(
@@ -224,11 +224,11 @@ async function* shownMovements(
 ): AsyncGenerator<Record<string, unknown>[]> {
   for await (const rows of movementPages(db, tenantId, window)) {
     const names = await accountNames(db, tenantId, [...new Set(rows.map(({ account }) => account))])
-    yield rows.map(row => movementOf(row, names.get(row.account) ?? null))
+    yield rows.map(row => toMovement(row, names.get(row.account) ?? null))
   }
 }
 
-function movementOf({ occurredAt, changes, ...moved }: MovementRow, customerName: string | null) {
+function toMovement({ occurredAt, changes, ...moved }: MovementRow, customerName: string | null) {
   return formatMovement({
     ...{ ...moved, customerName, at: occurredAt },
     changes: JSON.parse(changes) as Movement['changes'],

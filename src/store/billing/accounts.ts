@@ -1,13 +1,12 @@
 import type { AccountState, SegmentFigures } from '../../domain/billing/account.ts'
-import type { Cause } from '../../domain/billing/causes.ts'
 import type { Movement } from '../../domain/billing/movements.ts'
+import type { Cause } from '../../domain/billing/timeline.ts'
 import type { Acquisition } from '../../domain/billing/types.ts'
 import type { NodeKey } from '../../domain/identity/identity.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import {
   type DerivedTable,
   endText,
-  instantOf,
   keyColumns,
   type ObjectKey,
   type OwnerSince,
@@ -16,6 +15,7 @@ import {
   returningAdded,
   sortedKeys,
   timeText,
+  toInstant,
 } from './rows.ts'
 import { STATE_EFFECTS } from './sums.ts'
 
@@ -91,7 +91,7 @@ export async function loadAccountSegments(db: Db, accounts: OwnerSince[]): Promi
   return rows.map(row => ({
     ...row,
     from: row.from.getTime(),
-    to: instantOf(row.to),
+    to: toInstant(row.to),
     startedAt: row.startedAt.getTime(),
     currency: row.currency || null,
   }))
@@ -178,14 +178,14 @@ const MOVEMENTS: DerivedTable = {
   compared: row => `(${MOVEMENT_VALUES.map(column => `${row}.${column}`).join(', ')}, ${row}.changes::text)`,
 }
 const REPLACE_MOVEMENTS = replacing(MOVEMENTS)
-const REPLACE_MOVEMENTS_TELLING = replacing(MOVEMENTS, returningAdded(MOVEMENTS))
+const REPLACE_RETURNING_MOVEMENTS = replacing(MOVEMENTS, returningAdded(MOVEMENTS))
 
-/** With `telling`, returns the movements that are new. */
+/** With `returnsNew`, returns the new movements. */
 export async function replaceMovements(
   db: Db,
   accounts: OwnerSince[],
   movements: MovementRow[],
-  telling: boolean,
+  returnsNew: boolean,
 ): Promise<MovementRow[]> {
   const rows = movements.map(({ tenantId, id, currency, movement, ...row }) => ({
     tenant_id: tenantId,
@@ -202,9 +202,9 @@ export async function replaceMovements(
     acquisition_id: row.acquisitionId,
     changes: movement.changes,
   }))
-  const statement = telling ? REPLACE_MOVEMENTS_TELLING : REPLACE_MOVEMENTS
+  const statement = returnsNew ? REPLACE_RETURNING_MOVEMENTS : REPLACE_MOVEMENTS
   const added = await replaceRowsSince<AddedMovement>(db, statement, accounts, rows)
-  if (!telling || added.length === 0) return []
+  if (!returnsNew || added.length === 0) return []
   const keys = new Set(
     added.map(row => movementKey(row.tenant_id, row.account, row.currency, row.occurred_at.getTime())),
   )
@@ -264,7 +264,7 @@ export async function loadAccountPasts(
   return [
     ...states.map(({ tenantId, id, currency, from, to, ...figures }) => ({
       ...{ tenantId, id, currency: currency || null, moved: null },
-      state: { ...figures, currency: currency || null, from: from.getTime(), to: instantOf(to) },
+      state: { ...figures, currency: currency || null, from: from.getTime(), to: toInstant(to) },
     })),
     ...moved.map(({ tenantId, id, currency, at, firstAt, firstMrr, payingSince }) => ({
       ...{ tenantId, id, currency, state: null },
@@ -351,8 +351,8 @@ export async function accountsOfPeople(db: Db, people: NodeKey[]): Promise<Objec
 }
 
 /**
- * How these people first came, by the first touch of everyone whom their profile is known as: one that names a sender
- * before a direct one (see `isEarlierTouch`). Whoever has been erased is not among them.
+ * The first touch of these people, over all nodes of their profiles. A touch with a source precedes a direct one (see
+ * `isEarlierTouch`). Erased people are not included.
  */
 export async function firstTouches(
   db: Db,

@@ -68,17 +68,17 @@ export async function unlinkedPayments(db: Db, customers: ObjectKey[]): Promise<
   return rows
 }
 
-// Per customer: one may pay every minute and never have an invoice.
+// Per customer: some customers pay every minute and never have an invoice.
 const UNLINKED_AT_MOST = 20
 
 /**
- * The one invoice of the same customer, amount and time, that no other payment is known to be of. `told`: invoices that
- * are not derived yet.
+ * The only invoice of the same customer, amount and time that has no other payment. `invoices`: invoices that are not
+ * derived yet.
  */
 export async function invoicesLikePayments(
   db: Db,
   payments: (ObjectKey & { record: PaymentRecord })[],
-  told: ObjectKey[],
+  invoices: ObjectKey[],
 ): Promise<(ObjectKey & { invoiceId: string })[]> {
   const { rows } = await queryPrepared<ObjectKey & { invoiceId: string }>(
     db,
@@ -108,7 +108,7 @@ export async function invoicesLikePayments(
       payments.map(({ record }) => record.unlinked!.amount),
       payments.map(({ record }) => record.unlinked!.at),
       SAME_PAYMENT_MS,
-      ...keyColumns(told),
+      ...keyColumns(invoices),
     ],
   )
   return rows

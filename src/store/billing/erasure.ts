@@ -2,8 +2,8 @@ import type { Db } from '../../postgres/database.ts'
 
 export type ErasedPerson = { customers: string[]; emails: string[] }
 
-/** Accounts that go by one of these names; e-mails in lower case. */
-export async function accountsNamed(db: Db, tenantId: number, person: ErasedPerson): Promise<string[]> {
+/** Accounts with one of these customer ids or e-mail addresses (in lower case). */
+export async function listAccounts(db: Db, tenantId: number, person: ErasedPerson): Promise<string[]> {
   const { rows } = await db.query<{ account: string }>(
     `select account from billing_accounts
      where tenant_id = $1 and (account = any($2) or lower(account) = any($3)) order by account`,
@@ -12,8 +12,8 @@ export async function accountsNamed(db: Db, tenantId: number, person: ErasedPers
   return rows.map(row => row.account)
 }
 
-/** Subscriptions that were theirs at any time. */
-export async function subscriptionsOf(db: Db, tenantId: number, accounts: string[]): Promise<string[]> {
+/** Subscriptions that belong or belonged to these accounts. */
+export async function listSubscriptions(db: Db, tenantId: number, accounts: string[]): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
     'select distinct subscription_id as id from billing_segments where tenant_id = $1 and account = any($2)',
     [tenantId, accounts],
@@ -21,8 +21,8 @@ export async function subscriptionsOf(db: Db, tenantId: number, accounts: string
   return rows.map(row => row.id)
 }
 
-/** Invoices of these subscriptions, and those that name the person. */
-export async function invoicesOf(
+/** Invoices of these subscriptions, and those that contain an identifier of the person. */
+export async function listInvoices(
   db: Db,
   tenantId: number,
   person: ErasedPerson,
@@ -38,20 +38,20 @@ export async function invoicesOf(
 
 const NAMELESS = `(body::jsonb || '{"customerName": null, "customerEmail": null}')::json`
 
-/** Takes names and e-mails out of all that is kept of these subscriptions and invoices. */
+/** Removes names and e-mail addresses from all rows of these subscriptions and invoices. */
 export async function eraseNames(
   db: Db,
   tenantId: number,
   subscriptions: string[],
   invoices: string[],
 ): Promise<void> {
-  // The hashes stay: a late repeat of what was erased adds nothing.
+  // The hashes stay, so that a late repeat of an erased version is not added again.
   await db.query(
     `update billing_versions set body = ${NAMELESS}
      where tenant_id = $1 and (kind = 'subscription' and object_id = any($2) or kind = 'invoice' and object_id = any($3))`,
     [tenantId, subscriptions, invoices],
   )
-  // what is derived next is derived from the beginning
+  // the next derivation starts from the beginning
   await db.query('update billing_subscriptions set checkpoint = null where tenant_id = $1 and id = any($2)', [
     tenantId,
     subscriptions,
@@ -115,7 +115,7 @@ export async function renameAccount(
   await db.query('update billing_movements set account = $3 where tenant_id = $1 and account = $2', values)
 }
 
-/** Nobody is behind these accounts from now on. Where they came from stays. */
+/** Unlinks these accounts from their people. The acquisition source stays. */
 export async function forgetPeople(db: Db, tenantId: number, accounts: string[]): Promise<void> {
   await db.query('update billing_accounts set node = null where tenant_id = $1 and account = any($2)', [
     tenantId,

@@ -5,7 +5,7 @@ import { noteSubscriptions } from './subscriptions.ts'
 
 type Stored = { version: number; policy: string }
 
-function versionOf(row: Stored | undefined): PolicyVersion {
+function toVersion(row: Stored | undefined): PolicyVersion {
   return row ? { ...DEFAULT_POLICY, ...JSON.parse(row.policy), version: row.version } : DEFAULT_POLICY
 }
 
@@ -17,7 +17,7 @@ export async function appliedPolicy(db: Db, tenantId: number): Promise<PolicyVer
      where tenant_id = $1 and applied_at is not null order by version desc limit 1`,
     [tenantId],
   )
-  return versionOf(rows[0])
+  return toVersion(rows[0])
 }
 
 type PolicyRow = PolicyVersion & { setAt: Date | null; setBy: string | null; appliedAt: Date | null }
@@ -32,7 +32,7 @@ export async function newestPolicy(db: Db, tenantId: number): Promise<PolicyRow>
   )
   const row = rows[0]
   const { setAt, setBy, appliedAt } = row ?? { setAt: null, setBy: null, appliedAt: null }
-  return { ...versionOf(row), setAt, setBy, appliedAt }
+  return { ...toVersion(row), setAt, setBy, appliedAt }
 }
 
 /** `isApplied`: reports use it immediately. */
@@ -61,7 +61,7 @@ export async function timeZoneName(db: Db, name: string): Promise<string | null>
 }
 
 /** By tenant, the applied policy, and whether another one is pending. */
-export async function policiesOf(
+export async function readPolicies(
   db: Db,
   tenantIds: number[],
 ): Promise<Map<number, { policy: PolicyVersion; isPending: boolean }>> {
@@ -79,7 +79,7 @@ export async function policiesOf(
   return new Map(
     rows.map(({ tenantId, isPending, ...row }) => [
       tenantId,
-      { policy: row.version === null ? DEFAULT_POLICY : versionOf(row), isPending },
+      { policy: row.version === null ? DEFAULT_POLICY : toVersion(row), isPending },
     ]),
   )
 }
@@ -110,7 +110,7 @@ export async function lockPending(
      for update skip locked`,
     [tenantId, version],
   )
-  return rows[0] ? versionOf(rows[0]) : null
+  return rows[0] ? toVersion(rows[0]) : null
 }
 
 /** `mrr`: MRR before and after, by currency. */
@@ -145,7 +145,7 @@ export async function policyChanges(db: Db, tenantId: number, currency: string):
   return rows.map(({ at, mrr, ...row }) => ({
     at,
     version: row.version,
-    policy: versionOf(row),
+    policy: toVersion(row),
     mrr: mrr === null ? null : JSON.parse(mrr),
   }))
 }

@@ -30,7 +30,7 @@ export function endText(at: number | null): string {
 }
 
 /** Converts pg's value of a timestamptz column; infinity becomes null. */
-export function instantOf(value: Date | number): number | null {
+export function toInstant(value: Date | number): number | null {
   return value instanceof Date ? value.getTime() : null
 }
 
@@ -81,10 +81,9 @@ export type DerivedTable = {
 }
 
 /**
- * The statement that makes the rows of some owners ($1 tenants, $2 owners) what they are to be ($3, a JSON array of
- * rows) and leaves alone what is as it was. Of tables with `until`, only the rows that reach beyond
- * $4 are replaced. `old` are the rows that hold no longer, `new` those that hold instead: `effects` continues the
- * statement with what follows from them. Owners are locked by whoever calls.
+ * The statement that replaces the rows of some owners ($1 tenants, $2 owners) with $3, a JSON array of rows, and does not
+ * touch rows that stay the same. In tables with `until`, only rows that end after $4 are replaced. `effects` continues
+ * the statement and can use `old`, the removed rows, and `new`, the added ones. The caller locks the owners.
  */
 export function replacing(table: DerivedTable, effects = 'select'): string {
   const key = ['tenant_id', table.owner, ...table.key]

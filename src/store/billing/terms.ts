@@ -14,23 +14,23 @@ export function distinctTerms(keys: TermKey[]): TermKey[] {
 }
 
 /** Every version of one term. */
-export type TermRow = TermKey & { told: Term[] }
+export type TermRow = TermKey & { versions: Term[] }
 
 export async function loadTerms(db: Db, keys: TermKey[]): Promise<TermRow[]> {
-  const { rows } = await queryPrepared<TermKey & { told: string }>(
+  const { rows } = await queryPrepared<TermKey & { versions: string }>(
     db,
-    `select t.tenant_id as "tenantId", t.kind, t.id, t.versions as told from billing_terms t
+    `select t.tenant_id as "tenantId", t.kind, t.id, t.versions from billing_terms t
      join unnest($1::int[], $2::text[], $3::text[]) as k (tenant_id, id, kind) using (tenant_id, kind, id)`,
     [...keyColumns(keys), keys.map(({ kind }) => kind)],
   )
-  return rows.map(row => ({ ...row, told: JSON.parse(row.told) }))
+  return rows.map(row => ({ ...row, versions: JSON.parse(row.versions) }))
 }
 
 /** These customers and their discounts. */
 export async function loadTermsOfCustomers(db: Db, customers: ObjectKey[]): Promise<TermRow[]> {
-  const { rows } = await queryPrepared<TermKey & { told: string }>(
+  const { rows } = await queryPrepared<TermKey & { versions: string }>(
     db,
-    `select k.tenant_id as "tenantId", t.kind, t.id, t.versions as told
+    `select k.tenant_id as "tenantId", t.kind, t.id, t.versions
      from unnest($1::int[], $2::text[]) as k (tenant_id, customer) cross join lateral (
        select kind, id, versions from billing_terms where tenant_id = k.tenant_id and kind = 'customer' and id = k.customer
        union all
@@ -38,7 +38,7 @@ export async function loadTermsOfCustomers(db: Db, customers: ObjectKey[]): Prom
      ) t`,
     keyColumns(customers),
   )
-  return rows.map(row => ({ ...row, told: JSON.parse(row.told) }))
+  return rows.map(row => ({ ...row, versions: JSON.parse(row.versions) }))
 }
 
 /** `merged`: all versions of a row, merged. */
@@ -53,7 +53,7 @@ export async function upsertTerms(db: Db, rows: (TermRow & { merged: Term })[]):
        subscription_id = excluded.subscription_id, of_customer = excluded.of_customer, versions = excluded.versions`,
     [
       JSON.stringify(
-        rows.map(({ tenantId, kind, id, told, merged }) => ({
+        rows.map(({ tenantId, kind, id, versions, merged }) => ({
           tenant_id: tenantId,
           kind,
           id,
@@ -62,7 +62,7 @@ export async function upsertTerms(db: Db, rows: (TermRow & { merged: Term })[]):
           customer: merged.customer ?? null,
           subscription_id: merged.subscription ?? null,
           of_customer: merged.ofCustomer ?? false,
-          versions: told,
+          versions,
         })),
       ),
     ],

@@ -98,7 +98,7 @@ export async function keepNamespaces(
   )
 }
 
-export async function namespacesOf(db: Db, tenantId: number): Promise<string[]> {
+export async function listNamespaces(db: Db, tenantId: number): Promise<string[]> {
   const { rows } = await queryPrepared<{ namespace: string }>(
     db,
     'select namespace from billing_namespaces where tenant_id = $1 order by namespace',

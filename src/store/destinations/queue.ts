@@ -1,4 +1,4 @@
-import { timeOfId } from '../../domain/ids.ts'
+import { idToTime } from '../../domain/ids.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
 /** A message that is due at one destination. */
@@ -171,7 +171,7 @@ export async function listAttempts(
     [
       ...[tenantId, destinationId, outcome, before?.attemptedAt ?? null, before?.id ?? null, limit],
       // Nothing is sent before it is there: that much of the index is not read.
-      ...[message, message && timeOfId(message)],
+      ...[message, message && idToTime(message)],
     ],
   )
   return rows

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Entry } from '../../domain/entries/entry.ts'
 import type { NormalizedEvent } from '../../domain/events/events.ts'
 import type { StoredEvent } from '../../domain/events/stored.ts'
-import { timeOfId } from '../../domain/ids.ts'
+import { idToTime } from '../../domain/ids.ts'
 import { boolean, copyTable, int4, int8, text, timestamp, uuid } from '../../postgres/copy.ts'
 import { type Db, queryLong, queryPrepared } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
@@ -161,7 +161,7 @@ export async function findEvents(db: Db, tenantId: number, ids: string[]): Promi
   const { rows } = await db.query<EventRow>(
     `select ${EVENT_COLUMNS} from events e ${EVENT_PERSON}
      where e.tenant_id = $1 and e.received_at = any($2::timestamptz[]) and e.id = any($3::uuid[])`,
-    [tenantId, ids.map(timeOfId), ids],
+    [tenantId, ids.map(idToTime), ids],
   )
   return rows
 }
@@ -209,7 +209,7 @@ const OVERFLOW = `select ${ENTRY_COLUMNS}, 'deferred' as state, null as "lastErr
 export async function findHeldUp(db: Db, tenantId: number, entryId: string): Promise<WaitingEntry[]> {
   const { rows } = await db.query<WaitingRow>(
     `${PARKED} and id = $2 union all ${OVERFLOW} and id = $2 and received_at = $3`,
-    [tenantId, entryId, timeOfId(entryId)],
+    [tenantId, entryId, idToTime(entryId)],
   )
   return rows.map(toWaiting)
 }
@@ -268,7 +268,7 @@ export async function findInboundReceipts(
     `select id, outcome, detail, first_id as "firstId", received_at as "receivedAt" from receipts
      where tenant_id = $1 and received_at = any($2::timestamptz[]) and id = any($3::uuid[])
        and outcome in ('duplicate', 'dropped', 'suppressed')`,
-    [tenantId, ids.map(timeOfId), ids],
+    [tenantId, ids.map(idToTime), ids],
   )
   return rows
 }

@@ -1,5 +1,5 @@
 import type { IdentifierKind } from '../../domain/identity/identity.ts'
-import { entryIdOf } from '../../domain/ids.ts'
+import { toEntryId } from '../../domain/ids.ts'
 import type { Db } from '../../postgres/database.ts'
 
 /** Those of the tenants who have anybody that is not to be recorded again. */
@@ -156,7 +156,7 @@ export async function deleteFromLog(
      where l.tenant_id = e.tenant_id and l.received_at = e.received_at and l.id = e.id`,
     [
       things.map(({ tenantId }) => tenantId),
-      things.map(({ id }) => entryIdOf(id)),
+      things.map(({ id }) => toEntryId(id)),
       things.map(({ receivedAt }) => receivedAt),
     ],
   )

@@ -1,4 +1,4 @@
-import { timeOfId } from '../../domain/ids.ts'
+import { idToTime } from '../../domain/ids.ts'
 import type { ReceiptOutcome } from '../../domain/inbound/receipts.ts'
 import { copyTable, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
 import type { Db } from '../../postgres/database.ts'
@@ -101,7 +101,7 @@ export async function findReceipts(db: Db, sourceId: string, id: string): Promis
     `select ${STORED_COLUMNS} from sources s
      join receipts r on r.tenant_id = s.tenant_id and r.source_id = s.id and r.received_at = $2 and r.id = $3
      where s.id = $1 order by r.written_at`,
-    [sourceId, timeOfId(id), id],
+    [sourceId, idToTime(id), id],
   )
   return rows
 }
@@ -113,7 +113,7 @@ export async function findArchived(db: Db, tenantId: number | null, id: string):
      from tenants t
      join archive a on a.tenant_id = t.id and a.received_at = $2 and a.id = $3
      where $1::int is null or t.id = $1`,
-    [tenantId, timeOfId(id), id],
+    [tenantId, idToTime(id), id],
   )
   return rows[0] ?? null
 }

@@ -1,4 +1,4 @@
-import { timeOfId } from '../../domain/ids.ts'
+import { idToTime } from '../../domain/ids.ts'
 import {
   ENTITY_TYPES,
   type EntityType,
@@ -192,7 +192,7 @@ export async function insertOperations(
        "entityType" text, "recordId" text, error text)
      on conflict (tenant_id, id, received_at) do update
        set status = excluded.status, applied_at = now(), error = excluded.error, record_id = excluded.record_id`,
-    [JSON.stringify(operations.map(operation => ({ ...operation, acceptedAt: timeOfId(operation.id) })))],
+    [JSON.stringify(operations.map(operation => ({ ...operation, acceptedAt: idToTime(operation.id) })))],
   )
 }
 
@@ -207,7 +207,7 @@ export async function findOperations(
        o.received_at as "acceptedAt", o.applied_at as "appliedAt", o.error
      from unnest($1::int[], $2::uuid[], $3::timestamptz[]) as k (tenant_id, id, received_at)
      join operations o on o.tenant_id = k.tenant_id and o.id = k.id and o.received_at = k.received_at`,
-    [tenantIds, ids, ids.map(timeOfId)],
+    [tenantIds, ids, ids.map(idToTime)],
   )
   return rows
 }

@@ -55,12 +55,12 @@ export async function cashFacts(
   ])
   return rows.map(({ body, ...fact }) => ({
     ...fact,
-    outstanding: body === null ? 0 : outstandingOf(JSON.parse(body)),
+    outstanding: body === null ? 0 : outstandingAmount(JSON.parse(body)),
   }))
 }
 
 /** The unpaid amount of an open invoice. */
-function outstandingOf({ status, amountRemaining }: InvoiceState): number {
+function outstandingAmount({ status, amountRemaining }: InvoiceState): number {
   return status === 'open' ? amountRemaining : 0
 }
 

@@ -21,7 +21,7 @@ export async function excludedSlice(
   slice: Slice,
   count: number,
 ): Promise<ExcludedItem[]> {
-  // `since` never lies after `valid_from`: saying so passes over what is excluded only later.
+  // `since` is never after `valid_from`. The redundant condition skips items that are excluded only later.
   const excluded = (condition: string) => `select ${KEY}, since from billing_items
     where tenant_id = $1 and reason is not null and since <= $3 and valid_from <= $3 and ${condition}`
   return itemSlice(db, [tenantId, currency, asOf], slice, count, [

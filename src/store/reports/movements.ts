@@ -18,7 +18,7 @@ const ENTRY = `account, occurred_at as "occurredAt", type, mrr_before as before,
 
 type EntryRow = Omit<MovementEntry, 'changes'> & { changes: string }
 
-function entryOf(row: EntryRow): MovementEntry {
+function toEntry(row: EntryRow): MovementEntry {
   return { ...row, changes: JSON.parse(row.changes) }
 }
 
@@ -55,7 +55,7 @@ export async function movementSlice(
      order by ${order}`,
     [tenantId, currency, window.since, window.until, offset, limit],
   )
-  const found = rows.map(entryOf)
+  const found = rows.map(toEntry)
   return backwards ? found.reverse() : found
 }
 
@@ -72,7 +72,7 @@ export async function movementsOfAccount(
      where tenant_id = $1 and account = $2 and currency = $3 and occurred_at <= $4`,
     [tenantId, account, currency, until],
   )
-  return rows.map(entryOf)
+  return rows.map(toEntry)
 }
 
 /**
