@@ -6,13 +6,13 @@ import { constants, crc32, zstdCompress, zstdDecompress } from 'node:zlib'
 import { AdminError } from './error.ts'
 
 /**
- * A backup is one file: a line that names it, then blocks, each compressed and with a checksum, then where the last block
- * begins. The first block is the header, the last one the footer; both are JSON.
+ * A backup is one file: a signature line, then blocks, each compressed and with a checksum, then the position of the last
+ * block. The first block is the header, the last one the footer; both are JSON.
  *
  *     kontor backup 1\n | header | (table | rows …)… | footer | length of the footer's block, "KEND"
  *     block: kind (1) | bytes (4) | bytes compressed (4) | CRC-32 of all this (4) | compressed with zstd
  *
- * The footer has the SHA-256 of everything before it: a file that lost, gained or swapped a block is found out too.
+ * The footer has the SHA-256 of everything before it, which also detects lost, added or swapped blocks.
  */
 const FORMAT = 1
 const SIGNATURE = Buffer.from(`kontor backup ${FORMAT}\n`)
@@ -25,28 +25,28 @@ const KINDS = ['header', 'table', 'rows', 'footer'] as const
 type Kind = (typeof KINDS)[number]
 export type Block = { kind: Kind; bytes: Buffer }
 
-/** Rows are cut into blocks of this size; it is also what a block is bound to hold in memory. */
+/** Rows are split into blocks of this size, which also limits the memory per block. */
 export const ROWS_BYTES = 1_048_576
-// A header names every table and partition, some 500 bytes each.
+// A header lists every table and partition, about 500 bytes each.
 const MAX_BYTES = 64 * ROWS_BYTES
-// Compressing happens beside this thread; so many blocks may be under way.
+// Compression runs in other threads. At most this many blocks are in progress.
 const IN_FLIGHT = 4
 
 const compress = promisify<Buffer, { params: Record<number, number> }, Buffer>(zstdCompress)
 const decompress = promisify<Buffer, { maxOutputLength: number }, Buffer>(zstdDecompress)
-// The quickest: a third of the size already, and the database is the slower side.
+// The fastest level: it already reduces the size to a third, and the database is slower than this.
 const QUICK = { params: { [constants.ZSTD_c_compressionLevel]: 1 } }
 
 export type BackupWriter = {
-  /** Resolves when there is room for the next one. The bytes belong to the writer from then on. */
+  /** Resolves when the next block can be written. The writer owns the bytes from then on. */
   write(kind: Kind, bytes: Buffer): Promise<void>
-  /** Writes the footer and puts the file in its place, whole and on disk. Returns its size. */
+  /** Writes the footer, syncs the file and moves it to its final name. Returns its size. */
   finish(footer: object): Promise<number>
-  /** Leaves nothing behind. */
+  /** Deletes the unfinished file. */
   abandon(): Promise<void>
 }
 
-/** Written under another name until it is whole: a file that stands there from before stays until then. */
+/** The file has another name until it is complete, so an existing file is kept until then. */
 export async function createBackupFile(path: string): Promise<BackupWriter> {
   const draft = `${path}.${process.pid}.partial`
   const file = await open(draft, 'w', 0o600).catch(fileError('written', path))
@@ -67,7 +67,7 @@ export async function createBackupFile(path: string): Promise<BackupWriter> {
     last = Promise.all([before, compressed]).then(([, stored]) =>
       append(buildFrame(kind, bytes.length, stored)),
     )
-    // Whoever writes the next one or finishes hears of it.
+    // The next write or the end reports the failure.
     last.catch(() => {})
     underway.push(last)
     if (underway.length >= IN_FLIGHT) await underway.shift()
@@ -108,7 +108,7 @@ function buildFrame(kind: Kind, length: number, stored: Buffer): Buffer {
   return frame
 }
 
-/** A write may take less than it was given. */
+/** A write may write fewer bytes than given. */
 async function writeAll(file: FileHandle, bytes: Buffer): Promise<void> {
   for (let done = 0; done < bytes.length; ) done += (await file.write(bytes, done)).bytesWritten
 }
@@ -124,24 +124,25 @@ export type BackupReader<Header, Footer> = {
   bytes: number
   header: Header
   footer: Footer
-  /** Everything between header and footer, in its order; throws at the first byte that is not as it was written. */
+  /** All blocks between header and footer, in order. Throws at the first byte that differs. */
   blocks(onRead?: (bytes: number) => void): AsyncGenerator<Block>
   close(): Promise<void>
 }
 
-/** Looks at both ends: what was cut off, or is no backup at all, is refused before anything else happens. */
+/** Checks both ends first: a truncated file, or one that is not a backup, is rejected before anything else happens. */
 export async function openBackupFile<Header, Footer extends object>(
   path: string,
 ): Promise<BackupReader<Header, Footer>> {
   const file = await open(path, 'r').catch(fileError('read', path))
   try {
     const stat = await file.stat()
-    if (!stat.isFile()) throw damaged(path, 'is no file')
+    if (!stat.isFile()) throw damaged(path, 'is not a file')
     const { size } = stat
     const start = await readAt(file, 0, Math.min(size, 32))
     const format = ANY_SIGNATURE.exec(start.toString('latin1'))?.[1]
-    if (format === undefined) throw damaged(path, 'is not a backup of Kontor')
-    if (Number(format) !== FORMAT) throw tooNew(path, `its format is ${format}, this version reads ${FORMAT}`)
+    if (format === undefined) throw damaged(path, 'is not a Kontor backup')
+    if (Number(format) !== FORMAT)
+      throw tooNew(path, `its format is ${format}, and this version reads format ${FORMAT}`)
     const footerAt = await findFooter(file, path, size)
     const footer = await readFrame(file, path, footerAt, size - TRAILER_BYTES)
     const header = await readFrame(file, path, SIGNATURE.length, footerAt)
@@ -157,7 +158,8 @@ export async function openBackupFile<Header, Footer extends object>(
         const hash = createHash('sha256').update(SIGNATURE).update(header.frame)
         const from = SIGNATURE.length + header.frame.length
         yield* readBlocks(file, path, { from, to: footerAt, hash, onRead })
-        if (hash.digest('hex') !== sha256) throw damaged(path, 'is damaged: its parts do not belong together')
+        if (hash.digest('hex') !== sha256)
+          throw damaged(path, 'is damaged: the checksum of the whole file does not match')
       },
       close: () => file.close(),
     }
@@ -171,7 +173,7 @@ async function findFooter(file: FileHandle, path: string, size: number): Promise
   const trailer = await readAt(file, Math.max(0, size - TRAILER_BYTES), TRAILER_BYTES)
   const at = trailer.length === TRAILER_BYTES ? size - TRAILER_BYTES - trailer.readUInt32BE(0) : -1
   if (!trailer.subarray(4).equals(END) || at < SIGNATURE.length)
-    throw damaged(path, 'has no end: it was cut off, or damaged there')
+    throw damaged(path, 'has no valid end: it is truncated or damaged')
   return at
 }
 
@@ -187,7 +189,7 @@ async function* readBlocks(
     at += read.frame.length
     onRead(read.frame.length)
     const block = unpack(path, read).then(bytes => ({ kind: read.kind, bytes }))
-    block.catch(() => {}) // whoever takes it hears of it
+    block.catch(() => {}) // the reader of the block gets the failure
     underway.push(block)
     if (underway.length >= IN_FLIGHT) yield await underway.shift()!
   }
@@ -213,7 +215,7 @@ async function readFrame(file: FileHandle, path: string, at: number, end: number
 
 async function unpack(path: string, { length, frame }: Frame): Promise<Buffer> {
   const bytes = await decompress(frame.subarray(FRAME_BYTES), { maxOutputLength: Math.max(1, length) })
-  if (bytes.length !== length) throw damaged(path, 'is damaged: a block is not as long as it says')
+  if (bytes.length !== length) throw damaged(path, 'is damaged: a block has the wrong length')
   return bytes
 }
 
@@ -232,7 +234,7 @@ function parse<T>(bytes: Buffer): T {
   return JSON.parse(bytes.toString('utf8')) as T
 }
 
-/** What the operating system says, in one sentence: ENOSPC: no space left on device, write. */
+/** The error of the operating system as one sentence: ENOSPC: no space left on device, write. */
 function fileError(what: 'written' | 'read', path: string) {
   return ({ message }: Error): never => {
     const reason = /^[A-Z]+: (.*?), \w+/.exec(message)?.[1] ?? message
@@ -248,6 +250,6 @@ export function tooNew(path: string, why: string): AdminError {
   return new AdminError(
     'conflict',
     'backup_too_new',
-    `${path} was made by a newer version of Kontor than this one: ${why}. Restore it with the version that made it.`,
+    `${path} was created by a newer version of Kontor: ${why}. Restore it with the version that created it.`,
   )
 }

@@ -47,16 +47,16 @@ import { AdminError } from './error.ts'
 type BackupOptions = {
   pool: pg.Pool
   path: string
-  /** of this Kontor */
+  /** The version of this Kontor. */
   version: string
-  /** The master keys, where they shall go into the file. */
+  /** The master keys, if the file should contain them. */
   secretKeys: readonly Buffer[] | null
   progress: Progress
 }
 
 /**
- * Everything, as of one moment, into one file, while others go on reading and writing. It holds nobody up: no lock but
- * against tables being dropped or altered, and no transaction id that the workers would wait for.
+ * Writes a consistent snapshot of everything to one file, while others read and write. It blocks no one: its only locks are
+ * against dropping or altering tables, and it takes no transaction id that workers would wait for.
  */
 export async function backUp(options: BackupOptions): Promise<BackupSummary> {
   const { pool, path } = options
@@ -70,7 +70,7 @@ export async function backUp(options: BackupOptions): Promise<BackupSummary> {
       )
     } catch (error) {
       await file.abandon()
-      // A table went away before it was locked: retention dropped it, or a new version has just started.
+      // A table disappeared before it was locked: retention dropped it, or a new version has just started.
       if (!isMissingTable(error) || attempt === ATTEMPTS) throw error
     }
   }
@@ -82,11 +82,11 @@ function nothingToBackUp(): AdminError {
   return new AdminError(
     'conflict',
     'nothing_to_back_up',
-    'There is nothing to back up: no Kontor has ever started on this database.',
+    'There is nothing to back up: Kontor has never started on this database.',
   )
 }
 
-// Requests of the last days, for whoever builds what handles them; their order is this database's own.
+// Raw requests of the last days serve only development, and their order is specific to this database.
 const LEFT_OUT = new Set(['inbound_requests'])
 
 async function writeMoment(
@@ -143,7 +143,7 @@ async function writeTables(
   return streams
 }
 
-/** PostgreSQL sends a row at a time; a block of its own for each would be nothing but frames. */
+/** PostgreSQL sends one row at a time. One block per row would consist mostly of framing. */
 async function* inBlocks(stream: Readable): AsyncGenerator<Buffer> {
   let block = Buffer.allocUnsafeSlow(ROWS_BYTES)
   let length = 0
@@ -165,21 +165,21 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, n) => total + n, 0)
 }
 
-/** The first block of a backup: what is needed to make the tables before their rows come. */
+/** The first block of a backup: what is needed to create the tables before their rows are read. */
 type Header = {
-  /** of the Kontor that made it */
+  /** The version of Kontor that created the backup. */
   version: string
-  /** the version of PostgreSQL, as a number: 180001 */
+  /** The version of PostgreSQL as a number: 180001. */
   postgres: number
   taken_at: string
   migrations: AppliedMigration[]
   tables: StoredTable[]
   sequences: SequenceValue[]
-  /** The master keys, as hex; only where they were wanted. */
+  /** The master keys in hex, if requested. */
   secret_keys?: string[]
 }
 
-/** The last block: what turned out to be in it. */
+/** The last block: the actual content. */
 type Footer = {
   tenants: number
   records: number
@@ -188,7 +188,7 @@ type Footer = {
   rows: Record<string, number>
 }
 
-/** Before the rows of a table. */
+/** Precedes the rows of a table. */
 type TableStart = { name: string }
 
 type BackupSummary = {
@@ -210,10 +210,10 @@ function toSummary({ path, bytes, header, footer }: Omit<Backup, 'blocks' | 'clo
   return { file: path, bytes, tenants, records, events, taken_at, version }
 }
 
-/** Told now and then how far it is: bytes of the whole, and what is being worked on. */
+/** Called from time to time with the progress: bytes of the total, and the current step. */
 export type Progress = (done: { bytes: number; ofBytes: number; what: string }) => void
 
-/** Reads every byte and compares it with what was written. */
+/** Reads every byte and compares checksums. */
 export async function verifyBackup(path: string, progress: Progress): Promise<BackupSummary> {
   const backup = await openBackup(path)
   try {
@@ -232,20 +232,21 @@ export async function verifyBackup(path: string, progress: Progress): Promise<Ba
 }
 
 export type Restored = BackupSummary & {
-  /** Entries that were accepted and not processed yet. */
+  /** Entries that were accepted but not processed yet. */
   waiting: number
-  /** What the copy does not do by itself, so that it does not speak for the original. */
+  /** What is disabled in the copy, so that it does not act on behalf of the original. */
   disabled: { destinations: number; archive: boolean }
-  /** Tables that are not Kontor's. */
+  /** Tables that do not belong to Kontor. */
   leftOut: string[]
 }
 
-/** Throws where this version cannot use the backup. */
+/** Throws if this version cannot use the backup. */
 export function rejectNewer({ path, header }: Backup): void {
   const foreign = foreignMigration(header.migrations)
   if (foreign === null) return
   const { name, reason } = foreign
-  if (reason === 'unknown') throw tooNew(path, `it comes from ${header.version} with the migration ${name}`)
+  if (reason === 'unknown')
+    throw tooNew(path, `it was created by ${header.version} with the migration ${name}`)
   throw new AdminError(
     'conflict',
     'backup_of_another_version',
@@ -256,8 +257,8 @@ export function rejectNewer({ path, header }: Backup): void {
 }
 
 /**
- * Into an empty database, in one transaction: all of it is there in the end, or nothing. Tables are made as they were when
- * the backup was taken, filled, and only then brought to the schema of this version.
+ * Restores into an empty database in one transaction. Tables are created with the schema of the backup, filled, and then
+ * migrated to the schema of this version.
  */
 export async function restore({
   pool,
@@ -275,7 +276,7 @@ export async function restore({
   const disabled = { destinations: 0, archive: false }
   const leftOut = await inStreamingTransaction(pool, 'begin', async client => {
     await withoutTimeouts(client)
-    // A server that is started meanwhile waits, and finds everything there.
+    // A server that starts meanwhile waits, and then finds everything.
     await lock(client, LOCKS.migration)
     await requireEmpty(client)
     await applyMigrations(client, { only: header.migrations })
@@ -293,7 +294,7 @@ export async function restore({
     const known = new Set(tables.map(({ name }) => name))
     return header.tables.map(({ name }) => name).filter(name => !known.has(name))
   })
-  // So that the first queries are planned with the sizes in view; autovacuum would do it later.
+  // So that the first queries are planned with the actual sizes; autovacuum would do it later.
   await analyze(pool)
   const lags = await log.lag({ withinPostgres: true })
   const waiting = lags.reduce((sum, { entries }) => sum + entries, 0)
@@ -306,12 +307,12 @@ async function requireEmpty(client: pg.PoolClient): Promise<void> {
   throw new AdminError(
     'conflict',
     'database_not_empty',
-    `The database is not empty: it has ${JSON.stringify(found)}. A backup is restored into an empty one only: ` +
-      'give another data directory with --data, or another database with DATABASE_URL. Nothing was changed.',
+    `The database is not empty: it has ${JSON.stringify(found)}. A backup can only be restored into an empty database: ` +
+      'choose another data directory with --data, or another database with DATABASE_URL. Nothing was changed.',
   )
 }
 
-/** Makes the partitions of the backup. Returns the tables of the backup that are there then, and empty. */
+/** Creates the partitions of the backup. Returns the tables of the backup that exist then; they are empty. */
 async function makeTables(client: pg.PoolClient, wanted: readonly StoredTable[]): Promise<StoredTable[]> {
   const roots = new Set(await rootTables(client))
   const made = new Set((await storedTables(client)).map(({ name }) => name))

@@ -22,19 +22,19 @@ import { revokeKeyRecorded } from './keys.ts'
 
 export type { ConsoleSession }
 
-/** As the provider tells of somebody. */
+/** A person as described by the identity provider. */
 export type Person = {
   subject: string
   /** An e-mail address, or the subject. */
   name: string
-  /** What the role claim holds. */
+  /** The values of the role claim. */
   values: string[]
 }
 
 type From = Pick<Actor, 'ip' | 'requestId'>
 
 export type ConsoleSessions = {
-  /** The token for the cookie; null: nothing gives this person a role. */
+  /** Returns the token for the cookie; null: no mapping gives this person a role. */
   begin(person: Person, from: From): Promise<string | null>
   find(token: string): Promise<ConsoleSession | null>
   end(token: string, session: ConsoleSession, from: From): Promise<void>
@@ -43,7 +43,7 @@ export type ConsoleSessions = {
 export const SESSION_MS = 12 * HOUR_MS
 const TOKEN = /^[\w-]{43}$/
 
-/** Whoever is signed in to the console at this provider, on whatever node. */
+/** The console sessions of people who signed in at this provider, shared by all nodes. */
 export function openConsoleSessions(options: {
   pool: pg.Pool
   issuer: string
@@ -51,7 +51,7 @@ export function openConsoleSessions(options: {
 }): ConsoleSessions {
   const { pool, issuer, roles } = options
 
-  /** The first mapping that fits counts; one whose tenant is not there gives nothing. */
+  /** The first matching mapping counts. A mapping whose tenant does not exist grants nothing. */
   async function grantFor(values: string[]): Promise<{ role: Role; tenantId: number | null } | null> {
     const mapping = roles.find(({ value }) => values.includes(value))
     if (!mapping) return null
@@ -95,7 +95,7 @@ export function openConsoleSessions(options: {
   }
 }
 
-/** The read keys that the console made for a session; they end at the same time as it. */
+/** The read keys that the console created for a session expire together with it. */
 async function revokeSessionKeys(tx: Db, actor: Actor, session: ConsoleSession): Promise<void> {
   for (const key of await listKeysMadeUntil(tx, session.actor, session.expiresAt))
     await revokeKeyRecorded(tx, actor, key)

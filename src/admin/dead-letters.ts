@@ -36,7 +36,7 @@ type DeadLetterQuery = {
   before?: { failedAt: Date; id: string } | undefined
 }
 
-/** Which letters to replay: one, those of a source or of a reason, or all of them. */
+/** Selects dead letters: one, those of a source or a reason, or all. */
 type ReplayQuery = {
   tenant?: string | undefined
   id?: string | undefined
@@ -46,24 +46,24 @@ type ReplayQuery = {
   all?: boolean | undefined
 }
 
-/** `body`: of one letter, what takes the place of what came in. */
+/** `body`: replaces the body of a single dead letter. */
 export type ReplayOrder = ReplayQuery & { body?: string | undefined }
 
-/** `remaining`: what was there before the replay began and has not been replayed. */
+/** `remaining`: dead letters that existed when the replay started and were not replayed. */
 export type Replayed = { replayed: number; remaining: number } & ReplayOutcome
 
 type ReplayOptions = {
   atMost?: number
-  /** How long to wait for what becomes of them. */
+  /** How long to wait for the outcome. */
   waitMs?: number
   progress?: (replayed: number) => void
 }
 
-// Short transactions, so that readers of the log are not held back; enough for 100,000 letters in seconds.
+// Short transactions, so that readers of the log do not wait; fast enough for 100,000 dead letters in seconds.
 const LETTERS_AT_A_TIME = 500
 const BYTES_AT_A_TIME = 4_000_000
 const RESOLVED_AT_A_TIME = 10_000
-// What an event may have as it comes in by itself.
+// The size limit of a single event at the endpoints.
 const MAX_EDITED_BYTES = 65_536
 
 export type DeadLetterAdmin = ReturnType<typeof deadLetterAdmin>
@@ -76,7 +76,7 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
     return { tenantId: await tenantIdOf(tenant), id, sourceId: source, reason, cause, failedBefore }
   }
 
-  /** Where one is asked for: that one, which is there. */
+  /** Finds the selected dead letter; null if the filter selects several. */
   async function ofOne({ tenantId, id }: DeadLetterFilter): Promise<DeadLetter | null> {
     if (id === undefined) return null
     const letter = await findDeadLetter(pool, tenantId, id)
@@ -84,7 +84,7 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
     return letter
   }
 
-  /** `first`: the portion that also writes down who replays, and how many there are to replay. */
+  /** `first`: this batch also records the replay in the audit log. */
   async function replaySome(filter: DeadLetterFilter, first: boolean, body?: string): Promise<Replay[]> {
     return inTransaction(pool, async client => {
       const letters = await takeForReplay(client, {
@@ -127,27 +127,27 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
       })
       return letters.map(deadLetterView)
     },
-    /** With the body as it came in. */
+    /** With the body as received. */
     async show(id: string, tenant?: string): Promise<DeadLetterView & { body: string }> {
       const letter = isUuid(id) ? await findDeadLetter(pool, await tenantIdOf(tenant), id) : null
       if (!letter) throw deadLetterNotFound(id)
       return { ...deadLetterView(letter), body: letter.body }
     },
     /**
-     * Puts letters back into the log, oldest first, each exactly once. What fails again meanwhile is left alone. Stops
-     * after `atMost`, if given; `remaining` then says how many are left. What became of them is told after `waitMs` at the latest.
+     * Appends dead letters to the log again, oldest first, each exactly once. Entries that fail again meanwhile are not replayed
+     * again. Stops after `atMost`; `remaining` then counts the rest. Waits at most `waitMs` for the outcome.
      */
     async replay(
       { body, ...query }: ReplayOrder,
       { atMost, waitMs = 0, progress }: ReplayOptions = {},
     ): Promise<Replayed> {
-      // Whoever writes the body writes any event: more than to repeat what came in.
+      // Editing the body means writing any event, which needs more permissions than repeating one.
       if (body !== undefined) requireRole(actor, 'admin')
       throwIfInvalid([...validateQuery(query), ...validateBody(body, query)])
       const filter = await filterOf(query)
       const letter = await ofOne(filter)
       if (body !== undefined && letter?.kind !== 'events')
-        throwIfInvalid([{ pointer: '/body', message: 'must be left out: only events can be edited' }])
+        throwIfInvalid([{ pointer: '/body', message: 'must be absent: only events can be edited' }])
       const replays: Replay[] = []
       while (atMost === undefined || replays.length < atMost) {
         const more = await replaySome(filter, replays.length === 0, body)
@@ -158,7 +158,7 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
       const outcome = await awaitReplayOutcome({ pool, log }, replays, waitMs)
       return { replayed: replays.length, remaining: await countDeadLetters(pool, filter), ...outcome }
     },
-    /** Closes letters without a replay: nobody needs them any more. They stay until they expire. */
+    /** Closes dead letters without a replay. They are kept until they expire. */
     async resolve(query: ReplayQuery): Promise<{ resolved: number; remaining: number }> {
       throwIfInvalid(validateQuery(query))
       const filter = await filterOf(query)
@@ -197,35 +197,35 @@ async function recordReplay(
       reason: reason ?? null,
       ...(cause !== undefined && { cause }),
       dead_letters: taken.length + (await countDeadLetters(tx, filter)),
-      // names of fields only: what stands in them may be about people
+      // Only the names of fields: their values may be personal data.
       ...(body !== undefined && { edited: true, changed: changedFields(taken[0]!.body, body) }),
     },
   })
 }
 
-/** Whoever looks at the event sees that this is not what came in. */
+/** Marks the event as edited, so that readers see that this is not the received body. */
 function withEditedBody(letter: Entry, body: string, { name }: Actor, now: Date): Entry {
-  // `plain` was found of the other body
+  // `plain` was computed from the original body.
   const { plain: _, ...context } = JSON.parse(letter.context) as EventContext
   const edit: Edit = { by: name, at: now.toISOString(), deadLetter: letter.id }
   return { ...letter, body, context: JSON.stringify({ ...context, edited: edit }) }
 }
 
 function validateQuery({ id, source, reason, cause, all }: ReplayQuery) {
-  const faults = []
+  const errors = []
   if (id !== undefined && !isUuid(id))
-    faults.push({ pointer: '/id', message: 'must be the id of a dead letter' })
+    errors.push({ pointer: '/id', message: 'must be the id of a dead letter' })
   if (reason !== undefined && !DEAD_LETTER_REASONS.includes(reason as never))
-    faults.push({ pointer: '/reason', message: `must be one of ${DEAD_LETTER_REASONS.join(', ')}` })
+    errors.push({ pointer: '/reason', message: `must be one of ${DEAD_LETTER_REASONS.join(', ')}` })
   if ([id, source, reason, cause].every(given => given === undefined) && all !== true)
-    faults.push({ pointer: '', message: 'must say which: id, source, reason, cause, or all: true' })
-  return faults
+    errors.push({ pointer: '', message: 'must contain id, source, reason, cause, or all: true' })
+  return errors
 }
 
 /**
- * The letter as a new entry. A record keeps its id, because its operation is known by it; events get new ones, since
- * their id tells when they came in, and count from when they first did. They are read with the source's settings of
- * today: what was rejected for a setting goes through once that is put right.
+ * Converts the dead letter to a new entry. A record keeps its id, which is its operation id. Events get new ids, because an
+ * id contains the time of receipt; `firstReceivedAt` keeps the original time. Events use the source's current settings, so
+ * an event that was rejected because of a setting succeeds once the setting is fixed.
  */
 async function toReplayEntry(client: pg.PoolClient, letter: Entry, now: Date): Promise<Entry> {
   if (letter.kind === 'record') return { ...letter, receivedAt: now }
@@ -250,7 +250,8 @@ async function toReplayEntry(client: pg.PoolClient, letter: Entry, now: Date): P
 function validateBody(body: string | undefined, { id }: ReplayQuery) {
   if (body === undefined) return []
   const pointer = '/body'
-  if (id === undefined) return [{ pointer, message: 'must be left out, or the id of one dead letter given' }]
+  if (id === undefined)
+    return [{ pointer, message: 'must be absent, unless the id of one dead letter is given' }]
   if (Buffer.byteLength(body) > MAX_EDITED_BYTES)
     return [{ pointer, message: `must have at most ${MAX_EDITED_BYTES} bytes` }]
   try {
@@ -286,19 +287,19 @@ function deadLetterView(letter: DeadLetter): DeadLetterView {
   }
 }
 
-/** An entry that went in again. */
+/** A replayed entry. */
 type Replay = { tenantId: number; as: string }
 
-/** What became of what was replayed: `waiting` is not known yet, or failed and is tried again. */
+/** `waiting`: not processed yet, or failed and waiting for a retry. */
 type ReplayOutcome = { applied: number; failed_again: number; waiting: number }
 
 const LOOK_EVERY_MS = 50
-// The log is asked for each; beyond, nobody waits for the answer.
+// The log is queried once per tenant. With more tenants than this, the replay does not wait.
 const MOST_TENANTS = 10
-// As in erasures: nodes count on from PostgreSQL's clock.
+// As in erasures: the clocks of nodes may be ahead of PostgreSQL's clock.
 const NODES_AHEAD_MS = 1_000
 
-/** Waits for so long until all of it was processed, and tells how that went. */
+/** Waits until all replayed entries are processed, at most `waitMs`, and returns the outcome. */
 async function awaitReplayOutcome(
   { pool, log }: { pool: pg.Pool; log: Pick<Log, 'unread'> },
   replays: Replay[],
@@ -316,24 +317,24 @@ async function awaitReplayOutcome(
       await sleep(LOOK_EVERY_MS)
       continue
     }
-    // After the log: what moves on meanwhile is found where it went.
+    // Read after the log, so that entries which leave the log meanwhile are found here.
     const { failed, parked } = await replayedOutcomes(pool, replays)
     const ended = replays.length - failed - parked
-    const isTold = tenants.length <= MOST_TENANTS
-    const waiting = isTold ? Math.min(ended, unread) : ended
+    const isUnreadKnown = tenants.length <= MOST_TENANTS
+    const waiting = isUnreadKnown ? Math.min(ended, unread) : ended
     return { applied: ended - waiting, failed_again: failed, waiting: waiting + parked }
   }
 }
 
 export const DeadLetterView = Type.Object(
   {
-    id: Type.String({ format: 'uuid', description: 'Of a record write: the operation id' }),
+    id: Type.String({ format: 'uuid', description: 'For a record write, the operation id' }),
     tenant: Type.String(),
     kind: Type.Enum(['record', 'events']),
     source_config_id: NullableText,
     inbound_event_id: NullableText,
     reason: Type.Enum([...DEAD_LETTER_REASONS], {
-      description: 'rejected: never valid; failed: could not be applied',
+      description: 'rejected: the item is invalid; failed: it could not be applied',
     }),
     error: Type.String(),
     attempts: Type.Integer(),

@@ -32,7 +32,7 @@ import { DEFAULT_OVERLAP_HOURS, validateOverlap, validateSettings } from './sett
 type Unchecked = Record<string, unknown>
 type Deps = { pool: pg.Pool; secrets: Secrets; actor: Actor; allowPrivate: boolean }
 
-// Every event of the tenant is queued for each of them, in the transaction in which it takes effect.
+// Each event of the tenant is queued for every destination, in the transaction that applies the event.
 const MAX_DESTINATIONS = 100
 
 export type DestinationAdmin = ReturnType<typeof destinationAdmin>
@@ -87,7 +87,7 @@ export function destinationAdmin(deps: Deps) {
     },
     setEnabled: (id: string, enabled: boolean): Promise<DestinationView> =>
       change(id, enabled ? 'enable' : 'disable', () => ({ enabled, disabledReason: null })),
-    /** The one before goes on signing during the overlap. */
+    /** The previous secret also signs messages during the overlap. */
     async rotate(
       id: string,
       { overlapHours = DEFAULT_OVERLAP_HOURS }: { overlapHours?: number | undefined },
@@ -113,7 +113,7 @@ export function destinationAdmin(deps: Deps) {
         await recordChange(tx, actor, { action: 'destination.delete', target: id, tenantId, before })
       })
     },
-    /** Sends a message now, and tells what came of it. It is not repeated, and not in the log of deliveries. */
+    /** Sends a message now and returns the outcome. It is not retried and not listed among the deliveries. */
     async test(id: string): Promise<DestinationTest> {
       const destination = await own(id)
       const at = await databaseNow(pool)
@@ -141,14 +141,20 @@ export function destinationAdmin(deps: Deps) {
       const { tenantId } = await own(id)
       return (await listAttempts(pool, tenantId, id, page)).map(deliveryView)
     },
-    /** Everything since then is sent again, delivered or not, under the ids that it had. */
+    /** Queues all messages since then again, delivered or not. They keep their ids. */
     async replay(id: string, since: string): Promise<{ id: string; since: string; queued: number }> {
       const from = parseTimestamp(since)
       if (from === null)
-        throwIfInvalid([{ pointer: '/since', message: 'must be a time like 2026-01-31T09:30:00Z' }])
+        throwIfInvalid([
+          { pointer: '/since', message: 'must be an ISO 8601 date-time, for example 2026-01-31T09:30:00Z' },
+        ])
       const destination = await own(id)
       if (!destination.enabled)
-        throw new AdminError('conflict', 'destination_disabled', 'It is disabled: enable it before a replay.')
+        throw new AdminError(
+          'conflict',
+          'destination_disabled',
+          'The destination is disabled. Enable it before a replay.',
+        )
       let queued = 0
       let after: { at: string; id: string } | null = null
       for (;;) {
@@ -169,7 +175,7 @@ export function destinationAdmin(deps: Deps) {
   }
 }
 
-/** When Kontor itself disables it: in its own name. */
+/** Kontor itself disables the destination: the audit log names the actor "system". */
 export async function disableFailing(pool: pg.Pool, id: string, reason: string): Promise<void> {
   await inTransaction(pool, tx => disableDestination(tx, SYSTEM, id, reason))
 }
@@ -200,7 +206,7 @@ async function createDestination(
     throw new AdminError(
       'conflict',
       'too_many_destinations',
-      `A tenant may have ${MAX_DESTINATIONS} destinations: delete one that is not needed.`,
+      `A tenant can have at most ${MAX_DESTINATIONS} destinations. Delete one first.`,
     )
   const secret = newSigningSecret()
   const destination = await insertDestination(tx, {
@@ -225,30 +231,31 @@ function encryptHeaders(headers: Record<string, string>, secrets: Secrets): stri
 }
 
 function validateRequired(tenant: unknown, { url }: Unchecked): ValidationError[] {
-  const faults: ValidationError[] = []
+  const errors: ValidationError[] = []
   if (typeof tenant !== 'string' || tenant === '')
-    faults.push({ pointer: '/tenant', message: 'is required: the id or the name of a tenant' })
-  if (url === undefined) faults.push({ pointer: '/url', message: 'is required' })
-  return faults
+    errors.push({ pointer: '/tenant', message: 'is required: the id or name of a tenant' })
+  if (url === undefined) errors.push({ pointer: '/url', message: 'is required' })
+  return errors
 }
 
 async function validateInput(input: Unchecked, { allowPrivate }: Deps): Promise<ValidationError[]> {
-  const faults = validateSettings(input, DESTINATION_FIELDS)
+  const errors = validateSettings(input, DESTINATION_FIELDS)
   const { url } = input
-  if (typeof url !== 'string' || faults.some(({ pointer }) => pointer === '/url')) return faults
-  const fault = validateDestinationUrl(url, { allowPrivate })
-  // Asked again for every connection: a name may lead elsewhere by then.
-  const isPrivate = fault === null && !allowPrivate && (await leadsToPrivate(new URL(url).hostname))
-  if (fault !== null || isPrivate) faults.push({ pointer: '/url', message: `must ${fault ?? PRIVATE}` })
-  return faults
+  if (typeof url !== 'string' || errors.some(({ pointer }) => pointer === '/url')) return errors
+  const requirement = validateDestinationUrl(url, { allowPrivate })
+  // Every connection checks this again, because a host name may resolve to another address later.
+  const isPrivate = requirement === null && !allowPrivate && (await leadsToPrivate(new URL(url).hostname))
+  if (requirement !== null || isPrivate)
+    errors.push({ pointer: '/url', message: `must ${requirement ?? PRIVATE}` })
+  return errors
 }
 
-/** Their names: nobody can tell by a name whether its value is a secret. */
+/** Only the names of headers: a name does not show whether its value is secret. */
 function maskHeaders(destination: Destination, secrets: Secrets): Record<string, string> {
   return Object.fromEntries(Object.keys(headersOf(destination, secrets)).map(name => [name, '…']))
 }
 
-/** What the audit keeps. */
+/** The fields that the audit log records. */
 function toAudited(destination: Destination, secrets: Secrets) {
   const { id, tenantId, name, url, what, enabled } = destination
   return {
@@ -302,35 +309,35 @@ function deliveryView(attempt: Attempt): DeliveryView {
   }
 }
 
-// What the sender writes itself, or what would change how a request is read.
+// Headers that the sender sets itself, or that would change how a request is parsed.
 const OWN_HEADER =
   /^(webhook-.*|host|content-length|content-type|content-encoding|transfer-encoding|connection|expect|upgrade|te|trailer|keep-alive)$/i
 const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/i
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]{0,2000}$/
 
-/** What can be set on a destination. The admin API's schemas and the checks of admin are made of the same parts. */
+/** The settings of a destination. The schemas of the admin API and the validation here use the same definitions. */
 const DESTINATION_FIELDS = {
   name: { schema: Type.String({ minLength: 1, maxLength: 100 }), expects: 'a name of 1 to 100 characters' },
   url: {
     schema: Type.String({ minLength: 1, maxLength: 2_000 }),
-    expects: 'an address like https://example.com/hooks',
+    expects: 'a URL, for example https://example.com/hooks',
   },
   what: {
     schema: Type.Array(Type.Enum([...WHATS]), { minItems: 1, maxItems: WHATS.length, uniqueItems: true }),
-    expects: `a list of ${WHATS.join(', ')}; one at least`,
+    expects: `a list of ${WHATS.join(', ')}, with at least one item`,
   },
   event_types: {
     schema: Type.Array(Type.String({ minLength: 1, maxLength: MAX_EVENT_TYPE_LENGTH + 1 }), {
       maxItems: 100,
     }),
-    expects: 'a list of up to 100 event types, exact (page_view) or by their beginning (order.*); none: all',
+    expects: 'a list of up to 100 event types, exact (page_view) or a prefix (order.*); empty: all',
     check: (types: string[]) => types.every(type => !type.slice(0, -1).includes('*')),
   },
   enabled: { schema: Type.Boolean(), expects: 'true or false' },
   headers: {
     schema: Type.Record(Type.String(), Type.String(), { maxProperties: 50 }),
     expects:
-      'an object of up to 50 header names and values of one line, without host, webhook-*, content-* and those of the connection',
+      'an object of up to 50 header names and one-line values, without host, webhook-*, content-* and connection headers',
     check: (headers: Record<string, string>) =>
       Object.entries(headers).every(
         ([name, value]) => HEADER_NAME.test(name) && !OWN_HEADER.test(name) && HEADER_VALUE.test(value),
@@ -347,20 +354,20 @@ export type DestinationSettings = {
   headers?: Record<string, string>
 }
 
-/** The settings as parts of a documented shape. */
+/** The settings as documented schema properties. */
 export const DESTINATION_SETTINGS = {
   name: DESTINATION_FIELDS.name.schema,
   url: Type.String({
     ...DESTINATION_FIELDS.url.schema,
-    description: 'https; private networks are refused unless KONTOR_ALLOW_PRIVATE_DESTINATIONS=true',
+    description: 'https; private networks are rejected unless KONTOR_ALLOW_PRIVATE_DESTINATIONS=true',
   }),
   what: DESTINATION_FIELDS.what.schema,
   event_types: Type.Array(Type.String(), {
-    description: 'Of events: exact types, or their beginning and *; none: all',
+    description: 'Filters events by exact type or prefix (order.*); empty: all',
   }),
   enabled: DESTINATION_FIELDS.enabled.schema,
   headers: Type.Record(Type.String(), Type.String(), {
-    description: 'Sent along. Values of what looks like a credential are shown as …',
+    description: 'Sent with every request. Values are shown as …',
   }),
 }
 
@@ -393,13 +400,13 @@ const destinationFields = {
   id: Type.String(),
   tenant: Type.String(),
   ...DESTINATION_SETTINGS,
-  disabled_reason: Nullable(Type.String({ description: 'Why Kontor disabled it; null where somebody did' })),
+  disabled_reason: Nullable(Type.String({ description: 'Why Kontor disabled it; null: a user disabled it' })),
   secrets: Type.Array(Type.Object({ hint: Type.String(), expires_at: NullableText }), {
-    description: 'Two while a secret is being rotated: messages are signed with both',
+    description: 'Two during a rotation: messages are signed with both',
   }),
   health: Type.Object({
     status: Type.Enum(['ok', 'failing', 'disabled']),
-    pending: Type.Integer({ description: 'Messages still to be delivered; counted up to 100,000' }),
+    pending: Type.Integer({ description: 'Messages waiting for delivery; counted up to 100,000' }),
     failing_since: NullableTimestamp,
     last_attempt_at: NullableTimestamp,
     last_success_at: NullableTimestamp,
@@ -414,23 +421,23 @@ const destinationFields = {
 export const DestinationView = Type.Object(destinationFields, { examples: [DESTINATION_EXAMPLE] })
 export type DestinationView = Static<typeof DestinationView>
 
-/** The only moment in which the secret itself is there. */
+/** The only response that contains the secret. */
 export const CreatedDestination = Type.Object(
   {
     ...destinationFields,
-    secret: Type.String({ description: 'What messages are signed with, shown only once' }),
+    secret: Type.String({ description: 'The secret that signs messages, shown only once' }),
   },
   { examples: [{ ...DESTINATION_EXAMPLE, secret: 'whsec_9f…' }] },
 )
 export type CreatedDestination = Static<typeof CreatedDestination>
 
 export const DestinationTest = Type.Object({
-  ok: Type.Boolean({ description: 'It was answered 2xx within 15 seconds' }),
+  ok: Type.Boolean({ description: 'The response had a 2xx status and arrived within 15 seconds' }),
   message_id: Type.String(),
   url: Type.String(),
   status: Nullable(Type.Integer()),
   error: NullableText,
-  response: Nullable(Type.String({ description: 'How the answer began' })),
+  response: Nullable(Type.String({ description: 'The beginning of the response body' })),
   duration_ms: Type.Integer(),
 })
 export type DestinationTest = Static<typeof DestinationTest>
@@ -439,14 +446,14 @@ export const DELIVERY_OUTCOMES = ['delivered', 'retrying', 'failed'] as const
 
 /** One attempt to deliver a message. */
 export const DeliveryView = Type.Object({
-  id: Type.String({ description: 'webhook-id: the same in every attempt' }),
+  id: Type.String({ description: 'The webhook-id header: the same in every attempt' }),
   type: Type.String(),
   outcome: Type.Enum([...DELIVERY_OUTCOMES]),
   attempt: Type.Integer(),
   attempted_at: Timestamp,
-  status: Nullable(Type.Integer({ description: 'null: there was no answer' })),
+  status: Nullable(Type.Integer({ description: 'null: there was no response' })),
   error: NullableText,
-  response: Nullable(Type.String({ description: 'How the answer began' })),
+  response: Nullable(Type.String({ description: 'The beginning of the response body' })),
   duration_ms: Type.Integer(),
   next_attempt_at: NullableTimestamp,
 })

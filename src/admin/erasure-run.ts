@@ -52,18 +52,18 @@ import {
   toEntryNames,
   valuesOfKind,
 } from './person-data.ts'
-/** Whom an erasure is about. */
+/** The person to erase. */
 export type Subject = { email: string } | { profile: number }
 
-/** Kept with an erasure until it is done. */
+/** Stored with an erasure until it is completed. */
 type Stored = {
   subject: Subject
   waitMs: number
-  /** They are not to be recorded again. */
+  /** Later data of the person is not recorded. */
   suppress?: boolean
-  /** Taken away with the last of them; what was written meanwhile is found by them. */
+  /** Needed until the end: the second pass uses them to find data that was written meanwhile. */
   names: TracedIdentifier[]
-  /** What was waiting when it began came in no earlier than this. */
+  /** The entries that were waiting at the start were received at or after this time. */
   since: string | null
 }
 
@@ -71,7 +71,7 @@ export function serializeSubject(subject: Subject, waitMs: number, suppress: boo
   return JSON.stringify({ subject, waitMs, suppress, names: [], since: null } satisfies Stored)
 }
 
-/** Runs an erasure from where it stands to its end, and returns the receipt. Whatever was done before is not done twice. */
+/** Runs or continues an erasure to its end and returns the receipt. Completed steps are not repeated. */
 export async function runErasure(storage: Storage, erasure: StoredErasure): Promise<ErasureReceipt> {
   const { pool, log } = storage
   const receipt = JSON.parse(erasure.receipt) as ErasureReceipt
@@ -91,7 +91,7 @@ export async function runErasure(storage: Storage, erasure: StoredErasure): Prom
       )
       await eraseEffects(work, stored.names, since)
       await eraseWaiting(work, stored.names)
-      // Once, when nobody writes of the person any more: no index leads to them.
+      // Once, at the end, because no index covers this search and no new data about the person is written any more.
       await anonymizeReceipts(pool, erasure.tenantId, valuesOfKind(stored.names, 'email'))
       await log.outside?.forgetRead()
       receipt.status = 'completed'
@@ -107,7 +107,7 @@ export async function runErasure(storage: Storage, erasure: StoredErasure): Prom
   )
 }
 
-/** What waits first: what is not there when it would be its turn cannot come back. Then what stands, then the names. */
+/** Deletes waiting entries first, because applying them would restore data. Then the stored data, then the identifiers. */
 async function erasePerson(
   work: ErasureWork & Storage,
   erasure: StoredErasure,
@@ -118,9 +118,9 @@ async function erasePerson(
   const at = await findOldestUnapplied(work, tenantId)
   stored.since ??= (at ?? erasure.requestedAt).toISOString()
   await eraseWaiting(work, mergeNames(stored.names, await findNamesOfSubject(pool, tenantId, stored.subject)))
-  // What left the overflow before it could be taken out is in the log by now: it is applied, and then found.
+  // Entries that left the overflow queue before they were deleted are in the log now. They are applied and then found.
   receipt.not_yet_processed = await waitUntilApplied(work, tenantId, await databaseNow(pool), stored.waitMs)
-  // Until no further name turns up: what is merged into the profile meanwhile belongs to the person.
+  // Repeat until no new identifier appears: profiles that are merged meanwhile belong to the person too.
   for (let known = 0; ; ) {
     stored.names = mergeNames(stored.names, await findNamesOfSubject(pool, tenantId, stored.subject))
     if (stored.names.length === known) break
@@ -128,10 +128,10 @@ async function erasePerson(
     await eraseEffects(work, stored.names, null)
   }
   await inTransaction(pool, async client => {
-    // Every worker's transaction about this tenant lies wholly before this one or wholly after it. Those before are
-    // committed now: the names they added are found here, and what they wrote in the second pass. Those after
-    // read a newer version (holdConfigVersion) and forget the nodes they remembered: nobody writes to one that
-    // is gone, and the person does not come back.
+    // Every worker transaction of this tenant runs entirely before or after this one. Earlier ones are committed: their
+    // identifiers are found here, their other writes in the second pass. Later ones read a newer configuration version
+    // (holdConfigVersion) and drop their cached nodes, so no one writes to a deleted node and the person is not
+    // recreated.
     await lockPeople(client, tenantId)
     stored.names = mergeNames(stored.names, await findNamesOfSubject(client, tenantId, stored.subject))
     const deleted = await deleteIdentifiers(client, tenantId, nodeIds(stored.names))
@@ -147,7 +147,7 @@ async function erasePerson(
   })
 }
 
-/** From the commit on, whatever comes under one of these names is not recorded. */
+/** After the commit, data with one of these identifiers is not recorded. */
 async function suppress(
   client: pg.PoolClient,
   erasure: StoredErasure,
@@ -160,7 +160,7 @@ async function suppress(
   return hashes.length
 }
 
-/** All that the person is known by; an e-mail that nobody was seen under may still stand in what waits. */
+/** All identifiers of the person. An e-mail address without a profile may still occur in waiting entries. */
 export async function findNamesOfSubject(
   db: pg.Pool | pg.PoolClient,
   tenantId: number,
@@ -186,7 +186,7 @@ function mergeNames(some: TracedIdentifier[], more: TracedIdentifier[]): TracedI
   return [...new Map(all).values()]
 }
 
-/** Goes on with what a process left behind when it ended. */
+/** Continues erasures whose process ended. */
 export const resumeErasures = (storage: Storage, silentS?: number): Promise<void> =>
   resume({
     take: silent => takeLeftErasure(storage.pool, silent),
@@ -194,7 +194,7 @@ export const resumeErasures = (storage: Storage, silentS?: number): Promise<void
     silentS,
   })
 
-/** What an erasure works on. Counts are saved in the transaction that they are about, so that a crash falsifies none. */
+/** The state of an erasure. Counts are saved in the transaction that they describe, so that a crash keeps them correct. */
 export type ErasureWork = {
   pool: pg.Pool
   log: Pick<Log, 'forget'>
@@ -203,11 +203,11 @@ export type ErasureWork = {
   save(db: Db): Promise<void>
 }
 
-// Short transactions: an open one that writes holds the readers of the log back.
-// A body that is larger is read with a pause after it: requests are served between.
+// Short transactions: an open transaction that writes delays the readers of the log.
+// After a larger body there is a pause, so that requests are served in between.
 const MAX_ROUNDS = 10
 
-/** Everything that stands about these names, but for what waits and the names themselves. */
+/** Erases stored data with these identifiers, except waiting entries and the identifiers themselves. */
 async function eraseEffects(
   work: ErasureWork,
   names: TracedIdentifier[],
@@ -217,7 +217,7 @@ async function eraseEffects(
   const nodes = nodeIds(names)
   const named = await findRecordsNaming(work, names)
   const contactIds = [...new Set([...valuesOfKind(names, 'contact'), ...named.contacts])]
-  // Bodies as they came, for developers, of the last days: rather all of them than to search in them.
+  // Recorded raw requests and rejection examples of the last days are all deleted, which is simpler than searching them.
   await deleteRequestsOf(pool, tenantId)
   await deleteRejectionExamples(pool, tenantId)
   for (const events of portions(await findEventsAbout(work, names, receivedSince))) {
@@ -249,7 +249,7 @@ async function eraseEffects(
       await save(client)
     })
   }
-  // An account keeps its id, and is found again in the next pass: it is counted once.
+  // An account keeps its id and is found again in the next pass, but is counted once.
   const billing = { customers: contactIds, emails: valuesOfKind(names, 'email') }
   erased.billing = Math.max(erased.billing, await anonymizeBilling(pool, tenantId, billing))
   await inTransaction(pool, async client => {
@@ -266,15 +266,15 @@ async function eraseEffects(
 
 const TABLES: readonly EntryTable[] = ['dead_letters', 'parked_entries', 'overflow']
 
-/** What waits or was given up, and is about the person. */
+/** Erases waiting entries and dead letters about the person. */
 async function eraseWaiting(work: ErasureWork, names: TracedIdentifier[]): Promise<void> {
   for (const table of TABLES) {
-    // An entry that is moved on or cut in two while it is read is read again.
+    // An entry that is moved or split while it is read is read again.
     for (let round = 0; round < MAX_ROUNDS; round++) if (!(await eraseEntries(work, table, names))) break
   }
 }
 
-/** Whether an entry about the person moved on meanwhile. */
+/** Returns whether an entry about the person was moved meanwhile. */
 async function eraseEntries(
   work: ErasureWork,
   table: EntryTable,
@@ -306,33 +306,32 @@ function withItems(context: string, items: number[]): string {
 
 const counted = (description: string) => Type.Integer({ minimum: 0, description })
 
-/** A preview and a receipt count the same things alike; they differ by what came in, or went, between them. */
+/** The preview and the receipt use the same counts. They differ only by data that arrived or was deleted in between. */
 export const Erased = Type.Object(
   {
-    events: counted('Deleted; those that other people sent and that name the person too'),
-    conversions: counted('Made anonymous, also those that lists do not show; they stay, and so does revenue'),
-    orders: counted('Reduced to amounts, status and dates'),
-    contacts: counted('Deleted, with a tombstone'),
-    identities: counted('Names that the person was known by'),
+    events: counted('Deleted events, including those of other people that mention the person'),
+    conversions: counted('Anonymized conversions, including unlisted ones; revenue stays unchanged'),
+    orders: counted('Orders reduced to amounts, status and dates'),
+    contacts: counted('Deleted contacts; a tombstone remains'),
+    identities: counted('Deleted identifiers'),
     touches: counted('Attribution touches'),
-    archived: counted('Archived results of webhooks'),
-    dead_letters: counted('Events among them'),
+    archived: counted('Deleted archived results of webhooks'),
+    dead_letters: counted('Events in deleted dead letters'),
     waiting: Count,
     log_entries: Count,
-    /** Accounts and invoices of the billing ledger that lost their names; what was billed stays. */
+    /** Accounts and invoices of the billing ledger without their names; amounts stay. */
     billing: Count,
   },
   {
-    description:
-      'How much of each was removed; of conversions, orders and billing, how many were made anonymous',
+    description: 'Number of deleted objects; for conversions, orders and billing, of anonymized objects',
   },
 )
 
-/** What was erased, without naming the person. */
+/** What was erased, without personal data. */
 export const ErasureReceipt = Type.Object({
   id: Uuid,
   tenant: Type.String(),
-  /** Whoever knows the subject can find the receipt again. */
+  /** A caller who knows the subject can find the receipt. */
   subject_hash: Type.String({
     description: 'SHA-256 of "<tenant id> email <address>" or "<tenant id> profile <number>"',
   }),
@@ -341,11 +340,14 @@ export const ErasureReceipt = Type.Object({
   completed_at: NullableTimestamp,
   erased: Erased,
   suppressed_names: Type.Optional(
-    Type.Integer({ minimum: 0, description: 'Names that are not recorded again, where that was asked for' }),
+    Type.Integer({
+      minimum: 0,
+      description: 'Number of suppressed identifiers, if suppression was requested',
+    }),
   ),
   not_yet_processed: Type.Integer({
     minimum: 0,
-    description: 'Entries that came in before and could not be awaited: erase again once they are processed',
+    description: 'Earlier entries that were not processed in time: erase again once they are',
   }),
   notes: Type.Array(Type.String()),
 })

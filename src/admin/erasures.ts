@@ -50,9 +50,9 @@ type ErasureQuery = {
   tenant: string
   email?: string | undefined
   profile?: string | undefined
-  /** Beyond so many names somebody must have looked at them. */
+  /** Required above 20 identifiers: confirms that the caller reviewed them. */
   confirm?: boolean | undefined
-  /** Whatever comes of the person later is not recorded. */
+  /** Later data of the person is not recorded. */
   suppress?: boolean | undefined
 }
 
@@ -61,16 +61,16 @@ export type ErasureAdmin = ReturnType<typeof erasureAdmin>
 const MAX_NAMES_UNCONFIRMED = 20
 
 const NOTES = [
-  'The log of raw requests keeps what is not listed here until its retention time is over (7 days unless set otherwise). Backups keep what they hold.',
-  'Ids of processed events are kept as hashes, so that a late repeat does not bring an event back.',
-  'What a shop or CRM sends again is stored again, unless the person is suppressed: erase them there first.',
+  'Raw requests that are not listed here stay in the log until its retention ends (7 days by default). Existing backups are not changed.',
+  'Hashes of the ids of processed events are kept, so that a late duplicate does not restore an event.',
+  'Data that a shop or CRM sends again is stored again, unless the person is suppressed. Erase the person there first.',
 ]
 
 type Options = Storage & { actor: Actor; waitMs?: number }
 
 export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options) {
   const storage = { pool, log }
-  /** Whom it is about, once what came in before is applied. Throws where nothing is held of anybody by that name. */
+  /** Finds the person after earlier entries are applied. Throws if there is no data about this identifier. */
   async function find(query: ErasureQuery) {
     const subject = parseSubject(query)
     const tenantId = (await requireTenant(pool, actor, query.tenant)).id
@@ -87,14 +87,14 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
     return Object.values(await countErasable(storage, tenantId, names)).some(count => count > 0)
   }
 
-  /** Writes down that somebody is to be erased: from here on it is done, whatever happens to this process. */
+  /** Stores the order to erase. From here on it is completed, even if this process ends. */
   async function begin(query: ErasureQuery): Promise<StoredErasure> {
     const { subject, tenantId, names, unapplied } = await find(query)
     if (names.length > MAX_NAMES_UNCONFIRMED && !query.confirm)
       throw new AdminError(
         'conflict',
         'confirmation_required',
-        `This person has ${names.length} names. It would take ${formatCounts(await countErasable(storage, tenantId, names))}. Look at them first, then confirm.`,
+        `This person has ${names.length} identifiers. The erasure would delete ${formatCounts(await countErasable(storage, tenantId, names))}. Review the identifiers, then confirm.`,
       )
     const requestedAt = await databaseNow(pool)
     const hash = hashSubject(tenantId, subject)
@@ -111,7 +111,7 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
     erasure.receipt = JSON.stringify(newReceipt(erasure, hash.toString('hex'), unapplied))
     await inTransaction(pool, async client => {
       await insertErasure(client, { ...erasure, subjectHash: hash })
-      // The hash names nobody, and whoever knows the person can find the row again.
+      // The hash does not reveal the person, but a caller who knows the person can find the row.
       const change = { action: 'person.erase', target: hash.toString('hex'), tenantId }
       await recordChange(client, actor, {
         ...change,
@@ -130,7 +130,7 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
   return {
     erase: finish,
     start,
-    /** What an erasure would take, and under which names the person is known. Touches nothing. */
+    /** Counts what an erasure would delete and lists the identifiers. Changes nothing. */
     async preview(query: ErasureQuery): Promise<ErasurePreview> {
       const { subject, tenantId, names, unapplied } = await find(query)
       return {
@@ -185,11 +185,7 @@ function newReceipt(
 
 function parseSubject({ email, profile }: ErasureQuery): Subject {
   if ((email === undefined) === (profile === undefined)) {
-    throw new AdminError(
-      'invalid',
-      'invalid_request',
-      'Name the person by e-mail or by profile: one of the two.',
-    )
+    throw new AdminError('invalid', 'invalid_request', 'Exactly one of `email` and `profile` is required.')
   }
   if (email !== undefined) {
     const address = parseEmail(email)
@@ -209,7 +205,7 @@ function hashSubject(tenantId: number, subject: Subject): Buffer {
     .digest()
 }
 
-/** What an erasure of these names would take, counted as its receipt counts. Touches nothing. */
+/** Counts what an erasure of these identifiers would delete, in the same way as its receipt. Changes nothing. */
 async function countErasable(
   { pool, log }: { pool: pg.Pool; log: Pick<Log, 'forget'> },
   tenantId: number,
@@ -221,7 +217,7 @@ async function countErasable(
   const events = await findEventsAbout({ pool, tenantId }, names, null)
   const kept = { archived: 0, log_entries: 0 }
   for (const some of portions(events)) kept.archived += await countArchivedOf(pool, tenantId, some)
-  // A request may have brought events of several portions: it goes once.
+  // A request may contain events of several batches and counts once.
   for (const some of portions(toEntryNames(events)))
     kept.log_entries += await log.forget(pool, tenantId, some, { dryRun: true })
   const sales = await findSalesAbout({ pool, tenantId }, { nodes, contactIds, orderIds: named.orders })
@@ -246,10 +242,10 @@ async function countErasable(
   }
 }
 
-// More than so many by one id are no person to look through.
+// The preview lists at most this many.
 const MAX_NAMESAKES = 20
 
-/** Who else goes by an id or e-mail of the person, and what would be left of them. */
+/** Finds other people with an id or e-mail address of the person, and counts the events that they would keep. */
 async function findNamesakes(
   pool: pg.Pool,
   tenantId: number,
@@ -294,7 +290,7 @@ const MOST = 1_000
 
 export function suppressionAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
-    /** Newest first: the last thousand. */
+    /** Newest first, at most 1,000. */
     async list(tenant: string): Promise<SuppressionList> {
       const { id } = await requireTenant(pool, actor, tenant)
       const [people, count] = await Promise.all([
@@ -316,7 +312,7 @@ export function suppressionAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor 
         },
       }
     },
-    /** By the id of the list, an e-mail address, or the hash of a name: all names of that person are recorded again. */
+    /** Selects by erasure id, e-mail address or hash of an identifier. All identifiers of that person are removed. */
     async remove({ tenant, id: who }: { tenant: string; id: string }): Promise<RemovedSuppression> {
       const { id: tenantId } = await requireTenant(pool, actor, tenant)
       const email = parseEmail(who)
@@ -325,11 +321,11 @@ export function suppressionAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor 
         : email && hashIdentifier(tenantId, { kind: 'email', value: email })
       return inTransaction(pool, async client => {
         const key = { erasureId: isUuid(who) ? who : null, hash: hash || null }
-        // Whoever adds a name of theirs at this moment has added it, and it goes with the others.
+        // A worker that is adding an identifier of the person commits before this, so that it is removed with the others.
         await lockPeople(client, tenantId)
         const removed = await deleteSuppressed(client, tenantId, key)
         if (removed === null)
-          throw new AdminError('not_found', 'suppression_not_found', 'Nobody of this name is suppressed.')
+          throw new AdminError('not_found', 'suppression_not_found', 'No matching suppression.')
         const after = { names: removed.names }
         const change = { action: 'suppression.remove', target: removed.erasureId, tenantId, after }
         await recordChange(client, actor, change)
@@ -339,13 +335,13 @@ export function suppressionAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor 
   }
 }
 
-/** Somebody who was erased, and is not recorded again. */
+/** An erased person whose data is not recorded again. */
 const SuppressionView = Type.Object({
-  id: Type.String({ format: 'uuid', description: 'Of the erasure that it came with' }),
+  id: Type.String({ format: 'uuid', description: 'The id of the erasure' }),
   tenant: Type.String(),
   suppressed_at: Timestamp,
   names: Type.Array(Type.Object({ kind: Type.Enum([...IDENTIFIER_KINDS]), hash: Type.String() }), {
-    description: 'SHA-256 of "<tenant id> <kind> <value>", in hex: nothing else is kept',
+    description: 'SHA-256 of "<tenant id> <kind> <value>", in hex. Nothing else is stored',
   }),
 })
 
@@ -354,7 +350,7 @@ export const SuppressionList = Type.Object({
   next_cursor: Type.Null(),
   not_recorded: Type.Object(
     { events: Count, records: Count, last_at: NullableTimestamp },
-    { description: 'How much came of these people and was not recorded, since the first of them' },
+    { description: 'Items of suppressed people that were not recorded, since the first suppression' },
   ),
 })
 export type SuppressionList = Static<typeof SuppressionList>
@@ -362,13 +358,13 @@ export type SuppressionList = Static<typeof SuppressionList>
 export const RemovedSuppression = Type.Object({ id: Uuid, tenant: Type.String(), names: Count })
 export type RemovedSuppression = Static<typeof RemovedSuppression>
 
-/** What an erasure would take. */
+/** What an erasure would delete. */
 export const ErasurePreview = Type.Object({
   dry_run: Type.Literal(true),
   tenant: Type.String(),
   profile_id: NullableText,
   names: Type.Array(Type.Object({ kind: Type.Enum([...IDENTIFIER_KINDS]), value: Type.String() }), {
-    description: 'All that the person is known by',
+    description: 'All identifiers of the person',
   }),
   would_erase: Erased,
   not_joined: Type.Array(
@@ -376,14 +372,19 @@ export const ErasurePreview = Type.Object({
       profile_id: Type.String(),
       kind: Type.Enum([...IDENTIFIER_KINDS]),
       value: Type.String(),
-      remaining_events: Type.Integer({ minimum: 0, description: 'Those that this erasure would leave' }),
+      remaining_events: Type.Integer({
+        minimum: 0,
+        description: 'Events that this erasure would not delete',
+      }),
     }),
     {
       description:
-        'Others who go by the same id or e-mail under another kind of name and are no part of this: merge them first where they are the same person. At most 20',
+        'People with the same id or e-mail address as another kind of identifier, who are not erased. If one is the same person, merge them first. At most 20',
     },
   ),
   not_yet_processed: Count,
-  needs_confirmation: Type.Boolean({ description: 'With more than 20 names: send confirm: true' }),
+  needs_confirmation: Type.Boolean({
+    description: 'The person has more than 20 identifiers: send confirm: true',
+  }),
 })
 export type ErasurePreview = Static<typeof ErasurePreview>

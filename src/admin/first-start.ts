@@ -24,16 +24,16 @@ const SHOWN = 'first_start_shown_at'
 const UNSEEN = 'first_start_unseen'
 
 /**
- * On the first start of an installation: makes the tenant "default" with keys and a source and has them shown. What a
- * start made that was killed before it could show it is revoked by the next one, which makes its own: nobody ever
- * saw those keys. Returns whether this was the first start.
+ * On the first start of an installation, creates the tenant "default" with keys and a source, and shows them. If a start
+ * was killed before it could show its keys, the next start revokes them, because no one has seen them, and creates new ones.
+ * Returns whether this was the first start.
  */
 export async function onFirstStart(
   { pool, secrets, actor }: { pool: pg.Pool; secrets: Secrets; actor: Actor },
   show: (made: FirstStart) => Promise<void>,
 ): Promise<boolean> {
   if ((await readSetting(pool, SHOWN)) !== null) return false
-  // Held until the keys have been shown: a second node must not take them for unseen.
+  // Held until the keys are shown, so that a second node does not treat them as unseen.
   return inTransaction(pool, async client => {
     await lock(client, LOCKS.firstStart)
     if ((await readSetting(client, SHOWN)) !== null) return false

@@ -19,7 +19,7 @@ import { findSource } from '../store/inbound/sources.ts'
 import { type Actor, canSee, requireTenant } from './actor.ts'
 import { notFound } from './error.ts'
 
-/** How a tenant stands, for those who look after it. */
+/** The health of a tenant, for its operators. */
 export function healthAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; actor: Actor }) {
   return {
     async show(tenant: string): Promise<Omit<HealthView, 'disk_free' | 'disk_days_left'>> {
@@ -30,28 +30,28 @@ export function healthAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; act
         tenant: publicTenantId(id),
         waiting: own && waitingView(own),
         retrying: waitingView(await summarizeParkedOf(pool, id)),
-        // Whoever has one tenant is not told how busy the others are.
+        // An actor with access to one tenant does not see the load of the others.
         installation: actor.tenantId === null ? { waiting: all && waitingView(all) } : null,
         dead_letters: { open: failures.openLetters, by_hour: failures.lettersByHour },
         refused: { last_24_hours: failures.refused, by_hour: failures.refusedByHour },
         deferred: { events: failures.deferred, oldest_at: failures.deferredSince?.toISOString() ?? null },
       }
     },
-    /** By the hour of the last day: what came of a source. */
+    /** Events of a source per hour of the last day. */
     async source(id: string): Promise<SourceActivity> {
       const source = await findSource(pool, id)
       if (source === null || !canSee(actor, source.tenantId)) throw notFound('source', id)
       const { received, refused } = await sourceActivity(pool, source.tenantId, id)
       return { id, received: withTotal(received), refused: withTotal(refused) }
     },
-    /** The same: what went to a destination. */
+    /** Deliveries to a destination per hour of the last day. */
     async destination(id: string): Promise<DestinationActivity> {
       const destination = await findDestination(pool, id)
       if (destination === null || !canSee(actor, destination.tenantId)) throw notFound('destination', id)
       const { delivered, failed } = await destinationActivity(pool, destination.tenantId, id)
       return { id, delivered: withTotal(delivered), failed: withTotal(failed) }
     },
-    /** What fails and was refused, by cause: the newest last failure first. */
+    /** Failures and rejections by cause, the most recent first. */
     async issues(tenant: string): Promise<IssueView[]> {
       const { id } = await requireTenant(pool, actor, tenant)
       const letters = await groupLetters(pool, id, MOST_ISSUES)
@@ -111,10 +111,10 @@ function destinationIssue(group: FailingGroup): IssueView {
 
 export type HealthAdmin = ReturnType<typeof healthAdmin>
 
-// Beyond, what waits is not looked through for the tenant's own: on NATS that means to read it.
+// With more entries than this, the entries of one tenant are not counted: on NATS this means reading all of them.
 const MOST_LOOKED_THROUGH = 100_000
 
-/** What is not known is null: a log that is away is no reason to tell nothing. */
+/** Unknown values are null, so that the rest of the health is available while the log is not. */
 async function readWaiting(log: Log, tenantId: number): Promise<{ own: Unread | null; all: Unread | null }> {
   try {
     const all = totalUnread(await log.lag({ complete: true }))
@@ -131,17 +131,18 @@ function waitingView({ entries, oldestAt }: Unread) {
 }
 
 const ByHour = Type.Array(Type.Integer(), {
-  description: 'The last 24 hours, oldest first; the last is not over',
+  description: 'The last 24 hours, oldest first; the last hour is the current one',
 })
 
 const HoursOfActivity = Type.Object({
   last_24_hours: Count,
   by_hour: Type.Array(Type.Integer(), {
-    description: 'The last 24 hours, oldest first; the last is not over. Counted up to 10,000 in an hour',
+    description:
+      'The last 24 hours, oldest first; the last hour is the current one. Counted up to 10,000 per hour',
   }),
 })
 
-/** How much a source brought. */
+/** The activity of a source. */
 export const SourceActivity = Type.Object({
   id: Type.String(),
   received: HoursOfActivity,
@@ -149,7 +150,7 @@ export const SourceActivity = Type.Object({
 })
 export type SourceActivity = Static<typeof SourceActivity>
 
-/** How sending to a destination went: attempts. */
+/** The delivery attempts of a destination. */
 export const DestinationActivity = Type.Object({
   id: Type.String(),
   delivered: HoursOfActivity,
@@ -157,7 +158,7 @@ export const DestinationActivity = Type.Object({
 })
 export type DestinationActivity = Static<typeof DestinationActivity>
 
-/** How a tenant stands. */
+/** The health of a tenant. */
 export const HealthView = Type.Object({
   tenant: Type.String(),
   waiting: Nullable(
@@ -165,20 +166,23 @@ export const HealthView = Type.Object({
       { entries: Count, oldest_at: NullableTimestamp },
       {
         description:
-          'Accepted and not processed yet, of this tenant; null while that is not known, because the log is away or holds more than 100,000 of all tenants',
+          'Accepted entries of this tenant that are not processed yet; null: unknown, because the log is unavailable or has more than 100,000 unprocessed entries',
       },
     ),
   ),
   retrying: Type.Object(
     { entries: Count, oldest_at: NullableTimestamp },
-    { description: 'Of this tenant: could not be applied, and are tried again; what waits behind them too' },
+    {
+      description:
+        'Entries of this tenant that failed and wait for a retry, and entries that wait behind them',
+    },
   ),
   installation: Nullable(
     Type.Object(
       {
         waiting: Nullable(Type.Object({ entries: Count, oldest_at: NullableTimestamp })),
       },
-      { description: 'Of all tenants together; null for who has but one' },
+      { description: 'Entries of all tenants; null for a caller with access to one tenant' },
     ),
   ),
   dead_letters: Type.Object({ open: Count, by_hour: ByHour }),
@@ -186,33 +190,38 @@ export const HealthView = Type.Object({
   deferred: Type.Object({ events: Count, oldest_at: NullableTimestamp }),
   disk_free: Nullable(
     Type.Number({
-      description: 'Of the whole installation, from 0 to 1; null where PostgreSQL is not the embedded one',
+      description: 'Of the whole installation, from 0 to 1; null with an external PostgreSQL',
     }),
   ),
   disk_days_left: Nullable(
     Type.Number({
       description:
-        'Until the disk of the installation is full, at the pace of the last day; null while that is not known, or it does not fill',
+        'Time until the disk of the installation is full, at the rate of the last day; null: unknown, or usage does not grow',
     }),
   ),
 })
 export type HealthView = Static<typeof HealthView>
 
-/** Failures that have one cause. */
+/** Failures with the same cause. */
 export const IssueView = Type.Object({
   kind: Type.Enum(['dead_letters', 'refused', 'failing_destination']),
   cause: Type.String({
     description:
-      'Of dead letters the error without what varies, of refused requests of a source their code, of those with a key the reason without what varies, of a destination its name',
+      'For dead letters, the error without variable parts; for rejected requests to a source, the code; for rejected requests with a key, the reason without variable parts; for a destination, its name',
   }),
   reason: NullableText,
-  route: Nullable(Type.String({ description: 'Of refused requests with a key, for example POST /v1/track' })),
+  route: Nullable(
+    Type.String({ description: 'The route of rejected requests with a key, for example POST /v1/track' }),
+  ),
   source_config_id: NullableText,
   destination_id: NullableText,
-  count: Type.Integer({ minimum: 0, description: 'Of a destination: messages still to be delivered' }),
+  count: Type.Integer({
+    minimum: 0,
+    description: 'For a destination, the number of messages waiting for delivery',
+  }),
   first_at: Timestamp,
   last_at: Timestamp,
-  example: Type.String({ description: 'The newest error or refusal, in full' }),
-  example_id: Nullable(Type.String({ format: 'uuid', description: 'The newest dead letter' })),
+  example: Type.String({ description: 'The most recent error or rejection, in full' }),
+  example_id: Nullable(Type.String({ format: 'uuid', description: 'The most recent dead letter' })),
 })
 export type IssueView = Static<typeof IssueView>

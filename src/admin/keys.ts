@@ -69,13 +69,13 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
           : await listKeys(pool, (await requireTenant(pool, actor, tenant)).id)
       return keys.filter(({ tenantId }) => canSee(actor, tenantId)).map(keyView)
     },
-    /** Those of all tenants that whoever uses them should replace now. */
+    /** Active keys of all visible tenants that expire within 14 days. */
     async expiringSoon(): Promise<KeyView[]> {
       const now = new Date()
       const keys = await listKeysEnding(pool, now, new Date(now.getTime() + EXPIRES_SOON_MS))
       return keys.filter(key => canSee(actor, key.tenantId) && expiresSoon(key, now)).map(keyView)
     },
-    /** What a tracking key is for; what is left out stays as it is. */
+    /** Changes the limits of a tracking key. Absent fields stay unchanged. */
     async update(id: string, input: KeyLimitsInput): Promise<KeyView> {
       requireRole(actor, 'admin')
       return inTransaction(pool, async tx => {
@@ -89,7 +89,7 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
         return keyView(changed!)
       })
     },
-    /** The key stays good for the overlap, and not longer than it was going to; the new one is like it. */
+    /** Creates a key with the same properties. The old key expires after the overlap, or earlier if it was due to. */
     async rotate(id: string, { overlapHours = DEFAULT_OVERLAP_HOURS } = {}): Promise<RotatedKey> {
       requireRole(actor, 'admin')
       throwIfInvalid(validateOverlap(overlapHours))
@@ -100,8 +100,8 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       })
     },
     /**
-     * Tells what was made with the key and is still good, also by keys that it made; `withMade` ends that too: keys are
-     * revoked, sources and destinations disabled.
+     * Returns what was created with the key and is still active, including objects created with keys that this key created.
+     * `withMade` also revokes those keys and disables those sources and destinations.
      */
     async revoke(id: string, { withMade = false } = {}): Promise<RevokedKey> {
       return inTransaction(pool, async tx => {
@@ -136,7 +136,7 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
 
 const OWN_READ_KEY_MS = DAY_MS
 
-/** Whoever may see everything in the console may make a key for it that reads the same, for a day. */
+/** Every role may create a read-only private key that expires within a day. The console reads with such keys. */
 function isOwnReadKey({ kind, scopes, expires_at }: NewKey, now: Date): boolean {
   const end = parseTimestamp(expires_at)
   return (
@@ -208,7 +208,7 @@ async function replaceKey(tx: Db, actor: Actor, key: ApiKey, overlapHours: numbe
   return { ...keyView(made), key: secret, previous: { id: key.id, expires_at: end.toISOString() } }
 }
 
-/** What a key is, apart from the key itself. */
+/** The properties of a key without its secret. */
 type KeyProperties = Pick<
   ApiKey,
   'tenantId' | 'kind' | 'scopes' | 'server' | 'role' | 'allowedAddresses' | 'limits' | 'expiresAt'
@@ -237,10 +237,10 @@ function isEnded({ revokedAt, expiresAt }: ApiKey, now: Date): boolean {
   return revokedAt !== null || (expiresAt !== null && expiresAt <= now)
 }
 
-// A key that was made for less lives shortly by intention.
+// A key that was created for less than this is meant to be short-lived: it causes no warning.
 const EXPIRES_SOON_MS = 14 * DAY_MS
 
-/** Whoever uses it should replace it now. */
+/** Whether the key should be replaced now. */
 function expiresSoon(key: ApiKey, now: Date): boolean {
   if (key.expiresAt === null || isEnded(key, now)) return false
   const end = key.expiresAt.getTime()
@@ -267,23 +267,23 @@ function keyView(key: ApiKey): KeyView {
   }
 }
 
-/** What a key is made from, unchecked. */
+/** The input for a new key, not validated yet. */
 type NewKey = {
-  /** Of an admin key: the only one that it sees. */
+  /** For an admin key: the only tenant that it can access. */
   tenant?: string | null | undefined
   kind: string
-  /** Default: all of them for a private key; the other kinds have none. */
+  /** Default: all scopes for a private key. Other kinds have none. */
   scopes?: string[] | undefined
-  /** Of a tracking key: it stays on servers, and may therefore alias and merge people. */
+  /** For a tracking key that only servers use: it may alias and merge people. */
   server?: boolean | undefined
-  /** Of an admin key; default: admin. */
+  /** For an admin key; default: admin. */
   role?: string | undefined
   expires_at?: string | null | undefined
-  /** Of a private or admin key: addresses and networks that it is accepted from. Default: from everywhere. */
+  /** For a private or admin key: the addresses and networks from which it is accepted. Default: all. */
   allowed_addresses?: string[] | undefined
 } & KeyLimitsInput
 
-/** Of a tracking key. What is left out has no limit, or stays as it is. */
+/** Limits of a tracking key. On creation an absent limit means no limit; on update it stays unchanged. */
 type KeyLimitsInput = { [Name in keyof KeyLimits]?: KeyLimits[Name] | undefined }
 
 const LIMITS = ['origins', 'event_types', 'rate_limit'] as const
@@ -291,47 +291,50 @@ const LIMITS = ['origins', 'event_types', 'rate_limit'] as const
 function validateKeyLimits(kind: string, input: KeyLimitsInput): ValidationError[] {
   if (kind === 'tracking') return faultsOfLimits(givenLimits(input))
   const named = LIMITS.filter(name => input[name] !== undefined)
-  return named.map(name => ({ pointer: `/${name}`, message: 'must be left out: only a tracking key has it' }))
+  return named.map(name => ({
+    pointer: `/${name}`,
+    message: 'must be absent: only tracking keys have this limit',
+  }))
 }
 
-/** The limits that are named. */
+/** The limits that are present in the input. */
 function givenLimits(input: KeyLimitsInput): Partial<KeyLimits> {
   return Object.fromEntries(LIMITS.flatMap(name => (input[name] === undefined ? [] : [[name, input[name]]])))
 }
 
-/** Every fault at once. */
+/** Returns all validation errors. */
 function validateNewKey(input: NewKey, now: Date): ValidationError[] {
-  const faults: ValidationError[] = []
-  const fault = (pointer: string, message: string) => faults.push({ pointer, message })
-  if (!KEY_KINDS.includes(input.kind as KeyKind)) fault('/kind', `must be one of ${KEY_KINDS.join(', ')}`)
-  if (input.kind !== 'admin' && !input.tenant) fault('/tenant', 'is required: the id or the name of a tenant')
+  const errors: ValidationError[] = []
+  const reject = (pointer: string, message: string) => errors.push({ pointer, message })
+  if (!KEY_KINDS.includes(input.kind as KeyKind)) reject('/kind', `must be one of ${KEY_KINDS.join(', ')}`)
+  if (input.kind !== 'admin' && !input.tenant) reject('/tenant', 'is required: the id or name of a tenant')
   if (input.scopes && input.kind !== 'private' && KEY_KINDS.includes(input.kind as KeyKind))
-    fault('/scopes', `must be left out: a key of kind ${input.kind} has no scopes`)
-  else if (input.scopes?.length === 0) fault('/scopes', 'must name at least one scope')
+    reject('/scopes', `must be absent: a key of kind ${input.kind} has no scopes`)
+  else if (input.scopes?.length === 0) reject('/scopes', 'must contain at least one scope')
   for (const [index, scope] of (input.scopes ?? []).entries())
     if (!SCOPES.includes(scope as Scope))
-      fault(
+      reject(
         `/scopes/${index}`,
         `${JSON.stringify(scope)} is not a scope; the scopes are ${SCOPES.join(', ')}`,
       )
   if (input.server && input.kind !== 'tracking')
-    fault('/server', 'must be left out: only a tracking key can be a server key')
+    reject('/server', 'must be absent: only a tracking key can be a server key')
   if (input.role !== undefined && input.kind !== 'admin')
-    fault('/role', 'must be left out: only admin keys have a role')
+    reject('/role', 'must be absent: only admin keys have a role')
   else if (input.role !== undefined && !ROLES.includes(input.role as Role))
-    fault('/role', `must be one of ${ROLES.join(', ')}`)
+    reject('/role', `must be one of ${ROLES.join(', ')}`)
   const networks = input.allowed_addresses ?? []
   if (networks.length > 0 && input.kind === 'tracking')
-    fault('/allowed_addresses', 'must be left out: a tracking key is used by browsers everywhere')
+    reject('/allowed_addresses', 'must be absent: browsers use tracking keys from any address')
   else if (networks.length > MAX_NETWORKS || !networks.every(isNetwork))
-    fault('/allowed_addresses', `must be ${NETWORKS}`)
-  faults.push(...validateKeyLimits(input.kind, input))
+    reject('/allowed_addresses', `must be ${NETWORKS}`)
+  errors.push(...validateKeyLimits(input.kind, input))
   if (input.expires_at) {
     const at = parseTimestamp(input.expires_at)
-    if (at === null) fault('/expires_at', 'must be an ISO 8601 date-time, for example 2030-01-31T00:00:00Z')
-    else if (at <= now) fault('/expires_at', 'must be in the future')
+    if (at === null) reject('/expires_at', 'must be an ISO 8601 date-time, for example 2030-01-31T00:00:00Z')
+    else if (at <= now) reject('/expires_at', 'must be in the future')
   }
-  return faults
+  return errors
 }
 
 const KEY_EXAMPLE = {
@@ -358,19 +361,19 @@ export const keyFields = {
   kind: Type.Enum([...KEY_KINDS]),
   scopes: Type.Array(Type.Enum([...SCOPES])),
   server: Type.Boolean({
-    description: 'A tracking key that only servers have: it may alias and merge people',
+    description: 'A tracking key for servers only: it may alias and merge people',
   }),
-  role: Nullable(Type.Enum([...ROLES], { description: 'Of an admin key' })),
+  role: Nullable(Type.Enum([...ROLES], { description: 'The role of an admin key' })),
   allowed_addresses: Type.Array(Type.String(), {
-    description: 'Addresses and networks that it is accepted from; none: from everywhere',
+    description: 'Addresses and networks from which the key is accepted; empty: all',
   }),
   ...KeyLimits.properties,
-  tenant: Nullable(Type.String({ description: 'null for admin keys that see all tenants' })),
-  hint: Type.String({ description: 'How the key ends, to tell keys apart' }),
+  tenant: Nullable(Type.String({ description: 'null: an admin key with access to all tenants' })),
+  hint: Type.String({ description: 'The last characters of the key' }),
   created_by: CreatedBy,
   created_at: Timestamp,
   expires_at: NullableTimestamp,
-  expires_soon: Type.Boolean({ description: 'It ends within 14 days: replace it' }),
+  expires_soon: Type.Boolean({ description: 'The key expires within 14 days: replace it' }),
   revoked_at: NullableTimestamp,
   last_used_at: NullableTimestamp,
 }
@@ -378,7 +381,7 @@ export const keyFields = {
 export const KeyView = Type.Object(keyFields, { examples: [KEY_EXAMPLE] })
 export type KeyView = Static<typeof KeyView>
 
-/** The only moment in which the key itself is there. */
+/** The only response that contains the key itself. */
 export const CreatedKey = Type.Object(
   { ...keyFields, key: Type.String({ description: 'The key itself, shown only once' }) },
   { examples: [{ ...KEY_EXAMPLE, key: 'private-9f…' }] },
@@ -388,7 +391,10 @@ export type CreatedKey = Static<typeof CreatedKey>
 export const RotatedKey = Type.Object(
   {
     ...CreatedKey.properties,
-    previous: Type.Object({ id: Type.String(), expires_at: Timestamp }, { description: 'Good until then' }),
+    previous: Type.Object(
+      { id: Type.String(), expires_at: Timestamp },
+      { description: 'The replaced key and when it expires' },
+    ),
   },
   {
     examples: [
@@ -409,7 +415,7 @@ const CreatedObject = Type.Object({
   enabled: Type.Boolean(),
 })
 
-/** What was made with a key, also by keys that it made, and was still good when it was revoked. */
+/** Includes objects that were created with the key, or with keys that it created, and were active when it was revoked. */
 export const RevokedKey = Type.Object(
   {
     ...keyFields,

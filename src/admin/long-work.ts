@@ -3,26 +3,26 @@ import type pg from 'pg'
 import type { Log } from '../log/log.ts'
 import { countParked, oldestOfTenantIn } from '../store/entries/parked.ts'
 
-// What erasures and purges share: work that is written down first, goes on however long it takes, and is gone on with by
-// another process where the one that did it ended.
+// Shared by erasures and purges: work that is stored first, may take long, and is continued by another process if its own
+// process ends.
 
-/** Where entries and their effects lie. */
+/** The storage of entries and their effects. */
 export type Storage = { pool: pg.Pool; log: Pick<Log, 'unread' | 'forget' | 'outside'> }
 
-/** How long what came in before may take to be applied. */
+/** How long to wait until earlier entries are applied. */
 export const MAX_WAIT_MS = 10_000
 
 const SIGN_OF_LIFE_MS = 5_000
-// Several signs of life long: whoever is silent for so long is gone.
+// Several heartbeats: a process that is silent for this long has ended.
 const SILENT_S = 30
 
-/** Does the work, and says from time to time that somebody is at it. */
+/** Runs the work and sends heartbeats meanwhile. */
 export async function withHeartbeat<T>(sign: () => Promise<void>, work: () => Promise<T>): Promise<T> {
   const alive = setInterval(() => sign().catch(() => {}), SIGN_OF_LIFE_MS)
   return work().finally(() => clearInterval(alive))
 }
 
-/** Its result, or null where it takes longer; then it goes on, and what fails is gone on with by `resume`. */
+/** Returns the result, or null if it takes longer. The work then continues; `resume` continues failed work. */
 async function resultWithin<T>(running: Promise<T>, patienceMs: number): Promise<T | null> {
   running.catch(() => {})
   const enough = new AbortController()
@@ -31,7 +31,7 @@ async function resultWithin<T>(running: Promise<T>, patienceMs: number): Promise
   return Promise.race([running, tooLong]).finally(() => enough.abort())
 }
 
-/** The two ways to have it done. */
+/** Runs stored work, either to its end or in the background. */
 export function longWork<Query, Work, Receipt>({
   begin,
   run,
@@ -42,9 +42,9 @@ export function longWork<Query, Work, Receipt>({
   receiptNow(work: Work): Promise<Receipt>
 }) {
   return {
-    /** To the end, however long it takes. */
+    /** Runs to the end. */
     finish: async (query: Query): Promise<Receipt> => run(await begin(query)),
-    /** Begins, and hands out how far it is after so long; the rest goes on by itself. */
+    /** Returns the receipt after at most `patienceMs`; the work continues in the background. */
     async start(query: Query, patienceMs: number): Promise<Receipt> {
       const work = await begin(query)
       return (await resultWithin(run(work), patienceMs)) ?? receiptNow(work)
@@ -52,7 +52,7 @@ export function longWork<Query, Work, Receipt>({
   }
 }
 
-/** Goes on with what a process left behind when it ended. */
+/** Continues work whose process ended. */
 export async function resume<Left>({
   take,
   run,
@@ -69,10 +69,10 @@ export async function resume<Left>({
   }
 }
 
-// Nodes count on from PostgreSQL's clock, and take half a second's wait for its answer to be exact.
+// The clocks of nodes may be ahead of PostgreSQL's clock: their estimate is exact to half a second.
 const NODES_AHEAD_MS = 1_000
 
-/** What came in before, by PostgreSQL's clock, is applied first: then it can be found. Returns how much of it is not. */
+/** Waits until entries received before `at` (PostgreSQL's clock) are applied. Returns how many are not. */
 export async function waitUntilApplied(
   { pool, log }: Storage,
   tenantId: number,
@@ -82,7 +82,7 @@ export async function waitUntilApplied(
   const latest = new Date(at.getTime() + NODES_AHEAD_MS)
   const deadline = performance.now() + waitMs
   for (;;) {
-    // In the order in which they move: what is parked meanwhile is found there.
+    // In the order in which entries move: an entry that is parked meanwhile is found there.
     const { entries } = await log.unread(tenantId, latest)
     const unapplied = entries + (await countParked(pool, tenantId, latest))
     if (unapplied === 0 || performance.now() >= deadline) return unapplied
@@ -90,9 +90,9 @@ export async function waitUntilApplied(
   }
 }
 
-/** When the oldest came in of what has not taken effect yet; null where nothing waits. */
+/** The time of receipt of the oldest entry that is not applied; null: there is none. */
 export async function findOldestUnapplied({ pool, log }: Storage, tenantId: number): Promise<Date | null> {
-  // In the order in which they move: what leaves one place meanwhile is found in the next.
+  // In the order in which entries move: an entry that leaves one place meanwhile is found in the next.
   const times = [
     await oldestOfTenantIn(pool, 'overflow', tenantId),
     (await log.unread(tenantId, null)).oldestAt,

@@ -49,7 +49,7 @@ type PersonKey = { tenant: string; id: string }
 
 export type PeopleAdmin = ReturnType<typeof peopleAdmin>
 
-/** Who people are: what they are known by and why, and the means to correct it. */
+/** Shows the identifiers of people and why they are linked; merges, splits and exports people. */
 export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
     async show({ tenant, id }: PersonKey): Promise<PersonView> {
@@ -57,7 +57,7 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       const { profile } = await findPerson(pool, tenantId, id)
       return personView(pool, tenantId, profile)
     },
-    /** Makes two people one; `into` keeps its profile id. */
+    /** Merges two people; `into` keeps its profile id. */
     async merge({ tenant, id, into }: PersonKey & { into: string }): Promise<PersonView> {
       const tenantId = (await requireTenant(pool, actor, tenant)).id
       const profile = await changeIdentities(pool, tenantId, async transaction => {
@@ -70,13 +70,13 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
           throw new AdminError(
             'conflict',
             'same_person',
-            `They are one person already: ${publicProfileId(people.into.profile)}.`,
+            `Both are already the same person: ${publicProfileId(people.into.profile)}.`,
           )
         if (!(await mergePeople(transaction, tenantId, people)))
           throw new AdminError(
             'conflict',
             'too_many_names',
-            `Together they would have more than ${MAX_IDENTIFIERS} names, which is more than one person has.`,
+            `The merged person would have more than ${MAX_IDENTIFIERS} identifiers, which is the limit.`,
           )
         const [from, target] = [people.from, people.into].map(({ profile }) => publicProfileId(profile)!)
         await recordChange(client, actor, {
@@ -89,7 +89,7 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       })
       return personView(pool, tenantId, profile)
     },
-    /** Undoes the join that brought a name of a person together with the rest of them. */
+    /** Undoes the link between an identifier and the rest of the person. */
     async split({ tenant, id, name }: PersonKey & { name: string }): Promise<SplitPeople> {
       const tenantId = (await requireTenant(pool, actor, tenant)).id
       const sides = await changeIdentities(pool, tenantId, async transaction => {
@@ -105,9 +105,9 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
           throw new AdminError(
             'conflict',
             'not_joined',
-            `No join is known that brought ${JSON.stringify(name)} together with ${JSON.stringify(id)}.`,
+            `No link is recorded between ${JSON.stringify(name)} and ${JSON.stringify(id)}.`,
           )
-        // The name itself is the person's; the profiles are enough to find it again.
+        // The identifier is personal data and is not recorded; the profile ids are enough to find it.
         const [target, split_off] = [sides.kept, sides.splitOff].map(publicProfileId)
         const change = { action: 'person.split', target: target!, tenantId, after: { split_off } }
         await recordChange(client, actor, change)
@@ -118,7 +118,7 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
         split_off: await personView(pool, tenantId, sides.splitOff),
       }
     },
-    /** Everything that is held of a person, as text that comes in parts. */
+    /** Streams all data of a person. */
     async export({
       tenant,
       id,
@@ -134,7 +134,7 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   }
 }
 
-/** One change at a time, and no worker in the middle of this tenant's events. */
+/** Takes the profile lock: one change at a time, and no worker applies events of this tenant meanwhile. */
 export function changeIdentities<T>(
   pool: pg.Pool,
   tenantId: number,
@@ -146,7 +146,7 @@ export function changeIdentities<T>(
   })
 }
 
-/** Destinations are told which sales are others afterwards. */
+/** Notifies destinations of the sales that changed. */
 export function withSaleChanges<T>(
   pool: pg.Pool,
   change: (transaction: Transaction) => Promise<T>,
@@ -165,7 +165,7 @@ export function withSaleChanges<T>(
   })
 }
 
-/** The node of one of the person's names. */
+/** Finds the node of an identifier of the person. */
 async function findNode(
   db: Db,
   tenantId: number,
@@ -179,11 +179,11 @@ async function findNode(
   throw new AdminError(
     'conflict',
     'not_joined',
-    `${JSON.stringify(name)} is no name of ${publicProfileId(profile)}.`,
+    `${JSON.stringify(name)} is not an identifier of ${publicProfileId(profile)}.`,
   )
 }
 
-/** Of whoever is to be parted from themselves: the name that came to it last. */
+/** When a person is split from the identifier that selected them: the node of the identifier that was linked last. */
 async function anotherNode(
   db: Db,
   tenantId: number,
@@ -230,7 +230,7 @@ async function findContact(
   return null
 }
 
-/** A person, and the name that they were asked for by (of a profile: the one that it began with). */
+/** A person and the node of the identifier that selected them (for a profile id: its first identifier). */
 type FoundPerson = { profile: number; node: number }
 
 const KINDS: readonly IdentifierKind[] = ['user', 'contact', 'visitor', 'email']
@@ -241,8 +241,8 @@ export function parseProfileId(text: string): number | null {
 }
 
 /**
- * Whom an operator means: a profile id, an e-mail, a user id, a contact id or a visitor; `user:…`, `contact:…`, `visitor:…`
- * or `email:…` says which. Throws where nobody is known by it, or more than one person.
+ * Finds a person by profile id, e-mail address, user id, contact id or visitor id. A prefix (`user:…`, `contact:…`,
+ * `visitor:…`, `email:…`) selects the kind. Throws if no person matches, or several do.
  */
 async function findPerson(db: Db, tenantId: number, id: string): Promise<FoundPerson> {
   const number = parseProfileId(id.trim())
@@ -258,7 +258,7 @@ async function findPerson(db: Db, tenantId: number, id: string): Promise<FoundPe
   return found[0]!
 }
 
-/** Everybody who goes by this name; of the kind that it says, where it says one. */
+/** Finds all people with this identifier, of the given kind if it has a prefix. */
 async function findNames(db: Db, tenantId: number, text: string): Promise<FoundIdentifier[]> {
   const wanted = parseIdentifiers(storableText(text))
   return findIdentifiers(db, tenantId, {
@@ -280,7 +280,7 @@ function normalizeValue(kind: IdentifierKind, text: string): string {
 }
 
 export function unknownPerson(id: string): AdminError {
-  return new AdminError('not_found', 'person_not_found', `Nobody is known as ${JSON.stringify(id)}.`)
+  return new AdminError('not_found', 'person_not_found', `No matching person: ${JSON.stringify(id)}.`)
 }
 
 function ambiguousPerson(id: string, found: FoundIdentifier[]): AdminError {
@@ -289,13 +289,13 @@ function ambiguousPerson(id: string, found: FoundIdentifier[]): AdminError {
     profile_id: publicProfileId(profile)!,
   }))
   const names = choices.map(({ name, profile_id }) => `${name} (${profile_id})`)
-  const detail = `${JSON.stringify(id)} is more than one: ${names.join(', ')}. Say which, for example ${choices[0]!.name}.`
+  const detail = `${JSON.stringify(id)} matches several people: ${names.join(', ')}. Add the kind, for example ${choices[0]!.name}.`
   return new AdminError('conflict', 'person_ambiguous', detail, [], choices)
 }
 
 const AT_A_TIME = 1_000
 
-/** One thing a line, or an array of them. */
+/** One object per line, or an array of objects. */
 type ExportFormat = 'ndjson' | 'json'
 
 async function* formatExport(texts: AsyncGenerator<string>, format: ExportFormat): AsyncGenerator<string> {
@@ -307,7 +307,7 @@ async function* formatExport(texts: AsyncGenerator<string>, format: ExportFormat
   if (format === 'json') yield ']\n'
 }
 
-/** Everything that is held of a person, for a request of theirs: one JSON text a thing, told apart by `type`. */
+/** All data of a person, for a data subject request: one JSON object per item, with its `type`. */
 async function* exportPerson(
   pool: pg.Pool,
   tenantId: number,
@@ -335,7 +335,7 @@ async function* exportPerson(
     yield* (await findEvents(pool, tenantId, ids.slice(from, from + AT_A_TIME))).map(eventText)
 }
 
-/** Payload and meta go out as they are kept: parsing them would cost exact digits. */
+/** Payload and meta are written as stored: parsing them would lose exact digits. */
 function eventText(event: Awaited<ReturnType<typeof findEvents>>[number]): string {
   const facts = JSON.stringify({
     type: 'event',
@@ -351,7 +351,7 @@ function eventText(event: Awaited<ReturnType<typeof findEvents>>[number]): strin
   return `${facts.slice(0, -1)},"payload":${event.payload},"headers":${event.headers ?? '{}'},"meta":${event.meta ?? '{}'}}`
 }
 
-/** Somebody, by all that they are known by. */
+/** A person with all identifiers. */
 export const PersonView = Type.Object(
   {
     profile_id: Type.String(),
@@ -361,14 +361,14 @@ export const PersonView = Type.Object(
         kind: Type.Enum([...IDENTIFIER_KINDS]),
         value: Type.String(),
         first_seen_at: Timestamp,
-        /** Set where the name belongs to somebody else by now; what came under it before is still here. */
+        /** Set if the identifier now belongs to another person. Earlier events with it remain here. */
         moved_on_at: NullableTimestamp,
-        /** null for the name that the profile began with */
+        /** null: the first identifier of the profile */
         joined_at: NullableTimestamp,
         cause: Nullable(
           Type.Object(
             { kind: Type.Enum(['event', 'record', 'sale', 'command']), id: Type.String() },
-            { description: 'What joined it: an event, a record (contact/…, order/…), a sale, a command' },
+            { description: 'What linked it: an event, a record (contact/…, order/…), a sale, a command' },
           ),
         ),
       }),
@@ -376,14 +376,17 @@ export const PersonView = Type.Object(
     contact: Nullable(
       Type.Object({ id: Type.String(), name: NullableText, email: NullableText, company: NullableText }),
     ),
-    merged_profiles: Type.Array(Type.String(), { description: 'Profiles that were merged into this one' }),
-    events: Type.Integer({ minimum: 0, description: 'Sent under one of the names' }),
+    merged_profiles: Type.Array(Type.String(), { description: 'Profiles merged into this one' }),
+    events: Type.Integer({ minimum: 0, description: 'Events with one of the identifiers' }),
     events_of_others: Type.Integer({
       minimum: 0,
       description:
-        'Sent by somebody else, whom nobody who may has joined, and naming the person: an export and an erasure take them too',
+        'Events of other people that mention this person and are not linked. Exports and erasures include them',
     }),
-    conversions: Type.Integer({ minimum: 0, description: 'By their event, their order, or its contact' }),
+    conversions: Type.Integer({
+      minimum: 0,
+      description: 'Conversions by event, order, or the contact of the order',
+    }),
   },
   {
     examples: [

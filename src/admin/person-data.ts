@@ -26,8 +26,8 @@ const emailsOf = (names: TracedIdentifier[]) =>
   names.flatMap(({ kind, value }) => (kind === 'email' ? [value] : []))
 
 /**
- * Events that no join leads to, by the text of the address: those that say today that they are the person's, and those
- * that are nobody's and mention it anywhere. What somebody else only mentions stays theirs.
+ * Finds events by the text of the e-mail address that no link leads to: those that name the address as their own, and
+ * those that belong to no person and mention it anywhere. Events of other people that only mention it are not included.
  */
 async function findEventsNaming(
   { pool, tenantId }: Searched,
@@ -59,7 +59,7 @@ async function findEventsNaming(
   return found
 }
 
-/** Contacts and orders with the address in a place that was not looked at when they came. */
+/** Contacts and orders with the address in a field that was not evaluated when they were received. */
 export async function findRecordsNaming(
   { pool, tenantId }: Searched,
   names: TracedIdentifier[],
@@ -76,10 +76,10 @@ export async function findRecordsNaming(
   return found
 }
 
-// Short transactions: an open one that writes holds the readers of the log back.
+// Short transactions: an open transaction that writes delays the readers of the log.
 const AT_A_TIME = 1_000
 
-// A body that is larger is read with a pause after it: requests are served between.
+// After a larger body there is a pause, so that requests are served in between.
 const LARGE = 100_000
 
 export const nodeIds = (names: TracedIdentifier[]) => names.flatMap(({ node }) => node ?? [])
@@ -99,7 +99,7 @@ export async function findEventsAbout(
   return [...new Map(found.map(event => [event.id, event])).values()]
 }
 
-/** Sales of the person, and these orders, each once. */
+/** The sales of the person and of these orders, each once. */
 export async function findSalesAbout(
   { pool, tenantId }: Searched,
   { nodes, contactIds, orderIds }: { nodes: number[]; contactIds: string[]; orderIds: string[] },
@@ -110,13 +110,13 @@ export async function findSalesAbout(
   return [...sales, ...others.filter(({ saleKey }) => !known.has(saleKey))]
 }
 
-/** The requests that brought these events. */
+/** The entries that contained these events. */
 export function toEntryNames(events: EventRow[]): EntryName[] {
   const entries = new Map(events.map(({ id, receivedAt }) => [toEntryId(id), receivedAt]))
   return [...entries].map(([id, receivedAt]) => ({ id, receivedAt }))
 }
 
-/** Events of others that name the person, and were kept unjoined. A browser is no name here: it may be shared. */
+/** Unlinked events of other people that mention the person. Visitor ids do not count: a browser may be shared. */
 export async function findUnlinkedEventsAbout(
   { pool, tenantId }: Searched,
   names: TracedIdentifier[],
@@ -135,7 +135,7 @@ export async function findUnlinkedEventsAbout(
 
 export type Items = ReturnType<typeof findItems>
 
-/** Entries that never took effect and are about the person, compared by what they say, however it is written. */
+/** Entries about the person that were never applied, compared by content, however it is encoded. */
 export async function findEntriesAbout(
   { pool, tenantId }: Searched,
   table: EntryTable,
@@ -157,7 +157,7 @@ export async function findEntriesAbout(
   return found
 }
 
-/** Its body is not needed again, and there may be thousands. */
+/** Drops the body: it is not needed again, and there may be thousands. */
 function withoutBody({ row, entry }: EntryRow): EntryRow {
   return { row, entry: { ...entry, body: '' } }
 }

@@ -19,13 +19,13 @@ export function policyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       const { id } = await requireTenant(pool, actor, idOrName)
       return policyView(pool, id)
     },
-    /** By public names; what is absent stays. What changes nothing makes no version. */
+    /** Settings by public names; absent settings stay unchanged. A change without effect creates no version. */
     async set(idOrName: string, settings: Record<string, unknown>): Promise<PolicyView> {
       const { policy, errors } = parsePolicy(settings)
       throwIfInvalid(errors)
       const { id } = await requireTenant(pool, actor, idOrName)
       return inTransaction(pool, async tx => {
-        // whoever derives subscriptions shares it: from here on they see that a policy is to come
+        // Workers that derive subscriptions share this lock. After it they see the new policy.
         await lockTenants(tx, TENANT_LOCKS.terms, [id])
         await lockTenant(tx, id)
         await changePolicy(tx, actor, id, await withZoneName(tx, policy))
@@ -35,12 +35,12 @@ export function policyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   }
 }
 
-/** What Node takes for a zone PostgreSQL must know too. */
+/** PostgreSQL must support a time zone that Node accepts. */
 async function withZoneName(db: Db, policy: Partial<Policy>): Promise<Partial<Policy>> {
   if (policy.timeZone === undefined) return policy
   const timeZone = await timeZoneName(db, policy.timeZone)
   if (timeZone !== null) return { ...policy, timeZone }
-  throwIfInvalid([{ pointer: '/time_zone', message: 'must be a time zone that PostgreSQL knows' }])
+  throwIfInvalid([{ pointer: '/time_zone', message: 'must be a time zone that PostgreSQL supports' }])
   return policy
 }
 
@@ -84,33 +84,35 @@ const either =
     Type.Enum(values, { description })
 
 const policySettings = {
-  pause: either('churn', 'keep')('Whether a subscription that is paused leaves MRR or keeps what it had'),
-  trial_on_paying: either('churn', 'keep')('The same of one that is put on trial after it counted'),
+  pause: either('churn', 'keep')('Whether a paused subscription leaves MRR or keeps its amount'),
+  trial_on_paying: either('churn', 'keep')('The same for a paying subscription that is set to trial'),
   past_due_grace_days: Type.Union([Type.Literal('none'), Type.Integer()], {
-    description: 'For how many days a past-due subscription counts; none: as long as it is past due',
+    description: 'Number of days for which a past-due subscription counts; null: no limit',
   }),
   time_zone: Type.String({
-    description: 'Of days, weeks and months in reports: a name of the IANA database',
+    description: 'IANA time zone of days, weeks and months in reports',
     examples: ['Europe/Berlin'],
   }),
-  net_within_day: Type.Boolean({ description: 'Whether movements of one account on one day are one' }),
+  net_within_day: Type.Boolean({
+    description: 'Whether the movements of an account on one day are combined',
+  }),
   retention_base: either(
     'first_instant',
     'end_of_month',
-  )('What retention is measured by: what an account first paid, or paid at the end of its first month'),
+  )('The base of retention: the first payment of an account, or its amount at the end of the first month'),
 }
 
 export const PolicyView = Type.Object(
   {
     tenant: Type.String(),
-    version: Type.Integer({ description: 'Every change makes another; 1 is what holds before any' }),
+    version: Type.Integer({ description: 'Every change creates a version; 1 is the initial policy' }),
     ...policySettings,
     set_at: NullableTimestamp,
     set_by: NullableText,
     applied: Type.Boolean({
-      description: 'Whether reports follow it; if not yet, the ledger is being restated by it',
+      description: 'Whether reports use this version; false: the ledger is being restated',
     }),
-    applied_version: Type.Integer({ description: 'The version that reports follow' }),
+    applied_version: Type.Integer({ description: 'The version that reports use' }),
   },
   {
     examples: [

@@ -52,7 +52,7 @@ type PurgeQuery = { tenant: string; key: string; since: string; until?: string |
 
 export type PurgeAdmin = ReturnType<typeof purgeAdmin>
 
-/** Takes out what a tracking key added that got into the wrong hands. */
+/** Removes the data that was sent with a leaked tracking key. */
 export function purgeAdmin({ pool, log, actor }: Storage & { actor: Actor }) {
   const storage = { pool, log }
   async function purgeOf(query: PurgeQuery): Promise<StoredPurge> {
@@ -143,12 +143,12 @@ function newReceipt(purge: StoredPurge, unapplied: number): PurgeReceipt {
 const Purged = Type.Object({
   events: Count,
   conversions: Count,
-  identities: Type.Integer({ minimum: 0, description: 'Names that nothing else speaks of' }),
+  identities: Type.Integer({ minimum: 0, description: 'Identifiers without any other event or record' }),
   dead_letters: Count,
   waiting: Count,
 })
 
-/** What was taken out of all that a tracking key added. */
+/** What was removed of the data that a tracking key sent. */
 export const PurgeReceipt = Type.Object({
   id: Uuid,
   tenant: Type.String(),
@@ -161,7 +161,7 @@ export const PurgeReceipt = Type.Object({
   purged: Purged,
   not_yet_processed: Type.Integer({
     minimum: 0,
-    description: 'Entries that could not be awaited: purge again once they are processed',
+    description: 'Entries that were not processed in time: purge again once they are',
   }),
 })
 
@@ -175,20 +175,20 @@ export const PurgePreview = Type.Object({
   until: NullableTimestamp,
   would_purge: Type.Object({
     events: Count,
-    sales: Type.Integer({ minimum: 0, description: 'Sales that its events are, or speak of' }),
-    joins: Type.Integer({ minimum: 0, description: 'Joins of people that its events caused' }),
+    sales: Type.Integer({ minimum: 0, description: 'Sales that its events created or updated' }),
+    joins: Type.Integer({ minimum: 0, description: 'Links between people that its events caused' }),
   }),
 })
 
 export type PurgePreview = Static<typeof PurgePreview>
 
-// With everybody whom they share a profile with: each round reads the tenant's events once.
+// Together with all nodes of the same profiles. Each round reads the tenant's events once.
 const NODES_AT_A_TIME = 2_000
 const SALES_AT_A_TIME = 1_000
 
 type Run = Storage & { purge: StoredPurge; receipt: PurgeReceipt; isServerKey: boolean }
 
-/** Runs a purge from where it stands to its end. What was done before is not done twice. */
+/** Runs or continues a purge to its end. Completed steps are not repeated. */
 async function runPurge({ pool, log }: Storage, purge: StoredPurge): Promise<PurgeReceipt> {
   const keys = await listKeys(pool, purge.tenantId)
   const isServerKey = keys.some(({ id, server }) => id === purge.keyId && server)
@@ -212,12 +212,12 @@ async function runPurge({ pool, log }: Storage, purge: StoredPurge): Promise<Pur
 const save = (client: pg.PoolClient, { purge, receipt }: Run) =>
   savePurge(client, { ...purge, status: 'running', receipt: JSON.stringify(receipt) })
 
-/** The filter of what a purge is about. */
+/** Selects the events of a purge. */
 function purgeFilter({ keyId, receivedSince, receivedUntil }: StoredPurge): StoredFilter {
   return { keyId, receivedSince, receivedUntil }
 }
 
-/** In portions, each with a note of whom and which sales it was about: from there on it is known what to work out anew. */
+/** Deletes events in batches. Each batch records the affected people and sales, which are rebuilt later. */
 async function removeEvents(run: Run): Promise<void> {
   const { pool, purge, receipt } = run
   await inTransaction(pool, async reader => {
@@ -240,7 +240,7 @@ async function removeEvents(run: Run): Promise<void> {
   })
 }
 
-/** What a stranger sent under an id must not stand for what its owner will send under it. */
+/** Releases event ids, so that the legitimate sender can use an id that an attacker has used. */
 function listClaims(tenantId: number, events: StoredNode[]): EventClaim[] {
   return events.flatMap(({ id, sourceConfigId, inboundEventId }) =>
     inboundEventId === null
@@ -249,7 +249,7 @@ function listClaims(tenantId: number, events: StoredNode[]): EventClaim[] {
   )
 }
 
-/** Sales that events are (`event:…`), or speak of together with others. */
+/** The sales of events: their own (`event:…`), or those shared with other events and orders. */
 function saleKeysIn(events: StoredNode[]): string[] {
   const sales = new Set<string>()
   for (const stored of events) {
@@ -269,13 +269,13 @@ async function removeEntries(run: Run): Promise<void> {
   })
 }
 
-/** Works out anew who some of the people are. False when there are no more. */
+/** Rebuilds a batch of people from the remaining events. Returns false when none is left. */
 async function rebuildSomePeople(run: Run): Promise<boolean> {
   const { pool, purge, receipt, isServerKey } = run
   const { tenantId } = purge
   const nodes = await nodesToWorkOut(pool, purge, NODES_AT_A_TIME)
   if (nodes.length === 0) return false
-  // Read without holding anybody up; what came meanwhile is read with the tenant's people held.
+  // Read without a lock. Events that arrive meanwhile are read again under the profile lock.
   const before = new Set((await loadConnected(pool, tenantId, nodes)).map(({ node }) => node))
   const since = await earliestNew(run, tenantId)
   const known = await readAll(pool, tenantId, { nodes: [...before] })
@@ -291,7 +291,7 @@ async function rebuildSomePeople(run: Run): Promise<boolean> {
     }))
       for (const event of some) events.set(event.id, event)
     const openSales = new Set(await salesToWorkOut(client, purge))
-    // Whoever is somebody else now bought as somebody else.
+    // The buyers of these orders may have changed.
     const named = await ordersNamedBy(
       client,
       tenantId,
@@ -314,11 +314,11 @@ async function rebuildAllSales(run: Run): Promise<void> {
   const all = await salesToWorkOut(pool, purge)
   if (all.length === 0) return
   const wanted = new Set(all)
-  const told = new Map<string, EventSale>()
+  const found = new Map<string, EventSale>()
   const collect = (events: StoredNode[]) => {
     for (const event of events) {
       const sale = saleAmong(event, tenantId, wanted)
-      if (sale) told.set(sale.eventId, sale)
+      if (sale) found.set(sale.eventId, sale)
     }
   }
   const since = await earliestNew(run, tenantId)
@@ -334,7 +334,7 @@ async function rebuildAllSales(run: Run): Promise<void> {
       const own = new Set(sales)
       receipt.purged.conversions += await rebuildSales(transaction, tenantId, {
         sales,
-        left: [...told.values()].filter(({ saleKey }) => own.has(saleKey)),
+        left: [...found.values()].filter(({ saleKey }) => own.has(saleKey)),
       })
       await salesWorkedOut(client, purge, sales)
       await save(client, run)
@@ -342,7 +342,7 @@ async function rebuildAllSales(run: Run): Promise<void> {
   }
 }
 
-/** What is applied from now on came in no earlier than this. */
+/** Entries that are applied from now on were received at or after this time. */
 async function earliestNew(storage: Storage, tenantId: number): Promise<Date> {
   const waiting = await findOldestUnapplied(storage, tenantId)
   return new Date(Math.min(waiting?.getTime() ?? Number.POSITIVE_INFINITY, Date.now()) - CLOCKS_APART_MS)
@@ -356,7 +356,7 @@ async function readAll(pool: pg.Pool, tenantId: number, filter: StoredFilter): P
   return all
 }
 
-/** Goes on with what a process left behind when it ended. */
+/** Continues purges whose process ended. */
 export const resumePurges = (storage: Storage, silentS?: number): Promise<void> =>
   resume({
     take: silent => takeLeftPurge(storage.pool, silent),

@@ -22,7 +22,7 @@ const RATES_AT_A_TIME = 10_000
 
 export function rateAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
-    /** `csv`: as the European Central Bank publishes it (eurofxref-hist.csv). The same file twice changes nothing. */
+    /** `csv`: the format of the European Central Bank (eurofxref-hist.csv). Loading the same file twice changes nothing. */
     async import(idOrName: string, csv: string): Promise<ImportedRates> {
       const { id } = await requireTenant(pool, actor, idOrName)
       const rates = await parseRates(csv)
@@ -52,9 +52,9 @@ export function rateAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   }
 }
 
-/** One row a day, one column a currency, `N/A` or nothing where there is no rate. */
+/** One row per day, one column per currency; `N/A` or empty if there is no rate. */
 export async function parseRates(csv: string): Promise<DailyRate[]> {
-  // Loaded here: every command and every start would wait for it.
+  // Loaded here, so that it does not delay every command and start.
   const { parse } = await import('csv-parse/sync')
   const [header = [], ...lines] = parse(csv, {
     bom: true,
@@ -63,23 +63,24 @@ export async function parseRates(csv: string): Promise<DailyRate[]> {
     relax_column_count: true,
   }) as string[][]
   if (header[0] !== 'Date') {
-    throw invalidFile('its first line must be Date, then currencies: Date,USD,JPY,…')
+    throw invalidFile('the first line must list Date and currencies: Date,USD,JPY,…')
   }
   const rates = new Map<string, DailyRate>()
   for (const [i, [day = '', ...cells]] of lines.entries()) {
-    if (!isDay(day)) throw invalidFile(`line ${i + 2} begins with ${JSON.stringify(day)}, which is no date`)
+    if (!isDay(day))
+      throw invalidFile(`line ${i + 2} starts with ${JSON.stringify(day)}, which is not a date`)
     for (const [column, cell] of cells.entries()) {
       const currency = knownCurrency(header[column + 1])
-      // currencies that are gone stand in the file too
+      // The file also contains currencies that no longer exist.
       if (currency === null || cell === '' || cell === 'N/A') continue
       const rate = parseDecimal(cell)
       if (rate === null || rate.digits <= 0n) {
-        throw invalidFile(`line ${i + 2} has ${JSON.stringify(cell)} for ${currency}, which is no rate`)
+        throw invalidFile(`line ${i + 2} has ${JSON.stringify(cell)} for ${currency}, which is not a rate`)
       }
       rates.set(`${currency} ${day}`, { currency, day, rate: cell })
     }
   }
-  if (rates.size === 0) throw invalidFile('there is no rate in it')
+  if (rates.size === 0) throw invalidFile('it contains no rate')
   return [...rates.values()]
 }
 
@@ -92,6 +93,6 @@ function invalidFile(why: string): AdminError {
   return new AdminError(
     'invalid',
     'invalid_request',
-    `The file is not one of the European Central Bank: ${why}.`,
+    `The file does not have the format of the European Central Bank: ${why}.`,
   )
 }

@@ -38,7 +38,7 @@ type RejectionQuery = {
   before?: number | undefined
 }
 
-/** What inbound events leave behind: receipts, archived results, refused requests, and deferred events. */
+/** Reads what is recorded about inbound events: receipts, archived results, rejected requests, deferred events. */
 export function receiptAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   const tenantIdOf = (tenant: string | undefined) => resolveTenantFilter(pool, actor, tenant)
 
@@ -56,14 +56,14 @@ export function receiptAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       })
       return receipts.map(receiptView)
     },
-    /** `result` is JSON text. */
+    /** `result` is a JSON string. */
     async archived(id: string, tenant?: string): Promise<{ facts: ArchiveFacts; result: string }> {
       const found = isUuid(id) ? await findArchived(pool, await tenantIdOf(tenant), id) : null
       if (!found)
         throw new AdminError(
           'not_found',
           'archive_not_found',
-          `Nothing is archived under ${JSON.stringify(id)}.`,
+          `No archived result has the id ${JSON.stringify(id)}.`,
         )
       const { tenantId, sourceId, receivedAt, result } = found
       const facts = {
@@ -135,16 +135,16 @@ function rejectionView(rejection: Rejection): RejectionView {
   }
 }
 
-/** A batch may have 1 MiB; whoever looks at one event is not sent all of it. */
+/** A batch may have 1 MiB. The view of one event does not need all of it. */
 const MOST_SHOWN = 100_000
 
 export type ReceivedRequestAdmin = ReturnType<typeof receivedRequestAdmin>
 
 type Options = { pool: pg.Pool; log: Log; actor: Actor; logRetentionMs: number | null }
 
-/** Requests as they came in, for as long as the log keeps them (KONTOR_LOG_RETENTION). */
+/** Requests as received, as long as the log keeps them (KONTOR_LOG_RETENTION). */
 export function receivedRequestAdmin({ pool, log, actor, logRetentionMs }: Options) {
-  /** Erasing takes a request as a whole, with what else was in it. */
+  /** An erasure deletes the whole request, with everything else in it. */
   async function whyMissing(tenantId: number, id: string): Promise<ReceivedRequest['missing']> {
     const age = (await databaseNow(pool)).getTime() - idToTime(id).getTime()
     if (logRetentionMs !== null && age > logRetentionMs) return 'expired'
@@ -152,7 +152,7 @@ export function receivedRequestAdmin({ pool, log, actor, logRetentionMs }: Optio
   }
 
   return {
-    /** Of a batch the item that the event is; with `whole` all of it. */
+    /** For a batch, only the item of the event; with `whole` the whole batch. */
     async ofEvent(
       id: string,
       { tenant, whole }: { tenant: string; whole: boolean },
@@ -197,13 +197,13 @@ function editView({ by, at, deadLetter }: Edit): ReceivedRequest['edited'] {
 
 export const ReceiptView = Type.Object(
   {
-    id: Type.String({ format: 'uuid', description: 'The id of the event' }),
+    id: Type.String({ format: 'uuid', description: 'The event id' }),
     tenant: Type.String(),
     source_config_id: Type.String(),
     inbound_event_id: NullableText,
     event_type: NullableText,
     outcome: Type.Enum([...RECEIPT_OUTCOMES]),
-    archived: Type.Boolean({ description: 'GET /admin/v1/archive/:id has its result' }),
+    archived: Type.Boolean({ description: 'The result is available at GET /admin/v1/archive/:id' }),
     detail: NullableText,
     received_at: Timestamp,
     written_at: Timestamp,
@@ -227,7 +227,7 @@ export const ReceiptView = Type.Object(
 )
 export type ReceiptView = Static<typeof ReceiptView>
 
-/** An archived result without the result, which is JSON text as it was stored. */
+/** An archived result without `result`, which is returned as stored. */
 export const ArchiveFacts = Type.Object({
   id: Uuid,
   tenant: Type.String(),
@@ -240,11 +240,11 @@ export const RejectionView = Type.Object(
   {
     id: Type.String(),
     tenant: Type.String(),
-    source_config_id: Nullable(
-      Type.String({ description: 'Where it was sent to; null: it came with a key' }),
-    ),
+    source_config_id: Nullable(Type.String({ description: 'The source; null: the request used a key' })),
     key_id: NullableText,
-    route: Nullable(Type.String({ description: 'Of a request with a key, for example POST /v1/track' })),
+    route: Nullable(
+      Type.String({ description: 'The route of a request with a key, for example POST /v1/track' }),
+    ),
     rejected_at: Timestamp,
     status: Type.Integer(),
     code: Type.String(),
@@ -255,11 +255,11 @@ export const RejectionView = Type.Object(
     body: Nullable(
       Type.String({
         description:
-          'Of a request with a key: its first 2,000 characters, without credentials. Gone after an erasure, and where it names somebody who is not to be recorded',
+          'The first 2,000 characters of a request with a key, without credentials. Deleted by an erasure; not stored if it mentions a suppressed person',
       }),
     ),
     suppressed: Type.Integer({
-      description: 'How many more like it came within the minute and were only counted',
+      description: 'Number of similar requests in the same minute that were counted but not stored',
     }),
   },
   {
@@ -292,28 +292,28 @@ export const BacklogView = Type.Object({
 })
 export type BacklogView = Static<typeof BacklogView>
 
-/** What an event came in with. */
+/** The request that contained an event. */
 export const ReceivedRequest = Type.Object({
   id: Type.String(),
   tenant: Type.String(),
   missing: Nullable(
     Type.Enum(['expired', 'erased', 'unknown'], {
       description:
-        'Why it is not there. expired: the log keeps requests for a few days (KONTOR_LOG_RETENTION); erased: somebody in it was erased, or is not recorded, and requests go as a whole; null: it is there',
+        'Why the request is not available. expired: the log keeps requests for a few days (KONTOR_LOG_RETENTION); erased: a person in it was erased or is suppressed, and requests are deleted as a whole; null: it is available',
     }),
   ),
   received_at: NullableTimestamp,
-  bytes: Nullable(Type.Integer({ minimum: 0, description: 'Of the whole request' })),
+  bytes: Nullable(Type.Integer({ minimum: 0, description: 'The size of the whole request' })),
   batch: Nullable(
     Type.Object(
       { index: Type.Integer(), items: Type.Integer() },
-      { description: 'Which item of how many the event is; null: the request is no batch' },
+      { description: 'The index of the event in the batch and the number of items; null: not a batch' },
     ),
   ),
   body: Nullable(
     Type.String({
       description:
-        'As received; of a batch the item, unless all of it is asked for; at most the first 100,000 characters',
+        'As received, at most the first 100,000 characters. For a batch, only the item unless the whole batch is requested',
     }),
   ),
   edited: Nullable(
@@ -321,7 +321,7 @@ export const ReceivedRequest = Type.Object({
       { by: Type.String(), at: Timestamp, dead_letter: Uuid },
       {
         description:
-          'Set where an operator wrote the body, in place of what came in: who, when, and the dead letter that keeps the original',
+          'Set if an operator replaced the body: who, when, and the dead letter that has the original',
       },
     ),
   ),

@@ -6,7 +6,7 @@ import { toMajor } from '../domain/money.ts'
 import { readStripe } from '../domain/providers/stripe/stripe.ts'
 import { currentInvoices, currentSegments, keptRefunds, ledgerIds } from '../store/billing/reconcile.ts'
 
-/** One thing of which Stripe and the ledger say something else; null: it is not there at all. */
+/** A difference between Stripe and the ledger; null: the object is missing on that side. */
 export type Difference = {
   object: Kind
   id: string
@@ -18,13 +18,13 @@ export type Difference = {
 type Reconciliation = {
   compared: Record<Kind, number>
   differences: Difference[]
-  /** How many there are, also where not all are listed. */
+  /** The number of differences, including those that are not listed. */
   difference: number
 }
 
 type Kind = 'subscription' | 'invoice' | 'refund'
 type Seen = { id: string; facts: Omit<Facts, 'amountPaid'> & { amountPaid?: number } }
-/** Amounts are in minor units; of a subscription: what it costs a month before discounts. */
+/** Amounts are in minor units; for a subscription, the monthly price before discounts. */
 type Facts = { status: string; currency: string | null; amount: number; amountPaid: number }
 
 const AT_ONCE = 500
@@ -37,8 +37,8 @@ const TABLES = {
 } as const
 
 /**
- * Compares what Stripe lists with the ledger, thing by thing, both ways. `events`: Stripe's objects, each as the event that
- * would tell of it. Things of a kind that Stripe lists none of are not looked for.
+ * Compares the objects that Stripe lists with the ledger, in both directions. `events`: Stripe's objects, each as the event
+ * that would report it. A kind of which Stripe lists no object is not compared.
  */
 export async function reconcileStripe(
   pool: pg.Pool,
@@ -69,11 +69,11 @@ export async function reconcileStripe(
     waiting[kind].clear()
   }
   for await (const event of events) {
-    const told = stripeFacts(event, now)
-    if (!told || ids[told.kind].has(told.id)) continue
-    ids[told.kind].add(told.id)
-    waiting[told.kind].set(told.id, told)
-    if (waiting[told.kind].size >= AT_ONCE) await compare(told.kind)
+    const facts = stripeFacts(event, now)
+    if (!facts || ids[facts.kind].has(facts.id)) continue
+    ids[facts.kind].add(facts.id)
+    waiting[facts.kind].set(facts.id, facts)
+    if (waiting[facts.kind].size >= AT_ONCE) await compare(facts.kind)
   }
   for (const kind of ['subscription', 'invoice', 'refund'] as const) {
     await compare(kind)
@@ -83,7 +83,7 @@ export async function reconcileStripe(
   return result
 }
 
-/** What is said of an object by Stripe; null: it is none that is compared, or no money. */
+/** Stripe's values of an object; null: the object is not compared, or has no amount. */
 function stripeFacts(event: unknown, now: number): (Seen & { kind: Kind }) | null {
   const change = readStripe(event, now)
   if (change?.kind === 'subscription') {

@@ -5,20 +5,20 @@ import type { Db } from '../postgres/database.ts'
 import { sealedSecrets } from '../store/inbound/sources.ts'
 import { AdminError } from './error.ts'
 
-/** Encrypts what must be read again later (signing secrets); everything else is only hashed. */
+/** Encrypts secrets that must be readable later (signing secrets); all others are only hashed. */
 export type Secrets = {
   seal(text: string): string
-  /** Throws where none of the master keys opens it. */
+  /** Throws if none of the master keys can decrypt it. */
   open(sealed: string): string
 }
 
 const FORMAT = 'v1'
 const KEY_FILE = 'secret.key'
 const MISSING =
-  'Signing secrets are encrypted under a master key, and KONTOR_SECRET_KEY is not set. ' +
-  'Make one with `openssl rand -hex 32` and set it on every node.'
+  'Signing secrets need a master key for encryption, and KONTOR_SECRET_KEY is not set. ' +
+  'Create one with `openssl rand -hex 32` and set it on every node.'
 
-/** The first key seals, all of them open: that is how a master key is replaced. Null: there is no key. */
+/** The first key encrypts, all keys decrypt, so that a master key can be replaced. Null: there is no key. */
 export function openSecrets(keys: readonly Buffer[] | null): Secrets {
   return {
     seal(text) {
@@ -38,7 +38,7 @@ export function openSecrets(keys: readonly Buffer[] | null): Secrets {
         const text = decrypt(key, iv, tag, data)
         if (text !== null) return text
       }
-      throw new Error('a signing secret was encrypted under another master key than KONTOR_SECRET_KEY')
+      throw new Error('a signing secret was encrypted with a different master key than KONTOR_SECRET_KEY')
     },
   }
 }
@@ -53,7 +53,7 @@ function decrypt(key: Buffer, iv: Buffer, tag: Buffer, data: Buffer): string | n
   }
 }
 
-/** Of the signing secrets of sources and destinations, those that none of the master keys opens. */
+/** The signing secrets of sources and destinations that none of the master keys can decrypt. */
 export async function listUndecryptableSecrets(db: Db, secrets: Secrets): Promise<{ ownerId: string }[]> {
   return (await sealedSecrets(db)).filter(({ sealed }) => {
     try {
@@ -68,22 +68,22 @@ export async function listUndecryptableSecrets(db: Db, secrets: Secrets): Promis
 type MasterKeyOptions = { secretKeys: Buffer[] | null; dataDir: string; isEmbedded: boolean }
 
 /**
- * The configured keys; with the embedded PostgreSQL also the one in the data directory, which is made when there is
- * no other. Null where there is none.
+ * The configured keys. With the embedded PostgreSQL also the key in the data directory, which is created if there is no
+ * other. Null: there is no key.
  */
 export async function loadMasterKeys(from: MasterKeyOptions): Promise<Buffer[] | null> {
   if (from.isEmbedded && from.secretKeys === null) await storeMasterKeys(from.dataDir, [randomBytes(32)])
   return findMasterKeys(from)
 }
 
-/** The same, but makes none. */
+/** The same without creating a key. */
 export async function findMasterKeys(from: MasterKeyOptions): Promise<Buffer[] | null> {
   if (!from.isEmbedded) return from.secretKeys
   const keys = [...(from.secretKeys ?? []), ...(await readKeyFile(join(from.dataDir, KEY_FILE)))]
   return keys.length > 0 ? keys : null
 }
 
-/** One a line; more than one where a restored backup brought several. */
+/** One key per line; several after restoring a backup with several. */
 async function readKeyFile(path: string): Promise<Buffer[]> {
   const text = await readFile(path, 'utf8').catch(nullIfMissing)
   if (text === null) return []
@@ -92,13 +92,13 @@ async function readKeyFile(path: string): Promise<Buffer[]> {
     .split(/\s+/)
     .map(line => Buffer.from(line, 'hex'))
   if (keys.some(key => key.length !== 32))
-    throw new Error(`${path} does not hold a master key. Bring it back from a backup.`)
+    throw new Error(`${path} does not contain a master key. Restore it from a backup.`)
   return keys
 }
 
 /**
- * Puts keys into the data directory, unless there are some. Written under another name and then linked: they are there
- * whole or not at all, and the first of two writers wins.
+ * Writes keys to the data directory, unless it has some. The file is written under another name and then linked, so it is
+ * always complete, and the first of two writers wins.
  */
 export async function storeMasterKeys(dataDir: string, keys: readonly Buffer[]): Promise<void> {
   const path = join(dataDir, KEY_FILE)

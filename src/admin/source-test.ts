@@ -16,7 +16,7 @@ import { type Actor, canSee } from './actor.ts'
 import { notFound, throwIfInvalid } from './error.ts'
 import { ReceiptView, receiptView } from './receipts.ts'
 
-/** `body`: JSON text to send in place of the sample. */
+/** `body`: JSON to send instead of the sample. */
 type SourceTestOptions = {
   body?: string | undefined
   headers?: Record<string, string> | undefined
@@ -26,7 +26,7 @@ type SourceTestOptions = {
 const WAIT_MS = 10_000
 const POLL_EVERY_MS = 50
 
-/** Sends a sample event the way of a real one, but for the check of credentials, and tells how far it comes. */
+/** Sends a sample event through the real path, without the check of credentials, and reports each step. */
 export function sourceTestAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; actor: Actor }) {
   return {
     async test(id: string, options: SourceTestOptions = {}): Promise<SourceTest> {
@@ -35,14 +35,14 @@ export function sourceTestAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
       const sent = buildSample(source, options)
       const steps: SourceTest['steps'] = []
       const test: SourceTest = { source_config_id: id, ok: false, sent, steps, receipts: [], archived: [] }
-      const tell = (step: SourceTest['steps'][number]['step'], ok: boolean, detail: string) =>
+      const report = (step: SourceTest['steps'][number]['step'], ok: boolean, detail: string) =>
         steps.push({ step, ok, detail })
 
       if (!source.enabled) {
-        tell('source', false, 'The source is disabled: a real request is answered 403.')
+        report('source', false, 'The source is disabled: a real request gets status 403.')
         return test
       }
-      tell(
+      report(
         'source',
         true,
         `A source of type ${source.type}${source.preset ? ` with preset ${source.preset}` : ''}.`,
@@ -53,45 +53,45 @@ export function sourceTestAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
       const { inspection, append } = eventEntry(source.tenantId, body, context, now)
       if (inspection.accepted.length === 0) {
         const status = inspection.isTooLarge ? 413 : 400
-        tell(
+        report(
           'normalize',
           false,
-          `A real request is answered ${status}: ${formatErrors(body, inspection.faults)}.`,
+          `A real request gets status ${status}: ${formatErrors(body, inspection.faults)}.`,
         )
         return test
       }
       const { entry } = append
       const [event] = normalize({ entryId: entry.id, receivedAt: now, body: entry.body, context }).events
-      tell(
+      report(
         'normalize',
         true,
-        `Read as ${JSON.stringify(event!.eventType)}, id ${JSON.stringify(event!.inboundEventId)}.`,
+        `Parsed as event type ${JSON.stringify(event!.eventType)}, id ${JSON.stringify(event!.inboundEventId)}.`,
       )
 
       await log.append([append])
-      tell('accept', true, `Durable in the log as ${entry.id}: a real request is answered 200.`)
+      report('accept', true, `Stored in the log as ${entry.id}: a real request gets status 200.`)
 
       const eventId = itemId(entry.id, event!.index)
       const receipts = await awaitReceipts(pool, id, eventId, options.waitMs ?? WAIT_MS)
       test.receipts = receipts.map(receiptView)
       const last = receipts.at(-1)
       if (!last) {
-        tell(
+        report(
           'process',
           false,
-          'No worker has processed it yet. Is a server with the surface "worker" running?',
+          'No worker has processed the event yet. Check that a server with the surface "worker" is running.',
         )
         return test
       }
-      tell(
+      report(
         'process',
         last.outcome !== 'dead_letter',
-        `The receipt says ${last.outcome}${last.detail ? `: ${last.detail}` : ''}.`,
+        `The outcome in the receipt is ${last.outcome}${last.detail ? `: ${last.detail}` : ''}.`,
       )
       const archived = await findArchived(pool, source.tenantId, eventId)
       if (archived) {
         test.archived = [JSON.parse(archived.result)]
-        tell('archive', true, `The result is kept under ${eventId}.`)
+        report('archive', true, `The result is archived as ${eventId}.`)
       }
       test.ok = steps.every(({ ok }) => ok)
       return test
@@ -101,9 +101,9 @@ export function sourceTestAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
 
 export type SourceTestAdmin = ReturnType<typeof sourceTestAdmin>
 
-function formatErrors(body: Body, faults: ValidationError[]): string {
+function formatErrors(body: Body, errors: ValidationError[]): string {
   if (body.fault !== null) return body.fault
-  return faults.map(formatValidationError).join('; ') || 'it is empty'
+  return errors.map(formatValidationError).join('; ') || 'the body is empty'
 }
 
 async function awaitReceipts(pool: pg.Pool, sourceId: string, eventId: string, waitMs: number) {
@@ -118,7 +118,7 @@ async function awaitReceipts(pool: pg.Pool, sourceId: string, eventId: string, w
 function buildSample(source: Source, { body, headers = {} }: SourceTestOptions): SourceTest['sent'] {
   throwIfInvalid(
     Object.entries(headers).some(([name, value]) => name !== name.toLowerCase() || typeof value !== 'string')
-      ? [{ pointer: '/headers', message: 'must have lower-case names and text values' }]
+      ? [{ pointer: '/headers', message: 'must have lower-case names and string values' }]
       : [],
   )
   const sample = testEvent(source.type === 'cdp' ? 'cdp' : (source.preset ?? 'kontor'), new Date())
@@ -131,7 +131,7 @@ function buildSample(source: Source, { body, headers = {} }: SourceTestOptions):
 
 const Headers = Type.Record(Type.String(), Type.String())
 
-/** What became of a sample event: its receipts, and the results that were archived. */
+/** The receipts and archived results of a sample event. */
 export const SourceTest = Type.Object({
   source_config_id: Type.String(),
   ok: Type.Boolean(),

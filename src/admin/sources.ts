@@ -48,7 +48,7 @@ type Rotation = {
 export type SourceAdmin = ReturnType<typeof sourceAdmin>
 
 export function sourceAdmin({ pool, secrets, actor }: { pool: pg.Pool; secrets: Secrets; actor: Actor }) {
-  /** Reads, changes and writes one source while nobody else does. */
+  /** Locks one source, changes it and writes it. */
   async function change(
     id: string,
     verb: Verb,
@@ -113,7 +113,7 @@ export function sourceAdmin({ pool, secrets, actor }: { pool: pg.Pool; secrets: 
   }
 }
 
-/** Returns null where there is no such source. */
+/** Returns null if the source does not exist. */
 async function changeSource(
   tx: Db,
   actor: Actor,
@@ -133,7 +133,7 @@ export function disableSource(tx: Db, actor: Actor, id: string): Promise<SourceV
   return changeSource(tx, actor, { id, verb: 'disable', decide: () => ({ enabled: false }) })
 }
 
-/** Returns whether there was such a source. */
+/** Returns whether the source existed. */
 export async function removeSource(tx: Db, actor: Actor, id: string): Promise<boolean> {
   const source = await lockSource(tx, id)
   if (source === null || !canSee(actor, source.tenantId)) return false
@@ -143,7 +143,7 @@ export async function removeSource(tx: Db, actor: Actor, id: string): Promise<bo
   return true
 }
 
-/** The new credential, and what it makes of a source: the one it replaces stays valid during the overlap. */
+/** The new credential, and the change to the source. The replaced credential stays valid during the overlap. */
 function replacement({ what, value, overlapHours }: Rotation, secrets: Secrets, now: Date) {
   const until = new Date(now.getTime() + (overlapHours ?? DEFAULT_OVERLAP_HOURS) * HOUR_MS)
   if (what === 'token') {
@@ -156,7 +156,7 @@ function replacement({ what, value, overlapHours }: Rotation, secrets: Secrets, 
   const secret = resolveSecret(value ?? GENERATE)
   const sealed = toSealedSecret(secrets, secret)
   const replace = ({ signingSecrets }: Source) => ({
-    // Two at most: the new one and the one it replaces.
+    // At most two: the new secret and the one it replaces.
     signingSecrets: [sealed, ...expiring(signingSecrets, now, until).slice(0, 1)],
   })
   return { given: { signing_secret: secret }, replace }
@@ -207,25 +207,27 @@ function withLowerCaseHeaders(custom: CustomSignature): CustomSignature {
   }
 }
 
-/** The preset custom knows nothing but what the setting of that name says. */
+/** The preset `custom` needs the setting `custom`. */
 function validateCustom({ preset, custom }: { preset?: unknown; custom?: unknown }): ValidationError[] {
   if (preset !== 'custom' || (custom !== undefined && custom !== null)) return []
-  return [{ pointer: '/custom', message: 'must say how the sender signs, because the preset is custom' }]
+  return [
+    { pointer: '/custom', message: 'is required with the preset custom: how the sender signs requests' },
+  ]
 }
 
 function validateNewSource(tenant: string, { type, ...settings }: Unchecked): ValidationError[] {
-  const faults: ValidationError[] = []
+  const errors: ValidationError[] = []
   if (typeof tenant !== 'string' || tenant === '')
-    faults.push({ pointer: '/tenant', message: 'is required: the id or the name of a tenant' })
+    errors.push({ pointer: '/tenant', message: 'is required: the id or name of a tenant' })
   if (!SOURCE_TYPES.includes(type as SourceType))
-    faults.push({ pointer: '/type', message: `must be one of ${SOURCE_TYPES.join(', ')}` })
+    errors.push({ pointer: '/type', message: `must be one of ${SOURCE_TYPES.join(', ')}` })
   const others = validateSettings(settings, { ...SOURCE_FIELDS, ...SECRET_FIELDS })
   if (others.length === 0)
-    faults.push(...validateSecret(settings.signing_secret, settings.preset), ...validateCustom(settings))
-  return [...faults, ...others]
+    errors.push(...validateSecret(settings.signing_secret, settings.preset), ...validateCustom(settings))
+  return [...errors, ...others]
 }
 
-/** Some providers' secrets are encoded: what does not decode would sign nothing. */
+/** Some providers encode their secrets. A secret that does not decode would match no signature. */
 function validateSecret(secret: unknown, preset: unknown): ValidationError[] {
   if (typeof secret !== 'string' || typeof preset !== 'string') return []
   const expected = findPreset(preset)?.checkSecret?.(resolveSecret(secret)) ?? null
@@ -234,9 +236,9 @@ function validateSecret(secret: unknown, preset: unknown): ValidationError[] {
 
 function validateChange(settings: object): ValidationError[] {
   const elsewhere: Record<string, string> = {
-    type: 'cannot be changed: create another source',
-    token: 'is changed by rotating it',
-    signing_secret: 'is changed by rotating it',
+    type: 'cannot be changed: create a new source',
+    token: 'can only be changed by rotating it',
+    signing_secret: 'can only be changed by rotating it',
   }
   const named = Object.keys(settings).filter(name => Object.hasOwn(elsewhere, name))
   const others = Object.fromEntries(Object.entries(settings).filter(([name]) => !named.includes(name)))
@@ -246,7 +248,7 @@ function validateChange(settings: object): ValidationError[] {
   ]
 }
 
-/** A secret that the new preset cannot use would refuse every request. */
+/** With a secret that the new preset cannot decode, every request would be rejected. */
 function validateKeptSecrets(
   { signingSecrets }: Source,
   preset: string,
@@ -257,16 +259,16 @@ function validateKeptSecrets(
     .flatMap(({ sealed }) => validateSecret(secrets.open(sealed), preset))
     .map(({ message }) => ({
       pointer: '/preset',
-      message: `does not go with the signing secret, which ${message}`,
+      message: `does not match the signing secret, which ${message}`,
     }))
 }
 
 function validateRotation({ what, value, overlapHours }: Rotation): ValidationError[] {
-  const faults = value === undefined ? [] : validateSettings({ [what]: value }, SECRET_FIELDS)
-  return [...faults, ...validateOverlap(overlapHours ?? 0)]
+  const errors = value === undefined ? [] : validateSettings({ [what]: value }, SECRET_FIELDS)
+  return [...errors, ...validateOverlap(overlapHours ?? 0)]
 }
 
-/** What is still good stays so until the overlap ends, and not longer than it was going to. */
+/** Active credentials expire at the end of the overlap, or earlier if they were due to. */
 function expiring<C extends { expires_at: string | null }>(credentials: C[], now: Date, until: Date): C[] {
   return credentials
     .map(credential => {
@@ -313,10 +315,10 @@ export function sourceView(source: Source): SourceView {
 
 const config = SourceConfig.properties
 
-/** Kept headers are stored with every event: credentials must not be among them. */
+/** Kept headers are stored with every event, so they must not contain credentials. */
 const CREDENTIAL_HEADER = /^(proxy-)?authorization$|cookie|signature|hmac|token|secret|api-?key|write-?key/i
 
-/** What is signed holds the body, or fields of it, and the time where one is to be checked. */
+/** The signed string must contain the body or fields of it, and the timestamp if one is checked. */
 function isWholeSignature(custom: CustomSignature | null): boolean {
   if (custom === null) return true
   const { header, body_path, template = DEFAULT_TEMPLATE, timestamp_header } = custom
@@ -329,7 +331,7 @@ function isWholeSignature(custom: CustomSignature | null): boolean {
   )
 }
 
-/** What can be set on a source, one by one. The admin API's schemas and the checks here are made of the same parts. */
+/** The settings of a source. The schemas of the admin API and the validation here use the same definitions. */
 const SOURCE_FIELDS = {
   name: { schema: Type.String({ minLength: 1, maxLength: 100 }), expects: 'a name of 1 to 100 characters' },
   enabled: { schema: Type.Boolean(), expects: 'true or false' },
@@ -363,7 +365,7 @@ const SOURCE_FIELDS = {
   custom: {
     schema: config.custom,
     expects:
-      'null, or like {"header": "x-signature", "algorithm": "sha256", "encoding": "hex", "prefix": "sha256=", "template": "{timestamp}.{body}", "timestamp_header": "x-timestamp", "tolerance_s": 300}: one of header and body_path, a template with {body}, and {timestamp} in it just where there is a timestamp_header',
+      'null, or like {"header": "x-signature", "algorithm": "sha256", "encoding": "hex", "prefix": "sha256=", "template": "{timestamp}.{body}", "timestamp_header": "x-timestamp", "tolerance_s": 300}: exactly one of header and body_path; a template with {body}, and with {timestamp} if and only if timestamp_header is set',
     check: isWholeSignature,
   },
   rate_limit: {
@@ -387,16 +389,16 @@ const SOURCE_FIELDS = {
   },
 } satisfies Record<string, Field>
 
-/** Given when a source is made; changed by rotating. */
+/** Set on creation; changed only by rotation. */
 export const SECRET_FIELDS = {
   token: {
     schema: Type.String({ pattern: '^([\\x21-\\x7e]{16,500}|generate)$' }),
-    expects: '16 to 500 printable characters without blanks, or "generate"',
+    expects: '16 to 500 printable characters without spaces, or "generate"',
   },
   signing_secret: {
-    // one blank, after a scheme: some senders show the whole value of a header, "Bearer …"
+    // One space is allowed after a scheme: some senders show the whole header value, "Bearer …".
     schema: Nullable(Type.String({ pattern: '^((?=.{16,500}$)([A-Za-z]+ )?[\\x21-\\x7e]+|generate)$' })),
-    expects: '16 to 500 printable characters without blanks, "generate", or null for none',
+    expects: '16 to 500 printable characters without spaces, "generate", or null for none',
   },
 } satisfies Record<string, Field>
 
@@ -405,7 +407,7 @@ type SecretSettings = { token?: string; signing_secret?: string | null }
 
 type Schemas<Fields extends Record<string, Field>> = { [Name in keyof Fields]: Fields[Name]['schema'] }
 
-/** The settings of a source as parts of a documented shape. */
+/** The settings of a source as documented schema properties. */
 export const SOURCE_SETTINGS = Object.fromEntries(
   Object.entries(SOURCE_FIELDS).map(([name, { schema, expects }]) => [
     name,
@@ -413,7 +415,7 @@ export const SOURCE_SETTINGS = Object.fromEntries(
   ]),
 ) as unknown as Schemas<typeof SOURCE_FIELDS>
 
-// TypeBox's own check is 330 modules and 0.2 s of every start; this one the routes need anyway.
+// TypeBox's own validator loads 330 modules and adds 0.2 s to every start. The routes need this one anyway.
 
 const SOURCE_EXAMPLE = {
   id: 'src_4fTzQ9aXw2LmN8pB',
@@ -439,7 +441,9 @@ const sourceFields = {
   id: Type.String(),
   tenant: Type.String(),
   type: Type.Enum([...SOURCE_TYPES]),
-  path: Type.String({ description: 'Where events are posted to, below the address of this service' }),
+  path: Type.String({
+    description: 'The path to which events are sent, relative to the URL of this service',
+  }),
   ...SOURCE_SETTINGS,
   tokens: Type.Array(CredentialView),
   signing_secrets: Type.Array(CredentialView),
@@ -451,12 +455,12 @@ const sourceFields = {
 export const SourceView = Type.Object(sourceFields, { examples: [SOURCE_EXAMPLE] })
 export type SourceView = Static<typeof SourceView>
 
-/** The only moment in which token and secret themselves are there. */
+/** The only response that contains the token and the secret. */
 export const CreatedSource = Type.Object(
   {
     ...sourceFields,
-    token: Type.String({ description: 'The token itself, shown only once' }),
-    signing_secret: Nullable(Type.String({ description: 'The secret itself, shown only once' })),
+    token: Type.String({ description: 'The token, shown only once' }),
+    signing_secret: Nullable(Type.String({ description: 'The secret, shown only once' })),
   },
   { examples: [{ ...SOURCE_EXAMPLE, token: 'tok_3k…', signing_secret: null }] },
 )

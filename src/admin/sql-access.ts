@@ -37,7 +37,7 @@ export type SqlAccessAdmin = ReturnType<typeof sqlAccessAdmin>
 const MAX_NAME = 100
 const MAY_NOT = '42501'
 
-/** Roles of the database that see one tenant, read only. For the command line: who makes roles has the database anyway. */
+/** Read-only database roles for one tenant. Only on the command line, whose users have access to the database anyway. */
 export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
     async create({
@@ -59,7 +59,7 @@ export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor })
         ...validateNumber('/statement_seconds', statementSeconds, 86_400),
       ])
       const { id: tenantId } = await requireTenant(pool, actor, tenant)
-      // It tells nobody whose it is: everyone in the cluster can list roles.
+      // The name does not reveal the tenant, because every user of the cluster can list roles.
       const role = `kontor_bi_${randomBytes(8).toString('hex')}`
       const password = randomBytes(24).toString('base64url')
       const { database, user } = await databaseAddress(pool)
@@ -90,7 +90,7 @@ export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor })
     async list(tenant?: string): Promise<SqlAccessView[]> {
       return (await listSqlAccess(pool, await resolveTenantFilter(pool, actor, tenant))).map(toView)
     },
-    /** Nothing is seen with it from the commit on. */
+    /** The role sees no data after the commit. */
     async revoke(role: string): Promise<SqlAccessView & { role_dropped: boolean }> {
       const known = (await listSqlAccess(pool, null)).find(access => access.role === role)
       if (!known || !canSee(actor, known.tenantId))
@@ -106,7 +106,7 @@ export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor })
         await recordChange(client, actor, { ...change, before: toView(known) })
       })
       await endSessionsOf(pool, role).catch(() => undefined)
-      // What it left elsewhere in the cluster may hold it; without its row and its login it is a name.
+      // Objects elsewhere in the cluster may prevent dropping the role. Without its row and login it is harmless.
       const isDropped = await inTransaction(pool, async client => {
         if (await roleExists(client, role)) await dropRole(client, role)
       }).then(
@@ -127,7 +127,7 @@ function cannotCreateRoles(user: string): AdminError {
   return new AdminError(
     'conflict',
     'may_not_make_roles',
-    `The database user ${user} may not make roles. Let it, as a superuser: alter role "${user}" createrole;`,
+    `The database user ${user} is not allowed to create roles. Run as a superuser: alter role "${user}" createrole;`,
   )
 }
 
@@ -135,7 +135,7 @@ function grantedToPublic(excess: string[]): AdminError {
   return new AdminError(
     'conflict',
     'granted_to_public',
-    `A new role could ${excess.join(', ')}, because that is granted to PUBLIC in this database. Revoke it from PUBLIC first.`,
+    `A new role could ${excess.join(', ')}, because PUBLIC has this privilege in this database. Revoke it from PUBLIC first.`,
   )
 }
 

@@ -17,7 +17,7 @@ import { type Actor, canSee, requireAllTenants, requireTenant } from './actor.ts
 import { recordChange } from './audit.ts'
 import { AdminError, notFound, throwIfInvalid } from './error.ts'
 
-/** As the admin API takes it. */
+/** The input of the admin API. */
 type TenantChange = {
   conversion_types?: string[] | null
   events_floor?: string | null
@@ -37,7 +37,7 @@ export function tenantAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
           throw new AdminError(
             'conflict',
             'tenant_exists',
-            `There is already a tenant ${JSON.stringify(name)}.`,
+            `A tenant named ${JSON.stringify(name)} already exists.`,
           )
         return tenantView(tenant)
       })
@@ -48,7 +48,7 @@ export function tenantAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     async show(idOrName: string): Promise<TenantView> {
       return tenantView(await requireTenant(pool, actor, idOrName))
     },
-    /** What is absent stays; null goes back to the default. */
+    /** Absent fields stay unchanged; null restores the default. */
     async update(idOrName: string, change: TenantChange): Promise<TenantView> {
       throwIfInvalid([
         ...validateConversionTypes(change.conversion_types ?? []),
@@ -76,7 +76,7 @@ export function tenantAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   }
 }
 
-/** Returns null when the name is taken. */
+/** Returns null if the name is taken. */
 export async function insertTenantRecorded(tx: Db, actor: Actor, name: string): Promise<Tenant | null> {
   const tenant = await createTenant(tx, name)
   if (tenant === null) return null
@@ -92,7 +92,7 @@ function validateName(name: string): ValidationError[] {
   const pointer = '/name'
   if (trimmed === '' || trimmed.length > MAX_TENANT_NAME || hasControlCharacter(trimmed))
     return [{ pointer, message: `must have 1 to ${MAX_TENANT_NAME} printable characters` }]
-  // It could be taken for the id of another tenant.
+  // The name could be mistaken for the id of another tenant.
   if (parseTenantId(trimmed) !== null) return [{ pointer, message: 'must not look like a tenant id' }]
   return []
 }
@@ -158,13 +158,13 @@ export const EventsFloor = Nullable(
   Type.String({
     maxLength: 6,
     description:
-      'How long ago an event of a public tracking key may say it happened: days (`3650d`) or `off`; null: as the installation has it (`KONTOR_EVENTS_FLOOR`)',
+      'Maximum age of events sent with a public tracking key: days (`3650d`) or `off`; null: the value of `KONTOR_EVENTS_FLOOR`',
   }),
 )
 
 export const IpAddresses = Type.Enum([...IP_MODES], {
   description:
-    'What becomes of IP addresses that come in with events, before anything is written: kept, cut to their network (IPv4 /24, IPv6 /48), or dropped',
+    'How IP addresses of events are stored: unchanged, truncated to their network (IPv4 /24, IPv6 /48), or not at all. Applied before anything is written',
 })
 
 export const TenantView = Type.Object(

@@ -18,8 +18,8 @@ export function explain(error: unknown): { words: string; exitCode: 1 | 2 } | nu
   if (error instanceof ConfigError)
     return { words: [error.message, ...error.errors.map(each => `  - ${each}`)].join('\n'), exitCode: 1 }
   if (error instanceof AdminError) {
-    const faults = error.faults.map(({ pointer, message }) => `  - ${pointer.slice(1)} ${message}`)
-    return { words: [error.message, ...faults].join('\n'), exitCode: error.kind === 'invalid' ? 2 : 1 }
+    const errors = error.errors.map(({ pointer, message }) => `  - ${pointer.slice(1)} ${message}`)
+    return { words: [error.message, ...errors].join('\n'), exitCode: error.kind === 'invalid' ? 2 : 1 }
   }
   if (error instanceof EmbeddedError) return { words: `${error.message}\n${DATABASE_HINT}`, exitCode: 1 }
   if (error instanceof FileError) return { words: error.message, exitCode: 1 }

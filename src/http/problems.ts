@@ -224,8 +224,8 @@ function problemOfAdminError(error: AdminError): Problem {
     case 'conflict':
       return problems.conflict(error.code, error.message, error.choices)
     case 'invalid':
-      return error.faults.length > 0
-        ? problems.invalid(error.faults, error.message)
+      return error.errors.length > 0
+        ? problems.invalid(error.errors, error.message)
         : problems.malformed(error.message, error.code)
   }
 }

@@ -55,9 +55,9 @@ test('a revoked key stays revoked since the first time', async () => {
 test('every fault of a request is named at once', async () => {
   const asked = { kind: 'secret', scopes: ['orders:read', 'orders:eat'], expires_at: 'tomorrow' }
   await assert.rejects(opened.admin.keys.create(asked), (error: unknown) => {
-    const { faults } = error as { faults: { pointer: string }[] }
+    const { errors } = error as { errors: { pointer: string }[] }
     assert.deepEqual(
-      faults.map(({ pointer }) => pointer),
+      errors.map(({ pointer }) => pointer),
       ['/kind', '/tenant', '/scopes/1', '/expires_at'],
     )
     return true

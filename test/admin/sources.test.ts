@@ -10,14 +10,14 @@ const { id: tenant } = await opened.admin.tenants.create({ name: 'acme' })
 const create = (settings: Record<string, unknown> = {}) =>
   opened.admin.sources.create({ tenant, type: 'webhook', ...settings })
 
-async function faultsOf(work: Promise<unknown>): Promise<string[]> {
-  let faults: { pointer: string }[] = []
-  await assert.rejects(work, (error: { kind?: string; faults?: { pointer: string }[] }) => {
+async function invalidPointers(work: Promise<unknown>): Promise<string[]> {
+  let errors: { pointer: string }[] = []
+  await assert.rejects(work, (error: { kind?: string; errors?: { pointer: string }[] }) => {
     assert.equal(error.kind, 'invalid')
-    faults = error.faults!
+    errors = error.errors!
     return true
   })
-  return faults.map(({ pointer }) => pointer)
+  return errors.map(({ pointer }) => pointer)
 }
 
 test('a new source has a random token, no secret and the documented defaults', async () => {
@@ -91,9 +91,9 @@ test('every fault is named at once', async () => {
     signing_secret: 'with blanks in it',
     colour: 'green',
   }
-  const faults = await faultsOf(opened.admin.sources.create(bad))
+  const errors = await invalidPointers(opened.admin.sources.create(bad))
   assert.deepEqual(
-    faults.toSorted(),
+    errors.toSorted(),
     Object.keys(bad)
       .map(name => `/${name}`)
       .toSorted(),
@@ -101,15 +101,15 @@ test('every fault is named at once', async () => {
 })
 
 test('what the database cannot hold is refused, not stored and not a crash', async () => {
-  assert.deepEqual(await faultsOf(create({ name: 'a\u0000b' })), ['/name'])
-  assert.deepEqual(await faultsOf(create({ event_type_override: { map: { '\ud800': 'x' } } })), [
+  assert.deepEqual(await invalidPointers(create({ name: 'a\u0000b' })), ['/name'])
+  assert.deepEqual(await invalidPointers(create({ event_type_override: { map: { '\ud800': 'x' } } })), [
     '/event_type_override',
   ])
 })
 
 test('no credential or signature can be among the kept headers', async () => {
   for (const name of ['Cookie', 'x-api-key', 'Stripe-Signature', 'x-shopify-hmac-sha256', 'x-auth-token'])
-    assert.deepEqual(await faultsOf(create({ headers: [name] })), ['/headers'], name)
+    assert.deepEqual(await invalidPointers(create({ headers: [name] })), ['/headers'], name)
 })
 
 test('an update changes what it names and nothing else', async () => {
@@ -131,10 +131,10 @@ test('an update changes what it names and nothing else', async () => {
 
 test('an update cannot change the type, nor a secret past the rotation', async () => {
   const { id } = await create()
-  const faults = await faultsOf(
+  const errors = await invalidPointers(
     opened.admin.sources.update(id, { type: 'cdp', token: 'another-token', signing_secret: 'x', colour: 1 }),
   )
-  assert.deepEqual(faults.toSorted(), ['/colour', '/signing_secret', '/token', '/type'])
+  assert.deepEqual(errors.toSorted(), ['/colour', '/signing_secret', '/token', '/type'])
 })
 
 test('rotating a token leaves the one before good for the overlap', async () => {
@@ -193,9 +193,10 @@ test('rotations that happen together all count', async () => {
 test('an impossible overlap is refused', async () => {
   const { id } = await create()
   for (const overlapHours of [-1, 721, Number.NaN])
-    assert.deepEqual(await faultsOf(opened.admin.sources.rotate(id, { what: 'token', overlapHours })), [
-      '/overlap_hours',
-    ])
+    assert.deepEqual(
+      await invalidPointers(opened.admin.sources.rotate(id, { what: 'token', overlapHours })),
+      ['/overlap_hours'],
+    )
 })
 
 test('a source is disabled, enabled and deleted; then it is gone', async () => {
@@ -230,7 +231,7 @@ test('what is given by hand is long enough, and decodes where the preset decodes
   const { sources } = opened.admin
   for (const value of ['fifteen-letters', 'x'.repeat(501), 'with blanks in between'])
     for (const name of ['token', 'signing_secret'])
-      assert.deepEqual(await faultsOf(create({ [name]: value })), [`/${name}`], value)
+      assert.deepEqual(await invalidPointers(create({ [name]: value })), [`/${name}`], value)
   const preset = 'standard-webhooks'
   for (const bad of [
     'whsec_not base64!!!!',
@@ -238,14 +239,14 @@ test('what is given by hand is long enough, and decodes where the preset decodes
     'not-base64-at-all',
     `whsec_${btoa('15 bytes of key')}`,
   ])
-    assert.deepEqual(await faultsOf(create({ preset, signing_secret: bad })), ['/signing_secret'], bad)
+    assert.deepEqual(await invalidPointers(create({ preset, signing_secret: bad })), ['/signing_secret'], bad)
   const good = `whsec_${btoa('a key of 16 byte')}`
   const { id } = await create({ preset, signing_secret: good })
   const rotation = { what: 'signing_secret', value: 'a-long-enough-secret' } as const
-  assert.deepEqual(await faultsOf(sources.rotate(id, rotation)), ['/signing_secret'])
+  assert.deepEqual(await invalidPointers(sources.rotate(id, rotation)), ['/signing_secret'])
   assert.equal((await sources.rotate(id, { what: 'signing_secret' })).signing_secrets.length, 2)
 
   const plain = await create({ signing_secret: 'a-long-enough-secret' })
-  assert.deepEqual(await faultsOf(sources.update(plain.id, { preset })), ['/preset'])
+  assert.deepEqual(await invalidPointers(sources.update(plain.id, { preset })), ['/preset'])
   assert.equal((await sources.update(plain.id, { preset: 'github' })).preset, 'github')
 })

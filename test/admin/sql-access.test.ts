@@ -250,7 +250,7 @@ test('a role that everybody’s grants would show more is not made', async () =>
   const before = await server.pool.query(`select count(*) from pg_roles where rolname like 'kontor_bi_%'`)
   const refused = await kontor('sql-access', 'create', '--tenant', tenant.name)
   assert.equal(refused.code, 1)
-  assert.match(refused.err, /read or change public\.shared_notes.*granted to PUBLIC/)
+  assert.match(refused.err, /read or change public\.shared_notes.*PUBLIC has this privilege/)
   assert.deepEqual(await server.admin.sqlAccess.list(), [])
   const after = await server.pool.query(`select count(*) from pg_roles where rolname like 'kontor_bi_%'`)
   assert.deepEqual(after.rows, before.rows)

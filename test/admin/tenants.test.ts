@@ -41,7 +41,7 @@ test('conversion types are set, each once, and reset to the default list', async
     tenants.update(id, { conversion_types: ['good', '', 'x'.repeat(201)] }),
     (error: unknown) => {
       assert.deepEqual(
-        (error as { faults: { pointer: string }[] }).faults.map(({ pointer }) => pointer),
+        (error as { errors: { pointer: string }[] }).errors.map(({ pointer }) => pointer),
         ['/conversion_types/1', '/conversion_types/2'],
       )
       return true

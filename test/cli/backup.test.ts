@@ -244,18 +244,18 @@ test('a truncated, changed or newer backup is rejected, and nothing is restored'
     const flipped = Buffer.from(bytes)
     flipped[place]! ^= 1 << (place % 8)
     await writeFile(broken, flipped)
-    await refuses(/is damaged|no end|not a backup|newer version/)
+    await refuses(/is damaged|no valid end|not a Kontor backup|newer version/)
   }
   for (const length of [0, 5, 40, Math.floor(bytes.length / 2), bytes.length - 1]) {
     await writeFile(broken, bytes)
     await truncate(broken, length)
-    await refuses(/no end|not a backup/)
+    await refuses(/no valid end|not a Kontor backup/)
   }
   await writeFile(broken, bytes)
   await appendFile(broken, 'x')
-  await refuses(/no end/)
+  await refuses(/no valid end/)
   await writeFile(broken, Buffer.concat([Buffer.from('kontor backup 9\n'), bytes.subarray(16)]))
-  await refuses(/made by a newer version .* its format is 9/, { restoring: true })
+  await refuses(/created by a newer version .* its format is 9/, { restoring: true })
 
   // Detected only after most of the file has been copied.
   const late = Buffer.from(bytes)

@@ -26,7 +26,7 @@ test('tenant create prints {id, name}', () => {
 test('a second tenant with the same name fails with exit code 1 and nothing on stdout', async () => {
   const { code, out, err } = await kontor('tenant', 'create', 'acme')
   assert.deepEqual({ code, out }, { code: 1, out: '' })
-  assert.match(err, /already a tenant "acme"/)
+  assert.match(err, /tenant named "acme" already exists/)
 })
 
 test('tenants are listed as an array', async () => {

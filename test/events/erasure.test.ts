@@ -249,7 +249,7 @@ test('from the command line too; who is not known is told so', async () => {
   const receipt = done.json() as Row
   assert.equal(receipt.erased.events, 5)
   const again = await kontor('erase', '--tenant', tenant.name, '--email', 'ada@example.com')
-  assert.deepEqual([again.code, again.err.trim()], [1, 'Nobody is known as "ada@example.com".'])
+  assert.deepEqual([again.code, again.err.trim()], [1, 'No matching person: "ada@example.com".'])
   assert.equal((await kontor('erase', '--tenant', tenant.name)).code, 2)
   assert.equal(
     (await kontor('erase', '--tenant', tenant.name, '--email', 'x', '--profile', 'prof_1')).code,

@@ -318,6 +318,6 @@ test('the command line does the same', async () => {
   const { split_off } = (await person('split', 'ada', '--name', 'bob')).json() as Row
   assert.deepEqual(namesOf(split_off), ['user:bob'])
   const unknown = await person('show', 'nobody')
-  assert.deepEqual([unknown.code, unknown.err.trim()], [1, 'Nobody is known as "nobody".'])
+  assert.deepEqual([unknown.code, unknown.err.trim()], [1, 'No matching person: "nobody".'])
   assert.equal((await person('split', 'ada')).code, 2)
 })

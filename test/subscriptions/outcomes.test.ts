@@ -249,9 +249,9 @@ test('rates that are not as the ECB writes them are refused in words, and nothin
     )
   assert.match(await refusal(''), /first line must be Date/)
   assert.match(await refusal('Datum;USD\n2026-01-01;1'), /first line must be Date/)
-  assert.match(await refusal('Date,USD\n2026-02-30,1.1'), /line 2 begins with "2026-02-30"/)
+  assert.match(await refusal('Date,USD\n2026-02-30,1.1'), /line 2 starts with "2026-02-30"/)
   assert.match(await refusal('Date,USD\n2026-02-02,1.1\n2026-02-03,-1'), /line 3 has "-1" for USD/)
-  assert.match(await refusal('Date,USD\n2026-02-02,N/A'), /no rate in it/)
+  assert.match(await refusal('Date,USD\n2026-02-02,N/A'), /contains no rate/)
   const { rows } = await server.pool.query('select count(*)::int as n from exchange_rates where day = $1', [
     '2026-02-02',
   ])
