@@ -9,7 +9,13 @@ import { hintOf, newPublicId, newSigningSecret } from '../domain/tenants/keys.ts
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { HOUR_MS, parseTimestamp } from '../domain/time.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
-import { bodyOf, headersOf, leadsToPrivate, openSender, targetOf } from '../pipeline/deliveries/send.ts'
+import {
+  buildBody,
+  buildTarget,
+  leadsToPrivate,
+  openHeaders,
+  openSender,
+} from '../pipeline/deliveries/send.ts'
 import { type Db, databaseNow, inTransaction } from '../postgres/database.ts'
 import {
   type Destination,
@@ -121,8 +127,8 @@ export function destinationAdmin(deps: Deps) {
       const data = JSON.stringify({ message: 'A test of this destination.', destination: id })
       const sender = openSender({ ...deps, now: () => at })
       try {
-        const body = bodyOf({ ...message, data })
-        const target = targetOf(destination, secrets, at)
+        const body = buildBody({ ...message, data })
+        const target = buildTarget(destination, secrets, at)
         const sent = await sender.send(target, { id: messageId(message.id), body })
         return {
           ...{ ok: sent.isDelivered, message_id: messageId(message.id), url: destination.url },
@@ -252,7 +258,7 @@ async function validateInput(input: Unchecked, { allowPrivate }: Deps): Promise<
 
 /** Only the names of headers: a name does not show whether its value is secret. */
 function maskHeaders(destination: Destination, secrets: Secrets): Record<string, string> {
-  return Object.fromEntries(Object.keys(headersOf(destination, secrets)).map(name => [name, '…']))
+  return Object.fromEntries(Object.keys(openHeaders(destination, secrets)).map(name => [name, '…']))
 }
 
 /** The fields that the audit log records. */

@@ -27,7 +27,7 @@ import {
   anonymizeReceipts,
   anonymizeSales,
   buryContacts,
-  deleteArchivedOf,
+  deleteArchived,
   deleteEntry,
   deleteEventsAt,
   deleteIdentifiers,
@@ -222,7 +222,7 @@ async function eraseEffects(
   await deleteRejectionExamples(pool, tenantId)
   for (const events of portions(await findEventsAbout(work, names, receivedSince))) {
     await inTransaction(pool, async client => {
-      erased.archived += await deleteArchivedOf(client, tenantId, events)
+      erased.archived += await deleteArchived(client, tenantId, events)
       erased.log_entries += await log.forget(client, tenantId, toEntryNames(events))
       await deleteEventMessages(
         client,

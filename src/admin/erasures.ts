@@ -14,7 +14,7 @@ import { findErasure, insertErasure, listErasures, type StoredErasure } from '..
 import { findIdentifiers, listNodes } from '../store/identity/people.ts'
 import { deleteSuppressed, listSuppressed, loadSuppressionCount } from '../store/identity/suppressions.ts'
 import {
-  countArchivedOf,
+  countArchived,
   countContacts,
   countTouches,
   findEventsOfNodes,
@@ -216,7 +216,7 @@ async function countErasable(
   const contactIds = [...new Set([...valuesOfKind(names, 'contact'), ...named.contacts])]
   const events = await findEventsAbout({ pool, tenantId }, names, null)
   const kept = { archived: 0, log_entries: 0 }
-  for (const some of portions(events)) kept.archived += await countArchivedOf(pool, tenantId, some)
+  for (const some of portions(events)) kept.archived += await countArchived(pool, tenantId, some)
   // A request may contain events of several batches and counts once.
   for (const some of portions(toEntryNames(events)))
     kept.log_entries += await log.forget(pool, tenantId, some, { dryRun: true })

@@ -12,7 +12,7 @@ import {
   type LetterGroup,
   type RefusalGroup,
 } from '../store/entries/dead-letters.ts'
-import { summarizeParkedOf } from '../store/entries/parked.ts'
+import { summarizeParked } from '../store/entries/parked.ts'
 import { destinationActivity, sourceActivity, summarizeFailures } from '../store/health/health.ts'
 import { groupRejections, type RejectionGroup } from '../store/inbound/rejections.ts'
 import { findSource } from '../store/inbound/sources.ts'
@@ -29,7 +29,7 @@ export function healthAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; act
       return {
         tenant: publicTenantId(id),
         waiting: own && waitingView(own),
-        retrying: waitingView(await summarizeParkedOf(pool, id)),
+        retrying: waitingView(await summarizeParked(pool, id)),
         // An actor with access to one tenant does not see the load of the others.
         installation: actor.tenantId === null ? { waiting: all && waitingView(all) } : null,
         dead_letters: { open: failures.openLetters, by_hour: failures.lettersByHour },

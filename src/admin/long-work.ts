@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Log } from '../log/log.ts'
-import { countParked, oldestOfTenantIn } from '../store/entries/parked.ts'
+import { countParked, findOldestOfTenant } from '../store/entries/parked.ts'
 
 // Shared by erasures and purges: work that is stored first, may take long, and is continued by another process if its own
 // process ends.
@@ -94,9 +94,9 @@ export async function waitUntilApplied(
 export async function findOldestUnapplied({ pool, log }: Storage, tenantId: number): Promise<Date | null> {
   // In the order in which entries move: an entry that leaves one place meanwhile is found in the next.
   const times = [
-    await oldestOfTenantIn(pool, 'overflow', tenantId),
+    await findOldestOfTenant(pool, 'overflow', tenantId),
     (await log.unread(tenantId, null)).oldestAt,
-    await oldestOfTenantIn(pool, 'parked_entries', tenantId),
+    await findOldestOfTenant(pool, 'parked_entries', tenantId),
   ].flatMap(at => at?.getTime() ?? [])
   return times.length === 0 ? null : new Date(Math.min(...times))
 }

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type pg from 'pg'
-import { eventOfStored } from '../domain/events/stored.ts'
+import { parseStoredEvent } from '../domain/events/stored.ts'
 import { findItems, findLetterItems, indexIdentifiers, mentionsAny } from '../domain/identity/erasure.ts'
 import { contactIdentifiers, eventIdentifiers, orderIdentifiers } from '../domain/identity/identity.ts'
 import { toEntryId } from '../domain/ids.ts'
@@ -13,7 +13,7 @@ import {
   type EntryTable,
   type EventRow,
   findEventsOfNodes,
-  findSalesOf,
+  findSales,
   readEntries,
   readUnlinkedEvents,
   recordsLike,
@@ -48,7 +48,7 @@ async function findEventsNaming(
         const isTheirs =
           node === null
             ? mentionsAny(event.payload, person)
-            : eventIdentifiers(eventOfStored(event)).some(
+            : eventIdentifiers(parseStoredEvent(event)).some(
                 ({ kind, value }) => kind === 'email' && person.emails.has(value),
               )
         if (isTheirs) found.push({ table, row, id, receivedAt })
@@ -103,8 +103,8 @@ export async function findEventsAbout(
 export async function findSalesAbout(
   { pool, tenantId }: Searched,
   { nodes, contactIds, orderIds }: { nodes: number[]; contactIds: string[]; orderIds: string[] },
-): Promise<Awaited<ReturnType<typeof findSalesOf>>> {
-  const sales = await findSalesOf(pool, tenantId, nodes, contactIds)
+): Promise<Awaited<ReturnType<typeof findSales>>> {
+  const sales = await findSales(pool, tenantId, nodes, contactIds)
   const known = new Set(sales.map(({ saleKey }) => saleKey))
   const others = orderIds.map(orderId => ({ saleKey: `order:${orderId}`, orderId }))
   return [...sales, ...others.filter(({ saleKey }) => !known.has(saleKey))]

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { type Static, Type } from 'typebox'
-import { conversionOf, type EventSale, orderSaleKey } from '../domain/conversions/conversions.ts'
-import { eventOfStored } from '../domain/events/stored.ts'
+import { type EventSale, orderSaleKey, readConversion } from '../domain/conversions/conversions.ts'
+import { parseStoredEvent } from '../domain/events/stored.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
 import { Count, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
@@ -253,8 +253,8 @@ function listClaims(tenantId: number, events: StoredNode[]): EventClaim[] {
 function saleKeysIn(events: StoredNode[]): string[] {
   const sales = new Set<string>()
   for (const stored of events) {
-    const event = eventOfStored(stored)
-    const conversion = conversionOf(event, new Set([event.eventType]))
+    const event = parseStoredEvent(stored)
+    const conversion = readConversion(event, new Set([event.eventType]))
     if (stored.conversion && conversion) sales.add(saleNamed(conversion) ?? `event:${stored.id}`)
   }
   return [...sales]

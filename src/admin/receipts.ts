@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { type Static, Type } from 'typebox'
 import type { Edit, EventContext } from '../domain/events/events.ts'
-import { itemOfBatch } from '../domain/events/normalize/normalize.ts'
+import { findBatchItem } from '../domain/events/normalize/normalize.ts'
 import { idToTime, isUuid, itemIndex, toEntryId } from '../domain/ids.ts'
 import { RECEIPT_OUTCOMES, type ReceiptOutcome } from '../domain/inbound/receipts.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
@@ -176,7 +176,7 @@ export function receivedRequestAdmin({ pool, log, actor, logRetentionMs }: Optio
       }
       const index = itemIndex(known!)
       const context = JSON.parse(entry.context) as EventContext
-      const batch = itemOfBatch(entry.body, context, index)
+      const batch = findBatchItem(entry.body, context, index)
       const text = batch === null || whole ? entry.body : batch.text
       return {
         ...{ ...event, missing: null },

@@ -56,7 +56,7 @@ export function sourceTestAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
         report(
           'normalize',
           false,
-          `A real request gets status ${status}: ${formatErrors(body, inspection.faults)}.`,
+          `A real request gets status ${status}: ${formatErrors(body, inspection.errors)}.`,
         )
         return test
       }
@@ -102,7 +102,7 @@ export function sourceTestAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
 export type SourceTestAdmin = ReturnType<typeof sourceTestAdmin>
 
 function formatErrors(body: Body, errors: ValidationError[]): string {
-  if (body.fault !== null) return body.fault
+  if (body.error !== null) return body.error
   return errors.map(formatValidationError).join('; ') || 'the body is empty'
 }
 

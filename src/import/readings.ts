@@ -138,7 +138,7 @@ function eventItem(line: number, event: JsonObject | string): Read {
   }
   if (Buffer.byteLength(text) > MAX_ITEM_BYTES)
     return { line, column: null, reason: `an event may have at most ${MAX_ITEM_BYTES} bytes` }
-  const { faults: errors } = inspect(openBody(`[${text}]`), {
+  const { errors } = inspect(openBody(`[${text}]`), {
     route: 'cdp',
     kind: 'batch',
     ip: null,

@@ -11,7 +11,7 @@ import {
 import { hashToId, newEntryId } from '../domain/ids.ts'
 import { DAY_MS, toDay } from '../domain/time.ts'
 import type { Log } from '../log/log.ts'
-import { tell } from '../pipeline/deliveries/audience.ts'
+import { enqueueMessages } from '../pipeline/deliveries/audience.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { LOCKS, tryLock } from '../postgres/locks.ts'
 import {
@@ -176,7 +176,7 @@ async function notifyDestinations(client: pg.PoolClient, alerts: Alert[], at: Da
   const listeners = await listSubscribed(client, 'alerts')
   const ofTenant = Map.groupBy(listeners, ({ tenantId }) => tenantId)
   const wanted = alerts.filter(({ tenantId }) => ofTenant.has(tenantId))
-  await tell(
+  await enqueueMessages(
     { client },
     { ofTenant },
     wanted.map(alert => ({

@@ -6,12 +6,12 @@ import type { Secrets } from '../admin/secrets.ts'
 import { DISABLED_AFTER_MS, messageId, retryDelayMs } from '../domain/destinations/destinations.ts'
 import { coalesce } from '../overload/coalesce.ts'
 import {
-  bodyOf,
+  buildBody,
+  buildTarget,
   openSender,
   type Sender,
   type Sent,
   type Target,
-  targetOf,
 } from '../pipeline/deliveries/send.ts'
 import { makingPartitions } from '../postgres/partitions.ts'
 import { type Destination, findDestination } from '../store/destinations/destinations.ts'
@@ -244,7 +244,7 @@ async function drain(options: ChannelOptions): Promise<void> {
   async function deliver(destination: Destination, target: Target, due: Due): Promise<void> {
     try {
       const attemptedAt = options.now()
-      const sent = await options.sender.send(target, { id: messageId(due.id), body: bodyOf(due) })
+      const sent = await options.sender.send(target, { id: messageId(due.id), body: buildBody(due) })
       inFlight--
       failuresInARow = sent.isDelivered ? 0 : failuresInARow + 1
       // A throttled destination gets nothing for as long as it asked. Otherwise all waiting messages would use up their attempts.
@@ -294,7 +294,7 @@ function createTargetReader({ id, pool, secrets, now, configChanges }: ChannelOp
     if (isChanged) destination = await findDestination(pool, id)
     readAt = changes
     madeAt = Date.now()
-    known = destination?.enabled ? { destination, target: targetOf(destination, secrets, now()) } : null
+    known = destination?.enabled ? { destination, target: buildTarget(destination, secrets, now()) } : null
     return known
   }
 }

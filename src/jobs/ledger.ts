@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { DAY_MS, type Day, HOUR_MS, toDay } from '../domain/time.ts'
 import { applyPolicy, lookThrough } from '../pipeline/billing/restatement.ts'
 import { deriveOutdated, extendAgenda } from '../pipeline/billing/subscriptions.ts'
-import { tellDueMovements } from '../pipeline/deliveries/movements.ts'
+import { notifyDueMovements } from '../pipeline/deliveries/movements.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { pendingPolicies } from '../store/billing/policies.ts'
 import { coverDays, forgetSnapshots, snapshotSize, tenantsToSnapshot } from '../store/billing/snapshots.ts'
@@ -46,7 +46,7 @@ export function ledgerJobs(pool: pg.Pool, now: () => Date): Job[] {
     {
       name: 'due movements',
       everyMs: 5_000,
-      run: () => inTransaction(pool, client => tellDueMovements({ client, now: now() })),
+      run: () => inTransaction(pool, client => notifyDueMovements({ client, now: now() })),
     },
     {
       name: 'agenda',

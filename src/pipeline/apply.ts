@@ -1,4 +1,4 @@
-import { conversionOf } from '../domain/conversions/conversions.ts'
+import { readConversion } from '../domain/conversions/conversions.ts'
 import type { EntryKind } from '../domain/entries/entry.ts'
 import type { NormalizedEvent } from '../domain/events/events.ts'
 import { eventIdentifiers } from '../domain/identity/identity.ts'
@@ -11,7 +11,7 @@ import { applyBillingEvents } from './billing/billing.ts'
 import { refundedOrders, reportedChanges, shopRecordChanges } from './connectors/shops.ts'
 import { applyConversions, applyOrders, type ConversionTypes } from './conversions/conversions.ts'
 import type { ConversionEvent } from './conversions/profile-sales.ts'
-import type { AudienceOf } from './deliveries/audience.ts'
+import type { LoadAudience } from './deliveries/audience.ts'
 import { notifyEvents, notifyRecords } from './deliveries/outgoing.ts'
 import { notifySaleChanges, startSaleChanges } from './deliveries/sales.ts'
 import {
@@ -34,14 +34,14 @@ export type Effects = {
   touches: Touches
   conversionTypes: ConversionTypes
   suppressions: Suppressions
-  audienceOf: AudienceOf
+  loadAudience: LoadAudience
   /** Throws RestartTransaction if the events table may lack a partition for one of these times. */
   ensureMonths(moments: Date[]): void
 }
 
 /** Applies a batch: its record entries, then its events. All effects of the pipeline are called from this file. */
 export async function applyBatch(effects: Effects, transaction: Transaction, units: Unit[]): Promise<void> {
-  const audience = await effects.audienceOf(transaction)
+  const audience = await effects.loadAudience(transaction)
   startSaleChanges(transaction, audience)
   await traced(transaction, 'record', units, own =>
     applyRecords(effects, transaction, own as Unit<RecordChange>[]),
@@ -71,11 +71,11 @@ async function applyRecords(
   const sentByShops = await findRowsSentByShops(transaction.client, units)
   const applied = sentByShops.size > 0 ? units.filter(unit => !sentByShops.has(unit)) : units
   const outcomes = applied.length > 0 ? await applyChanges(effects, transaction, applied) : []
-  const outcomeOf = new Map(applied.map((unit, i) => [unit, outcomes[i]!]))
+  const outcomeByUnit = new Map(applied.map((unit, i) => [unit, outcomes[i]!]))
   await writeOperations(
     transaction,
     units,
-    units.map(unit => outcomeOf.get(unit) ?? 'superseded'),
+    units.map(unit => outcomeByUnit.get(unit) ?? 'superseded'),
   )
 }
 
@@ -85,7 +85,7 @@ async function applyChanges(
   transaction: Transaction,
   changes: Change[],
 ): Promise<OperationOutcome[]> {
-  const { identities, suppressions, audienceOf } = effects
+  const { identities, suppressions, loadAudience } = effects
   const kept = await suppressions.changes(transaction, changes)
   const { outcomes, changed } = await writeRecords(
     transaction,
@@ -94,7 +94,7 @@ async function applyChanges(
   if (changed.length > 0) {
     await linkContacts(identities, transaction, changed)
     await applyOrders(identities, transaction, changed)
-    await notifyRecords(transaction, await audienceOf(transaction), changed)
+    await notifyRecords(transaction, await loadAudience(transaction), changed)
   }
   const next = outcomes.values()
   // An erasure supersedes every later change of a suppressed contact.
@@ -126,7 +126,7 @@ async function applyKeptEvents(
   units: Unit<NormalizedEvent>[],
 ): Promise<void> {
   const { client } = transaction
-  const { identities, touches, audienceOf } = effects
+  const { identities, touches, loadAudience } = effects
   const nodes = await resolveNodes(
     identities,
     transaction,
@@ -152,7 +152,7 @@ async function applyKeptEvents(
   if (touched.length > 0) await attributeAccounts(transaction, touched)
   if (conversions.length > 0) await applyConversions(identities, transaction, conversions)
   await applyBillingEvents(transaction, events)
-  await notifyEvents(transaction, await audienceOf(transaction), events)
+  await notifyEvents(transaction, await loadAudience(transaction), events)
 }
 
 /** As after an erasure: no event and no identifier is stored, but sales and billing count. */
@@ -203,7 +203,7 @@ async function findConversions(
     if (!types.has(tenantId)) types.set(tenantId, await conversionTypes(transaction, tenantId))
   }
   return events.flatMap(fresh => {
-    const conversion = conversionOf(fresh.event, types.get(fresh.tenantId)!)
+    const conversion = readConversion(fresh.event, types.get(fresh.tenantId)!)
     return conversion ? [{ ...fresh, conversion }] : []
   })
 }

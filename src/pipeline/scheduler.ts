@@ -2,43 +2,43 @@ import { HEAVY_ENTRIES } from '../log/log.ts'
 import { isConflict, isUnavailable, RestartTransaction } from '../postgres/database.ts'
 import type { RunTransaction } from './transaction.ts'
 
-// A transaction after a failure is careful, and so are the next few: partitions are taken at random, and one of them
-// is to meet the poisonous entry again.
+// After a failure, this many transactions isolate failing units. Partitions are taken at random, so one of these
+// transactions is likely to take the failing entry again.
 const CAREFUL_RUNS = 8
-// Where being careful does not help, each partition is tried by itself: one that fails drags no others along.
+// If isolation does not help, this many transactions take one partition each, so that a failing one affects no others.
 const ALONE_RUNS = 64
-// While more is arriving, a short pause lets the next transaction take more along: a tracked event then costs half.
+// While entries arrive, a short pause lets the next transaction take more of them. This halves the cost of an event.
 const GATHER_MS = 10
-// As HEAVY_ENTRIES: a transaction with this much to do is worth no pause, and another worker beside it.
+// Like HEAVY_ENTRIES: after a transaction of this size there is no pause, and another worker starts beside it.
 const HEAVY_LENGTH = 250_000
 // Without a wake-up (another process appended, a retry came due) one of the workers polls this often.
 const POLL_EVERY_MS = 250
-// A conflict is over when it is tried again; a worker that does so many times in a row gets nowhere.
-const CONFLICTS_TOLD = 20
+// A conflict is usually gone on retry. A warning is logged after every 20 consecutive conflicts of a worker.
+const WARN_EVERY_CONFLICTS = 20
 const FIRST_BACKOFF_MS = 200
 const MAX_BACKOFF_MS = 5_000
 
 type SchedulerOptions = {
   runTransaction: RunTransaction
   workers: number
-  /** Calls back when there is something new to read; returns what ends it. */
+  /** Calls `listener` when there are new entries. Returns a function that unsubscribes. */
   onAppend(listener: () => void): () => void
   logger: { error(facts: object, message: string): void; warn(facts: object, message: string): void }
 }
 
 export type Scheduler = { start(): void; stop(): Promise<void> }
 
-/** Which workers are awake, and when each of them runs its next transaction. */
+/** Decides which workers are awake, and when each of them runs its next transaction. */
 export function openScheduler({ runTransaction, workers, onAppend, logger }: SchedulerOptions): Scheduler {
-  /** Ends the idling of each worker that is idle. */
+  /** Wakes an idle worker. One function per idle worker. */
   const idle = new Set<() => void>()
-  // Workers that are about to poll. While there is one, the others stay idle: what one transaction can do costs more
-  // in several.
+  // The number of polling workers. While there is one, the others stay idle, because the same work costs more in several
+  // transactions.
   let polling = 0
   let lastPollAt = 0
   let hasNews = false
   let stopping = false
-  let isAwayTold = false
+  let isOutageReported = false
 
   const unsubscribe = onAppend(() => {
     hasNews = true
@@ -80,25 +80,28 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
         alone = Math.max(0, alone - 1)
         failures = 0
         conflicts = 0
-        isAwayTold = false
+        isOutageReported = false
         if (took === 0 && !hasNews) {
           setPolling(false)
           await untilNextPoll()
         } else if (hasNews && !isHeavy) await pause(GATHER_MS)
       } catch (error) {
         setPolling(false)
-        const failure = error instanceof RestartTransaction ? await failureOf(error.prepare) : error
+        const failure = error instanceof RestartTransaction ? await catchFailure(error.prepare) : error
         if (failure === null || isConflict(failure)) {
-          if (++conflicts % CONFLICTS_TOLD === 0)
-            logger.warn({ err: error, conflicts }, 'a worker begins again and again')
+          if (++conflicts % WARN_EVERY_CONFLICTS === 0)
+            logger.warn(
+              { err: error, conflicts },
+              'a worker restarts its transaction repeatedly because of conflicts',
+            )
           continue
         }
-        const isAway = isUnavailable(failure)
-        if (!isAway && careful === 0 && alone === 0) {
+        const isOutage = isUnavailable(failure)
+        if (!isOutage && careful === 0 && alone === 0) {
           careful = CAREFUL_RUNS
           continue
         }
-        if (isAway) tellAway(failure as Error)
+        if (isOutage) reportOutage(failure as Error)
         else {
           alone = ALONE_RUNS
           logger.error({ err: failure }, 'the pipeline failed outside of any entry')
@@ -108,20 +111,20 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
     }
   }
 
-  /** Once for all workers, until one of them gets on. */
-  function tellAway({ message }: Error): void {
-    if (!isAwayTold) logger.warn({ reason: message }, 'the pipeline waits for the database')
-    isAwayTold = true
+  /** Logs an outage once for all workers, until a transaction succeeds. */
+  function reportOutage({ message }: Error): void {
+    if (!isOutageReported) logger.warn({ reason: message }, 'the pipeline waits for the database')
+    isOutageReported = true
   }
 
-  /** Until a worker is woken, or nobody has polled for a while: of several idle workers one polls for all. */
+  /** Resolves when the worker is woken or no worker has polled for a while. One idle worker polls for all of them. */
   async function untilNextPoll(): Promise<void> {
     do {
       if (await idleFor(POLL_EVERY_MS)) return
     } while (Date.now() - lastPollAt < POLL_EVERY_MS)
   }
 
-  /** True when it was woken before its time. */
+  /** Resolves to true if the worker was woken before the time was up. */
   function idleFor(ms: number): Promise<boolean> {
     return new Promise(resolve => {
       function end(isWoken: boolean) {
@@ -136,7 +139,7 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
     })
   }
 
-  /** Not ended by a wake-up, only by stopping. */
+  /** Not ended by a wake-up. Returns at once when stopping. */
   function pause(ms: number): Promise<void> {
     return stopping ? Promise.resolve() : new Promise(resolve => setTimeout(resolve, ms))
   }
@@ -146,7 +149,7 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
     start() {
       running = Promise.all(Array.from({ length: workers }, () => work()))
     },
-    /** Lets the transactions under way finish. */
+    /** Waits until the running transactions end. */
     async stop() {
       stopping = true
       unsubscribe()
@@ -156,7 +159,7 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
   }
 }
 
-async function failureOf(work: () => Promise<void>): Promise<unknown> {
+async function catchFailure(work: () => Promise<void>): Promise<unknown> {
   try {
     await work()
     return null

@@ -3,7 +3,7 @@ import { saleNote } from '../domain/conversions/sale-notes.ts'
 import type { Entry } from '../domain/entries/entry.ts'
 import type { EventContext, EventSource } from '../domain/events/events.ts'
 import { normalize } from '../domain/events/normalize/normalize.ts'
-import { eventOfStored } from '../domain/events/stored.ts'
+import { parseStoredEvent } from '../domain/events/stored.ts'
 import { idToTime, toEntryId } from '../domain/ids.ts'
 import type { Log } from '../log/log.ts'
 import type { DeadLetter } from '../store/entries/dead-letters.ts'
@@ -177,7 +177,7 @@ function storedOutcome(event: EventRow): EventOutcome {
 
 function describeSale(row: EventRow): string | null {
   const source = row.source as EventSource
-  const event = eventOfStored({ ...row, source, keyId: null, trusted: false, userId: null })
+  const event = parseStoredEvent({ ...row, source, keyId: null, trusted: false, userId: null })
   return saleNote(event, row.conversion)
 }
 

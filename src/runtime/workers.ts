@@ -52,7 +52,7 @@ export async function startWorkers(
     touches: openTouches(),
     conversionTypes: openConversionTypes(),
     suppressions: openSuppressions(),
-    audienceOf: openAudience(),
+    loadAudience: openAudience(),
     ensureMonths: monthKeeper(pool),
   }
   const { log, close } = await openLog({ pool, nats, name: 'kontor worker', logger })

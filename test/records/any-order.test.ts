@@ -27,7 +27,7 @@ before(async () => {
     touches: openTouches(),
     conversionTypes: openConversionTypes(),
     suppressions: openSuppressions(),
-    audienceOf: openAudience(),
+    loadAudience: openAudience(),
     ensureMonths: () => {},
   }
   const runTransaction = openTransactions({

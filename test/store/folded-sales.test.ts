@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type EventSale, foldSales, rankOfSale } from '../../src/domain/conversions/conversions.ts'
+import { type EventSale, foldSales, saleRank } from '../../src/domain/conversions/conversions.ts'
 import { inTransaction } from '../../src/postgres/database.ts'
 import { ensurePartitions } from '../../src/postgres/partitions.ts'
 import { upsertEventSales } from '../../src/store/conversions/conversions.ts'
@@ -27,7 +27,7 @@ function saleOf(
   n: number,
 ): EventSale {
   const at = new Date(Date.UTC(2026, 0, 1, 0, 0, second))
-  const rank = rankOfSale({ amount, occurredAt: at, eventId: uuid(n) })
+  const rank = saleRank({ amount, occurredAt: at, eventId: uuid(n) })
   return {
     ...{ tenantId, saleKey: 'order:1', id: uuid(1), orderId: '1', eventId: uuid(n), occurredAt: at },
     ...{

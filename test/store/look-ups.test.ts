@@ -127,7 +127,7 @@ const questions: Question[] = [
       const handles = numbers.map(n => ({ tenantId: 1, handle: `h-${n}`, productId: `p-${n}` }))
       await keepHandles(
         client,
-        handles.map(handle => ({ ...handle, toldAt: '2026-02-01T00:00:00Z' })),
+        handles.map(handle => ({ ...handle, sentAt: '2026-02-01T00:00:00Z' })),
       )
       return productsOfHandles(client, handles)
     },

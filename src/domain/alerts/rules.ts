@@ -1,6 +1,6 @@
 const DAY_S = 86_400
 
-/** What can be warned of, from which value on by default, and the least and the most that make sense. */
+/** The alert rules, with the default threshold and the range of valid thresholds. */
 export const RULES = {
   lag: {
     ...{ threshold: 300, least: 1, most: 30 * DAY_S },
@@ -28,7 +28,7 @@ export const RULES = {
 export type Rule = keyof typeof RULES
 export const RULE_NAMES = Object.keys(RULES) as Rule[]
 
-/** A threshold for each rule; null: the rule is off. */
+/** The threshold of each rule. Null: the rule is off. */
 export type Thresholds = Record<Rule, number | null>
 
 export function withDefaultThresholds(own: Partial<Thresholds>): Thresholds {
@@ -36,19 +36,19 @@ export function withDefaultThresholds(own: Partial<Thresholds>): Thresholds {
   return Object.fromEntries(entries) as Thresholds
 }
 
-/** What was measured. */
+/** A measured value. */
 export type Reading = { tenantId: number; rule: Rule; subject: string; value: number; summary: string }
 
 export type AlertState = 'pending' | 'raised' | 'resolved'
 export type OpenState = { state: 'pending' | 'raised'; streak: number }
 
-/** Evaluations in a row, a minute apart: one alone may be a blink, or a clock that was set. */
+/** Consecutive evaluations, one minute apart. A single one may be caused by a clock change. */
 const RAISED_AFTER = 2
 const RESOLVED_AFTER = 3
-/** Below this part of the threshold it is over: a value that hovers around it raises one alert, not twenty. */
+/** An alert resolves below this share of the threshold. A value near the threshold then raises one alert, not twenty. */
 const CLEAR_BELOW = 0.8
 
-/** What becomes of an alert by one more evaluation; null: there is none. `threshold` null: the rule is off. */
+/** The state of an alert after one more evaluation. Null: no alert. `threshold` is null if the rule is off. */
 export function nextAlertState(
   before: OpenState | null,
   value: number,
@@ -66,15 +66,15 @@ export function nextAlertState(
   return streak >= RESOLVED_AFTER ? { state: 'resolved', streak: 0 } : { state: 'raised', streak }
 }
 
-/** How a source usually sounds; `longest`: by day, how many seconds it was quiet at a stretch. */
+/** The usual activity of a source. `longest`: the longest silence of each day, in seconds. */
 export type Rhythm = { quietS: number; longest: Record<string, number> }
 
 const DAYS_KEPT = 8
-/** Before so many days are known, nothing is usual. */
+/** With fewer days, there is no usual silence to compare with. */
 const DAYS_NEEDED = 2
 const SHORTEST_SILENCE_S = 600
 
-/** One more evaluation, `elapsedS` after the one before. */
+/** Adds one evaluation, `elapsedS` after the previous one. */
 export function updateRhythm(before: Rhythm | null, isNews: boolean, day: string, elapsedS: number): Rhythm {
   if (before === null) return { quietS: 0, longest: { [day]: 0 } }
   const quietS = before.quietS + elapsedS
@@ -84,7 +84,7 @@ export function updateRhythm(before: Rhythm | null, isNews: boolean, day: string
   return { quietS: 0, longest: Object.fromEntries(kept.slice(0, DAYS_KEPT)) }
 }
 
-/** How many times as long as usual it has been quiet; 0 where nothing is usual yet. */
+/** The current silence as a multiple of the usual one. 0 if not enough days are known. */
 export function measureSilence({ quietS, longest }: Rhythm): { times: number; usualS: number } {
   const stretches = Object.values(longest)
   if (stretches.length < DAYS_NEEDED) return { times: 0, usualS: 0 }

@@ -7,7 +7,7 @@ import { paddleSale } from '../providers/adapters/paddle.ts'
 import { stripeMajorText, stripeObject } from '../providers/stripe/objects.ts'
 import { parseTimestamp } from '../time.ts'
 
-/** Event types that are conversions until a tenant says otherwise. */
+/** Event types that are conversions unless a tenant changes the list. */
 export const DEFAULT_CONVERSION_TYPES: readonly string[] = [
   'convert',
   'conversion',
@@ -19,11 +19,11 @@ export const DEFAULT_CONVERSION_TYPES: readonly string[] = [
   'invoice.paid',
 ]
 
-/** What an event says about a sale. */
+/** The sale that an event reports. */
 export type Conversion = {
-  /** What names the same order is one sale, within one person. */
+  /** Events of one person with the same order id are one sale. */
   orderId: string | null
-  /** What names the same invoice (`invoice:…`) is one sale; null: a sale of its own. */
+  /** Events with the same invoice (`invoice:…`) are one sale. Null: a separate sale. */
   saleKey: string | null
   conversionType: string
   source: EventSource | 'billing'
@@ -31,7 +31,7 @@ export type Conversion = {
   sourceObjectId: string | null
   amount: string | null
   currency: string | null
-  /** The buyer, where the event names them: `contactId | contact_id | customerId | customer_id`, `email`. */
+  /** The buyer, if the event identifies one: `contactId | contact_id | customerId | customer_id`, `email`. */
   contactId: string | null
   email: string | null
 }
@@ -39,30 +39,30 @@ export type Conversion = {
 /** Exact decimal text in major units. */
 type Price = { amount: string | null; currency: string | null }
 
-export function conversionOf(event: NormalizedEvent, types: ReadonlySet<string>): Conversion | null {
+export function readConversion(event: NormalizedEvent, types: ReadonlySet<string>): Conversion | null {
   const { subject } = event
   const sale = event.sourceConfigId === null ? null : paddleSale(subject)
   if (sale) return paddleConversion(event, sale)
   if (event.eventType !== 'convert' && !types.has(event.eventType)) return null
   const stripe = stripeObject(subject)
   const object = stripe ?? subject
-  const orderId = orderIdOf(event.eventType, object)
-  // Only a source says what was billed: with a key from a page, an invoice is an event like any other.
+  const orderId = readOrderId(event.eventType, object)
+  // Only a source reports billing. An invoice event sent with a tracking key is an ordinary event.
   const billing = event.sourceConfigId !== null && event.eventType.startsWith('invoice.')
   const objectId = parseId(object.id)
   return {
     orderId,
     saleKey: billing && objectId && !orderId ? `invoice:${objectId}` : null,
-    conversionType: conversionTypeOf(object) ?? event.eventType,
+    conversionType: readConversionType(object) ?? event.eventType,
     source: billing ? 'billing' : event.source,
     sourceObjectId: billing ? (objectId ?? orderId) : (orderId ?? objectId),
-    ...(stripe ? stripePrice(stripe) : priceOf(object)),
+    ...(stripe ? stripePrice(stripe) : readPrice(object)),
     contactId: readContactId(object),
     email: parseEmail(object.email) ?? event.email,
   }
 }
 
-/** Paddle collects the money itself: a completed transaction is a sale, whatever the tenant lists. */
+/** Paddle collects the payment, so a completed transaction is always a sale, whatever types the tenant lists. */
 function paddleConversion(
   event: NormalizedEvent,
   { id, amount, currency, data }: NonNullable<ReturnType<typeof paddleSale>>,
@@ -87,21 +87,21 @@ export function orderSaleKey(orderId: string): string {
   return `order:${orderId}`
 }
 
-function conversionTypeOf(object: JsonObject): string | null {
+function readConversionType(object: JsonObject): string | null {
   const given = object.conversion_type
   return typeof given === 'string' && given !== '' && !isLongerThan(given, MAX_EVENT_TYPE_LENGTH)
     ? given
     : null
 }
 
-/** `order_id | orderId`, also as Stripe metadata; in an event about an order (order.paid, Order Completed) its own id. */
-function orderIdOf(eventType: string, object: JsonObject): string | null {
+/** `order_id | orderId`, also as Stripe metadata; for an event about an order (order.paid, Order Completed) the object's id. */
+function readOrderId(eventType: string, object: JsonObject): string | null {
   const metadata = isObject(object.metadata) ? object.metadata : null
   const named = parseId(object.order_id ?? object.orderId ?? metadata?.order_id ?? metadata?.orderId)
   return named ?? (/^orders?\b|^order_/i.test(eventType) ? parseId(object.id) : null)
 }
 
-/** What an order record says about its sale; `placedAt` is null where it does not say when that was. */
+/** The sale of an order record. `placedAt` is null if the record has no such time. */
 type OrderConversion = Price & {
   contactId: string | null
   email: string | null
@@ -116,10 +116,10 @@ const PLACED_AT = [
 export function orderConversion(data: JsonObject): OrderConversion {
   let placedAt: Date | null = null
   for (const field of PLACED_AT) placedAt ??= parseTimestamp(data[field])
-  return { ...priceOf(data), contactId: readContactId(data), email: parseEmail(data.email), placedAt }
+  return { ...readPrice(data), contactId: readContactId(data), email: parseEmail(data.email), placedAt }
 }
 
-/** Where the price of a sale stands: the first that is there counts. */
+/** The fields of the price of a sale. The first one present counts. */
 export const PRICE_FIELDS = ['amount', 'total', 'total_price', 'value', 'revenue', 'amount_paid'] as const
 export const STRIPE_PRICE_FIELDS = [
   'amount_paid',
@@ -129,7 +129,7 @@ export const STRIPE_PRICE_FIELDS = [
   'total',
 ] as const
 
-function firstOf(data: JsonObject, fields: readonly string[]): unknown {
+function firstPresent(data: JsonObject, fields: readonly string[]): unknown {
   for (const field of fields) {
     const value = data[field]
     if (value !== undefined && value !== null) return value
@@ -137,9 +137,9 @@ function firstOf(data: JsonObject, fields: readonly string[]): unknown {
   return null
 }
 
-/** Amount and currency in major units; nonsense is no amount. */
-function priceOf(data: JsonObject): Price {
-  return { amount: amountText(firstOf(data, PRICE_FIELDS)), currency: knownCurrency(data.currency) }
+/** Amount and currency in major units. An invalid amount is null. */
+function readPrice(data: JsonObject): Price {
+  return { amount: amountText(firstPresent(data, PRICE_FIELDS)), currency: knownCurrency(data.currency) }
 }
 
 function amountText(value: unknown): string | null {
@@ -147,34 +147,34 @@ function amountText(value: unknown): string | null {
   return decimal && decimalText(decimal)
 }
 
-/** Stripe counts in minor units of its own. */
+/** Stripe uses minor units, with exceptions of its own. */
 function stripePrice(object: JsonObject): Price {
   const currency = knownCurrency(object.currency)
-  return { amount: stripeMajorText(firstOf(object, STRIPE_PRICE_FIELDS), currency), currency }
+  return { amount: stripeMajorText(firstPresent(object, STRIPE_PRICE_FIELDS), currency), currency }
 }
 
 type ContactFacts = { name: string | null; email: string | null; company: string | null }
 
 export function contactFacts(data: JsonObject): ContactFacts {
-  const first = textOf(data.firstName ?? data.first_name)
-  const last = textOf(data.lastName ?? data.last_name)
+  const first = readText(data.firstName ?? data.first_name)
+  const last = readText(data.lastName ?? data.last_name)
   const parts = first && last ? `${first} ${last}` : (first ?? last)
   return {
-    name: textOf(data.name) ?? parts,
-    email: parseEmail(data.email) && textOf(data.email),
-    company: textOf(data.company) ?? textOf(data.company_name) ?? textOf(data.companyName),
+    name: readText(data.name) ?? parts,
+    email: parseEmail(data.email) && readText(data.email),
+    company: readText(data.company) ?? readText(data.company_name) ?? readText(data.companyName),
   }
 }
 
-function textOf(value: unknown): string | null {
+function readText(value: unknown): string | null {
   return looseId(typeof value === 'string' ? value.trim() : value)
 }
 
-/** What events say of one sale. Amounts are exact decimal text. */
+/** One sale as reported by events. Amounts are exact decimal text. */
 export type EventSale = {
   tenantId: number
   saleKey: string
-  /** What the row is listed under, once there is one. */
+  /** The public id of the row. */
   id: string
   orderId: string | null
   eventId: string
@@ -186,33 +186,33 @@ export type EventSale = {
   objectId: string | null
   amount: string | null
   currency: string | null
-  /** The event that amount and currency are of, and whether its sender holds a secret. */
+  /** The event that gave amount and currency, and whether its sender holds a secret. */
   priceEventId: string
   priceAt: Date
   priceTrusted: boolean
-  /** Whoever the first event names that names one; the rank is that event's. */
+  /** The visitor of the first event that has one, and the rank of that event. */
   visitor: string | null
   visitorRank: string | null
   node: number | null
   nodeRank: string | null
-  /** More than one visitor named it. */
+  /** More than one visitor sent this sale. */
   severalVisitors: boolean
 }
 
-/** Sorts as text in the order in which events speak for a sale: with an amount before without, then by time, then by id. */
-export function rankOfSale(sale: Pick<EventSale, 'amount' | 'occurredAt' | 'eventId'>): string {
+/** Sorts as text by precedence of events for a sale: first those with an amount, then by time, then by id. */
+export function saleRank(sale: Pick<EventSale, 'amount' | 'occurredAt' | 'eventId'>): string {
   return `${sale.amount === null ? 1 : 0} ${sale.occurredAt.toISOString()} ${sale.eventId}`
 }
 
 /**
- * Of several events that name one sale, the first with an amount speaks, whatever came when. What it cost is told by those
- * who hold a secret, if there are any: a key that stands in every page can name an order before the shop does.
+ * Folds several events of one sale. The first event with an amount determines the sale, in whichever order events arrive.
+ * A price from a trusted sender takes precedence, because anyone with the public key can send an order id before the shop.
  *
- * `upsertEventSales` has the same rule in SQL, for what a batch brings and what is there already: to read the row first would cost every
- * sale a round trip and a lock. test/store/folded-sales.test.ts holds the two equal.
+ * `upsertEventSales` implements the same rule in SQL to fold a batch with stored rows. Reading the rows first would cost
+ * every sale a round trip and a lock. test/store/folded-sales.test.ts verifies that both agree.
  */
 export function foldSales(sales: EventSale[]): EventSale {
-  const first = sales.reduce((a, b) => (rankOfSale(b) < rankOfSale(a) ? b : a))
+  const first = sales.reduce((a, b) => (saleRank(b) < saleRank(a) ? b : a))
   const { amount, currency, priceEventId, priceAt, priceTrusted } = sales.toSorted(comparePrices)[0]!
   const { visitor, visitorRank } = firstNaming(sales, 'visitor', 'visitorRank')
   const { node, nodeRank } = firstNaming(sales, 'node', 'nodeRank')

@@ -8,7 +8,7 @@ import { PRICE_FIELDS, STRIPE_PRICE_FIELDS } from './conversions.ts'
 
 const MAX_VALUE = 60
 
-/** Why an event that tells of a sale does not count as its sender may expect; null where there is nothing to say. */
+/** Explains why an event about a sale may not count as its sender expects. Null if there is nothing to explain. */
 export function saleNote(event: NormalizedEvent, isConversion: boolean): string | null {
   const { subject, eventType } = event
   if (event.sourceConfigId !== null && paddleSale(subject)) return null
@@ -17,7 +17,7 @@ export function saleNote(event: NormalizedEvent, isConversion: boolean): string 
   const fields = stripe ? STRIPE_PRICE_FIELDS : PRICE_FIELDS
   const field = fields.find(name => object[name] !== undefined && object[name] !== null)
   if (isConversion) return [...priceNotes(object, fields, field), ...orderNotes(object)].join('; ') || null
-  // A provider's objects have amounts whatever they are about.
+  // Objects of a provider have amounts even if they are not sales.
   if (stripe || field === undefined || typeof object.currency !== 'string') return null
   return `it is no conversion: ${JSON.stringify(eventType)} is not among the tenant's conversion types`
 }
@@ -29,19 +29,19 @@ function priceNotes(object: JsonObject, fields: readonly string[], field: string
   const amount = parseDecimal(object[field])
   if (amount === null)
     notes.push(
-      `it counts as a conversion without an amount: ${field} is ${shown(object[field])}, which is no number`,
+      `it counts as a conversion without an amount: ${field} is ${describeValue(object[field])}, which is no number`,
     )
   else if (amount.digits < 0n) notes.push(`its ${field} is negative: it lowers revenue`)
   if (knownCurrency(object.currency) === null)
     notes.push(
       object.currency === undefined || object.currency === null
         ? 'it has no currency: it counts in the revenue of none'
-        : `its currency is ${shown(object.currency)}, which is none of ISO 4217: it counts in the revenue of none`,
+        : `its currency is ${describeValue(object.currency)}, which is none of ISO 4217: it counts in the revenue of none`,
     )
   return notes
 }
 
-/** What is given as the order and is no id of one. */
+/** Explains an order id that is not valid. */
 function orderNotes(object: JsonObject): string[] {
   const name = (['order_id', 'orderId'] as const).find(
     name => object[name] !== undefined && object[name] !== null,
@@ -51,11 +51,11 @@ function orderNotes(object: JsonObject): string[] {
   const why =
     typeof given === 'string' && given.trim().length > MAX_ID_LENGTH
       ? `has ${given.trim().length} characters, more than ${MAX_ID_LENGTH}`
-      : `is ${shown(given)}, which names no order`
+      : `is ${describeValue(given)}, which names no order`
   return [`its ${name} ${why}: it is a sale of its own`]
 }
 
-function shown(value: unknown): string {
+function describeValue(value: unknown): string {
   if (Array.isArray(value)) return 'a list'
   return isObject(value) ? 'an object' : JSON.stringify(String(value).slice(0, MAX_VALUE))
 }

@@ -1,6 +1,6 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 
-/** Networks that a destination may not lie in: whoever may name an address could otherwise reach what only this machine can. */
+/** Networks that destinations may not use. Otherwise a tenant could reach services that only this machine can reach. */
 const PRIVATE_IPV4: [string, number][] = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
@@ -16,7 +16,7 @@ const PRIVATE_IPV4: [string, number][] = [
   ['240.0.0.0', 4],
 ]
 
-// The last five carry an IPv4 address inside, which may be any.
+// The last five contain an arbitrary IPv4 address.
 const PRIVATE_IPV6: [string, number][] = [
   ['::', 96], // unspecified, loopback, and IPv4 in an old spelling
   ['100::', 64],
@@ -41,12 +41,12 @@ function createBlockList(networks: [string, number][], family: 'ipv4' | 'ipv6'):
   return list
 }
 
-/** Loopback, link-local and private networks, in every spelling. What is no address at all counts too. */
+/** Loopback, link-local and private networks, in every notation. Also true for text that is not an address. */
 export function isPrivateAddress(address: string): boolean {
   const plain = address.split('%', 1)[0]!.replace(/^\[(.*)\]$/, '$1')
   if (isIPv4(plain)) return privateIpv4.check(plain, 'ipv4')
   if (!isIPv6(plain)) return true
-  // As URLs write it: ::ffff:10.0.0.1 and 0:0:0:0:0:ffff:a00:1 are both ::ffff:a00:1.
+  // Canonical form of URLs: ::ffff:10.0.0.1 and 0:0:0:0:0:ffff:a00:1 are both ::ffff:a00:1.
   const canonical = new URL(`http://[${plain}]`).hostname.slice(1, -1)
   const [, high, low] = /^::ffff:([\da-f]{1,4}):([\da-f]{1,4})$/.exec(canonical) ?? []
   if (high !== undefined && low !== undefined) return privateIpv4.check(toIpv4(high, low), 'ipv4')
@@ -58,13 +58,13 @@ function toIpv4(high: string, low: string): string {
   return [24, 16, 8, 0].map(shift => (number >>> shift) & 255).join('.')
 }
 
-/** The address in a URL's host; null where it is a name. */
+/** The address in a URL's host. Null if the host is a name. */
 export function literalAddress(hostname: string): string | null {
   const plain = hostname.replace(/^\[(.*)\]$/, '$1')
   return isIPv4(plain) || isIPv6(plain) ? plain : null
 }
 
-/** What is wrong with the URL of a destination, completing "must …"; null: nothing that can be seen without asking DNS. */
+/** What is wrong with the URL of a destination, completing "must …". Null if it is valid; DNS is not queried. */
 export function validateDestinationUrl(
   text: string,
   { allowPrivate }: { allowPrivate: boolean },
@@ -72,8 +72,8 @@ export function validateDestinationUrl(
   if (!URL.canParse(text) || text.length > 2_000) return 'be an address like https://example.com/hooks'
   const { protocol, hostname, port, username, password } = new URL(text)
   if (protocol !== 'https:' && protocol !== 'http:') return 'be an address like https://example.com/hooks'
-  if (username !== '' || password !== '') return 'not carry a user or password: put them into a header'
-  if (port === '0') return 'not name port 0, on which nobody listens'
+  if (username !== '' || password !== '') return 'not contain a user or password: put them into a header'
+  if (port === '0') return 'not use port 0'
   if (allowPrivate) return null
   if (protocol === 'http:')
     return 'begin with https:// (http only with KONTOR_ALLOW_PRIVATE_DESTINATIONS=true)'

@@ -1,13 +1,13 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import { HOUR_MS, MINUTE_MS } from '../time.ts'
 
-/** What a destination can be sent. */
+/** What a destination can receive. */
 export const WHATS = ['events', 'conversions', 'records', 'movements', 'alerts'] as const
 export type What = (typeof WHATS)[number]
 
 export type Wanted = {
   what: readonly What[]
-  /** Exact names or `prefix*`; none: all of them. Of events only. */
+  /** Exact names or `prefix*`. Empty: all. Applies to events only. */
   eventTypes: readonly string[]
 }
 
@@ -21,7 +21,7 @@ export function isWanted({ what, eventTypes }: Wanted, message: { what: What; ty
   )
 }
 
-/** After each attempt that failed. Ten attempts in two and a half days. */
+/** The delay after each failed attempt. Ten attempts in two and a half days. */
 const RETRY_AFTER_MS = [
   5_000,
   MINUTE_MS,
@@ -34,12 +34,12 @@ const RETRY_AFTER_MS = [
   24 * HOUR_MS,
 ]
 const MAX_RETRY_AFTER_MS = 24 * HOUR_MS
-// A receiver that comes back is not met by all that waited in one instant.
+// Spreads the retries, so that a recovered receiver does not get all of them at once.
 const JITTER = 0.2
 
 /**
- * How long to wait after so many attempts; null: it was the last one. What the receiver asked for is waited at least, up to a
- * day. `random`: from 0 to 1.
+ * The delay after this many attempts. Null: it was the last one. The delay is at least what the receiver asked for, up to
+ * one day. `random`: from 0 to 1.
  */
 export function retryDelayMs(
   attempts: number,
@@ -50,7 +50,7 @@ export function retryDelayMs(
   return Math.max(Math.round(delay * (1 + JITTER * random)), Math.min(retryAfterMs, MAX_RETRY_AFTER_MS))
 }
 
-/** The header's value: seconds, or a date. */
+/** Parses the header Retry-After: seconds or a date. */
 export function retryAfterMs(value: string | undefined, now: number): number | undefined {
   if (value === undefined) return undefined
   if (/^\s*\d+\s*$/.test(value)) return Number(value) * 1_000
@@ -58,23 +58,23 @@ export function retryAfterMs(value: string | undefined, now: number): number | u
   return Number.isNaN(at) ? undefined : Math.max(0, at - now)
 }
 
-/** So long after the first of an unbroken row of failures a destination is disabled. */
+/** A destination is disabled this long after the first of consecutive failures. */
 export const DISABLED_AFTER_MS = 5 * 24 * HOUR_MS
 
-/** How the id of a message stands in its body and in the header webhook-id. */
+/** The id of a message in its body and in the header webhook-id. */
 export function messageId(id: string): string {
   return `msg_${id}`
 }
 
 /**
- * What a destination's secret signs with: as Standard Webhooks say, what follows whsec_ is base64. Made once for many messages:
- * making it anew took half the time of a signature.
+ * The signing key of a secret. By Standard Webhooks, the text after whsec_ is base64. Create it once for many messages:
+ * creating it took half the time of a signature.
  */
 export function signingKey(secret: string): KeyObject {
   return createSecretKey(secret.replace(/^whsec_/, ''), 'base64')
 }
 
-/** The headers of a delivery. While secrets are being rotated it is signed with each of them. */
+/** The headers of a delivery. During a rotation of secrets it is signed with each of them. */
 export function signedHeaders(
   keys: readonly KeyObject[],
   { id, timestampS, body }: { id: string; timestampS: number; body: string },

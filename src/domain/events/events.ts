@@ -1,57 +1,57 @@
 import type { EventTypeOverride } from '../inbound/source-config.ts'
 import type { ValidationError } from '../validation-error.ts'
 
-/** What stands in the log for one request: the body as received, and what was known of it on arrival. */
+/** The log entry of one request with events: the body as received, and the context known on arrival. */
 export type ReceivedEvents = {
   /** UUIDv7 of the log entry; event ids derive from it (ids.ts). */
   entryId: string
   receivedAt: Date
-  /** The request body, decompressed and decoded, never re-serialised. */
+  /** The request body, decompressed and decoded, never re-serialized. */
   body: string
   context: EventContext
-  /** How long ago, at most, an event of a public key may have happened; absent or null: any time. */
+  /** The maximum age of an event sent with a public key. Absent or null: no limit. */
   floorMs?: number | null
 }
 
 export type EventContext = TrackContext | CdpContext | InboundContext
 
-/** By the name of an actor. */
+/** `by` is the name of an actor. */
 export type Edit = { by: string; at: string; deadLetter: string }
 
 type RequestFacts = {
   ip: string | null
   /** Allow-listed request headers, lower-case names; never credentials. */
   headers: Record<string, string>
-  /** Only these items of the body belong to this entry (volume protection or a retry split it); absent: all. */
+  /** Only these items of the body belong to this entry, because volume protection or a retry split it. Absent: all. */
   items?: number[]
-  /** On arrival nothing was found in the body that needs care (see `Document`). */
+  /** The body needs no sanitizing (see `Document`). */
   plain?: true
-  /** Set on a replay: when the request first came in. */
+  /** Set on a replay: when the request was first received. */
   firstReceivedAt?: string
-  /** Set where an operator put another body in the place of what came in, which the dead letter keeps. */
+  /** Set if an operator replaced the body. The dead letter keeps the original. */
   edited?: Edit
-  /** The tracking key that it came with; absent on inbound routes. */
+  /** The tracking key that sent it. Absent on inbound routes. */
   keyId?: string
-  /** On arrival: the only event types that its key may send; absent: all. */
+  /** On arrival: the event types that its key may send. Absent: all. */
   allowedTypes?: string[]
-  /** In the log: those of its event types that its key might not send. */
+  /** In the log: its event types that its key was not allowed to send. */
   refusedTypes?: string[]
-  /** How many days ago its events may say they happened; 0: any time; absent: what the installation says. */
+  /** The maximum age of its events in days. 0: no limit. Absent: the setting of the installation. */
   floorDays?: number
-  /** The key is a server's: it may merge people, which a key in every browser may not. */
+  /** The key is a server key. It may merge people; a public key may not. */
   trusted?: true
 }
 
 /** Native `POST /v1/track/`. */
 type TrackContext = RequestFacts & { route: 'track' }
 
-/** CDP-compatible routes of the event host. `kind` is what the path says; 'batch' and 'any' read it from the items. */
+/** CDP-compatible routes of the event host. `kind` is the kind in the path; with 'batch' and 'any' each item has its own. */
 export type CdpContext = RequestFacts & { route: 'cdp'; kind: CdpKind | 'batch' | 'any' }
 
 export const CDP_KINDS = ['track', 'identify', 'page', 'screen', 'group', 'alias'] as const
 export type CdpKind = (typeof CDP_KINDS)[number]
 
-/** `POST /ingest/inbound/:sourceConfigId`, with the source's settings as they were when the request came in. */
+/** `POST /ingest/inbound/:sourceConfigId`, with the source's settings at the time of the request. */
 export type InboundContext = RequestFacts & {
   route: 'inbound'
   sourceId: string
@@ -59,21 +59,21 @@ export type InboundContext = RequestFacts & {
   preset: string | null
   eventTypeOverride: EventTypeOverride | null
   eventIdPath: string | null
-  /** The source's own word on whether it feeds billing, and under which namespace; absent: by its type and preset. */
+  /** Whether the source feeds billing, and under which namespace. Absent: determined by its type and preset. */
   billing?: boolean
   namespace?: string
-  /** False: a shop's objects become no records. */
+  /** False: objects of a shop do not become records. */
   records?: boolean
-  /** What has no id of its own is refused: a repeat of it could not be told from a new event. */
+  /** Events without an id are rejected, because a duplicate of such an event cannot be detected. */
   requireEventId?: boolean
-  /** How the signature was given: 't,v1' | 'sha256' | 'stripe' | … ; null when the source has no secret. */
+  /** The scheme of the verified signature: 't,v1' | 'sha256' | 'stripe' | …. Null if the source has no secret. */
   signature: string | null
 }
 
 export const SOURCE_TYPES = ['webhook', 'automation', 'cdp'] as const
 export type SourceType = (typeof SOURCE_TYPES)[number]
 
-/** The one shape that events of every route are brought into. */
+/** The common form of the events of all routes. */
 export type NormalizedEvent = {
   id: string
   /** Position in the request: 0 for single events. */
@@ -84,30 +84,30 @@ export type NormalizedEvent = {
   source: EventSource
   sourceType: EventSource
   sourceConfigId: string | null
-  /** Of the source: whose shape it may have. */
+  /** The preset of the source, which determines the format. */
   preset: string | null
-  /** It becomes records, where its preset is a shop's. */
+  /** Whether it changes records. Only if its preset is a shop. */
   makesRecords: boolean
-  /** The namespace of what it says about billing; null: it feeds no ledger. */
+  /** The billing namespace. Null: it does not feed the ledger. */
   billingNamespace: string | null
-  /** The tracking key that it came with; null from inbound sources. */
+  /** The tracking key that sent it. Null for inbound sources. */
   keyId: string | null
-  /** Its sender holds a secret: an inbound source's token, or a server's key. */
+  /** The sender holds a secret: the token of an inbound source, or a server key. */
   trusted: boolean
-  /** The sender's id of this event (event_id, messageId, inbound_event_id): what duplicates are found by. */
+  /** The sender's id of this event (event_id, messageId, inbound_event_id), by which duplicates are detected. */
   inboundEventId: string | null
   providerEventId: string | null
   visitor: string | null
   sessionId: string | null
   userId: string | null
-  /** The id that an alias joins to `userId`. */
+  /** The id that an alias links to `userId`. */
   previousId: string | null
   email: string | null
-  /** JSON text as stored: exact digits, storable text. */
+  /** JSON text as stored, with exact digits. */
   payload: string
   /** The business object inside: `data`, `properties` / `traits`, or the webhook's payload. */
   subject: Record<string, unknown>
-  /** A CDP item's `context` (page, campaign, traits …); null elsewhere. */
+  /** The `context` of a CDP item (page, campaign, traits …). Null for other routes. */
   context: Record<string, unknown> | null
   headers: Record<string, string>
   meta: Record<string, unknown>
@@ -117,29 +117,29 @@ export type EventSource = 'tracking' | SourceType
 
 export const MAX_EVENT_TYPE_LENGTH = 200
 
-/** An item that cannot be taken, with all its faults in words. */
+/** A rejected item. `message` describes all its errors. */
 export type RejectedItem = { index: number; message: string }
 
-/** For the dead letter: the item as received, made storable, and the id it has at its sender, if that can be read. */
+/** For the dead letter: the item as received, sanitized, and the sender's id of it, if readable. */
 type RejectedEvent = RejectedItem & { raw: string; inboundEventId: string | null }
 
 export type Normalized = { events: NormalizedEvent[]; rejected: RejectedEvent[] }
 
-/** What must be known of a request before it is accepted; the same reading that `normalize` does later. */
+/** The validation result of a request. `normalize` reads the items in the same way later. */
 export type Inspection = {
-  /** accepted + rejected; 1 where the body as a whole is at fault, 0 for an empty batch. */
+  /** accepted + rejected. 1 if the body is rejected as a whole, 0 for an empty batch. */
   items: number
   accepted: { index: number; inboundEventId: string | null }[]
   rejected: RejectedItem[]
-  /** Every fault of every rejected item, by JSON pointer into the body. */
-  faults: ValidationError[]
-  /** It holds more than a request may: the one fault says what. Nothing of it is accepted then. */
+  /** All errors of all rejected items, with JSON pointers into the body. */
+  errors: ValidationError[]
+  /** The request exceeds a limit, and nothing of it is accepted. The only error says which limit. */
   isTooLarge: boolean
-  /** A single event of a type that its key may not send, and nothing else is wrong with it. */
+  /** It is a single event whose only error is that its key may not send this type. */
   isForbidden: boolean
   refusedTypes: string[]
-  /** What the accepted items become when they are stored, each with what it shares with the others. */
+  /** The stored size of the accepted items, with the shared context of each. */
   storedBytes: number
-  /** Whose order must be kept: visitor, user or object of the first good item; null when it names none. */
+  /** Visitor, user or object of the first valid item. Null if it has none. */
   orderingKey: string | null
 }

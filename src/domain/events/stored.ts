@@ -5,7 +5,7 @@ import type { CdpContext, EventSource, NormalizedEvent } from './events.ts'
 import { NO_ENVELOPE } from './normalize/body.ts'
 import { readCdp } from './normalize/items.ts'
 
-/** An event as it is kept. */
+/** An event as it is stored. */
 export type StoredEvent = Pick<
   NormalizedEvent,
   | 'id'
@@ -19,15 +19,15 @@ export type StoredEvent = Pick<
   | 'userId'
 > & {
   source: EventSource
-  /** JSON text, both */
+  /** Both are JSON text. */
   payload: string
   meta: string | null
 }
 
-/** Reads a kept event again: what it says of people and of sales is what it said when it came in. */
-export function eventOfStored(stored: StoredEvent): NormalizedEvent {
-  const item = objectIn(stored.payload)
-  const meta = objectIn(stored.meta ?? '{}')
+/** Parses a stored event. It yields the same identifiers and sales as when it was received. */
+export function parseStoredEvent(stored: StoredEvent): NormalizedEvent {
+  const item = parseObject(stored.payload)
+  const meta = parseObject(stored.meta ?? '{}')
   return {
     ...{
       index: 0,
@@ -42,7 +42,7 @@ export function eventOfStored(stored: StoredEvent): NormalizedEvent {
     ...stored,
     sourceType: stored.source,
     ...(stored.source === 'cdp' ? cdpFacts(item, meta) : ownFacts(item)),
-    userId: stored.userId ?? (stored.source === 'cdp' ? textOf(item.userId) : null),
+    userId: stored.userId ?? (stored.source === 'cdp' ? toText(item.userId) : null),
     meta,
   }
 }
@@ -61,11 +61,11 @@ function ownFacts(subject: JsonObject): Facts {
   return { subject, context: null, email: parseEmail(object.email) ?? traits, previousId: null }
 }
 
-function objectIn(text: string): JsonObject {
+function parseObject(text: string): JsonObject {
   const value: unknown = JSON.parse(text)
   return isObject(value) ? value : {}
 }
 
-function textOf(value: unknown): string | null {
+function toText(value: unknown): string | null {
   return typeof value === 'string' || typeof value === 'number' ? String(value) : null
 }

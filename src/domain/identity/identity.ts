@@ -38,7 +38,7 @@ export function parseId(value: unknown): string | null {
 /** An e-mail address in the form in which it is compared, or null for what is none. */
 export function parseEmail(value: unknown): string | null {
   if (typeof value !== 'string' || !(value.includes('@') || /[＠﹫%]/.test(value))) return null
-  const text = addressIn(value)
+  const text = normalizeAddress(value)
   const at = text.indexOf('@')
   if (at < 1 || at === text.length - 1 || text.length > MAX_ID_LENGTH || /[\s<>,;]/.test(text)) return null
   return PLACEHOLDERS.has(text.slice(0, at)) && PLACEHOLDERS.has(text.slice(at + 1)) ? null : text
@@ -161,13 +161,13 @@ const MAX_LENGTH = 1_000
  * `mailto:ada%40example.org`, `ada@example.org.`, characters of full width, invisible ones, a domain in punycode.
  * What is no address comes back as some text or other.
  */
-function addressIn(text: string): string {
+function normalizeAddress(text: string): string {
   const lower = text.trim().toLowerCase()
   if ((PLAIN.test(lower) && !lower.includes('xn--')) || lower.length > MAX_LENGTH) return lower
   const visible = lower.normalize('NFKC').replace(/[\p{Cf}\p{Cc}]/gu, '')
   const bare = withoutMailto(withoutName(visible)).replace(/^["'\s]+|["'\s.,;]+$/g, '')
   const at = bare.lastIndexOf('@')
-  return at < 0 ? bare : `${bare.slice(0, at)}@${domainIn(bare.slice(at + 1))}`.normalize('NFKC')
+  return at < 0 ? bare : `${bare.slice(0, at)}@${normalizeDomain(bare.slice(at + 1))}`.normalize('NFKC')
 }
 
 /** `Ada <a@b>` and `a@b (Ada)`: the address alone. */
@@ -187,7 +187,7 @@ function withoutMailto(text: string): string {
 }
 
 /** As its owner writes it. Only where that differs: a number would be read as an IP address. */
-function domainIn(text: string): string {
+function normalizeDomain(text: string): string {
   const isPlain = /^[\w.-]*$/.test(text) && !text.includes('xn--')
   return isPlain ? text : domainToUnicode(text) || text
 }

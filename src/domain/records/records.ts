@@ -4,14 +4,14 @@ import { timestampText } from '../time.ts'
 export const ENTITY_TYPES = ['product', 'contact', 'order'] as const
 export type EntityType = (typeof ENTITY_TYPES)[number]
 
-/** What became of an accepted change: superseded where a newer one was known. */
+/** The outcome of an accepted change. superseded: a newer change was already known. */
 export const OPERATION_OUTCOMES = ['applied', 'superseded', 'failed'] as const
 export type OperationOutcome = (typeof OPERATION_OUTCOMES)[number]
 
-/** What the data API adds to the body of a record entry. */
+/** The context of a record entry, added by the data API. */
 export type RecordContext = { op: 'write' | 'delete'; entityType: EntityType }
 
-/** The other names a record can be deleted by. */
+/** Identifiers other than the id by which a record can be deleted. */
 export type RecordName = 'external_id' | 'sku' | 'code'
 
 export type RecordWrite = {
@@ -19,10 +19,10 @@ export type RecordWrite = {
   entityType: EntityType
   id: string
   externalId: string | null
-  /** ISO 8601 with microseconds, UTC: compares as text */
+  /** ISO 8601 with microseconds, UTC, so that it compares as text. */
   sourceUpdatedAt: string
   data: Record<string, unknown>
-  /** as received, so that digits stay exact */
+  /** As received, so that digits stay exact. */
   dataText: string
 }
 export type RecordDelete = { op: 'delete'; entityType: EntityType; id: string; sourceUpdatedAt: string }
@@ -37,7 +37,7 @@ export type RecordChange = RecordWrite | RecordDelete | RecordDeleteByName
 
 type DeleteBody = { id?: string; externalId?: string; data?: Record<string, unknown> }
 
-/** What a delete names: the id before the other names. Null when it names nothing. */
+/** The record that a delete identifies: by id first, then by other names. Null if it identifies none. */
 export function deleteTarget(
   entityType: EntityType,
   body: DeleteBody,
@@ -46,7 +46,7 @@ export function deleteTarget(
   if (body.externalId !== undefined) return { name: 'external_id', value: body.externalId }
   if (entityType === 'product') {
     for (const name of ['sku', 'code'] as const) {
-      const value = nameIn(body.data?.[name])
+      const value = parseName(body.data?.[name])
       if (value !== null) return { name, value }
     }
   }
@@ -55,8 +55,8 @@ export function deleteTarget(
 
 const MAX_NAME_LENGTH = 255
 
-/** A SKU or code as a name; null where it cannot be one: what is longer than an id may be is only data. */
-function nameIn(value: unknown): string | null {
+/** Parses a SKU or code. Returns null if it is longer than an id may be: then it is only data. */
+function parseName(value: unknown): string | null {
   if (typeof value === 'number') return String(value)
   return typeof value === 'string' && value !== '' && !isTooLongForName(value) ? value : null
 }
@@ -66,7 +66,7 @@ export function isTooLongForName(text: string): boolean {
   return text.length > MAX_NAME_LENGTH && [...text].length > MAX_NAME_LENGTH
 }
 
-export function orderingKeyOf(
+export function recordOrderingKey(
   entityType: EntityType,
   target: { name: 'id' | RecordName; value: string },
 ): string {
@@ -75,7 +75,7 @@ export function orderingKeyOf(
     : `${entityType}:${target.name}:${target.value}`
 }
 
-/** Reads a valid entry back. */
+/** Reads the change of a valid entry. */
 export function readChange(context: RecordContext, text: string): RecordChange {
   const body = parseJson(text) as DeleteBody & { sourceUpdatedAt: string }
   const sourceUpdatedAt = timestampText(body.sourceUpdatedAt)
@@ -98,23 +98,23 @@ export function readChange(context: RecordContext, text: string): RecordChange {
   }
 }
 
-/** The newest change of a record that is known, by when it happened at the source and then by when it arrived. */
+/** The version of a record: the time at the source, then the arrival. */
 export type Version = { sourceUpdatedAt: string; entryId: string }
 
-/** The newest source time wins; of equal ones, the later arrival. */
+/** The newest source time wins. Between equal ones, the later arrival wins. */
 export function isNewer(change: Version, than: Version): boolean {
   return change.sourceUpdatedAt === than.sourceUpdatedAt
     ? change.entryId > than.entryId
     : change.sourceUpdatedAt > than.sourceUpdatedAt
 }
 
-/** The other names a written record goes by. */
-export function namesOf(write: RecordWrite): { name: RecordName; value: string }[] {
+/** The names of a written record other than its id. */
+export function listNames(write: RecordWrite): { name: RecordName; value: string }[] {
   const names: { name: RecordName; value: string }[] = []
   if (write.externalId !== null) names.push({ name: 'external_id', value: write.externalId })
   if (write.entityType === 'product') {
     for (const name of ['sku', 'code'] as const) {
-      const value = nameIn(write.data[name])
+      const value = parseName(write.data[name])
       if (value !== null) names.push({ name, value })
     }
   }

@@ -90,7 +90,7 @@ export async function acceptEvents(
   context: EventContext,
   now: Date,
 ): Promise<RejectedItem[]> {
-  if (body.fault !== null) throw problems.malformed(`${body.fault}.`)
+  if (body.error !== null) throw problems.malformed(`${body.error}.`)
   const kept = key.ipAddresses === 'keep' ? body : openBody(withoutAddresses(key.ipAddresses, body.original))
   const { inspection, append } = eventEntry(tenantId, kept, context, now)
   const { length: events } = inspection.accepted
@@ -122,7 +122,7 @@ function rateDetail({ events, per_seconds }: RateLimit): string {
 }
 
 /** Why a request without any valid event is refused; `list` is where the events should have been. */
-export function refusalOf({ faults, isTooLarge, isForbidden }: Inspection, list: string): Problem {
+export function refusalOf({ errors: faults, isTooLarge, isForbidden }: Inspection, list: string): Problem {
   if (isForbidden)
     return problems.forbidden('event_type_not_allowed', 'This key may not send events of this type.')
   if (isTooLarge) return problems.holdsTooMuch(faults[0]!.message)

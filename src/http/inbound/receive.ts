@@ -86,7 +86,7 @@ async function receive(request: FastifyRequest, options: InboundOptions): Promis
   if (turn) await turn
   const { ipAddresses } = source
   const body = openBody(withoutAddresses(ipAddresses, text))
-  if (body.fault !== null) throw problems.malformed(`${body.fault}.`)
+  if (body.error !== null) throw problems.malformed(`${body.error}.`)
   const context = inboundContext(source, {
     ip: keptAddress(ipAddresses, request.ip),
     headers: headersWithoutAddresses(

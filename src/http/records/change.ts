@@ -7,8 +7,8 @@ import {
   ENTITY_TYPES,
   type EntityType,
   isTooLongForName,
-  orderingKeyOf,
   type RecordContext,
+  recordOrderingKey,
 } from '../../domain/records/records.ts'
 import { DAY_MS, parseTimestamp } from '../../domain/time.ts'
 import type { ValidationError } from '../../domain/validation-error.ts'
@@ -111,7 +111,7 @@ export function appendOf(change: {
       id: newEntryId(now.getTime()),
       tenantId,
       kind: 'record',
-      orderingKey: orderingKeyOf(entityType, target),
+      orderingKey: recordOrderingKey(entityType, target),
       receivedAt: now,
       context: JSON.stringify(context),
       body: text,

@@ -21,7 +21,7 @@ import {
 } from '../../store/billing/accounts.ts'
 import { keyText, type ObjectKey } from '../../store/billing/rows.ts'
 import { coverDays } from '../../store/billing/snapshots.ts'
-import { tellingMovements } from '../deliveries/movements.ts'
+import { notifyMovements } from '../deliveries/movements.ts'
 import type { Deriving } from '../unit.ts'
 
 type AccountNews = {
@@ -108,7 +108,7 @@ async function writeAccounts(
   const replace = (returnsNew: boolean) => replaceMovements(client, accounts, movements, returnsNew)
   // a policy change is no movement, so destinations receive no message
   if (isRestated) await replace(false)
-  else await tellingMovements({ client, now }, accounts, replace)
+  else await notifyMovements({ client, now }, accounts, replace)
   const firsts = Map.groupBy(states, ({ tenantId }) => tenantId)
   await coverDays(
     client,

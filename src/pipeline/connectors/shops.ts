@@ -50,24 +50,26 @@ export async function shopRecordChanges(client: pg.PoolClient, all: ReportedChan
   const imported = await findImported(client, all)
   return all.flatMap(reported => [
     ...recordChanges(reported, families),
-    ...(imported.get(reported) ?? []).map(id => deleteOf(reported, 'product', id, importedUntil(reported))),
+    ...(imported.get(reported) ?? []).map(id =>
+      buildDelete(reported, 'product', id, importedUntil(reported)),
+    ),
   ])
 }
 
 function recordChanges(reported: ReportedChange, families: Map<string, KnownFamily>): Change[] {
   const { tenantId, change } = reported
   if (change.op === 'refund') return []
-  if (change.op === 'delete') return [deleteOf(reported, change.entityType, change.id)]
+  if (change.op === 'delete') return [buildDelete(reported, change.entityType, change.id)]
   if (change.op === 'product')
     return productChanges(reported, change, families.get(familyText({ tenantId, id: change.id }))!)
   const { id } = change.record
-  const parentId = parentOf(change)
+  const parentId = findParent(change)
   const family = parentId === null ? undefined : families.get(familyText({ tenantId, id: parentId }))
   const parent = parentId === null ? undefined : family?.get(parentId)
   // The product was deleted at the same time or later, so the variant is deleted with it.
   if (parent && !parent.isLive && parent.at >= change.at) return []
   family?.set(id, { at: change.at, isLive: true })
-  return [writeOf(reported, change.record)]
+  return [buildWrite(reported, change.record)]
 }
 
 /** The time in a file may be later than the product's time. Rows imported before this webhook are replaced by it. */
@@ -96,13 +98,13 @@ function productChanges(
   for (const member of deleted) family.set(member, { at, isLive: false })
   for (const record of records) family.set(record.id, { at, isLive: true })
   return [
-    ...records.map(record => writeOf(reported, record)),
-    ...deleted.map(member => deleteOf(reported, 'product', member)),
+    ...records.map(record => buildWrite(reported, record)),
+    ...deleted.map(member => buildDelete(reported, 'product', member)),
   ]
 }
 
 /** The product of a variant that arrives alone. Null if the record is not a variant. */
-function parentOf(change: Extract<ShopChange, { op: 'write' }>): string | null {
+function findParent(change: Extract<ShopChange, { op: 'write' }>): string | null {
   const { entityType, id } = change.record
   const end = entityType === 'product' ? id.indexOf('/') : -1
   return end < 0 ? null : id.slice(0, end)
@@ -114,7 +116,7 @@ async function loadKnownFamilies(
 ): Promise<Map<string, KnownFamily>> {
   const families = new Map<string, Family>()
   for (const { tenantId, change } of all) {
-    const id = change.op === 'product' ? change.id : change.op === 'write' ? parentOf(change) : null
+    const id = change.op === 'product' ? change.id : change.op === 'write' ? findParent(change) : null
     if (id !== null) families.set(familyText({ tenantId, id }), { tenantId, id })
   }
   if (families.size === 0) return new Map()
@@ -132,7 +134,7 @@ async function findImported(
   const named = all.flatMap(reported => {
     const { tenantId, change } = reported
     if (change.op !== 'product' || change.handle === null || change.handle === change.id) return []
-    return [{ reported, tenantId, handle: change.handle, productId: change.id, toldAt: change.at }]
+    return [{ reported, tenantId, handle: change.handle, productId: change.id, sentAt: change.at }]
   })
   if (named.length === 0) return new Map()
   await keepHandles(client, named)
@@ -151,13 +153,13 @@ function familyText({ tenantId, id }: Family): string {
   return `${tenantId} ${id}`
 }
 
-function deleteOf(
+function buildDelete(
   reported: ReportedChange,
   entityType: EntityType,
   id: string,
   at = reported.change.at,
 ): Change {
-  return { entry: entryOf(reported), work: { op: 'delete', entityType, id, sourceUpdatedAt: at } }
+  return { entry: toEntry(reported), work: { op: 'delete', entityType, id, sourceUpdatedAt: at } }
 }
 
 type Refund = Extract<ShopChange, { op: 'refund' }>
@@ -183,7 +185,7 @@ export async function refundedOrders(client: pg.PoolClient, all: ReportedChange[
     order.data = { ...refunded.fields, source: refunded.source }
     const { fields, source } = refunded
     return [
-      writeOf(reported, {
+      buildWrite(reported, {
         ...{ entityType: 'order', id: refund.orderId, fields, source: JSON.stringify(source) },
       }),
     ]
@@ -205,16 +207,16 @@ function withRefund(
   }
 }
 
-function entryOf({ tenantId, event }: ReportedChange): Change['entry'] {
+function toEntry({ tenantId, event }: ReportedChange): Change['entry'] {
   return { id: event.id, tenantId, receivedAt: event.receivedAt }
 }
 
-function writeOf(reported: ReportedChange, { entityType, id, fields, source }: ShopRecord): Change {
+function buildWrite(reported: ReportedChange, { entityType, id, fields, source }: ShopRecord): Change {
   const own = JSON.stringify(fields)
   const dataText = `${own.slice(0, -1)}${own === '{}' ? '' : ','}"source":${source}}`
   const work: RecordChange = {
     ...{ op: 'write', entityType, id, externalId: null, sourceUpdatedAt: reported.change.at },
     ...{ data: fields, dataText },
   }
-  return { entry: entryOf(reported), work }
+  return { entry: toEntry(reported), work }
 }

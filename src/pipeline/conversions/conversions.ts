@@ -1,12 +1,12 @@
 import {
-  conversionOf,
   DEFAULT_CONVERSION_TYPES,
   type EventSale,
   foldSales,
   orderConversion,
   orderSaleKey,
+  readConversion,
 } from '../../domain/conversions/conversions.ts'
-import { eventOfStored } from '../../domain/events/stored.ts'
+import { parseStoredEvent } from '../../domain/events/stored.ts'
 import { orderIdentifiers } from '../../domain/identity/identity.ts'
 import { isIdentified } from '../../domain/identity/linking.ts'
 import { newEntryId } from '../../domain/ids.ts'
@@ -35,7 +35,7 @@ import { resolveNodes } from '../identity/resolve.ts'
 import { prepareProfileLock } from '../profile-lock.ts'
 import type { ChangedRecord } from '../records/records.ts'
 import { openMemory, type Transaction } from '../unit.ts'
-import { type ConversionEvent, orderText, personText, saleOf, saleText } from './profile-sales.ts'
+import { type ConversionEvent, orderText, personText, saleText, toSale } from './profile-sales.ts'
 
 /** The event types that a tenant counts as conversions. */
 export type ConversionTypes = (transaction: Transaction, tenantId: number) => Promise<ReadonlySet<string>>
@@ -128,10 +128,10 @@ export async function applyConversions(
     await prepareProfileLock(transaction)
     await lockSales(client, orders)
   }
-  const keyOf = await saleKeys(client, conversions, orders)
+  const keyByEvent = await saleKeys(client, conversions, orders)
   const folded = [
     ...Map.groupBy(
-      conversions.map(conversion => saleOf(conversion, keyOf(conversion))),
+      conversions.map(conversion => toSale(conversion, keyByEvent(conversion))),
       saleText,
     ).values(),
   ].map(foldSales)
@@ -244,11 +244,11 @@ export function saleAmong(
   tenantId: number,
   sales: ReadonlySet<string>,
 ): EventSale | null {
-  const event = eventOfStored(stored)
-  const conversion = conversionOf(event, new Set([event.eventType]))
+  const event = parseStoredEvent(stored)
+  const conversion = readConversion(event, new Set([event.eventType]))
   const key = conversion && saleNamed(conversion)
   if (!conversion || !key || !sales.has(key)) return null
-  return saleOf({ tenantId, event, node: stored.node, conversion }, key)
+  return toSale({ tenantId, event, node: stored.node, conversion }, key)
 }
 
 /** The key of a sale that several events can name. Null if the event is a sale of its own. */

@@ -1,12 +1,12 @@
 import {
   type Conversion,
-  conversionOf,
   type EventSale,
   foldSales,
-  rankOfSale,
+  readConversion,
+  saleRank,
 } from '../../domain/conversions/conversions.ts'
 import type { NormalizedEvent } from '../../domain/events/events.ts'
-import { eventOfStored } from '../../domain/events/stored.ts'
+import { parseStoredEvent } from '../../domain/events/stored.ts'
 import { lockSales } from '../../postgres/locks.ts'
 import {
   type OrderKey,
@@ -66,10 +66,10 @@ export async function salesOfNodes(
   const sales: EventSale[] = []
   for await (const events of readStored(client, tenantId, { nodes, conversionsOnly: true })) {
     for (const stored of events) {
-      const event = eventOfStored(stored)
-      const conversion = conversionOf(event, new Set([event.eventType]))
+      const event = parseStoredEvent(stored)
+      const conversion = readConversion(event, new Set([event.eventType]))
       if (!conversion?.orderId || !orders.has(conversion.orderId)) continue
-      sales.push(saleOf({ tenantId, event, node: stored.node, conversion }, ''))
+      sales.push(toSale({ tenantId, event, node: stored.node, conversion }, ''))
     }
   }
   return sales
@@ -108,9 +108,9 @@ function foldProfileSales(sales: EventSale[]): EventSale {
   return { ...foldSales(sales), id: first.eventId, saleKey: `order:${first.orderId}\n${first.eventId}` }
 }
 
-/** What one event says of a sale. */
-export function saleOf({ tenantId, event, node, conversion }: ConversionEvent, saleKey: string): EventSale {
-  const rank = rankOfSale({ amount: conversion.amount, occurredAt: event.occurredAt, eventId: event.id })
+/** The sale that one event reports. */
+export function toSale({ tenantId, event, node, conversion }: ConversionEvent, saleKey: string): EventSale {
+  const rank = saleRank({ amount: conversion.amount, occurredAt: event.occurredAt, eventId: event.id })
   return {
     tenantId,
     saleKey,

@@ -6,17 +6,17 @@ import { openMemory, type Transaction } from '../unit.ts'
 
 type Listener = Pick<Destination, 'id' | 'what' | 'eventTypes' | 'enabled'>
 
-/** Who is to be told of what takes effect. */
+/** The destinations that receive messages, and whether the archive is on. */
 export type Audience = {
   ofTenant: ReadonlyMap<number, Listener[]>
-  /** Whether everything is written to files too. */
+  /** Whether everything is also written to the file archive. */
   isArchived: boolean
 }
 
-/** Read once for each version of the configuration: where nobody is to be told, a transaction pays nothing for it. */
-export type AudienceOf = (transaction: Transaction) => Promise<Audience>
+/** Reads the audience once per version of the configuration. Without destinations, a transaction pays nothing. */
+export type LoadAudience = (transaction: Transaction) => Promise<Audience>
 
-export function openAudience(): AudienceOf {
+export function openAudience(): LoadAudience {
   const memory = openMemory((): { audience: Audience | null } => ({ audience: null }))
   return async transaction => {
     const known = memory(transaction)
@@ -25,7 +25,7 @@ export function openAudience(): AudienceOf {
   }
 }
 
-// On the transaction's own connection: a worker that waits for a second one could wait for ever.
+// Uses the transaction's own connection. A worker that waits for a second one could wait forever.
 async function loadAudience({ client }: Pick<Transaction, 'client'>): Promise<Audience> {
   const { enabled } = await archiveState(client)
   return {
@@ -34,11 +34,11 @@ async function loadAudience({ client }: Pick<Transaction, 'client'>): Promise<Au
   }
 }
 
-export function isNobody({ ofTenant, isArchived }: Audience): boolean {
+export function isEmpty({ ofTenant, isArchived }: Audience): boolean {
   return ofTenant.size === 0 && !isArchived
 }
 
-/** Also where the destination is disabled: what comes meanwhile can be replayed. */
+/** Also true for a disabled destination, because its messages can be replayed later. */
 export function isWantedByAny(
   { ofTenant }: Audience,
   tenantId: number,
@@ -51,8 +51,8 @@ export function wantsAny({ ofTenant }: Pick<Audience, 'ofTenant'>, tenantId: num
   return ofTenant.get(tenantId)?.some(listener => listener.what.includes(what)) ?? false
 }
 
-/** Writes messages and what is to be sent of them, with the effects that they tell of or not at all. */
-export async function tell(
+/** Writes messages and their deliveries to the outbox, in the transaction of the effects that they report. */
+export async function enqueueMessages(
   { client }: Pick<Transaction, 'client'>,
   { ofTenant }: Pick<Audience, 'ofTenant'>,
   messages: Message[],

@@ -11,19 +11,19 @@ import {
 } from '../../store/destinations/outbox.ts'
 import { accountNames } from '../../store/reports/accounts.ts'
 import type { Deriving } from '../unit.ts'
-import { type Audience, tell, wantsAny } from './audience.ts'
+import { type Audience, enqueueMessages, wantsAny } from './audience.ts'
 
 type TenantAudience = Pick<Audience, 'ofTenant'>
-type TellableMovement = Pick<MovementRow, 'tenantId' | 'id' | 'currency' | 'movement'>
+type NewMovement = Pick<MovementRow, 'tenantId' | 'id' | 'currency' | 'movement'>
 
 /**
- * Tells destinations of the movements that `replace` writes for the first time; where a late event only rewrites one, nobody
- * is told. Accounts are derived by jobs too, which remember nothing: it is asked each time who wants to know.
+ * Notifies destinations of the movements that `replace` writes for the first time. A movement that a late event only
+ * rewrites is not sent again. Jobs, which have no memory, derive accounts, too. So the destinations are read every time.
  */
-export async function tellingMovements(
+export async function notifyMovements(
   { client, now }: Deriving,
   accounts: ObjectKey[],
-  replace: (telling: boolean) => Promise<MovementRow[]>,
+  replace: (isNotifying: boolean) => Promise<MovementRow[]>,
 ): Promise<void> {
   const tenants = new Set(accounts.map(({ tenantId }) => tenantId))
   const listeners = (await listSubscribed(client, 'movements')).filter(({ tenantId }) =>
@@ -31,49 +31,49 @@ export async function tellingMovements(
   )
   const audience: TenantAudience = { ofTenant: Map.groupBy(listeners, ({ tenantId }) => tenantId) }
   const added = await replace(listeners.length > 0)
-  // What lies ahead is told when it is there: until then it may still change.
-  await tellMovements(
+  // Future movements are sent when they are due, because they may still change.
+  await enqueueMovements(
     { client, now },
     audience,
     added.filter(({ movement }) => movement.at <= now.getTime()),
   )
 }
 
-/** Each once, however often it is written: its id is made of the account, the currency and the moment. */
-async function tellMovements(
+/** Sends each movement once, however often it is written: its id is a hash of account, currency and time. */
+async function enqueueMovements(
   { client, now }: Deriving,
   audience: TenantAudience,
-  movements: TellableMovement[],
+  movements: NewMovement[],
 ): Promise<void> {
   const wanted = movements.filter(({ tenantId }) => wantsAny(audience, tenantId, 'movements'))
   for (const [tenantId, own] of Map.groupBy(wanted, movement => movement.tenantId)) {
     const known = await findSentMessages(client, tenantId, own.map(movementId))
     const fresh = own.filter(movement => !known.has(movementId(movement)))
     const names = await accountNames(client, tenantId, [...new Set(fresh.map(({ id }) => id))])
-    await tell(
+    await enqueueMessages(
       { client },
       audience,
-      fresh.map(movement => messageOf(movement, names.get(movement.id) ?? null, now)),
+      fresh.map(movement => movementMessage(movement, names.get(movement.id) ?? null, now)),
     )
   }
 }
 
-/** Tells of movements whose time has come since this was last done. */
-export async function tellDueMovements({ client, now }: Deriving): Promise<void> {
+/** Notifies destinations of the movements that have become due since the last run. */
+export async function notifyDueMovements({ client, now }: Deriving): Promise<void> {
   const since = await lockMovementClock(client, now)
   if (since === null) return
   const listeners = await listSubscribed(client, 'movements')
   if (listeners.length === 0) return
   const ofTenant = Map.groupBy(listeners, ({ tenantId }) => tenantId)
   const due = await movementsBetween(client, [...ofTenant.keys()], { since, until: now })
-  await tellMovements({ client, now }, { ofTenant }, due)
+  await enqueueMovements({ client, now }, { ofTenant }, due)
 }
 
-function movementId({ tenantId, id, currency, movement }: TellableMovement): string {
+function movementId({ tenantId, id, currency, movement }: NewMovement): string {
   return hashToId(JSON.stringify(['movement', tenantId, id, currency, movement.at]))
 }
 
-function messageOf(moved: TellableMovement, name: string | null, at: Date): Message {
+function movementMessage(moved: NewMovement, name: string | null, at: Date): Message {
   const { tenantId, id, currency, movement } = moved
   return {
     ...{ tenantId, id: movementId(moved), at, what: 'movements', object: id },

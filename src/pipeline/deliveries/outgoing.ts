@@ -7,26 +7,26 @@ import { loadRecords } from '../../store/records/records.ts'
 import type { FreshEvent } from '../events/events.ts'
 import type { ChangedRecord } from '../records/records.ts'
 import type { Transaction } from '../unit.ts'
-import { type Audience, isNobody, isWantedByAny, tell, wantsAny } from './audience.ts'
+import { type Audience, enqueueMessages, isEmpty, isWantedByAny, wantsAny } from './audience.ts'
 
-const typeOf = ({ event }: FreshEvent) => `event.${event.eventType}`
+const messageType = ({ event }: FreshEvent) => `event.${event.eventType}`
 
-/** Tells destinations of events, each under its own id. */
+/** Sends events to destinations. A message has the id of its event. */
 export async function notifyEvents(
   transaction: Transaction,
   audience: Audience,
   events: FreshEvent[],
 ): Promise<void> {
-  if (isNobody(audience)) return
+  if (isEmpty(audience)) return
   if (audience.isArchived) await insertArchivable(transaction.client, events.map(archivable))
   const wanted = events.filter(fresh =>
-    isWantedByAny(audience, fresh.tenantId, { what: 'events', type: typeOf(fresh) }),
+    isWantedByAny(audience, fresh.tenantId, { what: 'events', type: messageType(fresh) }),
   )
   if (wanted.length === 0) return
   const { client, now: at } = transaction
   const nodes = wanted.flatMap(({ tenantId, node }) => (node === null ? [] : [{ tenantId, node }]))
   const people = await peopleOfNodes(client, nodes)
-  await tell(
+  await enqueueMessages(
     transaction,
     audience,
     wanted.map((fresh): Message => {
@@ -39,7 +39,7 @@ export async function notifyEvents(
         headers: JSON.stringify(event.headers),
         meta: JSON.stringify(event.meta),
       })
-      return { tenantId, id: event.id, at, what: 'events', type: typeOf(fresh), object: event.id, data }
+      return { tenantId, id: event.id, at, what: 'events', type: messageType(fresh), object: event.id, data }
     }),
   )
 }
@@ -49,7 +49,7 @@ function archivable({ tenantId, event }: FreshEvent): Archivable {
   return { tenantId, what: 'events', id, receivedAt, occurredAt, bytes: event.payload.length, body: null }
 }
 
-/** Tells destinations of records as they are now. */
+/** Sends records to destinations in their current state. */
 export async function notifyRecords(
   transaction: Transaction,
   audience: Audience,
@@ -59,7 +59,7 @@ export async function notifyRecords(
   const wanted = changed.filter(({ tenantId }) => wantsAny(audience, tenantId, 'records'))
   if (wanted.length === 0) return
   const { client, now: at } = transaction
-  await tell(
+  await enqueueMessages(
     transaction,
     audience,
     (await loadRecords(client, wanted)).map(

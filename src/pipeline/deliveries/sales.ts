@@ -9,7 +9,7 @@ import {
 import type { Message } from '../../store/destinations/outbox.ts'
 import { conversionText } from '../../store/export/row-texts.ts'
 import type { Transaction } from '../unit.ts'
-import { type Audience, tell, wantsAny } from './audience.ts'
+import { type Audience, enqueueMessages, wantsAny } from './audience.ts'
 
 // A transaction writes a sale in several places and steps. Destinations get one message per change, so sales are
 // compared before and after: `startSaleChanges`, then `rememberSales` before each write, then `notifySaleChanges`.
@@ -26,13 +26,13 @@ export function startSaleChanges(transaction: Transaction, audience: Audience): 
 export async function rememberSales({ client, salesBefore }: Transaction, refs: SaleRef[]): Promise<void> {
   const wanted = salesBefore ? refs.filter(({ tenantId }) => salesBefore.isWanted(tenantId)) : []
   if (!salesBefore || wanted.length === 0) return
-  // A sale that is known under another reference may have been written since: it is not as it was before.
+  // A sale that is known under another reference may have been written already. Its state is no longer the one before.
   const known = new Set(salesBefore.refs.map(refText))
   const fresh = wanted.filter(ref => !known.has(refText(ref)))
   if (fresh.length === 0) return
   salesBefore.refs.push(...fresh)
   for (const state of await saleStates(client, fresh))
-    if (!namesOf(state).some(name => known.has(name))) salesBefore.states.set(idText(state), state)
+    if (!saleReferences(state).some(name => known.has(name))) salesBefore.states.set(idText(state), state)
 }
 
 /** Call before profiles are merged or split, if that may change the contact of their sales. */
@@ -52,35 +52,35 @@ export async function notifySaleChanges(
   audience: Audience,
 ): Promise<void> {
   if (!salesBefore || salesBefore.refs.length === 0) return
-  const changes = changesOf(salesBefore.states, await saleStates(client, salesBefore.refs))
+  const changes = compareSales(salesBefore.states, await saleStates(client, salesBefore.refs))
   if (changes.length === 0) return
   if (audience.isArchived)
     await insertArchivable(
       client,
-      changes.map(change => archivable(change, now)),
+      changes.map(change => toArchivable(change, now)),
     )
   const wanted = changes.filter(({ state }) => wantsAny(audience, state.tenantId, 'conversions'))
-  await tell(
+  await enqueueMessages(
     { client },
     audience,
-    wanted.map(change => messageOf(change, now)),
+    wanted.map(change => saleMessage(change, now)),
   )
 }
 
 type Change = { verb: 'created' | 'updated' | 'deleted'; state: SaleState }
 
-/** A row that is not listed is not there for those who are told. */
-function changesOf(before: Map<string, SaleState>, after: SaleState[]): Change[] {
+/** For destinations, a row that is not listed does not exist. */
+function compareSales(before: Map<string, SaleState>, after: SaleState[]): Change[] {
   const now = new Map(after.map(state => [idText(state), state]))
   return [...new Set([...before.keys(), ...now.keys()])].flatMap((key): Change[] => {
     const [was, is] = [before, now].map(states => listed(states.get(key))) as [Listed, Listed]
     if (is && !was) return [{ verb: 'created', state: is }]
     if (was && !is) return [{ verb: 'deleted', state: was }]
-    return was && is && facts(was) !== facts(is) ? [{ verb: 'updated', state: is }] : []
+    return was && is && saleFacts(was) !== saleFacts(is) ? [{ verb: 'updated', state: is }] : []
   })
 }
 
-function messageOf({ verb, state }: Change, at: Date): Message {
+function saleMessage({ verb, state }: Change, at: Date): Message {
   return {
     ...{ tenantId: state.tenantId, id: newEntryId(at.getTime()), at, what: 'conversions' },
     type: `conversion.${verb}`,
@@ -89,8 +89,8 @@ function messageOf({ verb, state }: Change, at: Date): Message {
   }
 }
 
-/** One row a change, which says what it was and when. */
-function archivable({ verb, state }: Change, at: Date): Archivable {
+/** One archived row per change, with its kind and time. */
+function toArchivable({ verb, state }: Change, at: Date): Archivable {
   const { tenantId, id, occurredAt } = state
   const body = `${JSON.stringify({ change: verb, changed_at: at }).slice(0, -1)},${conversionText(state).slice(1)}`
   return { tenantId, what: 'conversions', id, receivedAt: at, occurredAt, bytes: body.length, body }
@@ -102,7 +102,7 @@ function listed(state: SaleState | undefined): Listed {
   return state?.isListed ? state : null
 }
 
-function facts({ amount, currency, conversionType, contactId }: SaleState): string {
+function saleFacts({ amount, currency, conversionType, contactId }: SaleState): string {
   return JSON.stringify([amount === null ? null : Number(amount), currency, conversionType, contactId])
 }
 
@@ -110,7 +110,7 @@ function idText({ tenantId, id }: SaleState): string {
   return `${tenantId} ${id}`
 }
 
-function namesOf({ tenantId, saleKey, orderId }: SaleState): string[] {
+function saleReferences({ tenantId, saleKey, orderId }: SaleState): string[] {
   const names = [refText({ tenantId, saleKey })]
   return orderId === null ? names : [...names, refText({ tenantId, orderId })]
 }

@@ -9,14 +9,14 @@ import { storableText } from '../../domain/json/json.ts'
 import type { Destination } from '../../store/destinations/destinations.ts'
 import type { Due } from '../../store/destinations/queue.ts'
 
-/** Where to, as whom. */
+/** The URL, signing keys and headers of a destination. */
 export type Target = { url: string; keys: readonly KeyObject[]; headers: Readonly<Record<string, string>> }
 
 export type Sent = {
   isDelivered: boolean
   status: number | null
   error: string | null
-  /** How the answer began. */
+  /** The beginning of the response body. */
   response: string | null
   durationMs: number
   retryAfterMs: number | undefined
@@ -24,27 +24,27 @@ export type Sent = {
 
 const TIMEOUT_MS = 15_000
 const KEPT_RESPONSE_BYTES = 1_000
-// An answer that is longer is not read to its end: its connection is closed.
+// A longer response is not read to its end. Its connection is closed.
 const MAX_RESPONSE_BYTES = 65_536
 const IDLE_SOCKET_MS = 10_000
 
 export type Sender = {
-  /** Never throws: what went wrong is in what it returns. */
+  /** Never throws. The result contains the error. */
   send(target: Target, message: { id: string; body: string }): Promise<Sent>
-  /** Ends what is under way. */
+  /** Aborts running requests. */
   close(): void
 }
 
 /**
- * Posts messages. A name is resolved for each connection, and the connection goes to the address that was checked: a name that
- * answers with another address the next time leads nowhere. Redirects are answers like others, and no delivery.
+ * Posts messages. Each connection resolves the host name and connects to the address that was checked, so a name that
+ * resolves to another address later (DNS rebinding) is safe. A redirect is not followed and counts as a failure.
  */
 export function openSender({
   allowPrivate,
   now,
 }: {
   allowPrivate: boolean
-  /** Receivers refuse what was signed long ago: a node whose clock is wrong must not sign by it. */
+  /** Receivers reject old signatures, so a node whose clock is wrong must not sign with its own time. */
   now: () => Date
 }): Sender {
   const options = { keepAlive: true, timeout: IDLE_SOCKET_MS, ...(!allowPrivate && { lookup: publicLookup }) }
@@ -80,14 +80,14 @@ export function openSender({
       })
       const status = answer.statusCode!
       const isDelivered = status >= 200 && status < 300
-      const response = await beginOf(answer, aborting.signal)
+      const response = await readBeginning(answer, aborting.signal)
       return over({
         ...{ isDelivered, status, response },
         error: isDelivered ? null : `answered ${status}`,
         retryAfterMs: retryAfterMs(answer.headers['retry-after'], now().getTime()),
       })
     } catch (error) {
-      return over({ error: wordsOf(aborting.signal.aborted ? aborting.signal.reason : error) })
+      return over({ error: errorMessage(aborting.signal.aborted ? aborting.signal.reason : error) })
     } finally {
       clearTimeout(timer)
       underWay.delete(aborting)
@@ -125,8 +125,8 @@ function post(url: URL, { agent, headers, body, signal }: Post): Promise<Incomin
   })
 }
 
-/** The first of the answer's body. What follows is read too, within limits, so that the connection can be used again. */
-function beginOf(answer: IncomingMessage, signal: AbortSignal): Promise<string | null> {
+/** Reads the beginning of the response body. Reads the rest, too, up to a limit, so that the connection can be reused. */
+function readBeginning(answer: IncomingMessage, signal: AbortSignal): Promise<string | null> {
   return new Promise(resolve => {
     const kept: Buffer[] = []
     let bytes = 0
@@ -140,7 +140,7 @@ function beginOf(answer: IncomingMessage, signal: AbortSignal): Promise<string |
       if (bytes > MAX_RESPONSE_BYTES) answer.destroy()
     })
     answer.on('close', end)
-    // A body that does not end takes nothing from the status, which came in time.
+    // The status arrived in time and counts even if the body does not end.
     answer.on('error', end)
     signal.addEventListener('abort', end, { once: true })
   })
@@ -152,7 +152,7 @@ class PrivateAddress extends Error {
   }
 }
 
-/** As dns.lookup, but only addresses that everybody can reach. */
+/** Like dns.lookup, but returns public addresses only. */
 const publicLookup: LookupFunction = (hostname, options, callback) => {
   lookup(hostname, { ...options, all: true }, (error, addresses) => {
     if (error) return callback(error, '', 0)
@@ -163,7 +163,7 @@ const publicLookup: LookupFunction = (hostname, options, callback) => {
   })
 }
 
-/** Whether a name leads into a private network at this moment; one that cannot be resolved does not. */
+/** Whether a name currently resolves to a private address. False if it cannot be resolved. */
 export function leadsToPrivate(hostname: string): Promise<boolean> {
   return new Promise(resolve => {
     lookup(hostname.replace(/^\[(.*)\]$/, '$1'), { all: true }, (error, addresses) =>
@@ -172,32 +172,32 @@ export function leadsToPrivate(hostname: string): Promise<boolean> {
   })
 }
 
-function wordsOf(error: unknown): string {
+function errorMessage(error: unknown): string {
   const { message, code } = error as { message?: string; code?: string }
-  // Of several addresses that were tried, the message is empty.
+  // If several addresses were tried, the message is empty.
   return storableText(message || code || 'the connection failed').slice(0, 500)
 }
 
 type Opening = { open(sealed: string): string }
 
-/** Throws where the master key does not open its secrets. */
-export function targetOf(destination: Destination, secrets: Opening, now: Date): Target {
+/** Throws if the master key cannot decrypt the secrets. */
+export function buildTarget(destination: Destination, secrets: Opening, now: Date): Target {
   const good = destination.secrets.filter(
     ({ expires_at }) => expires_at === null || new Date(expires_at) > now,
   )
   return {
     url: destination.url,
     keys: good.map(({ sealed }) => signingKey(secrets.open(sealed))),
-    headers: headersOf(destination, secrets),
+    headers: openHeaders(destination, secrets),
   }
 }
 
-export function headersOf({ headers }: Destination, secrets: Opening): Record<string, string> {
+export function openHeaders({ headers }: Destination, secrets: Opening): Record<string, string> {
   return headers === null ? {} : JSON.parse(secrets.open(headers))
 }
 
-/** What is posted. */
-export function bodyOf({ id, type, at, data }: Omit<Due, 'attempts'>): string {
+/** The body of a delivery. */
+export function buildBody({ id, type, at, data }: Omit<Due, 'attempts'>): string {
   const facts = JSON.stringify({ id: messageId(id), type, timestamp: at })
   return `${facts.slice(0, -1)},"data":${data}}`
 }

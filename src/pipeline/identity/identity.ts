@@ -305,7 +305,7 @@ function buildLinks(
   { merges, moves }: Links,
   moved: { tenantId: number; from: number; node: number }[],
 ) {
-  const nodesOf = new Map(
+  const nodesByProfile = new Map(
     [...Map.groupBy(moved, ({ tenantId, from }) => `${tenantId} ${from}`)].map(
       ([key, rows]) => [key, rows.map(({ node }) => node)] as const,
     ),
@@ -313,7 +313,7 @@ function buildLinks(
   const brought = new Map<Profile, number[]>()
   const mergeLinks = merges.map(({ from, into, node, other, cause }) => {
     const tenantId = tenantOfProfile(from)
-    const nodes = [...(nodesOf.get(`${tenantId} ${from.id}`) ?? []), ...(brought.get(from) ?? [])]
+    const nodes = [...(nodesByProfile.get(`${tenantId} ${from.id}`) ?? []), ...(brought.get(from) ?? [])]
     brought.set(into, [...(brought.get(into) ?? []), ...nodes])
     return {
       tenantId,

@@ -28,19 +28,19 @@ import { combineSales, salesOfNodes, splitSales } from '../conversions/profile-s
 import { rememberSalesOfProfiles } from '../deliveries/sales.ts'
 import type { Transaction } from '../unit.ts'
 
-/** A person under one name of theirs. */
+/** A profile and one of its nodes. */
 type NamedPerson = { node: number; profile: number }
 
 /**
- * Who is who is changed by one at a time. No worker is in the middle of this tenant's events then, and none begins:
- * what is read here stays so until the end of the transaction.
+ * Locks the profiles of a tenant against commands and workers. What the caller reads then stays valid until its
+ * transaction ends.
  */
 export async function lockWhoIsWho({ client }: Transaction, tenantId: number): Promise<void> {
   await lockPeople(client, tenantId)
   await lockTenants(client, TENANT_LOCKS.profiles, [tenantId])
 }
 
-/** False where together they would have more names than a profile may. The caller holds the locks. */
+/** Returns false if the merged profile would have too many identifiers. The caller holds the locks. */
 export async function mergePeople(
   transaction: Transaction,
   tenantId: number,
@@ -51,7 +51,7 @@ export async function mergePeople(
     client,
     [from, into].map(({ profile }) => ({ tenantId, profile })),
   )
-  if (facts.reduce((sum, { identifiers: names }) => sum + names, 0) > MAX_IDENTIFIERS) return false
+  if (facts.reduce((sum, { identifiers }) => sum + identifiers, 0) > MAX_IDENTIFIERS) return false
   await rememberSalesOfProfiles(
     transaction,
     [from, into].map(({ profile }) => ({ tenantId, profile })),
@@ -70,8 +70,8 @@ export async function mergePeople(
 }
 
 /**
- * Undoes the join that brought two names of one person together. Events, conversions, attribution and sums follow.
- * Returns the profiles of the two; null where no such join is known. The caller holds the locks.
+ * Undoes the link that connects two identifiers of one profile. Events, conversions, attribution and sums follow.
+ * Returns both profiles, or null if there is no such link. The caller holds the locks.
  */
 export async function splitPerson(
   transaction: Transaction,
@@ -86,22 +86,22 @@ export async function splitPerson(
   const sales = await salesOfNodes(transaction, tenantId, nodes)
   await rememberSalesOfProfiles(transaction, [{ tenantId, profile }])
   await undoLink(client, tenantId, split.undone.id)
-  // Two people from now on; but what the one said of the other goes when the other is erased.
+  // They are two people now. But an erasure of one must also find what the other sent about them.
   const { node, other } = split.undone
   await insertUnlinked(client, [
     { tenantId, node, other, causeId: null },
     { tenantId, node: other, other: node, causeId: null },
   ])
   const sides = (await undoMove(transaction, tenantId, profile, split)) ?? splitProfiles(profile, split)
-  const isPartedNew = sides.splitOff !== profile
+  const isSplitOffNew = sides.splitOff !== profile
   await assignNodes(
     client,
     tenantId,
-    nodes.filter(node => split.splitOff.has(node) === isPartedNew),
-    isPartedNew ? sides.splitOff : sides.kept,
+    nodes.filter(node => split.splitOff.has(node) === isSplitOffNew),
+    isSplitOffNew ? sides.splitOff : sides.kept,
   )
-  const renamed = relabelLinks(links, profile, split, sides)
-  if (renamed.length > 0) await updateLinks(client, tenantId, renamed)
+  const relabeled = relabelLinks(links, profile, split, sides)
+  if (relabeled.length > 0) await updateLinks(client, tenantId, relabeled)
   await bumpIdentityVersions(client, [tenantId])
   await splitSales(transaction, tenantId, sales)
   await attributeAccounts(
@@ -111,14 +111,14 @@ export async function splitPerson(
   return sides
 }
 
-/** A name that had moved on goes back to whom it belonged to before, with those who came along. */
+/** Returns a moved identifier to its previous profile, with the nodes that were linked through it. */
 async function undoMove(
   { client, now }: Transaction,
   tenantId: number,
   profile: number,
-  { undone, isMergedSide: isTakenIn }: Split,
+  { undone, isMergedSide }: Split,
 ): Promise<SplitProfiles | null> {
-  if (undone.fromProfile !== undone.node || !isTakenIn) return null
+  if (undone.fromProfile !== undone.node || !isMergedSide) return null
   const before = await findPreviousNode(client, tenantId, undone.node)
   if (before === null || before.profile === profile) return null
   await insertLinks(client, [

@@ -1,4 +1,4 @@
-import { eventOfStored } from '../../domain/events/stored.ts'
+import { parseStoredEvent } from '../../domain/events/stored.ts'
 import { isEarlierTouch, readTouch } from '../../domain/identity/attribution.ts'
 import {
   contactIdentifiers,
@@ -27,15 +27,15 @@ import { type IdentifierGroup, openIdentities } from './identity.ts'
 
 type Rebuild = {
   tenantId: number
-  /** Everybody concerned: see `circleOf`. */
+  /** All identifiers concerned: see `loadConnected`. */
   circle: NodeIdentifier[]
-  /** What is left of their events, in the order in which they came in. */
+  /** Their remaining events, in the order of arrival. */
   events: StoredNode[]
-  /** Joined nobody, as it turns out: sales that are worked out anew themselves. */
+  /** Sales that are derived again. They link no one by themselves. */
   openSales: Set<string>
-  /** Nobody was known under names from then on, but for what is left. */
+  /** Identifiers first seen since then are deleted unless a remaining event or record has them. */
   since: Date
-  /** Whether what was said of names by those who may is to be heard again. */
+  /** Whether the trust in identifiers is reset and derived again. */
   distrust: boolean
 }
 
@@ -44,14 +44,14 @@ type Seen = IdentifierGroup & { at: number; event: StoredNode | null }
 const AT_A_TIME = 1_000
 
 /**
- * Works out anew who these people are, from what is left that says so: their events, their records, what operators
- * joined. The caller has the tenant's people for itself. Returns how many names are gone.
+ * Derives these profiles again from what is left: their events, their records, and the links made by operators. The
+ * caller holds the profile lock. Returns the number of deleted identifiers.
  */
 export async function rebuildPeople(transaction: Transaction, rebuild: Rebuild): Promise<number> {
   const { client } = transaction
   const { tenantId, circle, distrust } = rebuild
   const nodes = circle.map(({ node }) => node)
-  const seen = await sightings(transaction, rebuild, nodes)
+  const seen = await loadSightings(transaction, rebuild, nodes)
   const touches = await takeTouches(client, tenantId, nodes)
   const first = new Map<string, number>()
   for (const name of circle) if (!first.has(nameText(name))) first.set(nameText(name), name.node)
@@ -64,7 +64,7 @@ export async function rebuildPeople(transaction: Transaction, rebuild: Rebuild):
     for (const [i, { event }] of some.entries()) if (event) placed.set(event.id, nodes[i] ?? null)
   }
   await bumpIdentityVersions(client, [tenantId])
-  const places = await placesNow(transaction, tenantId, circle, first)
+  const places = await findCurrentNodes(transaction, tenantId, circle, first)
   await moveEvents(
     client,
     rebuild.events.flatMap(({ table, row, id, node }) =>
@@ -73,7 +73,7 @@ export async function rebuildPeople(transaction: Transaction, rebuild: Rebuild):
   )
   await updateReferences(client, tenantId, { nodes: places, events: placed })
   await writeTouches(transaction, rebuild, { placed, places, touches })
-  const gone = await forgetUnseen(transaction, rebuild, seen)
+  const gone = await deleteUnseen(transaction, rebuild, seen)
   const left = await loadConnected(client, tenantId, [...first.values()])
   const profiles = [...new Set(left.map(({ profile }) => profile))].map(profile => ({ tenantId, profile }))
   await combineSales(transaction, profiles)
@@ -84,21 +84,21 @@ export async function rebuildPeople(transaction: Transaction, rebuild: Rebuild):
   return gone
 }
 
-/** All that says who is who, in its order. */
-async function sightings({ client }: Transaction, rebuild: Rebuild, nodes: number[]): Promise<Seen[]> {
+/** All groups of identifiers that appear together, in the order of arrival. */
+async function loadSightings({ client }: Transaction, rebuild: Rebuild, nodes: number[]): Promise<Seen[]> {
   const { tenantId, circle, events, openSales } = rebuild
   const names = new Map<number, Identifier>(circle.map(({ node, kind, value }) => [node, { kind, value }]))
   const undone = await loadUndoneCauses(client, tenantId, nodes)
   const seen: Seen[] = events.map(event => {
     const cause = { kind: 'event' as const, id: event.id }
-    const all = eventIdentifiers(eventOfStored(event))
+    const all = eventIdentifiers(parseStoredEvent(event))
     const identifiers = undone.has(`event ${event.id}`) ? all.slice(0, 1) : all
     return { tenantId, identifiers, trusted: event.trusted, cause, at: event.receivedAt.getTime(), event }
   })
   const kept = new Set(events.map(({ id }) => id))
   for (const { node, other, cause, joinedAt } of await loadLinksAmong(client, tenantId, nodes)) {
-    const isOver = cause.kind === 'event' ? kept.has(cause.id) : openSales.has(`order:${cause.id}`)
-    if (isOver || (cause.kind === 'event' && isPurged(cause.id, rebuild))) continue
+    const isReplayed = cause.kind === 'event' ? kept.has(cause.id) : openSales.has(`order:${cause.id}`)
+    if (isReplayed || (cause.kind === 'event' && isPurged(cause.id, rebuild))) continue
     const identifiers = [names.get(node)!, names.get(other)!]
     const trusted = cause.kind !== 'sale'
     seen.push({ tenantId, identifiers, trusted, cause, at: joinedAt.getTime(), event: null })
@@ -126,13 +126,13 @@ async function sightings({ client }: Transaction, rebuild: Rebuild, nodes: numbe
   return seen.sort((a, b) => a.at - b.at || (a.cause.id < b.cause.id ? -1 : 1))
 }
 
-/** An event that is not kept any more and came since then was taken out; one from before went with its time. */
+/** An event that is no longer stored was purged if it arrived since then. An earlier one was dropped by retention. */
 function isPurged(eventId: string, { since }: Rebuild): boolean {
   return Number.parseInt(eventId.slice(0, 8) + eventId.slice(9, 13), 16) >= since.getTime()
 }
 
-/** Where the names of nodes are now. */
-async function placesNow(
+/** The current node of each identifier, by its former node. */
+async function findCurrentNodes(
   { client }: Transaction,
   tenantId: number,
   circle: NodeIdentifier[],
@@ -158,21 +158,21 @@ async function writeTouches(
     const before = earliest.get(touch.node)
     if (!before || isEarlierTouch(touch, before)) earliest.set(touch.node, touch)
   }
-  // Of events that went with their time, only the touch is left.
+  // Of events that retention dropped, only the touch is left.
   for (const touch of touches)
     if (!placed.has(touch.eventId) && !isPurged(touch.eventId, rebuild))
       add({ ...touch, node: places.get(touch.node)! })
   for (const stored of rebuild.events) {
     const node = placed.get(stored.id) ?? null
-    const origin = node === null ? null : readTouch(eventOfStored(stored))
+    const origin = node === null ? null : readTouch(parseStoredEvent(stored))
     if (node === null || origin === null) continue
     add({ tenantId: rebuild.tenantId, node, occurredAt: stored.occurredAt, eventId: stored.id, ...origin })
   }
   if (earliest.size > 0) await upsertTouches(client, [...earliest.values()])
 }
 
-/** Names that nothing speaks of any more, and that were first heard of with what was taken out. */
-async function forgetUnseen({ client }: Transaction, rebuild: Rebuild, seen: Seen[]): Promise<number> {
+/** Deletes identifiers that no event or record has any more and that first appeared with the purged events. */
+async function deleteUnseen({ client }: Transaction, rebuild: Rebuild, seen: Seen[]): Promise<number> {
   const spoken = new Set(seen.flatMap(({ identifiers }) => identifiers.map(nameText)))
   const unseen = new Map<string, number>()
   for (const name of rebuild.circle) {

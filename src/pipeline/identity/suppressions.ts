@@ -24,24 +24,24 @@ import {
 import type { Change } from '../records/records.ts'
 import { openMemory, type Transaction } from '../unit.ts'
 
-/** People who were erased, and are not to be recorded again. */
+/** Finds events, records and dead letters of suppressed people: erased people who must not be recorded again. */
 export type Suppressions = {
-  /** Of each thing, whether it names one of them; and what else it calls them. In their order: the next may use that name alone. */
+  /** Whether each item belongs to a suppressed person, and the identifiers learned. Ordered: a later item may have only a learned one. */
   among(transaction: Transaction, things: Naming[]): Promise<{ are: boolean[]; learned: LearnedIdentifier[] }>
-  /** Contacts of theirs are left out (null), their orders lose all names; the others stay as they are. */
+  /** Drops contacts of suppressed people (null) and removes identifiers from their orders. Keeps all other changes. */
   changes(transaction: Transaction, changes: Change[]): Promise<(Change | null)[]>
-  /** What is given up and names one of them is not kept either. */
+  /** Separates the dead letters that mention a suppressed person. They are not kept. */
   letters(transaction: Transaction, letters: NewDeadLetter[]): Promise<SortedLetters>
 }
 
-/** `learned`: which of its names belong to somebody who is named beside them. */
+/** `learned`: which of its identifiers are suppressed, too, if another one is. */
 type Naming = { tenantId: number; identities: () => Identifier[]; learned: 'all' | 'browsers' | 'none' }
 
 type SortedLetters = { kept: NewDeadLetter[]; suppressed: NewDeadLetter[] }
 
 type Noted = { things: { tenantId: number; id: string; receivedAt: Date }[]; learned: LearnedIdentifier[] }
 
-/** Where nobody is suppressed, it costs a look at what is remembered. */
+/** For a tenant without suppressions, the check costs only a look at the memory. */
 export function openSuppressions(): Suppressions {
   const memory = openMemory(() => new Map<number, boolean>())
 
@@ -86,7 +86,7 @@ export function openSuppressions(): Suppressions {
   return {
     among,
     async letters(transaction, letters) {
-      // What could not be read, or failed, tells nothing of who is who.
+      // Nothing is learned from entries that are invalid or failed.
       const { are } = await among(
         transaction,
         letters.map(({ entry }) => ({
@@ -108,19 +108,19 @@ export function openSuppressions(): Suppressions {
         transaction,
         changes.map(change => ({
           tenantId: change.entry.tenantId,
-          identities: () => identitiesIn(change),
+          identities: () => changeIdentifiers(change),
           learned: 'all',
         })),
       )
       if (!are.includes(true)) return changes
       const suppressed = changes.filter((_, i) => are[i])
       await noteSuppressed(transaction, 'records', { things: suppressed.map(({ entry }) => entry), learned })
-      return changes.map((change, i) => (are[i] ? nameless(change) : change))
+      return changes.map((change, i) => (are[i] ? anonymize(change) : change))
     },
   }
 }
 
-/** Deletes what was not recorded from the log, and notes it for `writeSuppressed`. */
+/** Deletes suppressed items from the log, and notes them for `writeSuppressed`. */
 export async function noteSuppressed(
   transaction: Transaction,
   kind: 'events' | 'records',
@@ -141,15 +141,15 @@ export async function noteSuppressed(
 export async function writeSuppressed({ client, learned }: Transaction): Promise<void> {
   const noted = learned?.suppressed ?? []
   if (noted.length === 0) return
-  await countSuppressed(client, summed(noted.flatMap(({ counts }) => counts)))
+  await countSuppressed(client, sumByTenant(noted.flatMap(({ counts }) => counts)))
   const names = noted.flatMap(({ learned }) => learned)
   // After the counts, whose rows are locked: no two transactions wait for each other's identifiers.
   if (names.length > 0) await insertLearned(client, names)
 }
 
 /**
- * What else somebody is called who is not to be recorded: what a server or a record tells. A key that everybody has could
- * hang somebody else's user id or address on them: of it, only browsers count.
+ * The further identifiers of a suppressed person, as sent by a server or a record. Anyone with a public key could attach
+ * another person's user id or e-mail address, so only visitor ids are learned from it.
  */
 function learnable({ tenantId, learned }: Naming, names: Identifier[]) {
   const isLearned = ({ kind, value }: Identifier) =>
@@ -159,8 +159,8 @@ function learnable({ tenantId, learned }: Naming, names: Identifier[]) {
     .map(name => ({ tenantId, kind: name.kind, hash: hashIdentifier(tenantId, name) }))
 }
 
-/** One of each tenant. */
-function summed(counts: SuppressionCount[]): SuppressionCount[] {
+/** One count per tenant. */
+function sumByTenant(counts: SuppressionCount[]): SuppressionCount[] {
   const sum = (own: SuppressionCount[], kind: 'events' | 'records') =>
     own.reduce((total, count) => total + count[kind], 0)
   return [...Map.groupBy(counts, ({ tenantId }) => tenantId)].map(([tenantId, own]) => ({
@@ -171,12 +171,12 @@ function summed(counts: SuppressionCount[]): SuppressionCount[] {
 const keyText = ({ tenantId, hash }: { tenantId: number; hash: Buffer }) =>
   `${tenantId} ${hash.toString('hex')}`
 
-function identitiesIn({ work }: Change): Identifier[] {
+function changeIdentifiers({ work }: Change): Identifier[] {
   if (work.op !== 'write') return []
   if (work.entityType === 'order') return orderIdentifiers(work.data)
   return work.entityType === 'contact' ? contactIdentifiers(work.id, work.data) : []
 }
 
-function nameless({ entry, work }: Change): Change | null {
+function anonymize({ entry, work }: Change): Change | null {
   return work.op === 'write' && work.entityType === 'order' ? { entry, work: anonymizeOrder(work) } : null
 }

@@ -3,7 +3,7 @@ import { idToTime } from '../../domain/ids.ts'
 import { readFileHandle } from '../../domain/providers/shops.ts'
 import {
   isNewer,
-  namesOf,
+  listNames,
   type OperationOutcome,
   type RecordChange,
   type RecordContext,
@@ -61,7 +61,7 @@ export const recordKind: Kind<RecordChange> = {
   }),
   async recordFailure({ client }, unit) {
     await insertOperations(client, [
-      { ...operationOf(unit.entry, unit.work), status: 'failed', error: NOT_APPLIED },
+      { ...toOperation(unit.entry, unit.work), status: 'failed', error: NOT_APPLIED },
     ])
   },
 }
@@ -74,11 +74,11 @@ export async function writeOperations(
 ): Promise<void> {
   await insertOperations(
     client,
-    units.map(({ entry, work }, i) => ({ ...operationOf(entry, work), status: outcomes[i]!, error: null })),
+    units.map(({ entry, work }, i) => ({ ...toOperation(entry, work), status: outcomes[i]!, error: null })),
   )
 }
 
-function operationOf(entry: Entry, change: RecordChange | undefined) {
+function toOperation(entry: Entry, change: RecordChange | undefined) {
   const { entityType } = JSON.parse(entry.context) as RecordContext
   return {
     tenantId: entry.tenantId,
@@ -100,8 +100,8 @@ export async function writeRecords({ client }: Transaction, units: Change[]) {
 
   if (direct.length > 0) {
     const tombstones = await tombstonesFor(client, direct)
-    const newest = await newestOf(client, direct, tombstones, statuses)
-    const rows = [...newest.values()].map(change => rowOf(change, tombstones))
+    const newest = await findNewest(client, direct, tombstones, statuses)
+    const rows = [...newest.values()].map(change => toRow(change, tombstones))
     if (rows.length > 0) await upsertRecords(client, rows)
     for (const row of rows) changed.set(keyText(row), changedRecord(row, newest))
   }
@@ -115,22 +115,22 @@ export async function writeRecords({ client }: Transaction, units: Change[]) {
 
 type Newest = { unit: Change<RecordWrite | RecordDelete>; version: Version }
 
-/** Plays the changes in their order over what is stored: each one is applied or superseded; the last applied stays. */
-async function newestOf(
+/** Applies the changes in order to the stored versions. Each change is applied or superseded. Returns the last applied ones. */
+async function findNewest(
   client: Transaction['client'],
   units: Change<RecordWrite | RecordDelete>[],
   tombstones: Tombstones,
   statuses: Map<Change, OperationOutcome>,
 ): Promise<Map<string, Newest>> {
-  const keys = new Map(units.map(unit => [keyText(keyOf(unit)), keyOf(unit)]))
+  const keys = new Map(units.map(unit => [keyText(toKey(unit)), toKey(unit)]))
   const stored = await loadVersions(client, [...keys.values()])
   const versions = new Map<string, Version>(stored.map(row => [keyText(row), row]))
   const newest = new Map<string, Newest>()
   for (const unit of units) {
-    const key = keyText(keyOf(unit))
+    const key = keyText(toKey(unit))
     const version = { sourceUpdatedAt: unit.work.sourceUpdatedAt, entryId: unit.entry.id }
     const before = versions.get(key)
-    // Entries of one record arrive here in their order: of equal source times this one is the later, unless it is replayed.
+    // Entries of one record arrive in order, so with equal source times this one is later, unless it is replayed.
     if (
       before &&
       (version.sourceUpdatedAt < before.sourceUpdatedAt || isOutrun(unit.entry, version, before))
@@ -145,16 +145,16 @@ async function newestOf(
   return newest
 }
 
-/** A replayed dead letter keeps its id, which tells when it first came in: what came later has the better claim. */
+/** A replayed dead letter keeps the id of its first arrival. A change that arrived after that takes precedence. */
 function isOutrun(entry: Change['entry'], version: Version, before: Version): boolean {
   const isReplayed = entry.receivedAt.getTime() !== idToTime(entry.id).getTime()
   return isReplayed && version.sourceUpdatedAt === before.sourceUpdatedAt && before.entryId > entry.id
 }
 
-function rowOf({ unit, version }: Newest, tombstones: Tombstones): RecordRow {
+function toRow({ unit, version }: Newest, tombstones: Tombstones): RecordRow {
   const { work } = unit
   return {
-    ...keyOf(unit),
+    ...toKey(unit),
     ...version,
     externalId: work.op === 'write' ? work.externalId : null,
     deleted: work.op === 'delete' || isDeletedByName(unit, tombstones),
@@ -180,7 +180,7 @@ function keyText(key: RecordKey): string {
 /** The newest delete of each name, by `nameText`. */
 type Tombstones = Map<string, Version>
 
-/** The deletes that are known of the other names which these writes go by. */
+/** Loads the deletes by name that may apply to these writes. */
 async function tombstonesFor(
   client: Transaction['client'],
   units: Change<RecordWrite | RecordDelete>[],
@@ -188,7 +188,7 @@ async function tombstonesFor(
   const names = new Map<string, RecordNameKey>()
   for (const { entry, work } of units) {
     if (work.op !== 'write') continue
-    for (const name of namesOf(work)) {
+    for (const name of listNames(work)) {
       const key = { tenantId: entry.tenantId, entityType: work.entityType, ...name }
       names.set(nameText(key), key)
     }
@@ -197,18 +197,18 @@ async function tombstonesFor(
   return new Map(found.map(tombstone => [nameText(tombstone), tombstone]))
 }
 
-/** Whether a write is older than a delete of one of its other names: it is deleted from the start. */
+/** Whether a write is older than a delete by one of its names. Such a record is written as deleted. */
 function isDeletedByName(unit: Change<RecordWrite | RecordDelete>, tombstones: Tombstones): boolean {
   const { entry, work } = unit
   if (work.op !== 'write' || tombstones.size === 0) return false
   const version = { sourceUpdatedAt: work.sourceUpdatedAt, entryId: entry.id }
-  return namesOf(work).some(name => {
-    const tombstone = tombstones.get(nameText({ ...keyOf(unit), ...name }))
+  return listNames(work).some(name => {
+    const tombstone = tombstones.get(nameText({ ...toKey(unit), ...name }))
     return tombstone !== undefined && isNewer(tombstone, version)
   })
 }
 
-/** A delete by name came too late where a newer one is known, or where all records of that name are newer. */
+/** Applies deletes by name. One is superseded if a newer delete is known, or if all records of that name are newer. */
 async function applyNameDeletes(
   client: Transaction['client'],
   units: Change<RecordDeleteByName>[],
@@ -245,7 +245,7 @@ function newestPerName<T extends RecordNameKey & Version>(deletes: T[]): T[] {
   return [...newest.values()]
 }
 
-function keyOf({ entry, work }: Change<RecordWrite | RecordDelete>): RecordKey {
+function toKey({ entry, work }: Change<RecordWrite | RecordDelete>): RecordKey {
   return { tenantId: entry.tenantId, entityType: work.entityType, id: work.id }
 }
 
@@ -263,7 +263,7 @@ export function locksFor(units: Change[]): RecordLock[] {
   )
 }
 
-/** One lock for each tenant and type. */
+/** One lock per tenant and type. */
 export function strictest(locks: RecordLock[]): RecordLock[] {
   const found = new Map<string, RecordLock>()
   for (const lock of locks) {
@@ -297,7 +297,7 @@ export async function findRowsSentByShops(
   )
   const isSent = ([change, handle]: [Change, Handle]) => {
     const product = known.get(handleText(handle))
-    return product !== undefined && (product.isLive || product.toldAt >= change.work.sourceUpdatedAt)
+    return product !== undefined && (product.isLive || product.sentAt >= change.work.sourceUpdatedAt)
   }
   return new Set([...named].filter(isSent).map(([change]) => change))
 }

@@ -174,7 +174,7 @@ export async function countParked(db: Db, tenantId: number, receivedBy: Date): P
 }
 
 /** Of a tenant: how many, and since when. */
-export async function summarizeParkedOf(
+export async function summarizeParked(
   db: Db,
   tenantId: number,
 ): Promise<{ entries: number; oldestAt: Date | null }> {
@@ -186,7 +186,7 @@ export async function summarizeParkedOf(
 }
 
 /** When the oldest entry of a tenant came in that waits there. */
-export async function oldestOfTenantIn(
+export async function findOldestOfTenant(
   db: Db,
   table: 'overflow' | 'parked_entries',
   tenantId: number,

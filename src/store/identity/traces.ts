@@ -89,7 +89,7 @@ export async function deleteEventsAt(db: Db, events: EventRow[]): Promise<number
 }
 
 /** What sources' archives hold of these events. */
-export async function deleteArchivedOf(db: Db, tenantId: number, events: EventRow[]): Promise<number> {
+export async function deleteArchived(db: Db, tenantId: number, events: EventRow[]): Promise<number> {
   const { rowCount } = await db.query(
     `delete from archive a using unnest($2::uuid[], $3::timestamptz[]) as e (id, received_at)
      where a.tenant_id = $1 and a.id = e.id and a.received_at = e.received_at`,
@@ -98,7 +98,7 @@ export async function deleteArchivedOf(db: Db, tenantId: number, events: EventRo
   return rowCount ?? 0
 }
 
-export async function countArchivedOf(db: Db, tenantId: number, events: EventRow[]): Promise<number> {
+export async function countArchived(db: Db, tenantId: number, events: EventRow[]): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
     `select count(*) from archive a join unnest($2::uuid[], $3::timestamptz[]) as e (id, received_at)
        on a.id = e.id and a.received_at = e.received_at where a.tenant_id = $1`,
@@ -123,7 +123,7 @@ export async function countTouches(db: Db, tenantId: number, nodes: number[]): P
   return rows[0]!.count
 }
 
-export async function findSalesOf(
+export async function findSales(
   db: Db,
   tenantId: number,
   nodes: number[],

@@ -5,7 +5,7 @@ export type Family = { tenantId: number; id: string }
 
 type FamilyMember = Family & { memberId: string; sourceUpdatedAt: string; deleted: boolean }
 
-/** Ids compare by their bytes: what begins with `<id>/` lies before `<id>0`. */
+/** Ids are compared by their bytes, so every id that starts with `<id>/` sorts before `<id>0`. */
 export async function loadFamilies(db: Db, families: Family[]): Promise<FamilyMember[]> {
   const { rows } = await queryPrepared<FamilyMember>(
     db,
@@ -24,7 +24,7 @@ export async function loadFamilies(db: Db, families: Family[]): Promise<FamilyMe
   return rows
 }
 
-/** Of products that were imported from a shop's file: the records that go by the handle. */
+/** The records of products that were imported from a shop's file, by handle. */
 export async function recordsOfHandles(db: Db, handles: Handle[]): Promise<(Handle & { id: string })[]> {
   const { rows } = await queryPrepared<Handle & { id: string }>(
     db,
@@ -43,7 +43,7 @@ export async function recordsOfHandles(db: Db, handles: Handle[]): Promise<(Hand
   return rows
 }
 
-/** Of orders that are there. */
+/** The data of existing orders. */
 export async function loadOrderData(
   db: Db,
   orders: { tenantId: number; id: string }[],
@@ -66,13 +66,13 @@ export async function loadOrderData(
   return rows
 }
 
-/** What a shop's file calls a product, whose id it does not know. */
+/** The handle by which a shop's file, which has no ids, identifies a product. */
 export type Handle = { tenantId: number; handle: string }
 
-/** Keeps whose handle it is; of several, theirs who had it last. */
+/** Stores the product of each handle. If several products had it, the latest one counts. */
 export async function keepHandles(
   db: Db,
-  handles: (Handle & { productId: string; toldAt: string })[],
+  handles: (Handle & { productId: string; sentAt: string })[],
 ): Promise<void> {
   await queryPrepared(
     db,
@@ -86,19 +86,19 @@ export async function keepHandles(
       handles.map(({ tenantId }) => tenantId),
       handles.map(({ handle }) => handle),
       handles.map(({ productId }) => productId),
-      handles.map(({ toldAt }) => toldAt),
+      handles.map(({ sentAt }) => sentAt),
     ],
   )
 }
 
-/** Of these handles, those whose products are known: whether anything of the product is there, and when it was last told. */
+/** The known products of these handles: whether any of their records exists, and when the shop last sent them. */
 export async function productsOfHandles(
   db: Db,
   handles: Handle[],
-): Promise<(Handle & { isLive: boolean; toldAt: string })[]> {
-  const { rows } = await queryPrepared<Handle & { isLive: boolean; toldAt: string }>(
+): Promise<(Handle & { isLive: boolean; sentAt: string })[]> {
+  const { rows } = await queryPrepared<Handle & { isLive: boolean; sentAt: string }>(
     db,
-    `select n.tenant_id as "tenantId", n.handle, r.live as "isLive", to_char(r.updated_at at time zone 'UTC', ${VERSION_FORMAT}) as "toldAt"
+    `select n.tenant_id as "tenantId", n.handle, r.live as "isLive", to_char(r.updated_at at time zone 'UTC', ${VERSION_FORMAT}) as "sentAt"
      from unnest($1::int[], $2::text[]) as k (tenant_id, handle)
      cross join lateral (
        select tenant_id, handle, product_id from shop_handles where tenant_id = k.tenant_id and handle = k.handle limit 1

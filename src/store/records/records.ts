@@ -153,13 +153,13 @@ export async function listRecords(
        ) found
      ) summed
      where bytes - size < ${PORTION_BYTES} order by updated_at, id`,
-    [tenantId, entityType, ...beginOf(page), page.includeDeleted, page.limit],
+    [tenantId, entityType, ...startOfPage(page), page.includeDeleted, page.limit],
   )
   return { rows, isCut: (rows.at(-1)?.bytes ?? 0) >= PORTION_BYTES }
 }
 
 /** Where a page begins, as one bound that the index can use. Ids are never empty: with '' all of an instant is in. */
-function beginOf({
+function startOfPage({
   after,
   updatedSince,
 }: {

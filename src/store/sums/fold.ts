@@ -50,7 +50,7 @@ async function foldEvents(db: Db): Promise<number> {
       `delete from event_sums s using json_array_elements($1) as k
        where (s.tenant_id, s.grain, s.all_types, s.at, s.event_type, s.source)
          = ((k ->> 0)::int, k ->> 1, (k ->> 2)::boolean, (k ->> 3)::timestamptz, k ->> 4, k ->> 5)`,
-      [keysOf(empty)],
+      [formatKeys(empty)],
     )
   return rows[0]!.taken
 }
@@ -82,12 +82,12 @@ async function foldConversions(db: Db): Promise<number> {
       `delete from conversion_sums s using json_array_elements($1) as k
        where (s.tenant_id, s.grain, s.at, s.event_type, s.conversion_type, s.source, s.currency)
          = ((k ->> 0)::int, k ->> 1, (k ->> 2)::timestamptz, k ->> 3, k ->> 4, k ->> 5, k ->> 6)`,
-      [keysOf(empty)],
+      [formatKeys(empty)],
     )
   return rows[0]!.taken
 }
 
-const keysOf = (sums: Sum[]) => `[${sums.map(({ key }) => key).join(',')}]`
+const formatKeys = (sums: Sum[]) => `[${sums.map(({ key }) => key).join(',')}]`
 
 /**
  * In the transaction in which retention drops the events of a time, after it: nobody else writes events then. Marked

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
   contactFacts,
-  conversionOf,
   DEFAULT_CONVERSION_TYPES,
   orderConversion,
+  readConversion,
 } from '../../../src/domain/conversions/conversions.ts'
 import { inboundEvent, trackEvent } from '../events/received.ts'
 
 const types = new Set(DEFAULT_CONVERSION_TYPES)
 const conversion = (eventType: string, data: object, listed = types) =>
-  conversionOf(trackEvent({ event_type: eventType, visitor: 'v1', data }), listed)
+  readConversion(trackEvent({ event_type: eventType, visitor: 'v1', data }), listed)
 
 test('a conversion is a convert event, or a type that the tenant lists', () => {
   assert.equal(conversion('page_view', {}), null)
@@ -75,7 +75,7 @@ test('an event about an order names it by its own id', () => {
 
 test("a paid invoice is billing's, in Stripe's minor units or in canonical major ones", () => {
   const stripe = (object: object) =>
-    conversionOf(
+    readConversion(
       inboundEvent({
         id: 'evt_1',
         object: 'event',
@@ -109,20 +109,20 @@ test("a paid invoice is billing's, in Stripe's minor units or in canonical major
   assert.equal(stripe({ ...invoice, metadata: { order_id: 'o1' } })?.orderId, 'o1')
 
   const canonical = { event_type: 'invoice.paid', payload: { id: 'in_2', total: 49.9, currency: 'EUR' } }
-  assert.partialDeepStrictEqual(conversionOf(inboundEvent(canonical), types), {
+  assert.partialDeepStrictEqual(readConversion(inboundEvent(canonical), types), {
     orderId: null,
     saleKey: 'invoice:in_2',
     source: 'billing',
     amount: '49.9',
   })
-  const bareObject = conversionOf(inboundEvent({ event_type: 'invoice.paid', payload: invoice }), types)
+  const bareObject = readConversion(inboundEvent({ event_type: 'invoice.paid', payload: invoice }), types)
   assert.equal(bareObject?.amount, '49.9')
 })
 
 test('ids of big shops keep their digits', () => {
   const body =
     '{"event_type":"order.paid","payload":{"id":820982911946154508,"total_price":"199.00","currency":"USD"}}'
-  assert.partialDeepStrictEqual(conversionOf(inboundEvent(body), types), {
+  assert.partialDeepStrictEqual(readConversion(inboundEvent(body), types), {
     orderId: '820982911946154508',
     saleKey: null,
     amount: '199',

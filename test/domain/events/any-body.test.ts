@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { contactFacts, conversionOf, orderConversion } from '../../../src/domain/conversions/conversions.ts'
+import { contactFacts, orderConversion, readConversion } from '../../../src/domain/conversions/conversions.ts'
 import type { EventContext } from '../../../src/domain/events/events.ts'
 import { inspect, openBody } from '../../../src/domain/events/normalize/normalize.ts'
 import { readTouch } from '../../../src/domain/identity/attribution.ts'
@@ -121,7 +121,7 @@ test('whatever comes in, intake and pipeline read the same, and nothing throws',
         inspection.rejected,
         rejected.map(({ index, message }) => ({ index, message })),
       )
-      assert.ok(inspection.faults.length >= rejected.length)
+      assert.ok(inspection.errors.length >= rejected.length)
       for (const { message } of rejected) assert.ok(message.length > 0)
     }),
     { numRuns: 3000 },
@@ -150,7 +150,7 @@ test('every accepted event can be stored and read on', () => {
         assert.ok(event.eventType.length > 0 && [...event.eventType].length <= 200)
         assert.ok(event.occurredAt.getTime() <= event.receivedAt.getTime() + 300_000)
         for (const { value } of eventIdentifiers(event)) assert.ok(value.trim() !== '' && value.length <= 255)
-        const conversion = conversionOf(event, types)
+        const conversion = readConversion(event, types)
         if (conversion?.amount) assert.match(conversion.amount, /^-?\d+(\.\d+)?$/)
         readTouch(event)
         contactFacts(event.subject)

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { inspect, openBody } from '../../../src/domain/events/normalize/normalize.ts'
 import { ENTRY_ID, RECEIVED_AT, received, trackContext, trackEvent } from './received.ts'
 
-const faults = (body: unknown) => inspect(openBody(JSON.stringify(body)), trackContext).faults
+const faults = (body: unknown) => inspect(openBody(JSON.stringify(body)), trackContext).errors
 
 test('a tracking event is brought into the one shape', () => {
   const body = `{"event_type":"page_view","visitor":"v1","session_id":"s1","user_id":"u1","event_id":"e1",

@@ -12,39 +12,39 @@ import { parseTimestamp } from '../../time.ts'
 import type { ValidationError } from '../../validation-error.ts'
 import type { EventContext } from '../events.ts'
 
-/** A request body read once; `fault`: why it could not be read, for the sender. */
-export type Body = Document & { fault: string | null }
+/** A request body read once; `error` says why it could not be read. */
+export type Body = Document & { error: string | null }
 
 export function openBody(text: string, isKnownPlain = false): Body {
   try {
-    return { ...openJson(text, isKnownPlain), fault: null }
+    return { ...openJson(text, isKnownPlain), error: null }
   } catch (error) {
-    const fault = (error as Error).message
-    return { value: undefined, text: storableText(text), original: text, plain: false, fault }
+    const { message } = error as Error
+    return { value: undefined, text: storableText(text), original: text, plain: false, error: message }
   }
 }
 
-/** What a body holds, and where: one event, an array of them, or an object with a `batch`. */
+/** The items of a body, which is one event, an array of events, or an object with a `batch`. */
 export type Items = {
   values: unknown[]
   form: 'single' | 'array' | 'batch'
   envelope: Envelope
 }
 
-/** The items of a body; null, with a fault, when it can hold none. */
-export function itemsOf(body: Body, context: EventContext, faults: ValidationError[]): Items | null {
+/** Reads the items of a body. Returns null, and adds an error, if the body cannot contain any. */
+export function readItems(body: Body, context: EventContext, errors: ValidationError[]): Items | null {
   const { value } = body
-  if (body.fault !== null) return refuse(faults, '', body.fault)
+  if (body.error !== null) return reject(errors, '', body.error)
   if (!mayBeBatch(context)) return { values: [value], form: 'single', envelope: NO_ENVELOPE }
   if (Array.isArray(value)) return { values: value, form: 'array', envelope: NO_ENVELOPE }
   if (!isObject(value) || !readsBatchField(context)) {
     return { values: [value], form: 'single', envelope: NO_ENVELOPE }
   }
   if (Array.isArray(value.batch)) {
-    return { values: value.batch, form: 'batch', envelope: envelopeOf(value) }
+    return { values: value.batch, form: 'batch', envelope: readEnvelope(value) }
   }
   if (value.batch !== undefined || (context.route === 'cdp' && context.kind === 'batch')) {
-    return refuse(faults, '/batch', 'batch must be an array of events')
+    return reject(errors, '/batch', 'batch must be an array of events')
   }
   return { values: [value], form: 'single', envelope: NO_ENVELOPE }
 }
@@ -55,15 +55,15 @@ export function rawItems(text: string, form: Items['form']): string[] {
   return form === 'array' ? arrayItems(text) : arrayItemsOfField(text, 'batch')
 }
 
-/** The raw text of the context that a batch gives to its items. */
+/** The raw text of the context that the items of a batch share. */
 export function rawEnvelopeContext(text: string, envelope: Envelope): string | null {
   if (!envelope.context) return null
   return objectFields(text).findLast(([key]) => key === 'context')?.[1] ?? null
 }
 
 /**
- * One item of a request as a request of its own, in its raw text: a dead letter holds no more than what it is about.
- * What a batch says for all of its items stays with it.
+ * Extracts one item of a request as a request of its own, in its raw text, so that a dead letter contains only the item
+ * that failed. The shared fields of a batch stay with the item.
  */
 export function itemAlone(
   text: string,
@@ -71,7 +71,7 @@ export function itemAlone(
   index: number,
 ): { text: string; context: EventContext } {
   const { items: _, ...rest } = context
-  const items = itemsOf(openBody(text), context, [])
+  const items = readItems(openBody(text), context, [])
   if (!items || items.form === 'single') return { text, context: rest }
   const raw = rawItems(text, items.form)[index]!
   if (items.form === 'array') return { text: `[${raw}]`, context: rest }
@@ -80,13 +80,13 @@ export function itemAlone(
   return { text: `{${fields}"batch":[${raw}]}`, context: rest }
 }
 
-/** An item of a batch as it was written, and how many there are; null where the body is no batch, or has no such item. */
-export function itemOfBatch(
+/** The raw text of an item of a batch, and the number of items. Null if the body is not a batch or has no such item. */
+export function findBatchItem(
   body: string,
   context: EventContext,
   index: number,
 ): { text: string; items: number } | null {
-  const items = itemsOf(openBody(body), context, [])
+  const items = readItems(openBody(body), context, [])
   if (!items || items.form === 'single') return null
   const text = rawItems(body, items.form)[index]
   return text === undefined ? null : { text, items: items.values.length }
@@ -103,50 +103,50 @@ function mayBeBatch(context: EventContext): boolean {
   return context.route === 'inbound'
 }
 
-/** On webhook sources a field `batch` is the sender's own business. */
+/** On webhook sources a field `batch` has no special meaning. */
 function readsBatchField(context: EventContext): boolean {
   return context.route === 'cdp' || (context.route === 'inbound' && context.sourceType === 'cdp')
 }
 
-function refuse(faults: ValidationError[], pointer: string, message: string): null {
-  faults.push({ pointer, message })
+function reject(errors: ValidationError[], pointer: string, message: string): null {
+  errors.push({ pointer, message })
   return null
 }
 
-/** What a batch says for all of its items. */
+/** The fields of a batch that apply to all of its items. */
 export type Envelope = { sentAt: Date | null; context: JsonObject | null }
 
 export const NO_ENVELOPE: Envelope = { sentAt: null, context: null }
 
-function envelopeOf(batch: JsonObject): Envelope {
+function readEnvelope(batch: JsonObject): Envelope {
   return { sentAt: parseTimestamp(batch.sentAt), context: isObject(batch.context) ? batch.context : null }
 }
 
-/** What one request with events may hold. Sizes are those of what will be stored: a shared context counts for each item. */
+/** Limits of one request with events. Sizes are stored sizes: a shared context counts once per item. */
 const MAX_ITEMS = 5_000
 export const MAX_ITEM_BYTES = 65_536
 export const MAX_STORED_BYTES = 16_777_216
 
-/** So many of a request's invalid items are named and kept as dead letters; the others are counted. */
+/** Up to this many invalid items of a request are reported and kept as dead letters. The others are only counted. */
 export const MAX_NAMED_REJECTIONS = 100
 
-/** How large the items of a request become when they are stored. */
+/** The stored sizes of a request's items. */
 export type Sizes = {
-  /** Why an item is too large, or null. */
-  faultOf(index: number): ValidationError | null
-  /** Of the items at these places. */
+  /** The error of an item that is too large, or null. */
+  findError(index: number): ValidationError | null
+  /** The total of the items at these indexes. */
   storedBytes(indexes: number[]): number
 }
 
-export function sizesOf(body: Body, items: Items, context: EventContext): Sizes {
+export function measureSizes(body: Body, items: Items, context: EventContext): Sizes {
   const bodyBytes = Buffer.byteLength(body.text)
   const shared = rawEnvelopeContext(body.text, items.envelope)
   const sharedBytes = shared === null ? 0 : Buffer.byteLength(shared)
-  // The body holds each item and the context: where it is small enough, so are they, and nothing is measured.
+  // If the whole body is below the limit of one item, every item is too. Then no item is measured.
   const raws = isBounded(context) && bodyBytes > MAX_ITEM_BYTES ? rawItems(body.text, items.form) : null
   const headerBytes = JSON.stringify(context.headers).length
   return {
-    faultOf(index) {
+    findError(index) {
       if (raws === null) return null
       const own = Buffer.byteLength(raws[index]!)
       const bytes = sharesContext(items.values[index]) ? own + sharedBytes : own
@@ -162,7 +162,7 @@ export function sizesOf(body: Body, items: Items, context: EventContext): Sizes 
   }
 }
 
-/** Webhooks and automations are bounded by the `max_body_bytes` of their source. */
+/** Webhooks and automations are limited by the `max_body_bytes` of their source instead. */
 function isBounded(context: EventContext): boolean {
   return context.route !== 'inbound' || context.sourceType === 'cdp'
 }
@@ -171,7 +171,7 @@ function sharesContext(item: unknown): boolean {
   return isObject(item) && !Object.hasOwn(item as JsonObject, 'context')
 }
 
-/** Why a request is refused as a whole, or null. */
+/** The message for a request that is rejected as a whole, or null. */
 export function tooManyItems(items: Items): string | null {
   const { length } = items.values
   return length > MAX_ITEMS ? `A request may hold ${MAX_ITEMS} events; this one has ${length}.` : null

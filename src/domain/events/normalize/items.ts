@@ -11,7 +11,7 @@ import {
 } from '../events.ts'
 import type { Envelope } from './body.ts'
 
-/** What one item says, before it is known when and under which entry it came in. */
+/** The content of one item, before its entry id and times are added. */
 export type Draft = Pick<
   NormalizedEvent,
   | 'eventType'
@@ -26,61 +26,61 @@ export type Draft = Pick<
   kind: string | null
   subject: JsonObject
   context: JsonObject | null
-  /** The event's own time, as sent and as understood. */
+  /** The event's own time, as sent and as parsed. */
   clientTime: unknown
   ownTime: Date | null
   sentAt: Date | null
   userAgent: string | null
   overriddenFrom: string | null
-  /** The id of the thing it is about, where it names one: events of one object stay in order. */
+  /** The id of the object that the event is about, if any. Events of one object stay in order. */
   objectId: string | null
 }
 
-/** A name of 1 to 200 characters. */
-export function nameField(value: unknown, field: string, faults: ValidationError[]): string {
+/** Reads a name of 1 to 200 characters. */
+export function nameField(value: unknown, field: string, errors: ValidationError[]): string {
   if (typeof value !== 'string') {
     const message =
       value === undefined || value === null ? `${field} is required` : `${field} must be a string`
-    faults.push({ pointer: `/${field}`, message })
+    errors.push({ pointer: `/${field}`, message })
     return ''
   }
-  if (value === '') faults.push({ pointer: `/${field}`, message: `${field} must not be empty` })
+  if (value === '') errors.push({ pointer: `/${field}`, message: `${field} must not be empty` })
   else if (isLongerThan(value, MAX_EVENT_TYPE_LENGTH)) {
     const message = `${field} must not be longer than ${MAX_EVENT_TYPE_LENGTH} characters`
-    faults.push({ pointer: `/${field}`, message })
+    errors.push({ pointer: `/${field}`, message })
   }
   return value
 }
 
-/** An optional id: text, or a number taken as its text. */
-export function idField(value: unknown, field: string, faults: ValidationError[]): string | null {
+/** Reads an optional id: a string, or a number that is converted to a string. */
+export function idField(value: unknown, field: string, errors: ValidationError[]): string | null {
   if (value === undefined || value === null || value === '') return null
   if (typeof value === 'number') return String(value)
   if (typeof value !== 'string') {
-    faults.push({ pointer: `/${field}`, message: `${field} must be a string` })
+    errors.push({ pointer: `/${field}`, message: `${field} must be a string` })
   } else if (isLongerThan(value, MAX_ID_LENGTH)) {
     const message = `${field} must not be longer than ${MAX_ID_LENGTH} characters`
-    faults.push({ pointer: `/${field}`, message })
+    errors.push({ pointer: `/${field}`, message })
   } else {
     return value
   }
   return null
 }
 
-/** An id in a field that may hold anything: null where it is not usable as one. */
+/** Reads an id from a field that may contain anything. Returns null if the value is not a usable id. */
 export function looseId(value: unknown): string | null {
   if (typeof value === 'number') return String(value)
   return typeof value === 'string' && value !== '' && value.length <= MAX_ID_LENGTH ? value : null
 }
 
-function timeField(value: unknown, field: string, faults: ValidationError[]): Date | null {
+function timeField(value: unknown, field: string, errors: ValidationError[]): Date | null {
   if (value === undefined || value === null) return null
   const time = parseTimestamp(value)
-  if (!time) faults.push({ pointer: `/${field}`, message: `${field} must be an ISO 8601 timestamp` })
+  if (!time) errors.push({ pointer: `/${field}`, message: `${field} must be an ISO 8601 timestamp` })
   return time
 }
 
-/** Characters as people and PostgreSQL count them: an emoji is one. */
+/** Counts characters as PostgreSQL does: an emoji is one. */
 export function isLongerThan(text: string, max: number): boolean {
   if (text.length <= max) return false
   return text.length > 2 * max || [...text].length > max
@@ -88,42 +88,42 @@ export function isLongerThan(text: string, max: number): boolean {
 
 const KINDS: ReadonlySet<string> = new Set(CDP_KINDS)
 
-/** An item of a batch that is an event of our own form: servers send their history so. */
+/** Whether an item of a batch is an event in our own format. Servers send their history this way. */
 export function isNative(item: JsonObject, context: EventContext): boolean {
   const isBatch = context.route === 'cdp' && context.kind === 'batch'
   return isBatch && typeof item.event_type === 'string' && !namesKind(item)
 }
 
-/** An item as Segment, RudderStack and Jitsu send it; `kind` is what the route says. */
+/** Reads an item in the format of Segment, RudderStack and Jitsu. `kind` is the kind that the route implies. */
 export function readCdp(
   item: JsonObject,
   kind: CdpContext['kind'],
   envelope: Envelope,
-  faults: ValidationError[],
+  errors: ValidationError[],
 ): Draft {
-  const itemKind = kindOf(item, kind, faults)
+  const itemKind = readKind(item, kind, errors)
   const context = isObject(item.context) ? item.context : envelope.context
   const traits = isObject(item.traits) ? item.traits : null
   const properties = isObject(item.properties) ? item.properties : null
   const contextTraits = context && isObject(context.traits) ? context.traits : null
   const timeName = item.timestamp === undefined || item.timestamp === null ? 'originalTimestamp' : 'timestamp'
-  const messageId = idField(item.messageId, 'messageId', faults)
-  // a group's traits are those of a company
+  const messageId = idField(item.messageId, 'messageId', errors)
+  // The traits of a group describe a company.
   const ownEmail = itemKind === 'group' ? null : (traits?.email ?? properties?.email)
   return {
-    eventType: itemKind === 'track' ? nameField(item.event, 'event', faults) : itemKind,
+    eventType: itemKind === 'track' ? nameField(item.event, 'event', errors) : itemKind,
     kind: itemKind,
     inboundEventId: messageId,
     providerEventId: messageId,
-    visitor: idField(item.anonymousId, 'anonymousId', faults),
+    visitor: idField(item.anonymousId, 'anonymousId', errors),
     sessionId: looseId(context?.sessionId ?? context?.session_id ?? item.sessionId),
-    userId: idField(item.userId, 'userId', faults),
-    previousId: itemKind === 'alias' ? idField(item.previousId, 'previousId', faults) : null,
+    userId: idField(item.userId, 'userId', errors),
+    previousId: itemKind === 'alias' ? idField(item.previousId, 'previousId', errors) : null,
     email: parseEmail(ownEmail) ?? parseEmail(contextTraits?.email),
     subject: (itemKind === 'identify' || itemKind === 'group' ? (traits ?? contextTraits) : properties) ?? {},
     context,
     clientTime: item[timeName],
-    ownTime: timeField(item[timeName], timeName, faults),
+    ownTime: timeField(item[timeName], timeName, errors),
     sentAt: item.sentAt === undefined || item.sentAt === null ? envelope.sentAt : parseTimestamp(item.sentAt),
     userAgent: typeof context?.userAgent === 'string' ? context.userAgent : null,
     overriddenFrom: null,
@@ -131,20 +131,20 @@ export function readCdp(
   }
 }
 
-/** Whether an item says itself that it is a call of a customer-data platform, and of which kind. */
+/** Whether the item itself has a valid CDP kind. */
 function namesKind({ type, kind }: JsonObject): boolean {
   const own = type ?? kind
   return typeof own === 'string' && KINDS.has(own)
 }
 
-function kindOf(item: JsonObject, routeKind: CdpContext['kind'], faults: ValidationError[]): string {
+function readKind(item: JsonObject, routeKind: CdpContext['kind'], errors: ValidationError[]): string {
   if (namesKind(item)) return (item.type ?? item.kind) as string
   if (KINDS.has(routeKind)) return routeKind
-  faults.push({ pointer: '/type', message: `type must be one of ${CDP_KINDS.join(', ')}` })
+  errors.push({ pointer: '/type', message: `type must be one of ${CDP_KINDS.join(', ')}` })
   return ''
 }
 
-/** The item as received, without the credential some SDKs put into it, and with the context of its batch. */
+/** The item as received, without the credential that some SDKs put into it, and with the context of its batch. */
 export function cdpPayload(raw: string, item: JsonObject, batchContext: string | null): string {
   const payload = Object.hasOwn(item, 'writeKey') ? withoutField(raw, 'writeKey') : raw
   if (batchContext === null || Object.hasOwn(item, 'context')) return payload
@@ -152,7 +152,7 @@ export function cdpPayload(raw: string, item: JsonObject, batchContext: string |
   return `{"context":${batchContext}${/^\s*\}/.test(rest) ? '' : ','}${rest}`
 }
 
-/** Fields of an event in our own format with a meaning of their own; all others are kept in the payload beside `data`. */
+/** Fields of our own format with a defined meaning. All others are kept in the payload beside `data`. */
 const TRACK_FIELDS = new Set([
   'event_type',
   'visitor',
@@ -161,28 +161,28 @@ const TRACK_FIELDS = new Set([
   'event_id',
   'occurred_at',
   'data',
-  // a credential, where a client sends it in the body
+  // A credential, if a client sends it in the body.
   'writeKey',
 ])
 
-export function readTrack(item: JsonObject, faults: ValidationError[]): Draft {
+export function readTrack(item: JsonObject, errors: ValidationError[]): Draft {
   const { data = null } = item
-  if (data !== null && !isObject(data)) faults.push({ pointer: '/data', message: 'data must be an object' })
-  const subject = subjectOf(item, isObject(data) ? data : {})
+  if (data !== null && !isObject(data)) errors.push({ pointer: '/data', message: 'data must be an object' })
+  const subject = buildSubject(item, isObject(data) ? data : {})
   return {
-    eventType: nameField(item.event_type, 'event_type', faults),
+    eventType: nameField(item.event_type, 'event_type', errors),
     kind: 'track',
-    inboundEventId: idField(item.event_id, 'event_id', faults),
+    inboundEventId: idField(item.event_id, 'event_id', errors),
     providerEventId: null,
-    visitor: idField(item.visitor, 'visitor', faults),
-    sessionId: idField(item.session_id, 'session_id', faults),
-    userId: idField(item.user_id, 'user_id', faults),
+    visitor: idField(item.visitor, 'visitor', errors),
+    sessionId: idField(item.session_id, 'session_id', errors),
+    userId: idField(item.user_id, 'user_id', errors),
     previousId: null,
     email: parseEmail(subject.email) ?? (isObject(subject.traits) ? parseEmail(subject.traits.email) : null),
     subject,
     context: null,
     clientTime: item.occurred_at,
-    ownTime: timeField(item.occurred_at, 'occurred_at', faults),
+    ownTime: timeField(item.occurred_at, 'occurred_at', errors),
     sentAt: null,
     userAgent: null,
     overriddenFrom: null,
@@ -191,10 +191,10 @@ export function readTrack(item: JsonObject, faults: ValidationError[]): Draft {
 }
 
 /** `data`, and the unknown fields beside it. */
-function subjectOf(item: JsonObject, data: JsonObject): JsonObject {
+function buildSubject(item: JsonObject, data: JsonObject): JsonObject {
   let merged: JsonObject | null = null
   for (const key of Object.keys(item)) {
-    // Object.hasOwn: a field called `constructor` is a field like any other
+    // Object.hasOwn, because a field may be called `constructor`.
     if (TRACK_FIELDS.has(key) || key === '__proto__' || Object.hasOwn(data, key)) continue
     merged ??= { ...data }
     merged[key] = item[key]
@@ -202,7 +202,7 @@ function subjectOf(item: JsonObject, data: JsonObject): JsonObject {
   return merged ?? data
 }
 
-/** The raw text of `data`, with the raw text of the other fields put before its own. */
+/** The raw text of `data`, with the raw text of the other fields before its own fields. */
 export function trackPayload(raw: string, item: JsonObject): string {
   const { data = null } = item
   let dataText = '{}'

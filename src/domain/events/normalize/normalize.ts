@@ -18,80 +18,87 @@ import {
   type Body,
   type Envelope,
   type Items,
-  itemsOf,
   MAX_STORED_BYTES,
+  measureSizes,
   openBody,
   pointerTo,
   rawEnvelopeContext,
   rawItems,
+  readItems,
   type Sizes,
-  sizesOf,
   tooManyBytes,
   tooManyItems,
 } from './body.ts'
 import { cdpPayload, type Draft, isNative, readCdp, readTrack, trackPayload } from './items.ts'
 
-export { type Body, itemAlone, itemOfBatch, MAX_ITEM_BYTES, MAX_NAMED_REJECTIONS, openBody } from './body.ts'
+export {
+  type Body,
+  findBatchItem,
+  itemAlone,
+  MAX_ITEM_BYTES,
+  MAX_NAMED_REJECTIONS,
+  openBody,
+} from './body.ts'
 
-/** Every item of a request, read. */
+/** The items of a request after reading. */
 type Reading = {
   drafts: { index: number; draft: Draft }[]
   rejected: RejectedItem[]
-  /** Of rejected items, by index: the ids they have at their senders. */
+  /** The senders' ids of rejected items, by index. */
   rejectedIds: Map<number, string>
   refusedTypes: Set<string>
 }
 
-/** On arrival: how many items, which are valid, and what is wrong with the others. Never throws. */
+/** Validates a request on arrival: which items are valid, and what is wrong with the others. Never throws. */
 export function inspect(body: Body, context: EventContext): Inspection {
-  const faults: ValidationError[] = []
-  const items = itemsOf(body, context, faults)
-  if (!items) return refused(faults, { items: 1, isTooLarge: false })
+  const errors: ValidationError[] = []
+  const items = readItems(body, context, errors)
+  if (!items) return rejectBody(errors, { items: 1, isTooLarge: false })
   const tooMany = tooManyItems(items)
   if (tooMany !== null)
-    return refused([faultOf(items, tooMany)], { items: items.values.length, isTooLarge: true })
-  const sizes = sizesOf(body, items, context)
-  const { drafts, rejected, refusedTypes } = read(items, context, sizes, faults)
+    return rejectBody([requestError(items, tooMany)], { items: items.values.length, isTooLarge: true })
+  const sizes = measureSizes(body, items, context)
+  const { drafts, rejected, refusedTypes } = read(items, context, sizes, errors)
   const storedBytes = sizes.storedBytes(drafts.map(({ index }) => index))
   const tooMuch = tooManyBytes(storedBytes)
   if (tooMuch !== null)
-    return refused([faultOf(items, tooMuch)], { items: items.values.length, isTooLarge: true })
+    return rejectBody([requestError(items, tooMuch)], { items: items.values.length, isTooLarge: true })
   const first = drafts[0]?.draft
   return {
     items: drafts.length + rejected.length,
     accepted: drafts.map(({ index, draft }) => ({ index, inboundEventId: draft.inboundEventId })),
     rejected,
-    faults,
+    errors,
     isTooLarge: false,
-    isForbidden: items.form === 'single' && refusedTypes.size === 1 && faults.length === 1,
+    isForbidden: items.form === 'single' && refusedTypes.size === 1 && errors.length === 1,
     refusedTypes: [...refusedTypes],
     storedBytes,
     orderingKey: first ? orderingKey(first, context) : null,
   }
 }
 
-/** Of a body that is at fault as a whole. */
-function refused(faults: ValidationError[], facts: Pick<Inspection, 'items' | 'isTooLarge'>): Inspection {
-  const rejected = [{ index: 0, message: faults[0]!.message }]
+/** The result for a body that is rejected as a whole. */
+function rejectBody(errors: ValidationError[], facts: Pick<Inspection, 'items' | 'isTooLarge'>): Inspection {
+  const rejected = [{ index: 0, message: errors[0]!.message }]
   const nothing = { accepted: [], isForbidden: false, refusedTypes: [], storedBytes: 0, orderingKey: null }
-  return { ...facts, ...nothing, rejected, faults }
+  return { ...facts, ...nothing, rejected, errors }
 }
 
-function faultOf(items: Items, message: string): ValidationError {
+function requestError(items: Items, message: string): ValidationError {
   return { pointer: items.form === 'batch' ? '/batch' : '', message }
 }
 
-/** In the pipeline: the same reading, brought into the one shape. Never throws. */
+/** Reads the items again in the pipeline, and converts them to normalized events. Never throws. */
 export function normalize(received: ReceivedEvents): Normalized {
   const { context } = received
   const body = openBody(received.body, context.plain)
-  const faults: ValidationError[] = []
-  const items = itemsOf(body, context, faults)
+  const errors: ValidationError[] = []
+  const items = readItems(body, context, errors)
   if (!items) {
-    const { message } = faults[0]!
+    const { message } = errors[0]!
     return { events: [], rejected: [{ index: 0, message, raw: body.text, inboundEventId: null }] }
   }
-  const { drafts, rejected, rejectedIds } = read(items, context, sizesOf(body, items, context), faults)
+  const { drafts, rejected, rejectedIds } = read(items, context, measureSizes(body, items, context), errors)
   const raws = rawItems(body.text, items.form)
   const originals = body.text === body.original ? raws : rawItems(body.original, items.form)
   const batchContext = rawEnvelopeContext(body.text, items.envelope)
@@ -100,15 +107,15 @@ export function normalize(received: ReceivedEvents): Normalized {
   for (const { index, draft } of drafts) {
     const value = items.values[index] as JsonObject
     const raw = raws[index]!
-    const payload = payloadOf(raw, value, draft, context, batchContext)
+    const payload = buildPayload(raw, value, draft, context, batchContext)
     length += payload.length
-    // Only of an entry that came in before there was this bound: it is not to fill the memory now.
+    // Only for an entry that was accepted before this limit existed. It must not exhaust the memory.
     if (length > MAX_STORED_BYTES) {
       rejected.push({ index, message: tooManyBytes(length)! })
       continue
     }
     const sanitized = raw !== originals[index]
-    events.push(eventOf(received, index, items, draft, payload, sanitized))
+    events.push(buildEvent(received, index, items, draft, payload, sanitized))
   }
   return {
     events,
@@ -120,53 +127,53 @@ export function normalize(received: ReceivedEvents): Normalized {
   }
 }
 
-function read(items: Items, context: EventContext, sizes: Sizes, faults: ValidationError[]): Reading {
+function read(items: Items, context: EventContext, sizes: Sizes, errors: ValidationError[]): Reading {
   const drafts: Reading['drafts'] = []
   const rejected: RejectedItem[] = []
   const rejectedIds = new Map<number, string>()
   const wanted = context.items ? new Set(context.items) : null
-  const isRefused = typesRefusedTo(context)
+  const isRefused = createTypeFilter(context)
   const refusedTypes = new Set<string>()
   for (let index = 0; index < items.values.length; index++) {
     if (wanted && !wanted.has(index)) continue
-    const known = faults.length
-    const draft = readItem(items.values[index], context, items.envelope, faults)
-    const tooLarge = sizes.faultOf(index)
-    if (tooLarge) faults.push(tooLarge)
+    const known = errors.length
+    const draft = readItem(items.values[index], context, items.envelope, errors)
+    const tooLarge = sizes.findError(index)
+    if (tooLarge) errors.push(tooLarge)
     if (draft && isRefused?.(draft.eventType)) {
-      faults.push({ pointer: '', message: 'the key may not send events of this type' })
+      errors.push({ pointer: '', message: 'the key may not send events of this type' })
       refusedTypes.add(draft.eventType)
     }
-    if (draft && faults.length === known) {
+    if (draft && errors.length === known) {
       drafts.push({ index, draft })
       continue
     }
-    rejected.push({ index, message: describeItem(faults, known, pointerTo(items.form, index)) })
+    rejected.push({ index, message: describeItem(errors, known, pointerTo(items.form, index)) })
     if (draft?.inboundEventId) rejectedIds.set(index, draft.inboundEventId)
   }
   return { drafts, rejected, rejectedIds, refusedTypes }
 }
 
-/** What an item says, in whichever format its route has. */
+/** Reads an item in the format of its route. */
 function readItem(
   value: unknown,
   context: EventContext,
   envelope: Envelope,
-  faults: ValidationError[],
+  errors: ValidationError[],
 ): Draft | null {
   if (!isObject(value)) {
-    faults.push({ pointer: '', message: 'an event must be a JSON object' })
+    errors.push({ pointer: '', message: 'an event must be a JSON object' })
     return null
   }
-  if (context.route === 'track' || isNative(value, context)) return readTrack(value, faults)
-  if (context.route === 'cdp') return readCdp(value, context.kind, envelope, faults)
-  if (context.sourceType !== 'cdp') return readWebhook(value, context, faults)
-  const draft = readCdp(value, 'any', envelope, faults)
+  if (context.route === 'track' || isNative(value, context)) return readTrack(value, errors)
+  if (context.route === 'cdp') return readCdp(value, context.kind, envelope, errors)
+  if (context.sourceType !== 'cdp') return readWebhook(value, context, errors)
+  const draft = readCdp(value, 'any', envelope, errors)
   if (!context.eventTypeOverride || draft.eventType === '') return draft
-  return { ...draft, ...readEventType(value, draft.eventType, context.eventTypeOverride, faults) }
+  return { ...draft, ...readEventType(value, draft.eventType, context.eventTypeOverride, errors) }
 }
 
-function typesRefusedTo({ allowedTypes, refusedTypes }: EventContext): ((type: string) => boolean) | null {
+function createTypeFilter({ allowedTypes, refusedTypes }: EventContext): ((type: string) => boolean) | null {
   if (allowedTypes) {
     const allowed = new Set(allowedTypes)
     return type => type !== '' && !allowed.has(type)
@@ -176,11 +183,11 @@ function typesRefusedTo({ allowedTypes, refusedTypes }: EventContext): ((type: s
   return type => refused.has(type)
 }
 
-/** Gives the faults of one item their full pointers, and puts them into one sentence. */
-function describeItem(faults: ValidationError[], from: number, prefix: string): string {
-  const own = faults.slice(from)
-  for (const fault of own) fault.pointer = prefix + fault.pointer
-  return own.map(fault => fault.message).join('; ')
+/** Completes the pointers of one item's errors, and joins their messages into one sentence. */
+function describeItem(errors: ValidationError[], from: number, prefix: string): string {
+  const own = errors.slice(from)
+  for (const error of own) error.pointer = prefix + error.pointer
+  return own.map(error => error.message).join('; ')
 }
 
 function orderingKey(draft: Draft, context: EventContext): string | null {
@@ -189,7 +196,7 @@ function orderingKey(draft: Draft, context: EventContext): string | null {
   return key && `${context.sourceId}/${key}`
 }
 
-function eventOf(
+function buildEvent(
   { entryId, receivedAt, context, floorMs }: ReceivedEvents,
   index: number,
   items: Items,
@@ -201,7 +208,7 @@ function eventOf(
   const inbound = context.route === 'inbound' ? context : null
   const generated = inbound !== null && draft.inboundEventId === null
   const trusted = inbound !== null || context.trusted === true
-  // Servers import what happened long ago; whoever has the public key only makes it up.
+  // Servers import old events. An old time from a public key is most likely wrong or forged.
   const { at, replaced } = occurredAt(draft.ownTime, draft.sentAt, receivedAt, trusted ? null : floorMs)
   const isTracking = context.route === 'track' || isNative(items.values[index] as JsonObject, context)
   const source = inbound ? inbound.sourceType : isTracking ? 'tracking' : 'cdp'
@@ -230,12 +237,12 @@ function eventOf(
     subject: draft.subject,
     context: draft.context,
     headers: context.headers,
-    meta: metaOf(context, index, items, draft, { generated, replaced, sanitized }),
+    meta: buildMeta(context, index, items, draft, { generated, replaced, sanitized }),
   }
 }
 
-/** The part of an item that is kept, in its raw text. */
-function payloadOf(
+/** The part of an item that is stored, as raw text. */
+function buildPayload(
   raw: string,
   item: JsonObject,
   draft: Draft,
@@ -247,7 +254,7 @@ function payloadOf(
   return webhookPayload(raw, item, draft.subject)
 }
 
-function metaOf(
+function buildMeta(
   context: EventContext,
   index: number,
   items: Items,
@@ -266,23 +273,23 @@ function metaOf(
   if (is.generated) meta.generated_id = true
   if (draft.overriddenFrom !== null) meta.overridden_from = draft.overriddenFrom
   if (is.replaced) meta.client_time = draft.clientTime
-  // The senders of webhooks are servers: their own user agent says nothing about the visitor.
+  // Webhooks are sent by servers. Their user agent says nothing about the visitor.
   const userAgent =
     context.route === 'inbound' ? draft.userAgent : (draft.userAgent ?? context.headers['user-agent'])
   if (userAgent && isBot(userAgent)) meta.bot = true
   return meta
 }
 
-/** Programs that forward events: their user agent says nothing about the visitor. */
+/** Programs that forward events. Their user agent says nothing about the visitor. */
 const CLIENT_LIBRARY =
   /^(?:analytics-|rudder|jitsu|kontor|node\b|undici|axios|got\b|curl|wget|python|aiohttp|httpx|go-http-client|okhttp|java|ruby|faraday|php|guzzle|dart|postman|insomnia|apache-httpclient|libwww-perl|reqwest|bun\b|deno\b)/i
 
 const knownAgents = new Map<string, boolean>()
 const MAX_KNOWN_AGENTS = 2000
-/** What is longer is judged by its beginning and not remembered: 2,000 of these stay below 2 MB. */
+/** Only the beginning of a longer user agent is tested, and it is not cached. 2,000 cached ones stay below 2 MB. */
 const MAX_AGENT_LENGTH = 500
 
-/** Whether a user agent is a crawler's or the like; remembered, since a list of 200 patterns is tried on it. */
+/** Whether a user agent belongs to a bot. Cached, because the test tries 200 patterns. */
 function isBot(userAgent: string): boolean {
   if (userAgent.length > MAX_AGENT_LENGTH) return matchesBot(userAgent.slice(0, MAX_AGENT_LENGTH))
   let bot = knownAgents.get(userAgent)
