@@ -10,7 +10,7 @@ import { type EmbeddedConnection, joinCluster } from '../embedded-postgres/clust
 import { readServerFile } from '../src/cli/running-server.ts'
 import { readConfig } from '../src/config/config.ts'
 import { openPool } from '../src/postgres/database.ts'
-import { natsOf, openLog } from '../src/runtime/log.ts'
+import { openLog, toNatsSettings } from '../src/runtime/log.ts'
 
 const root = join(import.meta.dirname, '..')
 const main = join(root, 'src/main.ts')
@@ -31,7 +31,7 @@ export async function startService(
   let url = (await readServerFile(dataDir))!.url
   const cluster = await joinCluster({ name: 'kontor', dataDir, log: () => {} })
   const pool = openPool({ connection: cluster.connection, max: 2, name: 'bench', onError: () => {} })
-  const nats = natsOf(readConfig(settings))
+  const nats = toNatsSettings(readConfig(settings))
   const { log, close: closeLog } = await openLog({ pool, nats, name: 'bench' })
   const privateKey = await createKey(dataDir, 'private')
   const trackingKey = await createKey(dataDir, 'tracking')

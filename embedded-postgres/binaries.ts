@@ -16,11 +16,11 @@ import { basename, dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { type Account, inaccessiblePart, prepareSystemDirectory, spawnAs } from './account.ts'
-import { codeOf, EmbeddedError } from './error.ts'
+import { EmbeddedError, errorCode } from './error.ts'
 import { partialName, removeLeftovers } from './files.ts'
 export type Binaries = { initdb: string; postgres: string; pgCtl: string; major: string }
 
-/** The PostgreSQL of the npm package for this platform, at a place where the account can run it. */
+/** The PostgreSQL of the npm package for this platform, in a directory where the account can run it. */
 export async function findBinaries(
   account: Account | null,
   systemDirectory: string,
@@ -40,7 +40,7 @@ export async function findBinaries(
 
 type InstalledPackage = { native: string; version: string }
 
-/** Where the package is installed, or a copy of it when the account cannot get there. */
+/** The directory of the installed package, or of a copy if the account cannot enter it. */
 export async function reachableRoot(
   { native, version }: InstalledPackage,
   account: Account | null,
@@ -61,7 +61,7 @@ export async function reachableRoot(
   try {
     await rename(prepared, target)
   } catch (error) {
-    // Somebody else's copy was finished first.
+    // Another process finished its copy first.
     if (!(await exists(target))) throw error
     await rm(prepared, { recursive: true, force: true })
   }
@@ -77,24 +77,24 @@ async function installedPackage(): Promise<InstalledPackage> {
     return { native: join(root, 'native'), version }
   } catch (error) {
     throw new EmbeddedError(
-      `The embedded PostgreSQL for this platform (${name}) is not installed. If the package exists for it, ` +
-        '`npm install` brings it (without --omit=optional). Otherwise use a PostgreSQL of your own.',
+      `The embedded PostgreSQL for this platform (${name}) is not installed. Run \`npm install\` without --omit=optional. ` +
+        'If the package does not exist for this platform, use your own PostgreSQL.',
       { cause: error },
     )
   }
 }
 
-/** npm packages carry no symbolic links: the package's install script makes them, unless scripts were switched off. */
+/** npm packages cannot contain symbolic links. The package's install script creates them, unless scripts were disabled. */
 async function restoreLinks(native: string): Promise<void> {
   const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]')
   for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
     const link = join(dirname(native), target)
     if (await exists(link)) continue
     await symlink(basename(source), link).catch(error => {
-      if (codeOf(error) === 'EEXIST') return
+      if (errorCode(error) === 'EEXIST') return
       throw new EmbeddedError(
-        `The PostgreSQL package in ${native} was installed without its install script, and its links cannot be made now ` +
-          `(${codeOf(error)}). Run \`npm rebuild\` as the user who installed it.`,
+        `The PostgreSQL package in ${native} was installed without its install script, and its links cannot be created now ` +
+          `(${errorCode(error)}). Run \`npm rebuild\` as the user who installed it.`,
       )
     })
   }
@@ -115,7 +115,7 @@ async function firstInaccessiblePart(native: string, account: Account | null): P
   return null
 }
 
-/** Copies a tree so that everyone may read and run it, whatever the modes of the original and the umask. */
+/** Copies a tree so that every user may read and run it, whatever the modes of the original and the umask. */
 async function copyReadable(from: string, to: string): Promise<void> {
   await mkdir(to)
   await chmod(to, 0o755)
@@ -136,7 +136,7 @@ const exists = (path: string) =>
     () => false,
   )
 
-/** How PostgreSQL's programs are started: from a directory that any account may enter, in an environment without surprises. */
+/** Spawn options for PostgreSQL's programs: a working directory that any account may enter, and a minimal environment. */
 export function programOptions(account: Account | null, program: string) {
   if (process.platform === 'win32') {
     const environment = Object.entries(process.env).filter(([name]) => !/^(PG|LC_|LANG)/i.test(name))
@@ -146,7 +146,7 @@ export function programOptions(account: Account | null, program: string) {
   return { cwd: '/', env, ...spawnAs(account) }
 }
 
-/** Runs a program to its end. */
+/** Runs a program and waits for its exit. */
 export async function run(account: Account | null, program: string, args: string[]) {
   const child = spawn(program, args, {
     ...programOptions(account, program),
@@ -167,7 +167,7 @@ export function cannotStart(error: Error, account: Account | null, program: stri
   const asWhom = account ? ` as user ${account.name}` : ''
   return new EmbeddedError(
     `${program} cannot be started${asWhom} (${error.message}). Reinstall the package with \`npm install\`, run this as an ` +
-      'ordinary user, or use a PostgreSQL of your own.',
+      'ordinary user, or use your own PostgreSQL.',
     { cause: error },
   )
 }

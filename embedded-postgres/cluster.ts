@@ -5,23 +5,23 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { type Account, isRoot } from './account.ts'
 import { type Binaries, findBinaries, run } from './binaries.ts'
-import { codeOf, EmbeddedError, explain, withExplanation } from './error.ts'
-import { makeDirectory, partialName, putInPlace, removeLeftovers, writeWhole } from './files.ts'
+import { EmbeddedError, errorCode, explain, withExplanation } from './error.ts'
+import { createDirectory, partialName, putInPlace, removeLeftovers, writeWhole } from './files.ts'
 import {
   chooseLocation,
   findHome,
   type Home,
   homeAt,
   linkIn,
-  pointTo,
+  linkTo,
   readPassword,
-  rememberDataDirectory,
+  recordDataDirectory,
 } from './home.ts'
-import { enter, leave, liveUsers, type Role, type User, withLock } from './lock.ts'
+import { addUser, liveUsers, type Role, removeUser, type User, withLock } from './lock.ts'
 import { findPostmaster, type Postmaster } from './postmaster.ts'
-import { type Installation, keepRunning, launch, rotateLog, settled, stopServer } from './server.ts'
+import { type Installation, keepRunning, launch, rotateLog, stopServer, waitUntilSettled } from './server.ts'
 import { inspectMachine, type Settings, settingsFile, settingsFor } from './settings.ts'
-import { listening } from './socket.ts'
+import { listenSettings } from './socket.ts'
 
 export { EmbeddedError } from './error.ts'
 
@@ -36,26 +36,26 @@ export type EmbeddedConnection = {
 
 export type Embedded = {
   connection: EmbeddedConnection
-  /** initialised: there was no cluster; started: it was not running; adopted: it was. */
-  state: 'initialised' | 'started' | 'adopted'
+  /** initialized: there was no cluster; started: it was not running; adopted: it was running. */
+  state: 'initialized' | 'started' | 'adopted'
   stop(): Promise<void>
 }
 
 type EmbeddedOptions = {
   dataDir: string
   log: (message: string) => void
-  /** What the database and its superuser are called; the same name at every call. */
+  /** The name of the database and its superuser. Every call must pass the same name. */
   name?: string
-  /** PostgreSQL settings that take the place of ours when this call starts the cluster. */
+  /** PostgreSQL settings that override ours if this call starts the cluster. */
   settings?: Settings
-  /** Where root keeps what PostgreSQL's user could not reach in the data directory; /var/lib/<name> unless given. */
+  /** Used as root for files that PostgreSQL's user cannot reach in the data directory. Default: /var/lib/<name>. */
   systemDirectory?: string
 }
 
 const DEFAULT_NAME = 'postgres'
-export const systemDirectoryOf = (name: string) => `/var/lib/${name}`
+export const defaultSystemDirectory = (name: string) => `/var/lib/${name}`
 const lockTimeoutMs = 120_000 // longer than a start or a stop may take
-const recoveryTimeoutMs = 60_000 // checkpoints come every few minutes: there is not more to replay
+const recoveryTimeoutMs = 60_000 // a checkpoint every few minutes limits what recovery replays
 
 /** For a server: owns the data directory exclusively. */
 export function ownCluster(options: EmbeddedOptions): Promise<Embedded> {
@@ -63,15 +63,15 @@ export function ownCluster(options: EmbeddedOptions): Promise<Embedded> {
 }
 
 /**
- * For commands: uses the running cluster beside a server, or starts one for the duration of the command.
- * The last one to leave a cluster that no server owns stops it.
+ * For commands: uses the cluster of a running server, or starts one for the duration of the command. The last command stops a
+ * cluster that no server owns.
  */
 export function joinCluster(options: EmbeddedOptions): Promise<Embedded> {
   return use(options, 'command')
 }
 
-/** The process of the server that owns the data directory, also one that is still starting; null: none does. */
-export async function serverOn(dataDir: string): Promise<number | null> {
+/** The process id of the server that owns the data directory, even if it is still starting; null if there is none. */
+export async function findServer(dataDir: string): Promise<number | null> {
   const server = (await liveUsers(join(dataDir, 'usage'))).find(user => user.role === 'server')
   return server?.pid ?? null
 }
@@ -85,13 +85,13 @@ function use(options: EmbeddedOptions, role: Role): Promise<Embedded> {
       if (role === 'server' && server) {
         throw new EmbeddedError(
           `Another server (process ${server.pid}) uses the data directory ${dataDir}. ` +
-            'Stop it first, or give this one a directory of its own.',
+            'Stop it first, or use another data directory.',
         )
       }
       const { installation, postmaster, state } = await startOrAdopt(dataDir, options)
       try {
         const connection = await connect(installation.home, postmaster, options.name ?? DEFAULT_NAME)
-        const user = await enter(usage, role)
+        const user = await addUser(usage, role)
         const watch =
           role === 'server'
             ? keepRunning({
@@ -114,7 +114,7 @@ function use(options: EmbeddedOptions, role: Role): Promise<Embedded> {
   })
 }
 
-/** On the same port: those who use it know no other. */
+/** Uses the same port, because the clients keep it. */
 function restart(
   installation: Installation,
   usage: string,
@@ -122,7 +122,7 @@ function restart(
   { settings = {} }: EmbeddedOptions,
 ): Promise<Postmaster> {
   return withLock(usage, lockTimeoutMs, async () => {
-    const running = await settled(installation)
+    const running = await waitUntilSettled(installation)
     return running ?? (await start(installation, { ...settings, port: String(port) }))
   })
 }
@@ -132,26 +132,26 @@ function release(installation: Installation, usage: string, user: User): Promise
     withLock(usage, lockTimeoutMs, async () => {
       const hasOthers = (await liveUsers(usage)).some(({ id }) => id !== user.id)
       const running = await findPostmaster(installation.home)
-      // First of all stop: taking oneself off the list writes a file, which fails on a full disk.
+      // Stops before it removes the user from the list: that writes a file, which fails on a full disk.
       if (running && user.role === 'server') await stopServer(installation, running, 'fast')
       if (running && user.role === 'command' && !hasOthers) await stopServer(installation, running, 'smart')
-      await leave(usage, user)
+      await removeUser(usage, user)
     }),
   )
 }
 
 async function prepareDataDirectory(path: string): Promise<string> {
-  // 711 for root: PostgreSQL's user must pass through; what lies in it has modes of its own.
+  // 711 for root: PostgreSQL's user must be able to enter. The files in it have their own modes.
   const mode = isRoot() ? 0o711 : 0o700
   const outermost = await mkdir(path, { recursive: true, mode })
-  for (let made = resolve(path); outermost && made.startsWith(resolve(outermost)); made = dirname(made)) {
-    await chmod(made, mode)
+  for (let dir = resolve(path); outermost && dir.startsWith(resolve(outermost)); dir = dirname(dir)) {
+    await chmod(dir, mode)
   }
   const dataDir = await realpath(path)
   if (Buffer.byteLength(dataDir) > 900 || /[\r\n]/.test(dataDir)) {
     throw new EmbeddedError(
-      `PostgreSQL cannot work in ${JSON.stringify(dataDir)}: the path must be shorter than 900 bytes and in one line. ` +
-        'Give another data directory.',
+      `PostgreSQL cannot use ${JSON.stringify(dataDir)}: the path must be at most 900 bytes long and contain no line break. ` +
+        'Use another data directory.',
     )
   }
   return dataDir
@@ -159,22 +159,27 @@ async function prepareDataDirectory(path: string): Promise<string> {
 
 async function startOrAdopt(
   dataDir: string,
-  { log, name = DEFAULT_NAME, settings = {}, systemDirectory = systemDirectoryOf(name) }: EmbeddedOptions,
+  {
+    log,
+    name = DEFAULT_NAME,
+    settings = {},
+    systemDirectory = defaultSystemDirectory(name),
+  }: EmbeddedOptions,
 ): Promise<{ installation: Installation; postmaster: Postmaster; state: Embedded['state'] }> {
   const existing = await findHome(dataDir)
   if (existing === null) {
-    log(`Initialising PostgreSQL in ${dataDir}.`)
+    log(`Initializing PostgreSQL in ${dataDir}.`)
     const { account, target } = await chooseLocation(dataDir, systemDirectory, log)
     const binaries = await findBinaries(account, systemDirectory, log)
-    const home = await initialise({ dataDir, target, account, binaries, superuser: name })
-    await pointTo(target, dataDir)
+    const home = await initialize({ dataDir, target, account, binaries, superuser: name })
+    await linkTo(target, dataDir)
     const installation = { home, account, binaries, log }
-    return { installation, postmaster: await start(installation, settings), state: 'initialised' }
+    return { installation, postmaster: await start(installation, settings), state: 'initialized' }
   }
-  await rememberDataDirectory(existing.home, dataDir, systemDirectory)
+  await recordDataDirectory(existing.home, dataDir, systemDirectory)
   const binaries = await findBinaries(existing.account, systemDirectory, log)
   const installation = { ...existing, binaries, log }
-  const running = await settled(installation)
+  const running = await waitUntilSettled(installation)
   if (running) return { installation, postmaster: running, state: 'adopted' }
   await checkVersion(existing.home, binaries.major)
   return { installation, postmaster: await start(installation, settings), state: 'started' }
@@ -184,7 +189,7 @@ async function start(installation: Installation, settings: Settings): Promise<Po
   const { home, account, binaries } = installation
   await removeLeftovers(home.directory)
   const machine = await inspectMachine(home, account, binaries)
-  const own = { cluster_name: home.name, ...(await listening(home, account)) }
+  const own = { cluster_name: home.name, ...(await listenSettings(home, account)) }
   const all = { ...settingsFor(machine), ...own, ...settings }
   const content = settingsFile(join(home.data, 'postgresql.conf'), all)
   await writeWhole(home.settingsFile, content, { mode: 0o644 })
@@ -195,16 +200,16 @@ async function checkVersion(home: Home, major: string): Promise<void> {
   const written = (await readFile(join(home.data, 'PG_VERSION'), 'utf8')).trim()
   if (written === major) return
   throw new EmbeddedError(
-    `The database in ${home.directory} was written by PostgreSQL ${written}, and this version brings PostgreSQL ${major}. ` +
-      `Either start the version that wrote it; or convert it with pg_upgrade (of an installed PostgreSQL ${major}); or serve ` +
-      `it with an installed PostgreSQL ${written}.`,
+    `The database in ${home.directory} was written by PostgreSQL ${written}, but this version uses PostgreSQL ${major}. ` +
+      `Start the version that wrote it, convert it with pg_upgrade of an installed PostgreSQL ${major}, or run an installed ` +
+      `PostgreSQL ${written} on it.`,
   )
 }
 
-/** Sees that PostgreSQL lets us in and that the database is there: a crash may have come before it was made. */
+/** Checks that PostgreSQL accepts connections, and creates the database if a crash prevented that. */
 async function connect(home: Home, { host, port }: Postmaster, name: string): Promise<EmbeddedConnection> {
   const connection = { host, port, user: name, password: await readPassword(home), database: name }
-  const patientUntil = Date.now() + recoveryTimeoutMs
+  const deadline = Date.now() + recoveryTimeoutMs
   for (;;) {
     const client = new pg.Client({ ...connection, database: 'postgres', connectionTimeoutMillis: 10_000 })
     try {
@@ -213,9 +218,9 @@ async function connect(home: Home, { host, port }: Postmaster, name: string): Pr
       if (rowCount === 0) await client.query(`create database ${client.escapeIdentifier(name)}`)
       return connection
     } catch (error) {
-      // One of its processes died and it recovers: its pid file calls it ready all the while.
-      const isRecovering = codeOf(error) === '57P03' || codeOf(error) === '57P02'
-      if (!isRecovering || Date.now() > patientUntil) throw noEntry(home, error as Error)
+      // PostgreSQL recovers after one of its processes died. Its pid file says "ready" meanwhile.
+      const isRecovering = errorCode(error) === '57P03' || errorCode(error) === '57P02'
+      if (!isRecovering || Date.now() > deadline) throw explainConnectError(home, error as Error)
       await sleep(50)
     } finally {
       await client.end().catch(() => {})
@@ -223,11 +228,11 @@ async function connect(home: Home, { host, port }: Postmaster, name: string): Pr
   }
 }
 
-function noEntry(home: Home, error: Error): EmbeddedError {
+function explainConnectError(home: Home, error: Error): EmbeddedError {
   const explained =
-    codeOf(error) === '28P01'
+    errorCode(error) === '28P01'
       ? new EmbeddedError(
-          `PostgreSQL refuses the password in ${home.passwordFile}. Bring the file back from a backup.`,
+          `PostgreSQL rejects the password in ${home.passwordFile}. Restore the file from a backup.`,
         )
       : explain('PostgreSQL is running but cannot be reached.', error.message)
   explained.cause = error
@@ -242,14 +247,14 @@ type Options = {
   superuser: string
 }
 
-/** Makes a new cluster at `target`. Until the last step it has another name, so a crash leaves nothing that counts. */
-async function initialise({ dataDir, target, account, binaries, superuser }: Options): Promise<Home> {
+/** Creates a cluster at `target`. It has a temporary name until the last step, so a crash leaves no partial cluster. */
+async function initialize({ dataDir, target, account, binaries, superuser }: Options): Promise<Home> {
   await removeLeftovers(dirname(target))
   const prepared = homeAt(partialName(target))
   try {
-    // 711: the account must pass through to `data`; the password and the log beside it stay closed to it.
-    await makeDirectory(prepared.directory, account ? 0o711 : 0o700, null)
-    await makeDirectory(prepared.data, 0o700, account)
+    // 711: the account must be able to enter `data`, but not read the password and the log next to it.
+    await createDirectory(prepared.directory, account ? 0o711 : 0o700, null)
+    await createDirectory(prepared.data, 0o700, account)
     const password = randomBytes(24).toString('base64url')
     await writeWhole(prepared.passwordFile, `${password}\n`)
     await runInitdb(prepared, password, { account, binaries, superuser })
@@ -262,13 +267,13 @@ async function initialise({ dataDir, target, account, binaries, superuser }: Opt
   return homeAt(target)
 }
 
-/** initdb syncs everything it wrote before it ends: 30 ms of its 800 ms on a laptop's disk. */
+/** initdb syncs all its files before it exits: 30 ms of its 800 ms on a laptop's disk. */
 async function runInitdb(
   home: Home,
   password: string,
   { account, binaries, superuser }: Omit<Options, 'target' | 'dataDir'>,
 ): Promise<void> {
-  // It runs as the account and takes the password from a file only, so for a moment there is one that it may read.
+  // initdb runs as the account and reads the password only from a file, so it needs a temporary one that the account may read.
   const passwordFile = join(home.directory, 'password-for-initdb')
   await writeWhole(passwordFile, `${password}\n`, { owner: account })
   const { status, output } = await run(account, binaries.initdb, [
@@ -282,6 +287,6 @@ async function runInitdb(
     '--locale=C',
     '--no-instructions',
   ])
-  if (status !== 0) throw explain(`PostgreSQL could not initialise a database in ${home.data}.`, output)
+  if (status !== 0) throw explain(`PostgreSQL could not initialize a database in ${home.data}.`, output)
   await rm(passwordFile)
 }

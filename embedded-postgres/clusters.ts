@@ -1,19 +1,19 @@
 import { lstat, readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { codeOf, EmbeddedError } from './error.ts'
+import { EmbeddedError, errorCode } from './error.ts'
 import { partialName, removeLeftovers, syncDirectory } from './files.ts'
 import { clustersIn, homeAt, ifMissing, linkIn } from './home.ts'
 import { withLock } from './lock.ts'
 import { findPostmaster } from './postmaster.ts'
 
-/** A cluster in the system directory: it outlives the data directory whose link led to it. */
+/** A cluster in the system directory. It remains when the data directory that linked to it is deleted. */
 export type Cluster = {
   name: string
   directory: string
   bytes: number
-  /** The data directory that used it last; null for one that was not used since this is written down. */
+  /** The data directory that used it last; null if it was last used by a version that did not record this. */
   dataDir: string | null
-  /** Whether that data directory still leads here. */
+  /** Whether that data directory still links to this cluster. */
   isLinked: boolean
   isRunning: boolean
 }
@@ -25,7 +25,7 @@ export async function listClusters(systemDirectory: string): Promise<Cluster[]> 
   return Promise.all((await namesIn(parent)).map(name => describe(parent, name)))
 }
 
-/** By the name in the list; the others are not measured. */
+/** Finds a cluster by its name in the list, without measuring the others. */
 export async function findCluster(systemDirectory: string, name: string): Promise<Cluster | null> {
   const parent = clustersIn(systemDirectory)
   return (await namesIn(parent)).includes(name) ? describe(parent, name) : null
@@ -33,8 +33,8 @@ export async function findCluster(systemDirectory: string, name: string): Promis
 
 async function namesIn(parent: string): Promise<string[]> {
   const entries = await readdir(parent, { withFileTypes: true }).catch((error: unknown) => {
-    if (codeOf(error) === 'ENOENT') return []
-    throw new EmbeddedError(`${parent} cannot be read (${codeOf(error)}). Run this command as root.`, {
+    if (errorCode(error) === 'ENOENT') return []
+    throw new EmbeddedError(`${parent} cannot be read (${errorCode(error)}). Run this command as root.`, {
       cause: error,
     })
   })
@@ -45,56 +45,56 @@ async function namesIn(parent: string): Promise<string[]> {
 
 async function describe(parent: string, name: string): Promise<Cluster> {
   const directory = join(parent, name)
-  const [bytes, use] = await Promise.all([diskUse(directory), useOf(directory)])
+  const [bytes, use] = await Promise.all([diskUse(directory), readUse(directory)])
   return { name, directory, bytes, ...use }
 }
 
-async function useOf(directory: string) {
+async function readUse(directory: string) {
   const home = homeAt(directory)
   const dataDir = await readFile(home.dataDirectoryFile, 'utf8').catch(ifMissing(null))
   const target = dataDir && (await realpath(linkIn(dataDir)).catch(ifMissing(null)))
   const isRunning = await findPostmaster(home).then(
     postmaster => postmaster !== null,
-    // It runs where this process cannot see it: in another container.
+    // It runs in another container, where this process cannot see it.
     error => error instanceof EmbeddedError || Promise.reject(error),
   )
   return { dataDir, isLinked: target !== null && target === (await realpath(directory)), isRunning }
 }
 
-/** Why this cluster has to stay; null when it may go. */
+/** The reason why this cluster must not be removed, or null. */
 export function reasonToKeep({ directory, dataDir, isLinked, isRunning }: Omit<Cluster, 'bytes' | 'name'>) {
   if (isRunning) return `PostgreSQL is running on ${directory}. Stop the server that uses it first.`
   if (isLinked)
-    return `${linkIn(dataDir!)} points to ${directory}: it is the database of that data directory. Remove the data directory first.`
+    return `${linkIn(dataDir!)} points to ${directory}, which is the database of that data directory. Remove the data directory first.`
   if (dataDir === null)
     return (
-      `It is not known which data directory points to ${directory}: no server or command has used it since Kontor writes that down. ` +
-      'Start one on its data directory to make it known, or remove the cluster by hand when you are sure that there is none.'
+      `It is unknown which data directory points to ${directory}: no server or command has used it since Kontor records this. ` +
+      'Start a server on its data directory once to record it. If you are sure that there is none, remove the cluster manually.'
     )
   return null
 }
 
-/** Removes a cluster that nothing uses; otherwise returns why it stays. */
+/** Removes a cluster that nothing uses. Otherwise returns the reason why it was kept. */
 export async function removeCluster({ directory }: Cluster): Promise<string | null> {
   const remove = async () => {
-    const reason = reasonToKeep({ directory, ...(await useOf(directory)) })
+    const reason = reasonToKeep({ directory, ...(await readUse(directory)) })
     if (reason !== null) return reason
     const parent = dirname(directory)
-    // Under this name it no longer counts: what a crash leaves of it goes with the next one that is made or removed.
-    const going = partialName(directory)
-    await rename(directory, going)
+    // With this name it is no longer a cluster. If a crash leaves some of it, the next creation or removal deletes the rest.
+    const removed = partialName(directory)
+    await rename(directory, removed)
     await syncDirectory(parent)
-    await rm(going, { recursive: true, force: true })
+    await rm(removed, { recursive: true, force: true })
     await removeLeftovers(parent)
     return null
   }
-  const { dataDir } = await useOf(directory)
-  const isThere = dataDir !== null && (await stat(dataDir).catch(ifMissing(null))) !== null
-  // A server that makes its cluster holds this lock until its data directory points there.
-  return isThere ? withLock(join(dataDir, 'usage'), lockTimeoutMs, remove) : remove()
+  const { dataDir } = await readUse(directory)
+  const hasDataDir = dataDir !== null && (await stat(dataDir).catch(ifMissing(null))) !== null
+  // A server that creates its cluster holds this lock until its data directory links to it.
+  return hasDataDir ? withLock(join(dataDir, 'usage'), lockTimeoutMs, remove) : remove()
 }
 
-/** What the files take on disk, in bytes; those that a running PostgreSQL removes meanwhile do not count. */
+/** The size of the files in bytes. Ignores files that a running PostgreSQL removes meanwhile. */
 async function diskUse(directory: string): Promise<number> {
   let bytes = 0
   for (const entry of await readdir(directory, { withFileTypes: true }).catch(ifMissing([]))) {

@@ -3,21 +3,21 @@ import { dirname, join } from 'node:path'
 import type { Account } from './account.ts'
 import { isAlive, thisProcess } from './processes.ts'
 
-/** Makes what was written to a directory's list of names survive a power failure. */
+/** Syncs a directory, so that created and renamed files survive a power failure. */
 export async function syncDirectory(path: string): Promise<void> {
   if (process.platform === 'win32') return // Windows has no such call
   const handle = await open(path, 'r')
   await handle.sync().finally(() => handle.close())
 }
 
-/** A directory with exactly this mode whatever the umask, and given to the account. */
-export async function makeDirectory(path: string, mode: number, owner: Account | null): Promise<void> {
+/** Creates a directory that has exactly this mode, whatever the umask, and belongs to the account. */
+export async function createDirectory(path: string, mode: number, owner: Account | null): Promise<void> {
   await mkdir(path)
   await chmod(path, mode)
   if (owner) await chown(path, owner.uid, owner.gid)
 }
 
-/** Writes a file that is whole or absent. Never follows a link that stands in its place. */
+/** Writes a file atomically. Replaces a symbolic link instead of following it. */
 export async function writeWhole(
   path: string,
   content: string,
@@ -37,23 +37,23 @@ export async function writeWhole(
   await rename(prepared, path)
 }
 
-/** Where to make something that is renamed to `target` once it is complete; the name tells who is making it. */
+/** A temporary name for something that is renamed to `target` once it is complete. It contains the process that creates it. */
 export function partialName(target: string): string {
   const { pid, started } = thisProcess()
   return `${target}.partial-${pid}-${started}`
 }
 
-/** Removes what crashed processes left half-made in a directory. */
+/** Removes the incomplete files and directories of crashed processes. */
 export async function removeLeftovers(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
-    const maker = /\.partial-(\d+)-(.+)$/.exec(name)
-    if (!maker || isAlive({ pid: Number(maker[1]), started: maker[2]! })) continue
-    // An initdb that outlived its parent may still be writing there: what cannot be removed now goes next time.
+    const creator = /\.partial-(\d+)-(.+)$/.exec(name)
+    if (!creator || isAlive({ pid: Number(creator[1]), started: creator[2]! })) continue
+    // An initdb that outlived its parent may still write there. What cannot be removed now is removed next time.
     await rm(join(directory, name), { recursive: true, force: true, maxRetries: 3 }).catch(() => {})
   }
 }
 
-/** Puts a complete directory in its place, durably. */
+/** Renames a complete directory to its final name, durably. */
 export async function putInPlace(prepared: string, target: string): Promise<void> {
   await syncDirectory(prepared)
   await rename(prepared, target)

@@ -4,25 +4,25 @@ import { dirname, join } from 'node:path'
 import {
   type Account,
   accountForNewCluster,
-  accountOfCluster,
+  findClusterAccount,
   inaccessiblePart,
   prepareSystemDirectory,
 } from './account.ts'
-import { codeOf, EmbeddedError } from './error.ts'
+import { EmbeddedError, errorCode } from './error.ts'
 import { syncDirectory, writeWhole } from './files.ts'
 /**
- * Where a cluster lives: <dataDir>/postgres, or what that symbolic link points to. The home belongs to the user who runs this; only
+ * The directory of a cluster: <dataDir>/postgres, or the target of that symbolic link. It belongs to the user who runs this. Only
  * `data` and the socket directory in it belong to the account that PostgreSQL runs as.
  */
 export type Home = {
-  /** What PostgreSQL's processes are called, so that they can be told from those of other clusters. */
+  /** Part of the titles of PostgreSQL's processes, to distinguish them from those of other clusters. */
   name: string
   directory: string
   data: string
   passwordFile: string
   settingsFile: string
   logFile: string
-  /** Of a cluster that lives elsewhere: names the data directory that points to it. */
+  /** For a cluster in the system directory: contains the path of the data directory that links to it. */
   dataDirectoryFile: string
 }
 
@@ -40,7 +40,7 @@ export const clustersIn = (systemDirectory: string) => join(systemDirectory, 'cl
 
 export const linkIn = (dataDir: string) => join(dataDir, 'postgres')
 
-/** The home of an existing cluster; null when the data directory has none yet. */
+/** The home of an existing cluster; null if the data directory has none yet. */
 export async function findHome(dataDir: string): Promise<{ home: Home; account: Account | null } | null> {
   const link = linkIn(dataDir)
   const found = await lstat(link).catch(ifMissing(null))
@@ -48,8 +48,8 @@ export async function findHome(dataDir: string): Promise<{ home: Home; account: 
   const directory = await realpath(link).catch(ifMissing(null))
   if (directory === null) {
     throw new EmbeddedError(
-      `${link} points to ${await readlink(link)}, which is gone, and the data with it. ` +
-        'Bring it back from a backup, or remove the link to begin with an empty database.',
+      `${link} points to ${await readlink(link)}, which does not exist: the data is missing. ` +
+        'Restore it from a backup, or remove the link to start with an empty database.',
     )
   }
   const home = homeAt(directory)
@@ -58,22 +58,22 @@ export async function findHome(dataDir: string): Promise<{ home: Home; account: 
   )
   if (parts.includes(null)) {
     throw new EmbeddedError(
-      `${directory} is not a cluster that was made here (it lacks "data" or "password"). ` +
-        'Bring the files back, or move the directory away to begin with an empty database.',
+      `${directory} is not an embedded cluster (it lacks "data" or "password"). ` +
+        'Restore the files, or move the directory to start with an empty database.',
     )
   }
-  const account = await accountOfCluster(home.data)
+  const account = await findClusterAccount(home.data)
   const blocked = await inaccessiblePart(home.data, account, 0o7)
   if (blocked) {
     throw new EmbeddedError(
-      `PostgreSQL runs as user ${account!.name} on this data, who can no longer enter ${blocked}. ` +
-        `Allow it (chmod o+x ${JSON.stringify(blocked)}), or move the data directory to a place that user can enter.`,
+      `PostgreSQL runs as user ${account!.name}, who can no longer enter ${blocked}. ` +
+        `Allow it (chmod o+x ${JSON.stringify(blocked)}), or move the data directory to a directory that this user can enter.`,
     )
   }
   return { home, account }
 }
 
-/** Decides where a new cluster shall live: in the data directory if the account can get there. */
+/** Chooses the directory of a new cluster: in the data directory if the account can enter it, otherwise in the system directory. */
 export async function chooseLocation(
   dataDir: string,
   systemDirectory: string,
@@ -86,24 +86,24 @@ export async function chooseLocation(
   const clusters = clustersIn(systemDirectory)
   await mkdir(clusters, { recursive: true })
   await chmod(clusters, 0o711)
-  // A name of its own each time: what a deleted data directory left behind is never taken for this one's.
+  // A new random name: the cluster of a deleted data directory is never mistaken for this one.
   const target = join(clusters, randomBytes(8).toString('hex'))
   log(
     `PostgreSQL runs as user ${account.name}, who cannot enter ${blocked}: ` +
-      `the database files go to ${target}, and ${linkIn(dataDir)} points there.`,
+      `the database files are stored in ${target}, and ${linkIn(dataDir)} points there.`,
   )
   return { account, target }
 }
 
-/** Makes the data directory point to a cluster that lives elsewhere. */
-export async function pointTo(target: string, dataDir: string): Promise<void> {
+/** Links the data directory to a cluster in the system directory. */
+export async function linkTo(target: string, dataDir: string): Promise<void> {
   if (target === linkIn(dataDir)) return
   await symlink(target, linkIn(dataDir))
   await syncDirectory(dataDir)
 }
 
-/** Lets a cluster in the system directory know its data directory, which may have been moved since. */
-export async function rememberDataDirectory(
+/** Records the data directory of a cluster in the system directory: it may have been moved. */
+export async function recordDataDirectory(
   home: Home,
   dataDir: string,
   systemDirectory: string,
@@ -119,7 +119,7 @@ export async function readPassword(home: Home): Promise<string> {
     return (await readFile(home.passwordFile, 'utf8')).trim()
   } catch (error) {
     throw new EmbeddedError(
-      `The database password in ${home.passwordFile} cannot be read (${codeOf(error)}). ` +
+      `The database password in ${home.passwordFile} cannot be read (${errorCode(error)}). ` +
         'Run this command as the user who runs the server.',
       { cause: error },
     )
@@ -129,6 +129,6 @@ export async function readPassword(home: Home): Promise<string> {
 export const ifMissing =
   <T>(value: T) =>
   (error: unknown): T => {
-    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return value
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return value
     throw error
   }

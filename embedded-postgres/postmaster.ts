@@ -5,9 +5,9 @@ import { connect } from 'node:net'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { codeOf, EmbeddedError } from './error.ts'
+import { EmbeddedError, errorCode } from './error.ts'
 import type { Home } from './home.ts'
-import { isAlive, type ProcessStamp, pidExists, startOf } from './processes.ts'
+import { isAlive, type ProcessStamp, pidExists, readStartTime } from './processes.ts'
 import { socketPath } from './socket.ts'
 
 /** The main process of a running PostgreSQL, as its postmaster.pid describes it. */
@@ -20,28 +20,28 @@ export type Postmaster = ProcessStamp & {
 
 export const pidFile = (home: Home) => join(home.data, 'postmaster.pid')
 
-// One of its processes that was just made answers on its socket until it notices that its main process was killed.
-const LOOKS = 30
-const LOOK_EVERY_MS = 100
+// A child process that was just forked answers on the socket until it notices that the main process was killed.
+const CHECKS = 30
+const CHECK_INTERVAL_MS = 100
 
-/** The running PostgreSQL of this home; null when there is none, whatever stale files say. */
-export async function findPostmaster(home: Home, looks = LOOKS): Promise<Postmaster | null> {
+/** The running PostgreSQL of this home; null if there is none, even if stale files exist. */
+export async function findPostmaster(home: Home, checks = CHECKS): Promise<Postmaster | null> {
   const lines = await readPidFile(home)
   if (lines === null) return null
   const pid = Number(lines[0])
   const [port, socketDirectory, address] = [Number(lines[3]), lines[4] ?? '', lines[5] ?? '']
-  const started = startOf(pid)
+  const started = readStartTime(pid)
   if (started === null || !isOurs(pid, home.data)) {
     if (socketDirectory !== '' && (await answers(socketPath(socketDirectory, port)))) {
       const wasReplaced = (await readPidFile(home))?.[0] !== lines[0]
       if (wasReplaced) return findPostmaster(home)
-      if (looks > 1) {
-        await sleep(LOOK_EVERY_MS)
-        return findPostmaster(home, looks - 1)
+      if (checks > 1) {
+        await sleep(CHECK_INTERVAL_MS)
+        return findPostmaster(home, checks - 1)
       }
       throw new EmbeddedError(
-        `PostgreSQL is running on ${home.data} out of reach, most likely in another container that has the same data ` +
-          'directory. Stop that one first, or give this one a directory of its own.',
+        `PostgreSQL is already running on ${home.data}, most likely in another container that uses the same data ` +
+          'directory. Stop that container first, or use another data directory.',
       )
     }
     return null
@@ -55,27 +55,27 @@ async function readPidFile(home: Home): Promise<string[] | null> {
   try {
     return (await readFile(pidFile(home), 'utf8')).split('\n')
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return null
+    if (errorCode(error) === 'ENOENT') return null
     throw error
   }
 }
 
-/** Whether that process is PostgreSQL on this data, not another one that got the pid of one that crashed. */
+/** Whether the process is PostgreSQL on this data, and not an unrelated process with a recycled pid. */
 function isOurs(pid: number, data: string): boolean {
-  if (process.platform !== 'linux') return true // PostgreSQL's own judgement has to do
+  if (process.platform !== 'linux') return true // rely on PostgreSQL's own check
   try {
-    return isSameDirectory(`/proc/${pid}/cwd`, data) // PostgreSQL works in its data directory
+    return isSameDirectory(`/proc/${pid}/cwd`, data) // the data directory is PostgreSQL's working directory
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return false
+    if (errorCode(error) === 'ENOENT') return false
   }
-  // Root in a container may not look at the working directory of another user's process, but at its command line.
+  // Root in a container may not read the working directory of another user's process, but may read its command line.
   const [program = '', ...args] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
   if (!/^postgres\b/.test(basename(program))) return false
   const claimed = args[args.indexOf('-D') + 1]
   try {
     return claimed === undefined || isSameDirectory(claimed, data)
   } catch {
-    return true // the directory was renamed under the running server: rather too careful than two on the same data
+    return true // the directory was renamed while the server ran: never risk two servers on the same data
   }
 }
 
@@ -95,8 +95,8 @@ function answers(path: string): Promise<boolean> {
 }
 
 /**
- * Removes the files of a PostgreSQL that is gone where it would mistake them for a live one's: its pid now belongs to another
- * process. Where the pid is free PostgreSQL does so itself, after making sure that no process of it is left.
+ * Removes the pid and lock files of a dead PostgreSQL if another process now has its pid: PostgreSQL would refuse to start. If the
+ * pid is free, PostgreSQL removes them itself, after it has checked that none of its processes is left.
  */
 export async function removeStaleFiles(home: Home): Promise<void> {
   const lines = await readPidFile(home)
@@ -108,8 +108,8 @@ export async function removeStaleFiles(home: Home): Promise<void> {
 }
 
 /**
- * Ends the processes of a PostgreSQL whose main process was killed. Idle ones end by themselves, but one in the middle of a long
- * query would not notice, and PostgreSQL rightly refuses to start beside it.
+ * Ends the child processes of a PostgreSQL whose main process was killed. Idle ones exit on their own. One that runs a long query
+ * does not notice, and PostgreSQL refuses to start while it runs.
  */
 export async function endOrphans(home: Home): Promise<void> {
   for (const { pid, command } of await allProcesses()) {
@@ -117,7 +117,7 @@ export async function endOrphans(home: Home): Promise<void> {
     try {
       process.kill(pid, 'SIGQUIT')
     } catch {
-      // ended by itself
+      // it has exited
     }
   }
 }
@@ -139,8 +139,8 @@ async function allProcesses(): Promise<{ pid: number; command: string }[]> {
   )
 }
 
-/** Waits until the process has ended; false when it has not within the time. */
-export async function ended(process: ProcessStamp, limitMs: number): Promise<boolean> {
+/** Waits until the process has exited. Returns false if it still runs after `limitMs`. */
+export async function waitForExit(process: ProcessStamp, limitMs: number): Promise<boolean> {
   const deadline = Date.now() + limitMs
   while (isAlive(process)) {
     if (Date.now() > deadline) return false

@@ -1,26 +1,26 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { codeOf } from './error.ts'
+import { errorCode } from './error.ts'
 
-/** A process that a recycled pid cannot be mistaken for. `started` is safe to use in file names. */
+/** Identifies a process even if its pid is recycled. `started` is safe in file names. */
 export type ProcessStamp = { pid: number; started: string }
 
 export const thisProcess = (): ProcessStamp => ({
   pid: process.pid,
-  started: startOf(process.pid) ?? 'unknown',
+  started: readStartTime(process.pid) ?? 'unknown',
 })
 
-export const isAlive = ({ pid, started }: ProcessStamp): boolean => startOf(pid) === started
+export const isAlive = ({ pid, started }: ProcessStamp): boolean => readStartTime(pid) === started
 
-/** When a process started, in the system's own terms; null when there is no such process (or only its zombie). */
-export function startOf(pid: number): string | null {
+/** The start time of a process, in a format of the operating system; null if it does not exist or is a zombie. */
+export function readStartTime(pid: number): string | null {
   if (!Number.isSafeInteger(pid) || pid <= 0) return null
   if (process.platform === 'linux') return startFromProc(pid)
   if (process.platform === 'win32') return pidExists(pid) ? 'running' : null
   return startFromPs(pid)
 }
 
-// Start times count from boot, and a machine may boot to the same pid at the same tick: hence the boot's own id.
+// Start times count from boot. The boot id distinguishes equal pids and start times of two boots.
 let bootId: string | undefined
 
 function startFromProc(pid: number): string | null {
@@ -30,7 +30,7 @@ function startFromProc(pid: number): string | null {
   } catch {
     return null
   }
-  // The second field is the program's name in parentheses and may itself contain blanks and parentheses.
+  // The second field is the program's name in parentheses. It may itself contain spaces and parentheses.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const [state, startTicks] = [fields[0], fields[19]]
   if (state === 'Z' || state === 'X') return null
@@ -61,12 +61,12 @@ function startFromPs(pid: number): string | null {
   }
 }
 
-/** Whether the pid is taken, be it by a zombie or somebody else's process. */
+/** Whether the pid is in use, including by a zombie or another user's process. */
 export function pidExists(pid: number): boolean {
   try {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    return codeOf(error) === 'EPERM'
+    return errorCode(error) === 'EPERM'
   }
 }

@@ -3,9 +3,9 @@ import { copyFile, open, rename, rmdir, stat, truncate } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Account } from './account.ts'
 import { type Binaries, cannotStart, programOptions, run } from './binaries.ts'
-import { codeOf, EmbeddedError, explain } from './error.ts'
+import { EmbeddedError, errorCode, explain } from './error.ts'
 import type { Home } from './home.ts'
-import { ended, endOrphans, findPostmaster, type Postmaster, removeStaleFiles } from './postmaster.ts'
+import { endOrphans, findPostmaster, type Postmaster, removeStaleFiles, waitForExit } from './postmaster.ts'
 import { isAlive } from './processes.ts'
 export type Installation = {
   home: Home
@@ -14,10 +14,10 @@ export type Installation = {
   log: (message: string) => void
 }
 
-const silenceLimitMs = 30_000 // without a sign of progress in PostgreSQL's log
+const silenceLimitMs = 30_000 // without progress in PostgreSQL's log
 const largestLogBytes = 10 * 1024 ** 2
 
-/** Starts PostgreSQL, so that neither the end of this process nor Ctrl-C in its terminal ends it, and waits until it is ready. */
+/** Starts PostgreSQL and waits until it is ready. It survives the exit of this process and Ctrl-C in its terminal. */
 export async function launch(installation: Installation): Promise<Postmaster> {
   const deadline = Date.now() + silenceLimitMs
   for (;;) {
@@ -52,7 +52,7 @@ async function tryLaunch(
   }
 }
 
-/** Recovery after a crash may take minutes, and says so in the log every few seconds: only silence counts as being stuck. */
+/** Crash recovery may take minutes and logs its progress every few seconds. Only a silent log counts as stuck. */
 function progressWatch(home: Home): () => Promise<boolean> {
   let [lastSize, deadline] = [-1, 0]
   return async () => {
@@ -74,7 +74,7 @@ function spawnServer(home: Home, account: Account | null, binaries: Binaries, lo
   const args = ['-D', home.data, '-c', `config_file=${home.settingsFile}`]
   let child: ChildProcess
   if (process.platform === 'win32') {
-    // pg_ctl sheds administrators' rights, with which PostgreSQL refuses to run; it ends before the server is ready.
+    // pg_ctl drops administrator rights, with which PostgreSQL refuses to run. It exits before the server is ready.
     const options = `-c "config_file=${home.settingsFile}"`
     child = spawn(binaries.pgCtl, ['start', '-W', '-s', '-D', home.data, '-o', options], {
       ...programOptions(account, binaries.pgCtl),
@@ -100,15 +100,15 @@ function spawnServer(home: Home, account: Account | null, binaries: Binaries, lo
   return { failure }
 }
 
-/** The log goes on in one file; when that has grown large it is put aside, in place of the one put aside before. */
+/** Opens the log file for appending. A large one is first renamed to `.1`, which replaces the previous one. */
 async function openLog(home: Home) {
   if ((await logSize(home)) > largestLogBytes) await rename(home.logFile, `${home.logFile}.1`)
   return open(home.logFile, 'a', 0o600)
 }
 
 /**
- * The same while PostgreSQL runs. It has the file open and knows no other, but appends: it goes on at the beginning of the
- * emptied one. A line that is written between the copy and the emptying is lost.
+ * Rotates the log while PostgreSQL runs. PostgreSQL keeps the file open in append mode, so the file is copied and truncated. A line
+ * that is written between the two steps is lost.
  */
 export async function rotateLog(home: Home): Promise<void> {
   if ((await logSize(home)) <= largestLogBytes) return
@@ -134,8 +134,8 @@ async function tail(home: Home, from: number): Promise<string> {
   }
 }
 
-/** Waits for a PostgreSQL that is on its way up or down to get there: ready, or gone (null). */
-export async function settled(installation: Installation): Promise<Postmaster | null> {
+/** Waits while PostgreSQL is starting or stopping. Returns it once it is ready, or null once it has stopped. */
+export async function waitUntilSettled(installation: Installation): Promise<Postmaster | null> {
   const { home, log } = installation
   const isStuck = progressWatch(home)
   for (;;) {
@@ -154,8 +154,9 @@ const signals = { smart: 'SIGTERM', fast: 'SIGINT', immediate: 'SIGQUIT' } as co
 type Mode = keyof typeof signals
 
 /**
- * Stops PostgreSQL. smart: when the last client has gone, and this waits for that only 5 s; fast: clients are cut off, all is
- * written to the tables; if that takes longer than 20 s, immediate: the next start recovers from the log.
+ * Stops PostgreSQL. smart: PostgreSQL stops after the last client has disconnected, and this function waits at most 5 s for it.
+ * fast: PostgreSQL disconnects the clients and writes a checkpoint. If that takes longer than 20 s, it is stopped immediately, and
+ * the next start recovers from the write-ahead log.
  */
 export async function stopServer(
   installation: Installation,
@@ -164,17 +165,17 @@ export async function stopServer(
 ): Promise<void> {
   const { home, log } = installation
   await request(installation, postmaster, mode)
-  if (!(await ended(postmaster, mode === 'smart' ? 5_000 : 20_000))) {
-    if (mode === 'smart') return log('PostgreSQL stops as soon as its last client has gone.')
-    log('PostgreSQL takes long to stop: ending it at once, the next start recovers.')
+  if (!(await waitForExit(postmaster, mode === 'smart' ? 5_000 : 20_000))) {
+    if (mode === 'smart') return log('PostgreSQL stops when its last client has disconnected.')
+    log('PostgreSQL did not stop in time: stopping it immediately. The next start recovers.')
     await request(installation, postmaster, 'immediate')
-    if (!(await ended(postmaster, 10_000))) {
+    if (!(await waitForExit(postmaster, 10_000))) {
       throw new EmbeddedError(
         `PostgreSQL (process ${postmaster.pid}) does not stop. Its log: ${home.logFile}`,
       )
     }
   }
-  // A socket directory outside of the home is of no use to anybody now.
+  // A socket directory outside the home is no longer needed.
   if (postmaster.host.startsWith('/') && !postmaster.host.startsWith(home.directory)) {
     await rmdir(postmaster.host).catch(() => {})
   }
@@ -192,7 +193,7 @@ async function request(
   try {
     process.kill(postmaster.pid, signals[mode])
   } catch (error) {
-    if (codeOf(error) !== 'ESRCH') throw error
+    if (errorCode(error) !== 'ESRCH') throw error
   }
 }
 
@@ -200,8 +201,8 @@ const CHECK_EVERY_MS = 1_000
 const RETRY_MS = 10_000
 
 /**
- * Watches a PostgreSQL whose main process may die alone (memory ran out, a stray kill) while the server that owns it
- * lives. `restart` starts it again, and is tried again when it fails; `upkeep` is done while it runs.
+ * Watches PostgreSQL, whose main process may die (out of memory, a stray kill) while the server that owns it lives. Calls `restart`
+ * until it succeeds, and `upkeep` regularly while PostgreSQL runs.
  */
 export function keepRunning({
   postmaster,
@@ -230,13 +231,13 @@ export function keepRunning({
   }
 
   async function tryRestart(): Promise<boolean> {
-    log('PostgreSQL has ended by itself. Starting it again.')
+    log('PostgreSQL exited unexpectedly. Restarting it.')
     try {
       current = await restart()
-      log('PostgreSQL is running again. What was acknowledged is there.')
+      log('PostgreSQL is running again. No acknowledged data was lost.')
       return true
     } catch (error) {
-      log(`PostgreSQL could not be started; the next try is in 10 seconds. ${(error as Error).message}`)
+      log(`PostgreSQL could not be started. The next attempt is in 10 seconds. ${(error as Error).message}`)
       return false
     }
   }

@@ -17,7 +17,7 @@ type Machine = {
   hasLz4: boolean
 }
 
-/** Settings of the embedded PostgreSQL: durable first, then quick at taking in many small writes. */
+/** Settings of the embedded PostgreSQL: durability first, then throughput of many small writes. */
 export function settingsFor(machine: Machine): Settings {
   const { memoryBytes, freeDiskBytes, sharedMemoryBytes, hasLz4 } = machine
   return {
@@ -30,9 +30,9 @@ export function settingsFor(machine: Machine): Settings {
     work_mem: '16MB',
     maintenance_work_mem: megabytes(memoryBytes / 32, 32, 256),
     max_connections: '100',
-    max_locks_per_transaction: '256', // tables partitioned by day: one query may lock hundreds
+    max_locks_per_transaction: '256', // one query may lock hundreds of daily partitions
 
-    // Checkpoints far apart: each one makes the next write of every page log the whole page again.
+    // Infrequent checkpoints: after each one, the first write to a page logs the whole page.
     max_wal_size: megabytes(freeDiskBytes / 10, 512, 4096),
     min_wal_size: megabytes(freeDiskBytes / 40, 128, 1024),
     wal_buffers: '16MB',
@@ -41,7 +41,7 @@ export function settingsFor(machine: Machine): Settings {
     ...(hasLz4 ? { wal_compression: 'lz4', default_toast_compression: 'lz4' } : {}),
 
     random_page_cost: '1.1',
-    jit: 'off', // compiling costs more than our short queries take
+    jit: 'off', // compilation takes longer than our short queries
     autovacuum_naptime: '15s',
     autovacuum_vacuum_scale_factor: '0.05',
     autovacuum_analyze_scale_factor: '0.05',
@@ -51,7 +51,7 @@ export function settingsFor(machine: Machine): Settings {
     idle_in_transaction_session_timeout: '60s',
     client_connection_check_interval: '10s',
     timezone: 'UTC',
-    // Containers often have 64 MB of /dev/shm, which a parallel query outgrows.
+    // Containers often have 64 MB of /dev/shm, which is too small for parallel queries.
     ...(sharedMemoryBytes !== null && sharedMemoryBytes < 256 * MiB
       ? { dynamic_shared_memory_type: 'sysv' }
       : {}),
@@ -61,9 +61,9 @@ export function settingsFor(machine: Machine): Settings {
     log_line_prefix: '%m [%p] ',
     log_timezone: 'UTC',
     log_statement: 'none',
-    log_min_error_statement: 'panic', // statements carry customers' data
+    log_min_error_statement: 'panic', // statements contain customer data
     log_checkpoints: 'off',
-    log_startup_progress_interval: '5s', // the start waits as long as recovery reports progress
+    log_startup_progress_interval: '5s', // the start waits while recovery reports progress
   }
 }
 
@@ -71,11 +71,11 @@ function megabytes(wantedBytes: number, least: number, most: number): string {
   return `${Math.round(Math.min(most, Math.max(least, wantedBytes / MiB)))}MB`
 }
 
-/** The file PostgreSQL is started with: what initdb found out about the machine, then ours. ALTER SYSTEM overrides both. */
+/** The configuration file: the settings that initdb detected, then ours. ALTER SYSTEM overrides both. */
 export function settingsFile(initdbFile: string, settings: Settings): string {
   const lines = Object.entries(settings).map(([name, value]) => `${name} = ${quoted(value)}`)
   return [
-    '# Written at every start. To change a setting for good, use ALTER SYSTEM.',
+    '# Rewritten at every start. To change a setting permanently, use ALTER SYSTEM.',
     `include ${quoted(initdbFile)}`,
     ...lines,
     '',
@@ -84,10 +84,10 @@ export function settingsFile(initdbFile: string, settings: Settings): string {
 
 const quoted = (value: string) => `'${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
 
-/** One directory as PostgreSQL's list of directories wants it: a comma or a blank in it does not split it. */
+/** Quotes a directory for a list setting of PostgreSQL, so that a comma or space does not split it. */
 export const asDirectoryList = (directory: string) => `"${directory.replaceAll('"', '""')}"`
 
-/** What the settings depend on, asked anew at every start: disks fill, containers get other limits. */
+/** Reads what the settings depend on, at every start: free disk space and container limits change. */
 export async function inspectMachine(
   home: Home,
   account: Account | null,
@@ -107,7 +107,7 @@ export async function inspectMachine(
   }
 }
 
-/** `-C` prints a setting and ends (6 ms); it fails on a value that the build does not know. */
+/** `-C` prints a setting and exits (6 ms). It fails for a value that the build does not support. */
 async function canCompressWithLz4(home: Home, account: Account | null, binaries: Binaries): Promise<boolean> {
   const args = ['-D', home.data, '-c', 'wal_compression=lz4', '-c', 'default_toast_compression=lz4']
   const { status } = await run(account, binaries.postgres, [...args, '-C', 'wal_compression'])

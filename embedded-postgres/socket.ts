@@ -3,15 +3,15 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Account, inaccessiblePart } from './account.ts'
-import { codeOf } from './error.ts'
-import { makeDirectory } from './files.ts'
+import { errorCode } from './error.ts'
+import { createDirectory } from './files.ts'
 import type { Home } from './home.ts'
 import { asDirectoryList, type Settings } from './settings.ts'
 
-const longestPathBytes = 103 // macOS has 104 bytes for it, with the final zero; Linux has 108
+const longestPathBytes = 103 // the limit is 104 bytes on macOS, with the final zero, and 108 on Linux
 
-/** Where PostgreSQL shall listen: a Unix socket where there are such, else a free port of the loopback interface. */
-export async function listening(home: Home, account: Account | null): Promise<Settings> {
+/** PostgreSQL listens on a Unix socket, or on Windows on a free port of the loopback interface. */
+export async function listenSettings(home: Home, account: Account | null): Promise<Settings> {
   if (process.platform === 'win32') {
     return { listen_addresses: '127.0.0.1', port: String(await freePort()) }
   }
@@ -29,29 +29,29 @@ export const socketPath = (directory: string, port: number) => join(directory, `
 async function socketDirectory(home: Home, account: Account | null): Promise<string> {
   const inside = join(home.directory, 'socket')
   const fits = Buffer.byteLength(socketPath(inside, 5432)) <= longestPathBytes
-  return fits && (await makePrivate(inside, account)) ? inside : temporaryDirectory(home, account)
+  return fits && (await ensurePrivateDirectory(inside, account)) ? inside : temporaryDirectory(home, account)
 }
 
 async function temporaryDirectory(home: Home, account: Account | null): Promise<string> {
   const own = tmpdir()
   const fits = Buffer.byteLength(own) <= 50 && (await inaccessiblePart(own, account, 0o1)) === null
   const base = fits ? own : '/tmp'
-  // The same name for the same cluster each time, so that crashes do not litter.
+  // The name is the same at every start of a cluster, so that crashes do not leave several directories.
   const usual = join(base, home.name)
-  if (await makePrivate(usual, account)) return usual
+  if (await ensurePrivateDirectory(usual, account)) return usual
   const other = await mkdtemp(`${usual}-`)
   await chmod(other, 0o700)
   if (account) await chown(other, account.uid, account.gid)
   return other
 }
 
-/** Makes the directory, or sees that the one there is a real directory that belongs to us or the account. */
-async function makePrivate(path: string, account: Account | null): Promise<boolean> {
+/** Creates the directory. Returns false if the path exists and is not a directory of this user or the account. */
+async function ensurePrivateDirectory(path: string, account: Account | null): Promise<boolean> {
   try {
-    await makeDirectory(path, 0o700, account)
+    await createDirectory(path, 0o700, account)
     return true
   } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error
+    if (errorCode(error) !== 'EEXIST') throw error
   }
   const found = await lstat(path)
   if (!found.isDirectory() || ![account?.uid, process.getuid?.()].includes(found.uid)) return false

@@ -7,7 +7,7 @@ import { afterEach } from 'node:test'
 import pg from 'pg'
 import { type EmbeddedConnection, joinCluster, ownCluster } from '../embedded-postgres/cluster.ts'
 import { findHome } from '../embedded-postgres/home.ts'
-import { ended, findPostmaster } from '../embedded-postgres/postmaster.ts'
+import { findPostmaster, waitForExit } from '../embedded-postgres/postmaster.ts'
 import { isAlive, type ProcessStamp, thisProcess } from '../embedded-postgres/processes.ts'
 import { freePort } from '../embedded-postgres/socket.ts'
 import { migrate } from '../src/postgres/migrate.ts'
@@ -145,7 +145,7 @@ async function removeAbandonedClusters(): Promise<void> {
     const postmaster = found && (await findPostmaster(found.home))
     if (postmaster) {
       process.kill(postmaster.pid, 'SIGQUIT')
-      await ended(postmaster, 10_000)
+      await waitForExit(postmaster, 10_000)
     }
     await rm(directory, { recursive: true, force: true })
   }

@@ -7,7 +7,7 @@ import { type Config, type ConfigFlags, readConfig } from '../src/config/config.
 import { parseTenantId } from '../src/domain/tenants/tenants.ts'
 import type { ReadFree } from '../src/overload/disk.ts'
 import { openPool } from '../src/postgres/database.ts'
-import { natsOf, openLog } from '../src/runtime/log.ts'
+import { openLog, toNatsSettings } from '../src/runtime/log.ts'
 import { startRuntime } from '../src/runtime/runtime.ts'
 import { testDatabase } from './database.ts'
 import { settled } from './settled.ts'
@@ -112,7 +112,7 @@ async function connect({ url, config, databaseUrl, isShared }: Connection) {
     name: 'kontor test',
     onError: () => undefined,
   })
-  const { log, close: closeLog } = await openLog({ pool, nats: natsOf(config), name: 'kontor test' })
+  const { log, close: closeLog } = await openLog({ pool, nats: toNatsSettings(config), name: 'kontor test' })
   const admin = openAdmin({
     pool,
     log,

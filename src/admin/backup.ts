@@ -13,22 +13,22 @@ import {
 import {
   analyze,
   type CopyIn,
+  clearTable,
   copyIn,
   copyOut,
+  createPartition,
   enableTriggers,
+  findRelation,
   inStreamingTransaction,
   isMissingTable,
+  listRootTables,
+  listStoredTables,
   lockTables,
-  makePartition,
-  makeReady,
-  rootTables,
+  readSequences,
+  readServerVersion,
   type SequenceValue,
   type StoredTable,
-  sequenceValues,
-  serverVersion,
   setSequences,
-  somethingIn,
-  storedTables,
   withoutTimeouts,
 } from '../postgres/tables.ts'
 import { disableArchive } from '../store/archive/archive.ts'
@@ -61,7 +61,7 @@ type BackupOptions = {
 export async function backUp(options: BackupOptions): Promise<BackupSummary> {
   const { pool, path } = options
   for (let attempt = 1; ; attempt++) {
-    const roots = await rootTables(pool)
+    const roots = await listRootTables(pool)
     if (!roots.includes('schema_migrations')) throw nothingToBackUp()
     const file = await createBackupFile(path)
     try {
@@ -97,14 +97,14 @@ async function writeMoment(
 ): Promise<BackupSummary> {
   await lockTables(client, roots)
   await withoutTimeouts(client)
-  const tables = (await storedTables(client)).filter(({ name }) => !LEFT_OUT.has(name))
+  const tables = (await listStoredTables(client)).filter(({ name }) => !LEFT_OUT.has(name))
   const header: Header = {
     version,
-    postgres: await serverVersion(client),
+    postgres: await readServerVersion(client),
     taken_at: new Date().toISOString(),
     migrations: await appliedMigrations(client),
     tables: tables.map(({ bytes: _, ...table }) => table),
-    sequences: await sequenceValues(client),
+    sequences: await readSequences(client),
     ...(secretKeys && { secret_keys: secretKeys.map(key => key.toString('hex')) }),
   }
   await file.write('header', Buffer.from(JSON.stringify(header)))
@@ -302,7 +302,7 @@ export async function restore({
 }
 
 async function requireEmpty(client: pg.PoolClient): Promise<void> {
-  const found = await somethingIn(client)
+  const found = await findRelation(client)
   if (found === null) return
   throw new AdminError(
     'conflict',
@@ -314,11 +314,11 @@ async function requireEmpty(client: pg.PoolClient): Promise<void> {
 
 /** Creates the partitions of the backup. Returns the tables of the backup that exist then; they are empty. */
 async function makeTables(client: pg.PoolClient, wanted: readonly StoredTable[]): Promise<StoredTable[]> {
-  const roots = new Set(await rootTables(client))
-  const made = new Set((await storedTables(client)).map(({ name }) => name))
+  const roots = new Set(await listRootTables(client))
+  const made = new Set((await listStoredTables(client)).map(({ name }) => name))
   const tables = wanted.filter(({ name, partitionOf }) => roots.has(partitionOf ?? name))
-  for (const table of tables) if (!made.has(table.name)) await makePartition(client, table)
-  for (const { name } of tables) await makeReady(client, name)
+  for (const table of tables) if (!made.has(table.name)) await createPartition(client, table)
+  for (const { name } of tables) await clearTable(client, name)
   return tables
 }
 

@@ -13,7 +13,7 @@ import {
   PREVIEW_SCHEMA,
 } from '../postgres/migrate.ts'
 import { momentsWithoutPartition, partitionedTables } from '../postgres/partitions.ts'
-import { rootTables } from '../postgres/tables.ts'
+import { listRootTables } from '../postgres/tables.ts'
 import { archiveProgress, archiveState } from '../store/archive/archive.ts'
 import { listFailing } from '../store/destinations/destinations.ts'
 import { listStalled } from '../store/entries/parked.ts'
@@ -74,7 +74,7 @@ async function examine(installation: Installation): Promise<Finding[]> {
 /** Returns null if the tables have the schema of this version. */
 async function checkSchema(installation: Installation): Promise<Finding | null> {
   const { pool } = installation
-  if (!(await rootTables(pool)).includes('schema_migrations'))
+  if (!(await listRootTables(pool)).includes('schema_migrations'))
     return {
       code: 'schema_missing',
       what: 'The database has no tables of Kontor.',

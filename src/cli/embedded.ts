@@ -1,11 +1,16 @@
-import { type Embedded, joinCluster, ownCluster, systemDirectoryOf } from '../../embedded-postgres/cluster.ts'
+import {
+  defaultSystemDirectory,
+  type Embedded,
+  joinCluster,
+  ownCluster,
+} from '../../embedded-postgres/cluster.ts'
 import type { Config } from '../config/config.ts'
 import type { Output } from './output.ts'
 
 const NAME = 'kontor'
 
 /** The directory for clusters of root whose data directories PostgreSQL's user cannot access. */
-export const systemDirectory = systemDirectoryOf(NAME)
+export const systemDirectory = defaultSystemDirectory(NAME)
 
 /** For the server: starts the embedded PostgreSQL of the data directory and owns it. */
 export function ownEmbedded({ dataDir }: Config, out: Output): Promise<Embedded> {

@@ -1,7 +1,7 @@
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { serverOn } from '../../embedded-postgres/cluster.ts'
+import { findServer } from '../../embedded-postgres/cluster.ts'
 import type { Config } from '../config/config.ts'
 import { databaseNow } from '../postgres/database.ts'
 import { openLogger } from '../telemetry/logging.ts'
@@ -38,7 +38,7 @@ async function findRunningServer(dataDir: string, out: Output): Promise<string |
   for (let waited = 0; ; waited += POLL_MS) {
     const announced = await readServerFile(dataDir)
     if (announced && (await isResponding(announced.url))) return announced.url
-    const pid = await serverOn(dataDir)
+    const pid = await findServer(dataDir)
     const isStarting = pid !== null && announced?.pid !== pid
     if (!isStarting || waited >= MAX_WAIT_MS) return null
     if (waited === 0) out.say(`Waiting for the server of this data directory (process ${pid}) to start.`)

@@ -2,7 +2,7 @@ import { chown, mkdir, readdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
-import { type Account, accountNamed, inaccessiblePart, isRoot } from '../../embedded-postgres/account.ts'
+import { type Account, findAccount, inaccessiblePart, isRoot } from '../../embedded-postgres/account.ts'
 import { isRunByNpm } from '../config/config.ts'
 import type { Output } from './output.ts'
 
@@ -95,7 +95,7 @@ export async function dropRootEarly({
   ports: number[]
 }): Promise<string | null> {
   if (!isRoot() || ports.some(port => port > 0 && port < FIRST_OPEN_PORT)) return null
-  const account = await accountNamed(user)
+  const account = await findAccount(user)
   if (account === null || (await inaccessiblePart(PACKAGE, account, 0o5))) return null
   await mkdir(dirname(dataDir), { recursive: true })
   if (await inaccessiblePart(dirname(dataDir), account, 0o1)) return null
@@ -119,7 +119,7 @@ export async function dropRoot({
   isEmbedded: boolean
 }): Promise<string | null> {
   if (!isRoot()) return null
-  const account = await accountNamed(user)
+  const account = await findAccount(user)
   if (account === null)
     return `Running as root, because there is no user "${user}". Set KONTOR_USER to an existing user.`
   // Some modules are loaded later, when they are first needed.

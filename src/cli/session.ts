@@ -10,7 +10,7 @@ import { type Config, readConfig } from '../config/config.ts'
 import type { Log } from '../log/log.ts'
 import { type Connection, databaseNow, openPool } from '../postgres/database.ts'
 import { migrate, SchemaError, schemaState } from '../postgres/migrate.ts'
-import { initialiseLog, natsOf, openLog } from '../runtime/log.ts'
+import { initializeLog, openLog, toNatsSettings } from '../runtime/log.ts'
 import { joinEmbedded } from './embedded.ts'
 import type { Output } from './output.ts'
 
@@ -53,7 +53,7 @@ export async function withBareDatabase<T>(
   const embedded = config.databaseUrl === null ? await joinEmbedded(config, out) : null
   const connection = embedded?.connection ?? { url: config.databaseUrl! }
   const pool = openPool({ connection, max: 2, name: 'kontor command', onError: () => {} })
-  const { log, close } = await openLog({ pool, nats: natsOf(config), name: 'kontor command' })
+  const { log, close } = await openLog({ pool, nats: toNatsSettings(config), name: 'kontor command' })
   try {
     return await work({ pool, connection, config, log })
   } finally {
@@ -145,5 +145,5 @@ export async function emptyDataDir(options: { data?: string | undefined }): Prom
 
 /** For commands that append to the log, whether a server runs or not. */
 export async function prepareLog({ pool, config }: Session): Promise<void> {
-  await initialiseLog(pool, { partitions: config.logPartitions, now: await databaseNow(pool) })
+  await initializeLog(pool, { partitions: config.logPartitions, now: await databaseNow(pool) })
 }

@@ -9,7 +9,7 @@ import type { Budgets } from '../overload/budgets.ts'
 import { coalesce } from '../overload/coalesce.ts'
 import type { Throttle } from '../overload/throttle.ts'
 import { isUnavailable, withClient } from '../postgres/database.ts'
-import { makingPartitions } from '../postgres/partitions.ts'
+import { retryWithPartitions } from '../postgres/partitions.ts'
 import { findProcessed, type ProcessedKey, processedKey } from '../store/inbound/processed.ts'
 import { insertReceipts, type Receipt } from '../store/inbound/receipts.ts'
 import type { Source } from '../store/inbound/sources.ts'
@@ -91,7 +91,7 @@ export function openInbound(deps: {
   const lookUps = coalesce({ run, ...LOOK_UPS })
   const lookUpsOfFloods = coalesce({ run, ...FLOOD_LOOK_UPS })
   const writeReceipts = (receipts: Receipt[]) =>
-    makingPartitions(deps.pool, () => withClient(deps.pool, client => insertReceipts(client, receipts)))
+    retryWithPartitions(deps.pool, () => withClient(deps.pool, client => insertReceipts(client, receipts)))
   // Receipts of duplicates are not worth waiting for: a job writes them in batches.
   let duplicateReceipts: Receipt[] = []
   const receiptWrites = coalesce({

@@ -13,7 +13,7 @@ import {
   type Sent,
   type Target,
 } from '../pipeline/deliveries/send.ts'
-import { makingPartitions } from '../postgres/partitions.ts'
+import { retryWithPartitions } from '../postgres/partitions.ts'
 import { type Destination, findDestination } from '../store/destinations/destinations.ts'
 import {
   type Attempt,
@@ -106,7 +106,7 @@ function openSaver({ pool, now, logger, count }: DeliveryOptions) {
     const healths = [...Map.groupBy(attempts, ({ destinationId }) => destinationId).values()].map(
       computeHealth,
     )
-    const failing = await makingPartitions(pool, () => saveAttempts(pool, attempts, healths))
+    const failing = await retryWithPartitions(pool, () => saveAttempts(pool, attempts, healths))
     for (const { outcome } of attempts) count(outcome)
     for (const { destinationId, failingSince } of failing) {
       const isGone = attempts.some(

@@ -9,7 +9,7 @@ import {
   isUnavailable,
   RestartTransaction,
 } from '../postgres/database.ts'
-import { isMissingPartition, makeMissingPartition } from '../postgres/partitions.ts'
+import { createMissingPartition, isMissingPartition } from '../postgres/partitions.ts'
 import { insertDeadLetters, type NewDeadLetter } from '../store/entries/dead-letters.ts'
 import {
   listParkedOrders,
@@ -138,7 +138,7 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
 
 /** Retention dropped the table partition, or the clock jumped. Create it and restart the transaction. */
 function missingPartition(pool: pg.Pool, error: Error): RestartTransaction {
-  return new RestartTransaction(error.message, () => makeMissingPartition(pool, error))
+  return new RestartTransaction(error.message, () => createMissingPartition(pool, error))
 }
 
 function measureLoad(taken: Taken[]): { entries: number; length: number } {

@@ -1,10 +1,10 @@
-// PostgreSQL counts microseconds from here.
+// PostgreSQL's timestamps are microseconds since this moment.
 const EPOCH_MS = Date.UTC(2000, 0, 1)
 const TWO_TO_32 = 4_294_967_296
-// Up to here a call into native code takes longer than the bytes themselves.
+// Up to this length, a loop over the characters is faster than a call into native code.
 const SHORT_TEXT = 48
 
-/** Values in PostgreSQL's binary formats, one after the other, each behind its length. */
+/** Writes values in PostgreSQL's binary formats, each prefixed with its length. */
 export class BinaryWriter {
   buffer: Buffer
   private at = 0
@@ -21,7 +21,7 @@ export class BinaryWriter {
     return this.buffer.subarray(0, this.at)
   }
 
-  /** Without a length before it, as are the next two. */
+  /** Writes no length prefix, like the next two methods. */
   bytes(value: Buffer): void {
     this.reserve(value.length)
     value.copy(this.buffer, this.at)
@@ -75,7 +75,7 @@ export class BinaryWriter {
 
   timestamp(value: Date): void {
     const ms = value.getTime() - EPOCH_MS
-    // In two steps of 32 bits: microseconds after the year 2285 are beyond 2^53.
+    // In two halves of 32 bits: microseconds after the year 2285 exceed 2^53.
     const highMs = Math.floor(ms / TWO_TO_32)
     const lowMicros = (ms - highMs * TWO_TO_32) * 1000
     const carry = Math.floor(lowMicros / TWO_TO_32)
@@ -101,7 +101,7 @@ export class BinaryWriter {
     this.at = at
   }
 
-  /** A uuid written as 32 digits, without dashes. */
+  /** A UUID given as 32 hexadecimal digits, without dashes. */
   hex(value: string): void {
     this.reserve(20)
     this.put32(16)
@@ -114,7 +114,7 @@ export class BinaryWriter {
       return
     }
     const { length } = value
-    // no UTF-16 unit becomes more than three bytes
+    // A UTF-16 unit becomes at most three bytes.
     this.reserve(4 + 3 * length)
     const start = this.at + 4
     let end = start
@@ -162,24 +162,24 @@ export class BinaryWriter {
 
 const DASH = 0x2d
 
-/** Values of lower-case hexadecimal digits, by their codes. */
+/** Values of lower-case hexadecimal digits, indexed by character code. */
 const DIGITS = new Uint8Array(128)
 for (let value = 0; value < 16; value++) DIGITS[value.toString(16).charCodeAt(0)] = value
 
 const INT4_OID = 23
 const UUID_OID = 2950
 
-/** A parameter of type int[]; as bytes, it costs neither side a text with commas. */
+/** A parameter of type int[]. The binary format saves both sides formatting and parsing a string. */
 export function int4Array(values: readonly number[]): Buffer {
-  return arrayOf(INT4_OID, values, 8, (out, value) => out.int4(value))
+  return encodeArray(INT4_OID, values, 8, (out, value) => out.int4(value))
 }
 
-/** A parameter of type uuid[], of uuids written as 32 digits. */
+/** A parameter of type uuid[], from UUIDs given as 32 hexadecimal digits. */
 export function hexArray(values: readonly string[]): Buffer {
-  return arrayOf(UUID_OID, values, 20, (out, value) => out.hex(value))
+  return encodeArray(UUID_OID, values, 20, (out, value) => out.hex(value))
 }
 
-function arrayOf<Value>(
+function encodeArray<Value>(
   oid: number,
   values: readonly Value[],
   bytesEach: number,
@@ -187,12 +187,12 @@ function arrayOf<Value>(
 ): Buffer {
   const out = new BinaryWriter(Buffer.allocUnsafe(20 + bytesEach * values.length))
   out.rawInt4(values.length > 0 ? 1 : 0)
-  // no nulls in it
+  // contains no nulls
   out.rawInt4(0)
   out.rawInt4(oid)
   if (values.length > 0) {
     out.rawInt4(values.length)
-    // the number of the first element
+    // the index of the first element
     out.rawInt4(1)
     for (const value of values) write(out, value)
   }

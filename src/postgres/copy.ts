@@ -2,29 +2,29 @@ import { once } from 'node:events'
 import type pg from 'pg'
 import { BinaryWriter } from './binary.ts'
 
-/** A kind of value that the writer knows, and where a row has it. */
+/** A column's type, and how to read its value from a row. */
 export type Column<Row, Context> = { type: ColumnType; value: Value<Row, Context, unknown> }
 
-/** `index` counts the rows of one copy; `context` is what it was given for all of them. */
+/** `index` is the row's index in one copy, `context` a value that all its rows share. */
 type Value<Row, Context, T> = (row: Row, index: number, context: Context) => T
 
 type ColumnType = 'boolean' | 'int2' | 'int4' | 'int8' | 'timestamp' | 'uuid' | 'hex' | 'text'
 
-function columnOf<T>(type: ColumnType) {
+function defineColumn<T>(type: ColumnType) {
   return <Row, Context>(value: Value<Row, Context, T>): Column<Row, Context> => ({ type, value })
 }
 
-export const boolean = columnOf<boolean>('boolean')
-export const int2 = columnOf<number>('int2')
-export const int4 = columnOf<number>('int4')
-export const int8 = columnOf<number | null>('int8')
-export const timestamp = columnOf<Date>('timestamp')
-export const uuid = columnOf<string | null>('uuid')
-/** A uuid written as 32 digits, without dashes. */
-export const hex = columnOf<string>('hex')
-export const text = columnOf<string | null>('text')
+export const boolean = defineColumn<boolean>('boolean')
+export const int2 = defineColumn<number>('int2')
+export const int4 = defineColumn<number>('int4')
+export const int8 = defineColumn<number | null>('int8')
+export const timestamp = defineColumn<Date>('timestamp')
+export const uuid = defineColumn<string | null>('uuid')
+/** A UUID given as 32 hexadecimal digits, without dashes. */
+export const hex = defineColumn<string>('hex')
+export const text = defineColumn<string | null>('text')
 
-/** Sends rows, and with them what they share. */
+/** Copies rows, with the context that they share. */
 export type Copy<Row, Context> = (
   client: pg.PoolClient,
   rows: readonly Row[],
@@ -32,13 +32,12 @@ export type Copy<Row, Context> = (
 ) => Promise<void>
 
 /**
- * A table that rows are copied into: each column by its name, with its type and where its value comes from. COPY in its
- * binary format: PostgreSQL takes the bytes as they are, where it would read text byte by byte.
+ * Returns a function that copies rows into a table. It uses COPY's binary format, which PostgreSQL stores without parsing.
  */
 export function copyTable<Row, Context = undefined>(
   table: string,
   columns: Record<string, Column<Row, Context>>,
-  /** A statement without a result that goes ahead of the rows; if it fails, nothing is copied. */
+  /** A statement without a result that runs before the rows. If it fails, nothing is copied. */
   { before }: { before?: (context: Context) => string } = {},
 ): Copy<Row, Context> {
   const names = Object.keys(columns)
@@ -60,7 +59,7 @@ export function copyTable<Row, Context = undefined>(
     out.rawInt2(-1)
     stream ??= openStream(client, statement)
     await stream.end(out.written())
-    // Not after a failure: what became of the bytes is not known then.
+    // Not after a failure: the socket may still use the buffer.
     const { buffer } = out
     if (spareBuffers.length < MAX_SPARE_BUFFERS && buffer.length <= MAX_SPARE_BYTES) spareBuffers.push(buffer)
   }
@@ -69,8 +68,8 @@ export function copyTable<Row, Context = undefined>(
 type Write<Row, Context> = (out: BinaryWriter, row: Row, index: number, context: Context) => void
 
 /**
- * One function for all columns of a row, as one would write it by hand. A loop over the columns calls so many different
- * functions from one place that a row of 17 takes a quarter longer (2.7 µs for 2.1 µs, this way 2.0 µs).
+ * Generates one function that writes all columns of a row. A loop over the columns calls many different functions from one call
+ * site, which is a third slower: 2.7 µs for a row of 17 columns, instead of 2.0 µs (2.1 µs if written by hand).
  */
 function compile<Row, Context>(columns: Column<Row, Context>[]): Write<Row, Context> {
   const values = columns.map((_, i) => `value${i}`)
@@ -80,23 +79,24 @@ function compile<Row, Context>(columns: Column<Row, Context>[]): Write<Row, Cont
 }
 
 const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1')
-// flags and the length of an extension: none
+// no flags, and an extension of length 0
 const HEADER = Buffer.concat([SIGNATURE, Buffer.alloc(8)])
 
 const FIRST_BYTES = 65_536
-// Megabytes a second of short-lived buffers would keep the garbage collector busy.
+// Buffers are reused: megabytes per second of short-lived buffers would keep the garbage collector busy.
 const spareBuffers: Buffer[] = []
 const MAX_SPARE_BUFFERS = 4
 const MAX_SPARE_BYTES = 4_194_304
 
-// Events with a large context they share are a hundred times what came in: they never stand in memory all at once.
+// Events that share a large context take a hundred times the size of their request. They are written in portions, so that
+// memory never holds all of them at once.
 const PORTION_BYTES = 4_194_304
 
 type CopyStream = { write(bytes: Buffer): Promise<void>; end(bytes: Buffer): Promise<void> }
 
 /**
- * `write` resolves when the bytes are on their way. They follow the statement at once: one round trip, where pg-copy-streams
- * waits for PostgreSQL to answer that it is ready for them. Bytes behind a statement that fails are dropped there.
+ * `write` resolves when the socket has accepted the bytes. They follow the statement immediately, which takes one round trip;
+ * pg-copy-streams first waits until PostgreSQL is ready for them. PostgreSQL drops bytes that follow a failed statement.
  */
 function openStream(client: pg.PoolClient, statement: string): CopyStream {
   const { promise: done, resolve, reject } = Promise.withResolvers<void>()
@@ -104,7 +104,7 @@ function openStream(client: pg.PoolClient, statement: string): CopyStream {
   const submitted = Promise.withResolvers<void>()
   let socket: pg.Connection['stream'] | null = null
   const query = {
-    // The driver puts the end of its time limit here.
+    // The driver replaces this when it sets a query timeout.
     callback() {},
     submit(connection: pg.Connection) {
       socket = connection.stream
@@ -125,7 +125,7 @@ function openStream(client: pg.PoolClient, statement: string): CopyStream {
   }
   client.query(query)
 
-  /** False: the socket has enough for now. */
+  /** Returns false if the socket's buffer is full. */
   async function send(bytes: Buffer, ...more: Buffer[]): Promise<boolean> {
     if (socket === null) await Promise.race([submitted.promise, done])
     const head = Buffer.from(COPY_DATA)
@@ -148,7 +148,7 @@ const LENGTH_BYTES = 4
 const COPY_DATA = Buffer.from(['d'.charCodeAt(0), 0, 0, 0, 0])
 const COPY_DONE = Buffer.from(['c'.charCodeAt(0), 0, 0, 0, LENGTH_BYTES])
 
-/** What is written until then goes in one call. */
+/** Sends everything that is written in this tick in one system call. */
 function sendTogether(socket: pg.Connection['stream']): void {
   socket.cork()
   process.nextTick(() => socket.uncork())

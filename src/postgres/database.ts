@@ -1,17 +1,18 @@
 import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+
 export type Db = { query: pg.Pool['query'] }
 
 export type Connection =
-  /** Several: one for each host; that which can be written to is taken. */
+  /** A list has one URL per host. The pool connects to the one that accepts writes. */
   | { url: string | string[] }
   | { host: string; port: number; user: string; password: string; database: string }
 
 const JSON_OIDS = new Set([114, 3802])
 const INT8_OID = 20
 
-// json and jsonb stay text: most of it is passed on as it is, and parsing would cost exact digits.
+// json and jsonb stay strings: most values are passed on unchanged, and parsing would lose digits of large numbers.
 const types = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     if (JSON_OIDS.has(oid)) return (text: string) => text
@@ -21,8 +22,8 @@ const types = {
 } as pg.CustomTypesConfig
 
 /**
- * Every session is in UTC, whatever the server's default: as a parameter of the connection, which a transaction pooler
- * passes on (PgBouncer tracks TimeZone, and refuses `options`).
+ * Sets every session to UTC, whatever the server's default. It is a startup parameter because a transaction pooler passes it
+ * on: PgBouncer tracks TimeZone, but rejects `options`.
  */
 class UtcClient extends pg.Client {
   getStartupConf(): Record<string, string> {
@@ -33,8 +34,8 @@ class UtcClient extends pg.Client {
 
 type Connected = ((error: Error) => void) | ((error: null, client: pg.Client) => void)
 
-/** Connects to the host that can be written to at that moment. */
-function clientAmong(hosts: Hosts): typeof UtcClient {
+/** A client class that connects to the host that currently accepts writes. */
+function createHostClient(hosts: Hosts): typeof UtcClient {
   return class extends UtcClient {
     override connect(): Promise<pg.Client>
     override connect(callback: Connected): void
@@ -49,12 +50,12 @@ function clientAmong(hosts: Hosts): typeof UtcClient {
     }
 
     async #connectToWritable(): Promise<pg.Client> {
-      Object.assign(this, await hosts.writable())
-      this.once('error', hosts.doubt)
+      Object.assign(this, await hosts.findWritable())
+      this.once('error', hosts.forget)
       try {
         return await super.connect()
       } catch (error) {
-        hosts.doubt()
+        hosts.forget()
         throw error
       }
     }
@@ -66,9 +67,9 @@ export function openPool(options: {
   max: number
   name: string
   onError: (error: Error) => void
-  /** A database that hangs is as good as away: whoever waits longer than this is told so. */
+  /** A query that takes longer fails: a database that hangs counts as unavailable. */
   queryTimeoutMs?: number
-  /** Of every transaction that `inTransaction` begins. */
+  /** For every transaction that `inTransaction` starts. */
   transactionLimits?: TransactionLimits
 }): pg.Pool {
   const addresses = 'url' in options.connection ? [options.connection.url].flat() : []
@@ -76,7 +77,7 @@ export function openPool(options: {
   const target = 'url' in options.connection ? { connectionString: addresses[0] } : { ...options.connection }
   const pool = new pg.Pool({
     ...target,
-    Client: hosts ? clientAmong(hosts) : UtcClient,
+    Client: hosts ? createHostClient(hosts) : UtcClient,
     max: options.max,
     application_name: options.name,
     types,
@@ -90,24 +91,24 @@ export function openPool(options: {
     },
   })
   begins.set(pool, beginWith(options.transactionLimits))
-  // An idle connection that breaks is replaced by the pool; without a listener it would end the process. So would one
-  // that is in use, between two queries: whoever uses it hears of it with the next one.
+  // Without these listeners, a connection that breaks would end the process. The pool replaces an idle one. If it is in use, the
+  // next query on it fails.
   pool.on('error', options.onError)
   pool.on('connect', client => client.on('error', () => {}))
-  pool.on('connect', distrustCancelledCommits)
+  pool.on('connect', failCancelledCommits)
   return pool
 }
 
 const begins = new WeakMap<pg.Pool, string>()
 
-/** The error of an idle connection carries the connection itself, credentials included: only its words are logged. */
+/** Logs only message and code: the error of an idle connection contains the connection with its credentials. */
 export function brokenConnection(logger: {
   warn(facts: object, message: string): void
 }): (error: Error & { code?: string }) => void {
   return ({ message, code }) => logger.warn({ reason: message, code }, 'a database connection broke')
 }
 
-/** A connection of the pool for a while. One that breaks is not given back. */
+/** Runs `work` with a connection of the pool. A broken connection is not returned to the pool. */
 export async function withClient<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect()
   let broken: Error | undefined
@@ -149,10 +150,10 @@ export async function inTransaction<T>(
 
 const afterCommits = new WeakMap<pg.PoolClient, (() => void)[]>()
 
-// Longer than any statement takes that reads all there is of a tenant.
+// Longer than any statement that reads all data of a tenant.
 const LONG_MS = 6 * 3_600_000
 
-/** For what may read all of a tenant's history: it is not cut off where requests are (`queryTimeoutMs`). */
+/** For statements that may read a tenant's whole history: `queryTimeoutMs` does not apply to them. */
 export function queryLong<R extends pg.QueryResultRow>(
   db: Db,
   text: string,
@@ -162,30 +163,30 @@ export function queryLong<R extends pg.QueryResultRow>(
   return db.query<R>(config)
 }
 
-/** Runs once the transaction that `inTransaction` has opened on this connection is committed; never if it is not. */
+/** Runs `action` after the transaction that `inTransaction` opened on this connection has committed. It does not run after a rollback. */
 export function afterCommit(client: pg.PoolClient, action: () => void): void {
-  actionsOf(client).push(action)
+  commitActions(client).push(action)
 }
 
-/** The same for as long as the transaction lasts that `inTransaction` has opened on this connection. */
+/** An object that identifies the transaction that `inTransaction` opened on this connection. */
 export function transactionOn(client: pg.PoolClient): object {
-  return actionsOf(client)
+  return commitActions(client)
 }
 
-function actionsOf(client: pg.PoolClient): (() => void)[] {
+function commitActions(client: pg.PoolClient): (() => void)[] {
   const actions = afterCommits.get(client)
-  if (!actions) throw new Error('This needs a transaction opened by inTransaction')
+  if (!actions) throw new Error('A transaction opened by inTransaction is required')
   return actions
 }
 
-// Behind a transaction pooler that does not know prepared statements, a statement is prepared on one connection and
-// missed on the next. The first time that happens, this process stops preparing.
+// A transaction pooler without support for prepared statements prepares a statement on one connection and runs it on another,
+// where it does not exist. After the first such error, this process stops preparing statements.
 let canPrepare = true
 const statementNames = new Map<string, string>()
 
 /**
- * Runs a constant statement whose plan is kept by the connection: planning took longer than running for most of
- * the statements on the hot path.
+ * Runs a constant statement as a prepared statement, so that the connection keeps its plan. For most statements on the hot path,
+ * planning took longer than execution.
  */
 export async function queryPrepared<R extends pg.QueryResultRow>(
   db: Db,
@@ -203,7 +204,7 @@ export async function queryPrepared<R extends pg.QueryResultRow>(
   } catch (error) {
     if (!isLostStatement(error)) throw error
     canPrepare = false
-    // Inside a transaction the caller has to begin again.
+    // Inside a transaction, the caller must restart it.
     if ('totalCount' in db) return db.query<R>(text, values)
     throw error
   }
@@ -225,14 +226,14 @@ const NETWORK = new Set([
   'EAI_AGAIN',
 ])
 
-/** The database is away, starting, stopping or out of room: worth trying again, nobody's fault. */
+/** The database is unreachable, starting, stopping or out of resources: the same work may succeed later. */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = (error as { code?: unknown }).code
   if (typeof code === 'string') {
     if (NETWORK.has(code) || code.startsWith('08') || code.startsWith('53') || code.startsWith('57P'))
       return true
-    // read-only: a failed-over primary; 3D000: the database is not (yet) there; 25P03: the session stood still for too long
+    // 25006: the primary failed over and is read-only; 3D000: the database does not exist (yet); 25P03: the session was idle too long
     if (code === '25006' || code === '3D000' || code === '25P03') return true
   }
   return /Connection terminated|Query read timeout|timeout exceeded when trying to connect|Client has encountered a connection error|Cannot use a pool after/.test(
@@ -240,7 +241,7 @@ export function isUnavailable(error: unknown): boolean {
   )
 }
 
-/** This transaction cannot go on but, after `prepare`, would succeed if it began again. */
+/** This transaction cannot continue. It succeeds if the caller runs `prepare` and then restarts it. */
 export class RestartTransaction extends Error {
   readonly prepare: () => Promise<void>
   constructor(why: string, prepare: () => Promise<void> = async () => {}) {
@@ -249,12 +250,12 @@ export class RestartTransaction extends Error {
   }
 }
 
-/** Two transactions waited for each other: this one was ended, the other went on. */
+/** Two transactions waited for each other, and PostgreSQL aborted this one. */
 export function isDeadlock(error: unknown): boolean {
   return (error as { code?: unknown } | null)?.code === '40P01'
 }
 
-/** A conflict between transactions: the same work succeeds when it is simply done again. */
+/** A conflict between transactions: the same work succeeds on a retry. */
 export function isConflict(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code
   return (
@@ -266,25 +267,25 @@ export function isConflict(error: unknown): boolean {
   )
 }
 
-/** Where a PostgreSQL is that can be written to, among several: node-postgres itself knows one host only. */
+/** Finds the host that accepts writes among several: node-postgres itself supports only one host. */
 type Hosts = {
-  /** Looks for it where that is not known; gives up before whoever connects does. */
-  writable(): Promise<Host>
-  /** A connection broke, or could not be opened: where it is has to be found out again. */
-  doubt(): void
+  /** Returns the known host, or probes all. It gives up before the pool's connection timeout. */
+  findWritable(): Promise<Host>
+  /** After a connection broke or could not be opened: the next call of `findWritable` probes again. */
+  forget(): void
 }
 
 type Host = { host: string; port: number }
 
 const DEFAULT_PORT = 5432
 const PROBE_MS = 4_000
-// Once one was found, the others have so long to say that they were promoted later.
+// After the first writable host answers, the others get this long to report a later promotion.
 const OTHERS_MS = 300
 const AGAIN_MS = 200
-// Of the five seconds that a pool gives to a new connection.
+// Less than the 5 s that the pool allows for a new connection.
 const GIVE_UP_MS = 4_000
 
-/** `addresses`: one for each host, in the order in which they are preferred. */
+/** `addresses`: one URL per host, in order of preference. */
 function openHosts(addresses: string[]): Hosts {
   let known: Host | null = null
   let finding: Promise<Host> | null = null
@@ -294,16 +295,16 @@ function openHosts(addresses: string[]): Hosts {
     for (;;) {
       const probed = await probeAll(addresses)
       const newest = probed.reduce((a, b) => ((b.timeline ?? 0) > (a.timeline ?? 0) ? b : a))
-      if (newest.timeline !== null) return hostIn(newest.address)
+      if (newest.timeline !== null) return parseHost(newest.address)
       const refused = probed.find(({ error }) => isRefusal(error))
       if (refused) throw refused.error
-      if (performance.now() + AGAIN_MS > deadline) throw noneWritable(probed)
+      if (performance.now() + AGAIN_MS > deadline) throw noWritableHost(probed)
       await sleep(AGAIN_MS)
     }
   }
 
   return {
-    async writable() {
+    async findWritable() {
       if (known !== null) return known
       finding ??= find().finally(() => {
         finding = null
@@ -311,19 +312,19 @@ function openHosts(addresses: string[]): Hosts {
       known = await finding
       return known
     },
-    doubt() {
+    forget() {
       known = null
     },
   }
 }
 
-function hostIn(address: string): Host {
+function parseHost(address: string): Host {
   const { hostname, port } = new URL(address)
   const host = decodeURIComponent(hostname).replace(/^\[(.*)\]$/, '$1')
   return { host: host || 'localhost', port: port === '' ? DEFAULT_PORT : Number(port) }
 }
 
-/** Whoever answers in time: a host that is gone does not hold up those that are there. */
+/** The answers that arrive in time: an unreachable host does not delay the others. */
 async function probeAll(addresses: string[]): Promise<Probed[]> {
   const probed: Probed[] = []
   const found = Promise.withResolvers<void>()
@@ -336,7 +337,7 @@ async function probeAll(addresses: string[]): Promise<Probed[]> {
   return [...probed]
 }
 
-/** `timeline`: of a server that can be written to. Where two say that of themselves, the one that was promoted later has the higher. */
+/** `timeline` is null if the server does not accept writes. Of two that do, the one promoted later has the higher timeline. */
 type Probed = { address: string; timeline: number | null; error: unknown }
 
 async function probe(address: string): Promise<Probed> {
@@ -355,7 +356,7 @@ async function probe(address: string): Promise<Probed> {
   } catch (error) {
     return { address, timeline: null, error }
   } finally {
-    // Not waited for: a host that is gone never says good-bye.
+    // Not awaited: an unreachable host never closes the connection.
     void client.end().catch(() => {})
   }
 }
@@ -364,67 +365,66 @@ const IS_READ_ONLY = `(pg_is_in_recovery() or current_setting('transaction_read_
 const READ_ONLY = '25006'
 const CANNOT_CONNECT = '08001'
 
-/** On a new connection: what could be written to a moment ago may have come back as somebody's standby. */
+/** For a new connection: a host that accepted writes a moment ago may have restarted as a standby. */
 async function refuseReadOnly(client: Pick<pg.ClientBase, 'query'>, hosts: Hosts): Promise<void> {
   const { rows } = await client.query<{ isReadOnly: boolean }>(`select ${IS_READ_ONLY} as "isReadOnly"`)
   if (!rows[0]!.isReadOnly) return
-  hosts.doubt()
-  throw Object.assign(new Error('This PostgreSQL can only be read'), { code: READ_ONLY })
+  hosts.forget()
+  throw Object.assign(new Error('This PostgreSQL server is read-only'), { code: READ_ONLY })
 }
 
-/** It is there, and does not let us in: trying again does not help. */
+/** The server rejects the credentials: a retry does not help. */
 function isRefusal(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code
   return typeof code === 'string' && code.startsWith('28')
 }
 
-function noneWritable(probed: Probed[]): Error {
+function noWritableHost(probed: Probed[]): Error {
   const words = probed.map(({ address, error }) => {
-    const { host, port } = hostIn(address)
-    return `${host}:${port} (${error === null ? 'can only be read' : (error as Error).message})`
+    const { host, port } = parseHost(address)
+    return `${host}:${port} (${error === null ? 'read-only' : (error as Error).message})`
   })
-  const message = `No host of DATABASE_URL can be written to: ${words.join(', ')}`
+  const message = `No host of DATABASE_URL accepts writes: ${words.join(', ')}`
   return Object.assign(new Error(message), { code: CANNOT_CONNECT })
 }
 
-// The function of PostgreSQL that waits; its words are in the server's language.
+// The PostgreSQL function that waits. The text of its warning depends on the server's language.
 const WAITS_FOR_STANDBY = 'SyncRepWaitForLSN'
 const OUTCOME_UNKNOWN = '08007'
 
 /**
- * Where a synchronous standby is asked for, a commit that waits for it and is cancelled (by pg_cancel_backend, say) is answered as
- * done, with a warning: it is on this one machine, and lost with it. Whoever committed hears that the outcome is unknown instead, so
- * that nothing is acknowledged which a failover may lose. A statement_timeout cancels no such wait (it ends before the commit
- * begins), and a session that is terminated in it answers nothing.
+ * With synchronous replication, a commit that is cancelled while it waits for the standby (for example by pg_cancel_backend)
+ * succeeds with a warning, although its data exists on the primary only. This turns the warning into an error with an unknown
+ * outcome, so that Kontor acknowledges nothing that a failover may lose. statement_timeout does not cancel this wait (it ends
+ * before the commit starts), and a session that is terminated meanwhile sends no answer.
  */
-function distrustCancelledCommits(client: pg.PoolClient): void {
+function failCancelledCommits(client: pg.PoolClient): void {
   client.on('notice', ({ routine }) => {
     if (routine !== WAITS_FOR_STANDBY) return
     const { connection } = client as unknown as pg.Client
-    // At once: the answer may follow in the bytes that are being read.
+    // Immediately: the success message may follow in the same chunk of bytes.
     const message = 'A commit was cancelled while it waited for the synchronous standby'
     connection.emit('error', Object.assign(new Error(message), { code: OUTCOME_UNKNOWN }))
     connection.stream.destroy()
   })
 }
 
-/**
- * Limits of Kontor's own, whatever the server's defaults: nobody reads past a transaction that is open, so one that belongs to a
- * host which stands still would stop all workers for as long as it does.
- */
+// Kontor sets its own limits, whatever the server's defaults. Log readers do not read past an open transaction, so the
+// transaction of a client that hangs would stop all workers.
 
-// A worker reads and works out a batch between two statements: tens of milliseconds, a second on a machine that is overrun.
+// Between two statements a worker computes a batch: tens of milliseconds, up to a second on an overloaded machine.
 const IDLE_IN_TRANSACTION_MS = 10_000
-// A host that is gone is noticed after 15 s idle + 3 × 5 s; one that does not take what it is sent, after 30 s. Warnings are listened to.
+// PostgreSQL detects an unreachable client after 15 s idle + 3 × 5 s, and one that stops receiving after 30 s.
+// `failCancelledCommits` needs warnings.
 const CONNECTION_SETTINGS = `
 set idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS};
 set tcp_keepalives_idle = 15; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3;
 set tcp_user_timeout = 30000; set client_min_messages = warning`
 
-// A server that does not know one of them keeps its own.
+// A server that does not support one of these settings keeps its own values.
 const UNKNOWN_SETTING = '42704'
 
-/** On a new connection. Behind a transaction pooler this sticks to whichever connection it meets, and does no harm. */
+/** For a new connection. Behind a transaction pooler the settings apply to an arbitrary server connection, which is harmless. */
 async function limitConnection(client: Pick<pg.ClientBase, 'query'>): Promise<void> {
   try {
     await client.query(CONNECTION_SETTINGS)
@@ -435,7 +435,7 @@ async function limitConnection(client: Pick<pg.ClientBase, 'query'>): Promise<vo
 
 type TransactionLimits = { lockMs?: number; statementMs?: number }
 
-/** What a transaction begins with: what is set with it holds behind a transaction pooler too, and costs no round trip. */
+/** The statement that starts a transaction. Its `set local` also works behind a transaction pooler and costs no round trip. */
 function beginWith({ lockMs, statementMs }: TransactionLimits = {}): string {
   return [
     `begin; set local idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS}`,
@@ -445,8 +445,8 @@ function beginWith({ lockMs, statementMs }: TransactionLimits = {}): string {
 }
 
 /**
- * Ends sessions of servers and workers that have written and then waited so long for their client: a COPY that was cut off in
- * the middle is under no limit of PostgreSQL's own, because it counts as running. Returns how many.
+ * Terminates sessions of servers and workers that have written and then waited this long for their client, and returns their
+ * number. An interrupted COPY counts as running, so none of PostgreSQL's timeouts ends it.
  */
 export async function endStuckSessions(db: Pick<pg.Pool, 'query'>, olderThanMs: number): Promise<number> {
   const { rowCount } = await db.query(
@@ -459,13 +459,13 @@ export async function endStuckSessions(db: Pick<pg.Pool, 'query'>, olderThanMs: 
   return rowCount ?? 0
 }
 
-/** PostgreSQL's clock: it is one for all nodes. */
+/** The time by PostgreSQL's clock, which all nodes share. */
 export async function databaseNow(db: Db): Promise<Date> {
   const { rows } = await db.query<{ now: Date }>('select now()')
   return rows[0]!.now
 }
 
-/** Rows as columns, for `unnest`: one array a field. */
-export function columnsOf<Row extends object>(rows: readonly Row[], ...fields: (keyof Row)[]): unknown[][] {
+/** Converts rows to columns for `unnest`: one array per field. */
+export function toColumns<Row extends object>(rows: readonly Row[], ...fields: (keyof Row)[]): unknown[][] {
   return fields.map(field => rows.map(row => row[field]))
 }

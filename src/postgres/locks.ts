@@ -1,62 +1,62 @@
 import { type Db, queryPrepared } from './database.ts'
 
 /**
- * Every advisory lock there is, in one list, so that no two uses meet by accident. All of them end with the
- * transaction that took them: they work behind a transaction pooler, and a process that dies holds none.
+ * All advisory locks in one list, so that no two uses share a number by accident. PostgreSQL releases each one at the end of its
+ * transaction. They therefore work behind a transaction pooler, and a process that dies holds none.
  */
 export const LOCKS = {
-  /** Nodes that start together bring the schema up to date one after the other. */
+  /** Nodes that start at the same time migrate the schema one after the other. */
   migration: 4_911_001,
-  /** Makers of partitions take turns. */
+  /** One transaction at a time creates partitions. */
   partitions: 4_911_002,
-  /** Of the nodes that start together for the first time, one makes the tenant and the keys. */
+  /** At the first start, one node creates the tenant and the keys. */
   firstStart: 4_911_003,
-  /** Of the nodes that find the log in another cluster, one begins the new epoch. */
+  /** When nodes find the log in another cluster, one of them starts the new epoch. */
   epoch: 4_911_004,
-  /** Whoever begins to write to a stream on NATS, and whoever says that nobody does any more, take turns. */
+  /** Registering a writer of a NATS stream excludes marking the stream as left. */
   streamWriters: 4_911_005,
-  /** Of the nodes that want to make the sums of days, one does. */
+  /** One node at a time computes the daily sums. */
   daySums: 4_911_400,
-  /** Of the nodes that want to fold what was added to the sums of series, one does. */
+  /** One node at a time folds additions into the sums of the series. */
   series: 4_911_900,
-  /** Of the nodes that want to look for what is worth a warning, one does. */
+  /** One node at a time evaluates the alerts. */
   alerts: 4_911_950,
 } as const
 
-/** Locks with one instance a tenant; PostgreSQL keeps these pairs apart from the single numbers above. */
+/** Locks with one instance per tenant. PostgreSQL keeps these pairs separate from the single numbers above. */
 export const TENANT_LOCKS = {
-  /** One for each entity type, counted from here. Writers share it, deleters by name have it alone. */
+  /** One per entity type, numbered from here. Writers share it. A delete by name instead of id holds it exclusively. */
   records: 4_911_100,
   /**
-   * Who is who. Whoever merges profiles or finds an earlier touch of a known person has it alone, whoever reads of
-   * people where their accounts came from shares it: of two that learn the halves of one fact, the second sees both.
+   * The profile lock. Merging profiles and finding an earlier touch of a profile hold it exclusively; reading where the accounts
+   * of profiles came from shares it. If two transactions each learn half of a fact, the second one therefore sees both halves.
    */
   profiles: 4_911_200,
   /**
-   * What is known of coupons, discounts and customers. Whoever learns of them has it alone, whoever derives the
-   * subscriptions that name them shares it. Taken after `profiles`.
+   * Coupons, discounts and customers. Writing them holds it exclusively; deriving the subscriptions that refer to them shares it.
+   * Acquired after `profiles`.
    */
   terms: 4_911_700,
 } as const
 
 /**
- * A charge and the invoice that it pays come in different partitions, and neither names the other: whoever tells of money
- * of one customer takes turns.
+ * A charge and the invoice that it pays are in different partitions, and neither refers to the other. Transactions that write
+ * payments of one customer therefore run one after the other.
  */
 const CUSTOMER_LOCK = 4_911_800
 const CUSTOMER_LOCKS = 1_024
 
-/** Sales of one order come from events and from its record, in different partitions: they take turns. */
+/** Sales of one order come from events and from its record, in different partitions. They are written one after the other. */
 const SALE_LOCK = 4_911_600
-// A request may name thousands of orders; locks are a shared and bounded good.
+// A request may contain thousands of orders, and PostgreSQL's lock table is shared and bounded.
 const SALE_LOCKS = 1_024
 
-// Who a tenant's people are: workers share it for the length of a transaction, an erasure has it alone. Tenants share 64
-// of them: a transaction over a thousand tenants must not fill PostgreSQL's table of locks.
+// The people of a tenant: workers share this lock for the length of a transaction, an erasure holds it exclusively. All tenants
+// share 64 locks, so that a transaction over a thousand tenants does not fill PostgreSQL's lock table.
 const PEOPLE = 4_911_500
 const PEOPLE_LOCKS = 64
 
-// Names are hashed with it: a source's queue is drained by one node at a time.
+// Seed for hashing source ids: one node at a time drains the overflow queue of a source.
 const OVERFLOW_SEED = 4_911_003
 
 type Lock = (typeof LOCKS)[keyof typeof LOCKS]
@@ -67,7 +67,7 @@ export async function lock(db: Db, which: Lock): Promise<void> {
   await db.query('select pg_advisory_xact_lock($1)', [which])
 }
 
-/** False when somebody else holds it. */
+/** Returns false if another transaction holds it. */
 export async function tryLock(db: Db, which: Lock): Promise<boolean> {
   const { rows } = await db.query<{ locked: boolean }>('select pg_try_advisory_xact_lock($1) as locked', [
     which,
@@ -75,7 +75,7 @@ export async function tryLock(db: Db, which: Lock): Promise<boolean> {
   return rows[0]!.locked
 }
 
-/** The lock of each of these tenants, in the order of their numbers: nobody waits in a circle. */
+/** Locks each of these tenants, in ascending order to avoid deadlocks. */
 export async function lockTenants(db: Db, which: TenantLock, tenantIds: Iterable<number>): Promise<void> {
   await queryPrepared(
     db,
@@ -84,7 +84,7 @@ export async function lockTenants(db: Db, which: TenantLock, tenantIds: Iterable
   )
 }
 
-/** The same, shared: only whoever wants it alone waits, and is waited for. */
+/** The same, shared: conflicts only with exclusive holders. */
 export async function shareTenants(db: Db, which: TenantLock, tenantIds: Iterable<number>): Promise<void> {
   await queryPrepared(
     db,
@@ -93,7 +93,7 @@ export async function shareTenants(db: Db, which: TenantLock, tenantIds: Iterabl
   )
 }
 
-/** Without waiting: false where somebody else has one of them. */
+/** Does not wait. Returns false if another transaction holds one of them. */
 export async function tryLockTenants(
   db: Db,
   which: TenantLock,
@@ -124,7 +124,7 @@ async function tryTenants(
   return rows[0]!.locked
 }
 
-/** Until the caller's transaction ends, nobody of these tenants is erased. */
+/** Prevents erasures in these tenants until the caller's transaction ends. */
 export async function sharePeople(db: Db, tenantIds: Iterable<number>): Promise<void> {
   const locks = new Set<number>()
   for (const tenantId of tenantIds) locks.add(tenantId % PEOPLE_LOCKS)
@@ -135,12 +135,12 @@ export async function sharePeople(db: Db, tenantIds: Iterable<number>): Promise<
   )
 }
 
-/** Waits for the transactions that share it, and holds new ones back until the caller's transaction ends. */
+/** Waits for the transactions that share it, and blocks new ones until the caller's transaction ends. */
 export async function lockPeople(db: Db, tenantId: number): Promise<void> {
   await db.query('select pg_advisory_xact_lock($1, $2)', [PEOPLE, tenantId % PEOPLE_LOCKS])
 }
 
-/** False when somebody else drains the source at this moment. */
+/** Returns false while another node drains the source. */
 export async function tryLockOverflow(db: Db, sourceId: string): Promise<boolean> {
   const { rows } = await db.query<{ locked: boolean }>(
     'select pg_try_advisory_xact_lock(hashtextextended($1, $2)) as locked',
@@ -149,7 +149,7 @@ export async function tryLockOverflow(db: Db, sourceId: string): Promise<boolean
   return rows[0]!.locked
 }
 
-/** Waits for whoever tells of money of these customers. In order, so that nobody waits in a circle. */
+/** Waits for transactions that write payments of these customers. Ordered to avoid deadlocks. */
 export async function lockCustomers(db: Db, customers: { tenantId: number; id: string }[]): Promise<void> {
   await queryPrepared(
     db,
@@ -161,7 +161,7 @@ export async function lockCustomers(db: Db, customers: { tenantId: number; id: s
   )
 }
 
-/** Waits for whoever writes sales of these orders. In order, so that nobody waits in a circle. */
+/** Waits for transactions that write sales of these orders. Ordered to avoid deadlocks. */
 export async function lockSales(db: Db, orders: { tenantId: number; orderId: string }[]): Promise<void> {
   await queryPrepared(
     db,

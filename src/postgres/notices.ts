@@ -3,13 +3,13 @@ import type pg from 'pg'
 const RECONNECT_MS = 2_000
 
 /**
- * Hears NOTIFY on a connection of its own. Behind a transaction pooler, or while it reconnects, nothing is heard:
- * whoever listens must also look by itself now and then.
+ * Calls `onNotice` for every NOTIFY on the channel, over a dedicated connection. Notifications are lost behind a transaction
+ * pooler and during a reconnect, so the caller must also poll.
  */
 export function listenForNotices(
   pool: pg.Pool,
   channel: string,
-  heard: () => void,
+  onNotice: () => void,
 ): { stop(): Promise<void> } {
   let client: pg.PoolClient | null = null
   let timer: NodeJS.Timeout | undefined
@@ -21,12 +21,13 @@ export function listenForNotices(
       const connected = await pool.connect()
       if (stopped) return connected.release()
       client = fresh = connected
-      connected.on('notification', heard)
+      connected.on('notification', onNotice)
       connected.on('error', () => reconnect(connected))
       connected.on('end', () => reconnect(connected))
       await connected.query(`listen ${channel}`)
     } catch {
-      // Its own connection: where that has told of its end already, another one is on its way, and two would leave one open for ever.
+      // Passes the connection of this attempt: if its end was reported already, another attempt is under way, and a second one would
+      // leave a connection open forever.
       reconnect(fresh)
     }
   }

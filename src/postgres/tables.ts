@@ -3,19 +3,19 @@ import type pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import type { Db } from './database.ts'
 
-/** A table that holds rows: one of its own, or a partition. */
+/** A table that holds rows: an ordinary table or a partition. */
 export type StoredTable = {
   name: string
-  /** Those that a row is written with: generated ones follow from them. */
+  /** Without generated columns. */
   columns: string[]
   partitionOf: string | null
-  /** As PostgreSQL writes it: FOR VALUES FROM (…) TO (…). */
+  /** In PostgreSQL's notation: FOR VALUES FROM (…) TO (…). */
   bound: string | null
 }
 
 export type SequenceValue = { name: string; value: string }
 
-/** No limit of the server or the connection ends this transaction: it takes as long as it takes. */
+/** Disables all timeouts of the server and the connection for this transaction. */
 export async function withoutTimeouts(client: pg.PoolClient): Promise<void> {
   await client.query(`set local statement_timeout = 0`)
   await client.query(`set local idle_in_transaction_session_timeout = 0`)
@@ -26,15 +26,15 @@ export async function withoutTimeouts(client: pg.PoolClient): Promise<void> {
 }
 
 /**
- * From the next statement on the transaction sees one moment, in which none of the tables is dropped until it ends. Locks
- * come first: of a table dropped between a look at the catalog and the lock, the catalog would still tell.
+ * Prevents that one of the tables is dropped until the transaction ends. It must come before the first query, which fixes the
+ * snapshot: otherwise the snapshot's catalog could list a table that was dropped before the lock.
  */
 export async function lockTables(client: pg.PoolClient, tables: readonly string[]): Promise<void> {
-  await client.query(`lock table ${tables.map(quoted).join(', ')} in access share mode`)
+  await client.query(`lock table ${tables.map(quoteName).join(', ')} in access share mode`)
 }
 
-/** Tables that are nobody's partition; locking one locks its partitions. */
-export async function rootTables(db: Db): Promise<string[]> {
+/** Tables that are not partitions. Locking one of them also locks its partitions. */
+export async function listRootTables(db: Db): Promise<string[]> {
   const { rows } = await db.query<{ name: string }>(
     `select relname::text as name from pg_class
      where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p') and relpersistence = 'p'
@@ -44,8 +44,8 @@ export async function rootTables(db: Db): Promise<string[]> {
   return rows.map(({ name }) => name)
 }
 
-/** Every table that holds rows, and its size; what others refer to comes first. */
-export async function storedTables(db: Db): Promise<(StoredTable & { bytes: number })[]> {
+/** Every table that holds rows, with its size. A table comes after those that its foreign keys refer to. */
+export async function listStoredTables(db: Db): Promise<(StoredTable & { bytes: number })[]> {
   const { rows } = await db.query<StoredTable & { bytes: number; referred: string[] }>(STORED_TABLES)
   const sorted: typeof rows = []
   const names = new Set<string>()
@@ -53,7 +53,7 @@ export async function storedTables(db: Db): Promise<(StoredTable & { bytes: numb
   while (left.length > 0) {
     const all = new Set(left.map(({ name }) => name))
     const free = left.filter(({ referred }) => !referred.some(name => all.has(name) && !names.has(name)))
-    // Tables that refer to each other in a circle come as they are.
+    // Tables with circular references are added in their given order.
     const next = free.length > 0 ? free : left
     for (const table of next) names.add(table.name)
     sorted.push(...next)
@@ -62,7 +62,7 @@ export async function storedTables(db: Db): Promise<(StoredTable & { bytes: numb
   return sorted.map(({ referred: _, ...table }) => table)
 }
 
-// Unlogged ones hold what a crash may take.
+// Without unlogged tables: their rows do not need to survive a crash.
 const STORED_TABLES = `
 select c.relname::text as name, p.relname::text as "partitionOf", pg_get_expr(c.relpartbound, c.oid) as bound,
   pg_table_size(c.oid) as bytes,
@@ -81,8 +81,8 @@ where c.relnamespace = current_schema()::regnamespace and c.relkind = 'r' and c.
   and c.relname <> 'schema_migrations'
 order by c.relname`
 
-/** Those that were used. They run ahead of any snapshot, which does no harm: a number may be left out. */
-export async function sequenceValues(db: Db): Promise<SequenceValue[]> {
+/** The sequences that were used. Their values may be ahead of the snapshot, which only leaves a gap in the numbers. */
+export async function readSequences(db: Db): Promise<SequenceValue[]> {
   const { rows } = await db.query<SequenceValue>(
     `select sequencename::text as name, last_value::text as value from pg_sequences
      where schemaname = current_schema() and last_value is not null order by 1`,
@@ -90,7 +90,7 @@ export async function sequenceValues(db: Db): Promise<SequenceValue[]> {
   return rows
 }
 
-/** Returns the names of those that are not there. */
+/** Returns the names of the sequences that do not exist. */
 export async function setSequences(db: Db, sequences: readonly SequenceValue[]): Promise<string[]> {
   const { rows } = await db.query<{ name: string; isSet: boolean }>(
     `select s.name, case when c.oid is null then false else setval(c.oid::regclass, s.value) > 0 end as "isSet"
@@ -101,8 +101,8 @@ export async function setSequences(db: Db, sequences: readonly SequenceValue[]):
   return rows.filter(({ isSet }) => !isSet).map(({ name }) => name)
 }
 
-/** The name of something that is there already and did not come with an extension; null in an empty database. */
-export async function somethingIn(db: Db): Promise<string | null> {
+/** The name of an existing table, view or sequence that belongs to no extension; null in an empty database. */
+export async function findRelation(db: Db): Promise<string | null> {
   const { rows } = await db.query<{ name: string }>(
     `select relname::text as name from pg_class c
      where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p', 'v', 'm', 'S', 'f')
@@ -113,37 +113,36 @@ export async function somethingIn(db: Db): Promise<string | null> {
 }
 
 /**
- * The rows of a table as COPY writes them in its binary format. The stream knows how many they were once the next query on
- * the connection was answered.
+ * The rows of a table in COPY's binary format. `rowCount` is set once the next query on the connection is answered.
  */
 export function copyOut(
   client: pg.PoolClient,
   { name, columns }: StoredTable,
 ): Readable & { rowCount: number } {
   return client.query(
-    copyTo(`copy ${quoted(name)} (${columns.map(quoted).join(', ')}) to stdout (format binary)`),
+    copyTo(`copy ${quoteName(name)} (${columns.map(quoteName).join(', ')}) to stdout (format binary)`),
   )
 }
 
 export type CopyIn = {
-  /** Resolves when there is room for more. */
+  /** Resolves when the stream can accept more. */
   write(bytes: Buffer): Promise<void>
-  /** Returns how many rows it took. */
+  /** Returns the number of rows written. */
   end(): Promise<number>
 }
 
 /**
- * Takes them back, into a table that was made in this transaction: nobody sees it before it commits, so the rows are
- * written as if they had always been there, and no vacuum has to visit them again.
+ * Restores rows into a table that this transaction created. No other transaction sees the table before the commit, so COPY can
+ * write frozen rows, which vacuum does not need to visit.
  */
 export function copyIn(client: pg.PoolClient, { name, columns }: StoredTable): CopyIn {
   const stream = client.query(
     copyFrom(
-      `copy ${quoted(name)} (${columns.map(quoted).join(', ')}) from stdin (format binary, freeze true)`,
+      `copy ${quoteName(name)} (${columns.map(quoteName).join(', ')}) from stdin (format binary, freeze true)`,
     ),
   )
   const failed = new Promise<never>((_, reject) => stream.on('error', reject))
-  failed.catch(() => {}) // whoever writes or ends hears of it
+  failed.catch(() => {}) // `write` and `end` report it
   return {
     write: bytes =>
       Promise.race([failed, new Promise<void>(resolve => stream.write(bytes, () => resolve()))]),
@@ -155,8 +154,8 @@ export function copyIn(client: pg.PoolClient, { name, columns }: StoredTable): C
 }
 
 /**
- * A transaction that streams rows. Where it fails the connection goes with it: in the middle of a stream there is no other
- * way to tell PostgreSQL that it is over.
+ * A transaction that streams rows. If it fails, its connection is closed: there is no other way to abort in the middle of a
+ * stream.
  */
 export async function inStreamingTransaction<T>(
   pool: pg.Pool,
@@ -176,8 +175,8 @@ export async function inStreamingTransaction<T>(
   }
 }
 
-/** The PostgreSQL that answers, as a number: 180001 is 18.1. */
-export async function serverVersion(db: Db): Promise<number> {
+/** The version of the PostgreSQL server as a number: 180001 is 18.1. */
+export async function readServerVersion(db: Db): Promise<number> {
   const { rows } = await db.query<{ version: number }>(
     `select current_setting('server_version_num')::int as version`,
   )
@@ -188,23 +187,23 @@ export function isMissingTable(error: unknown): boolean {
   return (error as { code?: unknown } | null)?.code === '42P01'
 }
 
-/** Empties a table that a migration put rows into. Its triggers stay silent until `enableTriggers`. */
-export async function makeReady(client: pg.PoolClient, name: string): Promise<void> {
-  await client.query(`alter table ${quoted(name)} disable trigger user`)
-  await client.query(`delete from ${quoted(name)}`)
+/** Deletes the rows that a migration inserted, and disables the table's triggers until `enableTriggers`. */
+export async function clearTable(client: pg.PoolClient, name: string): Promise<void> {
+  await client.query(`alter table ${quoteName(name)} disable trigger user`)
+  await client.query(`delete from ${quoteName(name)}`)
 }
 
 export async function enableTriggers(client: pg.PoolClient, name: string): Promise<void> {
-  await client.query(`alter table ${quoted(name)} enable trigger user`)
+  await client.query(`alter table ${quoteName(name)} enable trigger user`)
 }
 
-/** Makes a partition as it was described by `storedTables`. */
-export async function makePartition(client: pg.PoolClient, table: StoredTable): Promise<void> {
+/** Creates a partition that `listStoredTables` described. */
+export async function createPartition(client: pg.PoolClient, table: StoredTable): Promise<void> {
   const { name, partitionOf, bound } = table
-  // It comes out of a file and is part of a statement: nothing but times and numbers gets in.
+  // The bound comes from a file and becomes part of a statement: only times and numbers are accepted.
   if (partitionOf === null || bound === null || !BOUND.test(bound))
-    throw new Error(`${JSON.stringify(bound)} is no bound of a partition`)
-  await client.query(`create table ${quoted(name)} partition of ${quoted(partitionOf)} ${bound}`)
+    throw new Error(`${JSON.stringify(bound)} is not a valid partition bound`)
+  await client.query(`create table ${quoteName(name)} partition of ${quoteName(partitionOf)} ${bound}`)
 }
 
 const LIMIT = String.raw`(?:MINVALUE|MAXVALUE|'[-+.: 0-9]+'|-?\d+)`
@@ -214,6 +213,6 @@ export async function analyze(db: Db): Promise<void> {
   await db.query('analyze')
 }
 
-function quoted(name: string): string {
+function quoteName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }

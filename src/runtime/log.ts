@@ -28,7 +28,7 @@ export async function openLog({ pool, nats, ...options }: LogOptions): Promise<O
 }
 
 /** Creates partitions and cursors if they do not exist yet. */
-export async function initialiseLog(
+export async function initializeLog(
   pool: pg.Pool,
   { partitions, now }: { partitions: number; now: Date },
 ): Promise<void> {
@@ -37,15 +37,15 @@ export async function initialiseLog(
 }
 
 /** PostgreSQL or NATS is unavailable: retrying may help. */
-export function isStorageAway(error: unknown): boolean {
+export function isStorageUnavailable(error: unknown): boolean {
   return error instanceof LogUnavailable || isUnavailable(error)
 }
 
-export function natsOf(config: Config): NatsSettings | null {
+export function toNatsSettings(config: Config): NatsSettings | null {
   if (config.natsUrl === null) return null
   return {
     access: { ...config.natsUrl, credentialsFile: config.natsCreds },
-    systemAccess: systemAccessOf(config),
+    systemAccess: toSystemAccess(config),
     stream: config.natsStream,
     partitions: config.natsPartitions,
     maxBytes: config.natsMaxBytes,
@@ -58,7 +58,7 @@ export function natsOf(config: Config): NatsSettings | null {
 }
 
 /** With only a credentials file, the same servers are used. */
-function systemAccessOf({ natsUrl, natsSystemUrl, natsSystemCreds }: Config): NatsAccess | null {
+function toSystemAccess({ natsUrl, natsSystemUrl, natsSystemCreds }: Config): NatsAccess | null {
   if (natsSystemUrl === null && natsSystemCreds === null) return null
   const { servers, tls } = natsUrl!
   const address = natsSystemUrl ?? { servers, tls, user: null, password: null, token: null }

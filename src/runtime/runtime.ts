@@ -33,7 +33,7 @@ import type { LoggerOptions } from '../telemetry/logging.ts'
 import { type Metrics, type MetricsSample, openMetrics } from '../telemetry/metrics.ts'
 import { openTracing, type Tracing } from '../telemetry/tracing.ts'
 import { openClock } from './clock.ts'
-import { initialiseLog, isStorageAway, natsOf, openLog } from './log.ts'
+import { initializeLog, isStorageUnavailable, openLog, toNatsSettings } from './log.ts'
 import { openOps, watchParts } from './ops.ts'
 import { type OpenedSurfaces, openSurfaces, type Parts } from './surfaces.ts'
 import { startWorkerThread } from './thread.ts'
@@ -155,9 +155,9 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   onClose(() => pool.end())
   const clock = await openClock(pool)
   onClose(async () => clock.stop())
-  await initialiseLog(pool, { partitions: config.logPartitions, now: clock.now() })
+  await initializeLog(pool, { partitions: config.logPartitions, now: clock.now() })
   const now = options.now ?? clock.now
-  const nats = natsOf(config)
+  const nats = toNatsSettings(config)
   for (const note of await leaveStreams(pool, nats)) options.log.warn(note)
   const { log, close } = await openLog({
     pool,
@@ -221,7 +221,7 @@ async function startJetStream(outside: OutsideLog, logger: Logger): Promise<void
     if (differs !== null) logger.warn({ stream }, differs)
     logger.info({ stream, replicas, promise }, `events are kept in JetStream: acknowledged means ${promise}`)
   } catch (error) {
-    if (!isStorageAway(error) || error instanceof LogRefused) throw error
+    if (!isStorageUnavailable(error) || error instanceof LogRefused) throw error
     logger.warn(
       { reason: (error as Error).message },
       'NATS is away: events are answered 503 until it is back',
@@ -309,7 +309,7 @@ function buildApp(
   }: { surfaces: Surface[]; logger: Logger; metrics: Metrics; tracing: Tracing | null },
 ): Promise<App> {
   return buildServer({
-    ...{ surfaces, log: logger, metrics, tracing, isUnavailable: isStorageAway, version },
+    ...{ surfaces, log: logger, metrics, tracing, isUnavailable: isStorageUnavailable, version },
     trustProxy: config.trustProxy,
     publicUrl: config.publicUrl,
     maxInFlightBytes: config.maxInFlightBytes,
@@ -324,7 +324,7 @@ function openWorkers(
   { onAppend, tracing }: { onAppend: Log['onAppend']; tracing: Tracing | null },
 ): Promise<Workers> {
   const { workers, eventsFloorMs } = config
-  const options = { connection, nats: natsOf(config), workers, eventsFloorMs }
+  const options = { connection, nats: toNatsSettings(config), workers, eventsFloorMs }
   const isAlone = processes || config.surfaces.every(surface => surface === 'worker')
   if (isAlone || !threadLogging) return startWorkers(options, { logger: log, onAppend, tracing })
   return startWorkerThread(options, { logging: threadLogging, onAppend })

@@ -14,7 +14,7 @@ import { openScheduler } from '../pipeline/scheduler.ts'
 import { openTransactions } from '../pipeline/transaction.ts'
 import type { Kind } from '../pipeline/unit.ts'
 import { brokenConnection, type Connection, openPool, RestartTransaction } from '../postgres/database.ts'
-import { ensurePartitionsFor, periodOf } from '../postgres/partitions.ts'
+import { computePeriod, ensurePartitionsFor } from '../postgres/partitions.ts'
 import type { PoolCounts } from '../telemetry/metrics.ts'
 import type { Tracing } from '../telemetry/tracing.ts'
 import { openLog } from './log.ts'
@@ -86,11 +86,13 @@ const FIRST_MONTH = Date.parse('2000-01-01T00:00:00Z')
 function monthKeeper(pool: pg.Pool): (moments: Date[]) => void {
   const known = new Set<number>()
   return moments => {
-    const missing = moments.filter(at => at.getTime() >= FIRST_MONTH && !known.has(periodOf('events', at)))
+    const missing = moments.filter(
+      at => at.getTime() >= FIRST_MONTH && !known.has(computePeriod('events', at)),
+    )
     if (missing.length === 0) return
     throw new RestartTransaction('There may be no partition for an event yet', async () => {
       await ensurePartitionsFor(pool, 'events', missing)
-      for (const at of missing) known.add(periodOf('events', at))
+      for (const at of missing) known.add(computePeriod('events', at))
     })
   }
 }

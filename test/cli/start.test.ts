@@ -4,7 +4,7 @@ import { request } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { accountNamed, inaccessiblePart } from '../../embedded-postgres/account.ts'
+import { findAccount, inaccessiblePart } from '../../embedded-postgres/account.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { testDatabase } from '../database.ts'
 import { stretchWire } from '../events/wire.ts'
@@ -59,7 +59,7 @@ async function stop({ child, ended }: Running): Promise<number | null> {
 }
 
 // No other user can read the program in a checkout under /root, for example.
-const nobody = await accountNamed('nobody')
+const nobody = await findAccount('nobody')
 const canChangeUser =
   isRoot && nobody !== null && (await inaccessiblePart(import.meta.dirname, nobody, 0o5)) === null
 

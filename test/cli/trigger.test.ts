@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { enter } from '../../embedded-postgres/lock.ts'
+import { addUser } from '../../embedded-postgres/lock.ts'
 import { processOutput } from '../../src/cli/output.ts'
 import { reachServer, writeServerFile } from '../../src/cli/running-server.ts'
 import { readConfig } from '../../src/config/config.ts'
@@ -128,7 +128,7 @@ test('the command waits for a server that is still starting, and uses the addres
   const dataDir = await temporaryDirectory(t)
   const usage = join(dataDir, 'usage')
   await mkdir(usage)
-  const starting = await enter(usage, 'server')
+  const starting = await addUser(usage, 'server')
   await writeServerFile(dataDir, announcement('http://127.0.0.1:1', 1)) // of a server that was killed earlier
   const said: string[] = []
   const say = (words: string) => {

@@ -12,7 +12,7 @@ import { readServerFile } from '../../src/cli/running-server.ts'
 import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { migrate } from '../../src/postgres/migrate.ts'
-import { postmasterOf } from '../embedded-postgres/directories.ts'
+import { findPostmasterIn } from '../embedded-postgres/directories.ts'
 import { eventually } from '../eventually.ts'
 
 const main = join(import.meta.dirname, '../../src/main.ts')
@@ -62,7 +62,7 @@ export async function openService() {
     async kill(whom: 'server' | 'server and PostgreSQL') {
       const exited = once(child!, 'exit')
       if (whom === 'server and PostgreSQL') {
-        const postmaster = (await postmasterOf(dataDir))!.pid
+        const postmaster = (await findPostmasterIn(dataDir))!.pid
         for (const pid of [...childrenOf(postmaster), postmaster]) killNow(pid)
       }
       child!.kill('SIGKILL')
@@ -70,12 +70,12 @@ export async function openService() {
     },
     /** PostgreSQL alone: the server has to bring it back. Resolves when it has. */
     async killPostgres() {
-      const { pid } = (await postmasterOf(dataDir))!
+      const { pid } = (await findPostmasterIn(dataDir))!
       killNow(pid)
       await eventually(
         'PostgreSQL to be back',
         async () => {
-          const postmaster = await postmasterOf(dataDir)
+          const postmaster = await findPostmasterIn(dataDir)
           return postmaster?.status === 'ready' && postmaster.pid !== pid
         },
         { state: () => stderr },
@@ -90,7 +90,7 @@ export async function openService() {
     },
     /** One of PostgreSQL's processes dies; it ends all others, recovers and goes on, and so must the server. */
     async killBackend() {
-      const backends = childrenOf((await postmasterOf(dataDir))!.pid)
+      const backends = childrenOf((await findPostmasterIn(dataDir))!.pid)
       killNow(backends[Math.floor(Math.random() * backends.length)]!)
     },
     /** Beside the running server. */
@@ -103,7 +103,7 @@ export async function openService() {
         child.kill('SIGTERM')
         await exited
       }
-      const left = await postmasterOf(dataDir)
+      const left = await findPostmasterIn(dataDir)
       if (left) killNow(left.pid)
       await rm(directory, { recursive: true, force: true })
     },

@@ -5,13 +5,13 @@ import { test } from 'node:test'
 import { accountForNewCluster, isRoot } from '../../embedded-postgres/account.ts'
 import { EmbeddedError, joinCluster, ownCluster } from '../../embedded-postgres/cluster.ts'
 import { eventually } from '../eventually.ts'
-import { postmasterOf, query, silent, stoppedCluster, temporaryDirectory } from './directories.ts'
+import { findPostmasterIn, query, silent, stoppedCluster, temporaryDirectory } from './directories.ts'
 import { startProcess } from './process.ts'
 
 test('the first start makes a durable UTF-8 database, the next one finds its data', async t => {
   const dataDir = join(await temporaryDirectory(t, 'data'), 'data')
   const first = await ownCluster({ dataDir, log: silent, name: 'shop' })
-  assert.equal(first.state, 'initialised')
+  assert.equal(first.state, 'initialized')
   const shown = await query(
     first.connection,
     `select current_database(), current_setting('fsync'), current_setting('synchronous_commit'),
@@ -21,7 +21,7 @@ test('the first start makes a durable UTF-8 database, the next one finds its dat
   assert.deepEqual(shown, ['shop', 'on', 'on', 'on', 'UTF8', '', 'UTC', 'C.UTF-8', 'b'])
   await query(first.connection, 'create table kept as select 42 as answer')
   await first.stop()
-  assert.equal(await postmasterOf(dataDir), null)
+  assert.equal(await findPostmasterIn(dataDir), null)
 
   const second = await ownCluster({ dataDir, log: silent, name: 'shop' })
   assert.equal(second.state, 'started')
@@ -51,7 +51,7 @@ if (isRoot()) {
     const dataDir = await stoppedCluster(t)
     const { stop } = await ownCluster({ dataDir, log: silent })
     const { uid } = (await accountForNewCluster())!
-    const { pid } = (await postmasterOf(dataDir))!
+    const { pid } = (await findPostmasterIn(dataDir))!
     assert.notEqual(uid, 0)
     assert.equal((await stat(`/proc/${pid}`)).uid, uid)
     const status = await readFile(`/proc/${pid}/status`, 'utf8')
@@ -76,19 +76,19 @@ test('a second server is refused with the first one’s pid, a command joins bes
   await command.stop()
   assert.deepEqual(await query(server.connection, 'select count(*)::int from made_by_command'), [0])
   await server.stop()
-  assert.equal(await postmasterOf(dataDir), null)
+  assert.equal(await findPostmasterIn(dataDir), null)
 })
 
 test('commands without a server share one cluster, and the last one out stops it', async t => {
   const dataDir = join(await temporaryDirectory(t, 'data'), 'data')
   const both = [startProcess(t, 'join', dataDir), startProcess(t, 'join', dataDir)] as const
   const answers = await Promise.all(both.map(({ answer }) => answer))
-  assert.deepEqual(answers.map(({ state }) => state).sort(), ['adopted', 'initialised'])
-  const starter = answers[0]!.state === 'initialised' ? 0 : 1
+  assert.deepEqual(answers.map(({ state }) => state).sort(), ['adopted', 'initialized'])
+  const starter = answers[0]!.state === 'initialized' ? 0 : 1
   await both[starter]!.stop()
   assert.deepEqual(await query(answers[1 - starter]!.connection, 'select 1'), [1])
   await both[1 - starter]!.stop()
-  assert.equal(await postmasterOf(dataDir), null)
+  assert.equal(await findPostmasterIn(dataDir), null)
 })
 
 test('a server takes over the cluster that a command started', async t => {
@@ -99,7 +99,7 @@ test('a server takes over the cluster that a command started', async t => {
   await command.stop()
   assert.deepEqual(await query(server.connection, 'select 1'), [1])
   await server.stop()
-  assert.equal(await postmasterOf(dataDir), null)
+  assert.equal(await findPostmasterIn(dataDir), null)
 })
 
 test('a long path with blanks, quotes and commas works', async t => {

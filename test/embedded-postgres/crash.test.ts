@@ -7,10 +7,10 @@ import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { joinCluster, ownCluster } from '../../embedded-postgres/cluster.ts'
 import { homeAt } from '../../embedded-postgres/home.ts'
-import { ended, findPostmaster } from '../../embedded-postgres/postmaster.ts'
+import { findPostmaster, waitForExit } from '../../embedded-postgres/postmaster.ts'
 import { socketPath } from '../../embedded-postgres/socket.ts'
 import { eventually } from '../eventually.ts'
-import { postmasterOf, query, silent, stoppedCluster, temporaryDirectory } from './directories.ts'
+import { findPostmasterIn, query, silent, stoppedCluster, temporaryDirectory } from './directories.ts'
 import { startProcess } from './process.ts'
 
 test('after kill -9 of the server PostgreSQL goes on, and the next server adopts it', async t => {
@@ -18,16 +18,16 @@ test('after kill -9 of the server PostgreSQL goes on, and the next server adopts
   const killed = startProcess(t, 'own', dataDir)
   const { connection } = await killed.answer
   await query(connection, 'create table adopted as select 7 as n')
-  const before = await postmasterOf(dataDir)
+  const before = await findPostmasterIn(dataDir)
   await killed.crashWithGroup() // as a terminal does it with Ctrl-C, only harder
 
   const server = await ownCluster({ dataDir, log: silent })
   assert.equal(server.state, 'adopted')
   assert.deepEqual(server.connection, connection)
-  assert.equal((await postmasterOf(dataDir))?.pid, before?.pid)
+  assert.equal((await findPostmasterIn(dataDir))?.pid, before?.pid)
   assert.deepEqual(await query(server.connection, 'select n from adopted'), [7])
   await server.stop()
-  assert.equal(await postmasterOf(dataDir), null)
+  assert.equal(await findPostmasterIn(dataDir), null)
 })
 
 test('after kill -9 of the server and of PostgreSQL the next server recovers what was committed', async t => {
@@ -44,9 +44,9 @@ test('after kill -9 of the server and of PostgreSQL the next server recovers wha
   // The server first: it would bring PostgreSQL back. A backend in the middle of a query does not notice that its main
   // process is gone.
   await killed.crash()
-  const postmaster = (await postmasterOf(dataDir))!
+  const postmaster = (await findPostmasterIn(dataDir))!
   process.kill(postmaster.pid, 'SIGKILL')
-  await ended(postmaster, 60_000)
+  await waitForExit(postmaster, 60_000)
 
   const server = await ownCluster({ dataDir, log: silent })
   assert.equal(server.state, 'started')
@@ -97,10 +97,10 @@ test('a PostgreSQL that is shutting down is waited for, then started anew', asyn
   const client = new pg.Client((await killed.answer).connection)
   await client.connect()
   await killed.crash()
-  process.kill((await postmasterOf(dataDir))!.pid, 'SIGTERM') // smart: it waits for our client
+  process.kill((await findPostmasterIn(dataDir))!.pid, 'SIGTERM') // smart: it waits for our client
   await eventually(
     'PostgreSQL to be stopping',
-    async () => (await postmasterOf(dataDir))?.status === 'stopping',
+    async () => (await findPostmasterIn(dataDir))?.status === 'stopping',
   )
 
   const starting = ownCluster({ dataDir, log: silent })
@@ -117,7 +117,7 @@ test('kill -9 in the middle of initialising leaves nothing that blocks the next 
   const dataDir = await eventually('an initialisation to be killed in its middle', () => halfInitialised(t))
 
   const command = await joinCluster({ dataDir, log: silent })
-  assert.equal(command.state, 'initialised')
+  assert.equal(command.state, 'initialized')
   assert.deepEqual(await query(command.connection, 'select 1'), [1])
   await command.stop()
   const again = await joinCluster({ dataDir, log: silent })

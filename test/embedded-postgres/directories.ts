@@ -7,7 +7,7 @@ import pg from 'pg'
 import { type EmbeddedConnection, joinCluster } from '../../embedded-postgres/cluster.ts'
 import { findHome } from '../../embedded-postgres/home.ts'
 import { liveUsers } from '../../embedded-postgres/lock.ts'
-import { ended, findPostmaster } from '../../embedded-postgres/postmaster.ts'
+import { findPostmaster, waitForExit } from '../../embedded-postgres/postmaster.ts'
 
 export const silent = () => {}
 
@@ -43,7 +43,7 @@ async function initialise(): Promise<string> {
   return dataDir
 }
 
-export async function postmasterOf(dataDir: string) {
+export async function findPostmasterIn(dataDir: string) {
   const found = await findHome(dataDir)
   return found && findPostmaster(found.home)
 }
@@ -53,12 +53,12 @@ async function endPostgres(dataDir: string): Promise<void> {
   for (const user of await liveUsers(join(dataDir, 'usage')).catch(() => [])) {
     if (user.role !== 'server' || user.pid === process.pid) continue
     process.kill(user.pid, 'SIGKILL')
-    await ended(user, 60_000)
+    await waitForExit(user, 60_000)
   }
-  const postmaster = await postmasterOf(dataDir).catch(() => null)
+  const postmaster = await findPostmasterIn(dataDir).catch(() => null)
   if (!postmaster) return
   process.kill(postmaster.pid, 'SIGQUIT')
-  await ended(postmaster, 60_000)
+  await waitForExit(postmaster, 60_000)
 }
 
 export async function query(connection: EmbeddedConnection, sql: string): Promise<unknown[]> {

@@ -19,7 +19,7 @@ import { reachableRoot, run } from '../../embedded-postgres/binaries.ts'
 import { joinCluster, ownCluster } from '../../embedded-postgres/cluster.ts'
 import { listClusters, removeCluster } from '../../embedded-postgres/clusters.ts'
 import { chooseLocation, findHome } from '../../embedded-postgres/home.ts'
-import { postmasterOf, query, silent, temporaryDirectory } from './directories.ts'
+import { findPostmasterIn, query, silent, temporaryDirectory } from './directories.ts'
 import { startProcess } from './process.ts'
 
 const nobody = { name: 'nobody', uid: 65534, gid: 65534 }
@@ -36,7 +36,7 @@ if (isRoot()) {
     const options = { dataDir, systemDirectory, log: (message: string) => messages.push(message) }
 
     const first = await ownCluster(options)
-    assert.equal(first.state, 'initialised')
+    assert.equal(first.state, 'initialized')
     const entrance = join(dataDir, 'postgres')
     assert.ok((await lstat(entrance)).isSymbolicLink())
     const target = await readlink(entrance)
@@ -71,7 +71,7 @@ if (isRoot()) {
     const [cluster] = await listClusters(systemDirectory)
     assert.deepEqual([cluster!.dataDir, cluster!.isLinked], [`${await realpath(dataDir)}-moved`, true])
     await rm(join(target, 'data-directory'))
-    assert.match((await removeCluster(cluster!))!, /not known which data directory/)
+    assert.match((await removeCluster(cluster!))!, /unknown which data directory/)
     await writeFile(join(target, 'data-directory'), `${dataDir}-moved`)
     await rm(`${dataDir}-moved`, { recursive: true })
     assert.equal((await listClusters(systemDirectory))[0]!.isLinked, false)
@@ -125,9 +125,9 @@ if (isOpenToAll) {
       env: { HOME: homeOfNobody },
     })
     const { state, connection } = await server.answer
-    assert.equal(state, 'initialised')
+    assert.equal(state, 'initialized')
     await query(connection, 'create table kept ()')
-    const { pid } = (await postmasterOf(dataDir))!
+    const { pid } = (await findPostmasterIn(dataDir))!
     assert.equal((await stat(`/proc/${pid}`)).uid, nobody.uid)
     await server.stop()
 

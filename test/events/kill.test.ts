@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../../embedded-postgres/socket.ts'
 import { hears, type Running, startKontor } from '../cli/kontor.ts'
-import { postmasterOf, temporaryDirectory } from '../embedded-postgres/directories.ts'
+import { findPostmasterIn, temporaryDirectory } from '../embedded-postgres/directories.ts'
 import { eventually } from '../eventually.ts'
 import { isLong } from '../long.ts'
 
@@ -124,7 +124,7 @@ async function openService(t: TestContext, dataDir: string) {
       return false
     },
     async kill(alsoPostgres: boolean): Promise<void> {
-      const postmaster = alsoPostgres ? await postmasterOf(dataDir) : null
+      const postmaster = alsoPostgres ? await findPostmasterIn(dataDir) : null
       running.child.kill('SIGKILL')
       if (postmaster) process.kill(postmaster.pid, 'SIGKILL')
       await running.ended

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, afterEach, before, mock, test } from 'node:test'
 import { DAY_MS } from '../../src/domain/time.ts'
 import { openPostgresLog } from '../../src/log/postgres/log.ts'
-import { dropPartitionsBefore, ensurePartitions, periodOf } from '../../src/postgres/partitions.ts'
+import { computePeriod, dropPartitionsBefore, ensurePartitions } from '../../src/postgres/partitions.ts'
 import { anAppend, bodies, readAll } from './entries.ts'
 import { openTestLog } from './open.ts'
 
@@ -26,7 +26,7 @@ function at(moment: number) {
 
 /** The next moment at which a new period of keys begins. */
 function periodStart(): number {
-  return (periodOf('idempotency_keys', new Date()) + 1) * 10 * DAY_MS
+  return (computePeriod('idempotency_keys', new Date()) + 1) * 10 * DAY_MS
 }
 
 test('a key used just before a new period begins is known just after', async () => {
@@ -106,7 +106,7 @@ test('of a node whose clock is wrong, keys are claimed at the time of PostgreSQL
   await log.append([first])
   mock.timers.reset()
   const { rows } = await pool.query(`select period from idempotency_keys where key = 'wrong node'`)
-  assert.deepEqual(rows, [{ period: periodOf('idempotency_keys', new Date()) }])
+  assert.deepEqual(rows, [{ period: computePeriod('idempotency_keys', new Date()) }])
   const [again] = await log.append([anAppend({}, 'wrong node')])
   assert.equal(again!.duplicateOf?.operationId, first.entry.id)
 })

@@ -5,13 +5,13 @@ import { DAY_MS } from '../../src/domain/time.ts'
 import { nextClock, retentionJob } from '../../src/jobs/retention.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import {
+  computePeriod,
   dropPartitionsBefore,
   ensurePartitions,
   ensurePartitionsFor,
   isMissingPartition,
   type PartitionedTable,
   partitionedTables,
-  periodOf,
 } from '../../src/postgres/partitions.ts'
 import { retentionHeldBy } from '../../src/store/entries/retention-clock.ts'
 import { testDatabase } from '../database.ts'
@@ -30,7 +30,7 @@ after(async () => {
   await database.drop()
 })
 
-async function partitionsOf(table: string): Promise<string[]> {
+async function listPartitions(table: string): Promise<string[]> {
   const { rows } = await pool.query<{ name: string }>(
     `select inhrelid::regclass::text as name from pg_inherits where inhparent = $1::regclass order by 1`,
     [table],
@@ -38,7 +38,7 @@ async function partitionsOf(table: string): Promise<string[]> {
   return rows.map(row => row.name).filter(name => /_p\d+$/.test(name))
 }
 
-const allPartitions = async () => (await Promise.all(partitionedTables.map(partitionsOf))).flat().sort()
+const allPartitions = async () => (await Promise.all(partitionedTables.map(listPartitions))).flat().sort()
 
 const insertLog = (at: Date, id = 'gen_random_uuid()') =>
   pool.query(
@@ -72,19 +72,19 @@ test('a row outside all partitions is told apart from other faults', async () =>
 test('the coming days are made while the days go by', async () => {
   for (const days of [1, 2, 3]) {
     const made = await ensurePartitions(pool, inDays(days))
-    assert.ok(made.includes(`log_p${periodOf('log', inDays(days + 7))}`), made.join())
+    assert.ok(made.includes(`log_p${computePeriod('log', inDays(days + 7))}`), made.join())
   }
   await insertLog(inDays(9))
 })
 
 test('what lies wholly before a moment is dropped, and nothing else', async () => {
-  const before = await partitionsOf('log')
+  const before = await listPartitions('log')
   const dropped = await dropPartitionsBefore(pool, 'log', NOW)
-  const expected = before.filter(name => Number(/\d+$/.exec(name)![0]) < periodOf('log', NOW))
+  const expected = before.filter(name => Number(/\d+$/.exec(name)![0]) < computePeriod('log', NOW))
   assert.deepEqual(dropped.toSorted(), expected)
   assert.ok(expected.length > 0)
   assert.deepEqual(
-    await partitionsOf('log'),
+    await listPartitions('log'),
     before.filter(name => !expected.includes(name)),
   )
   await insertLog(NOW)
@@ -125,7 +125,7 @@ const retentionAt = (now: Date, oldestUnread: Date | null = null) =>
     oldestUnread: async () => oldestUnread,
   }).run()
 const earliest = async (table: PartitionedTable) =>
-  Math.min(...(await partitionsOf(table)).map(name => Number(/\d+$/.exec(name)![0])))
+  Math.min(...(await listPartitions(table)).map(name => Number(/\d+$/.exec(name)![0])))
 const makeOld = async () => {
   for (const days of [-100, -70, -40, -20, -10, 0]) await ensurePartitions(pool, inDays(days))
 }
@@ -134,11 +134,11 @@ test('retention: each table as long as it is to be kept, keys thirty days, and w
   await makeOld()
   const oldestUnread = inDays(-20)
   await retentionAt(NOW, oldestUnread)
-  assert.equal(await earliest('log'), periodOf('log', oldestUnread))
-  assert.ok((await earliest('operations')) >= periodOf('operations', inDays(-30)))
-  assert.equal(await earliest('idempotency_keys'), periodOf('idempotency_keys', inDays(-30)))
-  assert.equal(await earliest('processed_events'), periodOf('processed_events', inDays(-90)))
-  assert.ok((await earliest('events')) <= periodOf('events', inDays(-100)))
+  assert.equal(await earliest('log'), computePeriod('log', oldestUnread))
+  assert.ok((await earliest('operations')) >= computePeriod('operations', inDays(-30)))
+  assert.equal(await earliest('idempotency_keys'), computePeriod('idempotency_keys', inDays(-30)))
+  assert.equal(await earliest('processed_events'), computePeriod('processed_events', inDays(-90)))
+  assert.ok((await earliest('events')) <= computePeriod('events', inDays(-100)))
 })
 
 test('what an entry needs that waits for its retry is kept as long as it waits', async () => {
@@ -150,10 +150,10 @@ test('what an entry needs that waits for its retry is kept as long as it waits',
   )
   await retentionAt(NOW)
   for (const table of ['operations', 'receipts', 'archive'] as const)
-    assert.equal(await earliest(table), periodOf(table, inDays(-70)), table)
+    assert.equal(await earliest(table), computePeriod(table, inDays(-70)), table)
   await pool.query('delete from parked_entries')
   await retentionAt(NOW)
-  assert.ok((await earliest('receipts')) >= periodOf('receipts', inDays(-30)))
+  assert.ok((await earliest('receipts')) >= computePeriod('receipts', inDays(-30)))
 })
 
 test('a table that cannot be had keeps no other from being cleared', async () => {
@@ -167,8 +167,8 @@ test('a table that cannot be had keeps no other from being cleared', async () =>
     await reader.query('rollback')
     reader.release()
   }
-  assert.ok((await earliest('operations')) < periodOf('operations', inDays(-30)))
-  assert.ok((await earliest('archive')) >= periodOf('archive', inDays(-30)))
+  assert.ok((await earliest('operations')) < computePeriod('operations', inDays(-30)))
+  assert.ok((await earliest('archive')) >= computePeriod('archive', inDays(-30)))
 })
 
 test('a clock that jumped drops nothing until it has gone on from there for a day, or was corrected', async () => {

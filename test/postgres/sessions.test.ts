@@ -73,7 +73,7 @@ test('of several hosts the one that can be written to is taken; while there is n
       () => false,
       error => {
         assert.ok(isUnavailable(error), error)
-        return /127\.0\.0\.1:\d+ \(can only be read\)/.test(error.message)
+        return /127\.0\.0\.1:\d+ \(read-only\)/.test(error.message)
       },
     ),
   )

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { findBinaries, programOptions } from '../../embedded-postgres/binaries.ts'
-import { systemDirectoryOf } from '../../embedded-postgres/cluster.ts'
+import { defaultSystemDirectory } from '../../embedded-postgres/cluster.ts'
 import { findHome } from '../../embedded-postgres/home.ts'
 import { endWithUs } from './end.ts'
 import { steadyPort } from './ports.ts'
@@ -25,7 +25,7 @@ export async function startStandby(primary: OwnPostgres, directory: string): Pro
   const found = await findHome(primary.directory)
   if (found === null) throw new Error(`There is no PostgreSQL in ${primary.directory}`)
   const { home, account } = found
-  const binaries = await findBinaries(account, systemDirectoryOf('kontor'), () => {})
+  const binaries = await findBinaries(account, defaultSystemDirectory('kontor'), () => {})
   const data = join(directory, 'data')
   await mkdir(directory, { recursive: true, mode: 0o711 })
   await copyData(primary, home.data, data)

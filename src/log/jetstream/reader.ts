@@ -59,7 +59,7 @@ export function openReader(
     )
   }
 
-  function bufferOf(partition: number): Buffered {
+  function bufferFor(partition: number): Buffered {
     let buffer = buffers.get(partition)
     if (!buffer) {
       buffer = { messages: [], from: 0, next: 0, bytes: 0, takenTo: 0, filling: null }
@@ -69,7 +69,7 @@ export function openReader(
   }
 
   function fill(partition: number, current: OpenStream): Promise<void> {
-    const buffer = bufferOf(partition)
+    const buffer = bufferFor(partition)
     buffer.filling ??= fetchAhead(current, partition, buffer)
       .catch(error => warn(partition, error))
       .finally(() => {
@@ -95,7 +95,7 @@ export function openReader(
     const fills: Promise<unknown>[] = []
     let entries = 0
     for (let partition = 0; partition < current.stream.partitions; partition++) {
-      const fresh = freshIn(bufferOf(partition))
+      const fresh = freshIn(bufferFor(partition))
       const filling = fill(partition, current)
       if (fresh === 0) fills.push(filling)
       entries += fresh
@@ -131,7 +131,7 @@ export function openReader(
 
   /** Removes the messages before the cursor. */
   function drop(partition: number, { seq }: Position): Buffered {
-    const buffer = bufferOf(partition)
+    const buffer = bufferFor(partition)
     const first = buffer.messages.findIndex(message => message.seq >= seq)
     const read = buffer.messages.splice(0, first === -1 ? buffer.messages.length : first)
     for (const { storedBytes, facts } of read) {

@@ -72,7 +72,7 @@ export async function readLag(
 ): Promise<Unread & { first: number | null; last: number | null }> {
   const first = await getNext(connected, stream, cursor.partition, cursor.seq)
   if (first === null) return { entries: 0, oldestAt: null, first: null, last: null }
-  const unread = restOf(first, cursor)
+  const unread = entriesAfter(first, cursor)
   // A message that is incomplete or cannot be read counts as its header says.
   let entries = first.isIncomplete || first.skipped ? first.facts.entries : unread.length
   let oldest = entries === 0 ? Number.POSITIVE_INFINITY : first.facts.to
@@ -126,7 +126,7 @@ export async function* unreadEntries(
   const first = await getNext(connected, stream, cursor.partition, cursor.seq)
   if (first === null) return
   const own = (entries: Entry[]) => entries.filter(entry => entry.tenantId === tenantId)
-  yield own(restOf(first, cursor))
+  yield own(entriesAfter(first, cursor))
   const subjects = [partitionSubject(stream, cursor.partition)]
   for await (const { facts, seq } of heads(connected, stream, { subjects, seq: first.seq + 1 })) {
     if (!facts.tenants.includes(tenantId)) continue
@@ -168,7 +168,7 @@ export async function findEntry(
   return null
 }
 
-function restOf({ seq, entries }: Message, cursor: Cursor): Entry[] {
+function entriesAfter({ seq, entries }: Message, cursor: Cursor): Entry[] {
   return seq === cursor.seq ? entries.slice(cursor.ord) : entries
 }
 

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { PERIOD_OF_KEYS } from '../../postgres/partitions.ts'
+import { KEY_PERIOD } from '../../postgres/partitions.ts'
 import type { Append, Appended, FirstUse } from '../log.ts'
 import { choosePartition } from '../log.ts'
 
@@ -35,7 +35,7 @@ export async function appendClaiming(
 // the first minutes of a period a key is also claimed in the period before: there two nodes on either side of midnight conflict.
 const APPEND_CLAIMING = `
 with clock as materialized (
-  select period, near_start from (select coalesce($2::timestamptz, now()) as at) c, lateral ${PERIOD_OF_KEYS}
+  select period, near_start from (select coalesce($2::timestamptz, now()) as at) c, lateral ${KEY_PERIOD}
 ), input as materialized (
   select * from json_to_recordset($1) as r (
     partition smallint, ord int, id uuid, tenant_id int, kind text, ordering_key text, received_at timestamptz,

@@ -11,7 +11,7 @@ import {
   withClient,
 } from '../../postgres/database.ts'
 import { LOCKS, lock } from '../../postgres/locks.ts'
-import { makingPartitions } from '../../postgres/partitions.ts'
+import { retryWithPartitions } from '../../postgres/partitions.ts'
 import { type Append, type Appended, choosePartition, type FlushGroup, type Log } from '../log.ts'
 import { appendClaiming, type LogFacts } from './claims.ts'
 import {
@@ -64,7 +64,7 @@ export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date
 
   async function appendAlone(batch: Append[]): Promise<Appended[]> {
     // The clock may have jumped past all prepared partitions: a machine that slept for weeks does not wait for the next upkeep.
-    const attempt = () => makingPartitions(pool, () => withClient(pool, client => appendOn(client, batch)))
+    const attempt = () => retryWithPartitions(pool, () => withClient(pool, client => appendOn(client, batch)))
     const appended = await attempt().catch(async error => {
       if (isOtherEpoch(error)) await epochs.enter()
       else if (!isConflict(error)) throw error

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Entry } from '../../domain/entries/entry.ts'
 import { idToTime } from '../../domain/ids.ts'
 import { type Db, queryLong, queryPrepared } from '../../postgres/database.ts'
-import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
+import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
 import {
   type EntryName,
   MAX_BYTES_PER_PARTITION,
@@ -43,7 +43,7 @@ export async function take(
   )
   for (const row of rows) {
     const own = taken.get(row.partition)!
-    own.entries.push(entryOf(row))
+    own.entries.push(toEntry(row))
     own.position = { partition: row.partition, epoch: row.epoch, xid: row.xid, ord: row.ord }
   }
   return [...taken.values()]
@@ -145,7 +145,7 @@ export async function unreadWith(db: Db, tenantId: number, text: string): Promis
      ) found limit $3`,
     [tenantId, text, MAX_CANDIDATES],
   )
-  return rows.map(entryOf)
+  return rows.map(toEntry)
 }
 
 // A backlog of records is not searched to its end: events further back are not overtaken by much.

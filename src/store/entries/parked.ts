@@ -1,6 +1,6 @@
 import type { Entry, EntryKind } from '../../domain/entries/entry.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
+import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
 
 /**
  * An entry that waits for its next attempt, or behind one that does. `partition` names the log and the partition it
@@ -73,7 +73,7 @@ export async function loadParked(
   )
   return rows.map(row => {
     const { parkedId, partition, attempts, nextAttemptAt } = row
-    return { parkedId, partition, attempts, nextAttemptAt, entry: entryOf(row) }
+    return { parkedId, partition, attempts, nextAttemptAt, entry: toEntry(row) }
   })
 }
 

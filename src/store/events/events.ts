@@ -5,7 +5,7 @@ import type { StoredEvent } from '../../domain/events/stored.ts'
 import { idToTime } from '../../domain/ids.ts'
 import { boolean, copyTable, int4, int8, text, timestamp, uuid } from '../../postgres/copy.ts'
 import { type Db, queryLong, queryPrepared } from '../../postgres/database.ts'
-import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
+import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
 import { DEAD_LETTER_COLUMNS, type DeadLetter } from '../entries/dead-letters.ts'
 
 type NewEvent = { tenantId: number; event: NormalizedEvent; node: number | null; conversion: boolean }
@@ -277,7 +277,7 @@ type WaitingRow = Entry & Omit<WaitingEntry, 'entry'>
 
 function toWaiting(row: WaitingRow): WaitingEntry {
   const { state, lastError, attempts, nextAttemptAt } = row
-  return { state, lastError, attempts, nextAttemptAt, entry: entryOf(row) }
+  return { state, lastError, attempts, nextAttemptAt, entry: toEntry(row) }
 }
 
 /** `table` and `row`: where it lies. */

@@ -1,7 +1,7 @@
 import type { DatedTouch } from '../../domain/identity/attribution.ts'
 import type { Identifier } from '../../domain/identity/identity.ts'
 import type { Cause } from '../../domain/identity/linking.ts'
-import { columnsOf, type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryPrepared, toColumns } from '../../postgres/database.ts'
 export type IdentifierKey = Identifier & { tenantId: number }
 /** `isNew`: this transaction made it, and nobody else can see it yet. */
 export type StoredIdentifier = IdentifierKey & {
@@ -19,7 +19,7 @@ export async function ensureIdentifiers(
   db: Db,
   identities: (IdentifierKey & { trusted: boolean })[],
 ): Promise<StoredIdentifier[]> {
-  const columns = columnsOf(identities, 'tenantId', 'kind', 'value', 'trusted')
+  const columns = toColumns(identities, 'tenantId', 'kind', 'value', 'trusted')
   const found = await queryPrepared<StoredIdentifier>(db, ENSURE, columns)
   if (found.rows.length === identities.length) return found.rows
   // Another worker added the rest at the same moment: it is committed now, and visible to a new statement.
@@ -297,7 +297,7 @@ const EARLIER = `(
       and (t.direct, t.occurred_at, t.event_id) <= (n.direct, n.occurred_at, n.event_id))) earlier`
 
 function touchColumns(touches: NewTouch[]): unknown[][] {
-  return columnsOf(
+  return toColumns(
     touches,
     ...(['tenantId', 'node', 'direct', 'occurredAt', 'eventId', 'source', 'medium', 'campaign'] as const),
   )

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Entry } from '../../domain/entries/entry.ts'
 import type { IdentifierKind } from '../../domain/identity/identity.ts'
 import { type Db, queryLong } from '../../postgres/database.ts'
-import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
+import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
 import { SUBTRACT_EVENTS } from '../sums/events.ts'
 
 /** `node`: null for a name that nobody was seen under. */
@@ -267,7 +267,7 @@ export async function* readEntries(
       client,
       `fetch ${ROWS_AT_A_TIME} from waiting_entries`,
     )
-    if (rows.length > 0) yield rows.map(row => ({ row: row.row, entry: entryOf(row) }))
+    if (rows.length > 0) yield rows.map(row => ({ row: row.row, entry: toEntry(row) }))
     if (rows.length < ROWS_AT_A_TIME) return
   }
 }

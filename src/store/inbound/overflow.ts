@@ -1,6 +1,6 @@
 import type { Entry } from '../../domain/entries/entry.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
+import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
 
 /** An entry that came in over its source's budget; `items` is how many units it costs. */
 export type DeferredEntry = { sourceId: string; entry: Entry; items: number }
@@ -70,7 +70,7 @@ export async function firstInOverflow(
      where sized.bytes_before < $3 order by o.position`,
     [sourceId, maxRows, maxBytes],
   )
-  return rows.map(row => ({ sourceId, position: row.position, items: row.items, entry: entryOf(row) }))
+  return rows.map(row => ({ sourceId, position: row.position, items: row.items, entry: toEntry(row) }))
 }
 
 export async function deleteOverflow(db: Db, sourceId: string, positions: number[]): Promise<void> {

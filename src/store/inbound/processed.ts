@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { hexArray, int4Array } from '../../postgres/binary.ts'
 import { copyTable, hex, int4, uuid } from '../../postgres/copy.ts'
 import { type Db, queryPrepared, RestartTransaction } from '../../postgres/database.ts'
-import { isNearPeriodStart, periodOf } from '../../postgres/partitions.ts'
+import { computePeriod, isNearPeriodStart } from '../../postgres/partitions.ts'
 
 /** An event is known by its sender's id within its source; tracking and CDP events by their id within the tenant. */
 export function processedKey(sourceId: string | null, inboundEventId: string): string {
@@ -25,7 +25,7 @@ export async function claimEvents(
   claims: EventClaim[],
   now: Date,
 ): Promise<Set<string>> {
-  const period = periodOf('processed_events', now)
+  const period = computePeriod('processed_events', now)
   const known = await knownClaims(client, claims)
   const fresh = known.size > 0 ? claims.filter(claim => !known.has(claim)) : [...claims]
   // Sorted, so that two workers that claim the same keys wait for each other and never in a circle.

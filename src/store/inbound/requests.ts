@@ -1,4 +1,4 @@
-import { columnsOf, type Db } from '../../postgres/database.ts'
+import { type Db, toColumns } from '../../postgres/database.ts'
 /** A request to a source, as it came. */
 export type InboundRequest = {
   id: string
@@ -25,7 +25,7 @@ const INSERT = `insert into inbound_requests (tenant_id, source_id, ord, id, rec
 export async function insertRequests(db: Db, requests: readonly NewInboundRequest[]): Promise<Set<string>> {
   const { rows } = await db.query<{ id: string }>(
     `${INSERT} where not exists (select from suppressions s where s.tenant_id = r.tenant_id) returning id`,
-    columnsOf(requests, ...COLUMNS),
+    toColumns(requests, ...COLUMNS),
   )
   return new Set(rows.map(({ id }) => id))
 }
@@ -40,7 +40,7 @@ export async function insertRequestsNaming(
     `${INSERT} where not exists (
        select from unnest($8::uuid[], $9::bytea[]) as n (id, hash)
        join suppressions s on s.tenant_id = r.tenant_id and s.hash = n.hash where n.id = r.id)`,
-    [...columnsOf(requests, ...COLUMNS), names.map(({ id }) => id), names.map(({ hash }) => hash)],
+    [...toColumns(requests, ...COLUMNS), names.map(({ id }) => id), names.map(({ hash }) => hash)],
   )
 }
 

@@ -6,7 +6,7 @@ import {
   type RecordName,
   type Version,
 } from '../../domain/records/records.ts'
-import { columnsOf, type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryPrepared, toColumns } from '../../postgres/database.ts'
 import { TENANT_LOCKS } from '../../postgres/locks.ts'
 export type RecordKey = { tenantId: number; entityType: EntityType; id: string }
 
@@ -248,7 +248,7 @@ export async function loadTombstones(db: Db, names: RecordNameKey[]): Promise<(R
        from record_tombstones
        where tenant_id = k.tenant_id and entity_type = k.entity_type and name = k.name and value = k.value limit 1
      ) t`,
-    columnsOf(names, 'tenantId', 'entityType', 'name', 'value'),
+    toColumns(names, 'tenantId', 'entityType', 'name', 'value'),
   )
   return rows
 }
@@ -285,7 +285,7 @@ export async function keepTombstones(db: Db, deletes: NameDelete[]): Promise<Set
        set source_updated_at = excluded.source_updated_at, entry_id = excluded.entry_id
        where (t.source_updated_at, t.entry_id) < (excluded.source_updated_at, excluded.entry_id)
      returning entry_id as "entryId"`,
-    columnsOf(deletes, ...DELETE_COLUMNS),
+    toColumns(deletes, ...DELETE_COLUMNS),
   )
   return new Set(rows.map(row => row.entryId))
 }
@@ -305,7 +305,7 @@ export async function deleteByNames(
      where records.tenant_id = older.tenant_id and records.entity_type = older.entity_type and records.id = older.id
      returning records.tenant_id as "tenantId", records.entity_type as "entityType", records.id,
        to_char(older.source_updated_at at time zone 'UTC', ${VERSION_FORMAT}) as "sourceUpdatedAt", older.entry_id as by`,
-    columnsOf(deletes, ...DELETE_COLUMNS),
+    toColumns(deletes, ...DELETE_COLUMNS),
   )
   return rows
 }
@@ -315,7 +315,7 @@ export async function deletesSurvived(db: Db, deletes: NameDelete[]): Promise<Se
   const { rows } = await db.query<{ entryId: string }>(
     `select distinct d.entry_id as "entryId" from ${DELETES} ${NAMED}
      where (r.source_updated_at, r.entry_id) > (d.source_updated_at, d.entry_id)`,
-    columnsOf(deletes, ...DELETE_COLUMNS),
+    toColumns(deletes, ...DELETE_COLUMNS),
   )
   return new Set(rows.map(row => row.entryId))
 }
