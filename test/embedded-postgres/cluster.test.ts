@@ -8,7 +8,7 @@ import { eventually } from '../eventually.ts'
 import { findPostmasterIn, query, silent, stoppedCluster, temporaryDirectory } from './directories.ts'
 import { startProcess } from './process.ts'
 
-test('the first start makes a durable UTF-8 database, the next one finds its data', async t => {
+test('the first start creates a durable UTF-8 database, and the next one finds its data', async t => {
   const dataDir = join(await temporaryDirectory(t, 'data'), 'data')
   const first = await ownCluster({ dataDir, log: silent, name: 'shop' })
   assert.equal(first.state, 'initialized')
@@ -26,7 +26,7 @@ test('the first start makes a durable UTF-8 database, the next one finds its dat
   const second = await ownCluster({ dataDir, log: silent, name: 'shop' })
   assert.equal(second.state, 'started')
   assert.deepEqual(await query(second.connection, 'select answer from kept'), [42])
-  // A log that grows large is put aside while it runs, and goes on in the same file.
+  // A large log is rotated while PostgreSQL runs, and logging continues in the same file.
   const logFile = join(dataDir, 'postgres', 'postgres.log')
   await appendFile(logFile, 'x'.repeat(10 * 1024 ** 2))
   await eventually('the log to be put aside', async () => (await stat(logFile)).size === 0)
@@ -35,7 +35,7 @@ test('the first start makes a durable UTF-8 database, the next one finds its dat
   assert.match(await readFile(logFile, 'utf8'), /database system is shut down\s*$/)
 })
 
-test('the password is random, closed to other users, and needed', async t => {
+test('the password is random, unreadable for other users, and required', async t => {
   const dataDir = await stoppedCluster(t)
   const { connection, stop } = await ownCluster({ dataDir, log: silent })
   const file = join(dataDir, 'postgres', 'password')
@@ -47,7 +47,7 @@ test('the password is random, closed to other users, and needed', async t => {
 })
 
 if (isRoot()) {
-  test('as root PostgreSQL runs as another user, without root’s groups', async t => {
+  test('if started as root, PostgreSQL runs as another user, without root’s groups', async t => {
     const dataDir = await stoppedCluster(t)
     const { stop } = await ownCluster({ dataDir, log: silent })
     const { uid } = (await accountForNewCluster())!
@@ -60,7 +60,7 @@ if (isRoot()) {
   })
 }
 
-test('a second server is refused with the first one’s pid, a command joins beside it', async t => {
+test('a second server is refused with the first one’s pid, and a command joins the running cluster', async t => {
   const dataDir = await stoppedCluster(t)
   const server = await ownCluster({ dataDir, log: silent })
   await assert.rejects(
@@ -79,7 +79,7 @@ test('a second server is refused with the first one’s pid, a command joins bes
   assert.equal(await findPostmasterIn(dataDir), null)
 })
 
-test('commands without a server share one cluster, and the last one out stops it', async t => {
+test('commands without a server share one cluster, and the last one stops it', async t => {
   const dataDir = join(await temporaryDirectory(t, 'data'), 'data')
   const both = [startProcess(t, 'join', dataDir), startProcess(t, 'join', dataDir)] as const
   const answers = await Promise.all(both.map(({ answer }) => answer))
@@ -102,7 +102,7 @@ test('a server takes over the cluster that a command started', async t => {
   assert.equal(await findPostmasterIn(dataDir), null)
 })
 
-test('a long path with blanks, quotes and commas works', async t => {
+test('a long path with spaces, quotes and commas works', async t => {
   const name = `it's a "long", path ${'x'.repeat(150)}`
   const dataDir = join(await temporaryDirectory(t, name), name)
   const { connection, stop } = await ownCluster({ dataDir, log: silent })
@@ -125,7 +125,7 @@ test('data of another PostgreSQL major version is refused with advice', async t 
   await assert.rejects(ownCluster({ dataDir, log: silent }), /written by PostgreSQL 16.*pg_upgrade/)
 })
 
-test('a data directory that points to a lost cluster is refused, not begun anew', async t => {
+test('a data directory that links to a missing cluster is refused, not initialized again', async t => {
   const dataDir = join(await temporaryDirectory(t, 'data'), 'data')
   await mkdir(dataDir)
   await symlink(join(dataDir, 'gone'), join(dataDir, 'postgres'))

@@ -13,13 +13,13 @@ import { eventually } from '../eventually.ts'
 import { findPostmasterIn, query, silent, stoppedCluster, temporaryDirectory } from './directories.ts'
 import { startProcess } from './process.ts'
 
-test('after kill -9 of the server PostgreSQL goes on, and the next server adopts it', async t => {
+test('after kill -9 of the server, PostgreSQL keeps running, and the next server adopts it', async t => {
   const dataDir = await stoppedCluster(t)
   const killed = startProcess(t, 'own', dataDir)
   const { connection } = await killed.answer
   await query(connection, 'create table adopted as select 7 as n')
   const before = await findPostmasterIn(dataDir)
-  await killed.crashWithGroup() // as a terminal does it with Ctrl-C, only harder
+  await killed.crashWithGroup() // to the whole process group, as a terminal does with Ctrl-C
 
   const server = await ownCluster({ dataDir, log: silent })
   assert.equal(server.state, 'adopted')
@@ -30,7 +30,7 @@ test('after kill -9 of the server PostgreSQL goes on, and the next server adopts
   assert.equal(await findPostmasterIn(dataDir), null)
 })
 
-test('after kill -9 of the server and of PostgreSQL the next server recovers what was committed', async t => {
+test('after kill -9 of the server and PostgreSQL, the next server recovers the committed data', async t => {
   const dataDir = await stoppedCluster(t)
   const killed = startProcess(t, 'own', dataDir)
   const { connection } = await killed.answer
@@ -41,8 +41,8 @@ test('after kill -9 of the server and of PostgreSQL the next server recovers wha
   const busy = client.query('select sum(n) from generate_series(1, 1e12) n').catch(silent)
   const running = `select count(*)::int from pg_stat_activity where state = 'active' and query like 'select sum%'`
   await eventually('the long query to run', async () => (await query(connection, running))[0] === 1)
-  // The server first: it would bring PostgreSQL back. A backend in the middle of a query does not notice that its main
-  // process is gone.
+  // The server first, because it would restart PostgreSQL. A backend that runs a query does not notice that its main process has
+  // died.
   await killed.crash()
   const postmaster = (await findPostmasterIn(dataDir))!
   process.kill(postmaster.pid, 'SIGKILL')
@@ -55,13 +55,13 @@ test('after kill -9 of the server and of PostgreSQL the next server recovers wha
   await server.stop()
 })
 
-test('pid files whose pid another process has got meanwhile do not keep PostgreSQL from starting', async t => {
+test('PostgreSQL starts although another process has the pid of a stale pid file', async t => {
   const dataDir = await stoppedCluster(t)
   const first = await ownCluster({ dataDir, log: silent })
   const pidFile = join(dataDir, 'postgres', 'data', 'postmaster.pid')
   const written = await readFile(pidFile, 'utf8')
   await first.stop()
-  // This very process stands for the one that got the pid.
+  // This process plays the one that has the recycled pid.
   await writeFile(pidFile, written.replace(/^\d+/, String(process.pid)))
   const usage = join(dataDir, 'usage', 'users.json')
   await writeFile(
@@ -74,7 +74,7 @@ test('pid files whose pid another process has got meanwhile do not keep PostgreS
   await second.stop()
 })
 
-test('a socket that answers for a moment longer than its PostgreSQL lives is that of none', async t => {
+test('a socket that answers for a moment after PostgreSQL has died does not count as running', async t => {
   const home = homeAt(await temporaryDirectory(t))
   await mkdir(home.data)
   const { pid } = spawnSync(process.execPath, ['--version'])
@@ -91,7 +91,7 @@ test('a socket that answers for a moment longer than its PostgreSQL lives is tha
   assert.equal(asked, 2)
 })
 
-test('a PostgreSQL that is shutting down is waited for, then started anew', async t => {
+test('a start waits for a PostgreSQL that is shutting down, then starts it again', async t => {
   const dataDir = await stoppedCluster(t)
   const killed = startProcess(t, 'own', dataDir)
   const client = new pg.Client((await killed.answer).connection)
@@ -112,9 +112,9 @@ test('a PostgreSQL that is shutting down is waited for, then started anew', asyn
   await server.stop()
 })
 
-test('kill -9 in the middle of initialising leaves nothing that blocks the next start', async t => {
-  // On a busy machine initdb may be over before anybody looks: then the next one is tried.
-  const dataDir = await eventually('an initialisation to be killed in its middle', () => halfInitialised(t))
+test('kill -9 during initialization does not block the next start', async t => {
+  // On a busy machine initdb may finish before the kill: then the test tries again.
+  const dataDir = await eventually('an initialization to be killed', () => killDuringInitialization(t))
 
   const command = await joinCluster({ dataDir, log: silent })
   assert.equal(command.state, 'initialized')
@@ -125,7 +125,7 @@ test('kill -9 in the middle of initialising leaves nothing that blocks the next 
   await again.stop()
 })
 
-test('a PostgreSQL that cannot start is explained with the end of its log', async t => {
+test('a failed start is reported with the end of PostgreSQL’s log', async t => {
   const dataDir = await stoppedCluster(t)
   const settings = { shared_preload_libraries: 'no_such_library' }
   await assert.rejects(
@@ -137,17 +137,17 @@ test('a PostgreSQL that cannot start is explained with the end of its log', asyn
   await server.stop()
 })
 
-/** A data directory whose maker was killed while initdb ran; null where it was over before. */
-async function halfInitialised(t: TestContext): Promise<string | null> {
+/** Kills a server while initdb runs and returns its data directory; null if initdb had finished. */
+async function killDuringInitialization(t: TestContext): Promise<string | null> {
   const dataDir = join(await temporaryDirectory(t, 'data'), 'data')
-  const maker = startProcess(t, 'own', dataDir)
-  const halfMade = async () =>
+  const server = startProcess(t, 'own', dataDir)
+  const findPartial = async () =>
     (await readdir(dataDir).catch(() => [])).find(name => name.includes('.partial-'))
-  const filesOf = (...path: string[]) => readdir(join(dataDir, ...path)).catch(() => [] as string[])
-  await eventually('initdb to have begun', async () => {
-    const name = await halfMade()
-    return name ? (await filesOf(name, 'data')).includes('base') : (await filesOf()).includes('postgres')
+  const listFiles = (...path: string[]) => readdir(join(dataDir, ...path)).catch(() => [] as string[])
+  await eventually('initdb to have started', async () => {
+    const name = await findPartial()
+    return name ? (await listFiles(name, 'data')).includes('base') : (await listFiles()).includes('postgres')
   })
-  await maker.crash()
-  return (await halfMade()) ? dataDir : null
+  await server.crash()
+  return (await findPartial()) ? dataDir : null
 }

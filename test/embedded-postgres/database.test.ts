@@ -11,7 +11,7 @@ async function tables(url: string): Promise<string[]> {
   return rows.map(row => row.tablename)
 }
 
-test('every test database is migrated, apart from the others, and gone when dropped', async () => {
+test('every test database is migrated, isolated from the others, and removed by the drop', async () => {
   const [first, second] = await Promise.all([testDatabase(), testDatabase()])
   const client = new pg.Client(first.url)
   await client.connect()
@@ -25,7 +25,7 @@ test('every test database is migrated, apart from the others, and gone when drop
   await second.drop()
 })
 
-test('a connection left open fails the drop and is named', async () => {
+test('a connection that was left open fails the drop and is reported', async () => {
   const { url, drop } = await testDatabase()
   const client = new pg.Client({ connectionString: url, application_name: 'left open' })
   client.on('error', () => {})

@@ -11,29 +11,29 @@ import { findPostmaster, waitForExit } from '../../embedded-postgres/postmaster.
 
 export const silent = () => {}
 
-/** A temporary directory that every user may pass through; what runs and lies in `dataDirs` goes with it. */
+/** A temporary directory that every user may enter. The clusters in `dataDirs` are stopped and removed with it. */
 export async function temporaryDirectory(t: TestContext, ...dataDirs: string[]): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'kontor-embedded-'))
   await chmod(directory, 0o711)
   t.after(async () => {
     for (const dataDir of dataDirs) await endPostgres(join(directory, dataDir))
-    // An initdb that outlived its parent may still be writing there.
+    // An initdb that outlived its parent may still write there.
     await rm(directory, { recursive: true, force: true, maxRetries: 20 })
   })
   return directory
 }
 
-let initialised: Promise<string> | undefined
+let initialized: Promise<string> | undefined
 
-/** A data directory with a cluster that does not run. The tests of a file take turns on it: making one takes a second. */
+/** A data directory with a stopped cluster. The tests of a file share it, because creating one takes a second. */
 export async function stoppedCluster(t: TestContext): Promise<string> {
-  initialised ??= initialise()
-  const dataDir = await initialised
+  initialized ??= initialize()
+  const dataDir = await initialized
   t.after(() => endPostgres(dataDir))
   return dataDir
 }
 
-async function initialise(): Promise<string> {
+async function initialize(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'kontor-embedded-'))
   process.on('exit', () => rmSync(directory, { recursive: true, force: true }))
   await chmod(directory, 0o711)
@@ -49,7 +49,7 @@ export async function findPostmasterIn(dataDir: string) {
 }
 
 async function endPostgres(dataDir: string): Promise<void> {
-  // A server that lives would start it again.
+  // A running server would restart it.
   for (const user of await liveUsers(join(dataDir, 'usage')).catch(() => [])) {
     if (user.role !== 'server' || user.pid === process.pid) continue
     process.kill(user.pid, 'SIGKILL')

@@ -16,7 +16,7 @@ function node(script: string, ...args: string[]) {
   })
 }
 
-test('processes that change a file under the lock lose no change', async t => {
+test('no update is lost when processes change a file under the lock', async t => {
   const directory = await temporaryDirectory(t)
   const file = join(directory, 'counter')
   await writeFile(file, '0')
@@ -32,7 +32,7 @@ test('processes that change a file under the lock lose no change', async t => {
   assert.equal((await readdir(join(directory, 'lock'))).length, 1)
 })
 
-test('the lock of a killed process is free, that of a live one is not', async t => {
+test('the lock of a killed process is free, the lock of a live one is not', async t => {
   const directory = await temporaryDirectory(t)
   const script = `
     import { withLock } from ${JSON.stringify(lockModule)}
@@ -48,7 +48,7 @@ test('the lock of a killed process is free, that of a live one is not', async t 
   assert.equal(await withLock(directory, 50, async () => 'mine'), 'mine')
 })
 
-test('a lock left unreadable by a power failure is free', async t => {
+test('a lock file that a power failure made unreadable counts as free', async t => {
   const directory = await temporaryDirectory(t)
   await mkdir(join(directory, 'lock-7'))
   await writeFile(join(directory, 'lock-7', 'holder'), '{"pid": 1')

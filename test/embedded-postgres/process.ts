@@ -17,7 +17,7 @@ export function startProcess(
   const script = fileURLToPath(new URL('using.ts', import.meta.url))
   const child = spawn(process.execPath, [script, how, dataDir], {
     ...options,
-    detached: true, // leader of a group of its own, as in a terminal
+    detached: true, // leader of its own process group, as in a terminal
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   const exited = once(child, 'exit')

@@ -22,11 +22,11 @@ import { chooseLocation, findHome } from '../../embedded-postgres/home.ts'
 import { findPostmasterIn, query, silent, temporaryDirectory } from './directories.ts'
 import { startProcess } from './process.ts'
 
-const nobody = { name: 'nobody', uid: 65534, gid: 65534 }
+const ordinaryUser = { name: 'nobody', uid: 65534, gid: 65534 }
 const here = new URL('.', import.meta.url).pathname
 
 if (isRoot()) {
-  test('in a directory that PostgreSQL’s user cannot enter the cluster lives outside, and the link in the data directory decides which', async t => {
+  test('if PostgreSQL’s user cannot enter the data directory, the cluster is in the system directory, and a link in the data directory selects it', async t => {
     const directory = await temporaryDirectory(t, 'closed/data')
     const systemDirectory = join(directory, 'system')
     const dataDir = join(directory, 'closed', 'data')
@@ -65,7 +65,7 @@ if (isRoot()) {
     assert.equal(await findHome(dataDir), null)
     assert.notEqual((await chooseLocation(dataDir, systemDirectory, silent)).target, target)
 
-    // At its new place it is known as soon as it is used, and another one in the old place changes nothing.
+    // The new path is recorded at the next use, and another data directory at the old path changes nothing.
     const moved = await joinCluster({ ...options, dataDir: `${dataDir}-moved` })
     await moved.stop()
     const [cluster] = await listClusters(systemDirectory)
@@ -80,7 +80,7 @@ if (isRoot()) {
     assert.deepEqual(await listClusters(systemDirectory), [])
   })
 
-  test('programs that the other user cannot reach are copied once to where they run', async t => {
+  test('programs that PostgreSQL’s user cannot reach are copied once to the system directory', async t => {
     const directory = await temporaryDirectory(t)
     const native = join(directory, 'hidden', 'native')
     for (const part of ['bin', 'lib', 'share/postgresql'])
@@ -93,42 +93,42 @@ if (isRoot()) {
     const system = join(directory, 'system')
     const messages: string[] = []
     const find = () =>
-      reachableRoot({ native, version: '18.0.0' }, nobody, system, line => messages.push(line))
+      reachableRoot({ native, version: '18.0.0' }, ordinaryUser, system, line => messages.push(line))
 
     const root = await find()
-    const ran = await run(nobody, '/bin/sh', [
+    const ran = await run(ordinaryUser, '/bin/sh', [
       '-c',
       '"$0" && cat "$1"',
       join(root, 'bin/postgres'),
       join(root, 'share/postgresql/postgres.bki'),
     ])
-    assert.deepEqual(ran, { status: 0, output: `${nobody.uid}\nwords` })
+    assert.deepEqual(ran, { status: 0, output: `${ordinaryUser.uid}\nwords` })
     assert.equal(await find(), root)
     assert.equal(messages.length, 1)
     assert.deepEqual(await readdir(system), [basename(root)])
   })
 }
 
-const isOpenToAll = isRoot() && (await inaccessiblePart(here, nobody, 0o5)) === null
+const isOpenToAll = isRoot() && (await inaccessiblePart(here, ordinaryUser, 0o5)) === null
 if (isOpenToAll) {
-  test('an ordinary user runs PostgreSQL as himself, and root can use his data afterwards', async t => {
+  test('an ordinary user runs PostgreSQL as that user, and root can use the data afterwards', async t => {
     const directory = await temporaryDirectory(t, 'home/data')
-    const homeOfNobody = join(directory, 'home')
-    await mkdir(homeOfNobody)
-    await chmod(homeOfNobody, 0o700)
-    await chown(homeOfNobody, nobody.uid, nobody.gid)
-    const dataDir = join(homeOfNobody, 'data')
+    const ordinaryHome = join(directory, 'home')
+    await mkdir(ordinaryHome)
+    await chmod(ordinaryHome, 0o700)
+    await chown(ordinaryHome, ordinaryUser.uid, ordinaryUser.gid)
+    const dataDir = join(ordinaryHome, 'data')
     const server = startProcess(t, 'own', dataDir, {
-      uid: nobody.uid,
-      gid: nobody.gid,
-      cwd: homeOfNobody,
-      env: { HOME: homeOfNobody },
+      uid: ordinaryUser.uid,
+      gid: ordinaryUser.gid,
+      cwd: ordinaryHome,
+      env: { HOME: ordinaryHome },
     })
     const { state, connection } = await server.answer
     assert.equal(state, 'initialized')
     await query(connection, 'create table kept ()')
     const { pid } = (await findPostmasterIn(dataDir))!
-    assert.equal((await stat(`/proc/${pid}`)).uid, nobody.uid)
+    assert.equal((await stat(`/proc/${pid}`)).uid, ordinaryUser.uid)
     await server.stop()
 
     const asRoot = await ownCluster({ dataDir, log: silent })
@@ -138,17 +138,17 @@ if (isOpenToAll) {
   })
 }
 
-test('obstacles are found from the modes of the directories on the way', async t => {
+test('the first inaccessible directory of a path is found from the modes', async t => {
   const directory = await temporaryDirectory(t)
   const inner = join(directory, 'a', 'b')
   await mkdir(inner, { recursive: true })
-  const stranger = { name: 'stranger', uid: 54_321, gid: 54_321 }
+  const other = { name: 'other', uid: 54_321, gid: 54_321 }
   const owner = { name: 'owner', uid: (await stat(inner)).uid, gid: 54_321 }
   await chmod(join(directory, 'a'), 0o700)
   await chmod(inner, 0o755)
-  assert.equal(await inaccessiblePart(inner, stranger, 0o1), join(directory, 'a'))
+  assert.equal(await inaccessiblePart(inner, other, 0o1), join(directory, 'a'))
   assert.equal(await inaccessiblePart(inner, owner, 0o7), null)
   await chmod(join(directory, 'a'), 0o711)
-  assert.equal(await inaccessiblePart(inner, stranger, 0o1), null)
-  assert.equal(await inaccessiblePart(inner, stranger, 0o3), inner)
+  assert.equal(await inaccessiblePart(inner, other, 0o1), null)
+  assert.equal(await inaccessiblePart(inner, other, 0o3), inner)
 })

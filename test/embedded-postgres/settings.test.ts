@@ -13,7 +13,7 @@ test('memory for PostgreSQL follows the machine between 64 and 512 MB', () => {
   )
 })
 
-test('nothing of the machine weakens durability', () => {
+test('no property of the machine weakens durability', () => {
   for (const variant of [
     {},
     { freeDiskBytes: 0 },
@@ -26,7 +26,7 @@ test('nothing of the machine weakens durability', () => {
   }
 })
 
-test('LZ4 is used only where the build has it, small shared memory is avoided', () => {
+test('LZ4 is used only if the build supports it, and small shared memory is avoided', () => {
   assert.equal(settingsFor(machine).wal_compression, 'lz4')
   assert.equal(settingsFor({ ...machine, hasLz4: false }).wal_compression, undefined)
   assert.equal(settingsFor(machine).dynamic_shared_memory_type, undefined)

@@ -1,5 +1,5 @@
-// A process that uses a cluster until it is told to stop: `node using.ts own|join DIR [SYSTEM_DIRECTORY]`.
-// It prints one line of JSON when it has the cluster (or could not get it); a line on its standard input makes it stop.
+// A process that uses a cluster: `node using.ts own|join DIR [SYSTEM_DIRECTORY]`.
+// It prints one line of JSON once it has the cluster or has failed. It stops when it reads a line on standard input.
 import { once } from 'node:events'
 import { joinCluster, ownCluster } from '../../embedded-postgres/cluster.ts'
 

@@ -18,18 +18,18 @@ afterEach(async () => {
   await readAll(opened.log, opened.pool)
 })
 
-/** The clock by which keys are claimed stands still at a moment. */
+/** Fixes the clock for claims at a moment. */
 function at(moment: number) {
   mock.timers.reset()
   mock.timers.enable({ apis: ['Date'], now: moment })
 }
 
-/** The next moment at which a new period of keys begins. */
+/** The start of the next period of idempotency keys. */
 function periodStart(): number {
   return (computePeriod('idempotency_keys', new Date()) + 1) * 10 * DAY_MS
 }
 
-test('a key used just before a new period begins is known just after', async () => {
+test('a key used just before a period starts is a duplicate just after', async () => {
   const { log } = opened
   const first = anAppend({}, 'over midnight')
   at(periodStart() - SECOND_MS)
@@ -39,12 +39,12 @@ test('a key used just before a new period begins is known just after', async () 
   assert.equal(again!.duplicateOf?.operationId, first.entry.id)
 })
 
-test('two nodes on either side of a period, at once: one wins', async () => {
+test('of two nodes that claim a key at the same time on both sides of a period start, one wins', async () => {
   const { log } = opened
   const start = periodStart()
   for (let round = 0; round < 20; round++) {
     const key = `either side ${round}`
-    // Both statements are under way together; each has read its own clock.
+    // Both statements run at the same time; each has read its own clock.
     at(start - SECOND_MS)
     const before = log.append([anAppend({}, key)])
     await new Promise(resolve => setImmediate(resolve))
@@ -55,7 +55,7 @@ test('two nodes on either side of a period, at once: one wins', async () => {
   }
 })
 
-test('a key is free again after thirty days, also while its partition is still there', async () => {
+test('a key can be used again after thirty days, even if its partition still exists', async () => {
   const { log, pool } = opened
   await log.append([anAppend({ body: 'first' }, 'old')])
   await ensurePartitions(pool, new Date(Date.now() - 30 * DAY_MS))
@@ -69,19 +69,19 @@ test('a key is free again after thirty days, also while its partition is still t
   assert.deepEqual(bodies(await readAll(log, pool)), ['first', 'again'])
 })
 
-test('keys go by the drop of their partition, never sooner than thirty days after their use', async () => {
+test('dropping a partition deletes its keys, at the earliest thirty days after their use', async () => {
   const { log, pool } = opened
   await log.append([anAppend({}, 'dropped')])
   const used = Date.now()
   await dropPartitionsBefore(pool, 'idempotency_keys', new Date(used))
   assert.notEqual((await log.append([anAppend({}, 'dropped')]))[0]!.duplicateOf, null)
-  // What the retention job passes 40 days later.
+  // The arguments that the retention job passes 40 days later.
   await dropPartitionsBefore(pool, 'idempotency_keys', new Date(used + 10 * DAY_MS))
   const { rows } = await pool.query(`select from idempotency_keys where key = 'dropped'`)
   assert.equal(rows.length, 0)
 })
 
-test('a clock that jumps weeks ahead stops nothing', async () => {
+test('appends continue when the clock jumps weeks ahead', async () => {
   const { log, pool } = opened
   at(Date.now() + 60 * DAY_MS)
   assert.deepEqual(await log.append([anAppend({ body: 'future' })]), [{ duplicateOf: null }])
@@ -90,7 +90,7 @@ test('a clock that jumps weeks ahead stops nothing', async () => {
   assert.deepEqual(bodies(await readAll(log, pool)).sort(), ['future', 'with a key'])
 })
 
-test('a clock that jumps weeks ahead finds room for a key alone', async () => {
+test('a claim alone creates its partition when the clock jumps weeks ahead', async () => {
   const { log, pool } = opened
   at(Date.now() + 200 * DAY_MS)
   assert.deepEqual(await log.append([anAppend({ body: 'far' }, 'far')]), [{ duplicateOf: null }])
@@ -98,7 +98,7 @@ test('a clock that jumps weeks ahead finds room for a key alone', async () => {
   assert.deepEqual(bodies(await readAll(log, pool)), ['far'])
 })
 
-test('of a node whose clock is wrong, keys are claimed at the time of PostgreSQL', async () => {
+test('a node with a wrong clock claims keys by PostgreSQL’s clock', async () => {
   const { pool } = opened
   const log = openPostgresLog({ pool })
   at(Date.now() - 365 * DAY_MS)

@@ -11,14 +11,14 @@ import { anEntry, anAppend as aRecord, asReader, bodies, EVERYTHING, readAll, ta
 export type OpenedLog = {
   log: Log
   pool: pg.Pool
-  /** Resolves when all that was appended can be taken; others' transactions may delay it. */
+  /** Resolves when all appended entries can be read. Transactions of other tests may delay it. */
   readable(): Promise<void>
   close(): Promise<void>
 }
 
 /**
- * What every engine of the log promises, of entries of the kind that it takes. `claims`: whether it keeps idempotency keys with its
- * entries. `skip`: why it cannot be tried here.
+ * The guarantees of every log engine. `claims`: whether it stores idempotency keys with its entries. `skip`: why it cannot be tested
+ * here.
  */
 export function logContract(
   engine: string,
@@ -37,7 +37,7 @@ export function logContract(
     })
     after(() => opened.close())
 
-    test('an entry comes back as it went in, whatever is in it', async () => {
+    test('an entry is read exactly as it was appended', async () => {
       const texts = [
         '{}',
         '',
@@ -56,7 +56,7 @@ export function logContract(
       for (const { entry } of appends) assert.deepEqual(byId.get(entry.id), entry)
     })
 
-    test('any text survives', async () => {
+    test('any string is read unchanged', async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(fc.string({ unit: 'binary' }), { maxLength: 50 }), async texts => {
           const storable = texts.map(text => text.replaceAll('\0', ''))
@@ -67,7 +67,7 @@ export function logContract(
       )
     })
 
-    test('entries of one ordering key are read in the order they were appended', async () => {
+    test('entries of one ordering key are read in the order in which they were appended', async () => {
       for (let round = 0; round < 5; round++) {
         await log.append(
           Array.from({ length: 40 }, (_, i) =>
@@ -86,7 +86,7 @@ export function logContract(
       }
     })
 
-    test('entries of one ordering key lie in one partition, whatever else is appended', async () => {
+    test('entries of one ordering key are in one partition', async () => {
       await log.append(Array.from({ length: 50 }, (_, i) => anAppend({ orderingKey: `k-${i % 5}` })))
       await opened.readable()
       const partitions = await takeOnce(log, pool)
@@ -98,18 +98,18 @@ export function logContract(
       }
     })
 
-    test('an append of nothing is fine', async () => {
+    test('an empty append succeeds', async () => {
       assert.deepEqual(await log.append([]), [])
     })
 
-    test('many appends at once are all durable and each is read once', async () => {
+    test('concurrent appends are all durable, and each entry is read once', async () => {
       const appends = Array.from({ length: 200 }, (_, i) => anAppend({ orderingKey: `k-${i}` }))
       await Promise.all(appends.map(append => log.append([append])))
       const read = await readAll(log, pool, { ...EVERYTHING, maxPartitions: 3, maxEntries: 10 })
       assert.deepEqual(read.map(({ id }) => id).sort(), appends.map(({ entry }) => entry.id).sort())
     })
 
-    test('a position moves with the commit of the reader, not before', async () => {
+    test('a position advances when the reader commits, not before', async () => {
       await log.append([anAppend({ body: 'once' })])
       await opened.readable()
       await assert.rejects(
@@ -125,7 +125,7 @@ export function logContract(
       assert.deepEqual(await readAll(log, pool), [])
     })
 
-    test('what one transaction took, no other gets; the rest is there for it', async () => {
+    test('two transactions never take the same partition, and the second one takes the rest', async () => {
       await log.append(Array.from({ length: 60 }, (_, i) => anAppend({ orderingKey: `key-${i}` })))
       await opened.readable()
       const [first, second] = await asReader(pool, async client => {
@@ -146,7 +146,7 @@ export function logContract(
       assert.deepEqual(await readAll(log, pool), [])
     })
 
-    test('a take is bounded in partitions and in entries of a partition', async () => {
+    test('a take is limited in partitions and in entries per partition', async () => {
       await log.append(Array.from({ length: 300 }, (_, i) => anAppend({ orderingKey: `key-${i}` })))
       await opened.readable()
       const taken = await takeOnce(log, pool, { ...EVERYTHING, maxPartitions: 2, maxEntries: 3 })
@@ -155,7 +155,7 @@ export function logContract(
       await readAll(log, pool)
     })
 
-    test('a take is bounded in size, but never empty', async () => {
+    test('a take is limited in size, but never empty', async () => {
       const body = 'x'.repeat(1_000_000)
       await log.append(Array.from({ length: 12 }, () => anAppend({ orderingKey: 'large', body })))
       await opened.readable()
@@ -165,7 +165,7 @@ export function logContract(
       assert.equal((await readAll(log, pool)).length, 12 - partition!.entries.length)
     })
 
-    test('a partition that is named comes, though there is nothing to read in it', async () => {
+    test('a partition that the caller requests is returned even if it is empty', async () => {
       await log.append([anAppend({ orderingKey: 'somewhere' })])
       await opened.readable()
       const partition = (await takeOnce(log, pool))[0]!.partition
@@ -173,7 +173,7 @@ export function logContract(
       assert.deepEqual(taken, [{ partition, entries: [], position: null }])
     })
 
-    test('lag counts what waits, partition by partition, and tells the age of the oldest', async () => {
+    test('lag reports the unread entries per partition and the age of the oldest', async () => {
       const empty = await log.lag()
       assert.ok(empty.every(({ entries, oldestAt }) => entries === 0 && oldestAt === null))
       const oldest = new Date(Date.now() - 5_000)
@@ -190,7 +190,7 @@ export function logContract(
       assert.ok((await log.lag()).every(({ entries }) => entries === 0))
     })
 
-    test('an entry is found by its id, before and after it was read, by its own tenant only', async () => {
+    test('an entry is found by its id before and after it is read, and only by its own tenant', async () => {
       const { entry } = anAppend({ body: 'find me' })
       await log.append([{ entry, claim: null }])
       assert.deepEqual(await log.find(1, entry.id), entry)
@@ -200,7 +200,7 @@ export function logContract(
       assert.equal(await log.find(1, newEntryId(Date.now())), null)
     })
 
-    test('whoever listens hears of an append, until they stop listening', async () => {
+    test('a listener is notified of appends until it stops', async () => {
       let heard = 0
       const stop = log.onAppend(() => heard++)
       await log.append([anAppend()])
@@ -211,7 +211,7 @@ export function logContract(
       await readAll(log, pool)
     })
 
-    test('an append within a transaction is there, and heard of, once that is committed', async () => {
+    test('an append in a transaction becomes visible and notifies listeners at the commit', async () => {
       let heard = 0
       const stop = log.onAppend(() => heard++)
       await inTransaction(pool, async client => {
@@ -232,7 +232,7 @@ export function logContract(
       assert.deepEqual(bodies(await readAll(log, pool)), ['with the rest'])
     })
 
-    test('an append that fails appends nothing of its batch, and the log goes on', async () => {
+    test('a failed append appends nothing of its batch, and later appends succeed', async () => {
       const impossible = anEntry({ kind, body: 'holds \0' })
       const large = Array.from({ length: 50 }, () => anAppend({ body: 'x'.repeat(100_000) }))
       await assert.rejects(log.append([...large, { entry: impossible, claim: null }, ...large]))
@@ -245,7 +245,7 @@ export function logContract(
 }
 
 function claimContract(opened: () => OpenedLog) {
-  test('a key that was used answers with its first use and appends nothing', async () => {
+  test('a repeated key returns its first use and appends nothing', async () => {
     const { log, pool } = opened()
     const first = aRecord({ body: 'first' }, 'key-1')
     const second = aRecord({ body: 'second' }, 'key-1')
@@ -258,7 +258,7 @@ function claimContract(opened: () => OpenedLog) {
     assert.deepEqual(bodies(await readAll(log, pool)), ['first'])
   })
 
-  test('in one batch the first use of a key wins, and others without a key are not held up', async () => {
+  test('in one batch the first use of a key wins, and entries without a key are unaffected', async () => {
     const { log, pool } = opened()
     const batch = [
       aRecord({ body: 'a' }, 'key-2'),
@@ -274,7 +274,7 @@ function claimContract(opened: () => OpenedLog) {
     assert.deepEqual(bodies(await readAll(log, pool)), ['a', 'b', 'd'])
   })
 
-  test('of many appends at once with one key exactly one wins, and all others name it', async () => {
+  test('of concurrent appends with one key exactly one wins, and all others refer to it', async () => {
     const { log, pool } = opened()
     const appends = Array.from({ length: 20 }, (_, i) => aRecord({ body: `try ${i}` }, 'contested'))
     const results = await Promise.all(appends.map(append => log.append([append])))
@@ -286,7 +286,7 @@ function claimContract(opened: () => OpenedLog) {
     assert.deepEqual(bodies(await readAll(log, pool)), [winners[0]!.entry.body])
   })
 
-  test('keys claimed crosswise by batches at once neither hang nor win twice', async () => {
+  test('concurrent batches that claim the same keys in opposite order neither deadlock nor both win', async () => {
     const { log, pool } = opened()
     const keys = Array.from({ length: 30 }, (_, i) => `cross-${i}`)
     const batches = [keys, keys.toReversed(), keys, keys.toReversed()].map(order =>
@@ -300,7 +300,7 @@ function claimContract(opened: () => OpenedLog) {
     assert.equal((await readAll(log, pool)).length, keys.length)
   })
 
-  test("a tenant's keys are its own", async () => {
+  test('two tenants can use the same key', async () => {
     const { log, pool } = opened()
     const results = await log.append([
       aRecord({ tenantId: 1 }, 'shared name'),
@@ -310,7 +310,7 @@ function claimContract(opened: () => OpenedLog) {
     await readAll(log, pool)
   })
 
-  test('a key is consumed with its entry or not at all', async () => {
+  test('a key is stored together with its entry or not at all', async () => {
     const { log, pool } = opened()
     const impossible = aRecord({ body: 'holds \0' }, 'not consumed')
     await assert.rejects(log.append([impossible]))

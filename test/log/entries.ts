@@ -31,7 +31,7 @@ function aClaim(key: string, body = '{}'): Claim {
 
 export const EVERYTHING = { maxPartitions: 1_000, maxEntries: 1_000, alsoPartitions: [] as string[] }
 
-/** What a reader sees in a transaction, which `work` may leave in the middle. */
+/** Runs `work` in a reader's transaction, which `work` may abort. */
 export async function asReader<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect()
   try {
@@ -61,7 +61,7 @@ export async function takeOnce(log: Log, pool: pg.Pool, options = EVERYTHING): P
   })
 }
 
-/** Reads to the end, as one reader after the other would. */
+/** Reads to the end, one transaction after the other. */
 export async function readAll(log: Log, pool: pg.Pool, options = EVERYTHING): Promise<Entry[]> {
   const entries: Entry[] = []
   await eventually('the end of the log', async () => {
@@ -70,7 +70,7 @@ export async function readAll(log: Log, pool: pg.Pool, options = EVERYTHING): Pr
       taken = await takeOnce(log, pool, options)
       for (const partition of taken) entries.push(...partition.entries)
     } while (taken.length > 0)
-    // Nothing to take may mean not yet: somebody's transaction on the same server is still open.
+    // An empty take may be temporary: another test's transaction on the same server is still open.
     return (await log.lag()).every(partition => partition.entries === 0)
   })
   return entries

@@ -14,14 +14,14 @@ import { anAppend, bodies, readAll } from './entries.ts'
 import { openTestLog } from './open.ts'
 import { natsSettings } from './open-jetstream.ts'
 
-test('positions never follow a server back that is without the others, but do once a majority is behind it', {
+test('positions are not reset by a server without quorum, but are once it has a majority', {
   skip: withoutNats,
 }, async t => {
   const directory = await mkdtemp(join(tmpdir(), 'kontor-nats-'))
   const cluster = await startNatsCluster(directory, { count: 3, random: randomFrom('cluster') })
   const postgres = await openTestLog()
   t.after(async () => {
-    // Who is frozen does not end.
+    // A frozen server does not exit.
     await cluster.heal()
     await cluster.stop()
     await postgres.close()
@@ -47,9 +47,9 @@ test('positions never follow a server back that is without the others, but do on
   await connection.close()
   const index = Number(leader.split('-')[1])
   for (const [i, server] of cluster.servers.entries()) if (i !== index) server.freeze()
-  // As if the others had gone on by a thousand messages, which that one has not heard of.
+  // As if the others had received a thousand more messages that this server lacks.
   await pool.query(`update jetstream_cursors set seq = 1000 where stream = 'kontor'`)
-  // Nor does it tell for the others that all is read.
+  // Without the others, it does not confirm that everything is read.
   const elsewhere = { ...settingsOn([servers[index]!]), stream: 'elsewhere' }
   await assert.rejects(leaveStreams(pool, elsewhere), /do not confirm that everything is read/)
   const alone = openOn([servers[index]!])
@@ -69,7 +69,9 @@ test('positions never follow a server back that is without the others, but do on
   )
   const everywhere = { ...settingsOn(servers), stream: 'elsewhere' }
   const leaving = () => leaveStreams(pool, everywhere).then(() => 'left', String)
-  await eventually('its number to be told', async () => /contains \d+ unprocessed entr/.test(await leaving()))
+  await eventually('its number to be reported', async () =>
+    /contains \d+ unprocessed entr/.test(await leaving()),
+  )
   assert.ok(bodies(await readAll(again, pool)).includes('after'))
   await again.close()
   await eventually('all to be confirmed as read', async () => (await leaving()) === 'left')

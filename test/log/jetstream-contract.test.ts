@@ -9,7 +9,9 @@ import { openJetStreamTestLog } from './open-jetstream.ts'
 
 logContract('JetStream', openJetStreamTestLog, { claims: true, kind: 'events', skip: withoutNats })
 
-test('a transaction that has a megabyte to do leaves the rest to others', { skip: withoutNats }, async t => {
+test('a transaction takes about one megabyte and leaves the rest to others', {
+  skip: withoutNats,
+}, async t => {
   const { log, pool, close } = await openJetStreamTestLog()
   t.after(close)
   const body = 'x'.repeat(100_000)

@@ -25,7 +25,7 @@ accounts {
 system_account: SYS
 `
 
-describe('a stream and what it stands on', { skip: withoutNats }, () => {
+describe('moving a stream between servers and databases', { skip: withoutNats }, () => {
   let nats: TestNats
   let postgres: Awaited<ReturnType<typeof openTestLog>>
   let names = 0
@@ -44,7 +44,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     ...natsSettings(nats.url).access,
     ...{ user, password: `${user}-password` },
   })
-  const settingsOf = (given: Partial<NatsSettings> = {}) =>
+  const createSettings = (given: Partial<NatsSettings> = {}) =>
     natsSettings(nats.url, { access: access('app'), stream: `moves-${++names}`, ...given })
   async function opened(settings: NatsSettings, warnings: string[] = [], database = postgres) {
     const warn = (_: object, message: string) => warnings.push(message)
@@ -70,25 +70,25 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     return work(manager).finally(() => connection.close())
   }
 
-  test('what was in the PostgreSQL log before is read before what came to NATS after', async () => {
-    const log = await opened(settingsOf())
+  test('older entries of the PostgreSQL log are read before newer entries in NATS', async () => {
+    const log = await opened(createSettings())
     await postgres.log.append([anEvent('1'), anEvent('2')])
     await log.append([anEvent('3')])
     assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['1', '2', '3'])
     await log.close()
   })
 
-  test('a start without NATS is refused while the stream holds something unread, and says how much', async () => {
-    const settings = settingsOf()
+  test('a start without NATS is refused while the stream has unread entries, with their number', async () => {
+    const settings = createSettings()
     const log = await opened(settings)
     await log.append([anEvent('a'), anEvent('b'), anEvent('c')])
     await log.close()
-    // Nobody may ask there without credentials: what is known of it counts.
+    // NATS cannot be queried without credentials: the last known number counts.
     await assert.rejects(
       leaveStreams(postgres.pool, null),
       /3 when it was last seen.*kontor start --surfaces worker/s,
     )
-    const other = settingsOf()
+    const other = createSettings()
     await assert.rejects(leaveStreams(postgres.pool, other), /contains 3 unprocessed entries/)
     const again = await opened(settings)
     assert.equal((await readAll(again, postgres.pool)).length, 3)
@@ -96,8 +96,8 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     await leaveStreams(postgres.pool, null)
   })
 
-  test('over, back and over again: what was processed before is not read again, and nothing is left out', async () => {
-    const settings = settingsOf()
+  test('switching to NATS, back and to NATS again reads every entry exactly once', async () => {
+    const settings = createSettings()
     for (const round of ['1', '2', '3']) {
       const log = await opened(settings)
       await log.append([anEvent(`a${round}`), anEvent(`b${round}`)])
@@ -107,35 +107,35 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     }
   })
 
-  test('nobody leaves a stream that others write to, and after one was killed NATS is asked', async () => {
-    const settings = settingsOf()
+  test('a stream with other writers cannot be left, and after a writer was killed its unread entries are counted', async () => {
+    const settings = createSettings()
     const log = await opened(settings)
     await log.append([anEvent('a')])
-    for (const other of [null, settingsOf()])
+    for (const other of [null, createSettings()])
       await assert.rejects(leaveStreams(postgres.pool, other), /Another node .+ last seen \d+ s ago/)
-    await assert.rejects(opened(settingsOf()), /Another node/)
+    await assert.rejects(opened(createSettings()), /Another node/)
     assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['a'])
-    // As if it had been killed, after something more was acknowledged.
+    // As if the writer had been killed after it acknowledged another entry.
     await log.append([anEvent('b')])
     const killed = () =>
       postgres.pool.query(`update jetstream_writers set seen_at = now() - interval '31 seconds'`)
     await killed()
-    await assert.rejects(leaveStreams(postgres.pool, settingsOf()), /contains 1 unprocessed entry/)
+    await assert.rejects(leaveStreams(postgres.pool, createSettings()), /contains 1 unprocessed entry/)
     assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['b'])
     await killed()
-    await leaveStreams(postgres.pool, settingsOf())
-    // It was not gone: it still reads what it acknowledges, and once another one starts, NATS is asked again.
+    await leaveStreams(postgres.pool, createSettings())
+    // The writer is still alive and reads what it acknowledges. Once another one starts, Kontor queries NATS again.
     await log.append([anEvent('c')])
     await (await opened(settings)).close()
     await killed()
-    await assert.rejects(leaveStreams(postgres.pool, settingsOf()), /contains 1 unprocessed entry/)
+    await assert.rejects(leaveStreams(postgres.pool, createSettings()), /contains 1 unprocessed entry/)
     assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['c'])
     await log.close()
     await leaveStreams(postgres.pool, null)
   })
 
-  test('a stream of the same name at other servers is refused while others write to the first, and their positions stay', async t => {
-    const settings = settingsOf()
+  test('a stream of the same name at other servers is refused while the first has writers, and their positions stay', async t => {
+    const settings = createSettings()
     const log = await opened(settings)
     await log.append([anEvent('a')])
     assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['a'])
@@ -149,13 +149,13 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     await log.append([anEvent('b')])
     await log.close()
     const other = natsSettings(elsewhere.url, { stream: settings.stream })
-    // Nobody writes any more, but what is unread there would be forgotten; whatever its name is here.
+    // There are no writers any more, but unread entries would be lost, whatever the new stream's name.
     await assert.rejects(opened(other), /which contained one unprocessed entry/)
     await assert.rejects(leaveStreams(postgres.pool, { ...other, stream: 'x' }), /1 when it was last seen/)
     const again = await opened(settings)
     assert.deepEqual(bodies(await readAll(again, postgres.pool)), ['b'])
     await again.close()
-    // There and back: what was processed before is not read again.
+    // After moving there and back, processed entries are not read again.
     const moved = await opened(other)
     await moved.append([anEvent('c')])
     assert.deepEqual(bodies(await readAll(moved, postgres.pool)), ['c'])
@@ -166,8 +166,8 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     await back.close()
   })
 
-  describe('and two databases', () => {
-    /** As a dump that was loaded elsewhere: the same installation in another database. */
+  describe('with two databases', () => {
+    /** The same installation in another database, as after loading a dump. */
     let copy: typeof postgres
     before(async () => {
       copy = await openTestLog()
@@ -177,8 +177,8 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     after(() => copy.close())
     const BELONGS = /belongs to another database.+KONTOR_NATS_STREAM.+KONTOR_NATS_TAKE_OVER=true/
 
-    test('a stream belongs to one: the other is refused until it takes over, and then the first is, without purging anything', async () => {
-      const settings = settingsOf()
+    test('a stream belongs to one database: the other is refused until it takes over, then the first is, and nothing is purged', async () => {
+      const settings = createSettings()
       const original = await opened(settings)
       await original.append([anEvent('read')])
       await readAll(original, postgres.pool)
@@ -194,18 +194,18 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
       assert.deepEqual(await readAll(original, postgres.pool), [])
       assert.deepEqual([...new Set(bodies(await readAll(successor, copy.pool)))], ['read', 'unread'])
       await original.close()
-      // What is in it is not the first one's any more.
-      const notes = await leaveStreams(postgres.pool, settingsOf())
+      // The stream's content no longer belongs to the first database.
+      const notes = await leaveStreams(postgres.pool, createSettings())
       assert.match(notes.join(), /belongs to another database: its entries are not processed here/)
       await successor.close()
       await assert.rejects(opened(settings), BELONGS)
-      // It has written nothing: nobody needs to be asked, and nobody may without credentials.
+      // It has written nothing, so NATS is not queried, which would need credentials.
       await leaveStreams(postgres.pool, null)
       await (await opened(settings, [], copy)).close()
     })
 
-    test('a database that is exchanged while it is in use takes its stream along', async () => {
-      const settings = settingsOf()
+    test('a database that is replaced while in use keeps its stream', async () => {
+      const settings = createSettings()
       const log = await opened(settings, [], copy)
       const ownerNow = () =>
         manage(async manager => (await manager.streams.info(settings.stream)).config.metadata!.kontor_owner)
@@ -222,8 +222,8 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
       await log.close()
     })
 
-    test('a stream of an earlier version has no owner: of two that take it at once, one has it', async () => {
-      const settings = settingsOf()
+    test('a stream of an earlier version has no owner: if two databases claim it at the same time, one gets it', async () => {
+      const settings = createSettings()
       await (await opened(settings)).close()
       await manage(async manager => {
         const { config } = await manager.streams.info(settings.stream)
@@ -236,9 +236,9 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     })
   })
 
-  test('what is promised is what is known, and not more', async () => {
+  test('the durability promise covers only what is known about NATS', async () => {
     const promise = async (given: Partial<NatsSettings>) => {
-      const log = await opened(settingsOf(given))
+      const log = await opened(createSettings(given))
       const status = await log.outside.status()
       await log.close()
       return status.promise
@@ -246,10 +246,10 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     assert.equal(await promise({}), 'process-crash only')
     assert.equal(await promise({ isSynced: true }), 'synced')
     assert.equal(await promise({ systemAccess: access('sys') }), 'synced')
-    // Neither stands in the way of events.
-    for (const user of ['app', 'nobody']) {
+    // Neither user prevents events from being accepted.
+    for (const user of ['app', 'unknown']) {
       const warnings: string[] = []
-      const log = await opened(settingsOf({ systemAccess: access(user) }), warnings)
+      const log = await opened(createSettings({ systemAccess: access(user) }), warnings)
       assert.equal(log.outside.promise(), 'process-crash only')
       await log.close()
       assert.deepEqual(warnings, [
@@ -261,8 +261,8 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     assert.ok(compareVersions('2.11.0-RC.1', '2.10.27') > 0)
   })
 
-  test('a number of partitions that the stream was not made with is told, and the stream goes on with its own', async () => {
-    const settings = settingsOf()
+  test('a different number of partitions is reported, and the stream keeps its own', async () => {
+    const settings = createSettings()
     assert.equal((await (await opened(settings)).outside.status()).differs, null)
     const log = await opened({ ...settings, partitions: 2 })
     const { partitions, differs } = await log.outside.status()
@@ -278,35 +278,35 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     for (const open of logs) await open.close()
   })
 
-  test('a stream that was loosened, or is not ours, is refused in words', async () => {
-    const settings = settingsOf()
+  test('a stream with weaker settings or of another program is refused with a reason', async () => {
+    const settings = createSettings()
     await (await opened(settings)).close()
     await manage(async manager => {
       const { config } = await manager.streams.info(settings.stream)
       await manager.streams.update(settings.stream, { ...config, discard: 'old' })
     })
     await assert.rejects(opened(settings), /discards old messages/)
-    const foreign = settingsOf()
+    const foreign = createSettings()
     await manage(manager => manager.streams.add({ name: foreign.stream, subjects: [`${foreign.stream}.x`] }))
     await assert.rejects(opened(foreign), /did not create it/)
   })
 
-  test('what only an operator can put right is told at once, in words, and is no reason to fail for whoever asks what waits', async () => {
+  test('an error that only the operator can fix is reported immediately with a reason, and does not fail the lag query', async () => {
     const refusals: [Partial<NatsSettings['access']>, RegExp][] = [
-      [access('nobody'), /does not accept these credentials.*NATS_URL/],
+      [access('unknown'), /does not accept these credentials.*NATS_URL/],
       [{ user: null, password: null }, /requires credentials: set them in NATS_URL/],
       [access('plain'), /account of this NATS user has no JetStream/],
       [{ tls: true }, /does not support TLS.*write nats:/],
       [{ credentialsFile: '/nowhere' }, /file \/nowhere does not exist: set NATS_CREDS/],
     ]
     for (const [given, words] of refusals) {
-      const settings = settingsOf({ access: { ...access('app'), ...given } })
+      const settings = createSettings({ access: { ...access('app'), ...given } })
       await assert.rejects(
         opened(settings),
         error => error instanceof LogRefused && words.test(error.message),
       )
     }
-    const settings = settingsOf({ access: access('nobody') })
+    const settings = createSettings({ access: access('unknown') })
     const log = openJetStreamLog({
       ...{ pool: postgres.pool, settings, postgres: postgres.log, name: 'test' },
     })
@@ -315,7 +315,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     await log.close()
   })
 
-  test('an outage is told once, and its end too', async () => {
+  test('an outage is logged once, and so is the recovery', async () => {
     const alone = await testNats()
     const said: string[] = []
     const logger = {
@@ -338,8 +338,8 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     await alone.end()
   })
 
-  test('a stream that was deleted is made again, and read from its beginning', async () => {
-    const settings = settingsOf()
+  test('a deleted stream is created again and read from its beginning', async () => {
+    const settings = createSettings()
     const log = await opened(settings)
     await log.append([anEvent('before'), anEvent('gone')])
     await readAll(log, postgres.pool)
@@ -354,8 +354,8 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     await log.close()
   })
 
-  test('unread entries that are gone with a stream that was purged or deleted are told, and those that were read are not', async () => {
-    const settings = settingsOf()
+  test('unread entries lost with a purged or deleted stream are reported, read entries are not', async () => {
+    const settings = createSettings()
     const said: string[] = []
     const log = await opened(settings, said)
     const lost = async () => (await log.outside.status()).lost?.entries ?? 0
@@ -375,7 +375,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     await log.outside.upkeep()
     assert.equal(await lost(), 3)
     assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['after'])
-    // What was counted in the seconds before a loss is not noted.
+    // Entries counted in the seconds before a loss are not recorded.
     await postgres.pool.query(`update jetstream_losses set noticed_at = noticed_at - interval '1 minute'`)
     await log.append([anEvent('4'), anEvent('5')])
     await log.lag()
@@ -388,8 +388,8 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     await again.close()
   })
 
-  test('a server that lost what it had not synced gives its numbers again, and they are read', async () => {
-    const settings = settingsOf()
+  test('messages that reuse sequence numbers after a server lost unsynced messages are read', async () => {
+    const settings = createSettings()
     const log = await opened(settings)
     await log.append([anEvent('read')])
     await readAll(log, postgres.pool)
@@ -401,7 +401,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     await again.close()
   })
 
-  test('what comes after a server lost its newest messages is read, before a worker knows of it too, and nothing is read twice', async t => {
+  test('after a server lost its newest messages, new messages are read even before a worker knows of the loss, and none twice', async t => {
     const alone = await testNats()
     t.after(alone.end)
     const settings = natsSettings(alone.url, { stream: 'tail' })
@@ -409,7 +409,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     const partition = choosePartition(1, 'key', settings.partitions)
     const named = (name: string, count: number) => Array.from({ length: count }, (_, i) => `${name} ${i}`)
     const send = async (names: string[]) => {
-      // Whoever publishes does not look after positions.
+      // A separate connection, because the publisher does not maintain positions.
       const connection = openConnection(settings, { name: 'test', owner: ownerReader(postgres.pool) })
       const publisher = openPublisher(connection, settings.stream)
       for (const name of names) await publisher.publish(partition, [anEvent(name)])
@@ -441,7 +441,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     }
   })
 
-  test('a connection that is lost while the stream is looked for is told in words', async () => {
+  test('a connection lost during the stream lookup is reported with a reason', async () => {
     const alone = await testNats()
     const settings = natsSettings(alone.url)
     const connected = await connectTo(settings.access, 'test')
@@ -454,8 +454,8 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     await connected.connection.close()
   })
 
-  test('an entry whose parts went when it was read is no reason to warn at the next start', async () => {
-    const settings = settingsOf()
+  test('an entry whose parts were deleted after it was read causes no warning at the next start', async () => {
+    const settings = createSettings()
     const log = await opened(settings)
     await log.append([anEvent(randomBytes(1_200_000).toString('base64'))])
     await readAll(log, postgres.pool)
@@ -473,8 +473,8 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     assert.deepEqual(warnings, [])
   })
 
-  test('much that others publish is told once, not message by message', async () => {
-    const settings = settingsOf()
+  test('many messages of other publishers are reported once, not one by one', async () => {
+    const settings = createSettings()
     const said: string[] = []
     const log = await opened(settings, said)
     const { connection, js } = await connectTo(access('app'), 'test')
@@ -488,8 +488,8 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     assert.deepEqual(said, [`message 1 of ${settings.stream}.log.0 is not from Kontor and is skipped`])
   })
 
-  test('a publish that is repeated adds nothing twice', async () => {
-    const settings = settingsOf()
+  test('a repeated publish adds nothing twice', async () => {
+    const settings = createSettings()
     const log = await opened(settings)
     const event = anEvent('once')
     await Promise.all([log.append([event]), log.append([event])])
@@ -497,8 +497,8 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     await log.close()
   })
 
-  test('a publish that NATS calls a duplicate of what is not there is not acknowledged', async () => {
-    const settings = settingsOf()
+  test('a publish that NATS calls a duplicate of a missing message is not acknowledged', async () => {
+    const settings = createSettings()
     const log = await opened(settings)
     const event = anEvent('gone')
     await log.append([event])

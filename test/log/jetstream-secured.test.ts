@@ -12,7 +12,7 @@ import { TEST_SECRET_KEY } from '../server.ts'
 
 const base64 = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-/** As `nsc` makes them. */
+/** In the format that `nsc` creates. */
 function jwt(issuer: KeyPair, subject: KeyPair, type: string, facts: object = {}): string {
   const iat = Math.floor(Date.now() / 1000)
   const iss = issuer.getPublicKey()
@@ -60,7 +60,7 @@ ${Buffer.from(user.getSeed()).toString()}
   }
 }
 
-/** Its own authority. */
+/** A self-signed certificate. */
 function makeCertificate(directory: string): { certificate: string; key: string } {
   const [certificate, key] = [join(directory, 'server.pem'), join(directory, 'server.key')]
   const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2']
@@ -105,7 +105,7 @@ test('several processes reach a NATS server over TLS with a credentials file, an
       },
       body: JSON.stringify({ event_type: 'secured', event_id: `e-${n % 20}` }),
     })
-  // Each twice, through whichever process takes it.
+  // Each event is sent twice, to any of the processes.
   const answers = await Promise.all(Array.from({ length: 40 }, (_, i) => track(i)))
   assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
   const listed = async () => {

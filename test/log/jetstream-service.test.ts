@@ -20,7 +20,7 @@ const json = JSON.stringify
 describe('the service on JetStream', { skip: withoutNats }, () => {
   let nats: TestNats
   let server: TestServer
-  /** On a node of its own, so that it can be away. */
+  /** On its own node, so that tests can stop it. */
   let worker: Runtime
   const settings = () => ({ NATS_URL: nats.url, KONTOR_NATS_MAX_BYTES: '8MiB' })
   async function startWorker() {
@@ -50,7 +50,7 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
       payload: { data: { fill: string } }
     }[]
   }
-  /** What the stream holds. */
+  /** The stream's state and configuration. */
   async function stream() {
     const { connection, manager } = await connectTo(natsSettings(nats.url).access, 'test')
     const info = await manager.streams.info('kontor', { subjects_filter: '>' })
@@ -63,7 +63,7 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     return { ...source, path }
   }
 
-  test('events, CDP calls and inbound requests are in the stream; records put nothing into it', async () => {
+  test('events, CDP calls and inbound requests are written to the stream, records are not', async () => {
     assert.equal((await send('/v1/track/', { event_type: 'native', event_id: 'n-1' })).status, 200)
     assert.equal((await send('/v1/batch', { batch: [{ type: 'page', messageId: 'p-1' }] })).status, 200)
     const before = await stream()
@@ -84,18 +84,18 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     assert.equal(product1.status, 200)
   })
 
-  test('a node without NATS_URL, or with another stream, is refused beside those that write to it, and these go on', async () => {
+  test('a node without NATS_URL or with another stream is refused while others write to it, and these continue', async () => {
     await server.settled()
     for (const other of [{}, { ...settings(), KONTOR_NATS_STREAM: 'kontorr' }])
       await assert.rejects(
         startNode(server, 'data,worker', undefined, other),
         /Another node .+ writes to the JetStream stream kontor, .+same NATS_URL and KONTOR_NATS_STREAM/,
       )
-    assert.equal((await send('/v1/track/', { event_type: 'goes on', event_id: 'g-1' })).status, 200)
-    assert.equal((await listed('goes%20on')).length, 1)
+    assert.equal((await send('/v1/track/', { event_type: 'still accepted', event_id: 'g-1' })).status, 200)
+    assert.equal((await listed('still%20accepted')).length, 1)
   })
 
-  test('a body of three times the limit of a message goes through in parts, and these go once it is read', async () => {
+  test('a body of three times the message limit is stored in parts, which are deleted once it is read', async () => {
     const source = await aSource({ max_body_bytes: 8 * 2 ** 20 })
     // 3 MiB that cannot be compressed
     const fill = randomBytes(3 * 2 ** 20 * 0.75).toString('base64')
@@ -114,9 +114,9 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     })
   })
 
-  test('a full stream answers 503, loses nothing, and takes events again once some are processed', async () => {
+  test('a full stream returns 503, loses nothing, and accepts events again once some are processed', async () => {
     await worker.close()
-    // 10 MB of what cannot be compressed
+    // 10 MB that cannot be compressed
     const answers = await Promise.all(
       Array.from({ length: 200 }, (_, i) => {
         const fill = randomBytes(36_000).toString('base64')
@@ -141,7 +141,7 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     assert.deepEqual(rows.map(({ id }) => id).sort(), accepted.sort())
   })
 
-  test('far more accepted than processed is visible and bounded: 503 from KONTOR_MAX_BACKLOG on, and nothing accepted is lost', async () => {
+  test('the backlog is visible and limited: 503 above KONTOR_MAX_BACKLOG, and nothing accepted is lost', async () => {
     const max = 1_000
     await worker.close()
     const node = await startNode(server, 'events', undefined, {
@@ -153,14 +153,14 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
       const response = await fetch(`${node.url}/v1/track`, { method: 'POST', headers, body })
       return { status: response.status, answer: (await response.json()) as { code?: string } }
     }
-    // Not all at once: what is on its way when the limit is met is still taken.
+    // Not all at once: requests in flight when the limit is reached are still accepted.
     let accepted = 0
     await eventually('a limit', async () => {
-      assert.ok(accepted < max + 100, 'more was accepted than the limit and what was on its way')
+      assert.ok(accepted < max + 100, 'more was accepted than the limit and the requests in flight')
       const answers = await Promise.all(Array.from({ length: 50 }, track))
       const refused = answers.filter(({ status, answer }) => status === 503 && answer.code === 'backlog_full')
       accepted += answers.filter(({ status }) => status === 200).length
-      // What was appended while it was counted may count twice until the next count.
+      // Entries appended during a count may be counted twice until the next count.
       return refused.length === 50 && accepted >= max
     })
     const opsText = async (path: string) => (await fetch(node.opsUrl! + path)).text()
@@ -174,7 +174,7 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     assert.equal(rows[0].count, accepted + 1)
   })
 
-  test('NATS away: events get 503, records and reads go on; back again, all is as before', async () => {
+  test('while NATS is unavailable, events get 503, records and reads work; after recovery everything works', async () => {
     await nats.kill()
     const away = await send('/v1/track/', { event_type: 'away', event_id: 'a-1' })
     assert.equal(away.status, 503)
@@ -191,7 +191,7 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     assert.equal(await reads('/v1/events'), 200)
     assert.equal(await reads('/v1/events/lookup?event_id=n-1'), 200)
     assert.equal(await reads('/v1/operations/01890000-0000-7000-8000-000000000000'), 404)
-    // What waits there is not known, and not nothing: a backlog that was full stays so.
+    // The backlog in NATS is unknown, not zero: a backlog that was full stays full.
     await assert.rejects(server.log.lag({ complete: true }), LogUnavailable)
     assert.equal((await server.admin.health.show(server.tenant.id)).waiting, null)
     assert.equal((await server.log.outside!.status()).unread, null)
@@ -202,7 +202,7 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     assert.equal((await listed('away')).length, 1)
   })
 
-  test('what others publish there is passed over, what of ours is broken is kept, and neither holds up what comes after', async () => {
+  test('foreign messages are skipped, broken messages of Kontor are kept, and neither blocks later messages', async () => {
     await worker.close()
     const { connection, js, manager, packages } = await connectTo(natsSettings(nats.url).access, 'test')
     const id = '01890000-0000-7000-8000-000000000000'
@@ -232,9 +232,12 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     assert.equal(found.body.status, 'queued')
     await startWorker()
     assert.equal((await listed('beside')).length, 20)
-    const { unread, skippedMessages: passedOver } = await server.log.outside!.status()
-    assert.deepEqual([unread, passedOver.foreign?.messages, passedOver.unreadable?.messages], [0, 4, 9])
-    assert.match(passedOver.unreadable!.subject, /^kontor\.log\.[0-3]$/)
+    const { unread, skippedMessages } = await server.log.outside!.status()
+    assert.deepEqual(
+      [unread, skippedMessages.foreign?.messages, skippedMessages.unreadable?.messages],
+      [0, 4, 9],
+    )
+    assert.match(skippedMessages.unreadable!.subject, /^kontor\.log\.[0-3]$/)
     const letters = await server.admin.deadLetters.list({ tenant: server.tenant.id, limit: 10 })
     assert.equal(letters.length, 1)
     assert.match(
@@ -253,7 +256,7 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     )
   })
 
-  test('a message that tells the impossible of itself is not believed, and holds nothing up', async t => {
+  test('a message with impossible headers is ignored and blocks nothing', async t => {
     await worker.close()
     const { connection, js, packages } = await connectTo(natsSettings(nats.url).access, 'test')
     t.after(() => connection.close())
@@ -285,7 +288,7 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
       await put(partition, bomb, { isCompressed: true })
       await put(partition, entryAt(0), { entries: Number.MAX_SAFE_INTEGER })
     }
-    // Each stands for one entry, whatever it says: nothing is refused because of a backlog that is none.
+    // Each counts as one entry, whatever its headers say, so that the backlog does not appear full.
     assert.equal((await server.log.outside!.status()).unread, 4 * 10)
     for (let i = 0; i < 20; i++)
       assert.equal((await send('/v1/track/', { event_type: 'afterwards', event_id: `i-${i}` })).status, 200)
@@ -295,7 +298,7 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     assert.deepEqual(await listed('impossible'), [])
   })
 
-  test('an unread event is looked up, and an erasure waits for it and leaves nothing in the stream', async () => {
+  test('an unread event is found by lookup, and an erasure waits for it and leaves nothing in the stream', async () => {
     await worker.close()
     await send('/v1/track/', {
       event_type: 'mine',
@@ -324,14 +327,14 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     assert.equal((await listed('mine')).length, 0)
   })
 
-  describe('with PostgreSQL away', () => {
+  describe('while PostgreSQL is unavailable', () => {
     let wire: Awaited<ReturnType<typeof stretchWire>>
     let node: Runtime
-    let stranger: TestTenant
+    let unknown: TestTenant
     let source: Awaited<ReturnType<typeof aSource>>
     before(async () => {
-      // Before the node starts: it forgets what it knows when something changes.
-      stranger = await server.anotherTenant('never seen')
+      // Before the node starts: a change would clear its cache.
+      unknown = await server.anotherTenant('never seen')
       source = await aSource()
       const url = new URL(server.databaseUrl)
       wire = await stretchWire({ host: url.hostname, port: Number(url.port) })
@@ -343,7 +346,7 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
       await wire.close()
     })
 
-    test('known keys and sources go on being accepted, strangers get 503, and all is processed later', async () => {
+    test('cached keys and sources are accepted, unknown keys get 503, and everything is processed later', async () => {
       const track = (key: string, id: string) =>
         fetch(`${node.url}/v1/track/`, {
           method: 'POST',
@@ -361,7 +364,7 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
       wire.cut()
       assert.equal((await track(server.tenant.trackingKey, 'o-2')).status, 200)
       assert.equal((await ingest('i-2')).status, 200)
-      assert.equal((await track(stranger.trackingKey, 'o-3')).status, 503)
+      assert.equal((await track(unknown.trackingKey, 'o-3')).status, 503)
       wire.mend()
       const ids = (await listed('outage')).map(row => row.inbound_event_id)
       assert.deepEqual(ids.sort(), ['i-1', 'i-2', 'o-1', 'o-2'])

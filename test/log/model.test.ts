@@ -10,8 +10,8 @@ import { isLong } from '../long.ts'
 import { anAppend, EVERYTHING, readAll } from './entries.ts'
 import { openTestLog } from './open.ts'
 
-// The log against a model of it: a list of entries, and how far it was read. Whatever comes in which order, each entry that
-// was acknowledged is read once, and those of a key in the order in which they were appended.
+// Compares the log with a model of it: a list of entries, and how far it was read. In any order of operations, each acknowledged
+// entry is read once, and the entries of a key in the order in which they were appended.
 // KONTOR_MODEL_RUNS=200 for thousands of steps.
 const RUNS = Number(process.env.KONTOR_MODEL_RUNS ?? (isLong ? 6 : 3))
 const MAX_COMMANDS = 60
@@ -22,7 +22,7 @@ before(async () => {
 })
 after(() => opened.close())
 
-/** What was appended, in the order of positions, and of each entry whether it is there and whether it was read. */
+/** The appended entries in the order of their positions, with whether each is visible and read. */
 type Model = {
   entries: { id: string; key: string; state: 'open' | 'there' | 'gone'; isRead: boolean }[]
   appenders: number
@@ -31,7 +31,7 @@ type Model = {
 type Real = { appenders: OpenTransaction[]; readers: (OpenTransaction & { taken: Taken[] })[] }
 type Command = fc.AsyncCommand<Model, Real>
 
-/** A transaction that stays open until it is committed, or broken off as by a crash. */
+/** A transaction that stays open until it commits or is aborted as by a crash. */
 type OpenTransaction = {
   client: pg.PoolClient
   ids: string[]
@@ -65,7 +65,7 @@ async function openTransaction<T>(begin: (client: pg.PoolClient) => Promise<T>) 
   }
 }
 
-/** As the scheduler does. */
+/** Retries as the scheduler does. */
 async function again<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -129,7 +129,7 @@ class AppendMore implements Command {
   constructor(keys: number[]) {
     this.keys = keys
   }
-  // A later one has a higher number: what an earlier one adds then lies before it.
+  // A later transaction has a higher id: entries that an earlier one adds precede its own.
   check = ({ appenders }: Readonly<Model>) => appenders === 1
   async run(model: Model, { appenders: [appender] }: Real) {
     const appends = made(this.keys, 0)
@@ -177,7 +177,7 @@ class Take implements Command {
     model.readers++
     for (const { entries } of taken) {
       assert.ok(entries.length <= this.maxEntries)
-      // Of each key the next ones, without a gap, and none that is not there.
+      // The next entries of each key, without a gap, and all of them visible.
       for (const [key, own] of Map.groupBy(entries, entry => entry.orderingKey)) {
         const next = model.entries.filter(
           entry => entry.key === key && !entry.isRead && entry.state !== 'gone',
@@ -222,13 +222,13 @@ class Retention implements Command {
   async run(model: Model) {
     const unread = (await opened.log.lag()).flatMap(({ oldestAt }) => oldestAt?.getTime() ?? [])
     const waits = model.entries.some(({ state, isRead }) => state === 'there' && !isRead)
-    assert.equal(unread.length > 0, waits, 'lag tells whether something waits')
+    assert.equal(unread.length > 0, waits, 'lag reports whether entries are unread')
     await dropPartitionsBefore(opened.pool, 'log', new Date(Math.min(Date.now() - DAY_MS, ...unread)))
   }
   toString = () => 'retention'
 }
 
-/** The same rows in another cluster, whose counter stands elsewhere. */
+/** The same rows in another cluster with a different transaction counter. */
 class Restore implements Command {
   readonly isAhead: boolean
   constructor(isAhead: boolean) {
@@ -250,7 +250,7 @@ class Restore implements Command {
   toString = () => `restored into a cluster that ${this.isAhead ? 'lies behind' : 'is ahead'}`
 }
 
-test('whatever is appended, taken, broken off, dropped and restored in which order: each entry once, in its order', async t => {
+test('appends, takes, crashes, drops and restores in any order: each entry is read once, in order', async t => {
   const keys = fc.array(fc.nat({ max: 5 }), { minLength: 1, maxLength: 6 })
   const commands = fc.commands<Model, Real, false>(
     [

@@ -22,7 +22,7 @@ export function natsSettings(url: string, given: Partial<NatsSettings> = {}): Na
   }
 }
 
-/** A log on a NATS server and a database of its own. */
+/** A log on its own NATS server and database. */
 export async function openJetStreamTestLog(given: Partial<NatsSettings> = {}) {
   const nats = await testNats()
   const postgres = await openTestLog()

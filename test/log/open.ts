@@ -6,7 +6,7 @@ import { eventually } from '../eventually.ts'
 
 export const PARTITIONS = 8
 
-/** A log on a database of its own. */
+/** A log on its own database. */
 export async function openTestLog({ now }: { now?: () => Date } = {}) {
   const database = await testDatabase({ partitioned: true })
   const pool = openPool({

@@ -8,9 +8,9 @@ import { openTestLog } from './open.ts'
 
 logContract('PostgreSQL', openTestLog, { claims: true, kind: 'record' })
 
-test('what waits is counted without reading what does not, also before there are statistics', async t => {
+test('counting unread entries does not read the others, even without statistics', async t => {
   const { url, log, pool, close } = await openTestLog()
-  // One connection: what it has read is told by itself.
+  // One connection: its own statistics show what it has read.
   const own = openPool({ connection: { url }, max: 1, name: 'counting', onError: () => undefined })
   t.after(async () => {
     await own.end()

@@ -20,7 +20,7 @@ function refused(error: RestartTransaction): boolean {
 const numbered = (from: number, count: number) =>
   Array.from({ length: count }, (_, i) => anAppend({ orderingKey: `key-${i % 11}`, body: String(from + i) }))
 
-/** Leaves the log as a dump of another server would, whose transaction counter was far higher or lower. */
+/** Changes the log as if it came from a dump of another server, whose transaction counter was far higher or lower. */
 async function asFromAnotherServer(by = 5_000_000_000) {
   const shift = `greatest(xid::text::numeric + ${by}, 1)::text::xid8`
   await opened.pool.query(`update log set xid = ${shift}`)
@@ -28,7 +28,7 @@ async function asFromAnotherServer(by = 5_000_000_000) {
   await opened.pool.query(`update log_epochs set database = 'another ' || database`)
 }
 
-test('after a restore into another server, what was read stays read and the rest is read once, in order', async () => {
+test('after a restore into another server, read entries stay read and the others are read once, in order', async () => {
   const { log, pool } = opened
   await log.append(numbered(0, 50))
   await readAll(log, pool)
@@ -54,14 +54,14 @@ test('after a restore into another server, what was read stays read and the rest
   }
 })
 
-test('a database that becomes another one while it is used: nothing is lost, hidden or read twice', async () => {
+test('when the database is replaced while in use, no entry is lost, hidden or read twice', async () => {
   const { log, pool } = opened
   const { rows: before } = await pool.query<{ version: number }>('select version from config_version')
   for (const [round, by] of [5_000_000_000, -400, 7_000_000_000, -300].entries()) {
     const from = round * 100
     await log.append(numbered(from, 10))
     await asFromAnotherServer(by)
-    // Whatever comes first after the change: an append, with and without a key, or one in a transaction; or a take.
+    // Each of these may come first after the change: an append with or without a key, an append in a transaction, or a take.
     if (round === 0) await log.append(numbered(from + 10, 10))
     else if (round === 1) await log.append([anAppend({ body: String(from + 10) }, `key ${round}`)])
     else if (round === 2)
@@ -86,10 +86,13 @@ test('a database that becomes another one while it is used: nothing is lost, hid
     )
   }
   const { rows: after } = await pool.query<{ version: number }>('select version from config_version')
-  assert.ok(after[0]!.version > before[0]!.version + 1_000, 'what nodes remember ends with the cluster')
+  assert.ok(
+    after[0]!.version > before[0]!.version + 1_000,
+    'nodes discard what they cached of the old cluster',
+  )
 })
 
-test('several nodes that start on a restored database together lose nothing', async () => {
+test('nodes that start on a restored database at the same time lose nothing', async () => {
   const { log, pool } = opened
   for (let round = 0; round < 10; round++) {
     await log.append(numbered(round * 100, 30))
@@ -109,6 +112,6 @@ test('a start on a log that was not restored changes nothing', async () => {
   assert.deepEqual([(await cursors()).rows, (await entries()).rows], before)
 })
 
-test('the number of partitions stays what it was at the beginning', async () => {
+test('the number of partitions is fixed by the first start', async () => {
   assert.equal(await initializePostgresLog(opened.pool, 64), PARTITIONS)
 })

@@ -33,7 +33,7 @@ async function slowAppend(body: string) {
   }
 }
 
-test('a reader never passes an append that is not yet committed', async () => {
+test('a reader does not read past an append that is not yet committed', async () => {
   const { log, pool } = opened
   const slow = await slowAppend('slow')
   await log.append([anAppend({ body: 'fast' })])
@@ -42,7 +42,7 @@ test('a reader never passes an append that is not yet committed', async () => {
   assert.deepEqual(bodies(await readAll(log, pool)), ['slow', 'fast'])
 })
 
-test('an append that is rolled back is passed, and never seen', async () => {
+test('a reader skips an append that was rolled back', async () => {
   const { log, pool } = opened
   const failing = await slowAppend('never')
   await log.append([anAppend({ body: 'good' })])
@@ -50,10 +50,10 @@ test('an append that is rolled back is passed, and never seen', async () => {
   assert.deepEqual(bodies(await readAll(log, pool)), ['good'])
 })
 
-test('a transaction that began earlier and appends later is not skipped', async () => {
+test('a transaction that started earlier and appends later is not skipped', async () => {
   const { log, pool } = opened
   await inTransaction(pool, async client => {
-    // It has its number now, lower than that of the next append.
+    // It has its transaction id now, lower than that of the next append.
     await client.query('select pg_current_xact_id()')
     await log.append([anAppend({ body: 'second' })])
     assert.deepEqual(await takeOnce(log, pool), [])
@@ -62,12 +62,12 @@ test('a transaction that began earlier and appends later is not skipped', async 
   assert.deepEqual(bodies(await readAll(log, pool)), ['first', 'second'])
 })
 
-test('readers under way while appends come and go read each entry once, in order', async () => {
+test('readers that run during appends read each entry once, in order', async () => {
   const { log, pool } = opened
   const writers = Array.from({ length: 4 }, async (_, writer) => {
     for (let i = 0; i < 40; i++) {
       const append = anAppend({ orderingKey: `writer-${writer}`, body: `${writer}:${i}` })
-      // Some in transactions that stay open for a while.
+      // Some appends are in transactions that stay open for a while.
       if (i % 3 === 0) {
         await inTransaction(pool, async client => {
           await log.append([append], { client })

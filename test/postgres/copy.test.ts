@@ -43,7 +43,7 @@ const copyAll = copyTable<Copied, { from: number }>('copied', {
   g: text(row => row.g),
 })
 
-async function throughTheTable(rows: Copied[]): Promise<Copied[]> {
+async function copyAndRead(rows: Copied[]): Promise<Copied[]> {
   return withClient(pool, async client => {
     await client.query('begin')
     await copyAll(client, rows, { from: 1 })
@@ -72,29 +72,29 @@ const anyRow: fc.Arbitrary<Copied> = fc.record(
   { noNullPrototype: true },
 )
 
-test('every value comes out of the table as it went in', async () => {
+test('every value is read from the table as it was written', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyRow, { maxLength: 30 }), async rows => {
-      assert.deepEqual(await throughTheTable(rows), rows)
+      assert.deepEqual(await copyAndRead(rows), rows)
     }),
     { numRuns: 60 },
   )
 })
 
-test('what is larger than a buffer, and what is smaller after it, arrives whole', async () => {
+test('values larger than a buffer, and smaller ones after them, are complete', async () => {
   const row = (g: string) => ({ a: true, b: 1, c: 2, d: 3, e: new Date(0), f: randomUUID(), g })
   for (const size of [5_000_000, 10, 70_000, 0, 1]) {
     const rows = [row('é'.repeat(size)), row('x'.repeat(size)), row('€\t\n\\N')]
-    assert.deepEqual(await throughTheTable(rows), rows)
+    assert.deepEqual(await copyAndRead(rows), rows)
   }
 })
 
-test('half a character becomes a replacement character, as everywhere else', async () => {
+test('a lone surrogate becomes a replacement character', async () => {
   const row = { a: true, b: 1, c: 2, d: null, e: new Date(0), f: randomUUID(), g: 'a\ud800b' }
-  assert.equal((await throughTheTable([row]))[0]!.g, 'a\ufffdb')
+  assert.equal((await copyAndRead([row]))[0]!.g, 'a\ufffdb')
 })
 
-test('after a row that PostgreSQL refuses, the connection goes on', async () => {
+test('the connection stays usable after PostgreSQL rejects a row', async () => {
   await withClient(pool, async client => {
     const copyTexts = copyTable<string>('copied', { g: text(row => row) })
     const copy = (value: string) => copyTexts(client, [value])
@@ -105,7 +105,7 @@ test('after a row that PostgreSQL refuses, the connection goes on', async () => 
   })
 })
 
-test('arrays as parameters', async () => {
+test('binary arrays work as parameters', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.tuple(fc.integer(), fc.uuid()), { maxLength: 20 }), async pairs => {
       const { rows } = await pool.query<{ i: number; u: string }>(

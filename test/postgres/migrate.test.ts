@@ -45,7 +45,7 @@ test('the migrations apply to an empty database, and schema.sql shows the result
   assert.equal(await schema(), readFileSync(SCHEMA_FILE, 'utf8'), 'schema.sql is outdated: npm run schema')
 })
 
-test('a database that is up to date is left as it is', async () => {
+test('a database that is up to date is not changed', async () => {
   await migrate(pool)
   const before = await schema()
   assert.deepEqual(await migrate(pool), [])
@@ -58,7 +58,7 @@ test('when several nodes migrate at once, one of them applies the migrations', a
   assert.equal(applied.filter(names => names.length > 0).length, 1)
 })
 
-test('a later version applies only its new migrations, and both ways end in the same schema', async t => {
+test('a later version applies only its new migrations, and upgrade and new database have the same schema', async t => {
   const directory = laterVersion(t, {
     '9001_notes.sql': 'create table notes (tenant_id int not null, note text)',
     '9002_author.sql': 'alter table notes add column author text',
@@ -74,7 +74,7 @@ test('a later version applies only its new migrations, and both ways end in the 
   assert.equal(await schema(), upgraded)
 })
 
-test('a migration that was changed after it was applied is refused, and nothing is done', async () => {
+test('a database with a changed migration is refused and not modified', async () => {
   await migrate(pool)
   await pool.query(`update schema_migrations set checksum = 'another' where name = $1`, [allNames[0]])
   const before = await schema()
@@ -85,7 +85,7 @@ test('a migration that was changed after it was applied is refused, and nothing 
   assert.equal(await schema(), before)
 })
 
-test('a database of a newer version is refused, and nothing is done', async () => {
+test('a database of a newer version is refused and not modified', async () => {
   await migrate(pool)
   await pool.query(`insert into schema_migrations (name, checksum) values ('9999_later.sql', 'x')`)
   const before = await schema()
@@ -96,7 +96,7 @@ test('a database of a newer version is refused, and nothing is done', async () =
   assert.equal(await schema(), before)
 })
 
-test('a database of a preview version, before 0.1.0, is refused with what to do', async () => {
+test('a database of a preview version, before 0.1.0, is refused with instructions', async () => {
   await pool.query(
     'create table schema_migrations (name text primary key, checksum text not null, applied_at timestamptz not null default now())',
   )
@@ -110,7 +110,7 @@ test('a database of a preview version, before 0.1.0, is refused with what to do'
   assert.equal(await schema(), before)
 })
 
-test('a migration that fails leaves the schema as it was', async t => {
+test('a failed migration does not change the schema', async t => {
   const directory = laterVersion(t, {
     '9001_notes.sql': 'create table notes (note text)',
     '9002_conflict.sql': 'create table records (id int)',

@@ -47,7 +47,7 @@ const insertLog = (at: Date, id = 'gen_random_uuid()') =>
     [at],
   )
 
-test('partitions are made ahead of need, once, by however many nodes', async () => {
+test('partitions are created in advance, and only once by any number of nodes', async () => {
   const made = await Promise.all(Array.from({ length: 6 }, () => ensurePartitions(pool, NOW)))
   assert.deepEqual(made.flat().sort(), await allPartitions())
   assert.deepEqual(await ensurePartitions(pool, NOW), [])
@@ -64,12 +64,12 @@ test('every partition has the indexes and constraints of its table', async () =>
   for (const { partition, own, parent } of rows) assert.equal(own, parent, partition)
 })
 
-test('a row outside all partitions is told apart from other faults', async () => {
+test('a row outside all partitions is distinguished from other errors', async () => {
   await assert.rejects(insertLog(inDays(500)), isMissingPartition)
   await assert.rejects(insertLog(NOW, 'null'), error => !isMissingPartition(error))
 })
 
-test('the coming days are made while the days go by', async () => {
+test('partitions for the coming days are created every day', async () => {
   for (const days of [1, 2, 3]) {
     const made = await ensurePartitions(pool, inDays(days))
     assert.ok(made.includes(`log_p${computePeriod('log', inDays(days + 7))}`), made.join())
@@ -77,7 +77,7 @@ test('the coming days are made while the days go by', async () => {
   await insertLog(inDays(9))
 })
 
-test('what lies wholly before a moment is dropped, and nothing else', async () => {
+test('only partitions entirely before a moment are dropped', async () => {
   const before = await listPartitions('log')
   const dropped = await dropPartitionsBefore(pool, 'log', NOW)
   const expected = before.filter(name => Number(/\d+$/.exec(name)![0]) < computePeriod('log', NOW))
@@ -90,7 +90,7 @@ test('what lies wholly before a moment is dropped, and nothing else', async () =
   await insertLog(NOW)
 })
 
-test('a drop that cannot have the table waits for a better time instead of holding others up', async () => {
+test('a drop that cannot lock the table gives up instead of blocking others', async () => {
   await ensurePartitions(pool, inDays(-5))
   const reader = await pool.connect()
   try {
@@ -130,7 +130,7 @@ const makeOld = async () => {
   for (const days of [-100, -70, -40, -20, -10, 0]) await ensurePartitions(pool, inDays(days))
 }
 
-test('retention: each table as long as it is to be kept, keys thirty days, and what is not yet read stays', async () => {
+test('retention keeps each table for its time, keys for thirty days, and unread entries', async () => {
   await makeOld()
   const oldestUnread = inDays(-20)
   await retentionAt(NOW, oldestUnread)
@@ -141,7 +141,7 @@ test('retention: each table as long as it is to be kept, keys thirty days, and w
   assert.ok((await earliest('events')) <= computePeriod('events', inDays(-100)))
 })
 
-test('what an entry needs that waits for its retry is kept as long as it waits', async () => {
+test('retention keeps the data that an entry waiting for its retry needs', async () => {
   await makeOld()
   await pool.query(
     `insert into parked_entries (partition, id, tenant_id, kind, ordering_key, received_at, context, body, attempts, next_attempt_at)
@@ -156,7 +156,7 @@ test('what an entry needs that waits for its retry is kept as long as it waits',
   assert.ok((await earliest('receipts')) >= computePeriod('receipts', inDays(-30)))
 })
 
-test('a table that cannot be had keeps no other from being cleared', async () => {
+test('a locked table does not prevent retention of the others', async () => {
   await makeOld()
   const reader = await pool.connect()
   try {
@@ -171,7 +171,7 @@ test('a table that cannot be had keeps no other from being cleared', async () =>
   assert.ok((await earliest('archive')) >= computePeriod('archive', inDays(-30)))
 })
 
-test('a clock that jumped drops nothing until it has gone on from there for a day, or was corrected', async () => {
+test('after the clock jumped, nothing is dropped until a day has passed or it was corrected', async () => {
   const partitions = await allPartitions()
   warnings.length = 0
   await retentionAt(inDays(365))
@@ -185,7 +185,7 @@ test('a clock that jumped drops nothing until it has gone on from there for a da
   assert.deepEqual(nextClock(held, inDays(21)), { trustedAt: inDays(21), heldSince: null, heldReason: null })
 })
 
-test('a clock that is far ahead of the newest entry drops nothing', async () => {
+test('nothing is dropped while the clock is far ahead of the newest entry', async () => {
   await insertLog(NOW)
   const partitions = await allPartitions()
   for (const days of [100, 101.5]) await retentionAt(inDays(days))
@@ -194,7 +194,7 @@ test('a clock that is far ahead of the newest entry drops nothing', async () => 
   await retentionAt(NOW)
 })
 
-test('dead letters go after their time', async () => {
+test('dead letters are deleted after their retention time', async () => {
   const insert = (failedAt: Date) =>
     pool.query(
       `insert into dead_letters (tenant_id, id, kind, ordering_key, reason, error, attempts, received_at, failed_at, context, body)
@@ -207,11 +207,11 @@ test('dead letters go after their time', async () => {
   assert.deepEqual(rows, [{ failed_at: inDays(-89) }])
 })
 
-test('three hundred backdated months share few partitions, and each finds its place', async () => {
+test('rows of three hundred backdated months share few partitions, and each fits into one', async () => {
   await ensurePartitions(pool, new Date())
   const months = Array.from({ length: 312 }, (_, i) => new Date(Date.UTC(2000, i, 15)))
   const future = new Date(Date.UTC(new Date().getUTCFullYear() + 5, 6, 1))
-  // In any order, and some of it by themselves.
+  // In any order, and some of them alone.
   await ensurePartitionsFor(pool, 'events', [months[200]!])
   await ensurePartitionsFor(pool, 'events', [...months, future].reverse())
   for (const at of [...months, future])

@@ -4,7 +4,7 @@ import { eventually } from '../eventually.ts'
 import { startPooler } from '../pooler.ts'
 import { startServer } from '../server.ts'
 
-test('behind a transaction pooler everything works, and a revoked key is refused', async t => {
+test('everything works behind a transaction pooler, and a revoked key is rejected', async t => {
   const server = await startServer()
   const pooler = await startPooler(t, server.databaseUrl)
   t.after(async () => {
@@ -49,7 +49,7 @@ test('behind a transaction pooler everything works, and a revoked key is refused
     candidate => candidate.kind === 'private',
   )
   await server.admin.keys.revoke(key!.id)
-  // No notice gets through a pooler: the node has to notice by itself.
+  // Notifications do not pass the pooler: the node has to poll.
   await eventually(
     'the revoked key to be refused',
     async () => (await server.request('/v1/contacts/c-1', { key: privateKey })).status === 401,

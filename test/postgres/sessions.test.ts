@@ -35,7 +35,7 @@ const limitsIn = (own: pg.Pool) =>
     return rows[0]!.limits
   })
 
-test('every transaction has its limits, and every connection its keepalives, whatever the server allows', async () => {
+test('every transaction has its limits and every connection its keepalives, whatever the server’s defaults', async () => {
   await pool.query(
     `alter database ${new URL(database.url).pathname.slice(1)} set idle_in_transaction_session_timeout = 0`,
   )
@@ -51,7 +51,7 @@ test('every transaction has its limits, and every connection its keepalives, wha
   await own.end()
 })
 
-test('of several hosts the one that can be written to is taken; while there is none, that is an outage', async () => {
+test('the pool uses the host that accepts writes; without one, the database is unavailable', async () => {
   const away = new URL(database.url)
   away.port = '1'
   const name = away.pathname.slice(1)
@@ -92,7 +92,7 @@ test('of several hosts the one that can be written to is taken; while there is n
   await own.end()
 })
 
-test('behind a transaction pooler too', async t => {
+test('transaction limits apply behind a transaction pooler', async t => {
   const pooler = await startPooler(t, database.url)
   if (!pooler) return
   const own = open(pooler.url, 'kontor test')
@@ -101,7 +101,7 @@ test('behind a transaction pooler too', async t => {
   await pooler.stop()
 })
 
-test('a session that stands still after it has written is ended; one that waits for a lock, or reads, is not', async t => {
+test('a session that hangs after a write is terminated; one that waits for a lock or only reads is not', async t => {
   const connect = async (name: string) => {
     const client = new pg.Client({ connectionString: database.url, application_name: name })
     client.on('error', () => {})
@@ -109,10 +109,10 @@ test('a session that stands still after it has written is ended; one that waits 
     t.after(() => client.end())
     return client
   }
-  const names = ['kontor', 'kontor worker', 'kontor', 'somebody', 'kontor']
+  const names = ['kontor', 'kontor worker', 'kontor', 'other', 'kontor']
   const clients = await Promise.all(names.map(connect))
-  const [copying, idle, reading, stranger, waiting] = clients
-  // Cut off in the middle: more rows than a buffer holds, and no end.
+  const [copying, idle, reading, other, waiting] = clients
+  // An interrupted COPY: more rows than a buffer holds, and no end.
   const copy = copying!.query(copyFrom('copy written from stdin'))
   copy.on('error', () => {})
   copy.write('1\n'.repeat(100_000))
@@ -120,12 +120,12 @@ test('a session that stands still after it has written is ended; one that waits 
   await idle!.query('insert into held values (2)')
   await reading!.query('begin')
   await reading!.query('select 1')
-  await stranger!.query('begin')
-  await stranger!.query('create temp table own (n int)')
+  await other!.query('begin')
+  await other!.query('create temp table own (n int)')
   await waiting!.query('begin')
   await waiting!.query('create temp table own (n int)')
   const waited = waiting!.query('lock table held in access exclusive mode')
-  // An autovacuum in the same database, say, is none of them.
+  // Excludes other sessions in the same database, such as autovacuum.
   const { rows: sessions } = await pool.query<{ pid: number }>(
     'select pid from pg_stat_activity where datname = current_database() and application_name = any ($1)',
     [names],
@@ -151,11 +151,11 @@ test('a session that stands still after it has written is ended; one that waits 
   await waited
   await assert.rejects(idle!.query('select 1'), isUnavailable)
   await reading!.query('commit')
-  // A session that is being ended needs a moment for it.
-  await eventually('the others to be left', async () => (await written()).join() === 'kontor,somebody')
+  // Terminating a session takes a moment.
+  await eventually('the others to remain', async () => (await written()).join() === 'kontor,other')
 })
 
-test('whoever listens has one connection, also after the one it had broke while it began to listen', async () => {
+test('a listener has one connection, even after the previous one broke during LISTEN', async () => {
   const own = openPool({ connection: { url: database.url }, max: 4, name: 'listening', onError: () => {} })
   let connections = 0
   const breaking: Pick<pg.Pool, 'connect'> = {
@@ -174,7 +174,7 @@ test('whoever listens has one connection, also after the one it had broke while 
   }
   const heard = Promise.withResolvers<void>()
   const listening = listenForNotices(breaking as pg.Pool, 'broken_once', heard.resolve)
-  await eventually('somebody to listen', async () => {
+  await eventually('the listener to be connected', async () => {
     const { rowCount } = await own.query(
       `select from pg_stat_activity where application_name = 'listening' and query = 'listen broken_once'`,
     )

@@ -19,7 +19,7 @@ let cluster: Embedded
 let pool: pg.Pool
 let admin: pg.Client
 let log: Log
-/** A primary whose synchronous standby is not there: commits wait for it until it comes, or until somebody interferes. */
+/** A primary without its synchronous standby: commits wait until it connects or until they are cancelled. */
 before(async () => {
   directory = await mkdtemp(join(tmpdir(), 'kontor-standby-'))
   await chmod(directory, 0o711)
@@ -50,13 +50,14 @@ async function setStandbys(names: string): Promise<void> {
   await admin.query('select pg_reload_conf()')
 }
 
-/** The setting is taken over a moment later. */
+/** The setting takes effect a moment later. */
 async function untilCommitsWait(): Promise<void> {
-  for (;;) if ((await outcomeOf(() => pool.query(insert), 'pg_terminate_backend')) !== 'acknowledged') return
+  for (;;)
+    if ((await observeOutcome(() => pool.query(insert), 'pg_terminate_backend')) !== 'acknowledged') return
 }
 
-/** What is answered to a commit that this is done to while it waits. */
-async function outcomeOf(commit: () => Promise<unknown>, end: string): Promise<string> {
+/** The outcome of a commit whose session gets the signal `end` while it waits. */
+async function observeOutcome(commit: () => Promise<unknown>, end: string): Promise<string> {
   let isOver = false
   const outcome = commit()
     .then(
@@ -84,12 +85,12 @@ const commits: Record<string, () => Promise<unknown>> = {
 }
 
 for (const end of ['pg_cancel_backend', 'pg_terminate_backend'])
-  test(`${end} on a commit that waits for the synchronous standby: it is not acknowledged`, async () => {
+  test(`a commit that waits for the synchronous standby is not acknowledged after ${end}`, async () => {
     for (const [what, commit] of Object.entries(commits))
-      assert.deepEqual([what, await outcomeOf(commit, end)], [what, 'unclear'])
+      assert.deepEqual([what, await observeOutcome(commit, end)], [what, 'unclear'])
   })
 
-test('once it is there, or no longer asked for, the same pool goes on', async () => {
+test('the same pool works again once no standby is required', async () => {
   await setStandbys('')
   for (const commit of Object.values(commits)) await commit()
 })
