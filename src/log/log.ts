@@ -109,7 +109,7 @@ export type Log = {
   outside: OutsideLog | null
 }
 
-/** The part of a log that has a server of its own. */
+/** The part of a log that is on a separate server. */
 export type OutsideLog = {
   stream: string
   /** Waits for the server until the timeout. Throws if it refuses. */

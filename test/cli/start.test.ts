@@ -190,13 +190,13 @@ test('while PostgreSQL is unavailable, a start waits and says so, jobs log it on
   const dataDir = `${await temporaryDirectory(t)}/data`
   const server = startKontor(t, ['start', '--port', '0', '--data', dataDir], env)
   await hears(server, /PostgreSQL is unreachable: .* Waiting up to 60 s/)
-  wire.mend()
+  wire.reconnect()
   await hears(server, END_OF_BANNER)
 
   wire.cut()
   await hears(server, /"job":"overflow drain".*a job is waiting for storage/)
   await hears(server, /the pipeline waits for the database/)
-  wire.mend()
+  wire.reconnect()
   await hears(server, /"job":"overflow drain".*a job continues/)
   assert.equal(server.err().match(/"job":"overflow drain".*a job is waiting/g)!.length, 1)
   assert.doesNotMatch(server.err(), /"stack"/)

@@ -63,7 +63,7 @@ test('while storage is away: 503 with Retry-After, never 401, whether the key is
     }
   }
 
-  wire.mend()
+  wire.reconnect()
   // the senders come back, as they were told to
   for (const [path, key, body] of tries.slice(0, 3)) {
     const answer = await eventually('storage to be back', async () => {

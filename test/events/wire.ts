@@ -34,13 +34,13 @@ export async function stretchWire(target: { host: string; port: number }) {
   return {
     port: (server.address() as AddressInfo).port,
     cut,
-    /** From now on nothing goes through, and nobody hears of it. */
+    /** Stops forwarding without closing the connections. */
     freeze() {
       isFrozen = true
       for (const socket of open) socket.pause()
     },
-    /** For new connections. */
-    mend() {
+    /** Forwards again, for new connections only. */
+    reconnect() {
       isCut = false
       isFrozen = false
     },

@@ -50,7 +50,7 @@ test('while storage is away: 503 with Retry-After, never 401 or 404; afterwards 
     assert.doesNotMatch(answer.text, /ECONN|select|insert|127\.0\.0\.1|\.ts/)
   }
 
-  wire.mend()
+  wire.reconnect()
   for (const source of [known, stranger, full, dropping]) {
     const answer = await eventually('storage to be back', async () => {
       const answer = await send(source, 'second')

@@ -365,7 +365,7 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
       assert.equal((await track(server.tenant.trackingKey, 'o-2')).status, 200)
       assert.equal((await ingest('i-2')).status, 200)
       assert.equal((await track(unknown.trackingKey, 'o-3')).status, 503)
-      wire.mend()
+      wire.reconnect()
       const ids = (await listed('outage')).map(row => row.inbound_event_id)
       assert.deepEqual(ids.sort(), ['i-1', 'i-2', 'o-1', 'o-2'])
     })

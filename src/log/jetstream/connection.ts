@@ -17,7 +17,7 @@ import { ensureStream, type OpenStream, type Stream } from './stream.ts'
  * The connection to NATS and its stream, in one of these stages:
  *
  * - `disconnected`: the client is connecting, or was never used.
- * - `connected`: the stream was not looked at since the connection was made. It may be another one by now. Writers continue with the
+ * - `connected`: the stream was not checked since the connection was opened. It may be another one by now. Writers continue with the
  *   stream as it was last seen, because a cluster that lost a server cannot answer that question for seconds.
  * - `found`: the stream was seen on this connection.
  * - `ready`: its cursors are in PostgreSQL as well. Only now it is read. Publishing does not wait for that: PostgreSQL may be unavailable.

@@ -9,7 +9,7 @@ import { type Connected, partitionSubject, partSubject } from './nats.ts'
 export type Packed = {
   payload: Uint8Array
   facts: Facts
-  /** If the payload is too large for one message: it is in messages of its own, which this one names. */
+  /** If the payload is too large for one message: it is stored in separate messages, which this one lists. */
   parts: Uint8Array[]
 }
 
