@@ -280,7 +280,7 @@ export async function restore({
     await lock(client, LOCKS.migration)
     await requireEmpty(client)
     await applyMigrations(client, { only: header.migrations })
-    const tables = await makeTables(client, header.tables)
+    const tables = await createTables(client, header.tables)
     const rows = await fillTables(client, { backup, tables, progress })
     for (const { name } of tables)
       if (rows[name] !== footer.rows[name])
@@ -313,11 +313,11 @@ async function requireEmpty(client: pg.PoolClient): Promise<void> {
 }
 
 /** Creates the partitions of the backup. Returns the tables of the backup that exist then; they are empty. */
-async function makeTables(client: pg.PoolClient, wanted: readonly StoredTable[]): Promise<StoredTable[]> {
+async function createTables(client: pg.PoolClient, wanted: readonly StoredTable[]): Promise<StoredTable[]> {
   const roots = new Set(await listRootTables(client))
-  const made = new Set((await listStoredTables(client)).map(({ name }) => name))
+  const existing = new Set((await listStoredTables(client)).map(({ name }) => name))
   const tables = wanted.filter(({ name, partitionOf }) => roots.has(partitionOf ?? name))
-  for (const table of tables) if (!made.has(table.name)) await createPartition(client, table)
+  for (const table of tables) if (!existing.has(table.name)) await createPartition(client, table)
   for (const { name } of tables) await clearTable(client, name)
   return tables
 }

@@ -3,7 +3,7 @@ import type { ValidationError } from '../domain/validation-error.ts'
 /** `name` includes its kind: user:42. */
 export type PersonChoice = { name: string; profile_id: string }
 
-/** Why a change was not made, in words for the person who requested it. The caller decides how to show it. */
+/** Why a change was rejected, for the user who requested it. The caller decides how to show it. */
 export class AdminError extends Error {
   override name = 'AdminError'
   readonly kind: 'not_found' | 'conflict' | 'forbidden' | 'invalid'

@@ -30,7 +30,7 @@ const UNSEEN = 'first_start_unseen'
  */
 export async function onFirstStart(
   { pool, secrets, actor }: { pool: pg.Pool; secrets: Secrets; actor: Actor },
-  show: (made: FirstStart) => Promise<void>,
+  show: (created: FirstStart) => Promise<void>,
 ): Promise<boolean> {
   if ((await readSetting(pool, SHOWN)) !== null) return false
   // Held until the keys are shown, so that a second node does not treat them as unseen.
@@ -60,16 +60,16 @@ async function createFirst(
       limits: NO_LIMITS,
       expiresAt: null,
     })
-  const made = {
+  const created = {
     tenant: tenantView(tenant),
     privateKey: await key('private'),
     trackingKey: await key('tracking'),
     adminKey: await key('admin'),
     source: await createSource(tx, { actor, secrets }, tenant.id, { type: 'webhook', name: 'default' }),
   }
-  const keys = [made.privateKey.id, made.trackingKey.id, made.adminKey.id]
-  await writeSetting(tx, UNSEEN, JSON.stringify({ keys, source: made.source.id }))
-  return made
+  const keys = [created.privateKey.id, created.trackingKey.id, created.adminKey.id]
+  await writeSetting(tx, UNSEEN, JSON.stringify({ keys, source: created.source.id }))
+  return created
 }
 
 async function revokeUnseen(tx: pg.PoolClient, actor: Actor): Promise<void> {

@@ -108,18 +108,18 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
         const key = await lockKey(tx, id)
         if (key === null || !canSee(actor, key.tenantId)) throw notFound('key', id)
         if (key.createdBy !== actor.name) requireRole(actor, 'admin')
-        const made = await listCreatedWith(tx, actor, id)
+        const created = await listCreatedWith(tx, actor, id)
         const revoked = await revokeKeyRecorded(tx, actor, key)
-        const destinations = made.destinations.map(({ id, tenantId, name }) => ({
+        const destinations = created.destinations.map(({ id, tenantId, name }) => ({
           ...{ id, tenant: publicTenantId(tenantId), name, enabled: !withMade },
         }))
         if (!withMade) {
-          const { keys, sources } = made
+          const { keys, sources } = created
           return { ...revoked, made: createdView(keys.map(keyView), sources.map(sourceView), destinations) }
         }
         const keys: KeyView[] = []
-        for (const other of made.keys) keys.push(await revokeKeyRecorded(tx, actor, other))
-        const sources = await Promise.all(made.sources.map(source => disableSource(tx, actor, source.id)))
+        for (const other of created.keys) keys.push(await revokeKeyRecorded(tx, actor, other))
+        const sources = await Promise.all(created.sources.map(source => disableSource(tx, actor, source.id)))
         for (const { id } of destinations) await disableDestination(tx, actor, id, null)
         return {
           ...revoked,
@@ -194,7 +194,7 @@ async function replaceKey(tx: Db, actor: Actor, key: ApiKey, overlapHours: numbe
     )
   const lifetimeMs = key.expiresAt === null ? null : key.expiresAt.getTime() - key.createdAt.getTime()
   const expiresAt = lifetimeMs === null ? null : new Date(now.getTime() + lifetimeMs)
-  const { made, secret } = await storeKey(tx, actor, { ...key, expiresAt })
+  const { created, secret } = await storeKey(tx, actor, { ...key, expiresAt })
   const overlapEnd = new Date(now.getTime() + overlapHours * HOUR_MS)
   const end = key.expiresAt && key.expiresAt < overlapEnd ? key.expiresAt : overlapEnd
   await expireKey(tx, key.id, end)
@@ -203,9 +203,9 @@ async function replaceKey(tx: Db, actor: Actor, key: ApiKey, overlapHours: numbe
     target: key.id,
     tenantId: key.tenantId,
     before: { expires_at: key.expiresAt?.toISOString() ?? null, replaced_by: null },
-    after: { expires_at: end.toISOString(), replaced_by: made.id },
+    after: { expires_at: end.toISOString(), replaced_by: created.id },
   })
-  return { ...keyView(made), key: secret, previous: { id: key.id, expires_at: end.toISOString() } }
+  return { ...keyView(created), key: secret, previous: { id: key.id, expires_at: end.toISOString() } }
 }
 
 /** The properties of a key without its secret. */
@@ -215,22 +215,26 @@ type KeyProperties = Pick<
 >
 
 export async function createKey(tx: Db, actor: Actor, key: KeyProperties): Promise<CreatedKey> {
-  const { made, secret } = await storeKey(tx, actor, key)
-  const after = keyView(made)
-  await recordChange(tx, actor, { action: 'key.create', target: made.id, tenantId: key.tenantId, after })
+  const { created, secret } = await storeKey(tx, actor, key)
+  const after = keyView(created)
+  await recordChange(tx, actor, { action: 'key.create', target: created.id, tenantId: key.tenantId, after })
   return { ...after, key: secret }
 }
 
-async function storeKey(tx: Db, actor: Actor, key: KeyProperties): Promise<{ made: ApiKey; secret: string }> {
+async function storeKey(
+  tx: Db,
+  actor: Actor,
+  key: KeyProperties,
+): Promise<{ created: ApiKey; secret: string }> {
   const secret = newKey(key.kind)
-  const made = await insertKey(tx, {
+  const created = await insertKey(tx, {
     ...key,
     id: newPublicId('key'),
     hash: hashOfSecret(secret),
     hint: hintOf(secret),
     createdBy: actor.name,
   })
-  return { made, secret }
+  return { created, secret }
 }
 
 function isEnded({ revokedAt, expiresAt }: ApiKey, now: Date): boolean {

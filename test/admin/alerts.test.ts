@@ -23,8 +23,8 @@ before(async () => {
 })
 after(() => server.close())
 
-/** What a row of values raises and resolves. */
-function told(values: number[], threshold: number | null = 10): string[] {
+/** The states of an alert for a list of values. */
+function alertStates(values: number[], threshold: number | null = 10): string[] {
   let before: OpenState | null = null
   return values.map(value => {
     const next = nextAlertState(before, value, threshold)
@@ -34,25 +34,32 @@ function told(values: number[], threshold: number | null = 10): string[] {
 }
 
 test('an alert needs two evaluations in a row to be raised and three well below the threshold to be resolved', () => {
-  assert.deepEqual(told([10, 9, 10, 0, 11]), ['pending', '-', 'pending', '-', 'pending'], 'blinks')
-  assert.deepEqual(told([10, 12, 9, 10, 9, 8, 9]), ['pending', ...Array(6).fill('raised')], 'hovering')
-  assert.deepEqual(told([10, 10, 7, 7, 8, 7, 7, 7]), ['pending', ...Array(6).fill('raised'), 'resolved'])
-  assert.deepEqual(told([1e9, 1e9], null), ['-', '-'], 'off')
+  assert.deepEqual(alertStates([10, 9, 10, 0, 11]), ['pending', '-', 'pending', '-', 'pending'], 'flapping')
+  assert.deepEqual(alertStates([10, 12, 9, 10, 9, 8, 9]), ['pending', ...Array(6).fill('raised')], 'hovering')
+  assert.deepEqual(alertStates([10, 10, 7, 7, 8, 7, 7, 7]), [
+    'pending',
+    ...Array(6).fill('raised'),
+    'resolved',
+  ])
+  assert.deepEqual(alertStates([1e9, 1e9], null), ['-', '-'], 'off')
   assert.deepEqual(nextAlertState({ state: 'raised', streak: 0 }, 99, null), { state: 'resolved', streak: 0 })
 })
 
-test('a source is silent by its own rhythm, and never before that is known', () => {
+test('a source is silent relative to its own rhythm, and never before the rhythm is known', () => {
   const minutes = (rhythm: Rhythm | null, count: number, day: string, news = false) => {
     let now = rhythm
     for (let i = 0; i < count; i++) now = updateRhythm(now, news, day, 60)
     return now!
   }
   let busy = minutes(null, 100, '2026-01-01', true)
-  assert.equal(measureSilence(minutes(busy, 10_000, '2026-01-01')).times, 0, 'one day tells nothing')
+  assert.equal(measureSilence(minutes(busy, 10_000, '2026-01-01')).times, 0, 'one day is not enough')
   busy = minutes(busy, 100, '2026-01-02', true)
   assert.ok(measureSilence(minutes(busy, 29, '2026-01-03')).times < 3)
-  assert.ok(measureSilence(minutes(busy, 30, '2026-01-03')).times >= 3, 'ten minutes are usual at least')
-  // closed over night: 14 hours
+  assert.ok(
+    measureSilence(minutes(busy, 30, '2026-01-03')).times >= 3,
+    'the usual pause is at least ten minutes',
+  )
+  // closed overnight: 14 hours
   let nightly = busy
   for (const day of ['2026-01-03', '2026-01-04'])
     nightly = minutes(minutes(nightly, 14 * 60, day), 1, day, true)
@@ -60,10 +67,7 @@ test('a source is silent by its own rhythm, and never before that is known', () 
   assert.ok(measureSilence(minutes(nightly, 43 * 60, '2026-01-05')).times >= 3)
   const later = minutes(nightly, 10, '2026-01-06', true)
   for (let day = 10; day < 19; day++) Object.assign(later, minutes(later, 2, `2026-01-${day}`, true))
-  assert.ok(
-    measureSilence(minutes(later, 30, '2026-01-20')).times >= 3,
-    'what was usual long ago is forgotten',
-  )
+  assert.ok(measureSilence(minutes(later, 30, '2026-01-20')).times >= 3, 'old pauses no longer count')
 })
 
 const evaluate = () => evaluateAlerts({ pool: server.pool, log: server.log, everyS: 0 })
@@ -87,7 +91,7 @@ async function hook(source: { id: string; token: string }, body: object, token =
   })
 }
 
-test('dead letters raise one alert, which destinations are told of once, and their end resolves it', async t => {
+test('dead letters raise one alert, destinations are notified once, and the alert resolves after a replay', async t => {
   const got: { type: string; data: { rule: string; state: string } }[] = []
   const receiver = createServer(async (request, response) => {
     let text = ''
@@ -111,7 +115,7 @@ test('dead letters raise one alert, which destinations are told of once, and the
   await server.request('/v1/batch', { method: 'POST', key: tenant.trackingKey, body: JSON.stringify(batch) })
   await server.settled()
   await evaluate()
-  assert.deepEqual(await listed(tenant), [], 'not at once')
+  assert.deepEqual(await listed(tenant), [], 'not immediately')
   for (let i = 0; i < 4; i++) await evaluate()
   const [alert, ...more] = await listed(tenant)
   assert.deepEqual(more, [])
@@ -141,7 +145,7 @@ test('dead letters raise one alert, which destinations are told of once, and the
   )
 })
 
-test('refused webhooks and lost MRR raise alerts from the thresholds of their tenant on', async () => {
+test('rejected webhooks and lost MRR raise alerts at the thresholds of the tenant', async () => {
   const tenant = await server.anotherTenant('thresholds')
   const lenient = await server.anotherTenant('lenient')
   const day = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString()
@@ -164,7 +168,7 @@ test('refused webhooks and lost MRR raise alerts from the thresholds of their te
   assert.equal((await server.request(path, bad)).status, 400)
   const unknown = { method: 'PATCH', key: adminKey, body: JSON.stringify({ mrr_dorp: 1 }) }
   assert.equal((await server.request(path, unknown)).status, 400)
-  // Refusals are written a moment later; of many like it, how many they were.
+  // Rejections are written with a short delay; similar ones are only counted.
   await eventually('the refusals', async () => {
     const { rowCount } = await server.pool.query('update rejections set suppressed = 11')
     return rowCount === 2
@@ -180,7 +184,7 @@ test('refused webhooks and lost MRR raise alerts from the thresholds of their te
   )
   assert.match(raised[0]!.summary, /MRR in EUR is 20 % lower/)
   assert.deepEqual(await listed(lenient), [])
-  // What is turned off is over.
+  // Turning a rule off resolves its alert.
   useDatabase(server.databaseUrl)
   const off = await kontor('alert', 'rules', tenant.name, '--set', 'mrr_drop=off,refused_share=off')
   assert.equal(off.code, 0, off.err)
@@ -190,7 +194,7 @@ test('refused webhooks and lost MRR raise alerts from the thresholds of their te
   assert.equal(JSON.parse(out).length, 2)
 })
 
-test('a stranger who knows the address of a source raises no alert', async () => {
+test('an unauthenticated caller who knows the URL of a source raises no alert', async () => {
   const tenant = await server.anotherTenant('watched')
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   const stripe = await server.admin.sources.create({
@@ -210,7 +214,7 @@ test('a stranger who knows the address of a source raises no alert', async () =>
   assert.deepEqual(await listed(tenant), [])
 })
 
-test('a threshold that could never be met, or always is, is refused in words; so is a rule that is named twice', async () => {
+test('a threshold out of range is rejected with an explanation; so is a duplicate rule', async () => {
   const tenant = await server.anotherTenant('picky')
   useDatabase(server.databaseUrl)
   const path = `/admin/v1/tenants/${tenant.id}/alert-rules`
@@ -242,7 +246,7 @@ test('a threshold that could never be met, or always is, is refused in words; so
   assert.equal((await set({ refused_share: 1, mrr_drop: 0.001, source_silent: 1, lag: 1 })).status, 200)
 })
 
-test('of several nodes one evaluates, and a clock that jumps makes nobody silent', async () => {
+test('only one of several nodes evaluates, and a clock jump makes no source silent', async () => {
   const tenant = await server.anotherTenant('quiet')
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   await hook(source, { event_type: 'x', payload: {} })
@@ -259,7 +263,7 @@ test('of several nodes one evaluates, and a clock that jumps makes nobody silent
     ])
     return rows[0].quiet_s as number
   }
-  // As if the clock had gone a year ahead since the evaluation before, and then back.
+  // As if the clock had jumped a year ahead since the previous evaluation, and then back.
   await server.pool.query(`update alert_clock set evaluated_at = now() - interval '1 year'`)
   await evaluate()
   await server.pool.query(`update alert_clock set evaluated_at = now() + interval '1 year'`)
@@ -270,7 +274,7 @@ test('of several nodes one evaluates, and a clock that jumps makes nobody silent
   await server.pool.query('update alert_clock set evaluated_at = now()')
   const before = await quiet()
   await Promise.all([1, 2, 3].map(() => evaluateAlerts({ pool: server.pool, log: server.log })))
-  assert.equal(await quiet(), before, 'a minute has not gone by')
+  assert.equal(await quiet(), before, 'a minute has not passed')
 
   await server.pool.query('update source_silences set quiet_s = 1900 where source_id = $1', [source.id])
   for (let i = 0; i < 2; i++) await evaluate()
@@ -281,5 +285,5 @@ test('of several nodes one evaluates, and a clock that jumps makes nobody silent
   await hook(source, { event_type: 'x', payload: {} })
   await server.settled()
   for (let i = 0; i < 3; i++) await evaluate()
-  assert.deepEqual(await listed(tenant), [], 'it speaks again')
+  assert.deepEqual(await listed(tenant), [], 'it receives events again')
 })

@@ -9,7 +9,7 @@ import { openedAdmin } from './opened.ts'
 const opened = await openedAdmin()
 const { id: tenant } = await opened.admin.tenants.create({ name: 'acme' })
 
-test('a private key has every scope unless told otherwise', async () => {
+test('a private key has all scopes by default', async () => {
   const { keys } = opened.admin
   const all = await keys.create({ tenant, kind: 'private' })
   assert.equal(kindOfKey(all.key), 'private')
@@ -19,7 +19,7 @@ test('a private key has every scope unless told otherwise', async () => {
   assert.equal(some.tenant, tenant)
 })
 
-test('only a hash of the key is kept, and no list shows the key', async () => {
+test('only a hash of the key is stored, and no list shows the key', async () => {
   const { key, id } = await opened.admin.keys.create({ tenant, kind: 'tracking' })
   assert.equal((await findKeyByHash(opened.pool, hashOfSecret(key)))?.id, id)
   const { rows } = await opened.pool.query('select row_to_json(k)::text as row from api_keys k')
@@ -29,21 +29,21 @@ test('only a hash of the key is kept, and no list shows the key', async () => {
   assert.ok(!JSON.stringify(listed).includes(key))
 })
 
-test('an admin key belongs to no tenant unless it is bound to one, and is listed apart', async () => {
+test('an admin key belongs to no tenant unless it is bound to one, and is listed separately', async () => {
   const { keys } = opened.admin
-  const made = await keys.create({ kind: 'admin' })
-  assert.equal(made.tenant, null)
-  assert.deepEqual(made.scopes, [])
-  assert.ok((await keys.list(null)).some(({ id }) => id === made.id))
-  assert.ok(!(await keys.list(tenant)).some(({ id }) => id === made.id))
-  assert.equal(made.role, 'admin')
+  const created = await keys.create({ kind: 'admin' })
+  assert.equal(created.tenant, null)
+  assert.deepEqual(created.scopes, [])
+  assert.ok((await keys.list(null)).some(({ id }) => id === created.id))
+  assert.ok(!(await keys.list(tenant)).some(({ id }) => id === created.id))
+  assert.equal(created.role, 'admin')
   const bound = await keys.create({ kind: 'admin', tenant, role: 'operator' })
   assert.deepEqual([bound.tenant, bound.role], [tenant, 'operator'])
   for (const list of [await keys.list(null), await keys.list(tenant)])
     assert.ok(list.some(({ id }) => id === bound.id))
 })
 
-test('a revoked key stays revoked since the first time', async () => {
+test('revoking a key again keeps the first time of revocation', async () => {
   const { keys } = opened.admin
   const { id } = await keys.create({ tenant, kind: 'private' })
   const first = await keys.revoke(id)
@@ -52,7 +52,7 @@ test('a revoked key stays revoked since the first time', async () => {
   await assert.rejects(keys.revoke('key_unknown'), { kind: 'not_found', code: 'key_not_found' })
 })
 
-test('every fault of a request is named at once', async () => {
+test('all validation errors of a request are reported together', async () => {
   const asked = { kind: 'secret', scopes: ['orders:read', 'orders:eat'], expires_at: 'tomorrow' }
   await assert.rejects(opened.admin.keys.create(asked), (error: unknown) => {
     const { errors } = error as { errors: { pointer: string }[] }
@@ -75,16 +75,18 @@ test('every fault of a request is named at once', async () => {
   })
 })
 
-test('a key is not made for a tenant that is not there', async () => {
-  await assert.rejects(opened.admin.keys.create({ tenant: 'nobody', kind: 'private' }), { kind: 'not_found' })
+test('a key cannot be created for an unknown tenant', async () => {
+  await assert.rejects(opened.admin.keys.create({ tenant: 'unknown', kind: 'private' }), {
+    kind: 'not_found',
+  })
 })
 
-test('an expiry without a zone is UTC', async () => {
-  const made = await opened.admin.keys.create({ tenant, kind: 'private', expires_at: '2999-01-31' })
-  assert.equal(made.expires_at, '2999-01-31T00:00:00.000Z')
+test('an expiry without a time zone is UTC', async () => {
+  const created = await opened.admin.keys.create({ tenant, kind: 'private', expires_at: '2999-01-31' })
+  assert.equal(created.expires_at, '2999-01-31T00:00:00.000Z')
 })
 
-test('revoking a key tells what was made with it, at any remove, and ends that too when told', async () => {
+test('revoking a key lists what was created with it, directly or indirectly, and revokes that too on request', async () => {
   const as = (name: string) => opened.adminFor({ ...opened.actor, name })
   const thief = await opened.admin.keys.create({ kind: 'admin' })
   const second = await as(thief.id).keys.create({ kind: 'admin' })
@@ -114,7 +116,7 @@ test('revoking a key tells what was made with it, at any remove, and ends that t
   })
 })
 
-test('a rotated key is replaced by one like it, and stays good for the overlap', async () => {
+test('a rotated key is replaced by a similar one and stays valid during the overlap', async () => {
   const { keys } = opened.admin
   const settings = { tenant, kind: 'private', scopes: ['orders:read'], allowed_addresses: ['10.0.0.0/8'] }
   const old = await keys.create({ ...settings, expires_at: new Date(Date.now() + 90 * DAY_MS).toISOString() })
@@ -124,7 +126,7 @@ test('a rotated key is replaced by one like it, and stays good for the overlap',
   assert.notEqual(rotated.key, old.key)
   assert.equal((await findKeyByHash(opened.pool, hashOfSecret(rotated.key)))?.id, rotated.id)
   const days = (Date.parse(rotated.expires_at!) - Date.now()) / DAY_MS
-  assert.ok(days > 89.9 && days < 90.1, 'as long as the one before')
+  assert.ok(days > 89.9 && days < 90.1, 'the same lifetime as before')
   const hours = (Date.parse(rotated.previous.expires_at) - Date.now()) / 3_600_000
   assert.ok(hours > 1.9 && hours <= 2)
   await opened.pool.query("update api_keys set created_at = created_at - interval '60 days' where id = $1", [
@@ -135,24 +137,24 @@ test('a rotated key is replaced by one like it, and stays good for the overlap',
   assert.ok((await keys.expiringSoon()).some(({ id }) => id === old.id))
 
   const later = await keys.rotate(old.id, { overlapHours: 48 })
-  assert.equal(later.previous.expires_at, rotated.previous.expires_at, 'a second rotation prolongs nothing')
+  assert.equal(later.previous.expires_at, rotated.previous.expires_at, 'a second rotation extends nothing')
   await keys.rotate(old.id, { overlapHours: 0 })
   await assert.rejects(keys.rotate(old.id), { kind: 'conflict', code: 'key_not_active' })
   await assert.rejects(keys.rotate(rotated.id, { overlapHours: -1 }), { kind: 'invalid' })
   await assert.rejects(keys.rotate('key_unknown'), { kind: 'not_found' })
 })
 
-test('a key that was made for a short time does not warn of its end', async () => {
+test('a short-lived key does not warn of its expiry', async () => {
   const { keys } = opened.admin
-  const made = await keys.create({
+  const created = await keys.create({
     tenant,
     kind: 'private',
     expires_at: new Date(Date.now() + DAY_MS).toISOString(),
   })
-  assert.equal(made.expires_soon, false)
+  assert.equal(created.expires_soon, false)
 })
 
-test('what is no network is refused, and so are networks of a tracking key', async () => {
+test('an invalid network is rejected, and so are networks of a tracking key', async () => {
   const { keys } = opened.admin
   for (const network of [
     'everywhere',

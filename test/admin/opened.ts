@@ -7,7 +7,7 @@ import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { testDatabase } from '../database.ts'
 
-/** For one test file: a database of its own and the admin services on it. */
+/** A database for one test file, with the admin services. */
 export async function openedAdmin(): Promise<{
   pool: pg.Pool
   actor: Actor

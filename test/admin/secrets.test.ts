@@ -15,7 +15,7 @@ async function directory(t: TestContext): Promise<string> {
   return path
 }
 
-test('what is sealed opens again, and never looks the same twice', () => {
+test('a sealed secret opens again, and every seal is different', () => {
   const secrets = openSecrets([OLD])
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme' }), text => {
@@ -27,7 +27,7 @@ test('what is sealed opens again, and never looks the same twice', () => {
   )
 })
 
-test('a changed or foreign seal does not open', () => {
+test('a changed seal, or one of another key, does not open', () => {
   const secrets = openSecrets([OLD])
   const sealed = secrets.seal('whsec_abc')
   const [format, iv, tag, data] = sealed.split('.')
@@ -51,7 +51,7 @@ test('a master key is replaced by putting the new one first', () => {
   assert.equal(openSecrets([NEW]).open(both.seal('whsec_abc')), 'whsec_abc')
 })
 
-test('without a master key nothing is sealed, and the words say how to get one', () => {
+test('without a master key nothing is sealed, and the message says how to create one', () => {
   assert.throws(() => openSecrets(null).seal('x'), {
     code: 'secret_key_missing',
     message: /KONTOR_SECRET_KEY/,
@@ -59,10 +59,10 @@ test('without a master key nothing is sealed, and the words say how to get one',
   assert.throws(() => openSecrets(null).open('v1.a.b.c'), /KONTOR_SECRET_KEY/)
 })
 
-test('the embedded mode makes a key once, for its owner only', async t => {
+test('the embedded mode creates a key once, readable by its owner only', async t => {
   const dataDir = await directory(t)
   const load = () => loadMasterKeys({ secretKeys: null, dataDir, isEmbedded: true })
-  // Several processes at once: all must come to the same key.
+  // Several processes at once must get the same key.
   const loaded = await Promise.all(Array.from({ length: 8 }, load))
   assert.deepEqual(loaded, Array(8).fill(loaded[0]))
   assert.equal(loaded[0]!.length, 1)
@@ -70,13 +70,13 @@ test('the embedded mode makes a key once, for its owner only', async t => {
   assert.deepEqual(await load(), loaded[0])
 })
 
-test('a configured key goes first, and the one in the data directory still opens', async t => {
+test('a configured key comes first, and the one in the data directory still decrypts', async t => {
   const dataDir = await directory(t)
-  const [made] = (await loadMasterKeys({ secretKeys: null, dataDir, isEmbedded: true }))!
-  assert.deepEqual(await loadMasterKeys({ secretKeys: [NEW], dataDir, isEmbedded: true }), [NEW, made])
+  const [created] = (await loadMasterKeys({ secretKeys: null, dataDir, isEmbedded: true }))!
+  assert.deepEqual(await loadMasterKeys({ secretKeys: [NEW], dataDir, isEmbedded: true }), [NEW, created])
 })
 
-test('with a database of one’s own no key is ever made', async t => {
+test('with an external database no key is created', async t => {
   const dataDir = await directory(t)
   assert.equal(await loadMasterKeys({ secretKeys: null, dataDir, isEmbedded: false }), null)
   await assert.rejects(readFile(join(dataDir, 'secret.key')), { code: 'ENOENT' })

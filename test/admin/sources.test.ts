@@ -21,19 +21,19 @@ async function invalidPointers(work: Promise<unknown>): Promise<string[]> {
 }
 
 test('a new source has a random token, no secret and the documented defaults', async () => {
-  const made = await create()
-  assert.match(made.id, /^src_[0-9A-Za-z]+$/)
-  assert.match(made.token, /^tok_/)
-  assert.equal(made.signing_secret, null)
-  assert.equal(made.tenant, tenant)
-  assert.equal(made.enabled, true)
-  assert.deepEqual(made.rate_limit, { events: 6000, per_seconds: 60 })
-  assert.equal(made.overflow, 'defer')
-  assert.equal(made.max_body_bytes, 1_048_576)
-  assert.equal(made.path, `/ingest/inbound/${made.id}`)
+  const created = await create()
+  assert.match(created.id, /^src_[0-9A-Za-z]+$/)
+  assert.match(created.token, /^tok_/)
+  assert.equal(created.signing_secret, null)
+  assert.equal(created.tenant, tenant)
+  assert.equal(created.enabled, true)
+  assert.deepEqual(created.rate_limit, { events: 6000, per_seconds: 60 })
+  assert.equal(created.overflow, 'defer')
+  assert.equal(created.max_body_bytes, 1_048_576)
+  assert.equal(created.path, `/ingest/inbound/${created.id}`)
 })
 
-test('every setting given is kept', async () => {
+test('all given settings are stored', async () => {
   const settings = {
     name: 'shop',
     enabled: false,
@@ -45,35 +45,35 @@ test('every setting given is kept', async () => {
     overflow: 'drop',
     max_body_bytes: 8_388_608,
   }
-  const made = await create({ ...settings, headers: ['X-Shop-Id', 'x-shop-id'] })
-  const { token: _, signing_secret: __, ...view } = made
-  assert.deepEqual(await opened.admin.sources.show(made.id), view)
+  const created = await create({ ...settings, headers: ['X-Shop-Id', 'x-shop-id'] })
+  const { token: _, signing_secret: __, ...view } = created
+  assert.deepEqual(await opened.admin.sources.show(created.id), view)
   assert.deepEqual({ ...view, ...settings, headers: ['x-shop-id'] }, view)
 })
 
-test('token and secret are kept as hash and sealed, and shown never again', async () => {
-  const made = await create({ token: 'my-own-long-token', signing_secret: 'my-own-long-secret' })
-  assert.equal(made.token, 'my-own-long-token')
-  assert.equal(made.signing_secret, 'my-own-long-secret')
-  const kept = (await findSource(opened.pool, made.id))!
+test('the token is stored as a hash and the secret encrypted, and neither is shown again', async () => {
+  const created = await create({ token: 'my-own-long-token', signing_secret: 'my-own-long-secret' })
+  assert.equal(created.token, 'my-own-long-token')
+  assert.equal(created.signing_secret, 'my-own-long-secret')
+  const kept = (await findSource(opened.pool, created.id))!
   assert.equal(kept.tokens[0]!.hash, hashOfSecret('my-own-long-token').toString('hex'))
   assert.equal(opened.secrets.open(kept.signingSecrets[0]!.sealed), 'my-own-long-secret')
   const shown = JSON.stringify([
     kept,
-    await opened.admin.sources.show(made.id),
+    await opened.admin.sources.show(created.id),
     await opened.admin.sources.list(tenant),
-    await opened.admin.sources.update(made.id, { name: 'renamed' }),
+    await opened.admin.sources.update(created.id, { name: 'renamed' }),
   ])
   for (const secret of ['my-own-long-token', 'my-own-long-secret', 'oken"', 'cret"'])
     assert.ok(!shown.includes(secret), secret)
 })
 
 test('a secret can be generated', async () => {
-  const made = await create({ signing_secret: 'generate' })
-  assert.match(made.signing_secret!, /^whsec_/)
+  const created = await create({ signing_secret: 'generate' })
+  assert.match(created.signing_secret!, /^whsec_/)
 })
 
-test('every fault is named at once', async () => {
+test('all validation errors are reported together', async () => {
   const bad = {
     type: 'ftp',
     tenant: '',
@@ -89,7 +89,7 @@ test('every fault is named at once', async () => {
     headers: ['Authorization'],
     token: 'short',
     signing_secret: 'with blanks in it',
-    colour: 'green',
+    color: 'green',
   }
   const errors = await invalidPointers(opened.admin.sources.create(bad))
   assert.deepEqual(
@@ -100,19 +100,19 @@ test('every fault is named at once', async () => {
   )
 })
 
-test('what the database cannot hold is refused, not stored and not a crash', async () => {
+test('values that the database cannot store are rejected', async () => {
   assert.deepEqual(await invalidPointers(create({ name: 'a\u0000b' })), ['/name'])
   assert.deepEqual(await invalidPointers(create({ event_type_override: { map: { '\ud800': 'x' } } })), [
     '/event_type_override',
   ])
 })
 
-test('no credential or signature can be among the kept headers', async () => {
+test('credentials and signatures cannot be kept headers', async () => {
   for (const name of ['Cookie', 'x-api-key', 'Stripe-Signature', 'x-shopify-hmac-sha256', 'x-auth-token'])
     assert.deepEqual(await invalidPointers(create({ headers: [name] })), ['/headers'], name)
 })
 
-test('an update changes what it names and nothing else', async () => {
+test('an update changes only the given settings', async () => {
   const {
     token: _,
     signing_secret: __,
@@ -129,68 +129,68 @@ test('an update changes what it names and nothing else', async () => {
   )
 })
 
-test('an update cannot change the type, nor a secret past the rotation', async () => {
+test('an update cannot change the type or a secret', async () => {
   const { id } = await create()
   const errors = await invalidPointers(
-    opened.admin.sources.update(id, { type: 'cdp', token: 'another-token', signing_secret: 'x', colour: 1 }),
+    opened.admin.sources.update(id, { type: 'cdp', token: 'another-token', signing_secret: 'x', color: 1 }),
   )
-  assert.deepEqual(errors.toSorted(), ['/colour', '/signing_secret', '/token', '/type'])
+  assert.deepEqual(errors.toSorted(), ['/color', '/signing_secret', '/token', '/type'])
 })
 
-test('rotating a token leaves the one before good for the overlap', async () => {
+test('the previous token stays valid during the overlap of a rotation', async () => {
   const { sources } = opened.admin
-  const made = await create()
-  const rotated = await sources.rotate(made.id, { what: 'token', overlapHours: 2 })
+  const created = await create()
+  const rotated = await sources.rotate(created.id, { what: 'token', overlapHours: 2 })
   assert.match(rotated.token!, /^tok_/)
-  const [now, before, ...rest] = (await findSource(opened.pool, made.id))!.tokens
+  const [now, before, ...rest] = (await findSource(opened.pool, created.id))!.tokens
   assert.deepEqual(rest, [])
   assert.equal(now!.hash, hashOfSecret(rotated.token!).toString('hex'))
   assert.equal(now!.expires_at, null)
-  assert.equal(before!.hash, hashOfSecret(made.token).toString('hex'))
+  assert.equal(before!.hash, hashOfSecret(created.token).toString('hex'))
   const hours = (Date.parse(before!.expires_at!) - Date.now()) / 3_600_000
   assert.ok(hours > 1.9 && hours <= 2)
 })
 
-test('a second rotation does not prolong what is running out', async () => {
+test('a second rotation does not extend an expiring token', async () => {
   const { sources } = opened.admin
-  const made = await create()
-  const first = await sources.rotate(made.id, { what: 'token', overlapHours: 1 })
-  const second = await sources.rotate(made.id, { what: 'token', overlapHours: 48 })
+  const created = await create()
+  const first = await sources.rotate(created.id, { what: 'token', overlapHours: 1 })
+  const second = await sources.rotate(created.id, { what: 'token', overlapHours: 48 })
   assert.equal(second.tokens.length, 3)
   assert.equal(second.tokens[2]!.expires_at, first.tokens[1]!.expires_at)
 })
 
-test('without an overlap the one before ends at once', async () => {
-  const made = await create()
-  const rotated = await opened.admin.sources.rotate(made.id, { what: 'token', overlapHours: 0 })
+test('without an overlap the previous token expires immediately', async () => {
+  const created = await create()
+  const rotated = await opened.admin.sources.rotate(created.id, { what: 'token', overlapHours: 0 })
   assert.equal(rotated.tokens.length, 1)
 })
 
-test('at most two signing secrets are good, and the newest are', async () => {
+test('only the two newest signing secrets are valid', async () => {
   const { sources } = opened.admin
-  const made = await create({ signing_secret: 'the-first-long-secret' })
-  await sources.rotate(made.id, { what: 'signing_secret', value: 'the-second-long-secret' })
-  const third = await sources.rotate(made.id, { what: 'signing_secret' })
+  const created = await create({ signing_secret: 'the-first-long-secret' })
+  await sources.rotate(created.id, { what: 'signing_secret', value: 'the-second-long-secret' })
+  const third = await sources.rotate(created.id, { what: 'signing_secret' })
   assert.match(third.signing_secret!, /^whsec_/)
-  const kept = (await findSource(opened.pool, made.id))!.signingSecrets
+  const kept = (await findSource(opened.pool, created.id))!.signingSecrets
   assert.deepEqual(
     kept.map(({ sealed }) => opened.secrets.open(sealed)),
     [third.signing_secret, 'the-second-long-secret'],
   )
 })
 
-test('rotations that happen together all count', async () => {
+test('concurrent rotations all take effect', async () => {
   const { sources } = opened.admin
-  const made = await create()
+  const created = await create()
   const rotated = await Promise.all(
-    Array.from({ length: 5 }, () => sources.rotate(made.id, { what: 'token', overlapHours: 1 })),
+    Array.from({ length: 5 }, () => sources.rotate(created.id, { what: 'token', overlapHours: 1 })),
   )
-  const hashes = (await findSource(opened.pool, made.id))!.tokens.map(({ hash }) => hash)
-  for (const token of [made.token, ...rotated.map(rotation => rotation.token!)])
+  const hashes = (await findSource(opened.pool, created.id))!.tokens.map(({ hash }) => hash)
+  for (const token of [created.token, ...rotated.map(rotation => rotation.token!)])
     assert.ok(hashes.includes(hashOfSecret(token).toString('hex')))
 })
 
-test('an impossible overlap is refused', async () => {
+test('an invalid overlap is rejected', async () => {
   const { id } = await create()
   for (const overlapHours of [-1, 721, Number.NaN])
     assert.deepEqual(
@@ -199,7 +199,7 @@ test('an impossible overlap is refused', async () => {
     )
 })
 
-test('a source is disabled, enabled and deleted; then it is gone', async () => {
+test('a source can be disabled, enabled and deleted', async () => {
   const { sources } = opened.admin
   const { id } = await create()
   assert.equal((await sources.setEnabled(id, false)).enabled, false)
@@ -214,20 +214,20 @@ test('a source is disabled, enabled and deleted; then it is gone', async () => {
   assert.ok(!(await sources.list(tenant)).some(source => source.id === id))
 })
 
-test('a tenant sees its own sources only', async () => {
+test('a tenant sees only its own sources', async () => {
   const other = await opened.admin.tenants.create({ name: 'other' })
   await create()
   assert.deepEqual(await opened.admin.sources.list(other.id), [])
 })
 
-test('"generate" makes a token and a secret, also in a rotation', async () => {
-  const made = await create({ token: 'generate', signing_secret: 'generate' })
-  assert.match(made.token, /^tok_/)
-  const rotated = await opened.admin.sources.rotate(made.id, { what: 'token', value: 'generate' })
+test('"generate" creates a token and a secret, also in a rotation', async () => {
+  const created = await create({ token: 'generate', signing_secret: 'generate' })
+  assert.match(created.token, /^tok_/)
+  const rotated = await opened.admin.sources.rotate(created.id, { what: 'token', value: 'generate' })
   assert.match(rotated.token!, /^tok_/)
 })
 
-test('what is given by hand is long enough, and decodes where the preset decodes it', async () => {
+test('a given token or secret must be long enough, and decodable if the preset decodes it', async () => {
   const { sources } = opened.admin
   for (const value of ['fifteen-letters', 'x'.repeat(501), 'with blanks in between'])
     for (const name of ['token', 'signing_secret'])

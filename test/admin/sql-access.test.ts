@@ -35,7 +35,7 @@ async function post(path: string, key: string, body: object) {
   assert.ok(answer.status < 300, JSON.stringify(answer.body))
 }
 
-/** One of everything. */
+/** Creates one object of each kind. */
 async function fill(tenant: TestTenant, mrr: number): Promise<void> {
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   const at = '2026-01-05T00:00:00Z'
@@ -95,15 +95,15 @@ async function connected(connectionString: string): Promise<pg.Client> {
   return client
 }
 
-test('a role reads its tenant through the views, nothing else, and writes nothing', async () => {
+test('a role reads only its tenant through the views and writes nothing', async () => {
   useDatabase(server.databaseUrl)
   const acme = await server.anotherTenant('acme')
   const rival = await server.anotherTenant('rival')
   await fill(acme, 29.5)
   await fill(rival, 1000)
-  const made = await kontor('sql-access', 'create', '--tenant', 'acme', '--name', 'metabase')
-  assert.equal(made.code, 0, made.err)
-  const { role, connection, tenant } = made.json() as { role: string; connection: string; tenant: string }
+  const created = await kontor('sql-access', 'create', '--tenant', 'acme', '--name', 'metabase')
+  assert.equal(created.code, 0, created.err)
+  const { role, connection, tenant } = created.json() as { role: string; connection: string; tenant: string }
   assert.equal(tenant, acme.id)
   const client = await connected(connection)
   try {
@@ -132,9 +132,9 @@ test('a role reads its tenant through the views, nothing else, and writes nothin
       ...{ amount: 19.9, currency: 'EUR', contact_id: 'cus' },
     })
 
-    // A function that tells what it is handed must not be handed rows of others.
-    const told: string[] = []
-    client.on('notice', notice => told.push(String(notice.message)))
+    // A function that prints its arguments must not receive rows of other tenants.
+    const notices: string[] = []
+    client.on('notice', notice => notices.push(String(notice.message)))
     const guide = await readFile(new URL('../../docs/guides/bi.md', import.meta.url), 'utf8')
     const questions = [...guide.matchAll(/```sql\n([\s\S]*?)```/g)].map(match => match[1]!)
     assert.ok(questions.length >= 8)
@@ -186,7 +186,7 @@ test('a role reads its tenant through the views, nothing else, and writes nothin
     ])
       await refused(sql, /^(42501|22023|42704)$/)
     assert.deepEqual(await firstRow('show temp_file_limit'), { temp_file_limit: '2GB' })
-    // errors are made to tell of rows that a condition of one's own is asked of
+    // An error raised by the caller's own condition must not reveal rows of other tenants.
     await client.query(
       `select count(*) from products where 1 / (length(data ->> 'owner') - length('rival')) < 1`,
     )
@@ -197,16 +197,16 @@ test('a role reads its tenant through the views, nothing else, and writes nothin
     assert.deepEqual(others, [])
     const { rows: stats } = await client.query(`select * from pg_stats where schemaname = 'public'`)
     assert.deepEqual(stats, [])
-    assert.deepEqual(told, [])
+    assert.deepEqual(notices, [])
 
-    // As a role of an owner who could not forbid it may have left behind.
-    const { rows: made } = await server.pool.query(`select lo_from_bytea(0, 'left behind') as oid`)
-    await server.pool.query(`alter large object ${made[0].oid} owner to ${role}`)
+    // A role may own large objects if the database owner could not forbid it.
+    const { rows: objects } = await server.pool.query(`select lo_from_bytea(0, 'left over') as oid`)
+    await server.pool.query(`alter large object ${objects[0].oid} owner to ${role}`)
     const revoked = await kontor('sql-access', 'revoke', role)
     assert.equal(revoked.code, 0, revoked.err)
     assert.equal((revoked.json() as { role_dropped: boolean }).role_dropped, true)
     const { rows: left } = await server.pool.query('select from pg_largeobject_metadata where oid = $1', [
-      made[0].oid,
+      objects[0].oid,
     ])
     assert.deepEqual(left, [])
     await assert.rejects(connected(connection))
@@ -220,19 +220,19 @@ test('a role reads its tenant through the views, nothing else, and writes nothin
   assert.deepEqual(actions, ['sql_access.revoke', 'sql_access.create'])
 })
 
-test('an owner who is no superuser drops a role with what it owns', async () => {
+test('an owner without superuser rights drops a role and the objects it owns', async () => {
   const client = await server.pool.connect()
   try {
     await client.query('begin')
     await client.query('create role kontor_test_owner createrole')
     await client.query('set local role kontor_test_owner')
     await client.query('create role kontor_bi_test_left')
-    // nothing that it may do, and no error
+    // These need more rights and must not fail.
     await denyLargeObjects(client)
     await denyTemporaryTables(client)
     await limitTemporaryFiles(client, 'kontor_bi_test_left')
     await client.query('reset role')
-    const { rows } = await client.query(`select lo_from_bytea(0, 'left behind') as oid`)
+    const { rows } = await client.query(`select lo_from_bytea(0, 'left over') as oid`)
     await client.query(`alter large object ${rows[0].oid} owner to kontor_bi_test_left`)
     await client.query('set local role kontor_test_owner')
     await dropRole(client, 'kontor_bi_test_left')
@@ -243,7 +243,7 @@ test('an owner who is no superuser drops a role with what it owns', async () => 
   }
 })
 
-test('a role that everybody’s grants would show more is not made', async () => {
+test('a role is not created if grants to PUBLIC would show it more', async () => {
   useDatabase(server.databaseUrl)
   const tenant = await server.anotherTenant('careful')
   await server.pool.query('create table shared_notes (id int); grant select on shared_notes to public')
@@ -257,7 +257,7 @@ test('a role that everybody’s grants would show more is not made', async () =>
   await server.pool.query('drop table shared_notes')
 })
 
-test('whoever has no row of their own sees nothing in the views, the owner included', async () => {
+test('a role without a row in sql_access sees nothing in the views, including the owner', async () => {
   for (const view of [...VIEWS, ...SUMS]) {
     const { rows } = await server.pool.query(`select count(*)::int as count from kontor_bi.${view}`)
     assert.equal(rows[0].count, 0, view)

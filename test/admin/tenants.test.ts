@@ -6,30 +6,30 @@ const opened = await openedAdmin()
 
 test('a tenant is found by its id and by its name', async () => {
   const { tenants } = opened.admin
-  const made = await tenants.create({ name: '  acme ' })
-  assert.match(made.id, /^ten_\d+$/)
-  assert.equal(made.name, 'acme')
-  assert.deepEqual(await tenants.show(made.id), made)
-  assert.deepEqual(await tenants.show('acme'), made)
-  assert.ok((await tenants.list()).some(({ id }) => id === made.id))
+  const created = await tenants.create({ name: '  acme ' })
+  assert.match(created.id, /^ten_\d+$/)
+  assert.equal(created.name, 'acme')
+  assert.deepEqual(await tenants.show(created.id), created)
+  assert.deepEqual(await tenants.show('acme'), created)
+  assert.ok((await tenants.list()).some(({ id }) => id === created.id))
 })
 
-test('a name is given once', async () => {
+test('tenant names are unique', async () => {
   const { tenants } = opened.admin
   await tenants.create({ name: 'twice' })
   await assert.rejects(tenants.create({ name: 'twice' }), { kind: 'conflict', code: 'tenant_exists' })
 })
 
-test('a name that is empty, too long, unprintable or like an id is refused', async () => {
+test('a name that is empty, too long, unprintable or looks like an id is rejected', async () => {
   for (const name of ['', '  ', 'x'.repeat(101), 'a\u0000b', 'a\nb', '\ud800', 'ten_7'])
     await assert.rejects(opened.admin.tenants.create({ name }), { kind: 'invalid' }, JSON.stringify(name))
 })
 
 test('an unknown tenant is not found', async () => {
-  await assert.rejects(opened.admin.tenants.show('nobody'), { kind: 'not_found', code: 'tenant_not_found' })
+  await assert.rejects(opened.admin.tenants.show('unknown'), { kind: 'not_found', code: 'tenant_not_found' })
 })
 
-test('conversion types are set, each once, and reset to the default list', async () => {
+test('conversion types are set without duplicates, and reset to the default list', async () => {
   const { tenants } = opened.admin
   const { id } = await tenants.create({ name: 'converting' })
   const set = await tenants.update(id, { conversion_types: ['purchase', 'demo.booked', 'purchase'] })
@@ -49,7 +49,7 @@ test('conversion types are set, each once, and reset to the default list', async
   )
 })
 
-test('the floor of event times is set in days, and the other settings stay', async () => {
+test('the maximum age of events is set in days, and the other settings stay unchanged', async () => {
   const { tenants } = opened.admin
   const { id, events_floor } = await tenants.create({ name: 'with a floor' })
   assert.equal(events_floor, null)

@@ -17,7 +17,7 @@ import { startBucket } from './bucket.ts'
 import { openDuckdb, type Query } from './duckdb.ts'
 
 const directory = await mkdtemp(join(tmpdir(), 'kontor-archive-'))
-// Files are closed when a test says so.
+// Tests close the files explicitly.
 const server = await startServer({
   KONTOR_ARCHIVE_URL: `file://${directory}`,
   KONTOR_ARCHIVE_FLUSH: '1h',
@@ -52,7 +52,7 @@ const events = (root = directory) =>
   `read_parquet('${root}/*/table=events/*/*/*.parquet', hive_partitioning = true)`
 const conversions = `read_parquet('${directory}/*/table=conversions/*/*/*.parquet', hive_partitioning = true)`
 
-test('every event stands in exactly one file, as the API shows it, whatever is killed when', {
+test('every event is in exactly one file, as the API shows it, even if the writer is killed at any time', {
   skip,
 }, async () => {
   const { tenant } = server
@@ -71,7 +71,7 @@ test('every event stands in exactly one file, as the API shows it, whatever is k
   await assert.rejects(flush(dying), /after/)
   const [written] = await filesOf()
   const bytes = await readFile(join(directory, written!))
-  // More comes in before whoever comes next goes on: it does not get into the file that was begun.
+  // Events that arrive before the next writer continues do not get into the planned file.
   await batch(tenant, 500, 300)
   await server.settled()
   await Promise.all([flush(), flush()])
@@ -104,12 +104,12 @@ test('every event stands in exactly one file, as the API shows it, whatever is k
   assert.ok(view.rows >= 800)
   const { length } = await filesOf()
   assert.equal(view.files, length)
-  // Two portions, each of events and conversions, over the end of an hour at most.
+  // Two batches, each with events and conversions, across at most one change of hour.
   assert.ok(length >= 4 && length <= 8, `${length} files`)
 })
 
 for (const place of ['folder', 'bucket'] as const)
-  test(`a process that is killed again and again while it writes to a ${place} leaves each event in exactly one file`, {
+  test(`a process that is killed repeatedly while it writes to a ${place} leaves each event in exactly one file`, {
     skip,
   }, async t => {
     const bucket = place === 'bucket' ? await startBucket() : null
@@ -130,7 +130,7 @@ for (const place of ['folder', 'bucket'] as const)
       const child = spawn(process.execPath, [writer], { env, stdio: ['ignore', 'pipe', 'inherit'] })
       t.after(() => child.kill('SIGKILL'))
       const gone = once(child, 'exit')
-      // four files wait: before, while or after one of them is written
+      // Four files are waiting. The process is killed before, while or after it writes one.
       let begun = 0
       const last = between(1, 4)
       for await (const text of child.stdout.setEncoding('utf8')) {
@@ -140,7 +140,7 @@ for (const place of ['folder', 'bucket'] as const)
       await sleep(between(0, 20))
       child.kill('SIGKILL')
       await gone
-      // its time is over
+      // Its lease has expired.
       await server.pool.query(`update archive_progress set leased_until = '-infinity'`)
     }
     await flush(
@@ -182,7 +182,7 @@ test('a conversion has one row for each change', { skip }, async () => {
   ])
 })
 
-test('an erased person gets into no file, and into none of a sale that waits', { skip }, async () => {
+test('an erased person gets into no file, and waiting sales are anonymized', { skip }, async () => {
   const tenant = await server.tenantWithServerKey('erasing')
   await post('/v1/track', tenant.trackingKey, {
     event_type: 'page_view',
@@ -207,7 +207,7 @@ test('an erased person gets into no file, and into none of a sale that waits', {
   ])
 })
 
-test('what DuckDB is asked in the guide, it answers', { skip }, async () => {
+test('the DuckDB queries of the guide work', { skip }, async () => {
   const guide = await readFile(new URL('../../docs/guides/archive.md', import.meta.url), 'utf8')
   const queries = [...guide.matchAll(/```sql[^\n]*\n([\s\S]*?)```/g)].map(([, sql]) => sql!)
   assert.ok(queries.length >= 3)
@@ -217,7 +217,7 @@ test('what DuckDB is asked in the guide, it answers', { skip }, async () => {
   }
 })
 
-test('a bucket takes files too, and one that is away loses nothing', async () => {
+test('files are written to a bucket too, and nothing is lost while it is unreachable', async () => {
   const bucket = await startBucket()
   after(bucket.close)
   const s3 = await openStorage('s3://archive/some/prefix', {
@@ -227,12 +227,12 @@ test('a bucket takes files too, and one that is away loses nothing', async () =>
   })
   await batch(server.tenant, 5_000, 10)
   await server.settled()
-  const away = await openStorage('s3://archive/x', {
+  const unreachable = await openStorage('s3://archive/x', {
     ...NO_S3,
     ...bucket.access,
     endpoint: 'http://127.0.0.1:1',
   })
-  await assert.rejects(flush(away))
+  await assert.rejects(flush(unreachable))
   await flush(s3)
   const names = await bucket.names()
   assert.equal(names.filter(name => name.includes('/table=events/')).length, 1)
@@ -242,12 +242,12 @@ test('a bucket takes files too, and one that is away loses nothing', async () =>
   )
   const refused = await openStorage('s3://archive', {
     ...{ ...NO_S3, ...bucket.access, endpoint: bucket.url },
-    accessKeyId: 'NOBODY',
+    accessKeyId: 'UNKNOWN',
   })
   await assert.rejects(refused.put('x.parquet', Buffer.from('x')), /S3 responded with 403/)
 })
 
-test('disabled, nothing is noted; enabled again, what comes from then on is', async () => {
+test('a disabled archive records nothing; after it is enabled again, new events are recorded', async () => {
   await switchArchive(server.pool, SYSTEM, false)
   await batch(server.tenant, 10_000, 5)
   await server.settled()
@@ -257,7 +257,7 @@ test('disabled, nothing is noted; enabled again, what comes from then on is', as
   await server.settled()
   assert.equal((await archiveView(server.pool)).waiting, 1)
   const before = (await filesOf()).length
-  // A stop closes the files.
+  // Stopping closes the files.
   await server.restart()
   assert.equal((await filesOf()).length, before + 1)
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 // @ts-expect-error: it has no types
 import S3rver from 's3rver'
 
-/** An S3 with one bucket, called archive. */
+/** An S3 server with one bucket named archive. */
 export async function startBucket() {
   const directory = await mkdtemp(join(tmpdir(), 'kontor-bucket-'))
   const server = new S3rver({

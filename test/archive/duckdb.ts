@@ -1,7 +1,7 @@
-/** Rows of a query; values that JavaScript has no type for come as text. */
+/** Rows of a query. Values without a JavaScript type are strings. */
 export type Query = (sql: string, ...values: string[]) => Promise<Record<string, unknown>[]>
 
-/** A DuckDB in memory; null where its package has no build for this machine. */
+/** An in-memory DuckDB; null if its package has no build for this machine. */
 export async function openDuckdb(): Promise<{ query: Query; close(): Promise<void> } | null> {
   const api = await import('@duckdb/node-api').catch(() => null)
   if (api === null) return null

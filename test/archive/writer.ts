@@ -1,4 +1,4 @@
-/** A process that writes the archive again and again until it is killed: DATABASE_URL, ARCHIVE_URL and S3_ENDPOINT say where. */
+/** A process that writes the archive repeatedly until it is killed. DATABASE_URL, ARCHIVE_URL and S3_ENDPOINT configure it. */
 import { randomUUID } from 'node:crypto'
 import { flushArchive, openStorage } from '../../src/jobs/archive.ts'
 import { openPool } from '../../src/postgres/database.ts'

@@ -5,7 +5,7 @@ import { isWanted, retryAfterMs, retryDelayMs } from '../../src/domain/destinati
 import { openSender } from '../../src/pipeline/deliveries/send.ts'
 import { startReceiver } from './receiver.ts'
 
-test('addresses of private networks, loopback and link-local are known in every spelling', () => {
+test('addresses of private networks, loopback and link-local are recognized in every notation', () => {
   const closed = [
     ...['127.0.0.1', '127.8.9.1', '0.0.0.0', '10.0.0.1', '172.16.0.1', '172.31.255.255', '192.168.1.1'],
     ...['169.254.169.254', '100.64.0.1', '100.127.255.254', '198.18.0.1', '224.0.0.1', '255.255.255.255'],
@@ -33,7 +33,7 @@ test('addresses of private networks, loopback and link-local are known in every 
     assert.equal(isPrivateAddress(address), false, address)
 })
 
-test('a URL into a private network is refused however it is written', () => {
+test('a URL of a private network is rejected in every notation', () => {
   const refused = [
     ...[
       'http://example.com/',
@@ -53,7 +53,7 @@ test('a URL into a private network is refused however it is written', () => {
     assert.notEqual(validateDestinationUrl(url, { allowPrivate: true }), null)
 })
 
-test('a name that leads into a private network by the time it is sent to is not connected to', async () => {
+test('a host name that resolves to a private network at the time of sending is not connected to', async () => {
   const receiver = await startReceiver()
   const sender = openSender({ allowPrivate: false, now: () => new Date() })
   after(async () => {
@@ -70,7 +70,7 @@ test('a name that leads into a private network by the time it is sent to is not 
   assert.equal(receiver.received.length, 0)
 })
 
-test('event types are exact names or beginnings, and filter events only', () => {
+test('event types are exact names or prefixes, and filter only events', () => {
   const wanted = { what: ['events', 'records'] as const, eventTypes: ['order.*', 'signup'] }
   const wants = (what: 'events' | 'records' | 'movements', type: string) => isWanted(wanted, { what, type })
   assert.equal(wants('events', 'event.order.paid'), true)
@@ -81,7 +81,7 @@ test('event types are exact names or beginnings, and filter events only', () => 
   assert.equal(wants('movements', 'movement.new'), false)
 })
 
-test('what a receiver asks for with Retry-After is waited, up to a day, however large the number', () => {
+test('Retry-After is honored up to one day', () => {
   const day = 86_400_000
   for (const [value, expected] of [
     ['120', 120_000],

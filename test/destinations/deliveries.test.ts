@@ -33,9 +33,9 @@ const drained = (id: string) =>
 const makeDue = (id: string) =>
   server.pool.query('update delivery_queue set next_attempt_at = now() where destination_id = $1', [id])
 
-test('an event is posted once, signed as Standard Webhooks say, with the row of the API as its data', async () => {
+test('an event is sent once, signed according to Standard Webhooks, with the row of the API as its data', async () => {
   const tenant = await server.anotherTenant('signed')
-  const made = await destinations.create({
+  const destination = await destinations.create({
     tenant: tenant.id,
     url: `${receiver.url}/signed`,
     what: ['events'],
@@ -43,7 +43,7 @@ test('an event is posted once, signed as Standard Webhooks say, with the row of 
   })
   await track(tenant, { event_type: 'page_view', visitor: 'v-1', data: { page: 'https://shop.example/ü' } })
   const [got] = await sentTo('/signed', 1)
-  const body = new Webhook(made.secret).verify(got!.text, got!.headers as Record<string, string>)
+  const body = new Webhook(destination.secret).verify(got!.text, got!.headers as Record<string, string>)
   const listed = (await server.request('/v1/events', { key: tenant.privateKey })).body.results
   assert.deepEqual((body as { data: unknown }).data, listed[0])
   assert.equal(got!.body.type, 'event.page_view')
@@ -51,15 +51,15 @@ test('an event is posted once, signed as Standard Webhooks say, with the row of 
   assert.ok(Math.abs(Date.parse(got!.body.timestamp) - Date.now()) < 60_000)
   assert.equal(got!.headers.authorization, 'Bearer abc')
   assert.equal(got!.headers['x-house'], 'number 7')
-  assert.deepEqual((await destinations.show(made.id)).headers, { authorization: '…', 'x-house': '…' })
-  await drained(made.id)
-  const [attempt] = await destinations.deliveries(made.id, { limit: 10, outcome: null, before: null })
+  assert.deepEqual((await destinations.show(destination.id)).headers, { authorization: '…', 'x-house': '…' })
+  await drained(destination.id)
+  const [attempt] = await destinations.deliveries(destination.id, { limit: 10, outcome: null, before: null })
   assert.equal(attempt?.outcome, 'delivered')
   assert.equal(attempt?.status, 204)
   assert.equal(receiver.on('/signed').length, 1)
 })
 
-test('each destination is sent what it wants of its own tenant, and nothing else', async () => {
+test('each destination receives only the subscribed messages of its own tenant', async () => {
   const tenant = await server.anotherTenant('choosy')
   const make = (path: string, what: string[], event_types: string[] = []) =>
     destinations.create({ tenant: tenant.id, url: receiver.url + path, what, event_types })
@@ -68,7 +68,7 @@ test('each destination is sent what it wants of its own tenant, and nothing else
     make('/records', ['records']),
     make('/sales', ['conversions']),
   ])
-  await track(server.tenant, { event_type: 'signup', visitor: 'stranger' })
+  await track(server.tenant, { event_type: 'signup', visitor: 'unlinked' })
   for (const event_type of ['page_view', 'order.shipped', 'signup', 'signup_late'])
     await track(tenant, { event_type, visitor: 'v-2' })
   await record(tenant, 'product', 'p-1', '2026-01-01T00:00:00Z', { sku: 'MUG' })
@@ -76,7 +76,7 @@ test('each destination is sent what it wants of its own tenant, and nothing else
   await server.settled()
   await record(tenant, 'order', 'o-1', '2026-01-02T00:00:00Z', { total: 12.5, currency: 'EUR' })
   await server.settled()
-  // The same amount once more: no news of the sale.
+  // The same amount again does not change the sale.
   await record(tenant, 'order', 'o-1', '2026-01-03T00:00:00Z', { total: 12.5, currency: 'EUR', note: 'x' })
   await server.settled()
   await server.request('/v1/orders', {
@@ -106,9 +106,9 @@ test('each destination is sent what it wants of its own tenant, and nothing else
   )
 })
 
-test('an order and an event of one sale that come together are one conversion.created', async () => {
+test('an order and an event of one sale that arrive together cause one conversion.created', async () => {
   const tenant = await server.anotherTenant('together')
-  const made = await destinations.create({
+  const destination = await destinations.create({
     tenant: tenant.id,
     url: `${receiver.url}/together`,
     what: ['conversions'],
@@ -117,16 +117,16 @@ test('an order and an event of one sale that come together are one conversion.cr
   await server.settled()
   await record(tenant, 'order', 'o-9', '2026-01-01T00:00:00Z', { total: 7, currency: 'EUR' })
   await server.settled()
-  await drained(made.id)
+  await drained(destination.id)
   const got = receiver.on('/together').map(({ body }) => body)
   const types = got.map(({ type }) => type)
   assert.deepEqual(types.sort(), ['conversion.created', 'conversion.updated'])
   assert.equal(new Set(got.map(({ data }) => data.id)).size, 1)
 })
 
-test('a sale whose contact becomes known, by a merge too, is told again; another name of the same person is no news', async () => {
+test('a sale is sent again when its contact becomes known, also by a merge, but not for another identifier of the same person', async () => {
   const tenant = await server.tenantWithServerKey('whose')
-  const made = await destinations.create({
+  const destination = await destinations.create({
     tenant: tenant.id,
     url: `${receiver.url}/whose`,
     what: ['conversions'],
@@ -143,9 +143,9 @@ test('a sale whose contact becomes known, by a merge too, is told again; another
   await server.settled()
   await identify('v-w2', 'u-w', 'w@example.com')
   await server.settled()
-  await drained(made.id)
-  const told = receiver.on('/whose').map(({ body }) => [body.type, body.data.contact_id])
-  assert.deepEqual(told.sort(), [
+  await drained(destination.id)
+  const sent = receiver.on('/whose').map(({ body }) => [body.type, body.data.contact_id])
+  assert.deepEqual(sent.sort(), [
     ['conversion.created', null],
     ['conversion.updated', 'c-w'],
   ])
@@ -153,9 +153,9 @@ test('a sale whose contact becomes known, by a merge too, is told again; another
   assert.equal(results[0].contact_id, 'c-w')
 })
 
-test('a failed delivery is tried again under the same id, later and later, and no sooner than Retry-After says', async () => {
+test('a failed delivery is retried with the same id, with increasing delays, and not before Retry-After', async () => {
   const tenant = await server.anotherTenant('retries')
-  const made = await destinations.create({
+  const destination = await destinations.create({
     tenant: tenant.id,
     url: `${receiver.url}/retries`,
     what: ['events'],
@@ -163,7 +163,8 @@ test('a failed delivery is tried again under the same id, later and later, and n
   receiver.answerWith((_, response) => response.writeHead(503, { 'retry-after': '40' }).end('not now\0'))
   await track(tenant, { event_type: 'page_view', visitor: 'v-4' })
   await sentTo('/retries', 1)
-  const attempts = async () => destinations.deliveries(made.id, { limit: 20, outcome: null, before: null })
+  const attempts = async () =>
+    destinations.deliveries(destination.id, { limit: 20, outcome: null, before: null })
   const written = (count: number) =>
     eventually(`${count} attempts`, async () => {
       const found = await attempts()
@@ -175,7 +176,7 @@ test('a failed delivery is tried again under the same id, later and later, and n
     assert.equal(last!.response, 'not now\ufffd')
     if (last!.next_attempt_at)
       waits.push((Date.parse(last!.next_attempt_at) - Date.parse(last!.attempted_at)) / 1000)
-    await makeDue(made.id)
+    await makeDue(destination.id)
   }
   const scheduled = [40, 60, 300, 1800, 7200, 18_000, 36_000, 72_000, 86_400]
   assert.equal(waits.length, scheduled.length)
@@ -184,24 +185,28 @@ test('a failed delivery is tried again under the same id, later and later, and n
   const [last] = await attempts()
   assert.equal(last!.outcome, 'failed')
   assert.equal(new Set(receiver.on('/retries').map(({ headers }) => headers['webhook-id'])).size, 1)
-  const { health } = await destinations.show(made.id)
+  const { health } = await destinations.show(destination.id)
   assert.equal(health.status, 'failing')
   assert.equal(health.pending, 0)
 
   receiver.answerWith((_, response) => response.writeHead(200).end())
-  const { queued } = await destinations.replay(made.id, '2020-01-01')
+  const { queued } = await destinations.replay(destination.id, '2020-01-01')
   assert.equal(queued, 1)
   await eventually('the replay', async () => (await attempts())[0]!.outcome === 'delivered')
-  assert.equal((await destinations.show(made.id)).health.status, 'ok')
+  assert.equal((await destinations.show(destination.id)).health.status, 'ok')
 })
 
-test('410 disables; what comes meanwhile comes by replay, under the ids it would have had', async () => {
+test('410 disables a destination; a replay sends what occurred meanwhile, with the original ids', async () => {
   const tenant = await server.anotherTenant('gone')
-  const made = await destinations.create({ tenant: tenant.id, url: `${receiver.url}/gone`, what: ['events'] })
+  const destination = await destinations.create({
+    tenant: tenant.id,
+    url: `${receiver.url}/gone`,
+    what: ['events'],
+  })
   receiver.answerWith((_, response) => response.writeHead(410).end())
   await track(tenant, { event_type: 'page_view', visitor: 'v-5' })
-  await eventually('it is disabled', async () => !(await destinations.show(made.id)).enabled)
-  assert.match((await destinations.show(made.id)).disabled_reason!, /410/)
+  await eventually('it is disabled', async () => !(await destinations.show(destination.id)).enabled)
+  assert.match((await destinations.show(destination.id)).disabled_reason!, /410/)
   const [row] = (await server.admin.audit.list({ tenant: tenant.id, limit: 1 })) as {
     action: string
     actor: string
@@ -209,37 +214,37 @@ test('410 disables; what comes meanwhile comes by replay, under the ids it would
   assert.deepEqual([row!.action, row!.actor], ['destination.disable', 'system'])
   await track(tenant, { event_type: 'signup', visitor: 'v-5' })
   await server.settled()
-  await assert.rejects(destinations.replay(made.id, '2020-01-01'), { code: 'destination_disabled' })
+  await assert.rejects(destinations.replay(destination.id, '2020-01-01'), { code: 'destination_disabled' })
   receiver.answerWith((_, response) => response.writeHead(200).end())
-  await destinations.setEnabled(made.id, true)
-  assert.equal((await destinations.replay(made.id, '2020-01-01')).queued, 2)
-  await drained(made.id)
+  await destinations.setEnabled(destination.id, true)
+  assert.equal((await destinations.replay(destination.id, '2020-01-01')).queued, 2)
+  await drained(destination.id)
   const types = new Set(receiver.on('/gone').map(({ body }) => body.type))
   assert.deepEqual(types, new Set(['event.page_view', 'event.signup']))
 })
 
 test('after five days without a success a destination is disabled', async () => {
   const tenant = await server.anotherTenant('silent')
-  const made = await destinations.create({
+  const destination = await destinations.create({
     tenant: tenant.id,
     url: `${receiver.url}/silent`,
     what: ['events'],
   })
   receiver.answerWith((_, response) => response.writeHead(500).end())
   await track(tenant, { event_type: 'page_view', visitor: 'v-6' })
-  await eventually('a failure', async () => (await destinations.show(made.id)).health.failing_since)
+  await eventually('a failure', async () => (await destinations.show(destination.id)).health.failing_since)
   await server.pool.query(
     `update destination_states set failing_since = now() - interval '5 days 1 hour' where destination_id = $1`,
-    [made.id],
+    [destination.id],
   )
-  // Another name is no better answer.
-  await destinations.update(made.id, { name: 'renamed' })
-  await makeDue(made.id)
-  await eventually('it is disabled', async () => !(await destinations.show(made.id)).enabled)
+  // A new name does not reset the failure.
+  await destinations.update(destination.id, { name: 'renamed' })
+  await makeDue(destination.id)
+  await eventually('it is disabled', async () => !(await destinations.show(destination.id)).enabled)
   receiver.answerWith((_, response) => response.writeHead(200).end())
 })
 
-test('a destination that does not answer holds up no other, and a redirect is no delivery', async () => {
+test('a destination that does not respond delays no other, and a redirect is not a delivery', async () => {
   const tenant = await server.anotherTenant('beside')
   const make = (path: string) =>
     destinations.create({ tenant: tenant.id, url: receiver.url + path, what: ['events'] })
@@ -252,7 +257,7 @@ test('a destination that does not answer holds up no other, and a redirect is no
   for (let i = 0; i < 40; i++) await track(tenant, { event_type: 'page_view', visitor: `v-${i}` })
   await sentTo('/prompt', 40)
   await drained(prompt.id)
-  await eventually('the redirect is written down', async () => {
+  await eventually('the redirect is recorded', async () => {
     const attempts = await destinations.deliveries(moved.id, { limit: 100, outcome: null, before: null })
     return attempts.some(({ outcome, status }) => outcome === 'retrying' && status === 302)
   })
@@ -262,7 +267,7 @@ test('a destination that does not answer holds up no other, and a redirect is no
   receiver.answerWith((_, response) => response.writeHead(200).end())
 })
 
-test('a tenant has a hundred destinations and no more', async () => {
+test('a tenant can have at most 100 destinations', async () => {
   const tenant = await server.anotherTenant('many')
   const make = () =>
     destinations.create({ tenant: tenant.id, url: `${receiver.url}/many`, what: ['events'], enabled: false })
@@ -276,26 +281,26 @@ test('a tenant has a hundred destinations and no more', async () => {
   await assert.rejects(make(), { code: 'too_many_destinations' })
 })
 
-test('a rotated secret signs beside the one before', async () => {
+test('during a rotation messages are signed with both secrets', async () => {
   const tenant = await server.anotherTenant('rotating')
-  const made = await destinations.create({
+  const destination = await destinations.create({
     tenant: tenant.id,
     url: `${receiver.url}/rotated`,
     what: ['events'],
   })
-  const { secret, secrets } = await destinations.rotate(made.id, {})
+  const { secret, secrets } = await destinations.rotate(destination.id, {})
   assert.ok(Math.abs(Date.parse(secrets[1]!.expires_at!) - Date.now() - 24 * 3_600_000) < 60_000)
   await track(tenant, { event_type: 'page_view', visitor: 'v-7' })
   const [got] = await sentTo('/rotated', 1)
-  for (const good of [made.secret, secret])
+  for (const good of [destination.secret, secret])
     new Webhook(good).verify(got!.text, got!.headers as Record<string, string>)
-  const test = await destinations.test(made.id)
+  const test = await destinations.test(destination.id)
   assert.equal(test.ok, true)
 })
 
-test('a movement is told once: not again when it is rewritten, and not before its time', async () => {
+test('a movement is sent once: not again when it is rewritten, and not before its time', async () => {
   const tenant = await server.anotherTenant('moving')
-  const made = await destinations.create({
+  const destination = await destinations.create({
     tenant: tenant.id,
     url: `${receiver.url}/moving`,
     what: ['movements'],
@@ -306,24 +311,24 @@ test('a movement is told once: not again when it is rewritten, and not before it
   const higher = { customer: 'cus-1', items: [item(30)] }
   await send(server, [updated('s-1', { ...rise, ...higher })], tenant)
   await send(server, [ended('s-1', inDays(2), { ...higher, updated_at: inDays(-1) })], tenant)
-  await drained(made.id)
-  const told = () => receiver.on('/moving').map(({ body }) => [body.type, body.data.mrr_delta])
-  assert.deepEqual(told().sort(), [
+  await drained(destination.id)
+  const sent = () => receiver.on('/moving').map(({ body }) => [body.type, body.data.mrr_delta])
+  assert.deepEqual(sent().sort(), [
     ['movement.expansion', 15],
     ['movement.new', 10],
   ])
   assert.equal(receiver.on('/moving')[0]!.body.data.customer_name, 'Ada')
-  // Its day comes.
+  // The day of the churn arrives.
   await server.pool.query(
     `update billing_movements set occurred_at = now() where type = 'churn' and occurred_at > now()`,
   )
   await sentTo('/moving', 3)
-  assert.equal(told().at(-1)![0], 'movement.churn')
+  assert.equal(sent().at(-1)![0], 'movement.churn')
 })
 
-test('an erased person is in no message that is kept or still to be sent', async () => {
+test('an erased person is in no stored or waiting message', async () => {
   const tenant = await server.tenantWithServerKey('erased')
-  const made = await destinations.create({
+  const destination = await destinations.create({
     tenant: tenant.id,
     url: `${receiver.url}/erased`,
     what: ['events', 'records', 'conversions'],
@@ -346,11 +351,11 @@ test('an erased person is in no message that is kept or still to be sent', async
     traits: { email: 'ada@example.com' },
   })
   await server.settled()
-  await eventually('attempts', async () => (await destinations.show(made.id)).health.last_attempt_at)
+  await eventually('attempts', async () => (await destinations.show(destination.id)).health.last_attempt_at)
   await server.admin.erasures.erase({ tenant: tenant.id, email: 'ada@example.com' })
   const { rows } = await server.pool.query(
     `select type, data from outbox where tenant_id = (select tenant_id from destinations where id = $1)`,
-    [made.id],
+    [destination.id],
   )
   assert.deepEqual(
     rows.map(({ type }) => type),
@@ -359,8 +364,8 @@ test('an erased person is in no message that is kept or still to be sent', async
   assert.doesNotMatch(JSON.stringify(rows), /ada|Ada/)
   const before = receiver.on('/erased').length
   receiver.answerWith((_, response) => response.writeHead(200).end())
-  await makeDue(made.id)
-  await drained(made.id)
+  await makeDue(destination.id)
+  await drained(destination.id)
   const later = receiver.on('/erased').slice(before)
   assert.deepEqual(
     later.map(({ body }) => body.type),
@@ -368,16 +373,20 @@ test('an erased person is in no message that is kept or still to be sent', async
   )
 })
 
-test('an operator of another tenant finds no destination, and all faults of a new one are named at once', async () => {
+test('an operator of another tenant finds no destination, and all validation errors of a new one are reported together', async () => {
   const tenant = await server.anotherTenant('watched')
-  const made = await destinations.create({ tenant: tenant.id, url: `${receiver.url}/watched` })
+  const destination = await destinations.create({ tenant: tenant.id, url: `${receiver.url}/watched` })
   const { key } = await server.admin.keys.create({ kind: 'admin', tenant: server.tenant.id })
   const paths = ['', '/deliveries']
   for (const path of paths)
-    assert.equal((await server.request(`/admin/v1/destinations/${made.id}${path}`, { key })).status, 404)
+    assert.equal(
+      (await server.request(`/admin/v1/destinations/${destination.id}${path}`, { key })).status,
+      404,
+    )
   for (const verb of ['test', 'enable', 'disable'])
     assert.equal(
-      (await server.request(`/admin/v1/destinations/${made.id}/${verb}`, { method: 'POST', key })).status,
+      (await server.request(`/admin/v1/destinations/${destination.id}/${verb}`, { method: 'POST', key }))
+        .status,
       404,
     )
   const bad = await post('/admin/v1/destinations', key, {
@@ -395,22 +404,26 @@ test('an operator of another tenant finds no destination, and all faults of a ne
     await assert.rejects(careful.create({ tenant: tenant.id, url }), { code: 'invalid_request' })
 })
 
-test('revoking a key tells of the destinations made with it, and ends them where that is wanted', async () => {
+test('revoking a key lists the destinations created with it, and disables them on request', async () => {
   const { id, key } = await server.admin.keys.create({ kind: 'admin' })
   const url = `${receiver.url}/leak`
-  const made = await post('/admin/v1/destinations', key, { tenant: server.tenant.id, url, what: ['records'] })
-  assert.equal(made.status, 201)
+  const response = await post('/admin/v1/destinations', key, {
+    tenant: server.tenant.id,
+    url,
+    what: ['records'],
+  })
+  assert.equal(response.status, 201)
   const revoked = await server.admin.keys.revoke(id, { withMade: true })
   assert.deepEqual(
     revoked.made.destinations.map(destination => [destination.id, destination.enabled]),
-    [[made.body.id, false]],
+    [[response.body.id, false]],
   )
-  assert.equal((await destinations.show(made.body.id)).enabled, false)
+  assert.equal((await destinations.show(response.body.id)).enabled, false)
 })
 
-test('two nodes share the sending: what waits is sent once', async () => {
+test('two nodes share the sending, and each message is sent once', async () => {
   const tenant = await server.anotherTenant('fleet')
-  const made = await destinations.create({
+  const destination = await destinations.create({
     tenant: tenant.id,
     url: `${receiver.url}/fleet`,
     what: ['events'],
@@ -426,7 +439,7 @@ test('two nodes share the sending: what waits is sent once', async () => {
   for (let i = 0; i < 3; i++)
     await post('/v1/batch', tenant.trackingKey, { batch: batch.slice(i * 100, i * 100 + 100) })
   await server.settled()
-  await drained(made.id)
+  await drained(destination.id)
   await second.stop()
   assert.equal(receiver.on('/fleet').length, 300)
   assert.equal(new Set(receiver.on('/fleet').map(({ body }) => body.data.id)).size, 300)

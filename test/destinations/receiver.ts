@@ -10,7 +10,7 @@ export type Received = {
   body: any
 }
 
-/** Somebody whom Kontor sends to: keeps what came and answers as it is told. */
+/** A receiver of messages: stores them and responds as configured with `answerWith`. */
 export async function startReceiver() {
   const received: Received[] = []
   let answer = (_: Received, response: ServerResponse): void => void response.writeHead(204).end()

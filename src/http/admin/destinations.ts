@@ -65,8 +65,8 @@ function collectionRoutes(app: App, admin: AdminOf): void {
       },
     },
     async (request, reply) => {
-      const made = await admin(request).destinations.create(settingsIn(request.body) as { tenant: string })
-      return reply.code(201).header('location', `/admin/v1/destinations/${made.id}`).send(made)
+      const created = await admin(request).destinations.create(settingsIn(request.body) as { tenant: string })
+      return reply.code(201).header('location', `/admin/v1/destinations/${created.id}`).send(created)
     },
   )
 }
@@ -149,11 +149,9 @@ function switchRoutes(app: App, admin: AdminOf): void {
         config: { role: 'operator', body: 'none' },
         schema: {
           ...documented,
-          summary: enabled
-            ? 'Send again: first what was still to be sent. What came meanwhile comes by replay'
-            : 'Send nothing more until it is enabled again',
+          summary: enabled ? 'Enable a destination' : 'Disable a destination',
           description:
-            'Role: `operator`. A destination that returns 410, or has no success for five days, is disabled automatically. Use `POST …/replay` to send what occurred while it was disabled.',
+            'Role: `operator`. A destination that returns 410, or has no success for five days, is disabled automatically. When it is enabled again, waiting messages are sent first. Use `POST …/replay` to send what occurred while it was disabled.',
           params: ById,
           response: { 200: DestinationView },
         },

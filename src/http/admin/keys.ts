@@ -30,7 +30,7 @@ export function keyRoutes(app: App, { admin }: { admin: AdminOf }): void {
   app.post(
     '/admin/v1/keys',
     {
-      // A key that only reads, for a day at most, is for everybody: the console reads with one.
+      // Every role may create a read-only key that expires within a day: the console reads with such a key.
       config: { role: 'viewer', problems: [404] },
       schema: {
         ...documented,

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { Admin, AdminFor } from '../../admin/admin.ts'
 
-/** What the operator who sends a request may do, in the name of the key or the person. */
+/** The admin actions of the caller, in the name of the key or the console user. */
 export type AdminOf = (request: FastifyRequest) => Admin
 
 export function adminOf(adminFor: AdminFor): AdminOf {

@@ -68,7 +68,7 @@ function readRoutes(app: App, admin: AdminOf): void {
       const { tenant, format } = request.query
       const text = await admin(request).people.export({ tenant, id: request.params.id, format })
       const type = format === 'json' ? 'application/json; charset=utf-8' : 'application/x-ndjson'
-      // the schema says what the text is; it goes out as it comes
+      // The schema describes the content; the stream is sent as it is.
       return reply.header('content-type', type).send(Readable.from(text) as never)
     },
   )

@@ -8,7 +8,7 @@ import { ById, whole } from './schemas.ts'
 
 const documented = { tags: ['Admin: people'], security: security.admin }
 
-// Together with the wait for what is not applied yet, less than a request may take.
+// Together with the wait for earlier entries, less than the time limit of a request.
 const PATIENCE_MS = 15_000
 
 const NewPurge = Type.Object(

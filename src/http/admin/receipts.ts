@@ -78,7 +78,7 @@ function archiveRoute(app: App, admin: AdminOf): void {
         request.params.id,
         request.query.tenant,
       )
-      // The result goes out as it is stored: parsing it would cost exact digits.
+      // The result is sent as stored: parsing it would lose exact digits.
       return sendJson(reply, `${JSON.stringify(facts).slice(0, -1)},"result":${result}}`)
     },
   )

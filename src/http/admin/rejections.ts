@@ -6,7 +6,7 @@ import { decodeCursor, PagedList, pageBody, pageParameters, readPage } from '../
 import type { AdminOf } from './operator.ts'
 import { bySource, byTenant } from './schemas.ts'
 
-/** Safe as a number, and no more digits than bigint has. */
+/** Fits into a JavaScript number and into bigint. */
 const isRejectionId = (part: string) => /^\d{1,15}$/.test(part)
 
 export function rejectionRoute(app: App, { admin }: { admin: AdminOf }): void {

@@ -11,14 +11,14 @@ import { KEY_KINDS, SCOPES } from '../../domain/tenants/keys.ts'
 import { ROLES } from '../../domain/tenants/roles.ts'
 import { problems } from '../problems.ts'
 
-/** Lists are whole: none of these grows beyond what one answer can carry. */
+/** A complete list: none of these lists is too large for one response. */
 export const List = (Item: TSchema) => Type.Object({ results: Type.Array(Item), next_cursor: Type.Null() })
 
 export const ById = Type.Object({ id: Type.String() })
 
 /**
- * Options of a body that is known as a whole. What an admin sends ends keys and erases people: a misspelt `dry_run`,
- * `overlap_hours` or `tenant` must be refused, not passed over.
+ * Options of a body that rejects unknown fields. Admin requests revoke keys and erase people: a misspelled `dry_run`,
+ * `overlap_hours` or `tenant` must be rejected, not ignored.
  */
 export const whole = { additionalProperties: false } as const
 

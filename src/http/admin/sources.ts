@@ -134,9 +134,9 @@ function actionRoutes(app: App, admin: AdminOf): void {
         config: { role: 'operator', body: 'none' },
         schema: {
           ...documented,
-          summary: enabled ? 'Accept events again' : 'Refuse events (403) until it is enabled again',
+          summary: enabled ? 'Enable a source' : 'Disable a source',
           description:
-            'Role: `operator`. Takes effect on every node within two seconds. Events that were accepted before are still processed.',
+            'Role: `operator`. A disabled source rejects events with 403. Takes effect on every node within two seconds. Events that were accepted before are still processed.',
           params: ById,
           response: { 200: SourceView },
         },

@@ -18,7 +18,7 @@ export type Alert = {
 const COLUMNS = `id, tenant_id as "tenantId", rule, subject, state, streak, value, threshold, summary, began_at as "beganAt",
   raised_at as "raisedAt", resolved_at as "resolvedAt"`
 
-/** Whose turn it is: the seconds since the evaluation before; null: another node has done it. */
+/** Claims the next evaluation. Returns the seconds since the previous one; null: another node has done it. */
 export async function beginEvaluation(
   db: Db,
   everyS: number,
@@ -29,7 +29,7 @@ export async function beginEvaluation(
      from alert_clock`,
   )
   const { now, elapsedS } = rows[0]!
-  // Half a second for timers that come early. A clock that went back is a turn like any other.
+  // Half a second of tolerance for early timers. A clock that went back does not delay the evaluation.
   if (elapsedS !== null && elapsedS >= 0 && elapsedS < everyS - 0.5) return null
   return { now, elapsedS: elapsedS === null ? 0 : Math.max(0, elapsedS) }
 }
@@ -43,7 +43,7 @@ export async function openAlerts(db: Db): Promise<Alert[]> {
   return rows
 }
 
-/** Newest first. `open`: those that are raised. */
+/** Newest first. `open`: only raised alerts. */
 export async function listAlerts(
   db: Db,
   { tenantId, open, limit }: { tenantId: number | null; open: boolean; limit: number },
@@ -97,7 +97,7 @@ export async function saveThresholds(db: Db, tenantId: number, own: Partial<Thre
   await db.query('update tenants set alert_rules = $2 where id = $1', [tenantId, JSON.stringify(own)])
 }
 
-/** Dead letters that nobody has replayed. */
+/** Dead letters that were not replayed. */
 export async function countOpenDeadLetters(db: Db): Promise<{ tenantId: number; count: number }[]> {
   const { rows } = await db.query<{ tenantId: number; count: number }>(
     `select tenant_id as "tenantId", count(*) as count from dead_letters where replayed_at is null group by 1`,
@@ -106,8 +106,8 @@ export async function countOpenDeadLetters(db: Db): Promise<{ tenantId: number; 
 }
 
 /**
- * Of tenants of whose webhook requests some were refused in the last hour: how many, and how many events were taken. What comes
- * without a good credential may come from anybody who knows the address, and 429 is for too much, not for something wrong.
+ * The rejected webhook requests and accepted events of the last hour, for tenants with rejections. Requests without a valid
+ * credential do not count, because any caller who knows the URL can send them. 429 does not count: it reports load, not an error.
  */
 export async function countRejectedInLastHour(
   db: Db,
@@ -134,14 +134,14 @@ type SourceRhythm = {
   sourceId: string
   tenantId: number
   name: string
-  /** When it last heard something; null: never, as far as receipts go back. */
+  /** When the source last received something; null: never, as far as receipts go back. */
   lastAt: Date | null
-  /** Whether that is news since the evaluation before. */
+  /** Whether that was after the previous evaluation. */
   isNews: boolean
   rhythm: Rhythm | null
 }
 
-/** Each source with the newest of its receipts, which an index has at its end. */
+/** Each source with its newest receipt, read from the end of an index. */
 export async function listSourceRhythms(db: Db): Promise<SourceRhythm[]> {
   const { rows } = await db.query<
     Omit<SourceRhythm, 'rhythm' | 'isNews'> & { known: Date | null; quietS: number; longest: string | null }
@@ -176,7 +176,7 @@ export async function saveRhythms(
   )
 }
 
-/** MRR of today and of seven days ago, in minor units, from the sums of months and days. */
+/** MRR today and seven days ago, in minor units, from the monthly and daily sums. */
 export async function readWeeklyMrr(
   db: Db,
 ): Promise<{ tenantId: number; currency: string; before: number; now: number }[]> {

@@ -4,7 +4,7 @@ import { ANONYMOUS_SALE } from '../destinations/outbox.ts'
 
 type ArchivedTable = 'events' | 'conversions'
 
-/** Something that is to stand in a file. */
+/** A row to be written to a file. */
 export type Archivable = {
   tenantId: number
   what: ArchivedTable
@@ -12,7 +12,7 @@ export type Archivable = {
   receivedAt: Date
   occurredAt: Date
   bytes: number
-  /** Of a conversion: JSON of its row. */
+  /** For a conversion: its row as JSON. */
   body: string | null
 }
 
@@ -44,7 +44,7 @@ export async function saveArchiveState(db: Db, state: ArchiveState): Promise<voi
   ])
 }
 
-/** After a restore: the copy must not write into the archive of the original. Returns whether it was on. */
+/** After a restore, the copy must not write to the archive of the original. Returns whether the archive was enabled. */
 export async function disableArchive(db: Db, reason: string): Promise<boolean> {
   const { rowCount } = await db.query(
     'update archive_state set enabled = false, disabled_reason = $1 where enabled',
@@ -55,7 +55,7 @@ export async function disableArchive(db: Db, reason: string): Promise<boolean> {
 
 const LEASE_S = 60
 
-/** One node writes files at a time: false where another does. */
+/** One node writes files at a time. False: another node does. */
 export async function leaseArchive(db: Db, owner: string): Promise<boolean> {
   const { rowCount } = await db.query(
     `update archive_progress set owner = $1, leased_until = now() + ${LEASE_S} * interval '1 second'
@@ -77,12 +77,12 @@ export async function recordArchiveFailure(db: Db, error: string | null): Promis
   )
 }
 
-// Of one plan: a transaction that writes holds the readers of the log back for as long as it takes.
+// Rows per plan: a transaction that writes delays the readers of the log until it ends.
 const PLANNED_ROWS = 50_000
-// Of one file, before compression: it is held in memory as a whole.
+// Size of a file before compression: the whole file is held in memory.
 const FILE_BYTES = 33_554_432
 
-/** Decides what the next files hold, one for each tenant, table and hour, or several. Returns how many rows that are. */
+/** Plans the next files, one or more per tenant, table and hour. Returns the number of rows. */
 export async function planFiles(db: Db): Promise<number> {
   const { rows } = await db.query<{ planned: number }>(
     `with picked as materialized (
@@ -116,7 +116,7 @@ export type PlannedFile = {
   bodies: string[] | null
 }
 
-/** The oldest file that is decided on and not written. */
+/** The oldest file that is planned but not written. */
 export async function nextFile(db: Db): Promise<PlannedFile | null> {
   const { rows } = await db.query<PlannedFile>(
     `select id, tenant_id as "tenantId", what, hour, ids, occurred_at as "occurredAt", bodies
@@ -138,7 +138,7 @@ export async function markWritten(
 }
 
 type ArchiveProgress = {
-  /** Counted up to a million. */
+  /** Counted up to one million. */
   waiting: number
   unwritten: number
   files: number
@@ -161,7 +161,7 @@ export async function archiveProgress(db: Db): Promise<ArchiveProgress> {
   return rows[0]!
 }
 
-/** Conversions that stand in no file yet are nobody's when they get there. Events that are gone do not get there. */
+/** Anonymizes conversions that are in no file yet. Deleted events are not written to files anyway. */
 export async function anonymizeArchivable(db: Db, tenantId: number, saleKeys: string[]): Promise<void> {
   const ids = `array(select id from conversions where tenant_id = $1 and sale_key = any($2))`
   await db.query(

@@ -11,9 +11,9 @@ export type Destination = {
   eventTypes: string[]
   enabled: boolean
   disabledReason: string | null
-  /** Two while they are rotated; the newest first. */
+  /** Two during a rotation, the newest first. */
   secrets: SealedSecret[]
-  /** JSON, encrypted; null: none */
+  /** Encrypted JSON; null: none */
   headers: string | null
   createdBy: string | null
   createdAt: Date
@@ -48,7 +48,7 @@ export async function findDestination(db: Db, id: string): Promise<Destination |
   return rows[0] ? toDestination(rows[0]) : null
 }
 
-/** Nobody else changes it until the caller's transaction ends. */
+/** Locks the destination until the caller's transaction ends. */
 export async function lockDestination(db: Db, id: string): Promise<Destination | null> {
   const { rows } = await db.query<Row>(
     `select ${COLUMNS} from destinations d where d.id = $1 and d.deleted_at is null for update`,
@@ -65,7 +65,7 @@ export async function listDestinations(db: Db, tenantId: number): Promise<Destin
   return rows.map(toDestination)
 }
 
-/** Enabled destinations that were made with one of these keys. */
+/** Enabled destinations that were created with one of these keys. */
 export async function listDestinationsCreatedWith(db: Db, keyIds: string[]): Promise<Destination[]> {
   const { rows } = await db.query<Row>(
     `select ${COLUMNS} from destinations d
@@ -80,7 +80,7 @@ type FailingDestination = Pick<Destination, 'id' | 'tenantId' | 'name' | 'disabl
   lastError: string | null
 }
 
-/** Destinations that have failed since before a moment, and those that Kontor disabled. */
+/** Destinations that have been failing since before a given time, and those that Kontor disabled. */
 export async function listFailing(db: Db, before: Date): Promise<FailingDestination[]> {
   const { rows } = await db.query<FailingDestination>(
     `select d.id, d.tenant_id as "tenantId", d.name, d.disabled_reason as "disabledReason", s.failing_since as "failingSince",
@@ -95,7 +95,7 @@ export async function listFailing(db: Db, before: Date): Promise<FailingDestinat
 
 export type SubscribedDestination = Pick<Destination, 'id' | 'tenantId' | 'what' | 'eventTypes' | 'enabled'>
 
-/** Of all tenants, without what only sending needs; `what`: those that want it. */
+/** The destinations of all tenants, without the fields that only sending needs; `what`: filters by subscribed kind. */
 export async function listSubscribed(db: Db, what: What | null = null): Promise<SubscribedDestination[]> {
   const { rows } = await queryPrepared<SubscribedDestination>(
     db,
@@ -106,7 +106,7 @@ export async function listSubscribed(db: Db, what: What | null = null): Promise<
   return rows
 }
 
-/** Writes the changeable parts. One that is enabled anew, or leads elsewhere, has not failed yet. */
+/** Writes the changeable fields. A destination that is enabled again or has a new URL is no longer marked as failing. */
 export async function updateDestination(
   db: Db,
   before: Destination,
@@ -128,13 +128,13 @@ export async function updateDestination(
   return toDestination(rows[0]!)
 }
 
-/** Everything that waits for it goes with it; what was sent stays in the log of attempts. */
+/** Deletes the waiting messages too. Past attempts stay in the list of attempts. */
 export async function deleteDestination(db: Db, id: string): Promise<void> {
   await db.query(`update destinations set deleted_at = now(), enabled = false where id = $1`, [id])
   await db.query('delete from delivery_queue where destination_id = $1', [id])
 }
 
-/** After a restore: the copy must not speak for the original. Returns how many there are. */
+/** After a restore, the copy must not send on behalf of the original. Returns the number of disabled destinations. */
 export async function disableDestinations(db: Db, reason: string): Promise<number> {
   const { rowCount } = await db.query(
     `update destinations set enabled = false, disabled_reason = $1, updated_at = now() where enabled and deleted_at is null`,
@@ -149,7 +149,7 @@ export type DestinationState = {
   failingSince: Date | null
   lastStatus: number | null
   lastError: string | null
-  /** Up to MAX_COUNTED. */
+  /** Counted up to MAX_COUNTED. */
   pending: number
 }
 
@@ -166,7 +166,7 @@ export async function readDestinationState(db: Db, id: string): Promise<Destinat
   return rows[0]!
 }
 
-/** JSON columns come as text. */
+/** Parses the JSON columns, which are read as strings. */
 function toDestination(row: Row): Destination {
   return { ...row, secrets: JSON.parse(row.secrets) }
 }

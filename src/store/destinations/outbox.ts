@@ -2,7 +2,7 @@ import type { Movement, MovementType } from '../../domain/billing/movements.ts'
 import type { Wanted, What } from '../../domain/destinations/destinations.ts'
 import { copyTable, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
 import { type Db, queryLong, queryPrepared } from '../../postgres/database.ts'
-/** Something that destinations are told. */
+/** A message to destinations. */
 export type Message = {
   tenantId: number
   id: string
@@ -10,9 +10,9 @@ export type Message = {
   what: What
   /** event.<event type>, conversion.created, order.updated, movement.new, … */
   type: string
-  /** What it is about, for whoever erases it: an event, contact/ID, a conversion, an account. */
+  /** The subject, for erasures: an event, contact/ID, a conversion, an account. */
   object: string
-  /** JSON text */
+  /** JSON */
   data: string
 }
 
@@ -29,7 +29,7 @@ export const insertMessages = copyTable<Message>('outbox', {
 
 type Queued = { destinationId: string; tenantId: number; id: string; at: Date }
 
-/** What waits already stays as it is. */
+/** A message that is already queued stays unchanged. */
 export async function insertQueued(db: Db, queued: Queued[]): Promise<void> {
   await queryPrepared(
     db,
@@ -46,7 +46,7 @@ export async function insertQueued(db: Db, queued: Queued[]): Promise<void> {
   )
 }
 
-/** Of these ids, those that were told before. */
+/** Returns the ids whose messages are in the outbox already. */
 export async function findSentMessages(db: Db, tenantId: number, ids: string[]): Promise<Set<string>> {
   const { rows } = await queryPrepared<{ id: string }>(
     db,
@@ -59,8 +59,8 @@ export async function findSentMessages(db: Db, tenantId: number, ids: string[]):
 const REPLAYED_AT_A_TIME = 5_000
 
 /**
- * Queues what was told since then, delivered or not, a portion at a time: `after` is where the portion before ended. Null:
- * there is no more.
+ * Queues all messages since then again, delivered or not, one batch at a time. `after` is the end of the previous batch.
+ * Null: there are no more.
  */
 export async function requeueMessages(
   db: Db,
@@ -93,7 +93,7 @@ export async function requeueMessages(
   return last ? { queued: last.queued, last: { at: last.at, id: last.id } } : null
 }
 
-/** What is still to be sent to enabled destinations came up no earlier than this. */
+/** The oldest message that enabled destinations have not received yet. */
 export async function oldestQueued(db: Db): Promise<Date | null> {
   const { rows } = await db.query<{ oldest: Date | null }>(
     `select min(q.at) as oldest from destinations d join delivery_queue q on q.destination_id = d.id where d.enabled`,
@@ -101,7 +101,7 @@ export async function oldestQueued(db: Db): Promise<Date | null> {
   return rows[0]!.oldest
 }
 
-/** What waits for a destination that has been disabled for as long is not kept for ever. */
+/** Deletes old messages of disabled destinations, which are not kept forever. */
 export async function dropQueuedBefore(db: Db, before: Date): Promise<void> {
   await db.query(
     `delete from delivery_queue q using destinations d where d.id = q.destination_id and not d.enabled and q.at < $1`,
@@ -109,9 +109,9 @@ export async function dropQueuedBefore(db: Db, before: Date): Promise<void> {
   )
 }
 
-/** What the outbox holds of people. Whatever is gone from it is not sent, also where it waits to be. */
+/** Erases personal data in the outbox. A message that is deleted here is not sent, even if it is queued. */
 
-/** Messages about these events, and what receivers answered to them. */
+/** Deletes messages about these events and the stored responses of receivers. */
 export async function deleteEventMessages(db: Db, tenantId: number, eventIds: string[]): Promise<void> {
   const { rowCount } = await db.query('delete from outbox where tenant_id = $1 and id = any($2::uuid[])', [
     tenantId,
@@ -125,7 +125,7 @@ export async function deleteEventMessages(db: Db, tenantId: number, eventIds: st
   )
 }
 
-/** Messages about records, named like contact/ID. */
+/** Deletes messages about records, which have subjects like contact/ID. */
 export async function deleteRecordMessages(db: Db, tenantId: number, objects: string[]): Promise<void> {
   if (objects.length === 0) return
   await queryLong(db, `delete from outbox where tenant_id = $1 and what = 'records' and object = any($2)`, [
@@ -134,11 +134,11 @@ export async function deleteRecordMessages(db: Db, tenantId: number, objects: st
   ])
 }
 
-/** What makes a sale nobody's, as it is told and archived. */
+/** Anonymizes a sale in messages and in the archive. */
 export const ANONYMOUS_SALE = `{"visitor": null, "profile_id": null, "contact_id": null, "contact_name": null, "contact_email": null,
   "company_name": null}`
 
-/** Sales are told all the same, as nobody's. */
+/** Sales are still sent, but anonymized. */
 export async function anonymizeSaleMessages(db: Db, tenantId: number, saleKeys: string[]): Promise<void> {
   await queryLong(
     db,
@@ -149,7 +149,7 @@ export async function anonymizeSaleMessages(db: Db, tenantId: number, saleKeys: 
   )
 }
 
-/** So are the movements of accounts; what was known by an e-mail is not. */
+/** Movements of accounts are still sent, anonymized. Those of an account that is identified by an e-mail address are deleted. */
 export async function anonymizeMovementMessages(
   db: Db,
   tenantId: number,
@@ -169,10 +169,10 @@ export async function anonymizeMovementMessages(
   )
 }
 
-// A transaction that wrote a movement ahead of its time may commit after that time: it is looked for again for a while.
+// A transaction that wrote a future movement may commit after its time, so recent times are searched again for a while.
 const OVERLAP_S = 600
 
-/** From when on movements whose time has come are to be looked for; the next call goes on from now. Null: another node is at it. */
+/** Returns the time from which due movements are searched and moves it to now. Null: another node is doing it. */
 export async function lockMovementClock(db: Db, now: Date): Promise<Date | null> {
   const { rows } = await db.query<{ since: Date }>(
     `select until - ${OVERLAP_S} * interval '1 second' as since from movement_notifications for update skip locked`,

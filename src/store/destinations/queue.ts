@@ -1,19 +1,19 @@
 import { idToTime } from '../../domain/ids.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
-/** A message that is due at one destination. */
+/** A message that is due for one destination. */
 export type Due = {
   id: string
   at: Date
   attempts: number
-  /** Null, both: the message is gone, and nothing is sent. */
+  /** Both are null if the message was deleted: nothing is sent. */
   type: string | null
   data: string | null
 }
 
 const LEASE_S = 15
 
-/** Enabled destinations that something is due at, and that no other node sends to at this moment. */
+/** Enabled destinations with due messages that no other node is sending to. */
 export async function destinationsDue(db: Db, owner: string): Promise<string[]> {
   const { rows } = await queryPrepared<{ id: string }>(
     db,
@@ -25,7 +25,7 @@ export async function destinationsDue(db: Db, owner: string): Promise<string[]> 
   return rows.map(({ id }) => id)
 }
 
-/** Takes a destination, or keeps it: false where another node has it. */
+/** Takes or renews the lease of a destination. False: another node has it. */
 export async function leaseDestination(db: Db, id: string, owner: string): Promise<boolean> {
   const { rowCount } = await queryPrepared(
     db,
@@ -44,7 +44,7 @@ export async function releaseDestination(db: Db, id: string, owner: string): Pro
   )
 }
 
-/** What is due, the longest first, but for what is held already. Cut by size too: the first one comes however large it is. */
+/** Due messages, oldest first, without those in memory already. Limited by size too, but always at least one. */
 export async function readDue(
   db: Db,
   destinationId: string,
@@ -71,7 +71,7 @@ export async function readDue(
   return rows
 }
 
-/** What came of an attempt. */
+/** The outcome of an attempt. */
 export type Attempt = {
   tenantId: number
   destinationId: string
@@ -87,18 +87,18 @@ export type Attempt = {
   nextAttemptAt: Date | null
 }
 
-/** What a row of attempts says of a destination. */
+/** The state of a destination after a list of attempts. */
 export type Health = {
   destinationId: string
   lastAttemptAt: Date
   lastSuccessAt: Date | null
-  /** The first failure after the last success among them. */
+  /** The first failure after the last success. */
   failingSince: Date | null
   lastStatus: number | null
   lastError: string | null
 }
 
-/** Writes attempts down and takes from the queue what is done. Returns since when destinations have been failing. */
+/** Records attempts and removes finished messages from the queue. Returns since when destinations have been failing. */
 export async function saveAttempts(
   db: Db,
   attempts: Attempt[],
@@ -116,7 +116,7 @@ export async function saveAttempts(
        select "attemptedAt", "tenantId", "destinationId", id, type, attempt, outcome, status, error, response, "durationMs",
          "nextAttemptAt" from a
      ), done as (
-       -- one that was queued anew meanwhile stays
+       -- a message that was queued again meanwhile stays
        delete from delivery_queue q using a
        where q.destination_id = a."destinationId" and q.id = a.id and q.attempts = a.attempt - 1 and a.outcome <> 'retrying'
      ), later as (
@@ -137,7 +137,7 @@ export async function saveAttempts(
   return rows
 }
 
-/** Messages that are gone from the outbox are not sent. */
+/** Removes messages from the queue that were deleted from the outbox. */
 export async function removeQueued(db: Db, destinationId: string, ids: string[]): Promise<void> {
   await queryPrepared(db, 'delete from delivery_queue where destination_id = $1 and id = any($2::uuid[])', [
     destinationId,
@@ -148,7 +148,7 @@ export async function removeQueued(db: Db, destinationId: string, ids: string[])
 export type AttemptPage = {
   limit: number
   outcome: Attempt['outcome'] | null
-  /** Of one message: its id. */
+  /** Filters by message id. */
   message?: string | null
   before: { attemptedAt: Date; id: string } | null
 }
@@ -170,7 +170,7 @@ export async function listAttempts(
      order by attempted_at desc, id desc limit $6`,
     [
       ...[tenantId, destinationId, outcome, before?.attemptedAt ?? null, before?.id ?? null, limit],
-      // Nothing is sent before it is there: that much of the index is not read.
+      // Nothing is sent before it exists, so older parts of the index are not read.
       ...[message, message && idToTime(message)],
     ],
   )

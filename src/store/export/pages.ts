@@ -5,41 +5,41 @@ import { EVENT_COLUMNS, EVENT_PERSON, type EventRow } from '../events/events.ts'
 import { listRecords, RECORD_BYTES, RECORD_COLUMNS, type StoredRecord } from '../records/records.ts'
 
 /**
- * Whole tables in portions, each row once whatever is written meanwhile: every walk goes along what does not change of a row
- * (an event's time and id, a record's id). No transaction is open between two portions: whoever reads slowly holds up nobody.
+ * Reads whole tables in batches, each row once despite concurrent writes: the order uses columns that never change (an
+ * event's time and id, a record's id). No transaction stays open between batches, so a slow reader blocks no one.
  */
 
 /** Both bounds are inclusive. */
 export type Window = { since: Date | null; until: Date | null }
 
 const ROWS = 2_000
-// A webhook's payload may have 8 MiB; 2,000 ordinary events have a tenth of this.
+// A webhook payload may have 8 MiB. 2,000 ordinary events have a tenth of this.
 const PORTION_BYTES = 8 * 1_048_576
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
-/** Where the next portion begins; null: there is none. */
+/** The start of the next batch; null: there is none. */
 async function* portions<Row>(read: (last: Row | null) => Promise<Row[]>): AsyncGenerator<Row[]> {
   let pending = read(null)
   for (;;) {
     const rows = await pending
     const last = rows.at(-1)
     if (last === undefined) return
-    // The next portion is read while this one is written.
+    // The next batch is read while this one is written.
     pending = read(last)
     pending.catch(() => undefined)
     try {
       yield rows
     } finally {
-      // Whoever goes away leaves no query behind.
+      // If the reader disconnects, no query keeps running.
       await pending.catch(() => undefined)
     }
   }
 }
 
-/** Of 2,000 at most as many as fit. `bytes` and `own` are of a row and of all up to it. */
+/** At most 2,000 rows, and only as many as fit. `bytes`: the size of all rows up to this one; `own`: of this row. */
 const FITS = `bytes - own < ${PORTION_BYTES}`
 
-/** Events that are not conversions, the oldest first. */
+/** Events that are not conversions, oldest first. */
 export function eventPages(db: Db, tenantId: number, { since, until }: Window): AsyncGenerator<EventRow[]> {
   return portions(async (last: EventRow | null) => {
     const { rows } = await queryPrepared<EventRow>(
@@ -60,7 +60,7 @@ export function eventPages(db: Db, tenantId: number, { since, until }: Window): 
   })
 }
 
-/** Sales, the oldest first; without bounds in the order of their ids, because an order may come to say when it was placed. */
+/** Sales, oldest first. Without bounds they are ordered by id, because an order may get its time later. */
 export function conversionPages(db: Db, tenantId: number, window: Window): AsyncGenerator<ConversionRow[]> {
   const isBounded = window.since !== null || window.until !== null
   return portions(async (last: ConversionRow | null) => {
@@ -88,8 +88,8 @@ export function conversionPages(db: Db, tenantId: number, window: Window): Async
 }
 
 /**
- * Records as they stand. Of a window by `updatedAt` a record that changes meanwhile falls out: the next window has it.
- * Without a beginning they come in the order of their ids, and none falls out.
+ * Current records. With a window by `updatedAt`, a record that changes meanwhile moves to the next window. Without a start
+ * they are ordered by id, and none is missed.
  */
 export function recordPages(
   db: Db,
@@ -151,11 +151,11 @@ export type MovementRow = {
   type: string
   before: number
   after: number
-  /** JSON text */
+  /** JSON */
   changes: string
 }
 
-/** Movements of MRR in all currencies, account by account. */
+/** MRR movements in all currencies, by account. */
 export function movementPages(db: Db, tenantId: number, window: Window): AsyncGenerator<MovementRow[]> {
   return portions(async (last: MovementRow | null) => {
     const { rows } = await queryPrepared<MovementRow>(
@@ -176,7 +176,7 @@ export function movementPages(db: Db, tenantId: number, window: Window): AsyncGe
   })
 }
 
-/** The ids of subscriptions of which something is known, in their order. */
+/** The ids of known subscriptions, in order. */
 export function subscriptionIdPages(db: Db, tenantId: number): AsyncGenerator<{ id: string }[]> {
   return portions(async (last: { id: string } | null) => {
     const { rows } = await queryPrepared<{ id: string }>(

@@ -6,9 +6,9 @@ import type { ConversionRow } from '../conversions/conversions.ts'
 import type { EventRow } from '../events/events.ts'
 import type { StoredRecord } from '../records/records.ts'
 
-/** How rows leave Kontor as JSON: in lists, exports and deliveries alike. */
+/** Formats rows as JSON for lists, exports and deliveries. */
 
-/** Payload, headers and meta go out as they are stored: parsing them would cost time and exact digits. */
+/** Payload, headers and meta are written as stored: parsing them would take time and lose exact digits. */
 export function eventText(row: Omit<EventRow, 'conversion'>): string {
   const facts = JSON.stringify({
     id: row.id,
@@ -46,7 +46,7 @@ export function conversionText(row: ConversionRow): string {
     company_name: contact?.company ?? null,
     integration_id: row.integrationId,
   })
-  // The amount is exact decimal text and a JSON number as it is; trailing zeros say nothing.
+  // The amount is an exact decimal string and valid as a JSON number; trailing zeros are removed.
   return `${facts.slice(0, -1)},"amount":${row.amount === null ? 'null' : plainNumber(row.amount)}}`
 }
 
@@ -54,7 +54,7 @@ export function plainNumber(decimal: string): string {
   return decimal.includes('.') ? decimal.replace(/\.?0+$/, '') : decimal
 }
 
-/** The data goes out as it is stored, for the same reason. */
+/** The data is written as stored, for the same reason. */
 export function recordText(record: StoredRecord, withDeleted = false): string {
   const deleted = withDeleted ? `,"deleted":${record.deleted}` : ''
   return `{"entityType":"${record.entityType}","id":${JSON.stringify(record.id)},"externalId":${JSON.stringify(record.externalId)},"sourceUpdatedAt":"${record.sourceUpdatedAt.toISOString()}","data":${record.data ?? 'null'},"createdAt":"${record.createdAt.toISOString()}","updatedAt":"${record.updatedAt.toISOString()}"${deleted}}`

@@ -1,11 +1,11 @@
 import type { Db } from '../../postgres/database.ts'
 
-/** How much came or went in each of the last 24 hours, oldest first; the last is not over. */
+/** Counts per hour of the last 24 hours, oldest first; the last hour is the current one. */
 type ByHour = number[]
 
 const HOURS = `generate_series(date_trunc('hour', now()) - interval '23 hours', date_trunc('hour', now()), interval '1 hour')`
 
-/** An hour is counted so far and no further, however busy it was: 24 of them are read from an index. */
+/** The count of an hour stops here, because 24 hours are counted from an index. */
 const MOST_IN_AN_HOUR = 10_000
 
 export async function sourceActivity(
@@ -52,7 +52,7 @@ export async function destinationActivity(
   return rows[0]!
 }
 
-/** What a tenant's operators have to look at: how much of it, and how much came in each of the last 24 hours, oldest first. */
+/** Counts of the problems of a tenant, in total and per hour of the last 24 hours, oldest first. */
 type Failures = {
   openLetters: number
   lettersByHour: number[]
@@ -62,7 +62,7 @@ type Failures = {
   deferredSince: Date | null
 }
 
-// The hour that is not over is the last of them.
+// The current hour is the last one.
 const LAST_24_HOURS = `generate_series(date_trunc('hour', now()) - interval '23 hours', date_trunc('hour', now()), interval '1 hour')`
 
 export async function summarizeFailures(db: Db, tenantId: number): Promise<Failures> {
@@ -96,7 +96,7 @@ export async function summarizeFailures(db: Db, tenantId: number): Promise<Failu
 
 type ParkedSummary = { entries: number; oldestAt: Date; attempts: number; error: string | null }
 
-/** Entries that failed and wait for their retry, and the last error of the one that has waited longest. */
+/** Entries that failed and wait for a retry, and the last error of the oldest one. */
 export async function summarizeParked(db: Db): Promise<ParkedSummary | null> {
   const { rows } = await db.query<ParkedSummary>(
     `select count(*) as entries, min(received_at) as "oldestAt", max(attempts) as attempts,
@@ -108,7 +108,7 @@ export async function summarizeParked(db: Db): Promise<ParkedSummary | null> {
 
 type RecentLetters = { failed: number; rejected: number; error: string | null }
 
-/** Dead letters of the last hours that nobody has replayed, and the newest error of those that failed. */
+/** Dead letters of the last hours that were not replayed, and the newest error of those that failed. */
 export async function recentDeadLetters(db: Db, hours: number): Promise<RecentLetters> {
   const { rows } = await db.query<RecentLetters>(
     `select count(*) filter (where reason = 'failed') as failed, count(*) filter (where reason <> 'failed') as rejected,
@@ -121,7 +121,7 @@ export async function recentDeadLetters(db: Db, hours: number): Promise<RecentLe
 
 type SilentSource = { id: string; name: string; tenantId: number; lastAt: Date; days: number }
 
-/** Enabled sources that heard something on several of the last days, and nothing in the last one. */
+/** Enabled sources that received events on several of the last days, but none in the last day. */
 export async function silentSources(
   db: Db,
   { days, activeDays }: { days: number; activeDays: number },
@@ -141,7 +141,7 @@ export async function silentSources(
   return rows
 }
 
-/** Days of the last weeks in which record writes came in. */
+/** Days of the last weeks on which records were written. */
 export async function daysWithOperations(db: Db, days: number): Promise<Date[]> {
   const { rows } = await db.query<{ day: Date }>(
     `select day from generate_series(date_trunc('day', now()) - make_interval(days => $1), now(), interval '1 day') as day
@@ -151,7 +151,7 @@ export async function daysWithOperations(db: Db, days: number): Promise<Date[]> 
   return rows.map(({ day }) => day)
 }
 
-/** The first of each month, back so many days, in which events came in. */
+/** The first day of each month with events, going back the given number of days. */
 export async function monthsWithEvents(db: Db, days: number): Promise<Date[]> {
   const { rows } = await db.query<{ month: Date }>(
     `select month
@@ -165,19 +165,19 @@ export async function monthsWithEvents(db: Db, days: number): Promise<Date[]> {
 }
 
 export type OpenTransaction = {
-  /** null: prepared, of no process */
+  /** null: a prepared transaction, which has no process */
   pid: number | null
   database: string
   application: string
   state: string
   seconds: number
-  /** It has written, or will: workers read only what lies before it. */
+  /** Whether it has a transaction id. Workers only read what was written before it. */
   holdsLog: boolean
-  /** the name of a prepared one */
+  /** The name of a prepared transaction. */
   gid: string | null
 }
 
-/** Transactions anywhere in the cluster that have been open for longer than this, longest first. */
+/** Transactions in the whole cluster that have been open for longer than this, longest first. */
 export async function listLongTransactions(db: Db, seconds: number): Promise<OpenTransaction[]> {
   const { rows } = await db.query<OpenTransaction>(
     `select pid, coalesce(datname, '') as database, application_name as application, coalesce(state, '') as state,
@@ -196,7 +196,7 @@ export async function listLongTransactions(db: Db, seconds: number): Promise<Ope
 
 type Sessions = { servers: number; workers: number }
 
-/** Connections of processes that serve, and of workers. */
+/** Connections of server processes and workers. */
 export async function countSessions(db: Db): Promise<Sessions> {
   const { rows } = await db.query<Sessions>(
     `select count(*) filter (where application_name = 'kontor') as servers,
@@ -206,7 +206,7 @@ export async function countSessions(db: Db): Promise<Sessions> {
   return rows[0]!
 }
 
-/** Settings under which what was acknowledged may not be on disk. */
+/** Settings that allow acknowledged data not to be on disk. */
 export async function listUnsafeSettings(db: Db): Promise<string[]> {
   const { rows } = await db.query<{ name: string }>(
     `select name from pg_settings
