@@ -64,11 +64,12 @@ export function openRejections({ pool, now }: { pool: pg.Pool; now: () => Date }
     },
     async write() {
       const moment = now().getTime()
-      const counted = counts.take()
-      const shown = examples.take(moment)
+      // Each buffer is emptied right before its insert. If an insert fails, the other buffers keep their rows for the next write.
       const rows = ofSources.take(moment)
       if (rows.length > 0) await insertRejections(pool, rows)
+      const counted = counts.take()
       if (counted.length > 0) await addRejectionCounts(pool, counted)
+      const shown = examples.take(moment)
       if (shown.length > 0) await insertRejections(pool, await withoutSuppressed(pool, shown))
     },
   }
