@@ -112,7 +112,11 @@ async function connect({ url, config, databaseUrl, isShared }: Connection) {
     name: 'kontor test',
     onError: () => undefined,
   })
-  const { log, close: closeLog } = await openLog({ pool, nats: toNatsSettings(config), name: 'kontor test' })
+  const { log, close: closeLog } = await openLog({
+    pool,
+    nats: toNatsSettings(config),
+    name: 'kontor test',
+  })
   const admin = openAdmin({
     pool,
     log,

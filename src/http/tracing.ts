@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
-import type { Span } from '../telemetry/span.ts'
+import type { Span } from '../telemetry/otlp.ts'
 import type { Tracing } from '../telemetry/tracing.ts'
 import type { App } from './app.ts'
 

@@ -17,11 +17,11 @@ type LogOptions = {
   logger?: LogLogger
 }
 
-/** The log of the installation: in PostgreSQL, and with NATS_URL in JetStream for events. It connects on first use. */
+/** The log in PostgreSQL, or with NATS_URL in JetStream for events. Connects on first use. */
 export async function openLog({ pool, nats, ...options }: LogOptions): Promise<OpenedLog> {
   const postgres = openPostgresLog({ pool })
   if (nats === null) return { log: postgres, close: async () => {} }
-  // Loading it takes a tenth of a second.
+  // Loading the module takes 0.1 s.
   const { openJetStreamLog } = await import('../log/jetstream/log.ts')
   const jetstream = openJetStreamLog({ pool, settings: nats, postgres, ...options })
   return { log: jetstream, close: jetstream.close }

@@ -1,58 +1,82 @@
 import type { AddressInfo } from 'node:net'
+import type pg from 'pg'
 import type { Logger } from 'pino'
+import { openAdmin } from '../admin/admin.ts'
 import { openArchive } from '../admin/archive.ts'
-import { loadMasterKeys, openSecrets } from '../admin/secrets.ts'
+import { openConsoleSessions } from '../admin/console-sessions.ts'
+import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
 import { type Config, otelVariables } from '../config/config.ts'
 import { version } from '../config/version.ts'
 import type { App, Surface } from '../http/app.ts'
+import { sessionReader } from '../http/console/session-cookie.ts'
+import type { SignIn } from '../http/console/sign-in-routes.ts'
+import { type Ops, type OpsMetrics, startOps } from '../http/ops.ts'
 import { buildServer } from '../http/server.ts'
-import { type AcceptMetrics, openAccept } from '../intake/accept.ts'
+import {
+  adminSurface,
+  consoleSurface,
+  dataSurface,
+  eventSurface,
+  inboundSurface,
+  toolSurface,
+} from '../http/surfaces.ts'
+import { type Accept, type AcceptMetrics, openAccept } from '../intake/accept.ts'
+import { openInbound } from '../intake/inbound.ts'
+import { openOverflow } from '../intake/overflow.ts'
+import { openRejections, type Rejections } from '../intake/rejections.ts'
+import { openRequests } from '../intake/requests.ts'
 import { alertJob } from '../jobs/alerts.ts'
 import { openStorage, startArchive } from '../jobs/archive.ts'
 import { startDeliveries } from '../jobs/deliveries.ts'
 import { type Job, startJobs } from '../jobs/jobs.ts'
 import { ledgerJobs, snapshotJob } from '../jobs/ledger.ts'
 import {
+  inboundJobs,
   keyUseJob,
   partitionJob,
+  rejectionJobs,
   resumeInterruptedJobs,
   seriesJob,
   streamJobs,
   stuckSessionJob,
 } from '../jobs/maintenance.ts'
+import { overflowJob } from '../jobs/overflow.ts'
 import { retentionJob } from '../jobs/retention.ts'
+import { countSkippedMessages } from '../log/jetstream/known-streams.ts'
 import { leaveStreams } from '../log/jetstream/leave.ts'
 import { type Log, LogRefused, type OutsideLog } from '../log/log.ts'
-import { type Backlog, watchBacklog } from '../overload/backlog.ts'
-import { diskReader, type ReadFree, watchDisk } from '../overload/disk.ts'
+import { type Backlog, describeBacklog, watchBacklog } from '../overload/backlog.ts'
+import { type Budgets, openBudgets } from '../overload/budgets.ts'
+import { type Disk, describeDisk, diskReader, type ReadFree, watchDisk } from '../overload/disk.ts'
+import { openAdaptiveCapacity, openFairQueue, openReadQueue } from '../overload/fair-queue.ts'
+import { openThrottle } from '../overload/throttle.ts'
 import { brokenConnection, type Connection, databaseNow, openPool } from '../postgres/database.ts'
 import { archiveState } from '../store/archive/archive.ts'
+import { countDeadLetters } from '../store/entries/dead-letters.ts'
+import { listStalled } from '../store/entries/parked.ts'
+import { retentionHeldBy } from '../store/entries/retention-clock.ts'
+import { countAllSuppressed } from '../store/identity/suppressions.ts'
 import { watchConfigVersion } from '../store/tenants/config-version.ts'
-import { openDirectory } from '../store/tenants/directory.ts'
+import { type Directory, openDirectory } from '../store/tenants/directory.ts'
 import type { LoggerOptions } from '../telemetry/logging.ts'
 import { type Metrics, type MetricsSample, openMetrics } from '../telemetry/metrics.ts'
 import { openTracing, type Tracing } from '../telemetry/tracing.ts'
-import { openClock } from './clock.ts'
 import { initializeLog, isStorageUnavailable, openLog, toNatsSettings } from './log.ts'
-import { openOps, watchParts } from './ops.ts'
-import { type OpenedSurfaces, openSurfaces, type Parts } from './surfaces.ts'
-import { startWorkerThread } from './thread.ts'
-import { startWorkers, type Workers } from './workers.ts'
-
+import { startWorkers, startWorkerThread, type Workers } from './workers.ts'
 export type Runtime = {
   url: string
   opsUrl: string | null
-  /** Null where other processes serve the requests. */
+  /** Null if other processes serve the requests. */
   http: App | null
-  /** Called after something was appended here. */
+  /** The listener is called after this process has appended entries. */
   onAppend: Log['onAppend']
   sampleMetrics(): Promise<MetricsSample>
-  /** What an acknowledged event on NATS survives, in words; null without NATS. */
+  /** Describes which failures an acknowledged event on NATS survives; null without NATS. */
   promise: string | null
   close(): Promise<void>
 }
 
-/** Processes that serve the requests of this node, where it does not do so itself. */
+/** Separate processes that serve the requests of this node. */
 export type HttpProcesses = {
   url: string
   count: number
@@ -66,26 +90,26 @@ type RuntimeOptions = {
   connection: Connection
   log: Logger
   now?: () => Date
-  /** Default: what the disk of the data directory says. */
+  /** Default: reads the disk of the data directory. */
   readFree?: ReadFree
-  /** Given, the pipeline runs in a thread of its own beside the surfaces, and logs there like this. */
+  /** If set, the pipeline runs in a separate thread with these logging options. */
   threadLogging?: LoggerOptions
   processes?: HttpProcesses | null
-  /** One of these: what there is once in a node, another process watches. */
+  /** One of several HTTP processes: another process collects the metrics of the node. */
   isOneOfSeveral?: boolean
 }
 
-/** Says what is to be closed; the last that was opened is closed first. */
+/** Registers a function for `close`. The last one registered runs first. */
 type OnClose = (closer: () => Promise<unknown>) => void
 
-/** Builds everything that the chosen surfaces need, in order; `close` takes it down in reverse. */
+/** Builds everything that the configured surfaces need. `close` closes it in reverse order. */
 export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
   const { config, log: logger } = options
   const closers: (() => Promise<unknown>)[] = []
   const onClose: OnClose = closer => closers.push(closer)
   async function close() {
     for (const closer of closers.splice(0).reverse()) {
-      await closer().catch(error => logger.error({ err: error }, 'a part did not close cleanly'))
+      await closer().catch(error => logger.error({ err: error }, 'a component did not close cleanly'))
     }
   }
 
@@ -100,12 +124,12 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
       keyUseJob(directory),
       ...streamJobs(log),
       ...opened.jobs,
-      ...(runsWorkers ? upkeep(options, parts) : []),
+      ...(runsWorkers ? workerJobs(options, parts) : []),
     ]
 
-    // Closed after the workers: what they applied last is archived too.
+    // Closed after the workers, so that their last effects are archived too.
     if (runsWorkers) await openArchiving(options, parts, onClose)
-    // Stopped after the surfaces: whoever waits for an effect is still answered.
+    // Stopped after the surfaces, so that requests that wait for an effect still get their response.
     let workers: Workers | null = null
     onClose(async () => workers?.stop())
     const runningJobs = startJobs(jobs, logger)
@@ -119,20 +143,20 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     onClose(async () => (http ?? processes!).close())
 
     if (runsWorkers) {
-      // Last: loading its thread takes half a second, in which requests are served already.
+      // Last, because loading the thread takes 0.5 s and requests are already served meanwhile.
       workers = await openWorkers(options, { onAppend: processes?.onAppend ?? log.onAppend, tracing })
       metrics.watchPool('workers', workers.counts)
     }
     const { contentType } = metrics
     const text = async () => metrics.text(await processes?.metrics())
-    const url = http ? urlOf(http, config.host) : processes!.url
+    const url = http ? buildUrl(http, config.host) : processes!.url
     const about = aboutServer(url, processes?.count ?? 1)
     const ops = await openOps(config, { ...parts, metrics: { contentType, text }, logger, about })
     if (ops) onClose(() => ops.close())
     const opsUrl = ops && `http://${config.opsHost}:${ops.port}`
     return {
       ...{ url, opsUrl, http, onAppend: log.onAppend, sampleMetrics: metrics.sample, close },
-      promise: log.outside ? (log.outside.promise() ?? 'NATS is away') : null,
+      promise: log.outside ? (log.outside.promise() ?? 'NATS is unreachable') : null,
     }
   } catch (error) {
     await close()
@@ -142,7 +166,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
 
 const NO_SURFACES: OpenedSurfaces = { surfaces: [], jobs: [], close: async () => {} }
 
-/** The database, the log, and what stands between them and the surfaces. */
+/** Opens the database, the log and everything else that the surfaces use. */
 async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Parts> {
   const { config, connection } = options
   const onError = brokenConnection(options.log)
@@ -174,7 +198,7 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   const backlog = watchBacklog(log.lag, { max: config.maxBacklog, processes: config.processes })
   onClose(async () => backlog.stop())
   metrics.watchPool('requests', () => pool)
-  if (!options.isOneOfSeveral) watchParts(metrics, { pool, log, backlog, disk })
+  if (!options.isOneOfSeveral) watchComponents(metrics, { pool, log, backlog, disk })
 
   const isEmbedded = config.databaseUrl === null
   const secrets = openSecrets(await loadMasterKeys({ ...config, isEmbedded }))
@@ -189,7 +213,7 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
     append: log.append,
     groupOf: log.flushGroup,
     maxPendingBytes: config.maxPendingBytes,
-    metrics: counted(metrics, backlog),
+    metrics: countAppends(metrics, backlog),
   })
   onClose(drained)
   onClose(() => directory.writeUses())
@@ -200,7 +224,7 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   }
 }
 
-function counted({ accept }: Metrics, backlog: Backlog): AcceptMetrics {
+function countAppends({ accept }: Metrics, backlog: Backlog): AcceptMetrics {
   return {
     ...accept,
     flushed(entries, seconds) {
@@ -210,13 +234,13 @@ function counted({ accept }: Metrics, backlog: Backlog): AcceptMetrics {
   }
 }
 
-// A NATS that is restarted together with Kontor has so long; then Kontor starts without it, and answers 503 for events.
-const NATS_PATIENCE_MS = 5_000
+// NATS may be starting together with Kontor. After this time Kontor starts without it and answers events with 503.
+const NATS_START_TIMEOUT_MS = 5_000
 
-/** Says which promise holds. Without NATS it goes on: records and reads do not need it. */
+/** Logs which failures acknowledged events survive. Continues without NATS, because records and reads do not need it. */
 async function startJetStream(outside: OutsideLog, logger: Logger): Promise<void> {
   try {
-    await outside.start(NATS_PATIENCE_MS)
+    await outside.start(NATS_START_TIMEOUT_MS)
     const { promise, stream, replicas, differs } = await outside.status()
     if (differs !== null) logger.warn({ stream }, differs)
     logger.info({ stream, replicas, promise }, `events are kept in JetStream: acknowledged means ${promise}`)
@@ -224,13 +248,13 @@ async function startJetStream(outside: OutsideLog, logger: Logger): Promise<void
     if (!isStorageUnavailable(error) || error instanceof LogRefused) throw error
     logger.warn(
       { reason: (error as Error).message },
-      'NATS is away: events are answered 503 until it is back',
+      'NATS is unreachable: events are answered with 503 until it recovers',
     )
   }
 }
 
-/** What nodes with workers do by the clock. */
-function upkeep({ config, log: logger }: RuntimeOptions, { pool, log, now }: Parts): Job[] {
+/** The periodic jobs of nodes with workers. */
+function workerJobs({ config, log: logger }: RuntimeOptions, { pool, log, now }: Parts): Job[] {
   return [
     stuckSessionJob(pool, logger),
     partitionJob(pool, () => databaseNow(pool)),
@@ -257,12 +281,12 @@ async function openArchiving(
     const { enabled } = await archiveState(pool)
     if (enabled)
       logger.warn(
-        'The archive is on, and KONTOR_ARCHIVE_URL is not set: set it, or run `kontor archive disable`.',
+        'The archive is enabled, but KONTOR_ARCHIVE_URL is not set. Set it, or run `kontor archive disable`.',
       )
     return
   }
   if (!(await openArchive(pool, url)))
-    logger.warn('The archive is disabled, and nothing is written: see `kontor archive status`.')
+    logger.warn('The archive is disabled, so nothing is archived. See `kontor archive status`.')
   const storage = await openStorage(url, {
     endpoint: config.awsEndpointUrl,
     region: config.awsRegion ?? config.awsDefaultRegion,
@@ -274,10 +298,10 @@ async function openArchiving(
   onClose(() => archive.stop())
 }
 
-// For what is due, for what came of it, and one to spare.
+// One to read due deliveries, one to write results, one spare.
 const DELIVERY_CONNECTIONS = 3
 
-/** On connections of their own: however much is to be sent, requests do not wait for it. */
+/** Deliveries have their own connections, so that requests never wait for them. */
 function openDeliveries(
   { config, connection, log: logger }: RuntimeOptions,
   { secrets, now, metrics, configChanges }: Parts,
@@ -318,7 +342,7 @@ function buildApp(
   })
 }
 
-/** Where nothing else is to be done, a thread more would only take memory. */
+/** A process that only runs workers needs no separate thread, which would only use memory. */
 function openWorkers(
   { config, connection, log, threadLogging, processes }: RuntimeOptions,
   { onAppend, tracing }: { onAppend: Log['onAppend']; tracing: Tracing | null },
@@ -330,13 +354,205 @@ function openWorkers(
   return startWorkerThread(options, { logging: threadLogging, onAppend })
 }
 
-/** As a server on a data directory of its own announces itself there. */
+/** The same facts that a server writes to its data directory. */
 function aboutServer(url: string, processes: number): object {
   return { pid: process.pid, version, url, processes, started_at: new Date().toISOString() }
 }
 
-function urlOf(app: App, host: string): string {
+function buildUrl(app: App, host: string): string {
   const { port } = app.server.address() as AddressInfo
   const name = host === '0.0.0.0' || host === '::' || host === '127.0.0.1' ? 'localhost' : host
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
+}
+
+const READ_EVERY_MS = 10_000
+// A slower answer is too imprecise.
+const MAX_READ_MS = 1_000
+
+type Clock = { now(): Date; stop(): void }
+
+/**
+ * All nodes use the time of PostgreSQL. A node whose own clock is a year behind would date events a year back, and retention would
+ * delete them. Between two reads the node advances the time with its monotonic clock.
+ */
+async function openClock(pool: pg.Pool): Promise<Clock> {
+  let offsetMs = Date.now() - performance.now()
+
+  async function read({ anyDelay = false } = {}): Promise<void> {
+    const before = performance.now()
+    const then = await databaseNow(pool)
+    const after = performance.now()
+    if (anyDelay || after - before <= MAX_READ_MS) offsetMs = then.getTime() - (before + after) / 2
+  }
+
+  await read({ anyDelay: true })
+  // While PostgreSQL is unreachable, the monotonic clock continues.
+  const timer = setInterval(() => void read().catch(() => undefined), READ_EVERY_MS)
+  timer.unref()
+  return {
+    now: () => new Date(offsetMs + performance.now()),
+    stop: () => clearInterval(timer),
+  }
+}
+
+/** Registers the metrics that are read on each scrape. */
+function watchComponents(
+  metrics: Metrics,
+  {
+    pool,
+    log: { outside },
+    backlog,
+    disk,
+  }: { pool: pg.Pool; log: Pick<Log, 'outside'>; backlog: Backlog; disk: Disk },
+): void {
+  metrics.watchDisk(disk.free)
+  metrics.watchDeadLetters(() => countDeadLetters(pool))
+  if (outside)
+    metrics.watchSkippedMessages(async () => {
+      const { foreign, unreadable } = await countSkippedMessages(pool, outside.stream)
+      return (foreign?.messages ?? 0) + (unreadable?.messages ?? 0)
+    })
+  metrics.watchSuppressed(() => countAllSuppressed(pool))
+  metrics.watchStalled(async () => (await listStalled(pool)).length)
+  metrics.watchRetention(async () => (await retentionHeldBy(pool)) !== null)
+  metrics.watchBacklog(backlog)
+  metrics.watchPipeline(async () => {
+    const lags = await backlog.lags()
+    return lags.map(({ partition, entries, oldestAt }) => ({
+      partition,
+      entries,
+      seconds: oldestAt ? (Date.now() - oldestAt.getTime()) / 1000 : 0,
+    }))
+  })
+}
+
+type OpsParts = {
+  pool: pg.Pool
+  log: Pick<Log, 'outside'>
+  metrics: OpsMetrics
+  logger: Logger
+  disk: Disk
+  backlog: Backlog
+  about: object
+}
+
+/** An operations port in use is an error only if it was set explicitly. */
+async function openOps(
+  config: Config,
+  { pool, log: { outside }, metrics, logger, disk, backlog, about }: OpsParts,
+): Promise<Ops | null> {
+  if (config.opsPort === null) return null
+  const readiness = async () => {
+    const started = performance.now()
+    await pool.query('select 1')
+    const database = `answered in ${Math.round(performance.now() - started)} ms`
+    // Without NATS the node is still ready: it serves reads and record writes.
+    const nats = outside && { nats: outside.promise() ?? 'unreachable: events are answered with 503' }
+    return {
+      ok: true,
+      checks: { database, disk: describeDisk(disk), backlog: describeBacklog(backlog), ...nats },
+    }
+  }
+  try {
+    return await startOps({ port: config.opsPort, host: config.opsHost, metrics, readiness, about })
+  } catch (error) {
+    if (config.opsPortIsGiven) throw error
+    logger.warn(
+      { port: config.opsPort, reason: (error as Error).message },
+      'the operations port is in use: this process does not serve /healthz, /readyz and /metrics. Set KONTOR_OPS_PORT to a free port.',
+    )
+    return null
+  }
+}
+
+/** The components that surfaces are built from. */
+type Parts = {
+  pool: pg.Pool
+  log: Log
+  accept: Accept
+  directory: Directory
+  /** The number of configuration changes that this node has seen. */
+  configChanges(): number
+  secrets: Secrets
+  metrics: Metrics
+  disk: Disk
+  backlog: Backlog
+  tracing: Tracing | null
+  now: () => Date
+}
+
+/** Surfaces with their jobs. `close` writes what is still buffered. */
+type OpenedSurfaces = { surfaces: Surface[]; jobs: Job[]; close(): Promise<void> }
+
+/** Opens the configured surfaces. */
+async function openSurfaces(config: Config, parts: Parts): Promise<OpenedSurfaces> {
+  const serves = (surface: Config['surfaces'][number]) => config.surfaces.includes(surface)
+  const store = config.processes > 1 ? 'postgres' : config.volumeStore
+  const budgets = openBudgets({ store, pool: parts.pool })
+  const writeQueue = openFairQueue({ capacity: openAdaptiveCapacity() })
+  parts.metrics.watchFairQueue(writeQueue.waiting)
+  const surfaces: Surface[] = []
+  const rejections = openRejections(parts)
+  const receiving = { ...parts, writeQueue, rejections }
+  const readQueue = openReadQueue(config.poolSize)
+  if (serves('data'))
+    surfaces.push(dataSurface({ ...receiving, readQueue }), toolSurface({ ...parts, version }))
+  if (serves('events')) surfaces.push(eventSurface({ ...receiving, budgets }))
+  if (serves('console')) {
+    const { allowPrivateDestinations, logRetentionMs } = config
+    const adminFor = openAdmin({ ...parts, allowPrivateDestinations, logRetentionMs })
+    const signIn = openSignIn(config, parts)
+    surfaces.push(
+      adminSurface({ ...parts, adminFor, sessionOf: signIn?.sessionOf ?? null }),
+      consoleSurface({ signIn }),
+    )
+  }
+  const recordsRejections = serves('data') || serves('events') || serves('inbound')
+  const jobs = recordsRejections ? rejectionJobs(parts.pool, rejections, parts.now) : []
+  if (!serves('inbound')) return { surfaces, jobs, close: () => rejections.write() }
+  const inbound = await openInboundSurface(config, { ...parts, budgets, rejections })
+  return {
+    surfaces: [...surfaces, ...inbound.surfaces],
+    jobs: [...jobs, ...inbound.jobs],
+    close: async () => {
+      await rejections.write()
+      await inbound.close()
+    },
+  }
+}
+
+/** Console sign-in through OpenID Connect; null: only with keys. */
+function openSignIn(config: Config, { pool, now }: Parts): SignIn | null {
+  const { oidcIssuer: issuer, oidcClientId: clientId, oidcClientSecret: clientSecret, publicUrl } = config
+  // The configuration has all of these settings or none.
+  if (issuer === null || clientId === null || clientSecret === null || publicUrl === null) return null
+  const sessions = openConsoleSessions({ pool, issuer, roles: config.oidcRoles ?? [] })
+  const sessionOf = sessionReader({ sessions, publicUrl })
+  const roleClaim = config.oidcRoleClaim
+  return { issuer, clientId, clientSecret, publicUrl, roleClaim, sessions, sessionOf, now }
+}
+
+/** The inbound route with the budgets of its sources and the overflow queue for events over budget. */
+async function openInboundSurface(
+  config: Config,
+  parts: Parts & { budgets: Budgets; rejections: Rejections },
+): Promise<OpenedSurfaces> {
+  const { pool, directory, secrets, metrics, disk, backlog, rejections, now } = parts
+  const overflow = openOverflow({ pool, maxPendingBytes: config.maxPendingBytes })
+  // Before the first request, because new events queue behind those that already wait.
+  await overflow.refresh()
+  const throttle = openThrottle({ maxWaitingBytes: config.maxPendingBytes })
+  const inbound = openInbound({ ...parts, overflow, throttle })
+  const surface = inboundSurface({
+    ...{ directory, inbound, rejections, metrics, disk, backlog, now },
+    requests: openRequests({ pool }),
+    openSecret: secrets.open,
+    signatureHeader: config.signatureHeader,
+  })
+  const moved = (sourceId: string, events: number) => metrics.inbound(sourceId, 'drained', events)
+  return {
+    surfaces: [surface],
+    jobs: [overflowJob({ ...parts, overflow, moved }), ...inboundJobs(pool, inbound, now)],
+    close: () => inbound.writeReceipts(),
+  }
 }

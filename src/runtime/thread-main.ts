@@ -1,17 +1,16 @@
-// Where the thread of the pipeline begins (see thread.ts).
+// Entry point of the pipeline's thread (see startWorkerThread).
 import { parentPort, workerData } from 'node:worker_threads'
 import { otelVariables } from '../config/config.ts'
 import { version } from '../config/version.ts'
 import { openLogger } from '../telemetry/logging.ts'
 import { openTracing } from '../telemetry/tracing.ts'
-import type { FromThread, ThreadData, ToThread } from './thread.ts'
-import { startWorkers } from './workers.ts'
+import { type FromThread, startWorkers, type ThreadData, type ToThread } from './workers.ts'
 
 const COUNT_EVERY_MS = 1_000
 
 const port = parentPort!
 const { options, logging, isWaking } = workerData as ThreadData
-const tell = (message: FromThread) => port.postMessage(message)
+const send = (message: FromThread) => port.postMessage(message)
 
 const tracing = await openTracing(otelVariables(), version)
 const workers = await startWorkers(options, {
@@ -20,7 +19,7 @@ const workers = await startWorkers(options, {
   onAppend(listener) {
     const receive = (message: ToThread) => {
       if (message !== 'wake') return
-      // Before the look: what is appended from here on sends a message of its own.
+      // Before the read, because entries appended from now on need a new message.
       Atomics.store(isWaking, 0, 0)
       listener()
     }
@@ -28,7 +27,7 @@ const workers = await startWorkers(options, {
     return () => port.off('message', receive)
   },
 })
-const counting = setInterval(() => tell(workers.counts()), COUNT_EVERY_MS)
+const counting = setInterval(() => send(workers.counts()), COUNT_EVERY_MS)
 
 port.on('message', async (message: ToThread) => {
   if (message !== 'stop') return
@@ -37,4 +36,4 @@ port.on('message', async (message: ToThread) => {
   await tracing?.close()
   port.close()
 })
-tell('started')
+send('started')

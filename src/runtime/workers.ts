@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { NatsSettings } from '../log/jetstream/nats.ts'
@@ -15,12 +17,13 @@ import { openTransactions } from '../pipeline/transaction.ts'
 import type { Kind } from '../pipeline/unit.ts'
 import { brokenConnection, type Connection, openPool, RestartTransaction } from '../postgres/database.ts'
 import { computePeriod, ensurePartitionsFor } from '../postgres/partitions.ts'
+import type { LoggerOptions } from '../telemetry/logging.ts'
 import type { PoolCounts } from '../telemetry/metrics.ts'
 import type { Tracing } from '../telemetry/tracing.ts'
 import { openLog } from './log.ts'
 
-/** Plain data: it goes to another thread as it is. */
-export type WorkerOptions = {
+/** Plain data, because it is passed to another thread. */
+type WorkerOptions = {
   connection: Connection
   nats: NatsSettings | null
   workers: number
@@ -29,20 +32,20 @@ export type WorkerOptions = {
 
 export type Workers = { counts(): PoolCounts; stop(): Promise<void> }
 
-// For whoever makes partitions.
-const CONNECTIONS_BESIDE_WORKERS = 1
+// For the creation of partitions.
+const EXTRA_CONNECTIONS = 1
 
-// Whoever waits longer for a lock begins again. A statement that takes longer fails: what makes it do so is found and set aside.
+// A transaction that waits longer for a lock restarts. A statement that takes longer fails, and the entry that causes it is isolated.
 const LIMITS = { lockMs: 30_000, statementMs: 120_000 }
 
-/** The pipeline with all it needs, on connections of its own: requests never wait behind a batch. */
+/** Starts the pipeline on its own connections, so that requests never wait behind a batch. */
 export async function startWorkers(
   { connection, nats, workers, eventsFloorMs }: WorkerOptions,
   { logger, onAppend, tracing }: { logger: Logger; onAppend: Log['onAppend']; tracing?: Tracing | null },
 ): Promise<Workers> {
   const pool = openPool({
     connection,
-    max: workers + CONNECTIONS_BESIDE_WORKERS,
+    max: workers + EXTRA_CONNECTIONS,
     name: 'kontor worker',
     onError: brokenConnection(logger),
     transactionLimits: LIMITS,
@@ -53,7 +56,7 @@ export async function startWorkers(
     conversionTypes: openConversionTypes(),
     suppressions: openSuppressions(),
     loadAudience: openAudience(),
-    ensureMonths: monthKeeper(pool),
+    ensureMonths: createMonthPartitions(pool),
   }
   const { log, close } = await openLog({ pool, nats, name: 'kontor worker', logger })
   const runTransaction = openTransactions({
@@ -80,19 +83,72 @@ export async function startWorkers(
 const FIRST_MONTH = Date.parse('2000-01-01T00:00:00Z')
 
 /**
- * Makes the partitions of months that events turn up for; what is older than 2000 has one for all. Made before the
- * transaction begins again, not beside it: a worker that waits for a second connection could wait for ever.
+ * Creates missing month partitions of events. Events before 2000 share one partition. The transaction is rolled back first and
+ * restarts afterwards: a worker that waits for a second connection inside its transaction could deadlock.
  */
-function monthKeeper(pool: pg.Pool): (moments: Date[]) => void {
+function createMonthPartitions(pool: pg.Pool): (moments: Date[]) => void {
   const known = new Set<number>()
   return moments => {
     const missing = moments.filter(
       at => at.getTime() >= FIRST_MONTH && !known.has(computePeriod('events', at)),
     )
     if (missing.length === 0) return
-    throw new RestartTransaction('There may be no partition for an event yet', async () => {
+    throw new RestartTransaction('A partition for an event may be missing', async () => {
       await ensurePartitionsFor(pool, 'events', missing)
       for (const at of missing) known.add(computePeriod('events', at))
     })
+  }
+}
+
+/** The start parameters of the thread. */
+export type ThreadData = {
+  options: WorkerOptions
+  logging: LoggerOptions
+  /** 1 while a wake-up message is in transit, so that many appends between two reads send only one message. */
+  isWaking: Int32Array
+}
+
+export type ToThread = 'wake' | 'stop'
+
+export type FromThread = 'started' | PoolCounts
+
+/**
+ * Runs the workers in a separate thread. Reading and normalizing a batch blocks its thread for tens of milliseconds, and
+ * requests should not wait for that.
+ */
+export async function startWorkerThread(
+  options: WorkerOptions,
+  { logging, onAppend }: { logging: LoggerOptions; onAppend: Log['onAppend'] },
+): Promise<Workers> {
+  const isWaking = new Int32Array(new SharedArrayBuffer(4))
+  const workerData: ThreadData = { options, logging, isWaking }
+  const thread = new Worker(new URL('./thread-main.ts', import.meta.url), { workerData, name: 'pipeline' })
+  const send = (message: ToThread) => thread.postMessage(message)
+  let counts: PoolCounts = { totalCount: 0, idleCount: 0, waitingCount: 0 }
+  thread.on('message', (message: FromThread) => {
+    if (message !== 'started') counts = message
+  })
+  await once(thread, 'message')
+
+  let stopping = false
+  // Rethrown in the main thread: a process without its pipeline must not look healthy.
+  thread.on('error', error => {
+    throw error
+  })
+  thread.on('exit', code => {
+    if (!stopping) throw new Error(`The pipeline thread exited unexpectedly with code ${code}`)
+  })
+  const unsubscribe = onAppend(() => {
+    if (Atomics.exchange(isWaking, 0, 1) === 0) send('wake')
+  })
+  return {
+    counts: () => counts,
+    async stop() {
+      stopping = true
+      unsubscribe()
+      const ended = once(thread, 'exit')
+      send('stop')
+      await ended
+    },
   }
 }

@@ -6,7 +6,7 @@ const STDERR = 2
 
 export type LoggerOptions = { level: string; pretty: boolean }
 
-/** Logs go to stderr: stdout belongs to what commands print. `to` is for tests. */
+/** Logs go to stderr, because stdout is for the output of commands. `to` is for tests. */
 export function openLogger(options: LoggerOptions & { to?: DestinationStream }): Logger {
   return pino(
     {
@@ -14,7 +14,7 @@ export function openLogger(options: LoggerOptions & { to?: DestinationStream }):
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
       formatters: { level: label => ({ level: label }) },
       base: undefined,
-      serializers: { err: errorFacts },
+      serializers: { err: serializeError },
       redact: {
         paths: CREDENTIAL_HEADERS.flatMap(name => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]),
         censor: '[redacted]',
@@ -24,29 +24,30 @@ export function openLogger(options: LoggerOptions & { to?: DestinationStream }):
   )
 }
 
-// The system's own, and of PostgreSQL: connections, resources, shutdown and cancelled statements, conflicts, locks, read-only.
-const PASSING_CODE = /^(?:E(?!RR_)[A-Z\d]+|(?:08|40|53|57)\w{3}|55P03|25006|25P03|3D000)$/
-const PASSING_WORDS =
+// System errors, and these of PostgreSQL: connections, resources, shutdown and canceled statements, conflicts, locks, read-only.
+const TRANSIENT_CODE = /^(?:E(?!RR_)[A-Z\d]+|(?:08|40|53|57)\w{3}|55P03|25006|25P03|3D000)$/
+const TRANSIENT_MESSAGE =
   /Connection terminated|Query read timeout|timeout exceeded when trying to connect|Client has encountered a connection error/
 
-/** What passes by itself, such as a database that starts slower than we do, is told in words: a stack says nothing more of it. */
-function errorFacts(error: unknown): unknown {
+/** Transient errors, such as a database that is still starting, are logged without their stack, which adds nothing. */
+function serializeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error
-  const told = stdSerializers.err(error)
-  const { type, message } = told
+  const serialized = stdSerializers.err(error)
+  const { type, message } = serialized
   const { code: given } = error as { code?: unknown }
   const code = typeof given === 'string' ? given : ''
-  const isPassing = PASSING_CODE.test(code) || PASSING_WORDS.test(message) || type === 'BeginAgain'
-  return isPassing ? { type, message, ...(code && { code }) } : told
+  const isTransient =
+    TRANSIENT_CODE.test(code) || TRANSIENT_MESSAGE.test(message) || type === 'RestartTransaction'
+  return isTransient ? { type, message, ...(code && { code }) } : serialized
 }
 
-// Loaded only where a person reads the log.
+// Loaded only if a person reads the log.
 function prettyStream(): DestinationStream {
   const pretty = createRequire(import.meta.url)('pino-pretty') as typeof import('pino-pretty')
   return pretty({ destination: STDERR, sync: true, colorize: process.stderr.isTTY === true })
 }
 
-/** A URL fit for a log: without the keys that some senders have to put there. */
+/** Removes the keys that some senders must put into the URL. */
 export function redactUrl(url: string): string {
   return url
     .replace(/([?&](?:key|writekey|token|code|state)=)[^&#]*/gi, '$1[redacted]')

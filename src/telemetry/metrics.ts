@@ -13,36 +13,36 @@ type Lag = { partition: number | string; entries: number; seconds: number }
 export type PoolCounts = { totalCount: number; idleCount: number; waitingCount: number }
 export type ObserveRequest = (status: number, seconds: number) => void
 
-/** What the parts count, and where it can be read. */
+/** Counters of the components, and their output. */
 export type Metrics = {
-  /** Made once for a route; calling it costs a few additions. */
+  /** Called once per route. The returned function costs a few additions. */
   request(method: string, route: string): ObserveRequest
-  /** Group commit: entries and duration of each flush, and requests that were refused. */
+  /** Group commit: entries and duration of each flush, and rejected requests. */
   accept: { flushed(entries: number, seconds: number): void; shed(): void }
   inbound(source: string, outcome: string, events?: number): void
   delivery(outcome: string): void
-  /** Read on every scrape. A reader that fails or takes longer than a second is left out of it. */
+  /** Read on every scrape. A reader that fails or takes longer than a second is omitted. */
   watchPipeline(read: () => Promise<Lag[]>): void
   watchDeadLetters(read: () => Promise<number>): void
   watchStalled(read: () => Promise<number>): void
   watchSkippedMessages(read: () => Promise<number>): void
   watchSuppressed(read: () => Promise<number>): void
   watchRetention(isHeld: () => Promise<boolean>): void
-  /** The free part of the disk; null: not known, and left out. */
+  /** The free part of the disk; null: unknown and omitted. */
   watchDisk(free: () => number | null): void
-  /** What waits in the log, and how much may; null: not counted yet, or no limit. */
+  /** Entries in the backlog and their limit; null: not counted yet, or no limit. */
   watchBacklog(backlog: { entries(): number | null; max: number | null }): void
-  /** Requests that wait for those of other tenants. */
+  /** Requests that wait in the fair queue. */
   watchFairQueue(waiting: () => number): void
   watchPool(name: string, counts: () => PoolCounts): void
   contentType: string
-  /** Together with those of other processes of this node, if there are any. */
+  /** Includes the samples of other processes of this node. */
   text(others?: MetricsSample[]): Promise<string>
   /** For another process of this node. */
   sample(): Promise<MetricsSample>
 }
 
-/** Plain data: what a process has counted. */
+/** The metrics of one process as plain data. */
 export type MetricsSample = object[]
 
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
@@ -57,26 +57,30 @@ export function openMetrics(): Metrics {
 
   const appendSeconds = new Histogram({
     name: 'kontor_log_append_seconds',
-    help: 'Time until a flush was durable',
+    help: 'Seconds until a flush was durable',
     buckets: APPEND_SECONDS,
     registers,
   })
   const flushEntries = new Histogram({
     name: 'kontor_flush_entries',
-    help: 'Entries that shared one flush',
+    help: 'Entries per flush',
     buckets: FLUSH_ENTRIES,
     registers,
   })
-  const shed = new Counter({ name: 'kontor_shed_total', help: 'Requests refused under load', registers })
+  const shed = new Counter({
+    name: 'kontor_shed_total',
+    help: 'Requests rejected because of overload',
+    registers,
+  })
   const deliveryAttempts = new Counter({
     name: 'kontor_delivery_attempts_total',
-    help: 'Attempts to deliver messages to destinations, by outcome',
+    help: 'Delivery attempts by outcome',
     labelNames: ['outcome'],
     registers,
   })
   const inboundEvents = new Counter({
     name: 'kontor_inbound_events_total',
-    help: 'Events posted by external systems, by outcome',
+    help: 'Inbound events by source and outcome',
     labelNames: ['source', 'outcome'],
     registers,
   })
@@ -94,51 +98,49 @@ export function openMetrics(): Metrics {
     delivery: outcome => deliveryAttempts.inc({ outcome }),
     watchPipeline: read => watchPipeline(registry, read),
     watchDeadLetters: read =>
-      watchNumber(
-        registry,
-        'kontor_dead_letters',
-        'Entries that could not be processed and wait for a decision',
-        read,
-      ),
+      watchNumber(registry, 'kontor_dead_letters', 'Dead letters: entries that could not be processed', read),
     watchSkippedMessages: read =>
       watchNumber(
         registry,
         'kontor_nats_passed_over_messages',
-        'Messages in the stream that are not from Kontor or cannot be read (kontor doctor says which)',
+        'Skipped messages in the stream: not from Kontor, or unreadable (details: kontor doctor)',
         read,
       ),
     watchSuppressed: read =>
       watchNumber(
         registry,
         'kontor_suppressed_items',
-        'Events and records of suppressed people that were not recorded',
+        'Events and records that were not recorded because of a suppression',
         read,
       ),
     watchStalled: read =>
       watchNumber(
         registry,
         'kontor_pipeline_stalled_partitions',
-        'Partitions of the log that fail outside of any entry (kontor status says why)',
+        'Log partitions whose processing fails for a reason other than an entry (details: kontor status)',
         read,
       ),
     watchRetention: isHeld =>
       watchNumber(
         registry,
         'kontor_retention_held',
-        '1 while nothing is dropped because the clock may be wrong (kontor status says why)',
+        '1 while retention is paused because the clock may be wrong (details: kontor status)',
         async () => Number(await isHeld()),
       ),
     watchDisk: free =>
       watchNumber(
         registry,
         'kontor_disk_free_ratio',
-        'Free part of the disk of the embedded PostgreSQL; of another it is not known',
-        async () => known(free()),
+        'Free fraction of the disk of the embedded PostgreSQL; absent with DATABASE_URL',
+        async () => requireKnown(free()),
       ),
     watchBacklog({ entries, max }) {
-      const limit = 'KONTOR_MAX_BACKLOG: beyond it what comes in is answered 503'
-      watchNumber(registry, 'kontor_backlog_entries', 'Accepted and not yet processed', async () =>
-        known(entries()),
+      const limit = 'KONTOR_MAX_BACKLOG: above it, writes are answered with 503'
+      watchNumber(
+        registry,
+        'kontor_backlog_entries',
+        'Accepted entries that are not processed yet',
+        async () => requireKnown(entries()),
       )
       if (max !== null) watchNumber(registry, 'kontor_backlog_limit_entries', limit, async () => max)
     },
@@ -146,7 +148,7 @@ export function openMetrics(): Metrics {
       watchNumber(
         registry,
         'kontor_turns_waiting_requests',
-        'Writes that wait for the turn of their tenant, because others send too',
+        'Writes that wait in the fair queue between tenants',
         async () => waiting(),
       ),
     watchPool: poolMetrics(registry),
@@ -168,14 +170,14 @@ type RouteCounts = {
 }
 
 /**
- * Requests are counted here and handed to the registry on a scrape: its own histogram builds a string out
- * of the labels at every observation, this costs a few additions.
+ * Counts requests here and passes them to the registry on a scrape. The registry's histogram builds a string from the labels on
+ * every observation; this costs a few additions.
  */
 function requestMetrics(registry: Registry): Metrics['request'] {
   const routes: RouteCounts[] = []
   new Counter({
     name: 'http_requests_total',
-    help: 'Requests answered',
+    help: 'Answered requests',
     labelNames: ['method', 'route', 'status'],
     registers: [registry],
     collect() {
@@ -188,7 +190,7 @@ function requestMetrics(registry: Registry): Metrics['request'] {
   })
   const durations = {
     name: 'http_request_duration_seconds',
-    help: 'From the arrival of the headers to the response',
+    help: 'Seconds from the arrival of the headers to the response',
     type: 'histogram',
     aggregator: 'sum',
   }
@@ -238,7 +240,7 @@ function durationValues({
 
 function watchPipeline(registry: Registry, read: () => Promise<Lag[]>): void {
   let reading: Promise<Lag[] | null> | null = null
-  // The gauges are collected together: one query serves both.
+  // Both gauges are collected together and share one query.
   const readOnce = () => {
     reading ??= within(LONGEST_READ_MS, read).finally(() => {
       reading = null
@@ -257,17 +259,17 @@ function watchPipeline(registry: Registry, read: () => Promise<Lag[]>): void {
         for (const lag of lags ?? []) this.set({ partition: lag.partition }, value(lag))
       },
     })
-  gauge('kontor_pipeline_lag_entries', 'Entries that wait to be processed', lag => lag.entries)
+  gauge('kontor_pipeline_lag_entries', 'Entries that are not processed yet', lag => lag.entries)
   gauge(
     'kontor_pipeline_lag_seconds',
-    'Age of the oldest entry that waits to be processed',
+    'Age of the oldest entry that is not processed yet',
     lag => lag.seconds,
   )
 }
 
-/** What is not known is left out of the scrape. */
-function known(value: number | null): number {
-  if (value === null) throw new Error('not known')
+/** Throws for an unknown value, which omits it from the scrape. */
+function requireKnown(value: number | null): number {
+  if (value === null) throw new Error('unknown value')
   return value
 }
 
@@ -301,7 +303,7 @@ function poolMetrics(registry: Registry): Metrics['watchPool'] {
   return (name, counts) => pools.set(name, counts)
 }
 
-/** Null when it fails or takes too long: a failing service must still show its other numbers. */
+/** Null if it fails or takes too long, so that the other metrics are still returned. */
 async function within<T>(ms: number, read: () => Promise<T>): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<null>(resolve => {

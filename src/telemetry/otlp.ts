@@ -1,4 +1,4 @@
-// Loaded only where the standard variables ask for traces (tracing.ts): it takes 20 MB of disk and 150 ms.
+// Loaded only if the standard variables enable traces (tracing.ts): loading takes 150 ms.
 import {
   type Context,
   type Link,
@@ -20,7 +20,28 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace'
-import type { Span, SpanOptions, Tracer } from './span.ts'
+
+/** Attributes of spans: ids and counts, never request data or credentials. */
+export type Attributes = Record<string, string | number>
+
+/** An operation that is reported to the collector. */
+export type Span = {
+  /** W3C traceparent, to continue the trace elsewhere. */
+  traceparent: string
+  set(attributes: Attributes): void
+  end(failure?: unknown): void
+}
+
+type SpanOptions = {
+  kind: 'server' | 'producer' | 'consumer' | 'internal'
+  parent?: Span | string | null
+  /** Traceparents of other traces that this span continues. */
+  links?: string[]
+  attributes?: Attributes
+}
+
+/** The part of the OpenTelemetry SDK that Kontor uses. */
+export type Tracer = { start(name: string, options: SpanOptions): Span; close(): Promise<void> }
 
 const KINDS = {
   server: SpanKind.SERVER,
@@ -29,14 +50,14 @@ const KINDS = {
   internal: SpanKind.INTERNAL,
 }
 
-// A collector that does not answer holds no stop up for longer.
-const CLOSE_WITHIN_MS = 3_000
+// A collector that does not answer delays a stop by no more than this.
+const CLOSE_TIMEOUT_MS = 3_000
 
-/** Sends spans over OTLP/HTTP; endpoint, headers, time limits and batches are read from OTEL_* by the SDK. */
+/** Sends spans over OTLP/HTTP. The SDK reads endpoint, headers, timeouts and batch sizes from OTEL_*. */
 export function openTracer(env: NodeJS.ProcessEnv, version: string): Tracer {
   const provider = new TracerProvider({
-    resource: resourceFromAttributes(resourceOf(env, version)),
-    sampler: samplerOf(env),
+    resource: resourceFromAttributes(readResource(env, version)),
+    sampler: readSampler(env),
     spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
   })
   const tracer = provider.getTracer('kontor', version)
@@ -44,15 +65,15 @@ export function openTracer(env: NodeJS.ProcessEnv, version: string): Tracer {
     start(name, { kind, parent, links, attributes }: SpanOptions): Span {
       const span = tracer.startSpan(
         name,
-        { kind: KINDS[kind], attributes: attributes ?? {}, links: (links ?? []).flatMap(linkOf) },
-        contextOf(parent ?? null),
+        { kind: KINDS[kind], attributes: attributes ?? {}, links: (links ?? []).flatMap(toLinks) },
+        parentContext(parent ?? null),
       )
       const { traceId, spanId, traceFlags } = span.spanContext()
       return {
         traceparent: `00-${traceId}-${spanId}-0${traceFlags & TraceFlags.SAMPLED}`,
         set: facts => void span.setAttributes(facts),
         end(failure) {
-          // Messages of errors may quote what was sent: the name is enough to look for it in the log.
+          // Error messages may quote request data; the name is enough to find the error in the log.
           if (failure !== undefined)
             span.setStatus({ code: SpanStatusCode.ERROR, message: (failure as Error)?.name ?? 'Error' })
           span.end()
@@ -60,7 +81,7 @@ export function openTracer(env: NodeJS.ProcessEnv, version: string): Tracer {
       }
     },
     async close() {
-      const late = new Promise<void>(resolve => setTimeout(resolve, CLOSE_WITHIN_MS).unref())
+      const late = new Promise<void>(resolve => setTimeout(resolve, CLOSE_TIMEOUT_MS).unref())
       await Promise.race([provider.shutdown().catch(() => undefined), late])
     },
   }
@@ -68,24 +89,24 @@ export function openTracer(env: NodeJS.ProcessEnv, version: string): Tracer {
 
 const PARENT = /^00-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/
 
-/** What cannot be read as a traceparent is as if it had not been sent. */
-function spanContextOf(traceparent: string): SpanContext | null {
+/** Null for an invalid traceparent, which is ignored. */
+function parseSpanContext(traceparent: string): SpanContext | null {
   const [, traceId, spanId, flags] = PARENT.exec(traceparent) ?? []
   if (!traceId || /^0+$/.test(traceId) || /^0+$/.test(spanId!)) return null
   return { traceId, spanId: spanId!, traceFlags: Number.parseInt(flags!, 16), isRemote: true }
 }
 
-function contextOf(parent: Span | string | null): Context {
-  const spanContext = parent && spanContextOf(typeof parent === 'string' ? parent : parent.traceparent)
+function parentContext(parent: Span | string | null): Context {
+  const spanContext = parent && parseSpanContext(typeof parent === 'string' ? parent : parent.traceparent)
   return spanContext ? trace.setSpanContext(ROOT_CONTEXT, spanContext) : ROOT_CONTEXT
 }
 
-function linkOf(traceparent: string): Link[] {
-  const spanContext = spanContextOf(traceparent)
+function toLinks(traceparent: string): Link[] {
+  const spanContext = parseSpanContext(traceparent)
   return spanContext ? [{ context: spanContext }] : []
 }
 
-function resourceOf(env: NodeJS.ProcessEnv, version: string): Record<string, string> {
+function readResource(env: NodeJS.ProcessEnv, version: string): Record<string, string> {
   const given = (env.OTEL_RESOURCE_ATTRIBUTES ?? '').split(',').flatMap(pair => {
     const [name, value] = pair.split('=').map(side => side.trim())
     return name && value ? [[name, decoded(value)]] : []
@@ -106,8 +127,11 @@ function decoded(value: string): string {
   }
 }
 
-/** OTEL_TRACES_SAMPLER, by default what the sender says, and everything of senders that say nothing. */
-function samplerOf({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: arg }: NodeJS.ProcessEnv): Sampler {
+/** OTEL_TRACES_SAMPLER. Default: the sender's decision, and all requests without one. */
+function readSampler({
+  OTEL_TRACES_SAMPLER: name,
+  OTEL_TRACES_SAMPLER_ARG: arg,
+}: NodeJS.ProcessEnv): Sampler {
   const given = Number(arg ?? 1)
   const ratio = new TraceIdRatioBasedSampler(given >= 0 && given <= 1 ? given : 1)
   const roots: Record<string, Sampler> = {

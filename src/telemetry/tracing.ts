@@ -1,29 +1,29 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Entry, EntryKind } from '../domain/entries/entry.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
-import type { Attributes, Span, Tracer } from './span.ts'
+import type { Attributes, Span, Tracer } from './otlp.ts'
 
 type Append = { entry: Entry }
 type Accept<Entries, Appended> = (entries: Entries[]) => Promise<Appended[]>
 
 export type Tracing = {
-  /** A request as it comes in; `traceparent` is its header. */
+  /** Starts the span of a request. `traceparent` is its header. */
   request(method: string, route: string, traceparent: string | undefined): Span
-  /** What `run` does belongs to the request. */
+  /** Spans that `run` starts belong to the request. */
   within(span: Span, run: () => void): void
-  /** Appends to the log are part of their request, and their entries carry the trace on to the workers. */
+  /** Appends to the log are part of their request. Their entries carry the trace to the workers. */
   accept<A extends Append, Appended>(accept: Accept<A, Appended>): Accept<A, Appended>
   batch(entries: Entry[]): Batch
   close(): Promise<void>
 }
 
 /** One transaction of a worker. */
-export type Batch = {
+type Batch = {
   effects<T>(kind: EntryKind, count: number, run: () => Promise<T>): Promise<T>
   end(failure?: unknown): void
 }
 
-/** Whether the standard variables ask for traces; without them nothing of OpenTelemetry is loaded. */
+/** Whether the standard variables enable traces. Otherwise OpenTelemetry is not loaded. */
 export function wantsTraces(env: NodeJS.ProcessEnv): boolean {
   if (/^true$/i.test(env.OTEL_SDK_DISABLED ?? '')) return false
   const exporters = env.OTEL_TRACES_EXPORTER?.split(',').map(name => name.trim())
@@ -34,13 +34,13 @@ export function wantsTraces(env: NodeJS.ProcessEnv): boolean {
 export async function openTracing(env: NodeJS.ProcessEnv, version: string): Promise<Tracing | null> {
   if (!wantsTraces(env)) return null
   const { openTracer } = await import('./otlp.ts')
-  return tracingWith(openTracer(env, version))
+  return createTracing(openTracer(env, version))
 }
 
-// A batch of 2,000 entries would otherwise be a span of a hundred kilobytes.
+// Without the limit, the span of a batch of 2,000 entries would have 100 kB.
 const MAX_LINKS = 64
 
-function tracingWith(tracer: Tracer): Tracing {
+function createTracing(tracer: Tracer): Tracing {
   const current = new AsyncLocalStorage<Span>()
   return {
     request: (method, route, traceparent) =>
@@ -52,10 +52,10 @@ function tracingWith(tracer: Tracer): Tracing {
     accept: accept => async entries => {
       const span = tracer.start('log append', {
         ...{ kind: 'producer', parent: current.getStore() ?? null },
-        attributes: factsOf(entries.map(({ entry }) => entry)),
+        attributes: buildAttributes(entries.map(({ entry }) => entry)),
       })
       try {
-        const appended = await accept(entries.map(append => traced(append, span.traceparent)))
+        const appended = await accept(entries.map(append => addTraceparent(append, span.traceparent)))
         span.end()
         return appended
       } catch (error) {
@@ -64,9 +64,9 @@ function tracingWith(tracer: Tracer): Tracing {
       }
     },
     batch(entries) {
-      const links = new Set(entries.flatMap(entry => traceOf(entry) ?? []))
+      const links = new Set(entries.flatMap(entry => readTraceparent(entry) ?? []))
       const span = tracer.start('process batch', {
-        ...{ kind: 'consumer', links: [...links].slice(0, MAX_LINKS), attributes: factsOf(entries) },
+        ...{ kind: 'consumer', links: [...links].slice(0, MAX_LINKS), attributes: buildAttributes(entries) },
       })
       return {
         async effects(kind, count, run) {
@@ -88,8 +88,8 @@ function tracingWith(tracer: Tracer): Tracing {
   }
 }
 
-/** How many, of which kind, and whose where they are of one tenant. */
-function factsOf(entries: Entry[]): Attributes {
+/** The number and kinds of the entries, and their tenant if all have the same. */
+function buildAttributes(entries: Entry[]): Attributes {
   const tenants = new Set(entries.map(({ tenantId }) => tenantId))
   const kinds = new Set(entries.map(({ kind }) => kind))
   const [tenant] = tenants
@@ -100,14 +100,14 @@ function factsOf(entries: Entry[]): Attributes {
   }
 }
 
-/** The context is a JSON object that nobody has but us; the trace is one more of its fields. */
-function traced<A extends Append>(append: A, traceparent: string): A {
+/** The context is a JSON object that only Kontor writes. The traceparent becomes one of its fields. */
+function addTraceparent<A extends Append>(append: A, traceparent: string): A {
   const { entry } = append
   const comma = entry.context === '{}' ? '' : ','
   const context = `${entry.context.slice(0, -1)}${comma}"traceparent":"${traceparent}"}`
   return { ...append, entry: { ...entry, context } }
 }
 
-function traceOf({ context }: Entry): string | null {
+function readTraceparent({ context }: Entry): string | null {
   return /"traceparent":"(00-[\da-f]{32}-[\da-f]{16}-[\da-f]{2})"/.exec(context)?.[1] ?? null
 }

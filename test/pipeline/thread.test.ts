@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { startWorkerThread } from '../../src/runtime/thread.ts'
+import { startWorkerThread } from '../../src/runtime/workers.ts'
 import { type OwnServer, startServer } from '../server.ts'
 
 let server: OwnServer
