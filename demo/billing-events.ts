@@ -1,8 +1,6 @@
 import type { Currency } from './catalog.ts'
-import type { Arrival } from './channels.ts'
-import { fullName } from './people.ts'
-import { buildLines, type Terms } from './plans.ts'
-import type { Agreement } from './subscriptions.ts'
+import { type Arrival, fullName } from './people.ts'
+import { type Agreement, buildLines, type Terms } from './subscriptions.ts'
 import { isoTime } from './year.ts'
 
 /** What the billing system posts to the inbound route. */

@@ -1,8 +1,6 @@
 import type { Currency, RecordWrite } from './catalog.ts'
-import { type Arrival, newVisitorArrival } from './channels.ts'
-import { randomFor } from './random.ts'
-import { busyMoment, DAY_MS, isoTime, numbered, randomMoment, type Year } from './year.ts'
-
+import { type Random, randomFor } from './random.ts'
+import { busyMoment, DAY_MS, isoTime, monthName, numbered, randomMoment, type Year } from './year.ts'
 /** A customer. */
 export type Person = {
   id: string
@@ -106,4 +104,89 @@ export function contactRecord(person: Person): RecordWrite {
 
 export function fullName({ firstName, lastName }: Person): string {
   return `${firstName} ${lastName}`
+}
+
+/** How a visitor arrived, from the page's URL and the referrer. */
+export type Arrival = {
+  channel: string
+  utm: { source: string; medium: string; campaign: string } | null
+  referrer: string | null
+}
+
+type Channel = (at: number, random: Random) => Omit<Arrival, 'channel'>
+
+const CHANNELS = {
+  newsletter: at => ({
+    utm: { source: 'newsletter', medium: 'email', campaign: `${monthName(at)}-roast` },
+    referrer: null,
+  }),
+  search_ads: (_at, random) => ({
+    utm: {
+      source: 'google',
+      medium: 'cpc',
+      campaign: random.pick(['brand', 'coffee-subscription', 'office-coffee']),
+    },
+    referrer: 'https://www.google.com/',
+  }),
+  search: () => ({ utm: null, referrer: 'https://www.google.com/' }),
+  instagram: (at, random) => ({
+    utm: {
+      source: 'instagram',
+      medium: 'social',
+      campaign: random.pick(['reels', 'stories', `${monthName(at)}-drop`]),
+    },
+    referrer: 'https://l.instagram.com/',
+  }),
+  podcast: (_at, random) => ({
+    utm: {
+      source: 'second-cup-podcast',
+      medium: 'podcast',
+      campaign: random.pick(['episode-41', 'episode-47', 'episode-52']),
+    },
+    referrer: null,
+  }),
+  friend: () => ({ utm: { source: 'friends', medium: 'referral', campaign: 'give-10' }, referrer: null }),
+  blog: () => ({ utm: null, referrer: 'https://www.brewjournal.example/best-coffee-subscriptions' }),
+  direct: () => ({ utm: null, referrer: null }),
+} satisfies Record<string, Channel>
+
+type ChannelName = keyof typeof CHANNELS
+
+/** Channels of new visitors. */
+const NEW_VISITORS: [ChannelName, number][] = [
+  ['search', 30],
+  ['search_ads', 18],
+  ['instagram', 20],
+  ['podcast', 7],
+  ['blog', 8],
+  ['friend', 3],
+  ['newsletter', 2],
+  ['direct', 12],
+]
+
+/** Channels of customers. */
+const CUSTOMERS: [ChannelName, number][] = [
+  ['newsletter', 40],
+  ['direct', 35],
+  ['search', 15],
+  ['instagram', 10],
+]
+
+export function newVisitorArrival(at: number, random: Random): Arrival {
+  return arrival(random.weighted(NEW_VISITORS), at, random)
+}
+
+export function customerArrival(at: number, random: Random): Arrival {
+  return arrival(random.weighted(CUSTOMERS), at, random)
+}
+
+function arrival(channel: ChannelName, at: number, random: Random): Arrival {
+  return { channel, ...CHANNELS[channel](at, random) }
+}
+
+/** The URL of the landing page with campaign parameters. */
+export function landingUrl(path: string, { utm }: Arrival): string {
+  const url = `https://shop.example${path}`
+  if (utm === null) return url
+  return `${url}?utm_source=${utm.source}&utm_medium=${utm.medium}&utm_campaign=${utm.campaign}`
 }

@@ -4,10 +4,9 @@ import { productRecords, type RecordDelete, type RecordWrite } from './catalog.t
 import { generateOrders, type Order, orderRecords } from './orders.ts'
 import { contactRecord, generatePeople, type Person } from './people.ts'
 import { randomFor } from './random.ts'
-import { buildVisitEvents, type VisitEvent } from './sessions.ts'
 import { type SubscriptionHistory, simulateSubscription } from './subscription-history.ts'
 import { firstAgreement, returnAgreement, secondAgreement } from './subscriptions.ts'
-import { generateVisits } from './visits.ts'
+import { buildVisitEvents, generateVisits, type VisitEvent } from './visits.ts'
 import { isoTime, type Year } from './year.ts'
 
 /** A year of a coffee roaster that sells orders and subscriptions, as the requests that it sends to Kontor. */

@@ -1,7 +1,6 @@
 import { recordReading } from '../../src/import/readings.ts'
 import { csvRows } from '../../src/import/rows.ts'
-import { runImport } from '../../src/import/run.ts'
-import { openSend, recordTarget } from '../../src/import/target.ts'
+import { openSend, recordTarget, runImport } from '../../src/import/run.ts'
 import type { Scenario } from '../scenario.ts'
 import { startService } from '../service.ts'
 

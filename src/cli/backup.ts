@@ -7,9 +7,8 @@ import { version } from '../config/version.ts'
 import type { Log } from '../log/log.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
-import type { Output } from './output.ts'
+import { type Output, reportProgress } from './output.ts'
 import { dataOption, readMasterKeys, requireData, withBareDatabase } from './session.ts'
-import { reportProgress } from './terminal.ts'
 
 const NOTES = `
 Prints {"file", "bytes", "tenants", "records", "events", "taken_at", "version"}. A running server is not affected.

@@ -8,10 +8,10 @@ import {
   removeCluster,
 } from '../../embedded-postgres/clusters.ts'
 import { AdminError } from '../admin/error.ts'
-import { systemDirectory } from './embedded.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
+import { systemDirectory } from './session.ts'
 
 const NOTES = `
 If Kontor runs as root and PostgreSQL's user cannot access the data directory, the database is stored in

@@ -1,6 +1,5 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
-import { deliver } from '../../demo/deliver.ts'
-import { Refused } from '../../demo/requests.ts'
+import { deliver, Refused } from '../../demo/deliver.ts'
 import { type Shop, shopYear } from '../../demo/shop.ts'
 import { createYear, DAY_MS, sourceName, sourceNamePrefix, type Year } from '../../demo/year.ts'
 import { AdminError } from '../admin/error.ts'

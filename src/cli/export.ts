@@ -10,9 +10,8 @@ import { exportBytes, FORMATS } from '../reports/export/export.ts'
 import { findTable, TABLES } from '../reports/export/tables.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
-import type { Output } from './output.ts'
+import { type Output, openProgressLine } from './output.ts'
 import { dataOption, requireData, withReadDatabase } from './session.ts'
-import { openProgressLine } from './terminal.ts'
 
 const PERSON = 'person'
 

@@ -5,9 +5,16 @@ import type { EntityType } from '../domain/records/records.ts'
 import { parseTenantId } from '../domain/tenants/tenants.ts'
 import { DAY_MS } from '../domain/time.ts'
 import { type Input, openErrorsFile, openInput, openJournal } from '../import/files.ts'
-import { listColumns, type Mapping, parseMapping } from '../import/mapping.ts'
 import { PRESETS, type Preset } from '../import/presets.ts'
-import { EVENT_FIELDS, eventReading, RECORD_FIELDS, recordReading } from '../import/readings.ts'
+import {
+  EVENT_FIELDS,
+  eventReading,
+  listColumns,
+  type Mapping,
+  parseMapping,
+  RECORD_FIELDS,
+  recordReading,
+} from '../import/readings.ts'
 import {
   csvRows,
   FileError,
@@ -17,23 +24,24 @@ import {
   type Rejection,
   type Row,
 } from '../import/rows.ts'
-import { type ImportOptions, runImport, type Totals } from '../import/run.ts'
-import { stripeReading } from '../import/stripe.ts'
 import {
   eventTarget,
+  type ImportOptions,
   openSend,
   recordTarget,
+  runImport,
   type Send,
   sourceTarget,
   type Target,
-} from '../import/target.ts'
+  type Totals,
+} from '../import/run.ts'
+import { stripeReading } from '../import/stripe.ts'
 import { findProcessed, processedKey } from '../store/inbound/processed.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
-import type { Output } from './output.ts'
+import { type Output, openProgressLine } from './output.ts'
 import { reachServer, waitUntilApplied } from './running-server.ts'
 import { dataOption, type Session, tenantOption, urlOption, withDatabase } from './session.ts'
-import { openProgressLine } from './terminal.ts'
 
 const IMPORT_NOTES = `
 Sends the rows through the public APIs of the running server. If no server runs, the command starts one until it is done.

@@ -11,9 +11,8 @@ import { isUnavailable } from '../postgres/database.ts'
 import { decodeBody, type RequestsView, type RequestView, readRequests } from '../reports/inbound-requests.ts'
 import { findSource } from '../store/inbound/sources.ts'
 import { examples } from './options.ts'
-import type { Output } from './output.ts'
+import { createStopSignal, formatLine, type Output } from './output.ts'
 import { dataOption, requireData, withReadDatabase } from './session.ts'
-import { createStopSignal, formatLine } from './terminal.ts'
 
 const NOTES = `
 Shows every request that the source accepts, including duplicates. With --forward, sends each request unchanged to the handler,

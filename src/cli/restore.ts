@@ -8,9 +8,8 @@ import { AdminError } from '../admin/error.ts'
 import { findMasterKeys, listUndecryptableSecrets, openSecrets, storeMasterKeys } from '../admin/secrets.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import { examples } from './options.ts'
-import type { Output } from './output.ts'
+import { type Output, reportProgress } from './output.ts'
 import { dataOption, withBareDatabase } from './session.ts'
-import { reportProgress } from './terminal.ts'
 
 const NOTES = `
 Prints the same object as \`kontor backup\`, and "waiting": the number of accepted entries that the next start will process.

@@ -5,10 +5,8 @@ import { findServer } from '../../embedded-postgres/cluster.ts'
 import type { Config } from '../config/config.ts'
 import { databaseNow } from '../postgres/database.ts'
 import { openLogger } from '../telemetry/logging.ts'
-import { joinEmbedded } from './embedded.ts'
 import type { Output } from './output.ts'
-import type { Session } from './session.ts'
-
+import { joinEmbedded, type Session } from './session.ts'
 export type ReachedServer = {
   url: string
   /** Whether the server keeps running after the command. */

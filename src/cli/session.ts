@@ -1,6 +1,12 @@
 import { userInfo } from 'node:os'
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import type pg from 'pg'
+import {
+  defaultSystemDirectory,
+  type Embedded,
+  joinCluster,
+  ownCluster,
+} from '../../embedded-postgres/cluster.ts'
 import { findHome } from '../../embedded-postgres/home.ts'
 import { type Actor, commandLineActor } from '../admin/actor.ts'
 import { type Admin, openAdmin } from '../admin/admin.ts'
@@ -11,7 +17,6 @@ import type { Log } from '../log/log.ts'
 import { type Connection, databaseNow, openPool } from '../postgres/database.ts'
 import { migrate, SchemaError, schemaState } from '../postgres/migrate.ts'
 import { initializeLog, openLog, toNatsSettings } from '../runtime/log.ts'
-import { joinEmbedded } from './embedded.ts'
 import type { Output } from './output.ts'
 
 /** For commands that use the database. */
@@ -146,4 +151,19 @@ export async function emptyDataDir(options: { data?: string | undefined }): Prom
 /** For commands that append to the log, whether a server runs or not. */
 export async function prepareLog({ pool, config }: Session): Promise<void> {
   await initializeLog(pool, { partitions: config.logPartitions, now: await databaseNow(pool) })
+}
+
+const NAME = 'kontor'
+
+/** The directory for clusters of root whose data directories PostgreSQL's user cannot access. */
+export const systemDirectory = defaultSystemDirectory(NAME)
+
+/** For the server: starts the embedded PostgreSQL of the data directory and owns it. */
+export function ownEmbedded({ dataDir }: Config, out: Output): Promise<Embedded> {
+  return ownCluster({ name: NAME, dataDir, log: out.say })
+}
+
+/** For other commands: uses the PostgreSQL of a running server, or starts it until the command is done. */
+export function joinEmbedded({ dataDir }: Config, out: Output): Promise<Embedded> {
+  return joinCluster({ name: NAME, dataDir, log: out.say })
 }

@@ -11,7 +11,6 @@ import { type Connection, isUnavailable, openPool } from '../postgres/database.t
 import { migrate } from '../postgres/migrate.ts'
 import type { HttpProcesses, Runtime } from '../runtime/runtime.ts'
 import { openLogger } from '../telemetry/logging.ts'
-import { ownEmbedded } from './embedded.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
 import { openHttpProcesses } from './processes/processes.ts'
@@ -24,7 +23,7 @@ import {
   STUCK_EXIT_CODE,
   waitForStopSignal,
 } from './server-process.ts'
-import { currentUser, dataOption, loadSecrets } from './session.ts'
+import { currentUser, dataOption, loadSecrets, ownEmbedded } from './session.ts'
 
 const NOTES = `
 The first start creates the tenant "default" with keys, and prints them once. Without a terminal, the admin key is written to

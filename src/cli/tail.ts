@@ -7,9 +7,8 @@ import { type ConversionRow, listConversions } from '../store/conversions/conver
 import { type EventRow, listEvents } from '../store/events/events.ts'
 import { conversionText, eventText, plainNumber } from '../store/export/row-texts.ts'
 import { examples } from './options.ts'
-import type { Output } from './output.ts'
+import { createStopSignal, formatLine, type Output } from './output.ts'
 import { currentUser, dataOption, type Session, withReadDatabase } from './session.ts'
-import { createStopSignal, formatLine } from './terminal.ts'
 
 const NOTES = `
 Prints one line per item on a terminal, and one JSON object per line in a pipe, with the fields of the API. Press Ctrl-C to stop.

@@ -1,7 +1,6 @@
 import type { JsonObject } from '../domain/json/json.ts'
 import type { EntityType } from '../domain/records/records.ts'
-import { parseNumber, parseShopTimestamp } from './mapping.ts'
-import { recordItem } from './readings.ts'
+import { parseNumber, parseShopTimestamp, recordItem } from './readings.ts'
 import { type Read, type Reading, type Row, readEachRow } from './rows.ts'
 
 /** An export format of a shop with its required columns. An array lists alternative names of one column. */
