@@ -1,7 +1,11 @@
 import { buildBuckets, findGrain, type Interval } from '../domain/buckets.ts'
 import type { Db } from '../postgres/database.ts'
-import { type ConversionSeriesRow, readConversionSeries } from '../store/sums/conversions.ts'
-import { readEventSeries, type SeriesQuestion } from '../store/sums/events.ts'
+import {
+  type ConversionSeriesRow,
+  readConversionSeries,
+  readEventSeries,
+  type SeriesQuestion,
+} from '../store/sums/series.ts'
 
 export type SeriesRequest = Pick<SeriesQuestion, 'eventType' | 'groupBy'> & {
   interval: Interval

@@ -1,10 +1,10 @@
 import type { NormalizedEvent } from '../events/events.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 
-/** Longer URLs and campaign names are ignored: browsers cut URLs before this. */
+/** Longer URLs and campaign names are ignored. Browsers cut URLs before this length. */
 const MAX_LENGTH = 4096
 
-/** Where a visitor came from, according to one event. `direct`: the event names no sender. */
+/** Where a visitor came from, according to one event. `direct`: the event has no source. */
 type Touch = { source: string; medium: string | null; campaign: string | null; direct: boolean }
 
 const DIRECT: Touch = { source: 'direct', medium: null, campaign: null, direct: true }
@@ -12,8 +12,8 @@ const DIRECT: Touch = { source: 'direct', medium: null, campaign: null, direct: 
 const PAGE_VIEWS = new Set(['page_view', 'pageview', 'page', 'screen'])
 
 /**
- * UTM parameters of the page or the event, else the host of a foreign referrer, else direct. Null where an event
- * that is no page view has neither: it says nothing about where the visitor came from.
+ * Reads UTM parameters of the page or the event, else the host of an external referrer. A page view without either is
+ * direct. Null for other events without either, because they say nothing about where the visitor came from.
  */
 export function readTouch(event: NormalizedEvent): Touch | null {
   const { subject, context } = event
@@ -30,7 +30,7 @@ export function readTouch(event: NormalizedEvent): Touch | null {
   )
 }
 
-/** Whether `a` is the first touch of the two: any that names a sender comes before a direct one. */
+/** Whether `a` precedes `b`. Any touch with a source precedes a direct one. */
 export function isEarlierTouch(a: DatedTouch, b: DatedTouch): boolean {
   if (a.direct !== b.direct) return b.direct
   const [at, bt] = [a.occurredAt.getTime(), b.occurredAt.getTime()]

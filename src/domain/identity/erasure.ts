@@ -15,7 +15,8 @@ import {
   parseEmail,
   parseId,
 } from './identity.ts'
-/** What an order keeps when its buyer is erased: enough for the accounts, and no name. */
+
+/** The fields that an order keeps when its buyer is erased: enough for accounting, and no identifier. */
 export const KEPT_ORDER_FIELDS = [
   ...['amount', 'total', 'total_price', 'value', 'revenue', 'currency', 'status', 'state'],
   ...['created_at', 'createdAt', 'placed_at', 'placedAt', 'ordered_at', 'orderedAt'],
@@ -26,7 +27,7 @@ type StoredEntry = Pick<Entry, 'id' | 'kind' | 'receivedAt' | 'context' | 'body'
 
 type Items = { about: number[]; others: number[] }
 
-/** Whom a dead letter is about: what failed may have failed because it says that where nobody looks for it. */
+/** Like `findItems`, but also searches the raw text of a dead letter. It may have failed because of a misplaced identifier. */
 export function findLetterItems(entry: StoredEntry, person: IdentifierIndex): Items {
   const { about, others } = findItems(entry, person)
   return about.length === 0 && mentionsAny(entry.body, person)
@@ -34,7 +35,7 @@ export function findLetterItems(entry: StoredEntry, person: IdentifierIndex): It
     : { about, others }
 }
 
-/** Which items of an entry that never took effect are about a person, and which are not. */
+/** Finds which items of an entry that was never applied are about a person, and which are not. */
 export function findItems(entry: StoredEntry, person: IdentifierIndex): Items {
   const { wanted } = person
   const isKnown = (identities: Identifier[]) =>
@@ -57,30 +58,21 @@ export function findItems(entry: StoredEntry, person: IdentifierIndex): Items {
   return { about, others }
 }
 
-function recordIdentifiers(entry: StoredEntry): Identifier[] {
-  const { entityType } = JSON.parse(entry.context) as RecordContext
-  const body: unknown = JSON.parse(entry.body)
-  if (!isObject(body)) return []
-  const data = isObject(body.data) ? body.data : {}
-  if (entityType === 'order') return orderIdentifiers(data)
-  return entityType === 'contact' ? contactIdentifiers(String(body.id), data) : []
-}
-
 /**
- * Whom an event is about, with the shop's number for its customer: of somebody whose address is not to be recorded,
- * that number alone stands in the next order.
+ * The identifiers of an event, including the shop's customer number. The next order of a person whose address is
+ * suppressed may contain only that number.
  */
 export function suppressibleIdentifiers(event: NormalizedEvent): Identifier[] {
-  const names = eventIdentifiers(event)
+  const identifiers = eventIdentifiers(event)
   const topic = event.sourceConfigId === null ? undefined : event.headers[SHOPIFY_TOPIC]
-  if (topic === undefined) return names
+  if (topic === undefined) return identifiers
   const { customer, id } = event.subject
   const number = topic.startsWith('customers/') ? id : isObject(customer) ? customer.id : null
   const contact = parseId(number)
-  return contact === null ? names : [...names, { kind: 'contact', value: contact }]
+  return contact === null ? identifiers : [...identifiers, { kind: 'contact', value: contact }]
 }
 
-/** Whom an entry is about: by the names of its events or its record, and by all that its bad items mention. */
+/** The identifiers of an entry: those of its events or record, and all that its rejected items mention. */
 export function entryIdentifiers(entry: StoredEntry): Identifier[] {
   try {
     if (entry.kind === 'record') return recordIdentifiers(entry)
@@ -93,39 +85,20 @@ export function entryIdentifiers(entry: StoredEntry): Identifier[] {
   }
 }
 
-/** An id that is shorter may be anything: a quantity, a size, an order number. It is a name in a field of names only. */
-const MIN_IDENTIFYING_LENGTH = 8
-
-type IdKind = Exclude<IdentifierKind, 'email'>
-const ID_KINDS: readonly IdKind[] = ['visitor', 'user', 'contact']
-
-/** Fields that hold somebody's id, in lower case and without separators. */
-const FIELDS = new Map<string, readonly IdKind[]>([
-  ...['visitor', 'visitorid', 'anonymousid'].map(name => [name, ['visitor']] as const),
-  ...['user', 'userid', 'uid'].map(name => [name, ['user']] as const),
-  ...['contact', 'contactid', 'customer', 'customerid'].map(name => [name, ['contact']] as const),
-  ...['previousid', 'distinctid'].map(name => [name, ['visitor', 'user']] as const),
-])
-
-const kindsOfField = (field: string): readonly IdKind[] | undefined =>
-  FIELDS.get(field.replace(/[-_ ]/g, '').toLowerCase())
-
-/** The names of a person, ready to be looked for: thousands of entries are compared with thousands of names. */
+/** The identifiers of a person, indexed: thousands of entries are compared with thousands of identifiers. */
 type IdentifierIndex = { wanted: Set<string>; emails: Set<string>; ids: Set<string> }
 
-export function indexIdentifiers(names: Identifier[]): IdentifierIndex {
+export function indexIdentifiers(identifiers: Identifier[]): IdentifierIndex {
   return {
-    wanted: new Set(names.map(identifierKey)),
-    emails: new Set(names.flatMap(name => (name.kind === 'email' ? [name.value] : []))),
-    ids: new Set(names.flatMap(({ value }) => (value.length >= MIN_IDENTIFYING_LENGTH ? [value] : []))),
+    wanted: new Set(identifiers.map(identifierKey)),
+    emails: new Set(
+      identifiers.flatMap(identifier => (identifier.kind === 'email' ? [identifier.value] : [])),
+    ),
+    ids: new Set(identifiers.flatMap(({ value }) => (value.length >= MIN_IDENTIFYING_LENGTH ? [value] : []))),
   }
 }
 
-function identifierKey({ kind, value }: Identifier): string {
-  return `${kind} ${value}`
-}
-
-/** Whether a name of the person stands somewhere in a text, JSON or not. */
+/** Whether a text, JSON or not, contains an identifier of the person. */
 export function mentionsAny(raw: string, { wanted, emails, ids }: IdentifierIndex): boolean {
   for (const { text, kinds } of readStrings(raw)) {
     const id = text.trim()
@@ -135,13 +108,13 @@ export function mentionsAny(raw: string, { wanted, emails, ids }: IdentifierInde
   return false
 }
 
-// A text with more of them is a list of something else.
+// Text with more ids than this is a list of something else.
 const MAX_IDS = 1_000
 
-/** Everything in a text, JSON or not, that somebody may be known by. */
+/** Everything in a text, JSON or not, that may be an identifier. */
 export function findMentions(raw: string): Identifier[] {
-  const names = new Map<string, Identifier>()
-  const add = (identity: Identifier) => names.set(identifierKey(identity), identity)
+  const identifiers = new Map<string, Identifier>()
+  const add = (identity: Identifier) => identifiers.set(identifierKey(identity), identity)
   let named = 0
   let others = 0
   for (const { text, kinds } of readStrings(raw)) {
@@ -152,10 +125,74 @@ export function findMentions(raw: string): Identifier[] {
     if (id.length >= MIN_IDENTIFYING_LENGTH && others++ < MAX_IDS)
       for (const kind of ID_KINDS) add({ kind, value: id })
   }
-  return [...names.values()]
+  return [...identifiers.values()]
 }
 
-/** A text in a body, and of what kind the id is that its field is named after. */
+/** The hash of a suppressed identifier. Nothing else of it is stored. */
+export function hashIdentifier(tenantId: number, { kind, value }: Identifier): Buffer {
+  return createHash('sha256')
+    .update(`${publicTenantId(tenantId)} ${kind} ${value}`)
+    .digest()
+}
+
+/** The hashes of identifiers. A value that is an e-mail address is also hashed as one, whatever its kind. */
+export function hashIdentifiers(tenantId: number, identifiers: Identifier[]): Buffer[] {
+  const hashes = new Map<string, Buffer>()
+  for (const identifier of identifiers) {
+    const email = identifier.kind === 'email' ? null : parseEmail(identifier.value)
+    for (const compared of email === null
+      ? [identifier]
+      : [identifier, { kind: 'email' as const, value: email }]) {
+      const hash = hashIdentifier(tenantId, compared)
+      hashes.set(hash.toString('hex'), hash)
+    }
+  }
+  return [...hashes.values()]
+}
+
+/** An order after an erasure: only `KEPT_ORDER_FIELDS`. Digits stay as they were written. */
+export function anonymizeOrder(write: RecordWrite): RecordWrite {
+  const kept = new Map(
+    objectFields(write.dataText).filter(
+      ([key, raw]) => KEPT_ORDER_FIELDS.includes(key) && !/^[[{n]/.test(raw),
+    ),
+  )
+  const dataText = `{${[...kept].map(([key, raw]) => `${JSON.stringify(key)}:${raw}`).join(',')}}`
+  const data = Object.fromEntries([...kept.keys()].map(key => [key, write.data[key]]))
+  return { ...write, externalId: null, data, dataText }
+}
+
+function recordIdentifiers(entry: StoredEntry): Identifier[] {
+  const { entityType } = JSON.parse(entry.context) as RecordContext
+  const body: unknown = JSON.parse(entry.body)
+  if (!isObject(body)) return []
+  const data = isObject(body.data) ? body.data : {}
+  if (entityType === 'order') return orderIdentifiers(data)
+  return entityType === 'contact' ? contactIdentifiers(String(body.id), data) : []
+}
+
+/** A shorter value may be a quantity, a size or an order number. It counts as an id only in a field for ids. */
+const MIN_IDENTIFYING_LENGTH = 8
+
+type IdKind = Exclude<IdentifierKind, 'email'>
+const ID_KINDS: readonly IdKind[] = ['visitor', 'user', 'contact']
+
+/** Fields that contain a person's id, in lower case and without separators. */
+const FIELDS = new Map<string, readonly IdKind[]>([
+  ...['visitor', 'visitorid', 'anonymousid'].map(field => [field, ['visitor']] as const),
+  ...['user', 'userid', 'uid'].map(field => [field, ['user']] as const),
+  ...['contact', 'contactid', 'customer', 'customerid'].map(field => [field, ['contact']] as const),
+  ...['previousid', 'distinctid'].map(field => [field, ['visitor', 'user']] as const),
+])
+
+const kindsOfField = (field: string): readonly IdKind[] | undefined =>
+  FIELDS.get(field.replace(/[-_ ]/g, '').toLowerCase())
+
+function identifierKey({ kind, value }: Identifier): string {
+  return `${kind} ${value}`
+}
+
+/** A string in a body, and the kinds of id that its field may contain. */
 type Found = { text: string; kinds: readonly IdKind[] | undefined }
 
 function readStrings(raw: string): Iterable<Found> {
@@ -168,7 +205,7 @@ function readStrings(raw: string): Iterable<Found> {
   return stringsInJson(value)
 }
 
-/** Every text in a JSON value, however deep: with a stack of its own, which no depth overflows. */
+/** Every string in a JSON value. Uses a stack of its own, so that no depth overflows the call stack. */
 function* stringsInJson(value: unknown): Generator<Found> {
   const left: { value: unknown; kinds: Found['kinds'] }[] = [{ value, kinds: undefined }]
   for (let next = left.pop(); next; next = left.pop()) {
@@ -177,7 +214,7 @@ function* stringsInJson(value: unknown): Generator<Found> {
     else if (typeof value === 'number' && kinds) yield { text: String(value), kinds }
     else if (Array.isArray(value)) for (const item of value) left.push({ value: item, kinds })
     else if (isObject(value))
-      // of `customer: {id: 1}` too
+      // Also for `customer: {id: 1}`.
       for (const [key, item] of Object.entries(value))
         left.push({ value: item, kinds: key === 'id' ? kinds : kindsOfField(key) })
   }
@@ -185,7 +222,7 @@ function* stringsInJson(value: unknown): Generator<Found> {
 
 const DELIMITERS = /[\s"'<>,;:=&?()[\]{}|\\/]+/
 
-/** What is no JSON: `"userId": "4711` and `user_id=4711` as fields, as far as that can be told. */
+/** Strings in text that is not JSON. Recognizes fields such as `"userId": "4711` and `user_id=4711`. */
 function* stringsInText(raw: string): Generator<Found> {
   let before = ''
   for (const text of raw.replaceAll('\\u0040', '@').split(DELIMITERS)) {
@@ -194,7 +231,7 @@ function* stringsInText(raw: string): Generator<Found> {
   }
 }
 
-/** The address that a text is, and those that stand in it, also percent-encoded. Words, not a search by pattern: a text may be long. */
+/** The e-mail addresses in a text, also percent-encoded. Splits into words instead of using a pattern: the text may be long. */
 function findAddresses(text: string): string[] {
   if (!/[@＠﹫]|%40/.test(text)) return []
   const words = text.replaceAll('%40', '@').split(DELIMITERS)
@@ -208,36 +245,4 @@ function decoded(word: string): string {
   } catch {
     return word
   }
-}
-
-/** All that is kept of a name that is not to be recorded again. */
-export function hashIdentifier(tenantId: number, { kind, value }: Identifier): Buffer {
-  return createHash('sha256')
-    .update(`${publicTenantId(tenantId)} ${kind} ${value}`)
-    .digest()
-}
-
-/** Of all that somebody is called here; what is an address counts as one, whatever it was sent as. */
-export function hashIdentifiers(tenantId: number, names: Identifier[]): Buffer[] {
-  const hashes = new Map<string, Buffer>()
-  for (const name of names) {
-    const email = name.kind === 'email' ? null : parseEmail(name.value)
-    for (const compared of email === null ? [name] : [name, { kind: 'email' as const, value: email }]) {
-      const hash = hashIdentifier(tenantId, compared)
-      hashes.set(hash.toString('hex'), hash)
-    }
-  }
-  return [...hashes.values()]
-}
-
-/** An order as an erasure leaves it: enough for the accounts, and no name. Figures stay as they were written. */
-export function anonymizeOrder(write: RecordWrite): RecordWrite {
-  const kept = new Map(
-    objectFields(write.dataText).filter(
-      ([key, raw]) => KEPT_ORDER_FIELDS.includes(key) && !/^[[{n]/.test(raw),
-    ),
-  )
-  const dataText = `{${[...kept].map(([key, raw]) => `${JSON.stringify(key)}:${raw}`).join(',')}}`
-  const data = Object.fromEntries([...kept.keys()].map(key => [key, write.data[key]]))
-  return { ...write, externalId: null, data, dataText }
 }

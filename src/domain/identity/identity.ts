@@ -4,19 +4,19 @@ import { isObject, type JsonObject } from '../json/json.ts'
 import { readCustomer } from '../providers/adapters.ts'
 import { stripeObject } from '../providers/stripe/objects.ts'
 
-/** Something a person is known by. Identities seen together belong to one profile. */
+/** An identifier of a person. Identifiers that appear together belong to one profile. */
 export type Identifier = { kind: IdentifierKind; value: string }
 
 export const IDENTIFIER_KINDS = ['visitor', 'user', 'email', 'contact'] as const
 export type IdentifierKind = (typeof IDENTIFIER_KINDS)[number]
 
-/** A person under one of the names they are known by. */
+/** A node of the identity graph: events of one identifier point to it. */
 export type NodeKey = { tenantId: number; node: number }
 
-/** An id longer than this is no id; it also has to fit an index. */
+/** A longer value is not an id. It also has to fit an index. */
 export const MAX_ID_LENGTH = 255
 
-/** What broken code and placeholder forms send instead of an id. Taken seriously, they would merge strangers. */
+/** Values that broken code and placeholder forms send instead of an id. As identifiers they would merge unrelated people. */
 const PLACEHOLDERS = new Set(
   `0 -1 null undefined nil none nan na n/a true false anonymous anon guest unknown unidentified unauthenticated
    not_authenticated not_set (not_set) (none) (null) (empty) id userid user_id distinct_id distinctid email e-mail
@@ -27,15 +27,15 @@ export function publicProfileId(profile: number | null): string | null {
   return profile === null ? null : `prof_${profile}`
 }
 
-/** A person's id as text, or null for what is none. */
+/** Parses a person's id. Returns null if the value is not one. */
 export function parseId(value: unknown): string | null {
   const text = typeof value === 'string' ? value.trim() : typeof value === 'number' ? String(value) : ''
   if (text === '' || text.length > MAX_ID_LENGTH) return null
-  // every placeholder is short; longer ids need no look-up
+  // All placeholders are short, so longer ids need no look-up.
   return text.length <= 36 && PLACEHOLDERS.has(text.toLowerCase().replaceAll(' ', '_')) ? null : text
 }
 
-/** An e-mail address in the form in which it is compared, or null for what is none. */
+/** Parses an e-mail address into its normalized form. Returns null if the value is not one. */
 export function parseEmail(value: unknown): string | null {
   if (typeof value !== 'string' || !(value.includes('@') || /[＠﹫%]/.test(value))) return null
   const text = normalizeAddress(value)
@@ -50,25 +50,25 @@ export function eventIdentifiers(event: NormalizedEvent): Identifier[] {
   add(found, 'user', parseId(event.userId))
   add(found, 'email', parseEmail(event.email) ?? parseEmail(event.userId))
   if (event.previousId !== null) {
-    // An alias may name an anonymous id or an earlier user id; whose user id it was, only a server can tell.
+    // An alias may have a visitor id or an earlier user id. Only a trusted sender may link user ids.
     const previous = parseId(event.previousId)
     add(found, 'visitor', previous)
     if (event.trusted) add(found, 'user', previous)
     add(found, 'email', parseEmail(event.previousId))
   }
-  // a group's fields are those of a company, not of the person in it
+  // The fields of a group describe a company, not the person.
   if (event.meta.kind === 'group') return found
   addContact(found, event)
   if (!found.some(({ kind }) => kind === 'email')) {
     const object = stripeObject(event.subject) ?? event.subject
-    // Whose sale it is or whom a form is about, only a server can tell; what somebody writes of themselves, anybody.
+    // A browser may only report the visitor's own address. A trusted sender may report the address of a buyer.
     add(found, 'email', event.trusted ? readEmail(object) : readOwnEmail(object))
   }
   return found
 }
 
 function addContact(found: Identifier[], event: NormalizedEvent): void {
-  // only sources tell of billing
+  // Only sources report billing.
   const customer = event.sourceConfigId === null ? null : readCustomer(event.subject)
   if (customer) {
     add(found, 'contact', parseId(customer.id))
@@ -97,7 +97,7 @@ export function contactIdentifiers(id: string, data: JsonObject): Identifier[] {
   return found
 }
 
-/** Who ordered: the contact that the order names, its e-mail, and the visitor or user where the shop knows them. */
+/** The buyer of an order: contact id, e-mail address, and the visitor or user id if the shop knows them. */
 export function orderIdentifiers(data: JsonObject): Identifier[] {
   const found: Identifier[] = []
   add(found, 'contact', readContactId(data))
@@ -111,7 +111,7 @@ function addPerson(found: Identifier[], data: JsonObject): void {
   add(found, 'user', parseId(data.userId ?? data.user_id))
 }
 
-/** Where Stripe, shops and CRMs put the buyer's address when it is not in `email`: the first that is one. */
+/** Where Stripe, shops and CRMs put the buyer's address if it is not in `email`. The first valid one counts. */
 const EMAIL_FIELDS = ['contact_email', 'receipt_email']
 const EMAIL_OBJECTS = ['customer', 'customer_details', 'billing_details', 'billing']
 
@@ -150,16 +150,16 @@ function add(found: Identifier[], kind: IdentifierKind, value: string | null): v
   found.push({ kind, value })
 }
 
-/** Nearly every address: but for its case, nothing about it can be written in another way. */
+/** Nearly every address. Apart from its case it has only one spelling. */
 const PLAIN = /^[\w.+%-]+@[a-z\d-]+(?:\.[a-z\d-]+)+$/
 
-// With the name of a person before it; an address alone has 254.
+// Allows a name before the address. An address alone has at most 254 characters.
 const MAX_LENGTH = 1_000
 
 /**
- * An address in the one form in which it is kept and compared, whatever form it came in: `Ada <ADA@Example.org>`,
- * `mailto:ada%40example.org`, `ada@example.org.`, characters of full width, invisible ones, a domain in punycode.
- * What is no address comes back as some text or other.
+ * Normalizes an address for storage and comparison. Accepts `Ada <ADA@Example.org>`,
+ * `mailto:ada%40example.org`, `ada@example.org.`, full-width and invisible characters, and domains in punycode.
+ * The result for text that is not an address is undefined.
  */
 function normalizeAddress(text: string): string {
   const lower = text.trim().toLowerCase()
@@ -186,7 +186,7 @@ function withoutMailto(text: string): string {
   }
 }
 
-/** As its owner writes it. Only where that differs: a number would be read as an IP address. */
+/** Converts punycode to Unicode. Only if needed, because a number would be read as an IP address. */
 function normalizeDomain(text: string): string {
   const isPlain = /^[\w.-]*$/.test(text) && !text.includes('xn--')
   return isPlain ? text : domainToUnicode(text) || text

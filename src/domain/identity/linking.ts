@@ -1,11 +1,11 @@
 import type { IdentifierKind } from './identity.ts'
 
 /**
- * Who belongs together. Names seen together share a profile, but joining is careful: an anonymous id belongs to one
- * person at a time, two known people are merged only by those who may, and a profile has its limits.
+ * Decides which identifiers share a profile. Identifiers that appear together are linked, with three limits: a visitor id
+ * belongs to one person at a time, only a trusted sender merges two identified people, and a profile has a maximum size.
  */
 
-/** A profile that takes no more names keeps a stranger from hanging thousands of them on somebody. */
+/** Limits how many identifiers anyone with a public key can attach to a person. */
 export const MAX_IDENTIFIERS = 200
 
 export type Profile = {
@@ -13,13 +13,13 @@ export type Profile = {
   identifiers: number
   hasUser: boolean
   hasContact: boolean
-  /** The profile that took it in, in this run. */
+  /** The profile that it was merged into in this batch. */
   mergedInto: Profile | null
 }
 
-/** Where a name's events are kept. A name that moves on to another person gets a new one; what was stays. */
+/** Events of an identifier point to its node. An identifier that moves to another person gets a new node. */
 type Node = {
-  /** null until it is written */
+  /** Null until it is written. */
   id: number | null
   profile: Profile
 }
@@ -27,56 +27,50 @@ type Node = {
 export type KnownIdentifier = {
   kind: IdentifierKind
   node: Node
-  /** A record, a server or an operator said so; not merely an event that anybody could have sent. */
+  /** Confirmed by a record, a server or an operator, not only by an event that anyone could have sent. */
   trusted: boolean
 }
 
-/** Why a join was made: kept with it, so that it can be explained and undone. */
+/** Why a link was made. Stored with it, so that it can be explained and undone. */
 export type Cause = { kind: 'event' | 'record' | 'sale' | 'command'; id: string }
 
-/** Names that were seen together. */
+/** Identifiers that appear together. */
 type Group = { identifiers: KnownIdentifier[]; trusted: boolean; cause: Cause }
 
-/** `node` and `other` were seen together: `node` on the side of `from`. */
+/** `node` and `other` appeared together. `node` belongs to `from`. */
 type Merge = { from: Profile; into: Profile; node: Node; other: Node; cause: Cause }
 type Move = { identifier: KnownIdentifier; from: Node; to: Node; other: Node; cause: Cause }
 
 export type Links = {
   merges: Merge[]
   moves: Move[]
-  /** Seen together, but the profile was full: kept, so that an erasure finds them. */
+  /** Appeared together but were not linked. Stored, so that an erasure finds them. */
   unlinked: { node: Node; other: Node; cause: Cause }[]
-  /** Names that are trusted from now on. */
+  /** Identifiers that became trusted. */
   confirmed: KnownIdentifier[]
-  /** Of each sighting, the node of its first name, after it; null where it has none. */
+  /** Per group, the resulting node of its first identifier. Null if it has none. */
   nodes: (Node | null)[]
 }
 
-/** Plays the sightings in their order; profiles and names are changed as it goes. */
-export function linkIdentifiers(sightings: Group[]): Links {
-  const joins: Links = { merges: [], moves: [], unlinked: [], confirmed: [], nodes: [] }
-  for (const sighting of sightings) {
-    const { identifiers: names, trusted } = sighting
-    const primary = choosePrimary(names)
-    for (const name of names) if (name !== primary) linkIdentifier(joins, sighting, primary!, name)
-    recordUnlinked(joins, sighting)
-    if (trusted && areConfirming(names)) {
-      for (const name of names) {
-        if (name.trusted) continue
-        name.trusted = true
-        joins.confirmed.push(name)
+/** Links the identifiers of each group, in order. Changes profiles and identifiers in place. */
+export function linkIdentifiers(groups: Group[]): Links {
+  const links: Links = { merges: [], moves: [], unlinked: [], confirmed: [], nodes: [] }
+  for (const group of groups) {
+    const { identifiers, trusted } = group
+    const primary = choosePrimary(identifiers)
+    for (const identifier of identifiers)
+      if (identifier !== primary) linkIdentifier(links, group, primary!, identifier)
+    recordUnlinked(links, group)
+    if (trusted && areConfirming(identifiers)) {
+      for (const identifier of identifiers) {
+        if (identifier.trusted) continue
+        identifier.trusted = true
+        links.confirmed.push(identifier)
       }
     }
-    joins.nodes.push(names[0]?.node ?? null)
+    links.nodes.push(identifiers[0]?.node ?? null)
   }
-  return joins
-}
-
-/** Its events are kept under the first name: who is named beside it and stayed somebody else leads to them, too. */
-function recordUnlinked(joins: Links, { identifiers: [first, ...others], cause }: Group): void {
-  for (const { node } of others)
-    if (survivingProfile(node) !== survivingProfile(first!.node))
-      joins.unlinked.push({ node: first!.node, other: node, cause })
+  return links
 }
 
 export function survivingProfile({ profile }: Node): Profile {
@@ -85,44 +79,12 @@ export function survivingProfile({ profile }: Node): Profile {
   return current
 }
 
-/** Only together with a name that is somebody's own: what hangs on a browser alone may still be anybody's. */
-export function areConfirming(names: { kind: IdentifierKind }[]): boolean {
-  return names.length > 1 && names.some(({ kind }) => kind === 'user' || kind === 'contact')
+/** Whether a group confirms its identifiers. It needs a user id or contact id: a browser may be shared. */
+export function areConfirming(identifiers: { kind: IdentifierKind }[]): boolean {
+  return identifiers.length > 1 && identifiers.some(({ kind }) => kind === 'user' || kind === 'contact')
 }
 
-/** Whom the others are joined to: the name that says most surely who it is. */
-function choosePrimary(names: KnownIdentifier[]): KnownIdentifier | undefined {
-  return (
-    names.find(({ kind }) => kind === 'user') ??
-    names.find(({ kind }) => kind === 'contact') ??
-    names.find(({ kind, node }) => kind === 'email' && isIdentified(survivingProfile(node))) ??
-    names[0]
-  )
-}
-
-function linkIdentifier(
-  joins: Links,
-  { trusted, cause }: Group,
-  primary: KnownIdentifier,
-  name: KnownIdentifier,
-): void {
-  const target = survivingProfile(primary.node)
-  const own = survivingProfile(name.node)
-  if (own === target) return
-  const areKnown = isIdentified(own) && isIdentified(target)
-  // An e-mail that only events had tied to somebody else is taken out: they must not merge two customers in the end.
-  const isSomebodyElse = (own.hasUser && target.hasUser) || (own.hasContact && target.hasContact)
-  const isTakenOut = trusted && name.kind === 'email' && !name.trusted && isSomebodyElse
-  if (areKnown && (name.kind === 'visitor' || isTakenOut)) move(joins, primary, name, cause)
-  else if (!areKnown || trusted) merge(joins, primary, name, cause)
-  // Two people stay two; but what the one said of the other goes when the other is erased.
-  else {
-    joins.unlinked.push({ node: name.node, other: primary.node, cause })
-    joins.unlinked.push({ node: primary.node, other: name.node, cause })
-  }
-}
-
-/** A user id or a contact id: somebody in particular, not just a browser. */
+/** Whether a profile has a user id or a contact id, and is not just a browser. */
 export function isIdentified({ hasUser, hasContact }: Pick<Profile, 'hasUser' | 'hasContact'>): boolean {
   return hasUser || hasContact
 }
@@ -131,91 +93,127 @@ export function createProfile(id: number): Profile {
   return { id, identifiers: 1, hasUser: false, hasContact: false, mergedInto: null }
 }
 
-/** The known takes the unknown in; of two alike, the older the newer. */
-function merge(joins: Links, primary: KnownIdentifier, name: KnownIdentifier, cause: Cause): void {
+/** The event points to the first identifier's node. Records the others that stayed unlinked, so that an erasure finds it. */
+function recordUnlinked(links: Links, { identifiers: [first, ...others], cause }: Group): void {
+  for (const { node } of others)
+    if (survivingProfile(node) !== survivingProfile(first!.node))
+      links.unlinked.push({ node: first!.node, other: node, cause })
+}
+
+/** The identifier that the others are linked to: the most reliable one. */
+function choosePrimary(identifiers: KnownIdentifier[]): KnownIdentifier | undefined {
+  return (
+    identifiers.find(({ kind }) => kind === 'user') ??
+    identifiers.find(({ kind }) => kind === 'contact') ??
+    identifiers.find(({ kind, node }) => kind === 'email' && isIdentified(survivingProfile(node))) ??
+    identifiers[0]
+  )
+}
+
+function linkIdentifier(
+  links: Links,
+  { trusted, cause }: Group,
+  primary: KnownIdentifier,
+  identifier: KnownIdentifier,
+): void {
+  const target = survivingProfile(primary.node)
+  const own = survivingProfile(identifier.node)
+  if (own === target) return
+  const areKnown = isIdentified(own) && isIdentified(target)
+  // An e-mail address that only untrusted events linked to another person moves. It must not merge two customers.
+  const isOtherPerson = (own.hasUser && target.hasUser) || (own.hasContact && target.hasContact)
+  const isReassigned = trusted && identifier.kind === 'email' && !identifier.trusted && isOtherPerson
+  if (areKnown && (identifier.kind === 'visitor' || isReassigned)) move(links, primary, identifier, cause)
+  else if (!areKnown || trusted) merge(links, primary, identifier, cause)
+  // The two people stay separate. An erasure of one must also find what the other sent about them.
+  else {
+    links.unlinked.push({ node: identifier.node, other: primary.node, cause })
+    links.unlinked.push({ node: primary.node, other: identifier.node, cause })
+  }
+}
+
+/** Merges into the identified profile. If both or neither are identified, into the older one. */
+function merge(links: Links, primary: KnownIdentifier, identifier: KnownIdentifier, cause: Cause): void {
   const a = survivingProfile(primary.node)
-  const b = survivingProfile(name.node)
+  const b = survivingProfile(identifier.node)
   const isFirst = isIdentified(a) === isIdentified(b) ? a.id < b.id : isIdentified(a)
   const [into, from] = isFirst ? [a, b] : [b, a]
   if (into.identifiers + from.identifiers > MAX_IDENTIFIERS) {
-    joins.unlinked.push({ node: name.node, other: primary.node, cause })
+    links.unlinked.push({ node: identifier.node, other: primary.node, cause })
     return
   }
   into.identifiers += from.identifiers
   into.hasUser ||= from.hasUser
   into.hasContact ||= from.hasContact
   from.mergedInto = into
-  const [node, other] = isFirst ? [name.node, primary.node] : [primary.node, name.node]
-  joins.merges.push({ from, into, node, other, cause })
+  const [node, other] = isFirst ? [identifier.node, primary.node] : [primary.node, identifier.node]
+  links.merges.push({ from, into, node, other, cause })
 }
 
-function move(joins: Links, primary: KnownIdentifier, name: KnownIdentifier, cause: Cause): void {
+function move(links: Links, primary: KnownIdentifier, identifier: KnownIdentifier, cause: Cause): void {
   const target = survivingProfile(primary.node)
   if (target.identifiers >= MAX_IDENTIFIERS) {
-    joins.unlinked.push({ node: name.node, other: primary.node, cause })
+    links.unlinked.push({ node: identifier.node, other: primary.node, cause })
     return
   }
-  const from = name.node
+  const from = identifier.node
   survivingProfile(from).identifiers--
   target.identifiers++
-  name.node = { id: null, profile: target }
-  joins.moves.push({ identifier: name, from, to: name.node, other: primary.node, cause })
+  identifier.node = { id: null, profile: target }
+  links.moves.push({ identifier, from, to: identifier.node, other: primary.node, cause })
 }
 
 /**
- * Undoing a join. The joins of a profile are a tree over its nodes: each brought two parts together that were apart. What
- * brought two names together is the latest join on the way from the one to the other; without it the tree has two
- * parts, each as it would be had that join never been made.
+ * Undoing a link. The links of a profile form a tree over its nodes, because each link connected two separate parts. The
+ * latest link on the path between two identifiers is the one that connected them. Without it the tree has two parts, each
+ * as if that link had never been made.
  */
 
-/** A join that holds: `node` was taken in, and was seen with `other`. A higher id is a later join. */
+/** An active link: `node`, on the merged side, appeared with `other`. A higher id is a later link. */
 export type Link = { id: number; node: number; other: number; profile: number; fromProfile: number }
 
 export type Split = {
   undone: Link
-  /** The nodes that part from the others: those around the name that is split off. */
+  /** The nodes that are split off: those connected with the identifier to split. */
   splitOff: Set<number>
-  /** Whether those are the side that the join had taken in. */
+  /** Whether those were the merged side of the link. */
   isMergedSide: boolean
 }
 
-/** How to part `node` from `from`; null where no join is known that brought them together. */
+/** Finds the link to undo to split `node` from `from`. Null if no links connect them. */
 export function findSplit(links: Link[], node: number, from: number): Split | null {
-  const way = findPath(buildAdjacency(links), node, from)
-  if (way === null || way.length === 0) return null
-  const undone = way.reduce((latest, link) => (link.id > latest.id ? link : latest))
-  const parted = reachableNodes(buildAdjacency(links.filter(link => link !== undone)), node)
-  return { undone, splitOff: parted, isMergedSide: parted.has(undone.node) }
+  const path = findPath(buildAdjacency(links), node, from)
+  if (path === null || path.length === 0) return null
+  const undone = path.reduce((latest, link) => (link.id > latest.id ? link : latest))
+  const splitOff = reachableNodes(buildAdjacency(links.filter(link => link !== undone)), node)
+  return { undone, splitOff, isMergedSide: splitOff.has(undone.node) }
 }
 
-/** Which profiles the two sides are: the one with the name that the profile began with keeps its id, the other gets its own back. */
-export function splitProfiles(
-  profile: number,
-  { undone, splitOff: parted, isMergedSide: isTakenIn }: Split,
-): SplitProfiles {
-  const before = parted.has(profile) === isTakenIn ? undone.profile : undone.fromProfile
-  return parted.has(profile) ? { splitOff: profile, kept: before } : { splitOff: before, kept: profile }
+/** The profile ids of both sides. The side with the profile's first node keeps the id; the other gets its former id back. */
+export function splitProfiles(profile: number, { undone, splitOff, isMergedSide }: Split): SplitProfiles {
+  const before = splitOff.has(profile) === isMergedSide ? undone.profile : undone.fromProfile
+  return splitOff.has(profile) ? { splitOff: profile, kept: before } : { splitOff: before, kept: profile }
 }
 
 export type SplitProfiles = { splitOff: number; kept: number }
 
 /**
- * The joins that still hold, under the names of the profiles that they are about now. Those of the side with a new id are
- * its own, but for those of profiles that were merged within it; on the other side nobody goes by that id any more.
+ * Returns the active links whose profile ids change by the split. Links of the side with a new id get that id, unless they
+ * belong to a profile that was merged within this side. Links of the other side no longer use that id.
  */
 export function relabelLinks(
   links: Link[],
   profile: number,
-  { undone, splitOff: parted }: Split,
+  { undone, splitOff }: Split,
   sides: SplitProfiles,
 ): Link[] {
-  const isPartedNew = sides.splitOff !== profile
-  const given = isPartedNew ? sides.splitOff : sides.kept
+  const isSplitOffNew = sides.splitOff !== profile
+  const given = isSplitOffNew ? sides.splitOff : sides.kept
   const other = undone.profile === given ? undone.fromProfile : undone.profile
-  const isNew = (link: Link) => parted.has(link.node) === isPartedNew
-  const held = links.filter(link => link !== undone)
-  const within = new Set(held.filter(isNew).map(({ fromProfile }) => fromProfile))
-  const renamed = held.map(link =>
+  const isNew = (link: Link) => splitOff.has(link.node) === isSplitOffNew
+  const active = links.filter(link => link !== undone)
+  const within = new Set(active.filter(isNew).map(({ fromProfile }) => fromProfile))
+  const relabeled = active.map(link =>
     isNew(link)
       ? { ...link, profile: within.has(link.profile) ? link.profile : given }
       : {
@@ -224,12 +222,12 @@ export function relabelLinks(
           fromProfile: link.fromProfile === given ? other : link.fromProfile,
         },
   )
-  return renamed.filter(
-    (link, i) => link.profile !== held[i]!.profile || link.fromProfile !== held[i]!.fromProfile,
+  return relabeled.filter(
+    (link, i) => link.profile !== active[i]!.profile || link.fromProfile !== active[i]!.fromProfile,
   )
 }
 
-/** The nodes that links connect with this one, itself included. */
+/** The nodes connected with this one, including itself. */
 function reachableNodes(links: Map<number, Link[]>, node: number): Set<number> {
   const reached = new Set([node])
   for (const at of reached) for (const link of links.get(at) ?? []) reached.add(link.node).add(link.other)
@@ -242,13 +240,13 @@ function findPath(links: Map<number, Link[]>, node: number, goal: number): Link[
     for (const link of links.get(at) ?? [])
       for (const next of [link.node, link.other]) if (!cameBy.has(next)) cameBy.set(next, link)
   if (!cameBy.has(goal)) return null
-  const way: Link[] = []
+  const path: Link[] = []
   for (let at = goal; at !== node; ) {
     const link = cameBy.get(at)!
-    way.push(link)
+    path.push(link)
     at = link.node === at ? link.other : link.node
   }
-  return way
+  return path
 }
 
 function buildAdjacency(links: Link[]): Map<number, Link[]> {

@@ -9,7 +9,7 @@ import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
 import type { LearnedIdentifier } from '../../store/identity/suppressions.ts'
 import { claimEvents, type EventClaim, processedKey } from '../../store/inbound/processed.ts'
 import { insertArchive, insertReceipts } from '../../store/inbound/receipts.ts'
-import type { EventSum } from '../../store/sums/events.ts'
+import type { EventSum } from '../../store/sums/series.ts'
 import type { Suppressions } from '../identity/suppressions.ts'
 import type { Kind, Transaction, Unit } from '../unit.ts'
 

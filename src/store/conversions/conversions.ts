@@ -2,7 +2,7 @@ import type { EventSale } from '../../domain/conversions/conversions.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { CONTACT_OF_PROFILE, type TimePage } from '../events/events.ts'
 
-/** What an order record says of a sale. */
+/** The sale of an order record. */
 export type OrderSale = {
   tenantId: number
   saleKey: string
@@ -17,7 +17,7 @@ export type OrderSale = {
   node: number | null
 }
 
-/** Who stands behind a sale, after it was written. */
+/** The buyer of a sale, after it was written. */
 export type SalePeople = {
   tenantId: number
   saleKey: string
@@ -31,7 +31,7 @@ export type SalePeople = {
 const PEOPLE = `tenant_id as "tenantId", sale_key as "saleKey", order_id as "orderId", order_state as "orderState",
   event_node as "eventNode", order_node as "orderNode", several_visitors as "severalVisitors"`
 
-// Rows from before this was kept: the event that speaks gave the amount, and whoever posted to a source held its token.
+// For rows from before these columns existed: the row's event gave the amount, and events of a source are trusted.
 const PRICE_EVENT = `coalesce(c.price_event_id, c.event_id), coalesce(c.price_at, c.event_occurred_at),
              coalesce(c.price_trusted, c.event_source_config_id is not null)`
 
@@ -120,7 +120,7 @@ export async function rowsOfOrders(db: Db, orders: OrderKey[]): Promise<OrderRow
   return rows
 }
 
-/** Orders without a record that these people named. */
+/** Orders without a record that events of these people have. */
 export async function ordersOfNodes(db: Db, tenantId: number, nodes: number[]): Promise<string[]> {
   const { rows } = await db.query<{ orderId: string }>(
     `select distinct order_id as "orderId" from conversions
@@ -130,7 +130,7 @@ export async function ordersOfNodes(db: Db, tenantId: number, nodes: number[]): 
   return rows.map(({ orderId }) => orderId)
 }
 
-/** Orders that these people named in events, with a record or without. */
+/** Orders that events of these people have, with or without a record. */
 export async function ordersNamedBy(db: Db, tenantId: number, nodes: number[]): Promise<string[]> {
   const { rows } = await db.query<{ orderId: string }>(
     `select distinct order_id as "orderId" from conversions
@@ -140,7 +140,7 @@ export async function ordersNamedBy(db: Db, tenantId: number, nodes: number[]): 
   return rows.map(({ orderId }) => orderId)
 }
 
-/** Takes out rows that events made, to be folded into others. */
+/** Deletes and returns rows created by events, to be folded into others. */
 export async function takeEventSales(
   db: Db,
   sales: { tenantId: number; saleKey: string }[],
@@ -162,7 +162,7 @@ export async function takeEventSales(
   return rows
 }
 
-/** Takes out what events said of these sales: rows that they made are gone, rows of records stay without it. */
+/** Removes what events reported about these sales. Rows created by events are deleted; rows of records stay. */
 export async function dropEventFacts(
   db: Db,
   tenantId: number,
@@ -183,7 +183,7 @@ export async function dropEventFacts(
   return { deleted: rowCount ?? 0, withRecord: rows }
 }
 
-/** Orders of which one of these people made more than one row: they were different people before a merge. */
+/** Orders for which one of these people has several rows, because they were different people before a merge. */
 export async function ordersNamedTwice(
   db: Db,
   people: { tenantId: number; profile: number }[],
@@ -233,13 +233,13 @@ export type ConversionRow = {
   eventType: string | null
   source: string
   sourceObjectId: string | null
-  /** exact decimal text */
+  /** Exact decimal text. */
   amount: string | null
   currency: string | null
   visitor: string | null
   profile: number | null
   contactId: string | null
-  /** the contact record's data, JSON text */
+  /** The data of the contact record, as JSON text. */
   contactData: string | null
   integrationId: string | null
 }
@@ -250,7 +250,7 @@ export async function listConversions(db: Db, tenantId: number, page: TimePage):
   return rows
 }
 
-/** The statement of a page: exported so that a test can ask PostgreSQL how it is carried out. */
+/** The statement of a page. Exported so that a test can check its plan. */
 export function conversionPage(tenantId: number, page: TimePage): { text: string; values: unknown[] } {
   const where = ['c.tenant_id = $1', 'c.listed']
   const values: unknown[] = [tenantId]
@@ -295,10 +295,10 @@ export const SHOWN_PERSON = `
   left join records contact on contact.tenant_id = c.tenant_id and contact.entity_type = 'contact'
     and contact.id = coalesce(c.order_contact_id, person.value)`
 
-/** Sales under their own key, or all of an order. */
+/** A sale by its key, or all sales of an order. */
 export type SaleRef = { tenantId: number; saleKey?: string; orderId?: string }
 
-/** A conversion as it is shown, and whether it is. */
+/** A conversion as it is listed, and whether it is listed. */
 export type SaleState = ConversionRow & {
   tenantId: number
   saleKey: string
@@ -306,10 +306,10 @@ export type SaleState = ConversionRow & {
   isListed: boolean
 }
 
-// Of who has more, the last: a merge must not take for ever.
+// Only the latest sales of a person are compared, so that a merge takes limited time.
 const MAX_SALES_OF_PERSON = 1_000
 
-/** Sales whose contact depends on who these people are. */
+/** Sales whose contact depends on these profiles. */
 export async function salesOfProfiles(
   db: Db,
   profiles: { tenantId: number; profile: number }[],

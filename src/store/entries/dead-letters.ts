@@ -9,7 +9,7 @@ import type { Db } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
 
 export type NewDeadLetter = {
-  /** The id of the event or operation, so that a second failure after a replay meets the first. */
+  /** The id of the event or operation, so that another failure after a replay updates the same row. */
   id: string
   entry: Entry
   sourceId: string | null
@@ -30,9 +30,9 @@ export type DeadLetter = {
   attempts: number
   receivedAt: Date
   failedAt: Date
-  /** When somebody decided: replayed it, or resolved it without. */
+  /** When it was replayed or resolved. */
   replayedAt: Date | null
-  /** Under which id a replay went in; null where it was resolved. */
+  /** The entry id of the replay. Null if it was resolved without one. */
   replayedAs: string | null
 }
 
@@ -73,9 +73,9 @@ export type DeadLetterFilter = {
   id?: string | undefined
   sourceId?: string | undefined
   reason?: string | undefined
-  /** As groups of them are named: see `failureCause`. */
+  /** The cause of a group: see `failureCause`. */
   cause?: string | undefined
-  /** Only what failed before this moment. */
+  /** Only failures before this time. */
   failedBefore?: Date | undefined
 }
 
@@ -84,13 +84,13 @@ export const DEAD_LETTER_COLUMNS = `d.id, d.tenant_id as "tenantId", d.kind, d.s
   d.replayed_as as "replayedAs"`
 
 type ListedLetters = DeadLetterFilter & {
-  /** Those that were replayed or resolved, in place of those that nobody has decided on yet. */
+  /** List replayed and resolved letters instead of open ones. */
   isClosed?: boolean | undefined
   limit: number
   before?: { failedAt: Date; id: string } | undefined
 }
 
-/** What nobody has decided on yet, or what was decided on, newest first, from tenant to tenant by the index. */
+/** Lists open letters, or replayed and resolved ones, newest first. The index is read tenant by tenant. */
 export async function listDeadLetters(db: Db, filter: ListedLetters): Promise<DeadLetter[]> {
   const { rows } = await db.query<DeadLetter>(
     `select ${DEAD_LETTER_COLUMNS} from tenants t cross join lateral (
@@ -115,7 +115,7 @@ export async function listDeadLetters(db: Db, filter: ListedLetters): Promise<De
   return rows
 }
 
-/** With its body and context, whether replayed or not. */
+/** Finds a letter with its body and context, whether replayed or not. */
 export async function findDeadLetter(
   db: Db,
   tenantId: number | null,
@@ -156,8 +156,8 @@ function chosenValues(filter: DeadLetterFilter): unknown[] {
 }
 
 /**
- * Marks letters as replayed and hands them out to be appended again, oldest first, in the caller's transaction. A
- * letter is handed out once, however many people press the button. At least one, and no more than `maxBytes` beyond it.
+ * Marks letters as replayed and returns them to be appended again, oldest first, in the caller's transaction. A letter is
+ * returned once, however many users replay it at the same time. Returns at least one, then up to `maxBytes`.
  */
 export async function takeForReplay(
   db: Db,
@@ -182,7 +182,7 @@ export async function takeForReplay(
   return rows.sort((a, b) => a.receivedAt.getTime() - b.receivedAt.getTime() || (a.id < b.id ? -1 : 1))
 }
 
-/** Remembers under which id each went in again. */
+/** Stores the entry id of each replay. */
 export async function markReplayed(
   db: Db,
   replays: { tenantId: number; id: string; as: string }[],
@@ -195,7 +195,7 @@ export async function markReplayed(
   )
 }
 
-/** Of entries that went in again: how many of them failed again, and how many wait for a retry. */
+/** How many replayed entries failed again, and how many wait for a retry. */
 export async function replayedOutcomes(
   db: Db,
   replays: { tenantId: number; as: string }[],
@@ -211,7 +211,7 @@ export async function replayedOutcomes(
   return rows[0]!
 }
 
-/** Closes letters without a replay: what is decided and not replayed under any id was resolved. Returns how many. */
+/** Closes letters without a replay. Returns their number. */
 export async function resolveDeadLetters(db: Db, filter: DeadLetterFilter, limit: number): Promise<number> {
   const { rowCount } = await db.query(
     `update dead_letters d set replayed_at = now() from (
@@ -223,7 +223,7 @@ export async function resolveDeadLetters(db: Db, filter: DeadLetterFilter, limit
   return rowCount ?? 0
 }
 
-/** The oldest that failed before a moment, replayed or not. Returns how many it deleted. */
+/** Deletes the oldest letters that failed before a time, replayed or not. Returns their number. */
 export async function deleteDeadLettersBefore(db: Db, moment: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
     `delete from dead_letters d using (
@@ -234,7 +234,7 @@ export async function deleteDeadLettersBefore(db: Db, moment: Date, limit: numbe
   return rowCount ?? 0
 }
 
-/** Failures of one cause: how many, since when, and one of them. */
+/** Failures with one cause: their number, the first time, and an example. */
 export type LetterGroup = {
   kind: 'record' | 'events'
   reason: string
@@ -256,7 +256,7 @@ export type RefusalGroup = {
   detail: string
 }
 
-/** Dead letters that nobody has decided on, by their cause, the most first. */
+/** Open dead letters by cause, the largest groups first. */
 export async function groupLetters(db: Db, tenantId: number, limit: number): Promise<LetterGroup[]> {
   const { rows } = await db.query<LetterGroup>(
     `select kind, reason, source_id as "sourceId", coalesce(cause, error) as cause, count(*) as count, min(failed_at) as "firstAt",
@@ -269,7 +269,7 @@ export async function groupLetters(db: Db, tenantId: number, limit: number): Pro
   return rows
 }
 
-/** Refused requests of sources, by source and code; those that were only counted too. */
+/** Rejected requests by source and code, including those that were only counted. */
 export async function groupRefusals(db: Db, tenantId: number, limit: number): Promise<RefusalGroup[]> {
   const { rows } = await db.query<RefusalGroup>(
     `select r.source_id as "sourceId", r.code, sum(1 + r.suppressed)::bigint as count, min(r.rejected_at) as "firstAt",
@@ -292,7 +292,7 @@ export type FailingGroup = {
 
 const MAX_PENDING = 100_000
 
-/** Destinations that fail, and those that were disabled because they did, with what waits for them. */
+/** Destinations that fail or were disabled because of failures, with their queued deliveries. */
 export async function groupFailing(db: Db, tenantId: number): Promise<FailingGroup[]> {
   const { rows } = await db.query<FailingGroup>(
     `select d.id as "destinationId", d.name, coalesce(d.disabled_reason, s.last_error, 'it does not answer 2xx') as error,

@@ -18,15 +18,15 @@ type ParkedOrder = {
   tenantId: number
   kind: EntryKind
   orderingKey: string
-  /** Whether the time of its first entry has come; the others wait behind it. */
+  /** Whether its first entry is due. The others wait behind it. */
   isDue: boolean
   entries: number
 }
 
-// No retry waits longer than minutes: one that is further away was set by a clock that was ahead.
+// Retries wait for minutes at most. A later time was set by a clock that was ahead.
 const dueAt = (at: string) => `(${at} <= now() or ${at} > now() + interval '1 hour')`
 
-/** Every order of these partitions in which something waits. */
+/** The ordering keys of these partitions that have parked entries. */
 export async function listParkedOrders(db: Db, partitions: string[]): Promise<ParkedOrder[]> {
   const { rows } = await queryPrepared<ParkedOrder>(
     db,
@@ -39,8 +39,8 @@ export async function listParkedOrders(db: Db, partitions: string[]): Promise<Pa
 }
 
 /**
- * The entries that wait in these orders, each order from its beginning, and of all orders the first before any second:
- * whoever has waited longest. Always at least one.
+ * The parked entries of these ordering keys, each key from its beginning. The first entries of all keys come before any
+ * second one, the longest waiting first. Returns at least one.
  */
 export async function loadParked(
   db: Db,
@@ -110,7 +110,7 @@ export async function park(
   )
 }
 
-/** Stays where it is in its order, with what is left of the entry. */
+/** Keeps the entry's place in its order, with what is left of the entry. */
 export async function postpone(
   db: Db,
   parked: {
@@ -136,7 +136,7 @@ export async function postpone(
   )
 }
 
-/** What is left of an entry, and nothing else of it changes. */
+/** Stores what is left of an entry. Nothing else of it changes. */
 export async function narrowParked(
   db: Db,
   { partition, parkedId, entry }: { partition: string; parkedId: number; entry: Entry },
@@ -164,7 +164,7 @@ export async function findParked(db: Db, tenantId: number, id: string): Promise<
   return rows[0] ?? null
 }
 
-/** Parked entries of a tenant that came in by then. */
+/** Parked entries of a tenant that were received by then. */
 export async function countParked(db: Db, tenantId: number, receivedBy: Date): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
     'select count(*) from parked_entries where tenant_id = $1 and received_at <= $2',
@@ -173,7 +173,7 @@ export async function countParked(db: Db, tenantId: number, receivedBy: Date): P
   return rows[0]!.count
 }
 
-/** Of a tenant: how many, and since when. */
+/** The number of parked entries of a tenant, and the oldest time. */
 export async function summarizeParked(
   db: Db,
   tenantId: number,
@@ -185,7 +185,7 @@ export async function summarizeParked(
   return rows[0]!
 }
 
-/** When the oldest entry of a tenant came in that waits there. */
+/** When the oldest waiting entry of a tenant was received. */
 export async function findOldestOfTenant(
   db: Db,
   table: 'overflow' | 'parked_entries',
@@ -198,7 +198,7 @@ export async function findOldestOfTenant(
   return rows[0]!.oldest
 }
 
-/** When the oldest entry came in that waits for a retry, or in the overflow for budget. */
+/** When the oldest entry was received that waits for a retry, or for budget in the overflow queue. */
 export async function oldestHeldUp(db: Db): Promise<Date | null> {
   const { rows } = await db.query<{ oldest: Date | null }>(
     `select least((select min(received_at) from parked_entries), (select min(received_at) from overflow)) as oldest`,
@@ -208,7 +208,7 @@ export async function oldestHeldUp(db: Db): Promise<Date | null> {
 
 export type StalledPartition = { partition: string; failedAt: Date; error: string }
 
-/** A partition of the log failed outside of any entry: nothing of it takes effect until it no longer does. */
+/** Records that a partition of the log failed outside of any entry. Nothing of it is applied until that is resolved. */
 export async function recordStall(db: Db, partition: string, error: string): Promise<void> {
   await db.query(
     `insert into stalled_partitions (partition, failed_at, error) values ($1, now(), $2)
@@ -217,7 +217,7 @@ export async function recordStall(db: Db, partition: string, error: string): Pro
   )
 }
 
-/** Those that failed in the last minutes: one that is stalled is tried every few seconds, and fails again. */
+/** Partitions that failed in the last minutes. A stalled partition is retried every few seconds and fails again. */
 export async function listStalled(db: Db): Promise<StalledPartition[]> {
   const { rows } = await db.query<StalledPartition>(
     `select partition, failed_at as "failedAt", error from stalled_partitions

@@ -1,11 +1,11 @@
 import type { Db } from '../../postgres/database.ts'
 
-/** When retention last ran, and whether something keeps it from dropping what has expired. */
+/** When retention last ran, and why it is paused, if it is. */
 export type RetentionClock = { trustedAt: Date; heldSince: Date | null; heldReason: string | null }
 
 const COLUMNS = 'trusted_at as "trustedAt", held_since as "heldSince", held_reason as "heldReason"'
 
-/** Nodes take turns. The first run ever trusts its clock. */
+/** Only one server node runs retention at a time. The very first run trusts its clock. */
 export async function lockRetentionClock(db: Db, now: Date): Promise<RetentionClock> {
   await db.query('insert into retention_clock (trusted_at) values ($1) on conflict do nothing', [now])
   const { rows } = await db.query<RetentionClock>(`select ${COLUMNS} from retention_clock for update`)
@@ -23,7 +23,7 @@ export async function writeRetentionClock(
   ])
 }
 
-/** Why retention drops nothing at present; null: it does. */
+/** Why retention is paused. Null if it is not. */
 export async function retentionHeldBy(db: Db): Promise<string | null> {
   const { rows } = await db.query<RetentionClock>(`select ${COLUMNS} from retention_clock`)
   return rows[0]?.heldReason ?? null

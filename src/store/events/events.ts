@@ -32,7 +32,7 @@ export const insertEvents = copyTable<NewEvent>('events', {
   meta: text(({ event }) => JSON.stringify(event.meta)),
 })
 
-/** Of a batch, all events have the headers of its request. */
+/** All events of a batch have the headers of its request. */
 function headersText(headers: NormalizedEvent['headers']): string {
   if (headers !== lastHeaders.headers) lastHeaders = { headers, text: JSON.stringify(headers) }
   return lastHeaders.text
@@ -55,7 +55,7 @@ export type EventRow = {
   profile: number | null
   contactId: string | null
   conversion: boolean
-  /** JSON text, all three */
+  /** All three are JSON text. */
   payload: string
   headers: string | null
   meta: string | null
@@ -67,7 +67,7 @@ export type TimePage = {
   since: Date | null
   until: Date | null
   eventType: string | null
-  /** the last row of the page before */
+  /** The last row of the previous page. */
   after: { occurredAt: Date; id: string } | null
 }
 
@@ -76,22 +76,22 @@ export const EVENT_COLUMNS = `e.id, e.event_type as "eventType", e.occurred_at a
   e.provider_event_id as "providerEventId", e.visitor, e.session_id as "sessionId", e.conversion, e.payload, e.headers,
   e.meta, i.profile, contact.value as "contactId"`
 
-// Of several contact ids of one person, one with a contact record: others are ids of billing systems and the like.
+// If a person has several contact ids, one with a contact record is used. Others are ids of billing systems.
 export const CONTACT_OF_PROFILE = `
   select c.value from identities c
   left join records r on r.tenant_id = c.tenant_id and r.entity_type = 'contact' and r.id = c.value and not r.deleted
   where c.tenant_id = i.tenant_id and c.profile = i.profile and c.kind = 'contact'
   order by r.id is null, c.node limit 1`
 
-// The profile is read through the node, so that what is learnt later shows in rows that came earlier.
+// The profile is read through the node, so that later links show in earlier rows.
 export const EVENT_PERSON = `
   left join identities i on i.tenant_id = e.tenant_id and i.node = e.node
   left join lateral (${CONTACT_OF_PROFILE}) contact on true`
 
-// A hundred payloads of webhooks may be a gigabyte; a hundred ordinary ones are a tenth of this.
+// A hundred webhook payloads may be a gigabyte. A hundred ordinary ones are a tenth of this limit.
 const PORTION_BYTES = 2_097_152
 
-/** Newest first, without conversions; `isCut`: there may be more within the limit, to be read after the last row. */
+/** Newest first, without conversions; `isCut`: the page ended early; read on after the last row. */
 export async function listEvents(
   db: Db,
   tenantId: number,
@@ -114,12 +114,12 @@ export function eventPage(tenantId: number, page: TimePage): { text: string; val
   if (page.eventType !== null) add(n => `e.event_type = ${n}`, page.eventType)
   if (page.after) {
     values.push(page.after.occurredAt, page.after.id)
-    // The first condition says nothing new, but lets whole partitions be passed over.
+    // The first condition is redundant, but lets PostgreSQL skip whole partitions.
     where.push(`e.occurred_at <= $${values.length - 1}`)
     where.push(`(e.occurred_at, e.id) < ($${values.length - 1}, $${values.length}::uuid)`)
   }
   values.push(page.limit, page.offset)
-  // The sum is of sizes that stand beside the payloads: none is read for it.
+  // The sizes are stored beside the payloads, so no payload is read for the sum.
   const text = `select ${EVENT_COLUMNS}, e.bytes from (
       select *, sum(octet_length(payload)) over (order by occurred_at desc, id desc rows unbounded preceding) as bytes
       from (
@@ -131,8 +131,8 @@ export function eventPage(tenantId: number, page: TimePage): { text: string; val
 }
 
 /**
- * Events by their ids, whether conversions or not, in no order. No index knows conversions by their ids: they are looked for among
- * what came in between two moments.
+ * Events by id, including conversions, in no order. No index has the ids of conversions, so they are searched among the
+ * events received between two times.
  */
 export async function loadEvents(
   db: Db,
@@ -156,7 +156,7 @@ export async function loadEvents(
   return [...rows, ...conversions]
 }
 
-/** By our ids, whether conversions or not. */
+/** Finds events by our ids, including conversions. */
 export async function findEvents(db: Db, tenantId: number, ids: string[]): Promise<EventRow[]> {
   const { rows } = await db.query<EventRow>(
     `select ${EVENT_COLUMNS} from events e ${EVENT_PERSON}
@@ -166,7 +166,7 @@ export async function findEvents(db: Db, tenantId: number, ids: string[]): Promi
   return rows
 }
 
-/** Who stands behind these nodes at this moment, by tenant and node. */
+/** The current people of these nodes, by tenant and node. */
 export async function peopleOfNodes(
   db: Db,
   nodes: { tenantId: number; node: number }[],
@@ -188,7 +188,7 @@ export async function peopleOfNodes(
   return new Map(rows.map(({ tenantId, node, ...person }) => [`${tenantId} ${node}`, person]))
 }
 
-/** An entry with events that has not taken effect yet, and what holds it up. */
+/** An entry with events that is not applied yet, and what it waits for. */
 export type WaitingEntry = {
   entry: Entry
   state: 'queued' | 'deferred'
@@ -205,7 +205,7 @@ const OVERFLOW = `select ${ENTRY_COLUMNS}, 'deferred' as state, null as "lastErr
     null::timestamptz as "nextAttemptAt"
   from overflow where tenant_id = $1 and kind = 'events'`
 
-/** Entries outside the log that an item of this id may be part of: parts of a request may wait in different places. */
+/** Waiting entries outside the log that may contain the item. Parts of one request may wait in different tables. */
 export async function findHeldUp(db: Db, tenantId: number, entryId: string): Promise<WaitingEntry[]> {
   const { rows } = await db.query<WaitingRow>(
     `${PARKED} and id = $2 union all ${OVERFLOW} and id = $2 and received_at = $3`,
@@ -214,10 +214,10 @@ export async function findHeldUp(db: Db, tenantId: number, entryId: string): Pro
   return rows.map(toWaiting)
 }
 
-// A sender's id is looked for in the raw text of what waits: rare, and bounded by what waits.
+// A sender's id is searched in the raw text of waiting entries. This is rare, and limited by their number.
 const MAX_CANDIDATES = 50
 
-/** Entries that wait there and have this text in their body. */
+/** Waiting entries of a table whose body contains this string. */
 export async function findHeldUpWith(
   db: Db,
   held: 'parked' | 'deferred',
@@ -239,7 +239,7 @@ export async function findEventLetters(db: Db, tenantId: number, ids: string[]):
   return rows
 }
 
-/** By the id that an event has at its sender: the newest dead letter of each source, which is null without one. */
+/** The newest dead letter of each source with this sender's id. The source is null for tracking keys. */
 export async function findLettersOfSent(db: Db, tenantId: number, sentId: string): Promise<DeadLetter[]> {
   const { rows } = await db.query<DeadLetter>(
     `select distinct on (source_id) ${DEAD_LETTER_COLUMNS} from dead_letters d
@@ -258,7 +258,7 @@ export type InboundReceipt = {
   receivedAt: Date
 }
 
-/** What sources' receipts say of events that left no other trace: known or dropped when they came in, or not to be recorded. */
+/** Receipts of inbound events without any other trace: duplicates, dropped events and suppressed events. */
 export async function findInboundReceipts(
   db: Db,
   tenantId: number,
@@ -280,7 +280,7 @@ function toWaiting(row: WaitingRow): WaitingEntry {
   return { state, lastError, attempts, nextAttemptAt, entry: toEntry(row) }
 }
 
-/** `table` and `row`: where it lies. */
+/** `table` and `row` are its physical position. */
 export type StoredNode = StoredEvent & {
   inboundEventId: string | null
   node: number | null
@@ -296,16 +296,16 @@ export type StoredFilter = {
   receivedUntil?: Date | null
   keyId?: string
   conversionsOnly?: boolean
-  /** Only events whose payload is like one of these patterns. */
+  /** Only events whose payload matches one of these patterns. */
   mentioning?: string[]
 }
 
 const AT_A_TIME = 1_000
 
 /**
- * Kept events of a tenant, in the order in which they came in, by portions. Reads all of the tenant's: no index leads from
- * people or orders to events, because every event would pay for it. In the caller's transaction, which should not have
- * written yet: one that has holds the readers of the log back for as long as this takes.
+ * Reads stored events of a tenant in portions, in the order of arrival. Scans all events of the tenant: an index from
+ * people or orders to events would make every insert slower. Runs in the caller's transaction, which should not have
+ * written yet, because readers of the log wait for transactions that have written.
  */
 export async function* readStored(
   client: pg.PoolClient,

@@ -34,7 +34,7 @@ export async function findPurge(db: Db, id: string): Promise<StoredPurge | null>
   return rows[0] ?? null
 }
 
-/** How far it is: in the transaction that gets it there. */
+/** Saves the progress in the transaction that makes it. */
 export async function savePurge(
   db: Db,
   { tenantId, id, status, receipt }: Pick<StoredPurge, 'tenantId' | 'id' | 'status' | 'receipt'>,
@@ -49,7 +49,7 @@ export async function keepPurge(db: Db, { tenantId, id }: PurgeKey): Promise<voi
   await db.query('update purges set seen_at = now() where tenant_id = $1 and id = $2', [tenantId, id])
 }
 
-/** One that nobody has given a sign of for so long: whoever takes it goes on with it. */
+/** Claims a purge whose process has not reported for this long. The caller continues it. */
 export async function takeLeftPurge(db: Db, silentS: number): Promise<StoredPurge | null> {
   const { rows } = await db.query<StoredPurge>(
     `update purges set seen_at = now()
@@ -62,7 +62,7 @@ export async function takeLeftPurge(db: Db, silentS: number): Promise<StoredPurg
   return rows[0] ?? null
 }
 
-/** The sales of their own that these events are. */
+/** Deletes the sales that consist of only one of these events. */
 export async function deleteOwnSales(db: Db, tenantId: number, eventIds: string[]): Promise<number> {
   const { rowCount } = await db.query(
     `delete from conversions where tenant_id = $1 and sale_key = any(array(select 'event:' || id from unnest($2::text[]) as e (id)))`,
@@ -71,7 +71,7 @@ export async function deleteOwnSales(db: Db, tenantId: number, eventIds: string[
   return rowCount ?? 0
 }
 
-/** Remembers whom these events were about or joined, and which sales they named, until that is worked out anew. */
+/** Stores the nodes and sales that these events affected, until they are derived again. */
 export async function keepPurgeWork(
   db: Db,
   { tenantId, id }: PurgeKey,
@@ -92,7 +92,7 @@ export async function keepPurgeWork(
     tenantId,
     events.map(event => event.id),
   ])
-  // Whoever was joined by a sale that they named.
+  // People who were linked by a sale of these events.
   await db.query(
     `insert into purge_nodes (tenant_id, purge_id, node)
      select distinct $1::int, $2::uuid, n.node from identity_merges j cross join unnest(array[j.node, j.other]) as n (node)
@@ -124,7 +124,7 @@ export async function nodesWorkedOut(db: Db, { tenantId, id }: PurgeKey, nodes: 
     'delete from purge_nodes where tenant_id = $1 and purge_id = $2 and node = any($3::bigint[])',
     [tenantId, id, nodes],
   )
-  // A trigger moves the version of the configuration: workers forget whom they remember.
+  // A trigger increments the version of the configuration, so workers drop their memory.
   await db.query('update purges set rounds = rounds + 1 where tenant_id = $1 and id = $2', [tenantId, id])
 }
 
@@ -144,7 +144,7 @@ export async function salesWorkedOut(db: Db, { tenantId, id }: PurgeKey, sales: 
   ])
 }
 
-/** What came with the key and never took effect. */
+/** Deletes entries sent with the key that were never applied. */
 export async function deleteEntriesOfKey(
   db: Db,
   table: 'dead_letters' | 'parked_entries',
@@ -158,7 +158,7 @@ export async function deleteEntriesOfKey(
   return rowCount ?? 0
 }
 
-/** How many people these events joined. */
+/** The number of links that these events caused. */
 export async function countJoins(db: Db, tenantId: number, eventIds: string[]): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
     `select count(*) from identity_merges where tenant_id = $1 and cause = 'event' and cause_id = any($2) and undone_at is null`,

@@ -6,12 +6,12 @@ export type StoredErasure = {
   tenantId: number
   requestedAt: Date
   status: ErasureStatus
-  /** JSON text; null once it is done */
+  /** JSON text. Null when the erasure is completed. */
   subject: string | null
   receipt: string
 }
 
-/** A trigger moves the version of the configuration. `subjectHash`: of whom, for who asks again. */
+/** A trigger increments the version of the configuration. `subjectHash` finds the erasure if it is requested again. */
 export async function insertErasure(db: Db, erasure: StoredErasure & { subjectHash: Buffer }): Promise<void> {
   await db.query(
     `insert into erasures (tenant_id, id, requested_at, subject_hash, status, subject, receipt, seen_at)
@@ -30,7 +30,7 @@ export async function insertErasure(db: Db, erasure: StoredErasure & { subjectHa
 
 type ErasureKey = Pick<StoredErasure, 'tenantId' | 'id'>
 
-/** How far it is: in the transaction that gets it there. */
+/** Saves the progress in the transaction that makes it. */
 export async function saveErasure(db: Db, { tenantId, id }: ErasureKey, receipt: string): Promise<void> {
   await db.query('update erasures set receipt = $3, seen_at = now() where tenant_id = $1 and id = $2', [
     tenantId,
@@ -39,7 +39,7 @@ export async function saveErasure(db: Db, { tenantId, id }: ErasureKey, receipt:
   ])
 }
 
-/** A trigger moves the version of the configuration: workers forget whom they remember. */
+/** A trigger increments the version of the configuration, so workers drop their memory. */
 export async function advanceErasure(
   db: Db,
   { tenantId, id, status, subject, receipt }: Omit<StoredErasure, 'requestedAt'>,
@@ -50,14 +50,14 @@ export async function advanceErasure(
   )
 }
 
-/** A sign of life of whoever runs it. */
+/** Reports that the process that runs it is alive. */
 export async function keepErasure(db: Db, { tenantId, id }: ErasureKey): Promise<void> {
   await db.query('update erasures set seen_at = now() where tenant_id = $1 and id = $2', [tenantId, id])
 }
 
 const ERASURE = `id, tenant_id as "tenantId", requested_at as "requestedAt", status, subject, receipt::text as receipt`
 
-/** One that nobody has given a sign of for so long: whoever takes it goes on with it. */
+/** Claims an erasure whose process has not reported for this long. The caller continues it. */
 export async function takeLeftErasure(db: Db, silentS: number): Promise<StoredErasure | null> {
   const { rows } = await db.query<StoredErasure>(
     `update erasures set seen_at = now()
@@ -71,7 +71,7 @@ export async function takeLeftErasure(db: Db, silentS: number): Promise<StoredEr
   return rows[0] ?? null
 }
 
-/** Whether somebody was erased since then, or something of somebody who is not to be recorded was taken out. */
+/** Whether a person was erased since then, or data of a suppressed person was deleted. */
 export async function hasErasedSince(db: Db, tenantId: number, moment: Date): Promise<boolean> {
   const { rows } = await db.query<{ has: boolean }>(
     `select exists (select from erasures where tenant_id = $1 and requested_at >= $2)

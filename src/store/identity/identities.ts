@@ -3,7 +3,7 @@ import type { Identifier } from '../../domain/identity/identity.ts'
 import type { Cause } from '../../domain/identity/linking.ts'
 import { type Db, queryPrepared, toColumns } from '../../postgres/database.ts'
 export type IdentifierKey = Identifier & { tenantId: number }
-/** `isNew`: this transaction made it, and nobody else can see it yet. */
+/** `isNew`: created by this transaction, so no other transaction can see it yet. */
 export type StoredIdentifier = IdentifierKey & {
   node: number
   profile: number
@@ -14,7 +14,7 @@ type NodeProfile = { tenantId: number; node: number; profile: number }
 export type ProfileKey = { tenantId: number; profile: number }
 type ProfileFacts = ProfileKey & { identifiers: number; hasUser: boolean; hasContact: boolean }
 
-/** These identities as they are known; what was never seen becomes a profile of its own. */
+/** Loads these identifiers. An unknown one is inserted with a profile of its own. */
 export async function ensureIdentifiers(
   db: Db,
   identities: (IdentifierKey & { trusted: boolean })[],
@@ -22,10 +22,10 @@ export async function ensureIdentifiers(
   const columns = toColumns(identities, 'tenantId', 'kind', 'value', 'trusted')
   const found = await queryPrepared<StoredIdentifier>(db, ENSURE, columns)
   if (found.rows.length === identities.length) return found.rows
-  // Another worker added the rest at the same moment: it is committed now, and visible to a new statement.
+  // Another worker inserted the rest concurrently. Its rows are committed now, and visible to a new statement.
   const { rows } = await queryPrepared<StoredIdentifier>(db, `select ${KNOWN} from (${FOUND}) known`, columns)
-  const made = new Set(found.rows.flatMap(({ isNew, node }) => (isNew ? node : [])))
-  return rows.map(row => ({ ...row, isNew: made.has(row.node) }))
+  const created = new Set(found.rows.flatMap(({ isNew, node }) => (isNew ? node : [])))
+  return rows.map(row => ({ ...row, isNew: created.has(row.node) }))
 }
 
 const KNOWN = `tenant_id as "tenantId", kind, value, node, profile, trusted, is_new as "isNew"`
@@ -35,7 +35,7 @@ select i.tenant_id, i.kind, i.value, i.node, i.profile, i.trusted, false as is_n
 from unnest($1::int[], $2::text[], $3::text[], $4::boolean[]) as input (tenant_id, kind, value, trusted)
 join identities i on i.tenant_id = input.tenant_id and i.kind = input.kind and i.value = input.value and i.retired_at is null`
 
-// Sorted, so that two workers that add the same identities wait for each other and never in a circle.
+// Sorted, so that two workers that insert the same identifiers cannot deadlock.
 const ENSURE = `
 with found as materialized (${FOUND}), added as (
   insert into identities (tenant_id, kind, value, trusted, node, profile)
@@ -52,9 +52,9 @@ with found as materialized (${FOUND}), added as (
 select ${KNOWN} from (select * from found union all select * from added) known`
 
 /**
- * How many names these profiles have, and whether they are somebody in particular. What is retired is left out after it is
- * read: with `retired_at is null` among the conditions, a plan made while the table was small goes through all names of the
- * tenant for each profile (35 s for 5,000 profiles, instead of 30 ms).
+ * How many identifiers these profiles have, and whether they are identified. Retired identifiers are filtered after
+ * reading. With `retired_at is null` as a condition, a plan created while the table was small reads all identifiers of the
+ * tenant for each profile (35 s instead of 30 ms for 5,000 profiles).
  */
 export async function loadProfileFacts(db: Db, profiles: ProfileKey[]): Promise<ProfileFacts[]> {
   const { rows } = await queryPrepared<ProfileFacts>(
@@ -85,7 +85,7 @@ export async function findProfiles(
   return rows
 }
 
-/** The names in use under these nodes; by their nodes alone, as in `factsOfProfiles`. */
+/** The active identifiers of these nodes. Selects by node alone, as in `loadProfileFacts`. */
 export async function loadIdentifiers(
   db: Db,
   nodes: { tenantId: number; node: number }[],
@@ -101,7 +101,7 @@ export async function loadIdentifiers(
   return rows
 }
 
-/** Every node of a profile `from` belongs to `into` from now on. No event is touched. Returns the nodes that went over. */
+/** Moves every node of the profile `from` to `into`. No event is changed. Returns the moved nodes. */
 export async function mergeProfiles(
   db: Db,
   merges: { tenantId: number; from: number; into: number }[],
@@ -122,7 +122,7 @@ type NewLink = {
   profile: number
   fromProfile: number
   nodes: number[]
-  /** Who was seen with whom: a node of the side that was taken in, and one of the side that took it in. */
+  /** The nodes that appeared together: `node` on the merged side, `other` on the surviving side. */
   node: number
   other: number
   cause: Cause
@@ -140,7 +140,7 @@ export async function insertLinks(db: Db, joins: NewLink[]): Promise<void> {
   )
 }
 
-/** Parts again whom these orders had joined, and nobody since: the nodes go back to where they came from. */
+/** Undoes the links that these orders caused, unless a later link builds on them. The nodes return to their profiles. */
 export async function undoSaleLinks(db: Db, orders: { tenantId: number; orderId: string }[]): Promise<void> {
   const { rows } = await queryPrepared<{ tenantId: number }>(
     db,
@@ -163,7 +163,7 @@ export async function undoSaleLinks(db: Db, orders: { tenantId: number; orderId:
     )
 }
 
-/** `first`: the node that the name had before its first move; `to` was handed out by `newNodes`. */
+/** `first`: the node before the first move. `to`: a node from `allocateNodes`. */
 type IdentifierMove = {
   tenantId: number
   first: number
@@ -183,11 +183,11 @@ export async function allocateNodes(db: Db, count: number): Promise<number[]> {
 }
 
 /**
- * Gives names a node of their own in another profile; the node they had is retired, and stays where it is. Of a name that
- * moves more than once, only the last node is in use.
+ * Gives identifiers a new node in another profile. The old node is retired and stays in its profile. If an identifier
+ * moves more than once, only its last node is active.
  */
 export async function moveIdentifiers(db: Db, moves: IdentifierMove[]): Promise<void> {
-  // Before the new ones: a name may be in use once. By their nodes alone, as in `factsOfProfiles`.
+  // Before the inserts, because an identifier may be active only once. Selects by node alone, as in `loadProfileFacts`.
   await queryPrepared(
     db,
     `update identities i set retired_at = now() from unnest($1::int[], $2::bigint[]) as m (tenant_id, node)
@@ -237,7 +237,7 @@ export async function insertUnlinked(
   )
 }
 
-/** It moves when a name got another node, or joined names were parted: what workers remember of them is then outdated. */
+/** The version changes when an identifier gets another node or a link is undone. Workers then drop their memory. */
 export async function loadIdentityVersions(db: Db, tenantIds: number[]): Promise<Map<number, number>> {
   const { rows } = await queryPrepared<{ tenantId: number; version: number }>(
     db,
@@ -258,7 +258,7 @@ export async function bumpIdentityVersions(db: Db, tenantIds: number[]): Promise
 
 export type NewTouch = DatedTouch & { tenantId: number; node: number }
 
-/** The first touch under each node stays, whatever arrives when (see `isEarlierTouch`); one a node. Returns what changed. */
+/** Keeps the first touch of each node, in any order of arrival (see `isEarlierTouch`). Returns the changed nodes. */
 export async function upsertTouches(
   db: Db,
   touches: NewTouch[],
@@ -278,7 +278,7 @@ export async function upsertTouches(
   return rows
 }
 
-/** Tenants of those touches that come before what is known. */
+/** Tenants with a touch that precedes the stored one. */
 export async function findTenantsWithTouches(db: Db, touches: NewTouch[]): Promise<number[]> {
   const { rows } = await queryPrepared<{ tenantId: number }>(
     db,
@@ -288,7 +288,7 @@ export async function findTenantsWithTouches(db: Db, touches: NewTouch[]): Promi
   return rows.map(row => row.tenantId)
 }
 
-// Most are not the first. Looking is cheap; a conflict would lock, and so write, a row for each of them.
+// Most touches are not the first. Reading is cheap; a conflict would lock, and therefore write, a row for each.
 const EARLIER = `(
   select * from unnest($1::int[], $2::bigint[], $3::boolean[], $4::timestamptz[], $5::uuid[], $6::text[],
     $7::text[], $8::text[]) as n (tenant_id, node, direct, occurred_at, event_id, source, medium, campaign)

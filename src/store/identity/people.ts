@@ -3,7 +3,7 @@ import type { Cause, Link } from '../../domain/identity/linking.ts'
 import type { Db } from '../../postgres/database.ts'
 export type FoundIdentifier = Identifier & { node: number; profile: number }
 
-/** Who goes by this text, under whatever kind of name. */
+/** Finds active identifiers by value, of any of these kinds. */
 export async function findIdentifiers(
   db: Db,
   tenantId: number,
@@ -18,7 +18,7 @@ export async function findIdentifiers(
   return rows
 }
 
-/** The profile as it is called today: one that was merged away is the one that took it in. Null: never heard of. */
+/** The current profile: for a merged profile, the one it was merged into. Null if unknown. */
 export async function findCurrentProfile(db: Db, tenantId: number, profile: number): Promise<number | null> {
   const { rows } = await db.query<{ profile: number; isThere: boolean }>(
     `with recursive way as (
@@ -43,12 +43,12 @@ export type ProfileIdentifier = Identifier & {
   firstSeenAt: Date
   retiredAt: Date | null
   trusted: boolean
-  /** Why it belongs here; null for the name that the profile began with. */
+  /** Why it belongs to this profile. Null for the profile's first identifier. */
   cause: Cause | null
   joinedAt: Date | null
 }
 
-/** Every name of a person, with the first join that brought it together with others. */
+/** All identifiers of a profile, each with its first link to others. */
 export async function listIdentifiers(
   db: Db,
   tenantId: number,
@@ -77,7 +77,7 @@ export async function listIdentifiers(
   }))
 }
 
-// Profiles that are part of this one by now.
+// Profiles that were merged into this one, and itself.
 const MERGED_INTO = `array(
   with recursive merged as (
     select $2::bigint as profile
@@ -86,7 +86,7 @@ const MERGED_INTO = `array(
     join identity_merges j on j.tenant_id = $1 and j.profile = m.profile and j.undone_at is null
   ) select profile from merged)`
 
-/** The joins that hold this profile together: those between two nodes of it. */
+/** The active links between two nodes of this profile. */
 export async function loadLinks(db: Db, tenantId: number, profile: number): Promise<Link[]> {
   const { rows } = await db.query<Link>(
     `select j.id, coalesce(j.node, j.from_profile) as node, coalesce(j.other, j.profile) as other, j.profile,
@@ -100,7 +100,7 @@ export async function loadLinks(db: Db, tenantId: number, profile: number): Prom
   return rows
 }
 
-/** Profiles that were merged into this one, in the order in which they were. */
+/** Profiles that were merged into this one, in order. */
 export async function listMergedProfiles(db: Db, tenantId: number, profile: number): Promise<number[]> {
   const { rows } = await db.query<{ profile: number }>(
     `select j.from_profile as profile from identity_merges j
@@ -156,7 +156,7 @@ export async function listNodes(db: Db, tenantId: number, profile: number): Prom
   return rows.map(({ node }) => node)
 }
 
-/** The node that a name had before it moved on to this one, and whose it is. */
+/** The node that an identifier had before it moved to this one, and its profile. */
 export async function findPreviousNode(
   db: Db,
   tenantId: number,
@@ -178,7 +178,7 @@ export async function countProfileData(
   nodes: number[],
   contactIds: string[],
 ): Promise<{ events: number; conversions: number }> {
-  // No index leads from a person to events: every event would pay for it.
+  // There is no index from people to events, because it would make every insert slower.
   const { rows } = await db.query<{ events: number; conversions: number }>(
     `select (select count(*) from events where tenant_id = $1 and node = any($2::bigint[])) as events,
        (select count(*) from conversions
@@ -192,14 +192,14 @@ export async function countProfileData(
 
 type NamedContact = { id: string; profile: number | null; data: string }
 
-/** Contacts whose name, or the last word of it, begins with the text; with whom they are. */
+/** Contacts whose name, or its last word, starts with the text, with their profiles. */
 export async function searchContacts(
   db: Db,
   tenantId: number,
   text: string,
   limit: number,
 ): Promise<NamedContact[]> {
-  // Whatever begins with a text lies between it and itself with the greatest character after it, byte by byte.
+  // A prefix search as a range: from the prefix to the prefix followed by the greatest character, compared by bytes.
   const named = (name: string) => {
     const known = `(tenant_id::text || ' ' || ${name}) collate "C"`
     const wanted = `$1::int::text || ' ' || lower($2)`
@@ -219,7 +219,7 @@ export async function searchContacts(
 
 type FoundProfile = Identifier & { profile: number }
 
-/** Who goes by a name that begins with the text; e-mails are in lower case. */
+/** Active identifiers that start with the text. E-mail addresses are stored in lower case. */
 export async function searchProfiles(
   db: Db,
   tenantId: number,
@@ -239,16 +239,16 @@ export async function searchProfiles(
   return rows
 }
 
-/** What is held of a person, for whoever asks for it: rows as JSON texts. */
+// The export of a person: rows as JSON text.
 
-/** Their contacts, or the orders that they placed, as the shop last told them. */
+/** Their contacts or orders, in the latest version received. */
 export async function readRecords(
   db: Db,
   tenantId: number,
   entityType: 'contact' | 'order',
   ids: string[],
 ): Promise<string[]> {
-  return texts(
+  return readTexts(
     db,
     `select json_build_object('type', entity_type, 'id', id, 'externalId', external_id, 'sourceUpdatedAt', source_updated_at,
        'data', data)::text as text
@@ -280,13 +280,13 @@ export async function readConversions(
   return rows
 }
 
-/** Accounts of the billing ledger that are theirs, with what is known of their subscriptions and invoices today. */
+/** Their billing accounts, with the current state of their subscriptions and invoices. */
 export async function readBilling(
   db: Db,
   tenantId: number,
   { nodes, customers, emails }: { nodes: number[]; customers: string[]; emails: string[] },
 ): Promise<string[]> {
-  return texts(
+  return readTexts(
     db,
     `select json_build_object('type', 'billing_account', 'customer', a.account,
        'subscriptions', coalesce((
@@ -304,9 +304,9 @@ export async function readBilling(
   )
 }
 
-/** Where they came from, as far as their events tell. */
+/** Their touches. */
 export async function readTouches(db: Db, tenantId: number, nodes: number[]): Promise<string[]> {
-  return texts(
+  return readTexts(
     db,
     `select json_build_object('type', 'touch', 'occurred_at', occurred_at, 'event_id', event_id, 'source', source,
        'medium', medium, 'campaign', campaign, 'direct', direct)::text as text
@@ -315,7 +315,7 @@ export async function readTouches(db: Db, tenantId: number, nodes: number[]): Pr
   )
 }
 
-async function texts(db: Db, statement: string, values: unknown[]): Promise<string[]> {
+async function readTexts(db: Db, statement: string, values: unknown[]): Promise<string[]> {
   const { rows } = await db.query<{ text: string }>(statement, values)
   return rows.map(({ text }) => text)
 }

@@ -3,8 +3,6 @@ import type { Cause } from '../../domain/identity/linking.ts'
 import type { Db } from '../../postgres/database.ts'
 import type { NewTouch } from './identities.ts'
 
-/** What is read and written where people are worked out anew. */
-
 export type NodeIdentifier = Identifier & {
   node: number
   profile: number
@@ -13,8 +11,8 @@ export type NodeIdentifier = Identifier & {
 }
 
 /**
- * These nodes, all of their profiles, all nodes that their names ever had, and whom they were seen with but kept apart, in
- * turn: nobody outside of it can be touched by what is worked out anew within.
+ * These nodes, all nodes of their profiles, all nodes that their identifiers ever had, and the unlinked nodes that
+ * appeared with them, recursively. A rebuild of these nodes affects no others.
  */
 export async function loadConnected(db: Db, tenantId: number, nodes: number[]): Promise<NodeIdentifier[]> {
   const { rows } = await db.query<NodeIdentifier>(
@@ -44,7 +42,7 @@ export async function loadConnected(db: Db, tenantId: number, nodes: number[]): 
 
 type StoredLink = { node: number; other: number; cause: Cause; joinedAt: Date }
 
-/** The joins among these nodes that hold. */
+/** The active links among these nodes. */
 export async function loadLinksAmong(db: Db, tenantId: number, nodes: number[]): Promise<StoredLink[]> {
   const { rows } = await db.query<Omit<StoredLink, 'cause'> & { kind: Cause['kind']; id: string }>(
     `select coalesce(node, from_profile) as node, coalesce(other, profile) as other, cause as kind, cause_id as id,
@@ -54,10 +52,10 @@ export async function loadLinksAmong(db: Db, tenantId: number, nodes: number[]):
        and coalesce(node, from_profile) = any($2::bigint[]) and coalesce(other, profile) = any($2::bigint[]) order by id`,
     [tenantId, nodes],
   )
-  return rows.map(({ kind, id, ...join }) => ({ ...join, cause: { kind, id } }))
+  return rows.map(({ kind, id, ...link }) => ({ ...link, cause: { kind, id } }))
 }
 
-/** Causes that an operator has undone: they join nobody again. */
+/** Causes of links that an operator has undone. They must not link again. */
 export async function loadUndoneCauses(db: Db, tenantId: number, nodes: number[]): Promise<Set<string>> {
   const { rows } = await db.query<{ cause: string }>(
     `select cause || ' ' || cause_id as cause from identity_merges
@@ -67,7 +65,7 @@ export async function loadUndoneCauses(db: Db, tenantId: number, nodes: number[]
   return new Set(rows.map(({ cause }) => cause))
 }
 
-/** Records of these people: contacts by their id, orders by who placed them. */
+/** Records of these people: contacts by id, orders by the node of the buyer. */
 export async function loadLinkingRecords(
   db: Db,
   tenantId: number,
@@ -90,7 +88,7 @@ export async function loadLinkingRecords(
   return rows
 }
 
-/** Every name is alone again under its first node; later nodes, joins and touches are gone. */
+/** Resets each identifier to its first node and a profile of its own. Deletes later nodes and links. */
 export async function resetIdentifiers(
   db: Db,
   tenantId: number,
@@ -117,7 +115,7 @@ export async function resetIdentifiers(
   )
 }
 
-/** Touches of these nodes, taken out. */
+/** Deletes and returns the touches of these nodes. */
 export async function takeTouches(db: Db, tenantId: number, nodes: number[]): Promise<NewTouch[]> {
   const { rows } = await db.query<NewTouch>(
     `delete from touches where tenant_id = $1 and node = any($2::bigint[])
@@ -139,7 +137,7 @@ export async function deleteUnreferenced(db: Db, tenantId: number, nodes: number
   return rowCount ?? 0
 }
 
-/** Gives events other nodes, where they lie; the caller has the tenant's people for itself. */
+/** Assigns events to other nodes, by their physical position. The caller holds the profile lock. */
 export async function moveEvents(
   db: Db,
   moves: { table: number; row: string; id: string; node: number | null }[],
@@ -150,11 +148,11 @@ export async function moveEvents(
      where e.tableoid = m.table_id and e.ctid = m.row_id and e.id = m.id`,
     [moves.map(m => m.table), moves.map(m => m.row), moves.map(m => m.id), moves.map(m => m.node)],
   )
-  // Read before the people were held: an erasure may have taken some since. It is done again from what is there then.
-  if (rowCount !== moves.length) throw new Error('Events were changed meanwhile; it will be tried again.')
+  // The events were read before the lock was taken, so an erasure may have deleted some. The rebuild is then retried.
+  if (rowCount !== moves.length) throw new Error('Events changed during the rebuild. It will be retried.')
 }
 
-/** What points to nodes that are gone points to where their names are now; sales to where their events are. */
+/** Updates references to deleted nodes: to the current node of the identifier, or, for sales, of the event. */
 export async function updateReferences(
   db: Db,
   tenantId: number,

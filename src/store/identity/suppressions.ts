@@ -2,7 +2,7 @@ import type { IdentifierKind } from '../../domain/identity/identity.ts'
 import { toEntryId } from '../../domain/ids.ts'
 import type { Db } from '../../postgres/database.ts'
 
-/** Those of the tenants who have anybody that is not to be recorded again. */
+/** The tenants that have suppressions. */
 export async function findSuppressingTenants(db: Db, tenantIds: number[]): Promise<Set<number>> {
   const { rows } = await db.query<{ id: number }>(
     `select t.id from unnest($1::int[]) as t (id) where exists (select from suppressions s where s.tenant_id = t.id)`,
@@ -11,7 +11,7 @@ export async function findSuppressingTenants(db: Db, tenantIds: number[]): Promi
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Those of the names that are not to be recorded again, by `<tenant> <hex>`. */
+/** The suppressed identifiers among these, by `<tenant> <hex>`. */
 export async function findSuppressed(
   db: Db,
   names: { tenantId: number; hash: Buffer }[],
@@ -25,7 +25,7 @@ export async function findSuppressed(
   return new Map(rows.map(({ text, ...found }) => [text, found]))
 }
 
-/** A name that is on the list already stays where it is. */
+/** An identifier that is already suppressed keeps its erasure. */
 export async function insertSuppressions(
   db: Db,
   tenantId: number,
@@ -42,12 +42,12 @@ export async function insertSuppressions(
 
 export type LearnedIdentifier = { tenantId: number; erasureId: string; kind: IdentifierKind; hash: Buffer }
 
-/** So that nobody hangs everybody else on a name of theirs: as many as a profile takes. */
+/** The limit of learned identifiers per person, as for a profile, so that no one can suppress many others. */
 const MAX_LEARNED = 200
 
 /**
- * Of each person so many browsers, and so many other names: browsers can be told with a key that everybody has, and may
- * not take the place of the others.
+ * Visitor ids and other identifiers have separate limits per person. Anyone with a public key can send visitor ids, and
+ * these must not use up the limit of the others.
  */
 export async function insertLearned(db: Db, names: LearnedIdentifier[]): Promise<void> {
   await db.query(
@@ -91,7 +91,7 @@ export async function listSuppressed(db: Db, tenantId: number, limit: number): P
   return rows.map(row => ({ ...row, names: JSON.parse(row.names) }))
 }
 
-/** By the erasure that it came with, or by one of the names. Returns how many names are recorded again. */
+/** Deletes suppressions by erasure or by identifier. Returns the number of identifiers that are recorded again. */
 export async function deleteSuppressed(
   db: Db,
   tenantId: number,
@@ -111,7 +111,7 @@ export async function deleteSuppressed(
 
 export type SuppressionCount = { tenantId: number; events: number; records: number }
 
-/** In the order of the tenants: two transactions that count for the same ones wait for each other, and end. */
+/** Ordered by tenant, so that two transactions that count for the same tenants cannot deadlock. */
 export async function countSuppressed(db: Db, counts: SuppressionCount[]): Promise<void> {
   const sorted = [...counts].sort((a, b) => a.tenantId - b.tenantId)
   await db.query(
@@ -138,7 +138,7 @@ export async function loadSuppressionCount(
   return rows[0] ?? null
 }
 
-/** Of all tenants: events and records that were not recorded. */
+/** Suppressed events and records of all tenants. */
 export async function countAllSuppressed(db: Db): Promise<number> {
   const { rows } = await db.query<{ total: number }>(
     'select coalesce(sum(events + records), 0)::bigint as total from suppression_counts',
@@ -146,7 +146,7 @@ export async function countAllSuppressed(db: Db): Promise<number> {
   return rows[0]!.total
 }
 
-/** What they came in with goes from the log too, in the transaction that has read it. */
+/** Deletes their entries from the log, in the transaction that read them. */
 export async function deleteFromLog(
   db: Db,
   things: { tenantId: number; id: string; receivedAt: Date }[],

@@ -3,12 +3,12 @@ import type { Entry } from '../../domain/entries/entry.ts'
 import type { IdentifierKind } from '../../domain/identity/identity.ts'
 import { type Db, queryLong } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
-import { SUBTRACT_EVENTS } from '../sums/events.ts'
+import { SUBTRACT_EVENTS } from '../sums/series.ts'
 
-/** `node`: null for a name that nobody was seen under. */
+/** `node` is null for an identifier that was never seen. */
 export type TracedIdentifier = { node: number | null; kind: IdentifierKind; value: string }
 
-/** Everything a person is known by. */
+/** All identifiers of a person. */
 export async function loadTracedIdentifiers(
   db: Db,
   tenantId: number,
@@ -21,13 +21,13 @@ export async function loadTracedIdentifiers(
   return rows
 }
 
-// With bodies of a megabyte at the most.
+// Bodies have at most a megabyte each.
 const ROWS_AT_A_TIME = 50
 
-/** Where an event lies: its partition and its row there. */
+/** The physical position of an event: its table partition and row. */
 export type EventRow = { table: number; row: string; id: string; receivedAt: Date }
 
-/** Reads all of the tenant's events of the time: no index leads from a person to them, because every event would pay for it. */
+/** Scans all of the tenant's events of the period. An index from people to events would make every insert slower. */
 export async function findEventsOfNodes(
   db: Db,
   tenantId: number,
@@ -44,9 +44,9 @@ export async function findEventsOfNodes(
 }
 
 /**
- * Events of others that were seen together with these nodes but not joined, or that one of these e-mails was taken from:
- * with what they say, to see of whom. By portions, in a transaction of its own, which only reads: a stranger can have
- * sent thousands.
+ * Events of other people that appeared with these nodes but were not linked, or that one of these e-mail addresses was
+ * removed from. Includes payloads, so that the caller can check whom they are about. Reads in portions, in a read-only
+ * transaction of its own, because anyone with a public key can send thousands.
  */
 export async function* readUnlinkedEvents(
   client: pg.PoolClient,
@@ -88,7 +88,7 @@ export async function deleteEventsAt(db: Db, events: EventRow[]): Promise<number
   return rows[0]!.count
 }
 
-/** What sources' archives hold of these events. */
+/** Deletes these events from the archives of sources. */
 export async function deleteArchived(db: Db, tenantId: number, events: EventRow[]): Promise<number> {
   const { rowCount } = await db.query(
     `delete from archive a using unnest($2::uuid[], $3::timestamptz[]) as e (id, received_at)
@@ -141,7 +141,7 @@ export async function findSales(
   return rows
 }
 
-/** The sale stays, nobody's: what reports add up does not change. */
+/** The sale stays without a person, so that totals in reports do not change. */
 export async function anonymizeSales(db: Db, tenantId: number, saleKeys: string[]): Promise<number> {
   const { rowCount } = await db.query(
     `update conversions set event_node = null, order_node = null, order_contact_id = null, event_visitor = null
@@ -151,7 +151,7 @@ export async function anonymizeSales(db: Db, tenantId: number, saleKeys: string[
   return rowCount ?? 0
 }
 
-/** Of orders, only these fields stay; what is sent again with the same time comes too late to bring the others back. */
+/** Keeps only these fields of orders. A repeated write with the same time is superseded and cannot restore the others. */
 export async function reduceOrders(
   db: Db,
   tenantId: number,
@@ -168,7 +168,7 @@ export async function reduceOrders(
   return rowCount ?? 0
 }
 
-/** Some senders make ids of addresses: those of receipts that hold one of these go, what happened stays. */
+/** Some senders build ids from e-mail addresses. Removes such ids from receipts and keeps the outcome. */
 export async function anonymizeReceipts(db: Db, tenantId: number, emails: string[]): Promise<void> {
   if (emails.length === 0) return
   await queryLong(
@@ -179,13 +179,13 @@ export async function anonymizeReceipts(db: Db, tenantId: number, emails: string
   )
 }
 
-/** Texts in which one of the addresses stands, as it is or percent-encoded, as patterns of ILIKE. */
+/** ILIKE patterns that match text with one of the addresses, plain or percent-encoded. */
 export function addressPatterns(emails: string[]): string[] {
   const forms = emails.flatMap(email => [email, email.replace('@', '%40')])
   return forms.map(form => `%${form.replace(/[\\%_]/g, '\\$&')}%`)
 }
 
-/** Contacts and orders whose data is like one of these patterns. Reads all of the tenant's. */
+/** Contacts and orders whose data matches one of these patterns. Scans all records of the tenant. */
 export async function recordsLike(
   db: Db,
   tenantId: number,
@@ -200,7 +200,7 @@ export async function recordsLike(
   return rows
 }
 
-/** Leaves a tombstone, so that an older write that comes late does not bring the contact back. */
+/** Leaves a tombstone, so that a late older write does not restore the contact. */
 export async function buryContacts(
   db: Db,
   tenantId: number,
@@ -230,8 +230,8 @@ export async function deleteIdentifiers(
     'delete from identity_unmerged where tenant_id = $1 and (node = any($2::bigint[]) or other = any($2::bigint[]))',
     [tenantId, nodes],
   )
-  // What joined them may name them: a contact's id, an order's.
-  // Not `&&`, which compares each with each: somebody may have thousands of names.
+  // The cause of a link may identify the person: a contact id or an order id.
+  // Not `&&`, which compares every pair: a person may have thousands of identifiers.
   await queryLong(
     db,
     `delete from identity_merges j
@@ -245,13 +245,13 @@ export async function deleteIdentifiers(
   return { names: names.rowCount ?? 0, touches: touches.rowCount ?? 0 }
 }
 
-/** Where entries lie that are not, or not yet, applied. */
+/** The tables of entries that are not applied, or not yet. */
 export type EntryTable = 'dead_letters' | 'parked_entries' | 'overflow'
 
-/** An entry and its row in its table: primary keys differ. */
+/** An entry and its row in its table. The primary keys of the tables differ. */
 export type EntryRow = { entry: Entry; row: string }
 
-/** All entries of a tenant in a table, by portions. In a transaction of its own, which only reads. */
+/** Reads all entries of a tenant in a table, in portions, in a read-only transaction of its own. */
 export async function* readEntries(
   client: pg.PoolClient,
   table: EntryTable,
@@ -272,7 +272,7 @@ export async function* readEntries(
   }
 }
 
-/** False when it has moved on meanwhile. */
+/** Returns false if the entry has been applied or moved in the meantime. */
 export async function deleteEntry(db: Db, table: EntryTable, { row, entry }: EntryRow): Promise<boolean> {
   const { rowCount } = await db.query(
     `delete from ${table} where tenant_id = $1 and ctid = $2::tid and id = $3`,
@@ -281,7 +281,7 @@ export async function deleteEntry(db: Db, table: EntryTable, { row, entry }: Ent
   return rowCount === 1
 }
 
-/** Leaves these items of the request, and takes the others out of its future. False when it has moved on meanwhile. */
+/** Keeps only these items of the request. Returns false if the entry has been applied or moved in the meantime. */
 export async function narrowEntry(
   db: Db,
   table: 'parked_entries' | 'overflow',

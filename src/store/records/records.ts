@@ -10,13 +10,13 @@ import { type Db, queryPrepared, toColumns } from '../../postgres/database.ts'
 import { TENANT_LOCKS } from '../../postgres/locks.ts'
 export type RecordKey = { tenantId: number; entityType: EntityType; id: string }
 
-/** Of to_char: ISO 8601 with microseconds, as `Version` compares it. */
+/** A to_char format: ISO 8601 with microseconds, as `Version` compares it. */
 export const VERSION_FORMAT = `'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'`
 
 export async function loadVersions(db: Db, keys: RecordKey[]): Promise<(RecordKey & Version)[]> {
   const { rows } = await queryPrepared<RecordKey & Version>(
     db,
-    // A look-up for each key, whatever the planner thinks of a table that it has no statistics of.
+    // Forces one index look-up per key, also without statistics of the table.
     `select r.* from unnest($1::int[], $2::text[], $3::text[]) as k (tenant_id, entity_type, id)
      cross join lateral (
        select tenant_id as "tenantId", entity_type as "entityType", id,
@@ -32,9 +32,9 @@ export async function loadVersions(db: Db, keys: RecordKey[]): Promise<(RecordKe
 export type RecordRow = RecordKey &
   Version & { externalId: string | null; deleted: boolean; dataText: string | null }
 
-/** Writes the newest versions; the caller has compared them with what was there. */
+/** Writes the newest versions. The caller has compared them with the stored ones. */
 export async function upsertRecords(db: Db, rows: RecordRow[]): Promise<void> {
-  // The data is JSON already: it goes into the parameter as it came, without a second round of quoting.
+  // The data is already JSON. It is inserted into the parameter without quoting it again.
   const text = rows.map(
     row =>
       `{"tenant_id":${row.tenantId},"entity_type":"${row.entityType}","id":${JSON.stringify(row.id)},"external_id":${JSON.stringify(row.externalId)},"source_updated_at":"${row.sourceUpdatedAt}","entry_id":"${row.entryId}","deleted":${row.deleted},"data":${row.dataText ?? 'null'}}`,
@@ -60,7 +60,7 @@ export type StoredRecord = {
   id: string
   externalId: string | null
   sourceUpdatedAt: Date
-  /** JSON text; null when deleted */
+  /** JSON text. Null if deleted. */
   data: string | null
   deleted: boolean
   createdAt: Date
@@ -84,7 +84,7 @@ export async function findRecord(
   return rows[0] ?? null
 }
 
-/** Records as they are, deleted ones too. */
+/** The current records, including deleted ones. */
 export async function loadRecords(
   db: Db,
   keys: RecordKey[],
@@ -99,7 +99,7 @@ export async function loadRecords(
   return rows
 }
 
-/** By SKU, and by id where no product has that SKU. Of several with one SKU, the one that changed last. */
+/** Finds a product by SKU, or by id if no product has that SKU. If several have it, the last changed one. */
 export async function findProduct(db: Db, tenantId: number, skuOrId: string): Promise<StoredRecord | null> {
   const { rows } = await queryPrepared<StoredRecord>(
     db,
@@ -114,21 +114,21 @@ export async function findProduct(db: Db, tenantId: number, skuOrId: string): Pr
   return rows[0] ?? null
 }
 
-/** Where a page of records ends: the moment of the last row's change here, to the microsecond, and its id. */
+/** The end of a page of records: the time of the last row's change, with microseconds, and its id. */
 type RecordCursor = { changedAt: string; id: string }
 
 export type ListedRecord = StoredRecord & RecordCursor
 
-// A hundred records may be a hundred megabytes; a hundred ordinary ones are a tenth of this.
+// A hundred records may be a hundred megabytes. A hundred ordinary ones are a tenth of this limit.
 const PORTION_BYTES = 2_097_152
 
-// Only what is stored compressed has to be unpacked for its size; records of less than 2 KB are not.
+// Only compressed data must be unpacked to know its size. Records below 2 KB are not compressed.
 export const RECORD_BYTES = `case when data is null then 0 when pg_column_compression(data) is null then pg_column_size(data)
   else octet_length(data::text) end`
 
 /**
- * In the order of their last change here; `after` is the last row before. `isCut`: there may be more within the limit, to
- * be read after the last row.
+ * Lists records in the order of their last change. `after` is the last row of the previous page. `isCut`: the page ended
+ * early; read on after the last row.
  */
 export async function listRecords(
   db: Db,
@@ -158,7 +158,7 @@ export async function listRecords(
   return { rows, isCut: (rows.at(-1)?.bytes ?? 0) >= PORTION_BYTES }
 }
 
-/** Where a page begins, as one bound that the index can use. Ids are never empty: with '' all of an instant is in. */
+/** The start of a page as one bound that the index can use. Ids are never empty, so '' includes all rows of that time. */
 function startOfPage({
   after,
   updatedSince,
@@ -186,7 +186,7 @@ export async function insertOperations(
   operations: (Omit<Operation, 'acceptedAt' | 'appliedAt'> & { tenantId: number })[],
 ): Promise<void> {
   await queryPrepared(
-    db, // A replayed dead letter has an outcome already: the new one takes its place.
+    db, // A replayed dead letter already has an outcome. The new one replaces it.
     `insert into operations (tenant_id, id, received_at, status, entity_type, record_id, error)
      select * from json_to_recordset($1) as r ("tenantId" int, id uuid, "acceptedAt" timestamptz, status text,
        "entityType" text, "recordId" text, error text)
@@ -212,12 +212,12 @@ export async function findOperations(
   return rows
 }
 
-/** A name of a record beside its id. */
+/** A name of a record other than its id. */
 export type RecordNameKey = { tenantId: number; entityType: EntityType; name: RecordName; value: string }
 
 /**
- * A delete by name must see every record of that name, also one that another worker is writing at this moment.
- * Writers share the tenant's lock for a type, deleters by name have it alone.
+ * A delete by name must see every record of that name, including those that another worker is writing. So writers share
+ * the tenant's lock of a type, and deletes by name hold it exclusively.
  */
 export async function lockRecordTypes(
   db: Db,
@@ -256,13 +256,13 @@ export async function loadTombstones(db: Db, names: RecordNameKey[]): Promise<(R
 type NameDelete = RecordNameKey & Version
 
 const DELETE_COLUMNS = ['tenantId', 'entityType', 'name', 'value', 'sourceUpdatedAt', 'entryId'] as const
-/** Deletes by other names than the id; at most one for each name. */
+/** Deletes by names other than the id, at most one per name. */
 const DELETES = `unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::uuid[])
   as d (tenant_id, entity_type, name, value, source_updated_at, entry_id)`
 
 /**
- * The records that go by the name of a delete. Each branch leaves one index to choose, that of the name; hence the odd
- * spelling of the type. Without statistics the planner took others for as good, and read all records of the tenant.
+ * The records with the name of a delete. The type is written in an unusual way, so that each branch can use only the index
+ * of the name. Otherwise, without statistics, the planner used others and read all records of the tenant.
  */
 const NAMED = `cross join lateral (
   select id, source_updated_at, entry_id from records
@@ -276,7 +276,7 @@ const NAMED = `cross join lateral (
   where d.name = 'code' and tenant_id = d.tenant_id and code = d.value and not deleted
 ) r`
 
-/** Keeps the newest tombstone of each name. Returns the entry ids of those that are the newest. */
+/** Stores the newest tombstone of each name. Returns the entry ids of the deletes that are the newest. */
 export async function keepTombstones(db: Db, deletes: NameDelete[]): Promise<Set<string>> {
   const { rows } = await db.query<{ entryId: string }>(
     `insert into record_tombstones as t (tenant_id, entity_type, name, value, source_updated_at, entry_id)
@@ -290,7 +290,7 @@ export async function keepTombstones(db: Db, deletes: NameDelete[]): Promise<Set
   return new Set(rows.map(row => row.entryId))
 }
 
-/** Deletes the records which are older than the delete of a name they go by. `by` is the entry of that delete. */
+/** Deletes the records that are older than a delete of their name. `by` is the entry of that delete. */
 export async function deleteByNames(
   db: Db,
   deletes: NameDelete[],
@@ -310,7 +310,7 @@ export async function deleteByNames(
   return rows
 }
 
-/** Entry ids of the deletes that a newer record of that name survived. */
+/** Entry ids of the deletes that did not apply because a record of that name is newer. */
 export async function deletesSurvived(db: Db, deletes: NameDelete[]): Promise<Set<string>> {
   const { rows } = await db.query<{ entryId: string }>(
     `select distinct d.entry_id as "entryId" from ${DELETES} ${NAMED}

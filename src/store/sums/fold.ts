@@ -2,13 +2,13 @@ import type pg from 'pg'
 import { type Db, inTransaction } from '../../postgres/database.ts'
 import { LOCKS, lock, tryLock } from '../../postgres/locks.ts'
 
-// Few, because whoever reads the log waits for transactions that write: 2,000 are at most 12,000 sums, 0.15 s.
+// Few, because readers of the log wait for transactions that write: 2,000 rows are at most 12,000 sums, 0.15 s.
 const ADDED_AT_A_TIME = 2_000
 const DROPPED_AT_A_TIME = 20_000
 
 /**
- * Folds some of what transactions added into the sums of events and conversions, or deletes some of what retention has
- * dropped. Returns whether there may be more to do.
+ * Folds a batch of added rows into the sums of events and conversions, or deletes a batch of sums that retention has
+ * dropped. Returns whether there may be more.
  */
 export async function foldSeries(pool: pg.Pool): Promise<boolean> {
   return inTransaction(pool, async client => {
@@ -23,7 +23,7 @@ export async function foldSeries(pool: pg.Pool): Promise<boolean> {
 type Sum = { taken: number; isZero: boolean; key: string | null }
 
 async function foldEvents(db: Db): Promise<number> {
-  // What was added in a time that retention dropped waits until the sums of before are deleted.
+  // Rows in a period that retention dropped wait until the old sums of that period are deleted.
   const { rows } = await db.query<Sum>(
     `with taken as (
        delete from event_sums_added where ctid = any(array(
@@ -90,8 +90,9 @@ async function foldConversions(db: Db): Promise<number> {
 const formatKeys = (sums: Sum[]) => `[${sums.map(({ key }) => key).join(',')}]`
 
 /**
- * In the transaction in which retention drops the events of a time, after it: nobody else writes events then. Marked
- * rather than deleted, because all workers wait for that transaction, and a month may have a million sums.
+ * Call it in the transaction in which retention drops the events of a period, after the drop, when no other transaction
+ * writes events. Marks the sums instead of deleting them: all workers wait for that transaction, and a month may have a
+ * million sums.
  */
 export async function dropEventSums(db: Db, { since, until }: { since: Date; until: Date }): Promise<void> {
   await db.query('delete from event_sums_added where minute >= $1 and minute < $2', [since, until])
@@ -115,7 +116,7 @@ async function deleteDropped(db: Db): Promise<boolean> {
   return true
 }
 
-/** Makes all sums anew from the rows that they are of. Whoever writes those waits as long. */
+/** Computes all sums again from events and conversions. Writers of these tables wait until it ends. */
 export async function rebuildSeries(pool: pg.Pool): Promise<void> {
   await inTransaction(pool, async client => {
     await lock(client, LOCKS.series)

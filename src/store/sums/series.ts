@@ -1,7 +1,7 @@
 import type { Buckets, Interval } from '../../domain/buckets.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
-/** How many events of a minute, type and source came or went. */
+/** The number of events added (or, if negative, deleted) per minute, type and source. */
 export type EventSum = { tenantId: number; minute: string; eventType: string; source: string; count: number }
 
 export async function addEventSums(db: Db, sums: EventSum[]): Promise<void> {
@@ -17,18 +17,18 @@ export async function addEventSums(db: Db, sums: EventSum[]): Promise<void> {
   )
 }
 
-/** What deleted events take away; `gone` is the statement that deletes them, returning their rows. */
+/** Subtracts deleted events. `gone` is the statement that deletes them and returns their rows. */
 export const SUBTRACT_EVENTS = `
   insert into event_sums_added (tenant_id, minute, event_type, source, count)
   select tenant_id, date_trunc('minute', occurred_at, 'UTC'), event_type, source, -count(*)
   from gone where not conversion group by 1, 2, 3, 4`
 
-/** A bucket as a whole, or one of its groups; `group` is null in what is left beside the largest of them. */
+/** The total of a bucket, or one of its groups. `group` is null for the sum of the groups beyond the largest. */
 type EventSeriesRow = { bucket: number; isTotal: boolean; group: string | null; count: number }
 
 export type SeriesQuestion = {
   buckets: Buckets
-  /** Sums of this grain lie in one bucket each. */
+  /** Each sum of this grain falls into one bucket. */
   grain: Interval
   eventType: string | null
   groupBy: 'event_type' | 'source' | null
@@ -36,8 +36,8 @@ export type SeriesQuestion = {
 }
 
 /**
- * Counts by bucket (from 1 on) and group, from the sums and from what is not folded into them yet. Added up by time first:
- * finding the bucket of 60,000 sums one by one takes as long as adding them up.
+ * Counts by bucket (from 1) and group, from the folded sums and those not folded yet. Groups by time first, because
+ * finding the buckets of 60,000 sums one by one takes as long as adding them up.
  */
 export async function readEventSeries(
   db: Db,
@@ -67,6 +67,52 @@ export async function readEventSeries(
       ...[tenantId, buckets.starts[0], buckets.end, buckets.starts, grain],
       ...[eventType === null && groupBy !== 'event_type', eventType, maxGroups],
     ],
+  )
+  return rows
+}
+
+/** If there is no amount or no currency, `currency` is '' and `amount` is not shown. */
+export type ConversionSeriesRow = {
+  bucket: number
+  isTotal: boolean
+  group: string | null
+  currency: string
+  count: number
+  /** Exact decimal text. */
+  amount: string
+}
+
+// A sale of an order record has no event type. It is grouped by its conversion type.
+const GROUPS = { event_type: `coalesce(nullif(event_type, ''), conversion_type)`, source: 'source' }
+
+/** The same for conversions, also by currency. Triggers on their table maintain the sums. */
+export async function readConversionSeries(
+  db: Db,
+  tenantId: number,
+  { buckets, grain, eventType, groupBy, maxGroups }: SeriesQuestion,
+): Promise<ConversionSeriesRow[]> {
+  const { rows } = await db.query<ConversionSeriesRow>(
+    `with sums as materialized (
+       select width_bucket(at, $4::timestamptz[]) as bucket, key, currency, sum(count) as count, sum(amount) as amount from (
+         select at, ${groupBy ? GROUPS[groupBy] : 'null::text'} as key, currency, sum(count) as count, sum(amount) as amount
+         from (
+           select at, event_type, conversion_type, source, currency, count, amount from conversion_sums
+           where tenant_id = $1 and grain = $5 and at >= $2 and at < $3
+             and ($6::text is null or $6 <> '' and $6 in (event_type, conversion_type))
+           union all
+           select minute, event_type, conversion_type, source, currency, count, amount from conversion_sums_added
+           where tenant_id = $1 and minute >= $2 and minute < $3
+             and ($6::text is null or $6 <> '' and $6 in (event_type, conversion_type))
+         ) s group by 1, 2, 3
+       ) s group by 1, 2, 3 having sum(count) <> 0
+     ), largest as (
+       select key from sums group by key order by sum(count) desc, key limit $7
+     )
+     select bucket, grouping(shown) = 1 as "isTotal", shown as group, currency, sum(count)::bigint as count,
+       sum(amount)::text as amount
+     from (select *, case when key in (select key from largest) then key end as shown from sums) s
+     group by grouping sets ((bucket, currency), (bucket, shown, currency)) order by 1, 5 desc, 3, 4`,
+    [tenantId, buckets.starts[0], buckets.end, buckets.starts, grain, eventType, maxGroups],
   )
   return rows
 }
