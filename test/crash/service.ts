@@ -68,7 +68,7 @@ export async function openService() {
       child!.kill('SIGKILL')
       await exited
     },
-    /** PostgreSQL alone: the server has to bring it back. Resolves when it has. */
+    /** PostgreSQL alone: the server has to restart it. Resolves when it has. */
     async killPostgres() {
       const { pid } = (await findPostmasterIn(dataDir))!
       killNow(pid)
@@ -88,7 +88,7 @@ export async function openService() {
       const [code] = await exited
       return { code, stderr }
     },
-    /** One of PostgreSQL's processes dies; it ends all others, recovers and goes on, and so must the server. */
+    /** One of PostgreSQL's processes dies; PostgreSQL then ends all others and recovers, and the server must continue. */
     async killBackend() {
       const backends = childrenOf((await findPostmasterIn(dataDir))!.pid)
       killNow(backends[Math.floor(Math.random() * backends.length)]!)

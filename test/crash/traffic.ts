@@ -34,7 +34,7 @@ export function startTraffic(service: Service) {
   async function send(path: string, key: string, body: object, headers: Record<string, string> = {}) {
     const answer = await post(agent, service.url + path, { authorization: `Bearer ${key}`, ...headers }, body)
     if (answer && ![200, 202, 503].includes(answer.status)) traffic.odd.push(`${path} ${answer.status}`)
-    // Nobody is there, or busy: not in a hurry.
+    // The server is down or busy: wait a little.
     if (!answer || answer.status === 503) await sleep(100)
     return answer
   }

@@ -39,14 +39,14 @@ const hurry = `
   const startTimer = window.setTimeout
   window.setTimeout = (run, ms, ...rest) => startTimer(run, Math.min(ms ?? 0, 30), ...rest)`
 
-async function openPage(t: TestContext): Promise<{ page: Page; faults: string[] } | null> {
+async function openPage(t: TestContext): Promise<{ page: Page; pageErrors: string[] } | null> {
   const browser = await launchChromium(t)
   if (!browser) return null
   const page = await (await openContext(t, browser)).newPage()
   await page.addInitScript(hurry)
-  const faults: string[] = []
-  page.on('pageerror', error => faults.push(String(error)))
-  return { page, faults }
+  const pageErrors: string[] = []
+  page.on('pageerror', error => pageErrors.push(String(error)))
+  return { page, pageErrors }
 }
 
 /** Polls the lists until they hold what was sent; what comes too often is found by the caller. */
@@ -64,7 +64,7 @@ test('@segment/analytics-next in Chromium: settings lead it here, every call onc
   const tenant = await server.anotherTenant('segment browser')
   const opened = await openPage(t)
   if (!opened) return
-  const { page, faults } = opened
+  const { page, pageErrors } = opened
   const way = await flakyWay(t, () => server.url)
   // as the snippet leaves it: a queue, the key and the CDN
   const shop = await openShop(
@@ -78,7 +78,7 @@ test('@segment/analytics-next in Chromium: settings lead it here, every call onc
   page.on('request', request => requests.push(request.url()))
   await page.goto(`${shop}/tea?utm_source=letter&utm_medium=email`)
   await page.waitForFunction('window.analytics && analytics.initialized')
-  way.faults.push('busy', 'lost', 'busy')
+  way.failures.push('busy', 'lost', 'busy')
   await page.evaluate(`(async () => {
     await analytics.identify('u-1', { email: 'ada@example.com' })
     for (let n = 0; n < 5; n++) await analytics.track('Signed Up', { n })
@@ -88,8 +88,8 @@ test('@segment/analytics-next in Chromium: settings lead it here, every call onc
     await analytics.track('Order Completed', { order_id: 'o-9', total: 49.9, currency: 'EUR' })
   })()`)
   const rows = await arrived(tenant.privateKey, 11)
-  assert.deepEqual(faults, [])
-  assert.deepEqual(way.faults, [], 'every fault was met')
+  assert.deepEqual(pageErrors, [])
+  assert.deepEqual(way.failures, [], 'every failure occurred')
   assert.deepEqual(
     rows.map(row => row.event_type).sort(),
     ['Order Completed', ...Array(5).fill('Signed Up'), 'alias', 'group', 'identify', 'page', 'screen'].sort(),
@@ -99,7 +99,7 @@ test('@segment/analytics-next in Chromium: settings lead it here, every call onc
   assert.equal(first.payload.context.page.url, `${shop}/tea?utm_source=letter&utm_medium=email`)
   const sale = rows.find(row => row.source_object_id === 'o-9')
   assert.equal(sale.amount, 49.9)
-  // it asked nobody else for anything, and needed no code that was not on the page
+  // It contacted no other host, and needed no code that was not on the page.
   for (const url of requests) assert.ok(url.startsWith(shop) || url.startsWith(way.url), url)
   assert.deepEqual(
     requests.filter(url => /bundle|integrations/.test(url)),
@@ -117,12 +117,12 @@ test('/k.js in Chromium: page views, events and a person, once each through 503s
   const tenant = await server.anotherTenant('own script')
   const opened = await openPage(t)
   if (!opened) return
-  const { page, faults } = opened
+  const { page, pageErrors } = opened
   const way = await flakyWay(t, () => server.url)
   const shop = await openShop(t, `<script src="${way.url}/k.js" data-key="${tenant.trackingKey}"></script>`)
   await page.goto(`${shop}/tea`)
   await page.waitForFunction('window.kontor && kontor.loaded')
-  way.faults.push('busy', 'lost', 'busy')
+  way.failures.push('busy', 'lost', 'busy')
   await page.evaluate(`
     history.pushState({}, '', '/cart')
     kontor.identify('u-1', { email: 'ada@example.com' })
@@ -133,8 +133,8 @@ test('/k.js in Chromium: page views, events and a person, once each through 503s
   await page.evaluate(`kontor.track('leaving')`)
   await page.goto('about:blank')
   const rows = await arrived(tenant.privateKey, 10)
-  assert.deepEqual(faults, [])
-  assert.deepEqual(way.faults, [], 'every fault was met')
+  assert.deepEqual(pageErrors, [])
+  assert.deepEqual(way.failures, [], 'every failure occurred')
   assert.deepEqual(
     rows.map(row => row.event_type).sort(),
     [...Array(5).fill('added'), 'convert', 'identify', 'leaving', 'page_view', 'page_view'].sort(),

@@ -165,7 +165,7 @@ test('a beacon is text/plain with the key in the query', async () => {
   assert.ok((await byMessageId()).has(items[0]!.messageId))
 })
 
-test('bad items never sink good ones: they are named in the answer and kept as dead letters', async () => {
+test('invalid items do not affect valid ones: the response lists them and they become dead letters', async () => {
   const good = [message('track'), message('page')]
   const bad = [
     { type: 'track', messageId: messageId() },
@@ -192,7 +192,7 @@ test('bad items never sink good ones: they are named in the answer and kept as d
   )
 })
 
-test('only a batch without one good item is a 400, with all faults', async () => {
+test('only a batch without any valid item is a 400, with all errors', async () => {
   const refused = await post('/v1/batch', { batch: [{ type: 'track' }, { type: 'nothing' }, 5] })
   assert.equal(refused.status, 400)
   assert.deepEqual(
@@ -235,7 +235,7 @@ test('a messageId counts once in a tenant: in a batch, across batches, at the sa
     ),
   )
   assert.ok(results.every(answer => answer.status === 200))
-  // the native route names the same id event_id
+  // the native route calls the same id event_id
   await post('/v1/track', { event_type: 'Once', event_id: id })
   await post('/v1/track', once, { key: other.trackingKey })
   const own = (await rowsOf(server, 'events')).filter(row => row.inbound_event_id === id)
@@ -247,7 +247,7 @@ test('a messageId counts once in a tenant: in a batch, across batches, at the sa
   )
 })
 
-test('a clock that is wrong by more than five minutes is set right by sentAt', async () => {
+test('a client clock that is off by more than five minutes is corrected by sentAt', async () => {
   const now = Date.now()
   const at = (ms: number) => new Date(now + ms).toISOString()
   const day = 86_400_000

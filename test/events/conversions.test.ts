@@ -79,7 +79,7 @@ const sales = (tenant: TestTenant, query = '') =>
 const eventTypes = async (tenant: TestTenant) =>
   (await rowsOf(server, 'events', { key: tenant.privateKey })).map(row => row.event_type).sort()
 
-test('what is a conversion: convert, the listed types, orders; and where its facts are read', async () => {
+test('convert, the listed types and orders are conversions, with amount and buyer from any documented field', async () => {
   const tenant = await server.anotherTenant('rules')
   const source = await sourceOf(tenant)
   const automation = await sourceOf(tenant, 'automation')
@@ -246,7 +246,7 @@ test('one sale is one row, in whatever order its order record, its event and its
   assert.deepEqual(rows[0], { profiles: 1, names: 3 })
 })
 
-test('many events of one sale in one batch, and the first that has an amount speaks', async () => {
+test('many events of one sale in one batch are one sale, with the first amount', async () => {
   const tenant = await server.anotherTenant('one batch')
   const events = [
     {
@@ -279,7 +279,7 @@ test('many events of one sale in one batch, and the first that has an amount spe
   assert.deepEqual([rows[0].amount, rows[0].event_type, rows[0].visitor], [7, 'purchase', 'v'])
 })
 
-test('what a sale cost is told by those who hold a secret, whatever a public key said before', async () => {
+test('a price from a trusted sender takes precedence over one from a public key', async () => {
   const tenant = await server.anotherTenant('what it cost')
   const source = await sourceOf(tenant)
   await server.settled()
@@ -317,7 +317,7 @@ test('what a sale cost is told by those who hold a secret, whatever a public key
   )
 })
 
-test('with a tracking key, an invoice is an event like any other: it changes no sale of a billing system', async () => {
+test('an invoice event sent with a tracking key changes no sale of a billing system', async () => {
   const tenant = await server.anotherTenant('forged invoices')
   const source = await sourceOf(tenant)
   await server.settled()
@@ -339,7 +339,7 @@ test('with a tracking key, an invoice is an event like any other: it changes no 
   ])
 })
 
-test('a deleted order takes its conversion away, one written again brings it back, a late old one does not', async () => {
+test('a deleted order deletes its conversion, a new write restores it, a late old write does not', async () => {
   const tenant = await server.anotherTenant('deleted')
   const event = { event_type: 'convert', visitor: 'v', data: { order_id: 'o', amount: 5, currency: 'EUR' } }
   await track(tenant, event)
@@ -364,7 +364,7 @@ test('a deleted order takes its conversion away, one written again brings it bac
   assert.deepEqual(await sales(tenant), [])
 })
 
-test('an order without an amount leaves the amount of its event standing', async () => {
+test('an order without an amount keeps the amount of its event', async () => {
   const tenant = await server.anotherTenant('no amount')
   await order(tenant, 'o', '2026-01-01T00:00:00Z', { status: 'paid' })
   await track(tenant, { event_type: 'convert', data: { order_id: 'o', amount: 5, currency: 'EUR' } })
@@ -425,7 +425,7 @@ test('a tenant lists its own conversion types, from the command line and the adm
     })
     return body.conversion as boolean
   }
-  /** Within two seconds on an idle machine, without a restart anyhow. */
+  /** Within two seconds on an idle machine, without a restart. */
   const becomes = (event_type: string, expected: boolean) =>
     eventually(
       `${event_type} ${expected ? 'to convert' : 'to convert no more'}`,

@@ -35,7 +35,7 @@ const erase = (body: object) => post('/admin/v1/erasures', adminKey, body, 201)
 const events = (tenant: TestTenant) => rowsOf(server, 'events', { key: tenant.privateKey })
 const sales = (tenant: TestTenant) => rowsOf(server, 'conversions', { key: tenant.privateKey })
 
-/** Ada with everything a person can leave behind, and Ben who must not notice. */
+/** Ada with every kind of data that a person can have, and Ben, who must not be affected. */
 async function twoPeople(name: string) {
   const tenant = await server.tenantWithServerKey(name)
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
@@ -73,7 +73,7 @@ async function twoPeople(name: string) {
   return { tenant, source }
 }
 
-test('a person goes with everything, everybody else stays, and the receipt says what was done and of nobody', async () => {
+test('an erasure deletes all data of one person only, and its receipt identifies no one', async () => {
   const { tenant } = await twoPeople('erase by e-mail')
   const before = await sales(tenant)
   assert.equal(before.length, 2)
@@ -147,7 +147,7 @@ test('a person goes with everything, everybody else stays, and the receipt says 
   assert.deepEqual(list.body.results, [receipt])
 })
 
-test('what comes late does not bring an erased person back, what comes new begins anew', async () => {
+test('late data does not restore an erased person, new data creates a new person', async () => {
   const { tenant } = await twoPeople('late')
   const worker = await startNode(server, 'worker')
   const profileOf = async (who: string) =>
@@ -163,7 +163,7 @@ test('what comes late does not bring an erased person back, what comes new begin
   assert.doesNotMatch(json(await events(tenant)), /\bada\b/)
   assert.equal((await server.request('/v1/contacts/contact-ada', { key: tenant.privateKey })).status, 404)
 
-  // workers on all nodes have forgotten her: she is somebody new now, and still one person
+  // workers on all nodes have dropped their memory: she is one new person now
   for (let n = 0; n < 10; n++) {
     await track(tenant, { event_type: `again ${n}`, visitor: 'visitor-ada', user_id: 'user-ada' })
   }
@@ -198,7 +198,7 @@ async function isWaiting(where: string): Promise<boolean> {
   return rows.length > 0
 }
 
-test('a worker in the middle of her events ends before her names go, and what it wrote goes with them', async t => {
+test('an erasure waits for a worker that applies events of the person, and erases what it wrote', async t => {
   const { tenant, source } = await twoPeople('under way')
   const release = await holdWriters(t, 'receipts')
   const payload = { email: 'ada@example.com', user_id: 'user-ada', text: 'one more' }
@@ -225,7 +225,7 @@ test('a worker in the middle of her events ends before her names go, and what it
   assert.ok((await tracesOf(server, tenant, 'ada@example.com')).every(found => found.startsWith('log:')))
 })
 
-test('what comes in during an erasure is of somebody new: no worker remembers her for a moment longer', async t => {
+test('events received during an erasure belong to a new person: no worker uses its old memory', async t => {
   const { tenant } = await twoPeople('meanwhile')
   const seen = (await events(tenant)).find(row => row.visitor === 'visitor-ada')!
   const release = await holdWriters(t, 'touches')
@@ -241,7 +241,7 @@ test('what comes in during an erasure is of somebody new: no worker remembers he
   assert.notEqual(again.profile_id, seen.profile_id)
 })
 
-test('from the command line too; who is not known is told so', async () => {
+test('the command line erases, too, and reports an unknown person', async () => {
   const { tenant } = await twoPeople('by command')
   useDatabase(server.databaseUrl)
   const done = await kontor('erase', '--tenant', tenant.name, '--email', 'ada@example.com')
@@ -258,7 +258,7 @@ test('from the command line too; who is not known is told so', async () => {
   assert.equal((await kontor('erase', '--tenant', 'nobody', '--email', 'a@b.co')).code, 1)
 })
 
-test('only an admin key erases, and only whom it names properly', async () => {
+test('only an admin key can erase, and only with a valid identifier', async () => {
   const { tenant } = await twoPeople('refused')
   const attempt = (body: object, key = adminKey) =>
     server.request('/admin/v1/erasures', { method: 'POST', key, body: json(body) })
@@ -279,14 +279,14 @@ test('only an admin key erases, and only whom it names properly', async () => {
   })
   assert.equal(asked.status, 400)
   assert.equal((await events(tenant)).length, 8)
-  // another tenant's Ada is somebody else
+  // another tenant's Ada is another person
   const { tenant: other } = await twoPeople('the other shop')
   await erase({ tenant: other.id, email: 'ada@example.com' })
   assert.equal((await events(tenant)).length, 8)
   assert.equal((await events(other)).length, 4)
 })
 
-test('what waits for a retry goes as well, and leaves the others of its batch waiting', async () => {
+test('a parked item is erased, too, and the other items of its batch keep waiting', async () => {
   const tenant = await server.anotherTenant('waiting')
   await server.pool.query("alter table events add constraint stuck check (event_type <> 'stuck')")
   const item = (who: string) => ({
@@ -326,7 +326,7 @@ test('what waits for a retry goes as well, and leaves the others of its batch wa
 const eraseAnyway = (body: object) =>
   server.request('/admin/v1/erasures', { method: 'POST', key: adminKey, body: json(body) })
 
-test('a dry run tells what would go and under which names, and touches nothing', async () => {
+test('a dry run reports what would be erased and which identifiers, and changes nothing', async () => {
   const { tenant } = await twoPeople('dry run')
   const before = await tracesOf(server, tenant, 'ada')
   const { status, body } = await eraseAnyway({ tenant: tenant.id, email: 'ada@example.com', dry_run: true })
@@ -355,7 +355,7 @@ test('a dry run tells what would go and under which names, and touches nothing',
   assert.equal((await server.request('/admin/v1/erasures/nonsense', { key: adminKey })).status, 404)
 })
 
-test('somebody with more than 20 names is erased only when that was meant', async () => {
+test('a person with more than 20 identifiers is erased only with confirmation', async () => {
   const tenant = await server.anotherTenant('many names')
   const batch = Array.from({ length: 25 }, (_, i) => ({
     ...{ type: 'track', event: 'visit', messageId: `n-${i}`, anonymousId: `v-${i}`, userId: 'ada' },
@@ -372,7 +372,7 @@ test('somebody with more than 20 names is erased only when that was meant', asyn
   assert.deepEqual([confirmed.status, confirmed.body.erased.events], [201, 25])
 })
 
-test('an erasure by an id that was merged away is one of whoever took it in', async () => {
+test('an erasure by a merged profile id erases the surviving profile', async () => {
   const tenant = await server.tenantWithServerKey('merged away')
   // Each by itself: what comes together is one person from the first.
   await track(tenant, { event_type: 'page_view', visitor: 'visitor-ada' })
@@ -391,7 +391,7 @@ test('an erasure by an id that was merged away is one of whoever took it in', as
   assert.doesNotMatch(json(await events(tenant)), /ada/)
 })
 
-test('who was split off stays when the other is erased, but not with what they said of her', async () => {
+test('a person who was split off stays when the other is erased, without the events about her', async () => {
   const tenant = await server.anotherTenant('split, then erased')
   await record(tenant, 'contact', 'c-ada', { email: 'ada@example.com' })
   await server.settled()
@@ -407,7 +407,7 @@ test('who was split off stays when the other is erased, but not with what they s
   )
 })
 
-test('an order that is sent again with the same time does not bring its buyer back; a newer one is news', async () => {
+test('an order sent again with the same time does not restore its buyer; a newer one does', async () => {
   const { tenant } = await twoPeople('sent again')
   await erase({ tenant: tenant.id, email: 'ada@example.com' })
   const order = { email: 'ada@example.com', total: 49.9, currency: 'EUR' }
@@ -418,7 +418,7 @@ test('an order that is sent again with the same time does not bring its buyer ba
   assert.equal((await sales(tenant)).find(row => row.source_object_id === 'order-ada').amount, 50)
 })
 
-test('names that are written otherwise, and what was deferred for long, are found where they wait', async () => {
+test('identifiers in other spellings and long deferred entries are found where they wait', async () => {
   const tenant = await server.anotherTenant('deferred')
   const source = await server.admin.sources.create({
     ...{ tenant: tenant.id, type: 'webhook', rate_limit: { events: 1, per_seconds: 3600 } },
@@ -443,7 +443,7 @@ test('names that are written otherwise, and what was deferred for long, are foun
   )
 })
 
-test('an erasure whose process ends in the middle is gone on with, and counts nothing twice', async t => {
+test('an interrupted erasure continues, and counts nothing twice', async t => {
   const { tenant } = await twoPeople('interrupted')
   const release = await holdWriters(t, 'touches')
   const erasing = server.admin.erasures.erase({ tenant: tenant.id, email: 'ada@example.com' })
@@ -463,7 +463,7 @@ test('an erasure whose process ends in the middle is gone on with, and counts no
   assert.ok((await tracesOf(server, tenant, 'ada@example.com')).every(found => found.startsWith('log:')))
 })
 
-test('thousands of names and of dead letters do not block an erasure', async () => {
+test('thousands of identifiers and dead letters do not block an erasure', async () => {
   const tenant = await server.anotherTenant('flooded')
   await track(tenant, { event_type: 'login', user_id: 'ada', data: { email: 'ada@example.com' } })
   await server.settled()
@@ -488,7 +488,7 @@ test('thousands of names and of dead letters do not block an erasure', async () 
   assert.deepEqual([receipt.erased.identities, receipt.erased.events], [16_002, 1])
 })
 
-test('of a batch the item of the event is shown, all of it when asked; after an erasure the page says what became of it', async () => {
+test('a received batch shows the item of the event, or all items on request; after an erasure it shows that it was erased', async () => {
   const tenant = await server.anotherTenant('neighbours')
   const item = (name: string) =>
     `{"type":"track","event":"Seen","messageId":"n-${name}","userId":"${name}@example.com","properties":{"n":1.50}}`

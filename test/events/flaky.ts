@@ -4,18 +4,18 @@ import { buffer } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
 
 /** busy: 503, the server never hears of it. lost: it takes effect, but the answer never arrives. */
-export type Fault = 'busy' | 'lost'
+export type Failure = 'busy' | 'lost'
 
-/** A way to the server on which requests meet the faults of `faults`, one each, until none is left. */
+/** A proxy to the server. Each request gets the next failure of `failures`, until none is left. */
 export async function flakyWay(t: TestContext, target: () => string) {
-  const way = { url: '', faults: [] as Fault[], posts: 0 }
+  const way = { url: '', failures: [] as Failure[], posts: 0 }
   const cors = { 'access-control-allow-origin': '*', 'access-control-expose-headers': 'retry-after' }
 
   async function pass(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const body = await buffer(incoming)
-    const fault = incoming.method === 'POST' ? way.faults.shift() : undefined
+    const failure = incoming.method === 'POST' ? way.failures.shift() : undefined
     if (incoming.method === 'POST') way.posts++
-    if (fault === 'busy') {
+    if (failure === 'busy') {
       outgoing.writeHead(503, { 'retry-after': '1', ...cors }).end('{}')
       return
     }
@@ -24,11 +24,11 @@ export async function flakyWay(t: TestContext, target: () => string) {
       { method: incoming.method, headers: incoming.headers, agent: false },
       async answer => {
         const text = await buffer(answer)
-        if (fault === 'lost') incoming.socket.destroy()
+        if (failure === 'lost') incoming.socket.destroy()
         else outgoing.writeHead(answer.statusCode!, answer.headers).end(text)
       },
     )
-    // nobody listens there at the moment: the server restarts
+    // The server is restarting and refuses connections.
     onward.on('error', () => incoming.socket.destroy())
     onward.end(body)
   }

@@ -19,7 +19,7 @@ before(async () => {
 })
 after(() => server.close())
 
-/** Sightings in batches, through one worker's memory. */
+/** Resolves groups in batches, with the memory of one worker. */
 async function see(tenantId: number, batches: Identifier[][][], trusted = true): Promise<void> {
   const identities = openIdentities()
   const { lockFor } = openProfileLocks()
@@ -51,7 +51,7 @@ async function see(tenantId: number, batches: Identifier[][][], trusted = true):
   }
 }
 
-/** Who belongs together, as text that does not depend on ids. */
+/** The resulting profiles, as text that does not depend on ids. */
 async function clustersOf(tenantId: number): Promise<string[]> {
   const { rows } = await server.pool.query(
     `select string_agg(kind || ':' || value, ' ' order by kind, value) as names from identities
@@ -61,7 +61,7 @@ async function clustersOf(tenantId: number): Promise<string[]> {
   return rows.map(row => row.names).sort()
 }
 
-/** What the names of the sightings amount to, by the book. */
+/** The expected profiles of the groups, by a simple reference implementation. */
 function expectedClusters(sightings: Identifier[][]): string[] {
   let groups: Set<string>[] = []
   for (const sighting of sightings) {
@@ -91,7 +91,7 @@ const cut = (sightings: Identifier[][], size: number) =>
 
 let lastTenant = 1_000
 
-test('what records and servers say of people ends the same in any order, in any batches, by several workers at once', async () => {
+test('groups of records and servers give the same profiles in any order, in any batches, with concurrent workers', async () => {
   const history = fc.array(sightingOf('user', 'contact'), { minLength: 1, maxLength: 14 })
   await fc.assert(
     fc.asyncProperty(
@@ -121,7 +121,7 @@ test('what records and servers say of people ends the same in any order, in any 
   )
 })
 
-test('whatever events of a public key say, no two known people become one', async () => {
+test('events of a public key never merge two identified people', async () => {
   const history = fc.array(sightingOf('visitor', 'user', 'email', 'contact'), {
     minLength: 1,
     maxLength: 14,
@@ -166,7 +166,7 @@ async function write(
 const byType = async (tenant: { privateKey: string }): Promise<Map<string, Row>> =>
   new Map((await rowsOf(server, 'events', { key: tenant.privateKey })).map(row => [row.event_type, row]))
 
-test('later knowledge shows in earlier rows, and no event is written again', async () => {
+test('later links show in earlier rows, and no event is rewritten', async () => {
   const tenant = await server.anotherTenant('later knowledge')
   await track(tenant, { event_type: 'on the phone', visitor: 'phone' })
   await track(tenant, { event_type: 'on the desk', visitor: 'desk' })
@@ -186,7 +186,7 @@ test('later knowledge shows in earlier rows, and no event is written again', asy
     user_id: 'ada',
     data: { email: ' Ada@Example.com ' },
   })
-  // the other way round, a public key would name somebody who is known
+  // the other way round, a public key would link an identified person
   await server.settled()
   await write(tenant, 'contact', 'c-1', { email: 'ada@example.com', name: 'Ada' })
   const after = await byType(tenant)
@@ -196,7 +196,7 @@ test('later knowledge shows in earlier rows, and no event is written again', asy
   assert.deepEqual((await places()).rows, written)
 })
 
-test('the facts of a contact come from its record, whichever way a conversion leads to it', async () => {
+test('the fields of a contact come from its record, however the conversion is linked to it', async () => {
   const tenant = await server.anotherTenant('contacts')
   const sales = async () =>
     new Map(
@@ -250,7 +250,7 @@ test('the facts of a contact come from its record, whichever way a conversion le
   assert.equal((await sales()).size, 6)
 })
 
-test('what stands for nobody joins nobody', async () => {
+test('placeholder identifiers link no one', async () => {
   const tenant = await server.anotherTenant('placeholders')
   const nobody = [
     'null',
@@ -274,7 +274,7 @@ test('what stands for nobody joins nobody', async () => {
   assert.equal(new Set(profiles).size, nobody.length)
 })
 
-test('two nodes with workers of their own end in the same people', async () => {
+test('two nodes with their own workers produce the same profiles', async () => {
   const tenant = await server.tenantWithServerKey('two nodes')
   const other = await startNode(server, 'worker')
   const people = 8
@@ -310,7 +310,7 @@ test('two nodes with workers of their own end in the same people', async () => {
   assert.equal(new Set(contacts.values()).size, people)
 })
 
-test('a transaction that came to a contended tenant late waits for it before anything else when it begins again', async () => {
+test('a restarted transaction first waits for the lock of its contended tenant', async () => {
   const [first, late] = [7_001, 7_002]
   const { lockFor } = openProfileLocks()
   const other = await server.pool.connect()
@@ -323,7 +323,7 @@ test('a transaction that came to a contended tenant late waits for it before any
         await profileLock.take([first])
         await profileLock.take([late])
       })
-    // It has made something for the first: it does not wait for the other.
+    // It has already written for the first tenant, so it does not wait for the other.
     await assert.rejects(attempt(), RestartTransaction)
     const again = attempt()
     await eventually('it to wait', async () => {
@@ -340,7 +340,7 @@ test('a transaction that came to a contended tenant late waits for it before any
   }
 })
 
-test('a worker that waits to say who is who keeps nobody from the names that it has seen', async () => {
+test('a worker that waits for the profile lock does not block others from its identifiers', async () => {
   const tenant = await server.anotherTenant('turns')
   const tenantId = Number(tenant.id.slice('ten_'.length))
   const client = await server.pool.connect()
@@ -360,7 +360,7 @@ test('a worker that waits to say who is who keeps nobody from the names that it 
       )
       return rowCount! > 0
     })
-    // Had the worker made this name already, each would wait for the other.
+    // If the worker had created this identifier already, this would deadlock.
     await client.query(
       `insert into identities (tenant_id, kind, value, node, profile) values ($1, 'contact', 'c-1', -1, -1)`,
       [tenantId],

@@ -5,7 +5,7 @@ import { inTransaction } from '../../src/postgres/database.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
-// Who belongs together, and who is kept apart: docs/guides/events.md.
+// Which identifiers are linked and which stay separate: docs/guides/events.md.
 
 let server: TestServer
 before(async () => {
@@ -27,7 +27,7 @@ const write = (tenant: TestTenant, entityType: 'contact' | 'order', id: string, 
     ...{ entityType, id, sourceUpdatedAt: new Date().toISOString(), data },
   })
 
-/** One after the other: each meets what the one before left. */
+/** Sends the requests one after the other, each after the previous one is applied. */
 async function inTurn(...steps: (() => Promise<void>)[]): Promise<void> {
   for (const step of steps) {
     await step()
@@ -47,7 +47,7 @@ async function serverKey(tenant: TestTenant): Promise<TestTenant> {
   return { ...tenant, trackingKey: key }
 }
 
-test('an anonymous id goes over to the second person who uses it; what was stays', async () => {
+test('a visitor id moves to the second person who uses it; earlier events stay', async () => {
   const tenant = await server.anotherTenant('shared browser')
   await inTurn(
     () => track(tenant, { event_type: 'before', visitor: 'tablet' }),
@@ -67,7 +67,7 @@ test('an anonymous id goes over to the second person who uses it; what was stays
   )
 })
 
-test('an alias of a public key merges nobody who is known; a server’s does', async () => {
+test('an alias of a public key does not merge identified people; one of a server does', async () => {
   const tenant = await server.anotherTenant('aliases')
   const alias = (who: TestTenant, userId: string, previousId: string) =>
     post('/v1/alias', who.trackingKey, { messageId: `a-${++lastId}`, userId, previousId })
@@ -84,7 +84,7 @@ test('an alias of a public key merges nobody who is known; a server’s does', a
   assert.equal(found.get('one'), found.get('two'))
 })
 
-test('one browser that claims everybody’s orders, e-mails and ids leaves the customers apart', async () => {
+test('one browser that sends the orders, e-mails and ids of all customers does not merge them', async () => {
   const tenant = await server.anotherTenant('guesses')
   const customers = Array.from({ length: 20 }, (_, i) => i)
   const claims = customers.flatMap(i => [
@@ -129,7 +129,7 @@ test('one browser that claims everybody’s orders, e-mails and ids leaves the c
   assert.deepEqual(shared, [])
 })
 
-test('a sale joins its one anonymous visitor with the contact of its order; a second visitor undoes that', async () => {
+test('a sale links its only anonymous visitor with the contact of its order; a second visitor undoes that', async () => {
   const tenant = await server.anotherTenant('buyers')
   const convert = (visitor: string) =>
     track(tenant, { event_type: 'convert', visitor, data: { order_id: 'o', amount: 5, currency: 'EUR' } })
@@ -151,7 +151,7 @@ test('a sale joins its one anonymous visitor with the contact of its order; a se
   assert.equal((await sales(tenant)).length, 1)
 })
 
-test('without a record of the order, events that name it are one sale only within one person', async () => {
+test('without a record of the order, events with its id are one sale only within one profile', async () => {
   const tenant = await server.anotherTenant('claims')
   const convert = (visitor: string, user_id?: string) =>
     track(tenant, {
@@ -182,7 +182,7 @@ test('without a record of the order, events that name it are one sale only withi
   )
 })
 
-test('a profile takes 200 names and no more; the events are kept', async () => {
+test('a profile has at most 200 identifiers; further events are still stored', async () => {
   const tenant = await server.anotherTenant('full')
   const batch = Array.from({ length: 300 }, (_, i) => ({
     ...{ type: 'track', event: `visit ${i}`, messageId: `f-${i}`, anonymousId: `v-${i}`, userId: 'ada' },
@@ -199,11 +199,11 @@ test('a profile takes 200 names and no more; the events are kept', async () => {
   assert.equal(events[0].n, 300)
 })
 
-test('erasing somebody by e-mail takes the events that named them and were kept unjoined', async () => {
+test('erasing a person by e-mail also erases the unlinked events that contain the address', async () => {
   const tenant = await server.anotherTenant('unjoined')
   await inTurn(
     () => write(tenant, 'contact', 'c-1', { email: 'ada@example.com' }),
-    // Ada is known already, and so is whoever says so: they stay two
+    // Ada is identified, and so is the sender: they stay two people
     () => track(tenant, { event_type: 'names her', user_id: 'mallory', data: { email: 'ada@example.com' } }),
     () => track(tenant, { event_type: 'does not', user_id: 'mallory' }),
     // kept under the browser, which is neither of the two that were not joined
@@ -227,7 +227,7 @@ test('erasing somebody by e-mail takes the events that named them and were kept 
   assert.deepEqual([...(await profiles(tenant)).keys()].sort(), ['does not', 'does not either'])
 })
 
-test('who belongs together is worked out in as many statements for a thousand sightings as for ten', async () => {
+test('linking a thousand groups takes as many statements as linking ten', async () => {
   const statementsFor = (tenantId: number, names: [string, string][]) =>
     inTransaction(server.pool, async client => {
       let statements = 0
@@ -253,7 +253,7 @@ test('who belongs together is worked out in as many statements for a thousand si
     })
   const sightings = (count: number, name: (i: number) => [string, string]) =>
     Array.from({ length: count }, (_, i) => name(i))
-  // Tenants that nobody else has.
+  // Tenants that no other test uses.
   let tenantId = 1_000_000
   for (const name of [
     (i: number): [string, string] => ['browser', `user ${i % 2}`],

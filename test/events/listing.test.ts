@@ -29,7 +29,7 @@ const list = (query: string, key = server.tenant.privateKey, name = 'events') =>
 const places = (rows: Row[]) => rows.map(row => row.payload.at)
 const down = (from: number, to: number) => Array.from({ length: from - to + 1 }, (_, i) => from - i)
 
-test('newest first, 50 unless told otherwise, in the envelope', async () => {
+test('newest first, 50 by default, in the envelope', async () => {
   const { body } = await list('')
   assert.deepEqual(Object.keys(body), ['results', 'limit', 'offset', 'has_more', 'next_cursor'])
   assert.deepEqual(places(body.results), down(129, 80))
@@ -37,7 +37,7 @@ test('newest first, 50 unless told otherwise, in the envelope', async () => {
   assert.equal(typeof body.next_cursor, 'string')
 })
 
-test('limit and offset; more than 100 is served as 100; what is no count is refused', async () => {
+test('limit and offset; more than 100 is served as 100; an invalid number is rejected', async () => {
   assert.deepEqual(places((await list('limit=3&offset=2')).body.results), [127, 126, 125])
   const all = (await list('limit=500')).body
   assert.equal(all.results.length, 100)
@@ -73,7 +73,7 @@ test('limit and offset; more than 100 is served as 100; what is no count is refu
   }
 })
 
-test('since and until are both inclusive, in any zone; since after until is refused', async () => {
+test('since and until are both inclusive, in any zone; since after until is rejected', async () => {
   const from = async (query: string) => places((await list(`limit=100&${query}`)).body.results)
   assert.deepEqual(await from(`since=${minute(127)}`), [129, 128, 127])
   assert.deepEqual(await from(`until=${minute(2)}`), [2, 1, 0])
@@ -132,7 +132,7 @@ test('the cursor walks the whole list once, and new rows do not shift it', async
   assert.ok(rowCount! > 5)
 })
 
-test('a cursor keeps to the filters it is used with, and what is none is refused', async () => {
+test('a cursor works with the filters it is used with, and an invalid cursor is rejected', async () => {
   const first = (await list('event_type=click&limit=5')).body
   const second = (await list(`event_type=click&limit=5&cursor=${first.next_cursor}`)).body
   assert.deepEqual(
@@ -214,7 +214,7 @@ test('a page of large events is whole, whether read by limit, offset or cursor',
   assert.deepEqual([places(third.results), third.offset, third.has_more], [down(9, 0), 80, false])
 })
 
-test('sales are sent too to whoever asks for them and may see them', async () => {
+test('a stream also contains sales if the client asks for them and may read them', async () => {
   const tenant = await server.anotherTenant('sales live')
   const follow = (key: string) =>
     fetch(`${server.url}/v1/events/live?conversions=true&seconds=60`, {
@@ -238,7 +238,7 @@ test('sales are sent too to whoever asks for them and may see them', async () =>
   await reader.cancel()
 })
 
-test('what comes in is sent to whoever follows, their own and of the type they ask for, until their key ends', async () => {
+test('a stream sends new events of the tenant and the requested type until its key is revoked', async () => {
   const other = await server.anotherTenant('others')
   const { key, id } = await server.admin.keys.create({ tenant: server.tenant.id, kind: 'private' })
   const response = await fetch(`${server.url}/v1/events/live?event_type=live`, {

@@ -10,7 +10,7 @@ import { json, rowsOf } from './rows.ts'
 
 let server: TestServer
 before(async () => {
-  // what it accepts waits until a test starts a worker
+  // accepted entries wait until a test starts a worker
   server = await startServer({ KONTOR_SURFACES: 'data,events,inbound' })
 })
 after(() => server.close())
@@ -34,7 +34,7 @@ async function withWorker(work: () => Promise<void> = async () => {}): Promise<v
   }
 }
 
-test('queued until a worker comes, stored after, duplicate for who came second, dead letter for who cannot be', async () => {
+test('an event is queued, then stored; a repeat is a duplicate, an invalid one a dead letter', async () => {
   const page = { type: 'page', messageId: 'm-page', anonymousId: 'a' }
   await batch(page, { type: 'track', messageId: 'm-bad' }, { ...page }, { type: 'identify', userId: 'u' })
   const queued = await ask('lookup?event_id=m-page')
@@ -155,7 +155,7 @@ test('conversions are found too, and retries that wait say why', async () => {
   assert.equal((await ask(waiting.id)).body.status, 'stored')
 })
 
-test('nobody learns of what belongs to another tenant, or is not there', async () => {
+test('events of another tenant and unknown events get the same answer', async () => {
   const other = await server.anotherTenant('another')
   const { id } = (await ask('lookup?event_id=m-page')).body
   for (const path of [id, 'lookup?event_id=m-page', 'lookup?event_id=m-bad', 'lookup?event_id=m-sale']) {
@@ -182,7 +182,7 @@ test('nobody learns of what belongs to another tenant, or is not there', async (
   assert.equal(refused.body.code, 'insufficient_scope')
 })
 
-test('what went with a person who was erased is told apart from what never was, and names nobody', async () => {
+test('an erased event is distinguished from an unknown one, and identifies no one', async () => {
   await batch({
     type: 'identify',
     messageId: 'm-gone',
@@ -203,7 +203,7 @@ test('what went with a person who was erased is told apart from what never was, 
   })
 })
 
-test('events of sources: deferred over the budget, dropped where that is wanted, known again on arrival', async () => {
+test('events of sources: deferred over the budget, dropped if configured, duplicates detected on arrival', async () => {
   const { id: tenant } = server.tenant
   const limit = { rate_limit: { events: 1, per_seconds: 3_600 } }
   const defers = await server.admin.sources.create({ tenant, type: 'webhook', ...limit, overflow: 'defer' })

@@ -34,7 +34,7 @@ async function stored(eventType: string) {
   return rows[0]
 }
 
-test('GET / welcomes everybody', async () => {
+test('GET / needs no credentials', async () => {
   const { status, body, headers } = await server.request('/')
   assert.equal(status, 200)
   assert.match(headers.get('content-type')!, /^application\/json/)
@@ -99,7 +99,7 @@ test('event_id, occurred_at and user_id are read', async () => {
   assert.equal((await stored('full later')).profile_id, row.profile_id)
 })
 
-test('an event from before the floor counts as of the floor and keeps what it said; a server may say any time', async () => {
+test('an event older than the limit gets the time of the limit and keeps its own in meta; a server may send any time', async () => {
   const long = '2001-02-03T04:05:06.000Z'
   await track({ event_type: 'long ago', occurred_at: long })
   const row = await stored('long ago')
@@ -116,7 +116,7 @@ test('an event from before the floor counts as of the floor and keeps what it sa
   assert.equal(body.results[0].occurred_at, long)
 })
 
-test('a tenant has a floor of its own, which counts soon after it was set', async () => {
+test('a tenant can set its own age limit, which applies without a restart', async () => {
   const tenant = await server.anotherTenant('own floor')
   const long = '2001-02-03T04:05:06.000Z'
   const sentWith = async (events_floor: string | null) => {
@@ -140,7 +140,7 @@ test('a tenant has a floor of its own, which counts soon after it was set', asyn
   for (const floor of [null, '30d', 'off']) await sentWith(floor)
 })
 
-test('an event of the future happened when it was received, and keeps what it said', async () => {
+test('an event with a future time gets the time of receipt and keeps its own in meta', async () => {
   const soon = new Date(Date.now() + 4 * 60_000).toISOString()
   const later = new Date(Date.now() + 6 * 60_000).toISOString()
   await track({ event_type: 'soon', occurred_at: soon })
@@ -151,7 +151,7 @@ test('an event of the future happened when it was received, and keeps what it sa
   assert.equal(row.meta.client_time, later)
 })
 
-test('names of 1 to 200 characters, faults named all at once', async () => {
+test('names have 1 to 200 characters, and all errors are reported together', async () => {
   assert.equal((await track({ event_type: 'n'.repeat(200) })).status, 200)
   assert.equal((await track({ event_type: '😀'.repeat(200) })).status, 200)
   const refused = await track({
@@ -193,7 +193,7 @@ test('the body is JSON whatever the Content-Type says', async () => {
   await stored('untyped')
 })
 
-test('gzip is understood, whatever the Content-Type; what is none is refused', async () => {
+test('gzip is accepted with any Content-Type; invalid gzip is rejected', async () => {
   const zipped = gzipSync(json({ event_type: 'zipped', visitor: 'z' }))
   const headers = { 'content-encoding': 'gzip', 'content-type': 'application/x-www-form-urlencoded' }
   assert.equal((await track(zipped, { headers })).status, 200)

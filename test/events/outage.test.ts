@@ -36,7 +36,7 @@ async function send(path: string, key: string, body: object) {
 
 type Problem = { code?: string; detail?: string }
 
-test('while storage is away: 503 with Retry-After, never 401, whether the key is known here or not', async () => {
+test('while storage is unavailable: 503 with Retry-After, never 401, whether the key is known here or not', async () => {
   const stranger = await server.anotherTenant('never seen by this node')
   const { trackingKey, privateKey } = server.tenant
   assert.equal((await send('/v1/track/', trackingKey, { event_type: 'before', event_id: 'b' })).status, 200)
@@ -79,7 +79,7 @@ test('while storage is away: 503 with Retry-After, never 401, whether the key is
   ])
 })
 
-test('what is more than can be kept waiting is sent back with 503; what was answered 200 is stored', async () => {
+test('requests beyond the memory limit get 503; every request that got 200 is stored', async () => {
   const busy = await startServer({ KONTOR_MAX_PENDING_BYTES: '1MiB', KONTOR_POOL_SIZE: '2' })
   try {
     const body = (n: number) =>

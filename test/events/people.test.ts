@@ -4,7 +4,7 @@ import { kontor, useDatabase } from '../cli/kontor.ts'
 import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
-// Who people are, and how that is corrected: docs/guides/events.md.
+// Profiles and their correction by merge and split: docs/guides/events.md.
 
 let server: TestServer
 let adminKey: string
@@ -27,7 +27,7 @@ const write = (tenant: TestTenant, entityType: 'contact' | 'order', id: string, 
     ...{ entityType, id, sourceUpdatedAt: new Date().toISOString(), data },
   })
 
-/** One after the other: each meets what the one before left. */
+/** Sends the requests one after the other, each after the previous one is applied. */
 async function inTurn(...steps: (() => Promise<void>)[]): Promise<void> {
   for (const step of steps) {
     await step()
@@ -50,7 +50,7 @@ async function who(tenant: TestTenant, id: string): Promise<Row> {
 const namesOf = (person: Row): string[] =>
   person.names.map((name: Row) => `${name.kind}:${name.value}`).toSorted()
 
-/** Everything that tells one person from another. */
+/** Everything that distinguishes one person from another. */
 async function stateOf(tenant: TestTenant): Promise<Row> {
   const key = tenant.privateKey
   const { rows } = await server.pool.query(
@@ -67,7 +67,7 @@ async function stateOf(tenant: TestTenant): Promise<Row> {
 const convert = (tenant: TestTenant, visitor: string, amount: number) =>
   track(tenant, { event_type: 'convert', visitor, data: { order_id: 'o', amount, currency: 'EUR' } })
 
-test('a person is shown with every name, since when and why, and found by any of them', async () => {
+test('a profile shows every identifier with its time and cause, and is found by any of them', async () => {
   const tenant = await server.anotherTenant('shown')
   await inTurn(
     () => track(tenant, { event_type: 'looked', visitor: 'v-1' }),
@@ -127,7 +127,7 @@ test('the search finds people by the first letters of a name, records and events
   assert.deepEqual(await find('o-1', key), ['order o-1'])
 })
 
-test('whoever is not known is 404, and a name of two people says which', async () => {
+test('an unknown person is 404, and an identifier of two people lists both', async () => {
   const tenant = await server.anotherTenant('asked for')
   await inTurn(
     () => track(tenant, { event_type: 'a', visitor: '42' }),
@@ -147,7 +147,7 @@ test('whoever is not known is 404, and a name of two people says which', async (
     ['user:42', 'visitor:42'],
   )
   assert.deepEqual(namesOf(await who(tenant, 'user:42')), ['user:42'])
-  // another tenant's people are nobody here
+  // people of another tenant are unknown here
   const other = await server.anotherTenant('asked by others')
   const profile = (await who(tenant, 'user:42')).profile_id
   assert.equal((await people(`${profile}?tenant=${other.id}`)).status, 404)
@@ -155,7 +155,7 @@ test('whoever is not known is 404, and a name of two people says which', async (
   assert.equal((await people(`user:42/merge`, { tenant: tenant.id, into: 'nobody' })).status, 404)
 })
 
-test('a merge makes two people one, and a split of it leaves everything as it was', async () => {
+test('a split after a merge restores the previous state', async () => {
   const tenant = await server.anotherTenant('merged and split')
   await inTurn(
     () => track(tenant, { event_type: 'a', visitor: 'v-a', user_id: 'ada' }),
@@ -191,7 +191,7 @@ test('a merge makes two people one, and a split of it leaves everything as it wa
   assert.deepEqual([again.status, again.body.code], [409, 'not_joined'])
 })
 
-test('who came through the name that is split off goes with it', async () => {
+test('identifiers linked through a split identifier are split off with it', async () => {
   const tenant = await server.anotherTenant('followers')
   await inTurn(
     () => track(tenant, { event_type: 'ada', visitor: 'v-1', user_id: 'ada' }),
@@ -208,7 +208,7 @@ test('who came through the name that is split off goes with it', async () => {
   assert.notEqual(profiles.get('shared'), profiles.get('ada'))
 })
 
-test('a browser that went over to somebody else goes back when that is undone', async () => {
+test('a visitor id that moved to another person moves back when the link is undone', async () => {
   const tenant = await server.anotherTenant('lent')
   await inTurn(
     () => track(tenant, { event_type: 'ada', visitor: 'tablet', user_id: 'ada' }),
@@ -263,7 +263,7 @@ test('a person counts what their export and an erasure hold: merged profiles, or
   await inTurn(
     () => write(tenant, 'contact', 'c-1', { email: 'ada@example.com' }),
     () => write(tenant, 'order', 'o-1', { total: 5, currency: 'EUR', contactId: 'c-1' }),
-    // an order of the contact that somebody else's event names
+    // an order of the contact that is in another person's event
     () => write(tenant, 'order', 'o-2', { total: 5, currency: 'EUR', contactId: 'c-1' }),
     () => sale('o-2', 'c-1'),
     () => track(tenant, { event_type: 'identify', user_id: 'c-1', data: { email: 'ada@example.com' } }),

@@ -18,7 +18,7 @@ before(async () => {
   drop = database.drop
   const months = Array.from({ length: MONTHS }, (_, month) => new Date(Date.UTC(2025, month, 1)))
   await ensurePartitionsFor(pool, 'events', months, months.at(-1))
-  // every tenth row belongs to somebody else, every hundredth is rare
+  // every tenth row belongs to another tenant, every hundredth is rare
   await pool.query(
     `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, source_type, payload)
      select case when n % 10 = 0 then 8 else $1 end, gen_random_uuid(), at, at,

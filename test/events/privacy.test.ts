@@ -283,7 +283,7 @@ async function comeBack(tenant: TestTenant, source: { id: string; token: string 
   await server.settled()
 }
 
-test('somebody who was erased and suppressed leaves nothing when they come back, and the accounts stay right', async () => {
+test('nothing is stored when an erased and suppressed person returns, and revenue stays correct', async () => {
   const tenant = await server.tenantWithServerKey('suppressing')
   const other = await server.tenantWithServerKey('not suppressing')
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
@@ -345,7 +345,7 @@ test('somebody who was erased and suppressed leaves nothing when they come back,
   assert.equal((await rowsOf(server, 'events', { key: tenant.privateKey })).length, 6)
 })
 
-test('somebody nobody has seen yet can be suppressed by e-mail, and repeats of a dropped event stay repeats', async () => {
+test('an unknown person can be suppressed by e-mail, and repeats of a suppressed event stay duplicates', async () => {
   const tenant = await server.tenantWithServerKey('suppressing ahead')
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   const erasure = { tenant: tenant.id, email: 'new@example.com' }
@@ -361,7 +361,7 @@ test('somebody nobody has seen yet can be suppressed by e-mail, and repeats of a
   assert.deepEqual(await rowsOf(server, 'events', { key: tenant.privateKey }), [])
 })
 
-test('an address gets past suppression in no form, by no field, and not as what could not be taken', async () => {
+test('a suppressed address is detected in every form, in every field, and in rejected items', async () => {
   const tenant = await server.tenantWithServerKey('suppressing forms')
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   const cdp = await server.admin.sources.create({ tenant: tenant.id, type: 'cdp' })
@@ -412,7 +412,7 @@ test('an address gets past suppression in no form, by no field, and not as what 
   assert.doesNotMatch(json(own.body), /hopper|example/i)
 })
 
-test('what fails and is about somebody who is not to be recorded is no dead letter', async () => {
+test('a failed event of a suppressed person does not become a dead letter', async () => {
   const tenant = await server.tenantWithServerKey('suppressing failures')
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   const email = 'mary.jackson@example.com'
@@ -470,7 +470,7 @@ test('what fails and is about somebody who is not to be recorded is no dead lett
   assert.deepEqual(await tracesOf(server, tenant, 'mary.jackson'), [])
 })
 
-test('a request that is being kept while somebody is suppressed is not kept in the end', async () => {
+test('a request that is being stored while its person is suppressed is not stored', async () => {
   const tenant = await server.tenantWithServerKey('suppressing meanwhile')
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   const email = 'joan.clarke@example.com'

@@ -6,7 +6,7 @@ import { kontor, useDatabase } from '../cli/kontor.ts'
 import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
-// What a tracking key added can be taken out again: docs/guides/events.md.
+// A purge deletes what a tracking key added: docs/guides/events.md.
 
 let server: TestServer
 let adminKey: string
@@ -52,7 +52,7 @@ async function play(tenant: Shop, steps: Step[]): Promise<void> {
   }
 }
 
-/** Who is who, what they did and bought, and where they came from; without what only numbers things. */
+/** Profiles, events, sales and touches, without generated ids. */
 async function stateOf(tenant: Shop): Promise<unknown> {
   const id = Number(tenant.id.slice(4))
   const key = tenant.privateKey
@@ -144,7 +144,7 @@ async function strangers(tenant: Shop): Promise<string[]> {
   return rows.slice(0, 2).map(({ name }) => name)
 }
 
-test('whatever came when: a merge that is split was never made, and a key that is purged never sent', async () => {
+test('in any order: a split undoes its merge completely, and a purge undoes its key completely', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 9 }), async steps => {
       const [attacked, spared] = [await shop(), await shop()]
@@ -173,7 +173,7 @@ test('whatever came when: a merge that is split was never made, and a key that i
 
 const visit = (by: 'good' | 'bad', event: object): Step => ({ by, event })
 
-test('a browser that claimed everybody’s orders and e-mails leaves no trace once its key is purged', async () => {
+test('a browser that sent all customers’ orders and e-mails leaves no trace after its key is purged', async () => {
   const [attacked, spared] = [await shop(), await shop()]
   const claims = [1, 2, 3].flatMap(n => [
     visit('bad', { event_type: 'convert', visitor: 'evil', data: { order_id: `o${n}`, amount: 1 } }),
@@ -209,7 +209,7 @@ test('a browser that claimed everybody’s orders and e-mails leaves no trace on
   )
 })
 
-test('only what came in the time that is named goes; an unknown key, another tenant’s and nonsense are refused', async () => {
+test('only events of the given period are purged; an unknown key, another tenant’s and invalid input are rejected', async () => {
   const [tenant, other] = [await shop(), await shop()]
   await play(tenant, [visit('bad', { event_type: 'before', visitor: 'v' })])
   // By the installation's clock, which may be half a second from this process's on a busy machine.
@@ -238,7 +238,7 @@ test('only what came in the time that is named goes; an unknown key, another ten
   )
 })
 
-test('ids that a stranger had sent under are free again for those whose they are', async () => {
+test('event ids used by the purged key can be used again by their owner', async () => {
   const tenant = await shop()
   await play(tenant, [
     visit('bad', { event_type: 'squatted', event_id: 'order-1-paid' }),
@@ -255,7 +255,7 @@ test('ids that a stranger had sent under are free again for those whose they are
   assert.deepEqual(left.map(row => row.event_type).sort(), ['mine', 'paid'])
 })
 
-test('a purge whose process ends in the middle is gone on with', async () => {
+test('an interrupted purge continues', async () => {
   const [attacked, spared] = [await shop(), await shop()]
   const honest = [
     visit('good', { event_type: 'a', visitor: 'v1', user_id: 'u1' }),

@@ -20,7 +20,7 @@ export async function rowsOf(
   }
 }
 
-/** In which tables a text stands in something that belongs to the tenant, and in how many rows of them. */
+/** The tables with rows of the tenant that contain a string, and the number of these rows. */
 export async function tracesOf(server: TestServer, tenant: { id: string }, text: string): Promise<string[]> {
   const { rows: tables } = await server.pool.query(
     `select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id'
@@ -44,7 +44,7 @@ export async function tracesOf(server: TestServer, tenant: { id: string }, text:
 
 export const json = (value: unknown) => JSON.stringify(value)
 
-/** A body of exactly so many bytes that is one native event. */
+/** A body with one native event of exactly this many bytes. */
 export function eventOfBytes(bytes: number): string {
   const frame = json({ event_type: 'big', data: { fill: '' } })
   return json({ event_type: 'big', data: { fill: 'x'.repeat(bytes - frame.length) } })

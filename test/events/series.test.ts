@@ -8,7 +8,7 @@ import { dropEventSums, foldSeries, rebuildSeries } from '../../src/store/sums/f
 import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
-// Series are what counting the rows of the lists comes to, at any moment: docs/guides/events.md.
+// Series always equal the count of the listed rows: docs/guides/events.md.
 
 let server: TestServer
 let adminKey: string
@@ -205,7 +205,7 @@ async function carryOut(tenant: TestTenant, bad: { id: string; key: string }, st
   else await rebuildSeries(server.pool)
 }
 
-test('series equal what counting the rows comes to, whatever happens in whatever order', async () => {
+test('series equal the counted rows after any operations in any order', async () => {
   const runs = Number(process.env.KONTOR_TEST_RUNS ?? 3)
   await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 8, maxLength: 16 }), play), {
     ...{ numRuns: runs, endOnFailure: true },
@@ -307,7 +307,7 @@ test('an empty event type is no event type: nothing has it', async () => {
   assert.equal(await counted('interval=day&event_type='), 0)
 })
 
-test('what cannot be answered is refused in words', async () => {
+test('an invalid query is rejected with a message', async () => {
   const refused = async (query: string) => {
     const { status, body } = await server.request(`/v1/events/series?${query}`, {
       key: server.tenant.privateKey,
@@ -344,7 +344,7 @@ test('amounts are exact, by currency; one without a currency is counted and not 
   assert.ok(text.includes(`${sums},"groups":{"orders":{${sums}}}`), text)
 })
 
-test('of more types than anybody can tell apart the hundred largest are named, and all are counted', async () => {
+test('of many types the hundred largest are listed, and all are counted', async () => {
   const tenant = await server.anotherTenant('types')
   const batch = Array.from({ length: 150 }, (_, i) => ({
     type: 'track',

@@ -1,4 +1,4 @@
-// Somebody who is not to be recorded comes back under names that nobody knew of.
+// A suppressed person returns with identifiers that were unknown.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { newEntryId } from '../../src/domain/ids.ts'
@@ -36,7 +36,7 @@ const visitors = async ({ privateKey }: TestTenant) =>
   (await rowsOf(server, 'events', { key: privateKey })).map(row => row.visitor)
 const namesOf = async ({ id }: TestTenant) => (await server.admin.suppressions.list(id)).results[0]!.names
 
-test('what a server calls a suppressed person beside a known name is suppressed with it, also in the same batch', async () => {
+test('identifiers that a server sends with a suppressed one are suppressed, too, also in the same batch', async () => {
   const tenant = await server.tenantWithServerKey('learning')
   await withoutEve(tenant)
   const before = (await namesOf(tenant)).length
@@ -87,7 +87,7 @@ test('the number that a shop gives a suppressed customer is suppressed with the 
   })
 })
 
-test('with a public key only browsers are learned, so many of them, and no browser makes somebody else suppressed', async () => {
+test('with a public key only visitor ids are learned, up to a limit, and a visitor id suppresses no other person', async () => {
   const tenant = await server.anotherTenant('learning from browsers')
   await withoutEve(tenant)
   const { trackingKey } = tenant
@@ -99,7 +99,7 @@ test('with a public key only browsers are learned, so many of them, and no brows
   await post('/v1/alias', trackingKey, { previousId: 'eve-1', userId: 'ben' })
   assert.equal((await namesOf(tenant)).length, before + 1)
   await post('/v1/page', trackingKey, { anonymousId: 'eve-phone' })
-  // A browser that two people use: what a server tells of the other one with it says nothing of the other one.
+  // Two people share a browser: what a server sends about the other person with it does not suppress that person.
   await post('/v1/track', trusted.key, { event_type: 'seen', visitor: 'eve-phone', user_id: 'ben' })
   await post('/v1/identify', trusted.key, {
     ...{ anonymousId: 'of-ben', userId: 'ben', traits: { email: 'ben@example.com' } },
@@ -114,7 +114,7 @@ test('with a public key only browsers are learned, so many of them, and no brows
   assert.equal(after.filter(({ kind }) => kind === 'user').length, 2, 'browsers do not take their place')
 })
 
-/** What can never be an event: each names Eve in another way. */
+/** Invalid events. Each contains Eve in another way. */
 const unreadable = [
   { type: 'no such type', anonymousId: 'eve-1' },
   { type: 'no such type', userId: 'u1' },
@@ -140,7 +140,7 @@ async function eveWithContact(name: string) {
 }
 
 for (const suppress of [true, false])
-  test(`no dead letter names somebody who was ${suppress ? 'suppressed before' : 'erased after'} it, by whatever name`, async () => {
+  test(`no dead letter contains any identifier of a person who was ${suppress ? 'suppressed before' : 'erased after'} it`, async () => {
     const tenant = await eveWithContact(`letters ${suppress}`)
     if (!suppress) await sendUnreadable(tenant)
     const erasure = { tenant: tenant.id, email: 'eve@example.com', suppress }
@@ -156,7 +156,7 @@ for (const suppress of [true, false])
     )
   })
 
-test('an erasure takes ids that a sender made of the address: of receipts and of orders', async () => {
+test('an erasure deletes ids built from the address in receipts and orders', async () => {
   const tenant = await server.tenantWithServerKey('ids of addresses')
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   const email = 'eve_1@example.com'
@@ -191,7 +191,7 @@ const SHAPES = [
   { emails: ['eve@example.com'] },
 ]
 
-/** Each shape as a webhook, a Stripe object and an order; and as what a browser tells of itself. */
+/** Each shape as a webhook, a Stripe object and an order, and as sent by a browser. */
 async function sendShapes(tenant: TestTenant) {
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   for (const [n, shape] of SHAPES.entries()) {
@@ -229,7 +229,7 @@ test('the address is found where providers put it: for an erasure, an export and
   }
 })
 
-test('with a public key nobody hangs a browser on somebody whose address stands where only servers write it', async () => {
+test('a public key cannot link a browser to an address in a field that only servers send', async () => {
   const tenant = await server.anotherTenant('places of public keys')
   const traits = { customer: { email: 'ben@example.com' }, receipt_email: 'ben@example.com' }
   await post('/v1/identify', tenant.trackingKey, { anonymousId: 'stranger', traits })
@@ -237,7 +237,7 @@ test('with a public key nobody hangs a browser on somebody whose address stands 
   assert.equal((await server.request(path, { key: adminKey })).status, 404)
 })
 
-test('what no join leads to is found by the text of the address, and what others merely mention stays theirs', async () => {
+test('unlinked data is found by the text of the address, and data of others that mentions it stays', async () => {
   const tenant = await server.tenantWithServerKey('unjoined places')
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   const email = 'eve_1@example.com'
@@ -253,7 +253,7 @@ test('what no join leads to is found by the text of the address, and what others
   }
   const friend = { event_type: 'invited', visitor: 'of-ben', data: { friend: email } }
   await post('/v1/track', tenant.trackingKey, friend)
-  // As they came before their place was known: joined to nobody.
+  // As stored before this field was read: linked to no one.
   const facts = { entityType: 'order', sourceUpdatedAt: '2026-01-01T00:00:00Z' }
   for (const [id, who] of [
     ['o-1', { customer: { email } }],
@@ -275,7 +275,7 @@ test('what no join leads to is found by the text of the address, and what others
   assert.deepEqual([await order('o-1'), await order('o-2')], [{ total: 5 }, { total: 5, referred_by: email }])
 })
 
-test('a transaction that leaves somebody out takes the row of the count last, and what it learned counts meanwhile', async () => {
+test('a suppressing transaction locks the row of the count last, and uses what it learned before that', async () => {
   const tenant = await server.tenantWithServerKey('counting last')
   await withoutEve(tenant)
   await post('/v1/page', tenant.trackingKey, { anonymousId: 'eve-1' })
@@ -297,7 +297,7 @@ test('a transaction that leaves somebody out takes the row of the count last, an
     const user = { kind: 'user', value: 'u-of-crm' } as const
     const thing = { tenantId, identities: () => [user], learned: 'none' } as const
     assert.deepEqual((await among(transaction, [thing])).are, [true])
-    // Others who count have not to wait for what this one still waits for.
+    // Other transactions that count do not wait for the locks that this one waits for.
     await server.pool.query('select from suppression_counts where tenant_id = $1 for update nowait', [
       tenantId,
     ])

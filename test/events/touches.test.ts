@@ -32,7 +32,7 @@ async function send(visitor: string, order: number[], together: boolean): Promis
   }
 }
 
-test('the first touch is the first that names a sender, and direct only where none does, in any order', async () => {
+test('the first touch is the first with a source, and direct only if there is none, in any order', async () => {
   const orders = [
     [0, 1, 2],
     [0, 2, 1],

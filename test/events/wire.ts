@@ -1,6 +1,6 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** A wire to a server that can be cut, frozen and mended. */
+/** A proxy to a server that can be cut, frozen and restored. */
 export async function stretchWire(target: { host: string; port: number }) {
   const open = new Set<Socket>()
   let isCut = false

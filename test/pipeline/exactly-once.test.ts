@@ -44,7 +44,7 @@ test('three consumers on one log: every entry takes effect once, and each key in
   await assertEachOnceInOrder()
 })
 
-test('after a deadlock, a transaction of the same tenants waits for its turn before it makes anything', async () => {
+test('after a deadlock, a transaction of the same tenants waits for the profile lock before it writes anything', async () => {
   const { pool, log } = pipeline
   const LOCKS = { own: 98, others: 99 }
   const [isHolding, isAwaited] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -95,7 +95,7 @@ test('after a deadlock, a transaction of the same tenants waits for its turn bef
   }
 })
 
-test('transactions that fail in the middle leave nothing behind and lose nothing', async () => {
+test('transactions that fail in the middle write nothing and lose nothing', async () => {
   let applications = 0
   const kind = effectKind()
   const flaky = {
@@ -114,7 +114,7 @@ test('transactions that fail in the middle leave nothing behind and lose nothing
   await assertEachOnceInOrder()
 })
 
-test('connections that break in the middle leave nothing behind and lose nothing', async () => {
+test('connections that break in the middle write nothing and lose nothing', async () => {
   for (let i = 0; i < 2; i++) pipeline.start()
   let isWritten = false
   const written = appendMany().then(() => {
@@ -136,7 +136,7 @@ test('connections that break in the middle leave nothing behind and lose nothing
   await assertEachOnceInOrder()
 })
 
-test('a consumer that is stopped finishes what it began, and another goes on from there', async () => {
+test('a stopped consumer finishes its transaction, and another continues from there', async () => {
   const first = pipeline.start()
   const written = appendMany()
   await eventually('the first effect', async () => Object.keys(await pipeline.effects()).length > 0)
@@ -148,7 +148,7 @@ test('a consumer that is stopped finishes what it began, and another goes on fro
 })
 
 test('an entry appended by another process is found without a wake-up', async () => {
-  // A log of its own: its appends wake nobody here.
+  // A log of its own: its appends wake no worker here.
   pipeline.start({ log: { ...pipeline.log, onAppend: () => () => {} } })
   await pipeline.log.append([anAppend({ orderingKey: 'quiet', ...texts('a') })])
   await pipeline.settled()

@@ -53,7 +53,7 @@ test('many poisonous entries at once neither hide each other nor stop the rest',
   assert.equal((await pipeline.deadLetters()).length, 100)
 })
 
-test('an entry that cannot even be read becomes a dead letter with its body as it came', async () => {
+test('an entry that cannot be decoded becomes a dead letter with its original body', async () => {
   await pipeline.log.append([
     anAppend({ orderingKey: 'a', body: 'not json at all' }),
     anAppend({ orderingKey: 'b', ...texts('good') }),
@@ -97,7 +97,7 @@ test('while an entry waits for its retry, later ones of its key wait behind it a
   assert.deepEqual(await pipeline.deadLetters(), [])
 })
 
-test('what waits behind an entry that is given up goes on without it, in order', async () => {
+test('entries behind a dead entry are applied without it, in order', async () => {
   await pipeline.log.append([
     anAppend({ orderingKey: 'k', ...texts('1') }),
     anAppend({ orderingKey: 'k', ...texts('poison') }),
@@ -172,7 +172,7 @@ test('more entries behind a poisonous one than a transaction takes keep their or
   assert.equal((await pipeline.deadLetters()).length, 1)
 })
 
-test('what stands behind an entry that cannot be read waits for it, and keeps its order', async () => {
+test('entries behind one that cannot be decoded wait for it, and keep their order', async () => {
   await pipeline.log.append([
     anAppend({ orderingKey: 'k', ...texts('1') }),
     anAppend({ orderingKey: 'k', body: 'not json' }),
@@ -190,7 +190,7 @@ test('what stands behind an entry that cannot be read waits for it, and keeps it
   assert.equal((await pipeline.deadLetters()).length, 1)
 })
 
-test('giving up costs the record of it where that fails, with a warning, and nothing else', async () => {
+test('if the receipt of a dead letter cannot be written, a warning is logged and nothing else is lost', async () => {
   await pipeline.log.append([
     anAppend({ orderingKey: 'a', ...texts('poison, and cannot be recorded') }),
     anAppend({ orderingKey: 'b', ...texts('good') }),
@@ -204,7 +204,7 @@ test('giving up costs the record of it where that fails, with a warning, and not
   assert.match(warnings.at(-1)!, /receipt or operation .* could not be written/)
 })
 
-test('a partition that fails outside of any entry drags no others along, and is named', async () => {
+test('a partition that fails outside of any entry does not stop others, and is reported', async () => {
   const kind = effectKind(isPoison)
   const keys = Array.from({ length: 40 }, (_, i) => `key-${i}`)
   const partition = choosePartition(1, 'key-0', PARTITIONS)

@@ -24,7 +24,7 @@ async function startHolding() {
   return { partitions: Number(partitions), kill: () => child.kill('SIGKILL'), exited: once(child, 'exit') }
 }
 
-test('what a killed process had taken is taken over by another', async t => {
+test('partitions of a killed process are taken over by another', async t => {
   await pipeline.log.append(
     Array.from({ length: 100 }, (_, i) => anAppend({ orderingKey: `key-${i % 10}`, ...texts(String(i)) })),
   )
@@ -33,7 +33,7 @@ test('what a killed process had taken is taken over by another', async t => {
   t.after(holding.kill)
   assert.ok(holding.partitions > 0)
   pipeline.start()
-  // It goes on with what is free, and leaves what is taken.
+  // It processes free partitions, and leaves the owned ones.
   await pipeline.pool.query('select pg_sleep(0.3)')
   assert.deepEqual(await pipeline.effects(), {})
 

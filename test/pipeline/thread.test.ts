@@ -18,7 +18,7 @@ const track = (body: object) =>
 
 const list = async (path: string) => (await server.request(path, { key: server.tenant.privateKey })).body
 
-test('what comes in takes effect, record and event', async () => {
+test('accepted records and events are applied', async () => {
   await server.request('/v1/contacts', {
     method: 'POST',
     key: server.tenant.privateKey,
@@ -46,7 +46,7 @@ test('the thread hears of changes to the configuration', async () => {
   }
 })
 
-test('after a restart on the same database it goes on', async () => {
+test('it continues after a restart on the same database', async () => {
   await server.restart()
   await track({ event_type: 'page_view', event_id: 'after', visitor: 'v-1' })
   await server.settled()

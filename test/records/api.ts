@@ -41,7 +41,7 @@ export async function openApi(settings: Record<string, string> = {}) {
       await server.settled()
       return (await send('GET', `/v1/operations/${accepted.body.operationId}`, undefined)).body.status
     },
-    /** How many entries the log holds: what was refused must not be among them. */
+    /** The number of entries in the log. Rejected requests must not be among them. */
     entries: () => countEntries(server),
     close: () => server.close(),
   }

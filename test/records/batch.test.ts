@@ -11,7 +11,7 @@ after(() => api.close())
 
 const lines = { headers: { 'content-type': 'application/x-ndjson' } }
 
-test('a batch is 202 with a result for each item, in order: the good accepted, the bad named', async () => {
+test('a batch is 202 with a result per item, in order: valid items accepted, invalid ones with errors', async () => {
   const answer = await api.post('/v1/contacts/batch', {
     records: [
       aRecord('contact', { id: 'a', data: { v: 1 } }),
@@ -76,7 +76,7 @@ test('NDJSON: one record a line, empty lines left out, digits exact', async () =
   assert.match(await response.text(), /"n": ?12345678901234567890\b/)
 })
 
-test('of one record several times the newest wins, as if they had come one by one', async () => {
+test('of several writes of one record the newest wins, as with separate requests', async () => {
   const versions = ['2026-01-02', '2026-01-03', '2026-01-01', '2026-01-03']
   const records = versions.map((sourceUpdatedAt, v) =>
     aRecord('contact', { id: 'twice', sourceUpdatedAt, data: { v } }),
@@ -124,7 +124,7 @@ test('a key in the header makes the repeat of a whole batch a repeat of each ite
   )
 })
 
-test('a thousand items are taken, one more is not', async () => {
+test('a thousand items are accepted, one more is not', async () => {
   const records = Array.from({ length: 1_001 }, (_, i) => aRecord('product', { id: `t-${i}` }))
   const refused = await api.post('/v1/products/batch', { records })
   assert.equal(refused.status, 400)
@@ -136,7 +136,7 @@ test('a thousand items are taken, one more is not', async () => {
   assert.equal((await api.record('product', 't-1000')).id, 't-1000')
 })
 
-test('eight mebibytes are taken, more is not, compressed or plain', async () => {
+test('eight mebibytes are accepted, more is not, compressed or plain', async () => {
   const filled = (bytes: number) =>
     JSON.stringify({ records: [aRecord('order', { data: { x: 'x'.repeat(bytes) } })] })
   assert.equal((await api.post('/v1/orders/batch', filled(8 * 1_048_576 - 500))).status, 202)
@@ -170,7 +170,7 @@ for (const [what, body, type, status] of refused) {
   })
 }
 
-test('a batch of nothing but bad items is 202 that accepts none', async () => {
+test('a batch of only invalid items is 202 and accepts none', async () => {
   const before = await api.entries()
   const answer = await api.post('/v1/orders/batch', { records: [{}, {}] })
   assert.equal(answer.status, 202)

@@ -19,7 +19,7 @@ test('a delete is accepted with 202 and the same body as a write', async () => {
   assert.equal(await api.record('order', 'o-1'), null)
 })
 
-test('deleting what is not there is accepted', async () => {
+test('deleting an unknown record is accepted', async () => {
   for (const fields of [{ id: 'never' }, { externalId: 'never' }, { data: { sku: 'never' } }]) {
     const answer = await api.remove('product', fields)
     assert.equal(answer.status, 202)
@@ -53,7 +53,7 @@ for (const [how, { type, names, by }] of deletions) {
   let number = 0
   const id = () => ('id' in by ? 'r' : `${how} ${++number}`)
 
-  test(`by ${how}: the record is gone, and later writes bring it back`, async () => {
+  test(`by ${how}: the record is deleted, and later writes restore it`, async () => {
     const own = id()
     await api.write(type, { ...names, id: own, sourceUpdatedAt: '2026-01-01' })
     const deleted = await api.remove(type, { ...by, sourceUpdatedAt: '2026-01-02' })
@@ -93,7 +93,7 @@ for (const [how, { type, names, by }] of deletions) {
   })
 }
 
-test('a name that a record no longer goes by does not delete it', async () => {
+test('a former name of a record does not delete it', async () => {
   await api.write('product', {
     id: 'renamed',
     externalId: 'e1',
@@ -111,7 +111,7 @@ test('a name that a record no longer goes by does not delete it', async () => {
   assert.deepEqual((await api.record('product', 'renamed')).data, { sku: 'B' })
 })
 
-test('one delete by name takes all records of that name and leaves the others', async () => {
+test('one delete by name deletes all records of that name and no others', async () => {
   for (const id of ['n-1', 'n-2']) await api.write('contact', { id, externalId: 'shared' })
   await api.write('contact', { id: 'n-3', externalId: 'other' })
   await api.write('order', { id: 'n-4', externalId: 'shared' })
@@ -122,7 +122,7 @@ test('one delete by name takes all records of that name and leaves the others', 
   assert.equal((await api.record('order', 'n-4')).id, 'n-4')
 })
 
-test('the id comes before the other names', async () => {
+test('the id takes precedence over the other names', async () => {
   await api.write('product', { id: 'by-id', data: { sku: 'X' } })
   await api.write('product', { id: 'by-sku', data: { sku: 'Y' } })
   await api.remove('product', { id: 'by-id', externalId: 'nobody', data: { sku: 'Y' } })
@@ -145,7 +145,7 @@ test('a delete by another name has no id', async () => {
   assert.equal((await api.get(answer.headers.get('location')!)).body.id, null)
 })
 
-test('a record that comes back was created when it did', async () => {
+test('a restored record has a new creation time', async () => {
   await api.write('contact', { id: 'back', sourceUpdatedAt: '2026-01-01' })
   const { createdAt } = await api.record('contact', 'back')
   await api.remove('contact', { id: 'back', sourceUpdatedAt: '2026-01-02' })
@@ -168,7 +168,7 @@ const refused: [what: string, type: Type, fields: Record<string, unknown>, point
 ]
 
 for (const [what, type, fields, pointers] of refused) {
-  test(`a delete with ${what} is refused, and nothing is enqueued`, async () => {
+  test(`a delete with ${what} is rejected, and nothing is enqueued`, async () => {
     const before = await api.entries()
     const answer = await api.delete(`/v1/${type}s`, aDelete(type, fields))
     assert.equal(answer.status, 400)

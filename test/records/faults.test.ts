@@ -9,7 +9,7 @@ before(async () => {
 })
 after(() => api.close())
 
-/** What every refusal looks like; the pointers of its faults, sorted. */
+/** Checks the form of a rejection. Returns the sorted pointers of its errors. */
 function refusal(answer: Answer, status: number, code: string): string[] {
   assert.equal(answer.status, status, JSON.stringify(answer.body))
   assert.equal(answer.headers.get('content-type'), 'application/problem+json')
@@ -62,7 +62,7 @@ const bodies: [what: string, body: unknown, pointers: string[]][] = [
 ]
 
 for (const [what, body, pointers] of bodies) {
-  test(`${what} is refused with every fault named, and nothing is enqueued`, async () => {
+  test(`${what} is rejected with every error listed, and nothing is enqueued`, async () => {
     const before = await api.entries()
     const answer = await api.post('/v1/contacts', JSON.stringify(body))
     assert.deepEqual(refusal(answer, 400, 'invalid_request'), pointers.toSorted())
@@ -151,13 +151,13 @@ for (const [what, body, headers, status, code] of malformed) {
   })
 }
 
-test('a body just under the limit is taken', async () => {
+test('a body just under the limit is accepted', async () => {
   const data = { text: 'x'.repeat(1_048_576 - 200) }
   assert.equal((await api.write('contact', { id: 'large', data })).status, 202)
   assert.equal((await api.record('contact', 'large')).data.text.length, data.text.length)
 })
 
-test('gzip is taken', async () => {
+test('gzip is accepted', async () => {
   const answer = await api.server.request('/v1/contacts', {
     method: 'POST',
     key: api.server.tenant.privateKey,
@@ -170,20 +170,20 @@ test('gzip is taken', async () => {
   assert.deepEqual((await api.record('contact', 'zipped')).data, { a: 'ü' })
 })
 
-test('any JSON type with a charset or suffix will do', async () => {
+test('any JSON type with a charset or suffix is accepted', async () => {
   for (const type of ['application/json; charset=utf-8', 'application/vnd.shop+json', 'APPLICATION/JSON']) {
     const headers = { 'content-type': type }
     assert.equal((await api.write('contact', { id: 'typed' }, { headers })).status, 202)
   }
 })
 
-test('characters that PostgreSQL holds are no fault, however odd', async () => {
+test('unusual characters that PostgreSQL can store are accepted', async () => {
   const data = { text: '\u0001\u007f\ufffe\uffff\\u0000 \u2028🦀', '': 'empty key', 'a"b\\c': [[]] }
   await api.write('contact', { id: 'odd', data })
   assert.deepEqual((await api.record('contact', 'odd')).data, data)
 })
 
-test('numbers that no database holds are refused by name', async () => {
+test('numbers that PostgreSQL cannot store are rejected with their field', async () => {
   const body = `{"entityType":"contact","id":"n","sourceUpdatedAt":"2026-01-01","data":{"a":1e999,"b":[-1e500]}}`
   const answer = await api.post('/v1/contacts', body)
   assert.deepEqual(refusal(answer, 400, 'invalid_request'), ['/data/a', '/data/b/0'])

@@ -40,7 +40,7 @@ for (const [how, send] of [
   })
 }
 
-test('header and body field name the same keys, and the header wins', async () => {
+test('header and body field share the same keys, and the header wins', async () => {
   const first = await api.write('order', { id: 'wins', idempotencyKey: 'in-body' }, withKey('in-header'))
   assert.equal(first.status, 202)
   assert.equal((await api.write('order', { id: 'wins', idempotencyKey: 'in-header' })).status, 200)
@@ -62,7 +62,7 @@ test('a repeated key is a duplicate whatever the body: another record, another t
   assert.equal(await api.record('contact', 'c'), null)
 })
 
-test('the same content in another order and spelling is no mismatch', async () => {
+test('the same content in another order and spelling is not a mismatch', async () => {
   const written =
     '{"entityType":"order","id":"o","sourceUpdatedAt":"2026-01-01","data":{"a":1,"b":{"c":[1,2],"d":2}}}'
   const other = ` { "data": {"b":{"d":2.0,"c":[1, 2]},"\\u0061":1.0}, "sourceUpdatedAt":"2026-01-01","id":"o", "entityType":"order"}`
@@ -87,7 +87,7 @@ test('deletes take keys too', async () => {
   assert.equal(repeated.body.id, null)
 })
 
-test('a key is not consumed by a refused write', async () => {
+test('a rejected write does not consume its key', async () => {
   const refused = [
     () => api.post('/v1/orders', {}, withKey('refused')),
     () => api.post('/v1/orders', 'no json', withKey('refused')),
@@ -100,7 +100,7 @@ test('a key is not consumed by a refused write', async () => {
   assert.equal((await api.write('order', { id: 'good' }, withKey('refused'))).status, 202)
 })
 
-test('a used key is answered as such whatever the body, also one that would be refused', async () => {
+test('a used key is a duplicate whatever the body, even an invalid one', async () => {
   const first = await api.write('order', { id: 'first' }, withKey('whatever'))
   for (const body of [{}, { entityType: 'product' }, aRecord('order', { data: { a: '\0' } })]) {
     const again = await api.post('/v1/orders', body, withKey('whatever'))

@@ -13,7 +13,7 @@ after(() => api.close())
 
 const asOther = () => ({ key: other.privateKey })
 
-test('two tenants with the same ids, names and skus never meet', async () => {
+test('two tenants with the same ids, names and skus are isolated', async () => {
   const fields = { id: 'same', externalId: 'same', data: { sku: 'same', whose: 'mine' } }
   await api.write('product', fields)
   assert.equal(await api.record('product', 'same', asOther()), null)
@@ -56,7 +56,7 @@ const scopes: [method: string, path: string, type: Type, scope: string][] = (
   ['GET', `/v1/${type}s`, type, `${type}s:read`],
 ])
 
-test('each route takes its scope and names it to those who lack it', async () => {
+test('each route requires its scope, and a 403 says which', async () => {
   const all = [...new Set(scopes.map(([, , , scope]) => scope))]
   const keyWith = async (list: string[]) =>
     (await api.server.admin.keys.create({ tenant: api.server.tenant.id, kind: 'private', scopes: list })).key

@@ -33,7 +33,7 @@ async function allPages(query: string): Promise<Row[][]> {
   return pages
 }
 
-test('pages of 50 unless told otherwise, each record once, ended by a null cursor', async () => {
+test('pages have 50 records by default, each record once, and end with a null cursor', async () => {
   const pages = await allPages('')
   assert.deepEqual(
     pages.map(page => page.length),
@@ -95,7 +95,7 @@ test('updated_since gives what changed since, deletes with include_deleted', asy
   assert.equal((await allPages('limit=100')).flat().length, 119)
 })
 
-test('a time or cursor that is none is 400', async () => {
+test('an invalid time or cursor is 400', async () => {
   for (const query of [
     'updated_since=yesterday',
     'cursor=x',
@@ -111,7 +111,7 @@ test('a time or cursor that is none is 400', async () => {
   }
 })
 
-test('a page of large records is whole, and goes out by portions', async () => {
+test('a page of large records is complete, and is sent in portions', async () => {
   const ids = Array.from({ length: 12 }, (_, i) => `large-${String(i).padStart(2, '0')}`)
   // 1 MB each as they are read: half of them are stored in little, half are not
   const records = ids.map((id, i) =>
@@ -125,7 +125,7 @@ test('a page of large records is whole, and goes out by portions', async () => {
   }
   const page = async (query: string) => {
     const { body, headers } = await api.get(`/v1/products?${query}`)
-    // What is held as a whole has a length.
+    // A response that is buffered as a whole has a Content-Length.
     assert.equal(headers.get('content-length'), null)
     return [body.results.map((row: Row) => row.id), body.next_cursor]
   }
@@ -137,6 +137,6 @@ test('a page of large records is whole, and goes out by portions', async () => {
   assert.deepEqual(await page(`limit=100&cursor=${encodeURIComponent(cursor)}`), [all.slice(5), null])
 })
 
-test('a list of nothing is empty', async () => {
+test('a list without records is empty', async () => {
   assert.deepEqual((await api.get('/v1/orders')).body, { results: [], next_cursor: null })
 })

@@ -11,7 +11,7 @@ after(() => api.close())
 
 const isInstant = (text: string) => new Date(text).toISOString() === text
 
-/** Keeps the workers from applying anything while `work` goes on. */
+/** Keeps the workers from applying anything while `work` runs. */
 async function whileHeldBack<T>(work: () => Promise<T>): Promise<T> {
   const client = await api.server.pool.connect()
   try {
@@ -55,7 +55,7 @@ test('an operation is queued, then applied', async () => {
   assert.ok(isInstant(appliedAt))
 })
 
-test('a write that a newer one overtook is superseded', async () => {
+test('a write that is older than the stored version is superseded', async () => {
   await api.write('order', { id: 'o', sourceUpdatedAt: '2026-05-02' })
   const older = await api.write('order', { id: 'o', sourceUpdatedAt: '2026-05-01' })
   await api.server.settled()
@@ -65,7 +65,7 @@ test('a write that a newer one overtook is superseded', async () => {
   assert.ok(isInstant(appliedAt))
 })
 
-test('what cannot be known is 404', async () => {
+test('an unknown operation is 404', async () => {
   const answer = await api.write('order', { id: 'known' })
   const id: string = answer.body.operationId
   const others = [
@@ -114,7 +114,7 @@ test("it takes the entity's read or write scope", async () => {
   assert.match(refused.body.detail, /contacts:write/)
 })
 
-test('an operation that could not be applied is failed, says why without giving anything away, and can be replayed', async () => {
+test('an operation that could not be applied is failed, has a reason without internal details, and can be replayed', async () => {
   const { pool, admin } = api.server
   // Nothing that comes in over HTTP is known to fail; this makes one id do so.
   await pool.query(`create function refuse() returns trigger language plpgsql as $$

@@ -8,7 +8,7 @@ before(async () => {
 })
 after(() => api.close())
 
-test('past the bound of what may wait in memory: 503 with Retry-After, at once, and nothing is lost or applied', async () => {
+test('beyond the memory limit of waiting requests: 503 with Retry-After at once, and nothing is lost or applied', async () => {
   const client = await api.server.pool.connect()
   await client.query('begin')
   await client.query('lock table log in access exclusive mode')
@@ -30,7 +30,7 @@ test('past the bound of what may wait in memory: 503 with Retry-After, at once, 
   for (const { i, answer } of all) {
     assert.equal((await api.record('order', `o-${i}`)) !== null, answer.status === 202)
   }
-  // The key was not consumed by the refusal.
+  // The rejection did not consume the key.
   assert.equal((await api.write('order', { id: `o-${shed.i}`, data }, shed.given)).status, 202)
   assert.equal((await api.record('order', `o-${shed.i}`)).id, `o-${shed.i}`)
 })

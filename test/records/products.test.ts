@@ -13,14 +13,14 @@ test('a product is found by its sku', async () => {
   assert.equal((await api.record('product', 'MUG-01')).id, 'p-1')
 })
 
-test('and by its id where no product has that sku', async () => {
+test('a product is found by its id if no product has that sku', async () => {
   await api.write('product', { id: 'p-2', data: { sku: 'MUG-02' } })
   assert.equal((await api.record('product', 'p-2')).id, 'p-2')
   await api.write('product', { id: 'no-sku' })
   assert.equal((await api.record('product', 'no-sku')).id, 'no-sku')
 })
 
-test('the sku of one product comes before the id of another', async () => {
+test('the sku of one product takes precedence over the id of another', async () => {
   await api.write('product', { id: 'x', data: { sku: 'y', is: 'x' } })
   await api.write('product', { id: 'y', data: { sku: 'z', is: 'y' } })
   assert.equal((await api.record('product', 'y')).data.is, 'x')
@@ -29,7 +29,7 @@ test('the sku of one product comes before the id of another', async () => {
   assert.equal((await api.record('product', 'y')).data.is, 'y')
 })
 
-test('of several with one sku the one that changed last is found, whatever came last', async () => {
+test('of several products with one sku the last changed one is found, in any order of arrival', async () => {
   await api.write('product', { id: 'tie-2', sourceUpdatedAt: '2026-01-02', data: { sku: 'TIE' } })
   await api.write('product', { id: 'tie-3', sourceUpdatedAt: '2026-01-03', data: { sku: 'TIE' } })
   await api.write('product', { id: 'tie-1', sourceUpdatedAt: '2026-01-01', data: { sku: 'TIE' } })
@@ -56,7 +56,7 @@ test('skus are exact: case and spaces matter', async () => {
   for (const other of ['ab c', 'Ab c ', 'Abc']) assert.equal(await api.record('product', other), null)
 })
 
-test('contacts and orders are found by id alone', async () => {
+test('contacts and orders are found by id only', async () => {
   await api.write('contact', { id: 'c', externalId: 'ext', data: { sku: 'S' } })
   assert.equal(await api.record('contact', 'S'), null)
   assert.equal(await api.record('contact', 'ext'), null)

@@ -22,14 +22,14 @@ test('Prefer: wait holds the 202 until the change is applied, and says so', asyn
   assert.equal((await api.get('/v1/contacts/c')).status, 404)
 })
 
-test('what a newer change overtook is told too', async () => {
+test('a superseded change is reported, too', async () => {
   await api.write('contact', { id: 'late', sourceUpdatedAt: '2026-03-02' }, waiting(10))
   const late = await api.write('contact', { id: 'late', sourceUpdatedAt: '2026-03-01' }, waiting(10))
   assert.equal(late.status, 202)
   assert.equal(late.body.status, 'superseded')
 })
 
-test('without it there is no status, and nobody waits', async () => {
+test('without the header there is no status and no wait', async () => {
   const answer = await api.write('contact', { id: 'none' })
   assert.equal('status' in answer.body, false)
   assert.equal(answer.headers.get('preference-applied'), null)
@@ -50,14 +50,14 @@ test('when the time is up the change is still queued, and accepted all the same'
   assert.equal((await api.record('contact', 'slow')).id, 'slow')
 })
 
-test('many who wait at once all hear of their own', async () => {
+test('many concurrent waits each get their own result', async () => {
   const answers = await Promise.all(
     Array.from({ length: 40 }, (_, i) => api.write('contact', { id: `many-${i}` }, waiting(10))),
   )
   for (const { body } of answers) assert.equal(body.status, 'applied')
 })
 
-test('who waits for the pipeline keeps no turn: what comes after is answered before, beside a neighbour', async () => {
+test('a request that waits for the pipeline holds no slot of the fair queue: later requests are answered first, also of other tenants', async () => {
   const neighbour = await api.server.anotherTenant('neighbour')
   const client = await api.server.pool.connect()
   await client.query('begin')
@@ -98,6 +98,6 @@ const headers: [text: string | undefined, seconds: number | null][] = [
   ['return=minimal', null],
 ]
 
-test('the header is read as RFC 7240 has it, and ten seconds are the most', () => {
+test('the header is parsed as in RFC 7240, and the maximum is ten seconds', () => {
   for (const [text, seconds] of headers) assert.equal(waitSeconds(text), seconds, text)
 })

@@ -117,7 +117,7 @@ test('unknown top-level fields are ignored and named in warnings, tenantId too',
   assert.equal((await api.record('contact', 'warned')).id, 'warned')
 })
 
-test('no warnings, no field', async () => {
+test('without warnings the field is absent', async () => {
   assert.equal('warnings' in (await api.write('contact', { id: 'quiet' })).body, false)
 })
 
@@ -172,7 +172,7 @@ test('ids with any character are read back from the path', async () => {
   }
 })
 
-test('what was never seen is 404', async () => {
+test('an unknown record is 404', async () => {
   for (const path of ['/v1/products/nope', '/v1/contacts/nope', '/v1/orders/nope']) {
     const answer = await api.get(path)
     assert.equal(answer.status, 404)
@@ -180,7 +180,7 @@ test('what was never seen is 404', async () => {
   }
 })
 
-test('a method that a path does not have is 405 and names those it has', async () => {
+test('an unsupported method is 405 and lists the supported ones', async () => {
   for (const [method, path, allow] of [
     ['PUT', '/v1/products', /POST/],
     ['PATCH', '/v1/contacts', /DELETE/],

@@ -49,7 +49,7 @@ async function erase(client: pg.PoolClient, tenantId: number): Promise<void> {
   })
 }
 
-test('a transaction that waited for an erasure holds the version that the erasure made', async () => {
+test('a transaction that waited for an erasure has the version that the erasure created', async () => {
   const before = await configVersion(pool)
   let held: Promise<number> | undefined
   await inTransaction(pool, async client => {
@@ -85,7 +85,7 @@ test('a transaction over any number of tenants takes a bounded number of locks',
   })
 })
 
-test('whoever watches hears of a change, also where notices do not get through', async () => {
+test('a watcher is notified of a change, even if notifications are lost', async () => {
   const tenant = (await createTenant(pool, 'watched'))!
   for (const channel of ['with notices', 'without']) {
     let heard = 0

@@ -13,7 +13,7 @@ const tenantId = Number((await admin.tenants.create({ name: 'acme' })).id.slice(
 
 const uuid = (n: number) => `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`
 
-/** Few values, so that they often tie. */
+/** Few values, so that ties are frequent. */
 const spokenFact = fc.record({
   amount: fc.constantFrom(null, '10', '20'),
   second: fc.integer({ min: 0, max: 2 }),
@@ -43,7 +43,7 @@ function saleOf(
   }
 }
 
-/** Which events speak for the sale, say what it cost and who it was, after these upserts; nothing of them stays. */
+/** The events that determine the sale, its price and its person after these upserts, which are rolled back. */
 async function spokenBy(upserts: EventSale[][]): Promise<unknown> {
   let spoken: unknown
   const undone = new Error('undone')
@@ -61,7 +61,7 @@ async function spokenBy(upserts: EventSale[][]): Promise<unknown> {
   return spoken
 }
 
-test('which event speaks for a sale: the same whether events come one by one, in any order, or together', async () => {
+test('a sale is determined by the same event whether events arrive one by one, in any order, or together', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(spokenFact, { minLength: 1, maxLength: 4 }),

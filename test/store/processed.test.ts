@@ -59,7 +59,7 @@ test('on either side of midnight, two machines meet', async () => {
   assert.equal((await findProcessed(pool, [repeat])).length, 2)
 })
 
-test('a plan that was made for a handful of claims does for many', async () => {
+test('a plan made for a few claims is also fast for many', async () => {
   const some = (from: number, count: number) =>
     Array.from({ length: count }, (_, i) => claim(`plan ${from + i}`, 7))
   await claimed(some(0, 100))
@@ -87,7 +87,7 @@ async function pagesRead(client: pg.PoolClient): Promise<number> {
   return rows[0]!.pages
 }
 
-test('of two workers that claim one key at the same time, the second begins again and then knows', async () => {
+test('of two workers that claim one key at the same time, the second restarts and then finds the duplicate', async () => {
   const first = claim('race')
   const second = claim('race')
   let outcome: Promise<unknown> | undefined
