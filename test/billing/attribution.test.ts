@@ -32,7 +32,7 @@ const VISITOR: Identifier = { kind: 'visitor', value: 'v' }
 const CUSTOMER: Identifier = { kind: 'contact', value: 'cus_s' }
 const TRUSTED = { trusted: true, cause: { kind: 'record', id: 'r' } } as const
 
-/** What three transactions may learn of one person, each by workers that remember nothing. */
+/** What three transactions may learn about one person, each in a worker without caches. */
 function learning(tenantId: number) {
   const identities = openIdentities()
   const nodeOf = async (transaction: Transaction, identity: Identifier) =>
@@ -64,7 +64,7 @@ function learning(tenantId: number) {
         { tenantId, eventId, eventType: type, sourceId: null, namespace: 'default', node, change },
       ])
     },
-    /** Both names are there, nobody knows more of them. */
+    /** Both identifiers exist, but are not linked. */
     async names(transaction: Transaction) {
       await nodeOf(transaction, VISITOR)
       await nodeOf(transaction, CUSTOMER)
@@ -92,7 +92,7 @@ async function alone(work: Work): Promise<void> {
   client.release()
 }
 
-/** Does both at once: the second has gone as far as it can before the first is committed. */
+/** Runs both concurrently: the second proceeds as far as it can before the first commits. */
 async function atOnce(first: Work, second: Work): Promise<void> {
   const earlier = await begun()
   const other = await begun()
@@ -111,7 +111,7 @@ async function atOnce(first: Work, second: Work): Promise<void> {
   for (const { client } of [earlier, other]) client.release()
 }
 
-test('of two transactions that learn the halves of one fact at once, the second knows it', async () => {
+test('of two concurrent transactions that each write half of a fact, the second sees both halves', async () => {
   const kinds = ['touch', 'merge', 'account'] as const
   for (const first of kinds) {
     for (const second of kinds) {
@@ -128,7 +128,7 @@ test('of two transactions that learn the halves of one fact at once, the second 
   }
 })
 
-test('in one transaction, whatever comes first', async () => {
+test('one transaction gives the same result in any order of events', async () => {
   for (const order of [
     'touch merge account',
     'account merge touch',
@@ -145,7 +145,7 @@ test('in one transaction, whatever comes first', async () => {
   }
 })
 
-test('where an account came from outlives the person, and sums with it', async () => {
+test('the acquisition source of an account and its sums survive the erasure of the person', async () => {
   const tenant = await server.anotherTenant('erased')
   const learn = learning(Number(tenant.id.slice(4)))
   for (const kind of ['touch', 'merge', 'account'] as const) await alone(learn[kind])
@@ -160,7 +160,7 @@ test('where an account came from outlives the person, and sums with it', async (
   await assertSums(server, tenant)
 })
 
-test('reports only read: they are answered while every table they read is held against writers', async () => {
+test('reports only read: they respond while all their tables are locked against writes', async () => {
   const tenant = await server.anotherTenant('held')
   await send(server, [created('s', { started_at: inDays(-50), customer: 'c' })], tenant)
   const client = await server.pool.connect()

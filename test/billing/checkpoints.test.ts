@@ -1,4 +1,4 @@
-// A subscription with many versions is derived from its checkpoint on. What is written is what deriving it whole writes.
+// A subscription with many versions is derived from its checkpoint. The result equals a derivation from all versions.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { deriveOutdated } from '../../src/pipeline/billing/subscriptions.ts'
@@ -38,7 +38,7 @@ async function deriveWhole(): Promise<void> {
 
 const STATUSES = ['active', 'active', 'active', 'past_due', 'paused', 'active', 'trialing']
 
-/** So many hours after it began, 100 days ago. */
+/** The given number of hours after its start, 100 days ago. */
 function change(hour: number, changes: Record<string, unknown> = {}): BillingEvent {
   return updated('many', {
     customer: 'cus_1',
@@ -50,12 +50,12 @@ function change(hour: number, changes: Record<string, unknown> = {}): BillingEve
   })
 }
 
-test('what is derived from a checkpoint on is what deriving from all versions gives, whenever it comes', async () => {
+test('deriving from a checkpoint equals deriving from all versions, in any order of arrival', async () => {
   await send(server, [
     created('other', { customer: 'cus_1', started_at: inDays(-99.5) }),
     ...Array.from({ length: 230 }, (_, hour) => change(2 * hour)),
   ])
-  // kept by whoever goes on from it, lost by whoever begins again
+  // a derivation that continues from the checkpoint keeps this mark, a complete derivation removes it
   await server.pool.query(
     `update billing_subscriptions set checkpoint = (checkpoint::jsonb || '{"mark": 1}')::json where checkpoint is not null`,
   )

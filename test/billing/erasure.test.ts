@@ -22,7 +22,7 @@ const TABLES = [
   'agenda',
 ]
 
-test('a preview counts what the receipt counts: accounts found by their ids, and a request with many events, once', async () => {
+test('preview and receipt count the same: accounts found by their ids, and a request with many events once', async () => {
   const tenant = await server.anotherTenant('counted')
   const { key } = await server.admin.keys.create({ kind: 'admin' })
   const post = (path: string, by: string, body: object) =>
@@ -36,7 +36,7 @@ test('a preview counts what the receipt counts: accounts found by their ids, and
   await send(server, [created('s-bo', { customer: 'cus_bo', customer_email: 'bo@example.com' })], tenant)
   const order = { tenant: tenant.id, email: 'bo@example.com' }
   const preview = await post('/admin/v1/erasures', key, { ...order, dry_run: true })
-  // and the one that told of the subscription
+  // and the event with the subscription
   assert.equal(preview.body.would_erase.events, 1_201)
   assert.equal(preview.body.would_erase.log_entries, 2)
   assert.equal(preview.body.would_erase.billing, 1)
@@ -48,7 +48,7 @@ test('a preview counts what the receipt counts: accounts found by their ids, and
   assert.deepEqual([gone.status, gone.body.code], [404, 'person_not_found'])
 })
 
-test('a person leaves the ledger, what was billed stays, and a late repeat brings nothing back', async () => {
+test('an erasure removes the person from the ledger and keeps amounts; a late repeat restores nothing', async () => {
   const tenantId = Number(server.tenant.id.slice(4))
   const ada = { customer: 'cus_ada', customer_name: 'Ada Lovelace', customer_email: 'Ada@Example.com' }
   const grace = { customer: null, customer_name: 'Grace Hopper', customer_email: 'Grace@Example.com' }
@@ -64,7 +64,7 @@ test('a person leaves the ledger, what was billed stays, and a late repeat bring
       paid_at: inDays(-3),
       updated_at: inDays(-3),
     }),
-    created('other', { customer_name: 'Somebody Else' }),
+    created('other', { customer_name: 'Another Person' }),
   ]
   await send(server, events)
   const before = await reportOf(server, 'overview')
@@ -74,7 +74,7 @@ test('a person leaves the ledger, what was billed stays, and a late repeat bring
   })
   assert.equal(changed, 3)
   await send(server, [events[0]!, events[3]!])
-  // and what is derived anew stays nameless, under the same account
+  // and a new derivation stays anonymous, with the same account
   await send(server, [updated('g1', { customer: null, updated_at: inDays(-1) })])
   for (const table of TABLES) {
     const { rows } = await server.pool.query(`select t::text as row from billing_${table} t`)
@@ -86,7 +86,7 @@ test('a person leaves the ledger, what was billed stays, and a late repeat bring
     [before.mrr, before.active_accounts, before.invoiced],
   )
   const names = after.accounts.results.map((row: { customer_name: string | null }) => row.customer_name)
-  assert.deepEqual(names.filter(Boolean), ['Somebody Else'])
+  assert.deepEqual(names.filter(Boolean), ['Another Person'])
   assert.ok(
     after.accounts.results.some(
       ({ customer, mrr }: { customer: string; mrr: number }) => /^erased-/.test(customer) && mrr === 20,

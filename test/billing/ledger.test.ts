@@ -42,7 +42,7 @@ function factOf(tenant: TestTenant, { type, data }: BillingEvent): BillingFact {
   }
 }
 
-/** Makes one row of all that is loose; the running service may be at it too, and then this waits for it. */
+/** Compacts all sums. If the running service is compacting too, this waits for it. */
 async function compacted(tenant: TestTenant): Promise<void> {
   await eventually('the sums to be compacted', async () => {
     while (await compactSums(server.pool));
@@ -50,7 +50,7 @@ async function compacted(tenant: TestTenant): Promise<void> {
   })
 }
 
-test('transactions that touch one account at once miss nothing of each other', async () => {
+test('concurrent transactions on one account see each other’s changes', async () => {
   const tenant = await server.anotherTenant('at once')
   const rounds = 12
   await Promise.all(
@@ -91,7 +91,7 @@ test('transactions that touch one account at once miss nothing of each other', a
   assert.ok((await assertSums(server, tenant)) > 0)
 })
 
-test('sums are what their rows come to at any moment, and compacting them changes no report', async () => {
+test('sums equal the totals of their rows at any time, and compacting them changes no report', async () => {
   const tenant = await server.anotherTenant('sums')
   const events = Array.from({ length: 60 }, (_, i) => [
     created(`s${i}`, {
@@ -129,7 +129,7 @@ test('sums are what their rows come to at any moment, and compacting them change
   await compacted(tenant)
   assert.equal(await assertSums(server, tenant), sums)
   assert.deepEqual(await ask(), loose)
-  // late events change days of long ago, of the ledger, of cash and of the agenda
+  // late events change old days of the ledger, of cash and of the agenda
   await send(
     server,
     [
@@ -159,7 +159,7 @@ test('sums are what their rows come to at any moment, and compacting them change
   assert.notDeepEqual(changed, loose)
 })
 
-test('the service compacts sums by itself', async () => {
+test('the service compacts sums automatically', async () => {
   const tenant = await server.anotherTenant('by itself')
   await send(server, [created('s')], tenant)
   await send(server, [updated('s', { updated_at: inDays(-1), items: [item(20)] })], tenant)
@@ -168,7 +168,7 @@ test('the service compacts sums by itself', async () => {
   assert.equal((await reportOf(server, 'overview', {}, tenant)).mrr, 20)
 })
 
-test('the agenda moves along with time', async () => {
+test('the agenda is extended as time passes', async () => {
   const tenant = await server.anotherTenant('along')
   await send(server, [created('s', { current_period_end: inDays(5) })], tenant)
   const tenantId = Number(tenant.id.slice(4))

@@ -8,7 +8,7 @@ import { assertSums } from './sums.ts'
 
 const server = await startServer()
 after(() => server.close())
-// at the top: within a hook it would be undone at the end of the hook
+// at the top level: a mock in a hook is reset at the end of the hook
 useDatabase(server.databaseUrl, { KONTOR_SECRET_KEY: TEST_SECRET_KEY })
 
 const dayOf = (days: number) => inDays(days).slice(0, 10)
@@ -40,7 +40,7 @@ test('backdated events have snapshots back to their effective date; today has no
   assert.deepEqual(await coverageOf(tenant, { as_of: inDays(-390) }), [dayOf(-400), 10, 0])
 })
 
-test('gaps are counted and told, and the daily job fills in the days that were missed', async () => {
+test('gaps are counted and reported, and the daily job fills in missed days', async () => {
   const tenant = await server.anotherTenant('gaps')
   await send(server, [created('s', { started_at: inDays(-50) })], tenant)
   await forget(tenant, -5, 0)
@@ -55,7 +55,7 @@ test('gaps are counted and told, and the daily job fills in the days that were m
   assert.deepEqual(await coverageOf(tenant), [dayOf(-50), 50, 0])
 })
 
-test('a snapshot follows what late events change', async () => {
+test('late events change snapshots', async () => {
   const tenant = await server.anotherTenant('late')
   await send(server, [created('s', { acquisition: { source: 'x' } })], tenant)
   const startingMrr = async () => {
@@ -71,7 +71,7 @@ test('a snapshot follows what late events change', async () => {
   assert.equal(await startingMrr(), 44)
 })
 
-test('kontor snapshot writes a day, all missing days, or all anew, and prints JSON', async () => {
+test('kontor snapshot writes one day, all missing days, or all days again, and prints JSON', async () => {
   const tenant = await server.anotherTenant('command')
   await send(server, [created('s', { started_at: inDays(-20) })], tenant)
   await forget(tenant, -20, 0)

@@ -8,7 +8,7 @@ const signed = (columns: string) =>
     .map(column => `sum(sign * ${column})::int as ${column.trim()}`)
     .join(', ')
 
-/** By what is summed: what the sums come to, and what the rows come to that they are of. */
+/** By table of sums: a query for the sums, and one for the totals of their rows. */
 const SUMS: Record<string, { kept: string; counted: string }> = {
   days: {
     kept: `select day::text, currency, acquisition_id, sum(accounts)::int as accounts,
@@ -61,7 +61,7 @@ const SUMS: Record<string, { kept: string; counted: string }> = {
   },
 }
 
-/** Every sum is what its rows come to. Returns how many sums there are. */
+/** Asserts that every sum equals the total of its rows. Returns the number of sums. */
 export async function assertSums(server: TestServer, tenant: TestTenant): Promise<number> {
   let sums = 0
   for (const [name, { kept, counted }] of Object.entries(SUMS)) {
@@ -70,7 +70,7 @@ export async function assertSums(server: TestServer, tenant: TestTenant): Promis
         const { rows } = await server.pool.query(text, [Number(tenant.id.slice(4))])
         const isSomething = (row: object) =>
           Object.values(row).some(value => Number.isInteger(value) && value !== 0)
-        // what came and went leaves nothing behind but zeros
+        // removed rows may leave sums of zero
         return rows
           .filter(({ acquisition_id: _, ...row }) => isSomething(row))
           .map(row => JSON.stringify(row))
@@ -83,7 +83,7 @@ export async function assertSums(server: TestServer, tenant: TestTenant): Promis
   return sums
 }
 
-/** Changes of sums that are not yet made one row of. */
+/** Changes of sums that are not compacted yet. */
 export async function looseSums(server: TestServer, tenant: TestTenant): Promise<number> {
   const tables = ['account_days', 'account_months', 'cash_days', 'agenda_days']
   const { rows } = await server.pool.query(

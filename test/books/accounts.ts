@@ -1,4 +1,4 @@
-// Accounts and what they were worth at any instant: how the monthly amount moved, when and why.
+// Accounts and their MRR at any instant: its movements, their times and causes.
 import type { Cause, Customer, Discount, Fact, Subscription } from './model.ts'
 import { sum } from './money.ts'
 import { type ItemValue, type Value, worthOf } from './mrr.ts'
@@ -17,7 +17,7 @@ export type Movement = {
   subscriptions: string[]
 }
 
-/** How an account stood from an instant on. */
+/** The state of an account from an instant on. */
 type Step = { at: number; mrr: number; committed: number; values: Map<string, Value> }
 
 export type Account = {
@@ -75,7 +75,7 @@ export function openAccounts(facts: Fact[], policy: Policy) {
     }
   }
 
-  /** Each subscription that was there, with what each of its items came to. */
+  /** Each existing subscription, with the MRR of each of its items. */
   function valuesAt(currency: string, at: number) {
     return inCurrency(currency).flatMap(account =>
       [...(stepAt(account, at)?.values ?? [])].map(([id, value]) => ({
@@ -86,7 +86,7 @@ export function openAccounts(facts: Fact[], policy: Policy) {
     )
   }
 
-  /** What was there and did not count, item by item. Test mode has no account: it is listed all the same. */
+  /** Excluded items. Test data has no account, but is listed too. */
   function exclusionsAt(currency: string, at: number) {
     const rows: (ItemValue & { subscription: Subscription })[] = []
     for (const id of history.subscriptionIds) {
@@ -114,7 +114,7 @@ export function openAccounts(facts: Fact[], policy: Policy) {
 
 export type History = ReturnType<typeof historyOf>
 
-/** Things as they were at any instant. */
+/** The state at any instant. */
 export function historyOf(facts: Fact[]) {
   const subscriptions = new Map<string, { at: number; state: Subscription; causes: Cause[] }[]>()
   const customers = new Map<string, { at: number; state: Customer }[]>()
@@ -212,8 +212,8 @@ function causesOf(history: History, customer: string, ids: string[], at: number)
   const own = ids.flatMap(id => history.versionsOf(id).filter(version => version.at === at))
   const shared = history.discountChangesOf(customer).filter(change => change.at === at)
   const causes = [...own.flatMap(version => version.causes), ...shared.map(({ cause }) => cause)]
-  const telling = causes.filter(cause => cause !== 'other')
-  return new Set(telling.length > 0 ? telling : ['other'])
+  const specific = causes.filter(cause => cause !== 'other')
+  return new Set(specific.length > 0 ? specific : ['other'])
 }
 
 function stepAt(account: Account, at: number): Step | null {

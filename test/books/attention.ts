@@ -1,4 +1,4 @@
-// What somebody should look at: money that is wrong, terms that renew, ends that are coming, charges that are due.
+// What needs attention: payment issues, renewals, scheduled cancellations, upcoming charges.
 import type { Accounts } from './accounts.ts'
 import { DAY, later, type Unit } from './calendar.ts'
 import type { Cash } from './cash.ts'
@@ -31,7 +31,7 @@ const LONGER_THAN_A_MONTH = (unit: string, count: number) =>
   (unit === 'day' && count > 31)
 
 export function attentionOf({ valuesAt }: Accounts, { invoicesAt }: Cash) {
-  /** Subscriptions that run: neither over nor not yet begun. */
+  /** Running subscriptions: started and not ended. */
   function running(currency: string, at: number) {
     return valuesAt(currency, at).filter(({ subscription: { endedAt } }) => endedAt === null)
   }
@@ -89,7 +89,7 @@ export function attentionOf({ valuesAt }: Accounts, { invoicesAt }: Cash) {
           : [],
       )
     },
-    /** Every expected charge. `unsure` names subscriptions of which no rule says whether a charge is expected. */
+    /** Every expected charge. `unsure`: subscriptions for which no rule decides whether a charge is expected. */
     upcoming(currency: string, at: number, days: number): { rows: Upcoming[]; unsure: Set<string> } {
       const rows: Upcoming[] = []
       const unsure = new Set<string>()
@@ -110,12 +110,12 @@ export function attentionOf({ valuesAt }: Accounts, { invoicesAt }: Cash) {
   }
 }
 
-/** Whether a trial leads to a charge of nothing. */
+/** Whether a trial ends with a charge of 0. */
 function isFree(subscription: Subscription): boolean {
   return worthOf({ ...subscription, status: 'active' }, null, subscription.trialEnd!).mrr === 0
 }
 
-/** What is wrong with an invoice, if there is evidence of it. */
+/** The payment issue of an invoice, if any. */
 function issueOf(invoice: Invoice, at: number): IssueType | null {
   const { status, amountRemaining, needsAction, failure, dueAt } = invoice
   if (amountRemaining <= 0) return null

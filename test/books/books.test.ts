@@ -1,4 +1,4 @@
-// The oracle is checked before anything is checked with it: its books must balance whatever the seed.
+// Checks the oracle before it is used: its books must balance for any seed.
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { type Business, business } from './business.ts'
@@ -19,7 +19,7 @@ for (const seed of SEEDS)
       books = keepBooks(history.facts)
     })
 
-    /** Instants of all kinds: ends of months, anywhere, and the very second at which something moves. */
+    /** Ends of months, random instants, and the exact seconds of movements. */
     function instants(currency: string): number[] {
       const { between, pick } = chance(`instants ${seed}`)
       const moved = books.movementsIn(currency, 0, history.until).map(({ at }) => at)
@@ -34,7 +34,7 @@ for (const seed of SEEDS)
       for (const currency of history.currencies) for (const at of instants(currency)) check(currency, at)
     }
 
-    test('opening and what moved make closing, for every window', () => {
+    test('opening plus movements is closing, for every window', () => {
       const { between } = chance(`windows ${seed}`)
       everywhere((currency, until) => {
         const after = between(history.from, until)
@@ -43,7 +43,7 @@ for (const seed of SEEDS)
       })
     })
 
-    test('the movements of an account join on to each other, from nothing', () => {
+    test('each movement of an account starts where the previous one ended, the first at 0', () => {
       for (const { movements } of books.accounts) {
         let mrr = 0
         for (const [i, movement] of movements.entries()) {
@@ -77,7 +77,7 @@ for (const seed of SEEDS)
       })
     })
 
-    test('history by day, week and month tells the same story as one window', () => {
+    test('history by day, week and month equals one window', () => {
       for (const currency of history.currencies)
         for (const bucket of ['day', 'week', 'month'] as const) {
           const rows = books.historyRows(currency, history.from, history.until, bucket, history.until - 1)
@@ -89,7 +89,7 @@ for (const seed of SEEDS)
         }
     })
 
-    test('months of cash add up to the whole, but for refunds that failed and invoices that were voided later', () => {
+    test('cash by month adds up, except for refunds that failed later and invoices that were voided later', () => {
       const isFinal = (fact: Fact) =>
         !(fact.kind === 'refund' && fact.what === 'failed') &&
         !(fact.kind === 'invoice' && fact.what === 'voided')
@@ -105,7 +105,7 @@ for (const seed of SEEDS)
       }
     })
 
-    test('what was billed was paid, credited, is owed, was written off or was voided', () => {
+    test('every billed amount was paid, credited, written off or voided, or is owed', () => {
       for (const currency of history.currencies)
         for (const invoice of books.invoicesAt(currency, history.until)) {
           const { total, startingBalance, endingBalance, creditedBeforePayment, amountPaid } = invoice
@@ -118,7 +118,7 @@ for (const seed of SEEDS)
         }
     })
 
-    test('a rate is a part of what was there', () => {
+    test('rates are fractions of the opening state', () => {
       everywhere((currency, at) => {
         const {
           customer_churn_rate: churn,
@@ -132,7 +132,7 @@ for (const seed of SEEDS)
       })
     })
 
-    test('a cohort begins whole, and has no more accounts later', () => {
+    test('a cohort starts complete and never grows', () => {
       for (const currency of history.currencies)
         for (const row of books.retention(currency, history.until - 1)) {
           assert.ok(row.accounts <= row.startingAccounts)
@@ -140,7 +140,7 @@ for (const seed of SEEDS)
         }
     })
 
-    test('attention looks ahead, payment issues at what is owed', () => {
+    test('attention lists future dates, payment issues list owed amounts', () => {
       everywhere((currency, at) => {
         for (const days of [30, 60, 90]) {
           const rows = [
@@ -156,13 +156,13 @@ for (const seed of SEEDS)
     })
   })
 
-test('the same seed tells the same history, another seed another', () => {
-  const tell = (seed: number) => JSON.stringify(business({ seed, months: 4, accounts: 10 }).facts)
-  assert.equal(tell(1), tell(1))
-  assert.notEqual(tell(1), tell(2))
+test('the same seed gives the same history, another seed another one', () => {
+  const facts = (seed: number) => JSON.stringify(business({ seed, months: 4, accounts: 10 }).facts)
+  assert.equal(facts(1), facts(1))
+  assert.notEqual(facts(1), facts(2))
 })
 
-test('a history of some size has everything in it that a business goes through', () => {
+test('a large history contains every feature', () => {
   const { facts, until, currencies } = business({ seed: 4, months: 30, accounts: 150 })
   const books = keepBooks(facts)
   const kinds = new Set(
@@ -199,14 +199,14 @@ test('a history of some size has everything in it that a business goes through',
   assert.equal(statuses.size, 8)
 })
 
-test('what is turned off does not happen', () => {
+test('disabled features do not occur', () => {
   const features = { refunds: false, disputes: false, creditNotes: false, pauses: false, testMode: false }
   const { facts } = business({ seed: 5, months: 12, accounts: 60, features })
   assert.ok(!facts.some(({ kind }) => kind === 'refund' || kind === 'dispute' || kind === 'credit_note'))
   assert.ok(!facts.some(fact => fact.kind === 'subscription' && (fact.after.pause || !fact.after.livemode)))
 })
 
-test('facts stand in the order of time, and some share a second', () => {
+test('facts are ordered by time, and some share a second', () => {
   const { facts } = business({ seed: 6, months: 12, accounts: 60 })
   for (const [i, fact] of facts.entries()) assert.ok(i === 0 || facts[i - 1]!.at <= fact.at)
   const changes = facts.filter(fact => fact.kind === 'subscription' && fact.cause !== 'other')
@@ -214,7 +214,7 @@ test('facts stand in the order of time, and some share a second', () => {
   assert.ok(new Set(seconds).size < seconds.length)
 })
 
-test('a pause that the policy keeps is no churn', () => {
+test('a pause is no churn if the policy keeps paused MRR', () => {
   const { facts, until, currencies } = business({ seed: 7, months: 12, accounts: 60 })
   const paused = (policy: 'churn' | 'keep') => {
     const books = keepBooks(facts, { pause: policy })

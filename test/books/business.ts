@@ -1,6 +1,6 @@
-// A seeded history of a subscription business: the same seed, the same decisions, to the second.
+// A seeded history of a subscription business. The same seed gives the same decisions, to the second.
 import { DAY, instant, later } from './calendar.ts'
-import { COUNTRIES, catalogueOf, couponsOf } from './catalogue.ts'
+import { COUNTRIES, couponsOf, createCatalog } from './catalog.ts'
 import { openCompany } from './company.ts'
 import { EVERYTHING, type Features } from './features.ts'
 import { live } from './life.ts'
@@ -51,8 +51,8 @@ export function business(options: BusinessOptions): Business {
         features,
         livemode,
         country,
-        catalogue: catalogueOf(currency),
-        other: catalogueOf(currencies[(currencies.indexOf(currency) + 1) % currencies.length]!),
+        catalog: createCatalog(currency),
+        other: createCatalog(currencies[(currencies.indexOf(currency) + 1) % currencies.length]!),
         coupons: livemode ? coupons : [],
         prefix: `${seed}x${i}n`,
         arrives: random.between(from + DAY, until - DAY),
@@ -69,7 +69,7 @@ function preferred(country: string, currencies: string[]): string {
   return currencies.includes(own) ? own : currencies[0]!
 }
 
-/** By time; within a second one customer's facts stay together and in their order. */
+/** By time. Within a second, the facts of one customer stay together and in order. */
 function inOrder(histories: Fact[][]): Fact[] {
   return histories
     .flat()

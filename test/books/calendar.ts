@@ -12,7 +12,7 @@ export function iso(at: number): string {
   return new Date(at * 1000).toISOString()
 }
 
-/** So many units after the anchor; the 31st becomes the last day of a shorter month, and comes back in a longer one. */
+/** The given number of units after the anchor. The 31st becomes the last day of a shorter month. */
 export function later(anchor: number, unit: Unit, count: number): number {
   if (unit === 'day') return anchor + count * DAY
   if (unit === 'week') return anchor + count * 7 * DAY
@@ -24,7 +24,7 @@ export function later(anchor: number, unit: Unit, count: number): number {
   return Date.UTC(Math.floor(months / 12), months % 12, day) / 1000 + timeOfDay
 }
 
-/** The beginning of the day, week (Monday) or month that an instant lies in. */
+/** The start of the day, week (Monday) or month that contains an instant. */
 export function startOf(unit: 'day' | 'week' | 'month', at: number): number {
   const day = Math.floor(at / DAY) * DAY
   if (unit === 'day') return day

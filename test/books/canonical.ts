@@ -1,4 +1,4 @@
-// The history as canonical payloads: the whole object whenever it changes, amounts in major units.
+// The history as canonical payloads: the complete object after each change, amounts in major units.
 import type { Business } from './business.ts'
 import { iso } from './calendar.ts'
 import type { Features } from './features.ts'
@@ -6,7 +6,7 @@ import { pricePerPeriod } from './invoicing.ts'
 import type { Customer, Discount, Fact, FactOf, Invoice, Item, Subscription } from './model.ts'
 import { digitsOf, major, rounded } from './money.ts'
 
-/** What the canonical payloads have no words for. */
+/** Features that canonical payloads cannot express. */
 export const CANONICAL_FEATURES: Partial<Features> = {
   disputes: false,
   creditNotes: false,
@@ -39,7 +39,7 @@ export function canonicalEvents({ facts, seed }: Business): CanonicalEvent[] {
     })
   }
 
-  function tellSubscription(fact: Fact, what: string, subscription: Subscription): void {
+  function sendSubscription(fact: Fact, what: string, subscription: Subscription): void {
     emit(
       fact,
       `subscription.${what}`,
@@ -55,12 +55,12 @@ export function canonicalEvents({ facts, seed }: Business): CanonicalEvent[] {
       if (before && before.discount !== fact.after.discount && !ranOut)
         for (const subscription of subscriptions.values())
           if (subscription.customer === fact.after.id && subscription.endedAt === null)
-            tellSubscription(fact, 'updated', subscription)
+            sendSubscription(fact, 'updated', subscription)
     }
     if (fact.kind === 'subscription') {
       subscriptions.set(fact.after.id, fact.after)
       if (!happensByItself(fact, customers.get(fact.after.customer)!))
-        tellSubscription(fact, fact.what, fact.after)
+        sendSubscription(fact, fact.what, fact.after)
     }
     if (fact.kind === 'invoice' && fact.what !== 'sent')
       emit(fact, `invoice.${fact.what}`, invoicePayload(fact.after))
@@ -79,7 +79,7 @@ export function canonicalEvents({ facts, seed }: Business): CanonicalEvent[] {
   return events
 }
 
-/** The end of a discount, or of a pause with a date, needs nobody to say so; that the customer's comes in its place does. */
+/** The end of a discount or of a pause with a date needs no payload. A customer's discount that replaces it does. */
 function happensByItself(fact: FactOf<'subscription'>, { discount }: Customer): boolean {
   if (fact.cause === 'discount_end') return discount === null
   return fact.cause === 'resume' && fact.before?.pause?.resumesAt === fact.at
@@ -116,7 +116,7 @@ function subscriptionPayload(subscription: Subscription, customer: Customer, at:
   }
 }
 
-/** Tiers are told as what the seats come to together. */
+/** Tiers are sent as the price of all seats together. */
 function itemPayload({ id, price, quantity }: Item) {
   const { currency, unitAmount, tiers } = price
   const digits = 10 ** digitsOf(currency)

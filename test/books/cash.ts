@@ -1,20 +1,20 @@
-// What was invoiced, what came in, what went back and what is owed.
+// Invoiced, collected, refunded and outstanding amounts.
 import { lastAt, push } from './accounts.ts'
 import type { Fact, FactOf, Invoice } from './model.ts'
 import { sum } from './money.ts'
 
 export type Collected = {
-  /** Payments of subscription invoices, less what went back of them. */
+  /** Payments of subscription invoices, minus returned money. */
   amount: number
   /** How many payments. */
   count: number
   refunded: number
   disputed: number
-  /** Charges and manual invoices, less their refunds. */
+  /** Charges and manual invoices, minus their refunds. */
   oneOff: number
 }
 
-/** Money that went back at an instant. */
+/** Money returned at an instant. */
 type Return = { at: number; amount: number; currency: string; isOneOff: boolean; what: 'refund' | 'dispute' }
 
 export type Cash = ReturnType<typeof cashOf>
@@ -41,7 +41,7 @@ export function cashOf(facts: Fact[]) {
     invoicesAt,
     /** Every version of every invoice, oldest first. */
     invoiceVersions: invoices,
-    /** By totals, tax included; without what is still a draft or was voided by the end of the window. */
+    /** By totals including tax, without invoices that are drafts or voided at the end of the window. */
     invoiced(currency: string, after: number, until: number) {
       const counted = invoicesAt(currency, until).filter(
         ({ finalizedAt, status }) =>
@@ -66,7 +66,7 @@ export function cashOf(facts: Fact[]) {
       const oneOff = sum(came.map(({ amount }) => amount)) - paid - back('refund', true)
       return { amount: paid - refunded - disputed, count: recurring.length, refunded, disputed, oneOff }
     },
-    /** What is owed on open invoices. */
+    /** The remaining amount of open invoices. */
     outstanding(currency: string, at: number) {
       const open = invoicesAt(currency, at).filter(
         ({ status, amountRemaining }) => status === 'open' && amountRemaining > 0,
@@ -76,7 +76,7 @@ export function cashOf(facts: Fact[]) {
   }
 }
 
-/** As known at an instant: a refund that has failed by then never was one, an open dispute has taken nothing yet. */
+/** As known at an instant: a refund that has failed by then does not count, nor does an open dispute. */
 function returnsOf(facts: Fact[], asOf: number): Return[] {
   const failed = new Set(
     facts.flatMap(fact =>
@@ -91,7 +91,7 @@ function returnsOf(facts: Fact[], asOf: number): Return[] {
       const isOneOff = payment.subscription === null
       return [{ at: fact.at, amount, currency: payment.currency, isOneOff, what: 'refund' }]
     }
-    // The refund of a credit note is a refund above; what was paid back outside of the provider is only here.
+    // Refunds of credit notes are counted above. Only money returned outside of the provider is counted here.
     if (fact.kind === 'credit_note' && fact.after.how === 'out_of_band') {
       const { amount, invoice } = fact.after
       if (!invoice.livemode) return []

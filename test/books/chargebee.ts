@@ -1,4 +1,4 @@
-// The history as Chargebee (product catalogue 2) tells it: one event with all the objects it is about; amounts in minor units.
+// The history as events of Chargebee (product catalog 2): each event contains all its objects; amounts in minor units.
 import type { Business } from './business.ts'
 import {
   couponData,
@@ -13,8 +13,8 @@ import type { Features } from './features.ts'
 import type { Customer, Fact, FactOf, Invoice, Payment, Subscription } from './model.ts'
 
 /**
- * What Chargebee has no words for in these events: nothing between active and cancelled but a pause, no coupon for a customer,
- * no tax rate on a subscription, no prices with fractions, no charge without an invoice.
+ * Features that these events cannot express: states between active and cancelled other than a pause, coupons of a customer,
+ * tax rates of a subscription, prices with fractions, charges without an invoice.
  */
 export const CHARGEBEE_FEATURES: Partial<Features> = {
   suspendedTrials: false,
@@ -53,9 +53,9 @@ export function chargebeeEvents({ facts }: Business): ChargebeeEvent[] {
   const events: ChargebeeEvent[] = []
 
   function emit(fact: Fact, type: string, content: Record<string, object | null>): void {
-    // Milliseconds that only grow: by them Chargebee's users tell the newer of two states.
+    // Ascending milliseconds, which identify the newer of two states.
     const resource_version = fact.at * 1000 + (fact.order % 1000)
-    const told = Object.entries(content).flatMap(([name, object]) =>
+    const objects = Object.entries(content).flatMap(([name, object]) =>
       object ? [[name, { ...object, resource_version, updated_at: fact.at, object: name }]] : [],
     )
     events.push({
@@ -66,7 +66,7 @@ export function chargebeeEvents({ facts }: Business): ChargebeeEvent[] {
       api_version: 'v2',
       event_type: type,
       webhook_status: 'scheduled',
-      content: Object.fromEntries(told) as Record<string, object>,
+      content: Object.fromEntries(objects) as Record<string, object>,
     })
   }
 
@@ -75,7 +75,7 @@ export function chargebeeEvents({ facts }: Business): ChargebeeEvent[] {
     id === null ? null : subscriptionData(subscriptions.get(id)!)
   const invoiceOf = (invoice: Invoice) => invoiceData(invoice, payments.get(invoice.id) ?? [])
 
-  function tellInvoice(fact: FactOf<'invoice'>): void {
+  function sendInvoice(fact: FactOf<'invoice'>): void {
     const { after, what } = fact
     invoices.set(after.id, after)
     if (after.status === 'draft') return
@@ -118,7 +118,7 @@ export function chargebeeEvents({ facts }: Business): ChargebeeEvent[] {
       const { invoice } = fact.payment
       payments.set(invoice, [...(payments.get(invoice) ?? []), fact.payment])
     }
-    if (fact.kind === 'invoice') tellInvoice(fact)
+    if (fact.kind === 'invoice') sendInvoice(fact)
     if (fact.kind === 'refund') {
       const { payment } = fact.after
       emit(fact, 'payment_refunded', {

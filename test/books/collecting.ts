@@ -1,4 +1,4 @@
-// Invoices from draft to paid or lost, and the money that comes in for them.
+// Invoices from draft to paid or lost, and their payments.
 import { DAY, HOUR } from './calendar.ts'
 import { bill } from './invoicing.ts'
 import type { Journal } from './journal.ts'
@@ -7,7 +7,7 @@ import { share } from './money.ts'
 
 export type Collecting = ReturnType<typeof collecting>
 
-/** What the rest of the company wants to hear of. */
+/** Notifications to the other parts of the company. */
 export type Listener = {
   onPaid(invoice: Invoice): void
   onLate(invoice: Invoice): void
@@ -32,7 +32,7 @@ const AUTHENTICATION: Failure = {
   declineCode: 'authentication_required',
   message: 'Your card was declined. This transaction requires authentication.',
 }
-/** After which attempt how many days pass until the next; through before another week, or month, is due. */
+/** Days between attempts. The last attempt precedes the next weekly or monthly invoice. */
 const RETRY_DAYS = { short: [1, 2, 2], long: [3, 5, 7] }
 
 export function collecting(journal: Journal, listener: Listener) {
@@ -82,7 +82,7 @@ export function collecting(journal: Journal, listener: Listener) {
     return invoice
   }
 
-  /** It gets its number, and the customer's balance is used up for it. */
+  /** The invoice gets its number, and the customer's balance is applied to it. */
   function finalize(id: string): Invoice {
     const { total, currency, dueAt, createdAt, ...rest } = invoices.get(id)!
     const customer = customers.get(rest.customer)!
@@ -105,7 +105,7 @@ export function collecting(journal: Journal, listener: Listener) {
     })
   }
 
-  /** Finalized, and collected in its way; what owes nothing is paid at once, without a payment. */
+  /** Finalizes and collects an invoice. An invoice of 0 is paid immediately, without a payment. */
   function issue(id: string): Invoice {
     const invoice = finalize(id)
     if (invoice.amountDue === 0) return settle(id, {})
@@ -127,7 +127,7 @@ export function collecting(journal: Journal, listener: Listener) {
     })
   }
 
-  /** One attempt to collect all that remains; a failure leads to the next, the last failure to a loss. */
+  /** One attempt to collect the remaining amount. A failure schedules the next attempt, the last failure a loss. */
   function attempt(id: string): void {
     const invoice = invoices.get(id)!
     if (invoice.status !== 'open') return
@@ -154,7 +154,7 @@ export function collecting(journal: Journal, listener: Listener) {
       })
   }
 
-  /** Money for an open invoice; it is paid when nothing remains. */
+  /** A payment for an open invoice, which is paid when nothing remains. */
   function receive(id: string, amount: number): void {
     const invoice = invoices.get(id)!
     payment(invoice, { amount, outcome: 'succeeded', failure: null })
@@ -179,11 +179,11 @@ export function collecting(journal: Journal, listener: Listener) {
     { amount, outcome, failure }: Pick<Payment, 'amount' | 'outcome' | 'failure'>,
   ): void {
     const last = [...journal.payments.values()].findLast(payment => payment.invoice === invoice.id)
-    const goesOn = last && last.outcome !== 'succeeded'
+    const continues = last && last.outcome !== 'succeeded'
     const made: Payment = {
       id: journal.id('ch'),
-      intent: goesOn ? last.intent : journal.id('pi'),
-      invoicePayment: goesOn ? last.invoicePayment : journal.id('inpay'),
+      intent: continues ? last.intent : journal.id('pi'),
+      invoicePayment: continues ? last.invoicePayment : journal.id('inpay'),
       invoice: invoice.id,
       subscription: invoice.subscription,
       customer: invoice.customer,
@@ -202,11 +202,11 @@ export function collecting(journal: Journal, listener: Listener) {
   return {
     draft,
     issue,
-    /** Given a number, but nobody tries to collect it. */
+    /** Finalized, but not collected. */
     finalize,
     receive,
     attempt,
-    /** Nobody tries any more. */
+    /** Stops collection. */
     stop(id: string): void {
       if (invoices.get(id)!.nextAttemptAt !== null) change(id, 'updated', { nextAttemptAt: null })
     },
@@ -235,7 +235,7 @@ export function collecting(journal: Journal, listener: Listener) {
         creditedAfterPayment: invoices.get(id)!.creditedAfterPayment + amount,
       }),
     settle,
-    /** Invoices of a subscription on which something is owed and late. */
+    /** Overdue invoices of a subscription. */
     lateOf: (subscription: string) =>
       [...invoices.values()].filter(
         invoice =>

@@ -1,4 +1,4 @@
-// A company that sells subscriptions, run by hand: what is decided is planned for an instant, and time passes.
+// A simulated company that sells subscriptions. Decisions are planned for an instant, then time is advanced.
 import { collecting } from './collecting.ts'
 import { type JournalOptions, openJournal } from './journal.ts'
 import type { Coupon, Customer, Fact, Item, Price } from './model.ts'
@@ -18,7 +18,7 @@ export function openCompany(options: JournalOptions = {}) {
     subscriptions,
     invoices,
     money,
-    /** Lets time pass. */
+    /** Advances time. */
     runUntil: journal.runUntil,
     plan: journal.plan,
     customer(details: Partial<Customer> = {}): string {
@@ -69,7 +69,7 @@ export function openCompany(options: JournalOptions = {}) {
       const left = subscriptions.get(id).items.filter(candidate => candidate.id !== item)
       subscriptions.changeItems(id, left, 'item_removed')
     },
-    /** In the order of things. */
+    /** In order of occurrence. */
     facts: (): Fact[] => [...journal.facts],
   }
 }

@@ -1,9 +1,9 @@
 // node test/books/compare.ts --seed 1 --shape canonical [--months 12] [--accounts 40] [--shuffle 7] [--only customer] [--off features]
-// Tells a history to a server and prints where its reports and the company's own books differ, by month and account.
+// Sends a history to a server and prints where its reports and the company's own books differ, by month and account.
 import { parseArgs } from 'node:util'
 import { startServer } from '../server.ts'
 import { type Business, business } from './business.ts'
-import { compareAll, tell } from './comparison.ts'
+import { compareAll, sendHistory } from './comparison.ts'
 import { keepBooks } from './ledger.ts'
 import type { Fact } from './model.ts'
 import { SHAPES, type Shape } from './shapes.ts'
@@ -15,9 +15,9 @@ const { values } = parseArgs({
     months: { type: 'string', default: '12' },
     accounts: { type: 'string', default: '40' },
     shuffle: { type: 'string' },
-    /** One customer's facts and nobody else's. */
+    /** Only the facts of one customer. */
     only: { type: 'string' },
-    /** Features that the history is to do without. */
+    /** Disabled features. */
     off: { type: 'string', default: '' },
     json: { type: 'boolean', default: false },
   },
@@ -37,7 +37,7 @@ const history = values.only ? onlyOf(whole, values.only) : whole
 
 const server = await startServer()
 try {
-  await tell(server, history, shape, values.shuffle ? { shuffled: Number(values.shuffle) } : {})
+  await sendHistory(server, history, shape, values.shuffle ? { shuffled: Number(values.shuffle) } : {})
   const books = keepBooks(history.facts)
   const { differences, absent } = await compareAll(server, history, { books, shape })
   for (const difference of differences) {

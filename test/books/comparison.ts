@@ -1,4 +1,4 @@
-// Tells a history to a server, and finds where its reports and the company's own books differ.
+// Sends a history to a server, and finds where its reports and the company's own books differ.
 import { makeSource } from '../inbound/source.ts'
 import type { TestServer } from '../server.ts'
 import type { Business } from './business.ts'
@@ -15,12 +15,12 @@ export type Difference = { as_of: string; currency: string; what: string; books:
 
 type Comparison = {
   differences: Difference[]
-  /** What the reports do not have at all. */
+  /** Features that the reports do not support. */
   absent: Set<string>
 }
 
-/** Every body to an endpoint of its own kind; shuffled where there is a seed for it. */
-export async function tell(
+/** Sends every body to the endpoint of its type, shuffled if there is a seed. */
+export async function sendHistory(
   server: TestServer,
   history: Business,
   shape: Shape,
@@ -130,7 +130,7 @@ async function compareExclusions({ books, shape, currency, asOf, report, compare
     shape.hasItemIds ? `${subscription} ${item} ${reason}` : `${subscription} ${reason}`
   const rows = await rowsOf(report, 'overview', 'exclusions', 'exclusion_page')
   const theirs = rows
-    // of other currencies too, where nothing but the reason is told
+    // also of other currencies, with only the reason
     .filter(
       row =>
         row.reason_code !== 'other_currency' &&
@@ -211,10 +211,10 @@ async function compareAcquisition({ books, currency, asOf, report, compare }: Mo
   }
 }
 
-/** Intervals of several units go by names of their own, so only the plain ones are held against each other. */
+/** Intervals of several units have other names, so only single units are compared. */
 async function compareBreakdowns({ books, shape, currency, asOf, report, compare }: Month): Promise<void> {
   for (const by of ['plan', 'interval', 'source', 'country'] as const) {
-    if (by === 'plan' && !shape.tellsPlanNames) continue
+    if (by === 'plan' && !shape.hasPlanNames) continue
     const answer = await report('breakdown', `&by=${by}`)
     const theirs = new Map<string, Body>((answer?.results ?? []).map((row: Body) => [row[by], row]))
     for (const { key, mrr, accounts, subscriptions } of books.breakdown(currency, asOf, by)) {

@@ -1,6 +1,6 @@
-// What a customer, or somebody in the office, may decide on a day like any other.
+// Random decisions of a customer or of the company on a day.
 import { DAY } from './calendar.ts'
-import type { Catalogue } from './catalogue.ts'
+import type { Catalog } from './catalog.ts'
 import type { Company } from './company.ts'
 import type { Features } from './features.ts'
 import type { Coupon, Payment, Subscription } from './model.ts'
@@ -15,9 +15,9 @@ export type LifeOptions = {
   features: Features
   livemode: boolean
   country: string
-  catalogue: Catalogue
-  /** For those who also buy in another currency. */
-  other: Catalogue
+  catalog: Catalog
+  /** For customers who also buy in another currency. */
+  other: Catalog
   coupons: Coupon[]
   prefix: string
   arrives: number
@@ -28,12 +28,12 @@ export type LifeOptions = {
 type Options = LifeOptions & {
   company: Company
   customer: () => string
-  subscribe: (from?: Catalogue) => Subscription
+  subscribe: (from?: Catalog) => Subscription
   suitable: (items: Wanted[]) => Coupon[]
 }
 
 export function decisionsOf(options: Options): Decision {
-  const { random, features, catalogue, other, company, customer, subscribe, suitable, coupons } = options
+  const { random, features, catalog, other, company, customer, subscribe, suitable, coupons } = options
   const { subscriptions, money, journal, plan } = company
 
   function decide(): void {
@@ -86,7 +86,7 @@ export function decisionsOf(options: Options): Decision {
     if (decision === 'price') raisePrice(subscription)
     if (decision === 'addOn') changeAddOn(subscription)
     if (decision === 'second' && journal.subscriptions.size < 5)
-      subscribe(random.happens(0.15) ? other : catalogue)
+      subscribe(random.happens(0.15) ? other : catalog)
     if (decision === 'coupon') changeCoupon(subscription)
     if (decision === 'customerCoupon') changeCustomerCoupon()
     if (decision === 'pause') pause(subscription)
@@ -104,9 +104,9 @@ export function decisionsOf(options: Options): Decision {
   }
 
   function changePlan({ id, items }: Subscription): void {
-    const { starter, starterNow, team, businessMonthly, teamYearly, business, graduated } = catalogue
+    const { starter, starterNow, team, businessMonthly, teamYearly, business, graduated } = catalog
     const { id: item, price } = items[0]!
-    if (price.currency !== catalogue.currency) return
+    if (price.currency !== catalog.currency) return
     const sameTerm = [starterNow, team, businessMonthly, ...(features.tiers ? [graduated] : [])]
     const monthly = [starter.id, ...sameTerm.map(choice => choice.id)].includes(price.id)
     const yearly = [teamYearly.id, business.id].includes(price.id)
@@ -118,13 +118,13 @@ export function decisionsOf(options: Options): Decision {
   }
 
   function raisePrice({ id, items }: Subscription): void {
-    const old = items.find(({ price }) => price.id === catalogue.starter.id)
-    if (old) company.price(id, old.id, catalogue.starterNow, { prorate: false })
+    const old = items.find(({ price }) => price.id === catalog.starter.id)
+    if (old) company.price(id, old.id, catalog.starterNow, { prorate: false })
   }
 
   function changeAddOn({ id, items, discounts }: Subscription): void {
     const { interval, intervalCount, currency, product } = items[0]!.price
-    const { month, year } = catalogue.support
+    const { month, year } = catalog.support
     const addOn = items.find(({ price }) => price.product === month.product)
     if (addOn && items.length > 1) {
       company.removeItem(id, addOn.id)
@@ -132,7 +132,7 @@ export function decisionsOf(options: Options): Decision {
     }
     const isPlain = intervalCount === 1 && (interval === 'month' || interval === 'year')
     const takesAmount = discounts.some(({ coupon }) => coupon.amountOff !== null)
-    if (!isPlain || takesAmount || currency !== catalogue.currency || product === month.product) return
+    if (!isPlain || takesAmount || currency !== catalog.currency || product === month.product) return
     company.addItem(id, interval === 'year' ? year : month)
   }
 
@@ -181,7 +181,7 @@ export function decisionsOf(options: Options): Decision {
     subscriptions.end(id, 'cancellation_requested')
   }
 
-  /** Payments that can still go back, newest last. */
+  /** Refundable payments, the newest last. */
   function returnable(): Payment[] {
     const disputed = new Set([...journal.disputes.values()].map(({ payment }) => payment.id))
     return [...journal.payments.values()].filter(
@@ -206,8 +206,8 @@ export function decisionsOf(options: Options): Decision {
     if (decision === 'charge')
       money.charge(
         customer(),
-        catalogue.currency,
-        random.between(2, 40) * catalogue.starter.unitAmount!,
+        catalog.currency,
+        random.between(2, 40) * catalog.starter.unitAmount!,
         'Workshop',
       )
     if (decision === 'manualInvoice') manualInvoice()
@@ -251,11 +251,11 @@ export function decisionsOf(options: Options): Decision {
   }
 
   function manualInvoice(): void {
-    const lines = [{ description: 'Setup', quantity: 1, unitAmount: 7 * catalogue.starter.unitAmount! }]
+    const lines = [{ description: 'Setup', quantity: 1, unitAmount: 7 * catalog.starter.unitAmount! }]
     if (random.happens(0.5))
-      lines.push({ description: 'Training', quantity: 3, unitAmount: 2 * catalogue.starter.unitAmount! })
+      lines.push({ description: 'Training', quantity: 3, unitAmount: 2 * catalog.starter.unitAmount! })
     const collection = features.sentInvoices && random.happens(0.4) ? 'send_invoice' : 'charge_automatically'
-    money.manualInvoice(customer(), catalogue.currency, lines, { collection })
+    money.manualInvoice(customer(), catalog.currency, lines, { collection })
   }
 
   return decide

@@ -1,4 +1,4 @@
-// Coupons that are given, run out, are used up and taken away: of one subscription, or of everything of a customer.
+// Coupons of a subscription or a customer: granted, ended, used up and removed.
 import { later } from './calendar.ts'
 import type { Journal } from './journal.ts'
 import type { Cause, Coupon, Discount, Subscription } from './model.ts'
@@ -10,7 +10,7 @@ export function discounting(journal: Journal, change: Change) {
   const get = (id: string) => subscriptions.get(id)!
   const isOver = (id: string) => get(id).endedAt !== null
 
-  /** A coupon for one invoice is gone with it. */
+  /** A coupon for one invoice ends with it. */
   function useUp(id: string): void {
     const { discounts } = get(id)
     const used = discounts.filter(({ coupon }) => coupon.duration === 'once')
@@ -19,7 +19,7 @@ export function discounting(journal: Journal, change: Change) {
     change(id, { discounts: discounts.filter(discount => !used.includes(discount)) }, {})
   }
 
-  /** The subscription's own discounts take the place of the customer's. */
+  /** The subscription's discounts replace those of the customer. */
   function discountsOf({ discounts, customer }: Subscription): Discount[] {
     const { discount } = customers.get(customer)!
     return discounts.length > 0 || discount === null ? discounts : [discount]

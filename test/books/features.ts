@@ -1,12 +1,12 @@
-// What may happen in a history. A provider that cannot express something has it turned off.
+// Features of a history. They are disabled for providers that cannot express them.
 export const EVERYTHING = {
   trials: true,
-  /** Trials that end in a pause, because there is no way to collect. */
+  /** Trials that end in a pause, because there is no payment method. */
   suspendedTrials: true,
   incomplete: true,
   seats: true,
   planChanges: true,
-  /** From monthly to yearly and back: a new period begins. */
+  /** Changes between monthly and yearly, which start a new period. */
   termChanges: true,
   priceChanges: true,
   addOns: true,

@@ -1,8 +1,8 @@
-// What the company charges: lines, discounts and taxes of one invoice, in whole minor units.
+// Lines, discounts and taxes of one invoice, in whole minor units.
 import type { Discount, Item, Line, Price, Subscription, TaxRate } from './model.ts'
 import { allocate, type Fraction, fraction, plus, rounded, share, sum, times } from './money.ts'
 
-/** What so many seats cost for one period; null where nobody knows. */
+/** The price of this number of seats for one period; null: unknown. */
 export function pricePerPeriod({ unitAmount, tiers }: Price, quantity: number): Fraction | null {
   if (tiers) {
     const { mode, tiers: steps } = tiers
@@ -33,7 +33,7 @@ export type Bill = {
   total: number
 }
 
-/** Discounts come off in their order, then tax is taken from what is left, or added to it. */
+/** Discounts are subtracted in order. Then inclusive tax is computed, or exclusive tax is added. */
 export function bill(drafts: Draft[], discounts: Discount[], tax: TaxRate | null): Bill {
   let lines: Line[] = drafts.map(draft => ({ ...draft, discounts: [], tax: 0 }))
   for (const discount of discounts) {
@@ -64,7 +64,7 @@ function amountsOff({ coupon }: Discount, rest: number[]): number[] {
   return allocate(Math.min(coupon.amountOff ?? 0, sum(rest)), rest)
 }
 
-/** The lines of a period that begins: seats in advance, usage of the period before in arrears. */
+/** The lines of a new period: seats in advance, usage of the previous period in arrears. */
 export function periodLines(
   subscription: Subscription,
   used: (item: Item) => number | null,
@@ -92,7 +92,7 @@ export function periodLines(
   })
 }
 
-/** What is unused of the old comes back, what is left of the period is charged for the new. */
+/** Proration: the unused part of the old price is credited, the remaining period is charged at the new price. */
 export function prorationLines(
   { before, after, at }: { before: Subscription; after: Subscription; at: number },
   lineId: () => string,

@@ -1,4 +1,4 @@
-// What stands behind everything the company does: its clock, its agenda, its journal, and things as they are now.
+// The company's clock, agenda, journal and current state.
 import type {
   Coupon,
   Customer,
@@ -14,19 +14,19 @@ import type {
 
 type PaymentOutcome = 'succeeds' | 'fails' | 'needs_action'
 
-/** How others behave towards the company. */
+/** The behavior of customers and banks. */
 export type World = {
   /** Whether an attempt to collect succeeds; `nth` counts from 1. */
   pays(invoice: Invoice, nth: number): PaymentOutcome
-  /** What becomes of a subscription whose invoice was never paid. */
+  /** The final status of a subscription whose invoice was never paid. */
   whenLost(invoice: Invoice): 'cancel' | 'cancel_and_write_off' | 'unpaid' | 'leave'
   /** Units used of a metered item in a period. */
   uses(item: Item): number
-  /** Days after finalization on which an invoice that was sent is paid, in parts; empty: never. */
+  /** Days after finalization on which parts of a sent invoice are paid; empty: never. */
   transfers(invoice: Invoice): { afterDays: number; part: number }[]
   /** Seconds between an order and its first payment. */
   hesitates(): number
-  /** Whether there is a way to collect when a trial ends. */
+  /** Whether there is a payment method when a trial ends. */
   hasMeans(subscription: Subscription): boolean
 }
 
@@ -73,14 +73,14 @@ export function openJournal({ prefix = '', livemode = true, world = {} }: Journa
     record(body: FactBody): void {
       facts.push({ ...body, at: now, order: facts.length })
     },
-    /** Later, or now if that is past; what is planned for one instant happens in the order of planning. */
+    /** Plans an action, for now if the time is past. Actions of one instant run in the order of planning. */
     plan(at: number, run: () => void): void {
       const entry = { at: Math.max(at, now), order: planned++, run }
       let i = agenda.length
       while (i > 0 && agenda[i - 1]!.at > entry.at) i--
       agenda.splice(i, 0, entry)
     },
-    /** Lets time pass, up to and with an instant. */
+    /** Advances time, up to and including an instant. */
     runUntil(at: number): void {
       while (agenda.length > 0 && agenda[0]!.at <= at) {
         const entry = agenda.shift()!

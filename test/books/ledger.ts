@@ -1,4 +1,4 @@
-// The company's own books, kept from its decisions and from nothing that it sends to anybody.
+// The company's own books, derived from its decisions and not from what it sends.
 import { openAccounts, type Policy } from './accounts.ts'
 import { attentionOf } from './attention.ts'
 import { cashOf } from './cash.ts'
@@ -7,7 +7,7 @@ import { seriesOf } from './series.ts'
 
 export type Books = ReturnType<typeof keepBooks>
 
-/** Amounts are minor units, instants seconds. A window is after its first instant, up to and with its second. */
+/** Amounts are minor units, instants are seconds. A window excludes its start and includes its end. */
 export function keepBooks(facts: Fact[], policy: Policy = { pause: 'churn' }) {
   const accounts = openAccounts(facts, policy)
   const cash = cashOf(facts)

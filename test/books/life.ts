@@ -1,6 +1,6 @@
-// The life of one customer: what it orders, changes, pays, and does not pay.
+// The history of one customer: orders, changes, payments and missed payments.
 import { DAY, HOUR } from './calendar.ts'
-import { type Catalogue, taxesOf } from './catalogue.ts'
+import { type Catalog, taxesOf } from './catalog.ts'
 import { openCompany } from './company.ts'
 import { type Decision, decisionsOf, type LifeOptions } from './decisions.ts'
 import type { World } from './journal.ts'
@@ -16,7 +16,7 @@ const CHANNELS = [
 const NAMES = ['Ada Brandt', 'Noor Haddad', 'Kenji Mori', 'Lena Vogt', 'Omar Said', 'Mia Laurent', 'Jo Park']
 
 export function live(options: LifeOptions): Fact[] {
-  const { random, features, livemode, country, catalogue, coupons, prefix, arrives, until } = options
+  const { random, features, livemode, country, catalog, coupons, prefix, arrives, until } = options
   const company = openCompany({ prefix, livemode, world: worldOf() })
   const { subscriptions, invoices, plan, journal } = company
   const acquisition = random.happens(0.7) ? random.pick(CHANNELS) : null
@@ -47,7 +47,7 @@ export function live(options: LifeOptions): Fact[] {
     }
   }
 
-  /** Somebody finds the money after all, or is given up. */
+  /** The customer pays late, or the debt is written off. */
   function settleLater({ id, subscription }: Invoice): void {
     const pays = random.happens(0.5)
     plan(journal.now + random.between(10, 40) * DAY + HOUR, () => {
@@ -70,7 +70,7 @@ export function live(options: LifeOptions): Fact[] {
     return random.happens(0.94) ? [{ afterDays, part: 1 }] : []
   }
 
-  function order(from: Catalogue): SubscriptionOrder {
+  function order(from: Catalog): SubscriptionOrder {
     const items = wanted(from)
     const taxes = taxesOf(country).filter(({ inclusive }) =>
       inclusive ? features.inclusiveTax : features.exclusiveTax,
@@ -91,7 +91,7 @@ export function live(options: LifeOptions): Fact[] {
     }
   }
 
-  function wanted(from: Catalogue): Wanted[] {
+  function wanted(from: Catalog): Wanted[] {
     if (options.isLarge) return Array.from({ length: 30 }, (_, n) => ({ price: from.module(n + 1) }))
     const { price, quantity } = mainItem(from)
     const items = [{ price, quantity }]
@@ -103,7 +103,7 @@ export function live(options: LifeOptions): Fact[] {
     return items
   }
 
-  function mainItem(from: Catalogue): { price: Catalogue['starter']; quantity: number } {
+  function mainItem(from: Catalog): { price: Catalog['starter']; quantity: number } {
     const key = random.weighted({
       starter: 5,
       team: 6,
@@ -119,7 +119,7 @@ export function live(options: LifeOptions): Fact[] {
     return { price: from[key], quantity }
   }
 
-  /** Coupons in an order of chance; an amount only where there is one price to take it from. */
+  /** Coupons in random order; an amount off only with a single price. */
   function suitable(items: Wanted[]): Coupon[] {
     const priced = items.filter(({ price }) => price.usage === 'licensed' && price.unitAmount !== 0)
     const fitting = coupons.filter(
@@ -133,7 +133,7 @@ export function live(options: LifeOptions): Fact[] {
       .map(({ coupon }) => coupon)
   }
 
-  function subscribe(from = catalogue): Subscription {
+  function subscribe(from = catalog): Subscription {
     const made = subscriptions.start(customer, order(from))
     if (made.trialEnd !== null && random.happens(0.2))
       plan(random.between(made.startedAt + HOUR, made.trialEnd - HOUR), () => {

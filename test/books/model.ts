@@ -1,4 +1,4 @@
-// What the simulated company knows. Amounts are whole minor units, instants whole seconds; every value is immutable.
+// The data of the simulated company. Amounts are whole minor units, instants whole seconds. All values are immutable.
 import type { Unit } from './calendar.ts'
 
 export type Tier = { upTo: number | null; unitAmount: number; flatAmount: number }
@@ -8,7 +8,7 @@ export type Price = {
   product: string
   name: string
   currency: string
-  /** Anything but a unit is a mistake that somebody made in the catalogue. */
+  /** Any other value is an error in the catalog. */
   interval: Unit | (string & {})
   intervalCount: number | null
   usage: 'licensed' | 'metered'
@@ -32,7 +32,7 @@ export type Coupon = {
   livemode: boolean
 }
 
-/** A coupon that somebody has: for one subscription, or for everything of a customer. */
+/** A granted coupon, for one subscription or for all of a customer. */
 export type Discount = {
   id: string
   coupon: Coupon
@@ -50,7 +50,7 @@ export type Customer = {
   createdAt: number
   livemode: boolean
   discount: Discount | null
-  /** Below 0: what the company owes, taken off the next invoice. */
+  /** Below 0: a credit, which the next invoice uses. */
   balance: number
   currency: string | null
 }
@@ -99,7 +99,7 @@ export type Subscription = {
   collection: Collection
   daysUntilDue: number | null
   acquisition: Acquisition | null
-  /** Where the subscription itself says it belongs; null where it does not. */
+  /** The acquisition source in the subscription; null: none. */
   country: string | null
   latestInvoice: string | null
 }
@@ -110,7 +110,7 @@ export type Line = {
   item: Item | null
   description: string
   quantity: number
-  /** Before discounts; with the tax in it where that is inclusive. */
+  /** Before discounts, including inclusive tax. */
   amount: number
   discounts: { discount: Discount; amount: number }[]
   tax: number
@@ -136,7 +136,7 @@ export type Invoice = {
   discounted: number
   tax: number
   total: number
-  /** What the customer's balance had at finalization, 0 or below, and has after it. */
+  /** The customer's balance, 0 or below, before and after finalization. */
   startingBalance: number
   endingBalance: number | null
   amountDue: number
@@ -159,12 +159,12 @@ export type Invoice = {
   periodEnd: number
 }
 
-/** One attempt to move money: of an invoice, or by itself. */
+/** One payment attempt, for an invoice or without one. */
 export type Payment = {
   id: string
   /** The same for all attempts to collect one amount. */
   intent: string
-  /** What Stripe calls an invoice payment, the same for all attempts too; null without an invoice. */
+  /** The id of Stripe's invoice payment, the same for all attempts; null: no invoice. */
   invoicePayment: string | null
   invoice: string | null
   subscription: string | null
@@ -194,7 +194,7 @@ export type CreditNote = {
   invoice: Invoice
   amount: number
   createdAt: number
-  /** Paid back through the payment provider or outside of it, kept as a balance, or less owed on an open invoice. */
+  /** Refunded by the payment provider or outside of it, kept as a balance, or deducted from an open invoice. */
   how: 'refund' | 'out_of_band' | 'balance' | 'less_owed'
   refund: string | null
 }
@@ -208,7 +208,7 @@ export type Dispute = {
   closedAt: number | null
 }
 
-/** Why somebody's monthly amount changed, as the one who decided it would say. */
+/** The cause of a change of MRR, according to the decision behind it. */
 export type Cause =
   | 'quantity'
   | 'price'
@@ -262,7 +262,7 @@ export type FactBody =
   | { kind: 'credit_note'; what: 'created'; after: CreditNote }
   | { kind: 'dispute'; what: 'created' | 'closed'; after: Dispute; before: Dispute | null }
 
-/** Something that was decided or happened, in the order of it. */
+/** A decision or an occurrence, in order. */
 export type Fact = FactBody & { at: number; order: number }
 
 export type FactOf<Kind extends Fact['kind']> = Extract<Fact, { kind: Kind }>

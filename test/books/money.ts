@@ -7,7 +7,7 @@ export function digitsOf(currency: string): number {
   return digits
 }
 
-/** 4990 EUR is 49.9; exact for every amount that a test has. */
+/** 4990 EUR is 49.9; exact for every amount in the tests. */
 export function major(amount: number, currency: string): number {
   return Number(majorText(amount, currency))
 }
@@ -23,7 +23,7 @@ export function majorText(amount: number, currency: string): string {
 /** An exact fraction; the denominator is above 0. */
 export type Fraction = { over: bigint; under: bigint }
 
-/** Prices may have fractions of a minor unit: up to four digits after the point are taken exactly. */
+/** Prices may have fractions of a minor unit, exact up to four digits. */
 export function fraction(value: number): Fraction {
   return { over: BigInt(Math.round(value * 10_000)), under: 10_000n }
 }
@@ -60,7 +60,7 @@ export function share(amount: number, over: number, under = 1): number {
   return rounded(times(fraction(amount), over, under))
 }
 
-/** Shares of a whole amount in proportion, which add up to it; what is left over goes to the first. */
+/** Proportional shares that add up to the amount. The first share gets the remainder. */
 export function allocate(amount: number, weights: number[]): number[] {
   const total = weights.reduce((sum, weight) => sum + weight, 0)
   if (total === 0) return weights.map(() => 0)

@@ -1,4 +1,4 @@
-// What one subscription is worth a month, by the policy that every report states.
+// The MRR of one subscription, by the policy in every report.
 import type { Unit } from './calendar.ts'
 import { pricePerPeriod } from './invoicing.ts'
 import type { Discount, Item, Price, Subscription } from './model.ts'
@@ -28,7 +28,7 @@ export type Reason =
 
 export type ItemValue = {
   item: Item
-  /** Before discounts; null where nobody can tell. */
+  /** Before discounts; null: unknown. */
   gross: number | null
   mrr: number
   reason: Reason | null
@@ -36,7 +36,7 @@ export type ItemValue = {
 
 export type Value = { mrr: number; committed: number; items: ItemValue[] }
 
-/** `inherited` is the customer's discount. A pause counts as one unless the policy keeps what is paused. */
+/** `inherited` is the customer's discount. A paused subscription has no MRR, unless the policy keeps it. */
 export function worthOf(
   subscription: Subscription,
   inherited: Discount | null,
@@ -94,7 +94,7 @@ function monthsOf({ interval, intervalCount }: Price): [number, number] | null {
   return [over, under * intervalCount]
 }
 
-/** An inclusive tax is in the price; an exclusive one never was. */
+/** Removes inclusive tax from the price. Exclusive tax is not part of it. */
 function untaxed({ tax }: Subscription, amount: Fraction): Fraction {
   return tax?.inclusive ? times(amount, 100, 100 + tax.percent) : amount
 }
@@ -105,7 +105,7 @@ function reduced({ items }: Subscription, rest: Fraction, { coupon }: Discount):
     ({ price, quantity }) =>
       price.usage === 'licensed' && !isZero(pricePerPeriod(price, quantity) ?? fraction(0)),
   )
-  // How an amount is shared is a matter of cents that no rule settles, so this company gives it where there is one to take it.
+  // No rule defines how an amount off is shared to the cent, so this company grants it only to a single item.
   if (priced.length > 1) throw new Error('an amount off is given to subscriptions with one price only')
   return orZero(minus(rest, fraction(coupon.amountOff!)))
 }

@@ -14,8 +14,8 @@ import {
 } from './paddle/objects.ts'
 
 /**
- * What Paddle has no words for: one discount a subscription and none for a customer, no usage and no tiers, no state between
- * active and canceled but past due and paused. A subscription does not say its tax rate, so an inclusive one cannot be taken out.
+ * Features that Paddle cannot express: several discounts of a subscription, discounts of a customer, usage, tiers, and states
+ * other than active, past due, paused and canceled. Subscriptions have no tax rate, so inclusive tax cannot be removed.
  */
 export const PADDLE_FEATURES: Partial<Features> = {
   suspendedTrials: false,
@@ -52,10 +52,10 @@ export function paddleEvents({ facts }: Business): PaddleEvent[] {
   const moments = new Map<string, number>()
   const attempts = new Map<string, Payment[]>()
   const paused = new Set<string>()
-  /** Paddle bills nothing in a pause, where this company would make an invoice that nobody has to pay. */
+  /** Paddle bills nothing during a pause. This company would create an invoice that is never due. */
   const unbilled = new Set<string>()
 
-  /** Microseconds tell the order within a second. */
+  /** Microseconds define the order within a second. */
   function momentOf(id: string, at: number): string {
     const nth = moments.get(`${id} ${at}`) ?? 0
     moments.set(`${id} ${at}`, nth + 1)

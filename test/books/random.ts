@@ -1,4 +1,4 @@
-/** A source of chance that says the same again for the same seed. */
+/** A seeded random generator. */
 export type Chance = {
   /** From 0 up to, not including, 1. */
   next(): number

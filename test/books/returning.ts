@@ -1,4 +1,4 @@
-// Money that goes back, and money that has nothing to do with a subscription.
+// Refunds, disputes and credit notes, and payments without a subscription.
 import type { Collecting } from './collecting.ts'
 import type { Journal } from './journal.ts'
 import type { CreditNote, Dispute, Invoice, Payment, Refund, TaxRate } from './model.ts'
@@ -37,9 +37,9 @@ export function returning(journal: Journal, collect: () => Collecting) {
 
   return {
     refund,
-    /** What has not been given back of a payment. */
+    /** The refundable rest of a payment. */
     left: (payment: Payment) => payment.amount - refundedOf(payment.id),
-    /** The bank sent it back: nothing was refunded after all. */
+    /** The bank returned the refund, so it does not count. */
     failRefund(id: string): void {
       const before = refunds.get(id)!
       const after: Refund = { ...before, status: 'failed', failedAt: journal.now }
@@ -72,7 +72,7 @@ export function returning(journal: Journal, collect: () => Collecting) {
       disputes.set(id, after)
       journal.record({ kind: 'dispute', what: 'closed', after, before })
     },
-    /** Of an open invoice less is owed; of a paid one the amount goes back, or is kept for the next. */
+    /** Reduces an open invoice. For a paid one, the amount is refunded or kept as a balance. */
     creditNote(invoice: string, amount: number, how: Exclude<CreditNote['how'], 'less_owed'>): void {
       const { status, customer: customerId } = invoices.get(invoice)!
       const isOpen = status === 'open'
@@ -100,7 +100,7 @@ export function returning(journal: Journal, collect: () => Collecting) {
       journal.record({ kind: 'credit_note', what: 'created', after: note })
       if (isOpen && after.amountRemaining === 0) collect().settle(invoice, {})
     },
-    /** A payment by itself: a workshop, a poster. */
+    /** A payment without an invoice: a workshop, a poster. */
     charge(customer: string, currency: string, amount: number, description: string): Payment {
       const payment: Payment = {
         id: journal.id('ch'),

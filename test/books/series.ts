@@ -1,4 +1,4 @@
-// The same books over time and taken apart: history, rates, breakdowns, cohorts, trials, dunning.
+// History, rates, breakdowns, cohorts, trials and dunning, computed from the same books.
 import { type Account, type Accounts, push } from './accounts.ts'
 import { DAY, later, startOf } from './calendar.ts'
 import type { Cash } from './cash.ts'
@@ -81,7 +81,7 @@ export function seriesOf(accounts: Accounts, { invoiceVersions }: Cash) {
     return acquisitionOf(account).source
   }
 
-  /** What the account's first subscription said. */
+  /** The source in the account's first subscription. */
   function acquisitionOf({ subscriptions }: Account): Acquisition {
     return history.versionsOf(subscriptions[0]!)[0]!.state.acquisition ?? UNATTRIBUTED
   }
@@ -110,7 +110,7 @@ export function seriesOf(accounts: Accounts, { invoiceVersions }: Cash) {
     })
   }
 
-  /** Accounts by the month in which they first paid, and how they stood at the ends of the months after. */
+  /** Accounts by the month of their first payment, and their state at the end of each later month. */
   function retention(
     currency: string,
     asOf: number,
@@ -147,7 +147,7 @@ export function seriesOf(accounts: Accounts, { invoiceVersions }: Cash) {
       })
   }
 
-  /** Trials that began, became paying, or came to nothing in a window. */
+  /** Trials that started, converted or expired in a window. */
   function trials(currency: string, after: number, until: number) {
     const counts = { started: 0, converted: 0, expired: 0 }
     for (const fact of facts) {
@@ -162,7 +162,7 @@ export function seriesOf(accounts: Accounts, { invoiceVersions }: Cash) {
     return counts
   }
 
-  /** Invoices whose collection failed at first, was made good, or was given up in a window. */
+  /** Invoices whose collection first failed, recovered or was given up in a window. */
   function dunning(currency: string, after: number, until: number) {
     const counts = { failed: 0, recovered: 0, lost: 0 }
     const isIn = (at: number | undefined) => at !== undefined && at > after && at <= until

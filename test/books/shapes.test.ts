@@ -1,4 +1,4 @@
-// What is told to the outside hangs together in itself, and says what the company knows.
+// Rendered events are consistent, and agree with the company's data.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Business, business } from './business.ts'
@@ -15,32 +15,32 @@ import { API_VERSIONS, type StripeEvent, stripeEvents, type Version } from './st
 type Body = any
 
 const history = business({ seed: 11, months: 12, accounts: 45 })
-const told: Record<Version, StripeEvent[]> = {
+const events: Record<Version, StripeEvent[]> = {
   old: stripeEvents(history, 'old'),
   new: stripeEvents(history, 'new'),
 }
 const VERSIONS = ['old', 'new'] as const
 
 const objectsOf = (version: Version, kind: string): Body[] =>
-  told[version].map(event => event.data.object as Body).filter(({ object }) => object === kind)
+  events[version].map(event => event.data.object as Body).filter(({ object }) => object === kind)
 
-test('an event has one id in both versions, and is told in the order of time', () => {
+test('an event has the same id in both versions, and events are ordered by time', () => {
   for (const version of VERSIONS) {
-    const ids = told[version].map(({ id }) => id)
+    const ids = events[version].map(({ id }) => id)
     assert.equal(new Set(ids).size, ids.length)
-    for (const [i, { created, api_version }] of told[version].entries()) {
-      assert.ok(i === 0 || told[version][i - 1]!.created <= created)
+    for (const [i, { created, api_version }] of events[version].entries()) {
+      assert.ok(i === 0 || events[version][i - 1]!.created <= created)
       assert.equal(api_version, API_VERSIONS[version])
     }
   }
-  const common = told.new.filter(({ type }) => type !== 'invoice_payment.paid').map(({ id }) => id)
+  const common = events.new.filter(({ type }) => type !== 'invoice_payment.paid').map(({ id }) => id)
   assert.deepEqual(
-    told.old.map(({ id }) => id),
+    events.old.map(({ id }) => id),
     common,
   )
 })
 
-test('previous attributes lead from each version of an object back to the one before it', () => {
+test('previous attributes restore the previous version of an object', () => {
   const patched = (object: Fields, previous: Fields): Fields => {
     const result = { ...object }
     for (const [name, was] of Object.entries(previous)) {
@@ -51,12 +51,12 @@ test('previous attributes lead from each version of an object back to the one be
     }
     return result
   }
-  // What was not there before is null in previous attributes.
+  // Missing values are null in previous attributes.
   const withoutNulls = (value: unknown) => JSON.parse(JSON.stringify(value), (_, field) => field ?? undefined)
   for (const version of VERSIONS) {
     const seen = new Map<string, Fields>()
     let checked = 0
-    for (const { type, data } of told[version]) {
+    for (const { type, data } of events[version]) {
       if (!/^customer\.subscription\.(created|updated|deleted)$/.test(type)) continue
       const { object } = data
       const before = seen.get(String(object.id))
@@ -70,7 +70,7 @@ test('previous attributes lead from each version of an object back to the one be
   }
 })
 
-test('lines, discounts and taxes of an invoice make its total', () => {
+test('lines, discounts and taxes of an invoice add up to its total', () => {
   for (const version of VERSIONS)
     for (const invoice of objectsOf(version, 'invoice')) {
       const lines: Body[] = invoice.lines.data
@@ -91,7 +91,7 @@ test('lines, discounts and taxes of an invoice make its total', () => {
     }
 })
 
-test('each version has its own fields and none of the other', () => {
+test('each version has only its own fields', () => {
   for (const subscription of objectsOf('new', 'subscription')) {
     assert.ok(!('discount' in subscription) && !('current_period_end' in subscription))
     assert.ok(subscription.discounts.every((discount: unknown) => typeof discount === 'string'))
@@ -110,7 +110,7 @@ test('each version has its own fields and none of the other', () => {
   assert.ok(objectsOf('old', 'charge').every(charge => 'invoice' in charge))
 })
 
-test('payments of invoices, less what went back, are what the books collected', () => {
+test('payments of invoices minus refunds equal the collected amount of the books', () => {
   const books = keepBooks(history.facts)
   const invoices = new Map(objectsOf('new', 'invoice').map(invoice => [invoice.id, invoice]))
   const paid = objectsOf('new', 'invoice_payment').filter(({ livemode }) => livemode)
@@ -124,7 +124,7 @@ test('payments of invoices, less what went back, are what the books collected', 
   }
 })
 
-test('lists at the end show what the last events showed', () => {
+test('lists at the end equal the objects of the last events', () => {
   for (const version of VERSIONS) {
     const lists = stripeLists(history, version)
     for (const [name, kind] of [
@@ -150,7 +150,7 @@ test('lists at the end show what the last events showed', () => {
   assert.ok(expanded.some(({ discounts }) => discounts[0]?.source.coupon.duration))
 })
 
-test('a large subscription shows ten items, and has a list of all', () => {
+test('a large subscription contains ten items, and has a list of all', () => {
   const large = business({ seed: 12, months: 3, accounts: 4, features: { largeSubscriptions: true } })
   const { subscriptions, subscription_items } = stripeLists(large, 'new') as Record<string, Body[]>
   const long = subscriptions!.find(({ items }) => items.has_more)!
@@ -158,7 +158,7 @@ test('a large subscription shows ten items, and has a list of all', () => {
   assert.ok(subscription_items!.filter(({ subscription }) => subscription === long.id).length >= 30)
 })
 
-/** How many subscriptions had each status at the end, by what the company knows. */
+/** The number of subscriptions by final status, according to the company. */
 function statuses({ facts }: Business, name: (status: string, fact: Body) => string): Record<string, number> {
   const last = new Map<string, string>()
   for (const fact of facts)
@@ -172,13 +172,13 @@ function counted(names: string[]): Record<string, number> {
   return counts
 }
 
-test('canonical payloads end in the states that the company knows, amounts in major units', () => {
+test("canonical payloads end in the company's states, with amounts in major units", () => {
   const known = business({ seed: 13, months: 12, accounts: 60, features: CANONICAL_FEATURES })
   const last = new Map<string, Body>()
   for (const { event_type, payload } of canonicalEvents(known))
     if (event_type.startsWith('subscription.')) last.set(String(payload.id), payload)
   const isPaused = (subscription: Body) => subscription.pause && subscription.status !== 'canceled'
-  // A pause with a date ends by itself: no payload says so.
+  // A pause with a date ends without a payload.
   const stated = [...last.values()].map(({ status, resumes_at }) =>
     status === 'paused' && Date.parse(resumes_at) / 1000 < known.until ? 'active' : status,
   )
@@ -197,7 +197,7 @@ test('canonical payloads end in the states that the company knows, amounts in ma
   }
 })
 
-test("Paddle's entities end in the states that the company knows, and their totals hold together", () => {
+test("Paddle's entities end in the company's states, and their totals are consistent", () => {
   const known = business({
     seed: 14,
     months: 12,
@@ -238,7 +238,7 @@ test("Paddle's entities end in the states that the company knows, and their tota
   }
 })
 
-test("Chargebee's resources end in the states that the company knows, and only grow in version", () => {
+test("Chargebee's resources end in the company's states, with ascending versions", () => {
   const known = business({
     seed: 15,
     months: 12,

@@ -1,4 +1,4 @@
-// The ways in which one history can be told.
+// The formats in which one history can be sent.
 import type { Business } from './business.ts'
 import { CANONICAL_FEATURES, canonicalEvents } from './canonical.ts'
 import { CHARGEBEE_CURRENCIES, CHARGEBEE_FEATURES, chargebeeEvents } from './chargebee.ts'
@@ -7,7 +7,7 @@ import { transactionId } from './paddle/objects.ts'
 import { PADDLE_CURRENCIES, PADDLE_FEATURES, paddleEvents } from './paddle.ts'
 import { stripeEvents, type Version } from './stripe.ts'
 
-/** Bodies in their order, as one endpoint receives them. */
+/** Bodies in the order in which one endpoint receives them. */
 export type Delivery = { preset?: string; bodies: string[] }
 
 type Reorder = (events: unknown[]) => unknown[]
@@ -16,13 +16,13 @@ export type Shape = {
   features: Partial<Features>
   currencies?: string[]
   deliveries(history: Business, reorder?: Reorder): Delivery[]
-  /** What the provider calls an invoice of ours, and whether it names items. */
+  /** The provider's id of an invoice, and whether items have ids. */
   invoiceName(id: string): string
   hasItemIds: boolean
-  tellsPlanNames: boolean
+  hasPlanNames: boolean
 }
 
-const BY_OUR_NAMES = { invoiceName: (id: string) => id, hasItemIds: true, tellsPlanNames: true }
+const BY_OUR_NAMES = { invoiceName: (id: string) => id, hasItemIds: true, hasPlanNames: true }
 
 export const SHAPES: Record<string, Shape> = {
   canonical: {
@@ -42,7 +42,7 @@ export const SHAPES: Record<string, Shape> = {
     ],
     invoiceName: transactionId,
     hasItemIds: false,
-    tellsPlanNames: true,
+    hasPlanNames: true,
   },
   chargebee: {
     features: CHARGEBEE_FEATURES,
@@ -52,8 +52,8 @@ export const SHAPES: Record<string, Shape> = {
     ],
     invoiceName: id => id,
     hasItemIds: false,
-    // an item goes by the id of its price
-    tellsPlanNames: false,
+    // items are identified by their price
+    hasPlanNames: false,
   },
 }
 

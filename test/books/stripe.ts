@@ -1,4 +1,4 @@
-// The history as Stripe tells it: webhook events of an old and of the newest API version, and lists of objects.
+// The history as Stripe objects: webhook events of an old and of the newest API version, and lists of objects.
 import { isDeepStrictEqual } from 'node:util'
 import type { Business } from './business.ts'
 import type { Customer, Fact, FactOf, Invoice, Payment, Subscription } from './model.ts'
@@ -47,7 +47,7 @@ export type StripeEvent = {
   type: string
 }
 
-/** What the company knows by a fact, for objects that show more than the fact. */
+/** Known state at a fact, for objects that contain more than the fact. */
 export type Known = {
   customers: Map<string, Customer>
   subscriptions: Map<string, Subscription>
@@ -63,7 +63,7 @@ export function stripeEvents({ facts }: Business, version: Version): StripeEvent
   for (const fact of facts) {
     const chargeBefore = { ...chargeOf(known, fact) }
     learn(known, fact)
-    for (const { type, object: rendered, before } of told(fact, known, version, chargeBefore)) {
+    for (const { type, object: rendered, before } of renderEvents(fact, known, version, chargeBefore)) {
       const object = asFields(rendered)
       const isUpdate = before !== undefined
       const previous = isUpdate ? previousOf(before, object) : {}
@@ -113,9 +113,14 @@ function chargeOf({ charges }: Known, fact: Fact): ChargeState | undefined {
   if (fact.kind === 'refund' || fact.kind === 'dispute') return charges.get(fact.after.payment.id)
 }
 
-type Told = { type: string; object: object; before?: Fields }
+type RenderedEvent = { type: string; object: object; before?: Fields }
 
-function told(fact: Fact, known: Known, version: Version, chargeBefore: Partial<ChargeState>): Told[] {
+function renderEvents(
+  fact: Fact,
+  known: Known,
+  version: Version,
+  chargeBefore: Partial<ChargeState>,
+): RenderedEvent[] {
   const render = renderer(known, version)
   if (fact.kind === 'coupon') {
     const { after } = fact
@@ -134,9 +139,9 @@ function told(fact: Fact, known: Known, version: Version, chargeBefore: Partial<
     ]
   if (fact.kind === 'discount')
     return [{ type: `customer.discount.${fact.what}`, object: render.discount(fact.discount) }]
-  if (fact.kind === 'subscription') return toldOfSubscription(fact, render)
-  if (fact.kind === 'invoice') return toldOfInvoice(fact, render)
-  if (fact.kind === 'payment') return toldOfPayment(fact, render, version)
+  if (fact.kind === 'subscription') return renderSubscriptionEvents(fact, render)
+  if (fact.kind === 'invoice') return renderInvoiceEvents(fact, render)
+  if (fact.kind === 'payment') return renderPaymentEvents(fact, render, version)
   if (fact.kind === 'credit_note')
     return [{ type: 'credit_note.created', object: render.creditNote(fact.after) }]
   const charge = render.charge(fact.after.payment)
@@ -194,7 +199,10 @@ export function renderer({ customers, subscriptions, attempts, charges }: Known,
   }
 }
 
-function toldOfSubscription({ what, after, before }: FactOf<'subscription'>, render: Renderer): Told[] {
+function renderSubscriptionEvents(
+  { what, after, before }: FactOf<'subscription'>,
+  render: Renderer,
+): RenderedEvent[] {
   const object = render.subscription(after)
   const type = `customer.subscription.${what}`
   if (what === 'updated') return [{ type, object, before: asFields(render.subscription(before!)) }]
@@ -206,7 +214,7 @@ function toldOfSubscription({ what, after, before }: FactOf<'subscription'>, ren
   ]
 }
 
-function toldOfInvoice({ what, after, before }: FactOf<'invoice'>, render: Renderer): Told[] {
+function renderInvoiceEvents({ what, after, before }: FactOf<'invoice'>, render: Renderer): RenderedEvent[] {
   const object = render.invoice(after)
   const was = before ? asFields(render.invoice(before)) : {}
   if (what === 'updated') return [{ type: 'invoice.updated', object, before: was }]
@@ -219,7 +227,11 @@ function toldOfInvoice({ what, after, before }: FactOf<'invoice'>, render: Rende
   ]
 }
 
-function toldOfPayment({ payment }: FactOf<'payment'>, render: Renderer, version: Version): Told[] {
+function renderPaymentEvents(
+  { payment }: FactOf<'payment'>,
+  render: Renderer,
+  version: Version,
+): RenderedEvent[] {
   const intent = render.intent(payment)
   if (payment.outcome === 'requires_action')
     return [{ type: 'payment_intent.requires_action', object: intent }]
@@ -251,7 +263,7 @@ export function asFields(object: object): Fields {
   return object as Fields
 }
 
-/** What was otherwise before, as Stripe says it: of nested objects the parts that changed, lists and values whole. */
+/** Stripe's previous attributes: the changed parts of nested objects; lists and values completely. */
 function previousOf(before: Fields, after: Fields): Fields {
   const previous: Fields = {}
   for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {

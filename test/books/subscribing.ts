@@ -108,7 +108,7 @@ export function subscribing(journal: Journal, collect: () => Collecting) {
     return created
   }
 
-  /** A first payment that never came. */
+  /** The first payment was never made. */
   function expire(id: string, invoice: string): void {
     if (get(id).status !== 'incomplete') return
     collect().stop(invoice)
@@ -116,7 +116,7 @@ export function subscribing(journal: Journal, collect: () => Collecting) {
     change(id, { status: 'incomplete_expired', endedAt: journal.now })
   }
 
-  /** The end of a period: the end of it all, of a trial, or the beginning of the next. */
+  /** The end of a period: the end of the subscription or of a trial, or the start of the next period. */
   function turn(id: string, at: number): void {
     const { status, periodEnd, cancelAt, pause } = get(id)
     if (isOver(id) || periodEnd !== at || status === 'paused') return
@@ -138,7 +138,7 @@ export function subscribing(journal: Journal, collect: () => Collecting) {
     else journal.plan(at + HOUR, () => issueLater(id, invoice.id))
   }
 
-  /** A period begins, with its invoice. */
+  /** Starts a period, with its invoice. */
   function begin(
     id: string,
     at: number,
@@ -156,7 +156,7 @@ export function subscribing(journal: Journal, collect: () => Collecting) {
     return invoice
   }
 
-  /** What is billed in a pause is not collected. */
+  /** Invoices during a pause are not collected. */
   function settlePaused(invoice: Invoice, behavior: PauseBehavior): void {
     const { amountDue } = collect().finalize(invoice.id)
     if (amountDue === 0) collect().settle(invoice.id, {})
@@ -164,7 +164,7 @@ export function subscribing(journal: Journal, collect: () => Collecting) {
     else collect().writeOff(invoice.id)
   }
 
-  /** A draft waits an hour; what has ended, is paused or unpaid by then leaves it a draft. */
+  /** A draft is finalized after an hour, unless the subscription has ended, is paused or unpaid by then. */
   function issueLater(id: string, invoice: string): void {
     const { status, pause } = get(id)
     if (isOver(id) || pause || status === 'unpaid' || status === 'paused') return
@@ -225,7 +225,7 @@ export function subscribing(journal: Journal, collect: () => Collecting) {
     ...discounts,
     end,
     change,
-    /** Other items, at once; what they cost more for the rest of the period is billed now, if so wanted. */
+    /** Replaces items immediately. The difference for the rest of the period is billed now, if requested. */
     changeItems(id: string, items: Item[], cause: Cause, { prorate = false } = {}): void {
       const before = get(id)
       if (periodOf(items) !== periodOf(before.items) && before.status === 'active' && !before.pause) {
@@ -261,7 +261,7 @@ export function subscribing(journal: Journal, collect: () => Collecting) {
       })
     },
     resume: (id: string) => change(id, { pause: null }, { cause: 'resume' }),
-    /** After a trial that ended without a way to pay, the customer has found one: a new period begins. */
+    /** The customer adds a payment method after a trial ended without one: a new period starts. */
     unsuspend(id: string): void {
       const changes = { anchor: journal.now, status: 'active' as const }
       collect().issue(begin(id, journal.now, { ...changes, what: 'resumed', cause: 'resume' }).id)
@@ -305,7 +305,7 @@ function periodOf(items: Item[]): string {
   return `${intervalCount} ${interval}`
 }
 
-/** By what it is billed; a mistake in the catalogue by the month. */
+/** The billing unit; a month for errors in the catalog. */
 function termOf(items: Item[]): Pick<Price, 'interval' | 'intervalCount'> {
   const sane = items.find(({ price }) => UNITS.includes(price.interval) && price.intervalCount)
   return sane?.price ?? { interval: 'month', intervalCount: 1 }

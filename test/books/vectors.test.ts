@@ -1,4 +1,4 @@
-// The published examples that hold under the policy, told through the simulated company.
+// Published examples that are valid under the policy, reproduced with the simulated company.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DAY, instant } from './calendar.ts'
@@ -44,7 +44,7 @@ function coupon(changes: Partial<Coupon>): Coupon {
 
 const yearly = { interval: 'year' } as const
 
-/** A company in which one account subscribes on the first day, and more happens later. */
+/** A company in which one account subscribes on the first day, with later events. */
 function story(
   order: SubscriptionOrder,
   more: (company: Company, id: string, customer: string) => void = () => {},
@@ -62,10 +62,10 @@ function mrrOf(order: SubscriptionOrder, days = 1): number {
   return story(order).totalsAt('USD', START + days * DAY).mrr
 }
 
-const told = (books: ReturnType<typeof story>) =>
+const movementsOf = (books: ReturnType<typeof story>) =>
   books.movementsIn('USD', 0, START + 400 * DAY).map(({ type, before, after }) => [type, after - before])
 
-test('1: 100 × 100 a month and 50 × 600 a year come to 12,500', () => {
+test('1: 100 × 100 a month and 50 × 600 a year are 12,500', () => {
   const company = openCompany()
   const [monthly, byYear] = [price(10_000), price(60_000, yearly)]
   company.plan(START, () => {
@@ -77,7 +77,7 @@ test('1: 100 × 100 a month and 50 × 600 a year come to 12,500', () => {
   assert.deepEqual({ mrr, arr, activeAccounts }, { mrr: 1_250_000, arr: 15_000_000, activeAccounts: 150 })
 })
 
-test('2, 7, 13, 16: prices of other terms come to their share of a month', () => {
+test('2, 7, 13, 16: prices of other intervals are converted to months', () => {
   const of = (amount: number, interval: string, intervalCount = 1) =>
     mrrOf({ items: [{ price: price(amount, { interval, intervalCount }) }] })
   assert.equal(of(120_000, 'year'), 10_000)
@@ -95,13 +95,13 @@ test('3: a second subscription of an account is expansion', () => {
       company.subscriptions.start(customer, { items: [{ price: price(3_000), quantity: 2 }] }),
     ),
   )
-  assert.deepEqual(told(books), [
+  assert.deepEqual(movementsOf(books), [
     ['new', 2_500],
     ['expansion', 6_000],
   ])
 })
 
-test('4, 5, 6: the account moves, not the subscription', () => {
+test('4, 5, 6: movements are per account, not per subscription', () => {
   const books = story(
     { items: [{ price: price(50_000, yearly), quantity: 4 }] },
     (company, first, customer) => {
@@ -115,7 +115,7 @@ test('4, 5, 6: the account moves, not the subscription', () => {
       company.plan(START + 40 * DAY, () => start(customer, { items: [{ price: price(5_000), quantity: 3 }] }))
     },
   )
-  assert.deepEqual(told(books), [
+  assert.deepEqual(movementsOf(books), [
     ['new', 16_667],
     ['expansion', 6_000],
     ['contraction', -6_000],
@@ -124,7 +124,7 @@ test('4, 5, 6: the account moves, not the subscription', () => {
   ])
 })
 
-test('8, 10, 11: forever is off, once is not', () => {
+test('8, 10, 11: a forever discount reduces MRR, a one-time discount does not', () => {
   const off = (amount: number, interval: string, terms: Partial<Coupon>) =>
     mrrOf({ items: [{ price: price(amount, { interval }) }], coupons: [coupon(terms)] })
   assert.equal(off(12_000, 'year', { percentOff: 10 }), 900)
@@ -132,7 +132,7 @@ test('8, 10, 11: forever is off, once is not', () => {
   assert.equal(off(1_000, 'month', { percentOff: 50 }), 500)
 })
 
-test('9: a repeating discount is off while it runs', () => {
+test('9: a repeating discount reduces MRR while it is valid', () => {
   const terms = { percentOff: 10, duration: 'repeating', months: 3 } as const
   const books = story({ items: [{ price: price(1_000) }], coupons: [coupon(terms)] })
   assert.equal(books.totalsAt('USD', START + DAY).mrr, 900)
@@ -145,7 +145,7 @@ test('12: items add up', () => {
   assert.equal(mrrOf({ items }), 10_000)
 })
 
-test('14, 15, 18: what does not count has a reason', () => {
+test('14, 15, 18: excluded items have a reason', () => {
   const reasons = (order: SubscriptionOrder) => {
     const books = story(order)
     const rows = books.exclusionsAt('USD', START + DAY).map(({ reason }) => reason)
@@ -162,21 +162,21 @@ test('14, 15, 18: what does not count has a reason', () => {
   assert.deepEqual(reasons({ items: [{ price: price(4_900) }], coupons }), [0, 'fully_discounted'])
 })
 
-test('17: a change in mid-period moves by the price, whatever is charged for the rest', () => {
+test('17: a change in mid-period moves MRR by the price difference, whatever is prorated', () => {
   const small = price(2_000)
   const books = story({ items: [{ price: small }] }, (company, id) =>
     company.plan(START + 15 * DAY + DAY / 2, () =>
       company.price(id, company.subscriptions.get(id).items[0]!.id, price(5_000)),
     ),
   )
-  assert.deepEqual(told(books), [
+  assert.deepEqual(movementsOf(books), [
     ['new', 2_000],
     ['expansion', 3_000],
   ])
   assert.equal(books.collected('USD', START + 10 * DAY, START + 20 * DAY).amount, 1_500)
 })
 
-test('inclusive tax is taken out, exclusive was never in', () => {
+test('inclusive tax is removed, exclusive tax is not part of the price', () => {
   const tax = { id: 'txr_1', name: 'VAT', country: 'DE', percent: 19 }
   const items = [{ price: price(11_900) }]
   assert.equal(mrrOf({ items, tax: { ...tax, inclusive: true } }), 10_000)

@@ -13,7 +13,7 @@ import {
   toMinor,
 } from '../../src/domain/money.ts'
 
-test('a currency is known in any case, and only while it is in use', () => {
+test('a currency code is accepted in upper or lower case, and only while it is in use', () => {
   for (const code of ['eur', 'Usd', ' JPY ', 'KWD', 'CLF', 'XOF', 'HRK']) {
     assert.equal(knownCurrency(code), code.trim().toUpperCase())
   }
@@ -36,7 +36,7 @@ test('a currency is known in any case, and only while it is in use', () => {
   }
 })
 
-test('minor units are those of ISO 4217, also where CLDR says otherwise', () => {
+test('minor units are those of ISO 4217, also where CLDR differs', () => {
   const expected = {
     0: 'JPY KRW ISK UGX CLP VND XAF XOF XPF',
     2: 'EUR USD HUF TWD IDR COP LBP PKR MGA CZK',
@@ -78,7 +78,7 @@ for (const [amount, currency, minor] of amounts) {
   })
 }
 
-test('what is not an amount is null, never a guess', () => {
+test('an invalid amount is null, never a guess', () => {
   for (const garbage of [
     null,
     undefined,
@@ -98,7 +98,7 @@ test('what is not an amount is null, never a guess', () => {
   for (const garbage of [Infinity, true, {}, [], [5], () => 5]) assert.equal(toMinor(garbage, 'EUR'), null)
 })
 
-test('minor units come out as the shortest exact number', () => {
+test('minor units are converted to the shortest exact number', () => {
   assert.equal(JSON.stringify(toMajor(4990, 'EUR')), '49.9')
   assert.equal(JSON.stringify(toMajor(1, 'EUR')), '0.01')
   assert.equal(JSON.stringify(toMajor(1235, 'KWD')), '1.235')
@@ -109,7 +109,7 @@ test('minor units come out as the shortest exact number', () => {
   assert.equal(majorText(7, 'JPY'), '7')
 })
 
-test('every amount survives the way out and back in', () => {
+test('every amount survives conversion to major units and back', () => {
   const currency = fc.constantFrom('EUR', 'JPY', 'KWD', 'CLF')
   fc.assert(
     fc.property(fc.integer({ min: -MAX_MINOR, max: MAX_MINOR }), currency, (minor, code) => {
@@ -119,7 +119,7 @@ test('every amount survives the way out and back in', () => {
   )
 })
 
-test('decimal text has no exponent and no superfluous zeros', () => {
+test('decimal text has no exponent and no unnecessary zeros', () => {
   const texts = {
     '49.90': '49.9',
     '1e3': '1000',

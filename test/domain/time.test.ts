@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { occurredAt, parseTimestamp, timestampText } from '../../src/domain/time.ts'
 
-test('ISO 8601 date-times are read, without a zone as UTC, a bare date as midnight UTC', () => {
+test('ISO 8601 date-times are parsed, without a zone as UTC, a date as midnight UTC', () => {
   const cases: [string, string][] = [
     ['2024-05-06T07:08:09Z', '2024-05-06T07:08:09.000Z'],
     ['2024-05-06T07:08:09', '2024-05-06T07:08:09.000Z'],
@@ -23,7 +23,7 @@ test('ISO 8601 date-times are read, without a zone as UTC, a bare date as midnig
   for (const [text, expected] of cases) assert.equal(parseTimestamp(text)?.toISOString(), expected, text)
 })
 
-test('anything else is no timestamp', () => {
+test('other values are no timestamps', () => {
   const cases = [
     ...[
       '',
@@ -70,7 +70,7 @@ test('anything else is no timestamp', () => {
   for (const value of cases) assert.equal(parseTimestamp(value), null, String(value))
 })
 
-test('every instant survives being written and read', () => {
+test('every instant survives formatting and parsing', () => {
   const range = {
     min: new Date('0001-01-01T00:00:00Z'),
     max: new Date('9999-12-31T23:59:59.999Z'),
@@ -90,7 +90,7 @@ test('microseconds are kept as text', () => {
   assert.equal(timestampText('2024-02-30'), null)
 })
 
-test('an event happened at its own time, unless that lies more than five minutes ahead', () => {
+test('an event has its own time, unless that is more than five minutes ahead', () => {
   const received = new Date('2024-05-06T12:00:00Z')
   const at = (text: string | null, sent: string | null = null) => {
     const { at, replaced } = occurredAt(text ? new Date(text) : null, sent ? new Date(sent) : null, received)
@@ -100,7 +100,7 @@ test('an event happened at its own time, unless that lies more than five minutes
   assert.equal(at('2020-01-01T00:00:00Z'), '2020-01-01T00:00:00')
   assert.equal(at('2024-05-06T12:05:00Z'), '2024-05-06T12:05:00')
   assert.equal(at('2024-05-06T12:05:00.001Z'), '2024-05-06T12:00:00 replaced')
-  // a queue sent an hour later by a right clock: its times are right
+  // a queue sent an hour later by a correct clock: its times are correct
   assert.equal(at('2024-05-06T11:00:00Z', '2024-05-06T11:59:59Z'), '2024-05-06T11:00:00')
   assert.equal(at('2024-05-06T11:00:00Z', '2024-05-06T11:55:00Z'), '2024-05-06T11:00:00')
   // a clock two hours ahead, and one a day behind
@@ -108,6 +108,6 @@ test('an event happened at its own time, unless that lies more than five minutes
   assert.equal(at('2024-05-05T11:59:00Z', '2024-05-05T12:00:00Z'), '2024-05-06T11:59:00')
   // corrected and still ahead
   assert.equal(at('2024-05-06T15:00:00Z', '2024-05-06T14:00:00Z'), '2024-05-06T12:00:00 replaced')
-  // corrected to before the calendar begins
+  // corrected to a time before year 1
   assert.equal(at('0001-01-02T00:00:00Z', '2024-05-09T12:00:00Z'), '2024-05-06T12:00:00 replaced')
 })

@@ -56,7 +56,7 @@ const events = (from: number, count: number) =>
     data: { n: from + i, 'a,"b': '=1+1\n\u2028' },
   }))
 
-/** A tenant with some of everything. */
+/** A tenant with data in every table. */
 const shop = await server.anotherTenant('shop')
 await send(shop, events(0, 1_200))
 await send(shop, events(1_200, 1_300))
@@ -100,7 +100,7 @@ await server.request(source.path, {
 })
 await server.settled()
 
-test('an export holds every row of the list once, with the same fields', async () => {
+test('an export contains every row of the list once, with the same fields', async () => {
   for (const path of ['events', 'conversions', 'products', 'contacts', 'orders']) {
     const response = await exported(shop, path)
     assert.equal(response.status, 200)
@@ -110,7 +110,7 @@ test('an export holds every row of the list once, with the same fields', async (
   }
 })
 
-test('CSV and Parquet say the same as NDJSON', async () => {
+test('CSV, Parquet and NDJSON contain the same data', async () => {
   for (const path of ['events', 'conversions', 'products', 'subscriptions', 'movements']) {
     const rows = lines(await (await exported(shop, path)).text())
     assert.ok(rows.length > 0)
@@ -151,7 +151,7 @@ test('CSV and Parquet say the same as NDJSON', async () => {
   assert.match(text, /1\.000000000000000000001/)
 })
 
-test('bounds are inclusive, and what is wrong with them is said', async () => {
+test('bounds are inclusive, and invalid bounds are reported', async () => {
   const at = (n: number) => new Date(Date.UTC(2026, 0, 1) + n * 1000).toISOString()
   const rows = lines(await (await exported(shop, `events?since=${at(10)}&until=${at(12)}`)).text())
   assert.deepEqual(
@@ -170,17 +170,17 @@ test('bounds are inclusive, and what is wrong with them is said', async () => {
 })
 
 test('an empty table is a file without rows', async () => {
-  const nobody = await server.anotherTenant('nobody')
-  assert.equal(await (await exported(nobody, 'events')).text(), '')
+  const empty = await server.anotherTenant('empty')
+  assert.equal(await (await exported(empty, 'events')).text(), '')
   assert.match(
-    await (await exported(nobody, 'movements?format=csv')).text(),
+    await (await exported(empty, 'movements?format=csv')).text(),
     /^occurred_at,currency,[^\n]+\r\n$/,
   )
-  const file = await (await exported(nobody, 'events?format=parquet')).arrayBuffer()
+  const file = await (await exported(empty, 'events?format=parquet')).arrayBuffer()
   assert.deepEqual(await parquetReadObjects({ file }), [])
 })
 
-test('subscriptions are told as they last were, movements with currency and customer', async () => {
+test('subscriptions are exported in their latest version, movements with currency and customer', async () => {
   const subscriptions = lines(await (await exported(shop, 'subscriptions')).text())
   assert.deepEqual(
     subscriptions.map(({ id, customer, status, currency, items, discounts, updated_at }) => [
@@ -215,7 +215,7 @@ test('subscriptions are told as they last were, movements with currency and cust
   )
 })
 
-test('movements are exported up to now, however late a window ends: what is foretold has not happened', async () => {
+test('movements are exported up to now, even if the window ends later: scheduled ones have not happened', async () => {
   const foretelling = await server.anotherTenant('foretelling')
   const source = await server.admin.sources.create({ tenant: foretelling.id, type: 'webhook' })
   const { payload, ...hook } = subscription(1, 'active')
@@ -232,14 +232,14 @@ test('movements are exported up to now, however late a window ends: what is fore
     )
 })
 
-test('events that arrive meanwhile do not come twice and take nothing away', async () => {
+test('events that arrive during an export cause no duplicates and no gaps', async () => {
   const busy = await server.anotherTenant('busy')
   await send(busy, events(0, 2_500))
   await server.settled()
   const response = await exported(busy, 'events')
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
   let text = (await reader.read()).value!
-  // before and behind what is being read
+  // before and after the current position
   await send(busy, events(-500, 500))
   await send(busy, events(2_500, 500))
   await server.settled()
@@ -250,14 +250,14 @@ test('events that arrive meanwhile do not come twice and take nothing away', asy
   assert.ok(events(0, 2_500).every(({ event_id }) => first.has(event_id)))
 })
 
-test('who goes away leaves nothing behind', async () => {
+test('a client that disconnects leaves no open connection or transaction', async () => {
   for (let i = 0; i < 17; i++) {
     const leaving = new AbortController()
     const headers = { authorization: `Bearer ${shop.privateKey}` }
     await fetch(`${server.url}/v1/export/events`, { headers, signal: leaving.signal })
     leaving.abort()
   }
-  // More than may be under way at a time.
+  // More than the limit of concurrent exports.
   await eventually('room for another export', async () => {
     const response = await exported(shop, 'events?since=2026-01-01&until=2026-01-01')
     await response.text()
@@ -265,7 +265,7 @@ test('who goes away leaves nothing behind', async () => {
   })
 })
 
-test('lists answer CSV where it is accepted', async () => {
+test('lists respond with CSV if the client accepts it', async () => {
   for (const path of ['events', 'conversions', 'products?limit=2', 'contacts?limit=2&include_deleted=true']) {
     const answer = await server.request(`/v1/${path}`, {
       key: shop.privateKey,
@@ -283,7 +283,7 @@ test('lists answer CSV where it is accepted', async () => {
   }
 })
 
-test('lists of the admin API answer CSV too, and nothing else does', async () => {
+test('lists of the admin API respond with CSV too, other routes do not', async () => {
   const { key } = await server.admin.keys.create({ kind: 'admin' })
   const headers = { accept: 'text/csv' }
   for (const path of [`keys?tenant=${shop.id}`, 'tenants', 'audit?limit=2']) {
@@ -298,7 +298,7 @@ test('lists of the admin API answer CSV too, and nothing else does', async () =>
   assert.equal((await server.request('/admin/v1/tenants', { headers })).status, 401)
 })
 
-test('the command writes the same file, and an import takes it in again', async t => {
+test('the command writes the same file, and an import accepts it', async t => {
   const directory = await temporaryDirectory(t)
   const file = join(directory, 'events.ndjson')
   const run = await kontor('export', 'events', '--tenant', 'shop', '--out', file)

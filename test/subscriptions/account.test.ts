@@ -9,7 +9,7 @@ before(async () => {
 })
 after(() => server.close())
 
-test('neither customer nor subscription_id is a fault, told with all the others', async () => {
+test('a request without customer and subscription_id is a validation error, reported with all others', async () => {
   const { status, body } = await ask(server, 'account', { currency: 'nope', page: 0 })
   assert.equal(status, 400)
   assert.deepEqual(body.errors.map((error: Body) => error.pointer).sort(), [
@@ -19,11 +19,11 @@ test('neither customer nor subscription_id is a fault, told with all the others'
   ])
 })
 
-test('an account that is not there, not yet there, or of another tenant is not found', async () => {
+test('an account that does not exist, does not exist yet, or belongs to another tenant is not found', async () => {
   const [tenant, other] = [await server.anotherTenant('mine'), await server.anotherTenant('theirs')]
   await send(server, [created('s', { started_at: inDays(-10) })], tenant)
   const answers = [
-    ask(server, 'account', { currency: 'EUR', customer: 'nobody' }, { tenant }),
+    ask(server, 'account', { currency: 'EUR', customer: 'unknown' }, { tenant }),
     ask(server, 'account', { currency: 'EUR', subscription_id: 'nothing' }, { tenant }),
     ask(server, 'account', { currency: 'EUR', customer: 'cus_s' }, { tenant: other }),
     ask(server, 'account', { currency: 'EUR', subscription_id: 's' }, { tenant: other }),
@@ -42,7 +42,7 @@ test('an account that is not there, not yet there, or of another tenant is not f
   assert.equal(found.status, 200)
 })
 
-test('by customer or by subscription, the account is the same', async () => {
+test('the account is the same by customer or by subscription', async () => {
   const tenant = await server.anotherTenant('same')
   await send(server, [created('a', { customer: 'c' }), created('b', { customer: 'c' })], tenant)
   const as_of = inDays(0)
@@ -51,7 +51,7 @@ test('by customer or by subscription, the account is the same', async () => {
   assert.deepEqual(Object.keys(byCustomer), ['currency', 'as_of', 'summary', 'policy', 'items', 'timeline'])
 })
 
-test('without a customer the e-mail is the account, and without that the subscription itself', async () => {
+test('without a customer the account is the e-mail address, else the subscription id', async () => {
   const tenant = await server.anotherTenant('nameless')
   await send(
     server,
@@ -69,7 +69,7 @@ test('without a customer the e-mail is the account, and without that the subscri
   )
 })
 
-test('items: what each is worth, and why what does not count does not', async () => {
+test('items: the MRR of each, and the reason of each exclusion', async () => {
   const tenant = await server.anotherTenant('items')
   const period = { current_period_start: inDays(-10), current_period_end: inDays(20) }
   await send(
@@ -127,7 +127,7 @@ test('items: what each is worth, and why what does not count does not', async ()
   assert.deepEqual([summary.mrr, summary.subscriptions], [15, 2])
 })
 
-test('in a currency it does not pay in, an account is there and worth nothing', async () => {
+test('in a currency that it does not pay in, an account exists with an MRR of 0', async () => {
   const tenant = await server.anotherTenant('foreign')
   await send(server, [created('s')], tenant)
   const { summary, items, timeline } = await reportOf(
@@ -140,7 +140,7 @@ test('in a currency it does not pay in, an account is there and worth nothing', 
   assert.deepEqual([items.results[0].exclusion_reason, timeline.count], ['other_currency', 0])
 })
 
-test('the timeline tells everything, newest first, and leads to the events', async () => {
+test('the timeline contains every change, the newest first, with its source event', async () => {
   const tenant = await server.anotherTenant('timeline')
   const [t1, t2, t3, t4, t5, t6] = [-50, -40, -30, -20, -10, -5].map(inDays)
   await send(
@@ -228,7 +228,7 @@ test('the timeline tells everything, newest first, and leads to the events', asy
   assert.equal(then.timeline.count, 4)
 })
 
-test('one thing told under two names is one row', async () => {
+test('one change in two events is one row', async () => {
   const tenant = await server.anotherTenant('names')
   const paid = { subscription: 's', status: 'paid', total: 10, paid_at: inDays(-3), updated_at: inDays(-3) }
   await send(
@@ -249,7 +249,7 @@ test('one thing told under two names is one row', async () => {
   )
 })
 
-test('items and timeline have pages of their own', async () => {
+test('items and timeline are paged separately', async () => {
   const tenant = await server.anotherTenant('pages')
   await send(
     server,
@@ -288,7 +288,7 @@ test('items and timeline have pages of their own', async () => {
   }
 })
 
-test('names come from the subscription, else an invoice, else the contact record, also of the same profile', async () => {
+test('names come from the subscription, else an invoice, else a contact record of the same profile', async () => {
   const tenant = await server.tenantWithServerKey('who')
   const put = (id: string, data: object) =>
     server.request('/v1/contacts', {

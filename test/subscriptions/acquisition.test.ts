@@ -33,7 +33,7 @@ async function sourcesOf(tenant: TestTenant, query = {}): Promise<Record<string,
   return Object.fromEntries(sources.results.map((row: Body) => [row.source, row.mrr]))
 }
 
-test('an account comes from where its subscription says, else its metadata, else its first touch', async () => {
+test('the source of an account is that of its subscription, else of its metadata, else of its first touch', async () => {
   const tenant = await server.tenantWithServerKey('order of words')
   await track(tenant, {
     event_type: 'page_view',
@@ -77,7 +77,7 @@ test('an account comes from where its subscription says, else its metadata, else
   assert.deepEqual([coverage.accounts_attributed, coverage.attribution_rate], [3, 0.75])
 })
 
-test('the first touch that names a sender comes before a direct one, a referrer is one, and later ones do not count', async () => {
+test('the first touch with a source or referrer precedes a direct one, and later ones do not count', async () => {
   const tenant = await server.anotherTenant('touches')
   const view = (visitor: string, page: string, days: number, referrer?: string) =>
     track(tenant, { event_type: 'page_view', visitor, occurred_at: inDays(days), data: { page, referrer } })
@@ -97,7 +97,7 @@ test('the first touch that names a sender comes before a direct one, a referrer 
   assert.deepEqual(await sourcesOf(tenant), { first: 1, 'news.example': 2, direct: 3 })
 })
 
-test('what is learnt later shows: an identify, an e-mail, a contact record, an earlier touch', async () => {
+test('later knowledge changes the source: an identify call, an e-mail address, a contact record, an earlier touch', async () => {
   const tenant = await server.anotherTenant('later')
   await send(server, [created('s', { customer: 'cus_1', customer_email: 'Ada@Example.com' })], tenant)
   assert.deepEqual(await sourcesOf(tenant), { unattributed: 10 })
@@ -119,7 +119,7 @@ test('what is learnt later shows: an identify, an e-mail, a contact record, an e
   })
   await server.settled()
   assert.deepEqual(await sourcesOf(tenant), { earlier: 10 })
-  // the past tells the same
+  // also as of an earlier date
   assert.deepEqual(await sourcesOf(tenant, { as_of: inDays(-20) }), { earlier: 10 })
   await send(
     server,
@@ -139,7 +139,7 @@ test('what is learnt later shows: an identify, an e-mail, a contact record, an e
   assert.deepEqual(await sourcesOf(tenant), { own: 10, record: 10 })
 })
 
-test('events that arrive together, in any order, lead to the same source', async () => {
+test('events that arrive together, in any order, give the same source', async () => {
   const tenant = await server.anotherTenant('together')
   const events = Array.from({ length: 12 }, (_, i) => [
     { event_type: 'page_view', visitor: `v${i}`, data: { page: 'https://shop.example/?utm_source=ad' } },
@@ -155,7 +155,7 @@ test('events that arrive together, in any order, lead to the same source', async
   assert.deepEqual(await sourcesOf(tenant), { ad: 120 })
 })
 
-test("all of an account's MRR goes to its one source: that of its oldest subscription", async () => {
+test('all MRR of an account belongs to one source: that of its oldest subscription', async () => {
   const tenant = await server.anotherTenant('one source')
   await send(
     server,
@@ -191,7 +191,7 @@ test('cohort and retention of a source', async () => {
   await send(
     server,
     [
-      // grew, left, came back within the horizon, stayed away, is new
+      // expanded, churned, returned within the horizon, did not return, is new
       created('grew', from('ads')),
       updated('grew', { ...from('ads'), updated_at: inDays(-5), items: [item(25)] }),
       created('left', from('ads')),
@@ -239,7 +239,7 @@ test('cohort and retention of a source', async () => {
   assert.deepEqual(overview.acquisition_sources, sources)
 })
 
-test('a source that lost everyone is still listed with what it retained: nothing', async () => {
+test('a source that lost all accounts is listed with a retention of 0', async () => {
   const tenant = await server.anotherTenant('lost')
   await send(server, [created('s', { acquisition: { source: 'fair' } }), ended('s', inDays(-2))], tenant)
   const { sources } = await reportOf(server, 'acquisition', {}, tenant)
@@ -254,7 +254,7 @@ test('a source that lost everyone is still listed with what it retained: nothing
   )
 })
 
-test('without a snapshot of the day, what was retained is not known', async () => {
+test('without a snapshot of the day the retention is unknown', async () => {
   const tenant = await server.anotherTenant('gap')
   await send(server, [created('s', { acquisition: { source: 'x' } })], tenant)
   const day = inDays(-30).slice(0, 10)
@@ -273,7 +273,7 @@ test('without a snapshot of the day, what was retained is not known', async () =
   )
 })
 
-test('horizon is 30, 60 or 90, and sources have pages', async () => {
+test('horizon is 30, 60 or 90, and sources are paged', async () => {
   for (const horizon of [29, 45, 'x']) {
     const { status, body } = await ask(server, 'acquisition', { currency: 'EUR', horizon })
     assert.deepEqual([status, body.errors[0].pointer], [400, '/horizon'])

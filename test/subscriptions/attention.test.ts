@@ -11,7 +11,7 @@ after(() => server.close())
 
 const LISTS = ['payment_issues', 'renewals', 'cancellations', 'upcoming_billing']
 
-test('days is 30 unless told, 30, 60 or 90 and nothing else', async () => {
+test('days is 30 by default, and only 30, 60 or 90', async () => {
   assert.equal((await reportOf(server, 'attention')).days, 30)
   for (const days of [30, 60, 90]) assert.equal((await reportOf(server, 'attention', { days })).days, days)
   for (const days of [0, 31, -30, 'month', 30.5]) {
@@ -21,7 +21,7 @@ test('days is 30 unless told, 30, 60 or 90 and nothing else', async () => {
   }
 })
 
-test('an empty shop has four empty lists and the policy', async () => {
+test('a tenant without data has four empty lists and the policy', async () => {
   const report = await reportOf(server, 'attention')
   assert.deepEqual(Object.keys(report), ['currency', 'as_of', 'days', 'policy', ...LISTS])
   for (const list of LISTS) {
@@ -29,7 +29,7 @@ test('an empty shop has four empty lists and the policy', async () => {
   }
 })
 
-test('payment issues: each kind, with every field, whatever the window', async () => {
+test('payment issues: each type, with every field, for any window', async () => {
   const tenant = await server.anotherTenant('issues')
   const owed = (subscription: string, changes: object = {}) => ({
     subscription,
@@ -111,7 +111,7 @@ test('payment issues: each kind, with every field, whatever the window', async (
   assert.ok(!then.payment_issues.results.some((row: Body) => row.invoice_id === 'in_overdue'))
 })
 
-test('renewals are of terms longer than a month, the next one each, and not of what is cancelling', async () => {
+test('renewals: the next one of each term longer than a month, unless a cancellation is scheduled', async () => {
   const tenant = await server.anotherTenant('renewals')
   const renewsAt = inDays(20)
   const term = (interval: string, interval_count: number, unit_amount = 120) => ({
@@ -160,7 +160,7 @@ test('renewals are of terms longer than a month, the next one each, and not of w
   assert.equal((await reportOf(server, 'overview', {}, tenant)).attention.renewals, 3)
 })
 
-test('a scheduled cancellation is listed, counts until it takes effect, and then is over by itself', async () => {
+test('a scheduled cancellation is listed, counts until it takes effect, and then ends automatically', async () => {
   const tenant = await server.anotherTenant('cancellations')
   const cancelsAt = inDays(12)
   const requestedAt = inDays(-2)
@@ -243,7 +243,7 @@ test('upcoming billing has one row for every expected charge', async () => {
   assert.equal(overview.attention.upcoming_billing, thirty.upcoming_billing.count)
 })
 
-test('the agenda that is kept and the one that is made from the segments are the same', async () => {
+test('the stored agenda equals the one derived from the segments', async () => {
   const tenant = await server.anotherTenant('two agendas')
   const events = Array.from({ length: 30 }, (_, i) =>
     created(`s${i}`, {
@@ -259,7 +259,7 @@ test('the agenda that is kept and the one that is made from the segments are the
   await send(server, events, tenant)
   for (const days of [30, 90]) {
     const kept = await reportOf(server, 'attention', { days, page_size: 100 }, tenant)
-    // a moment before now, no agenda is kept
+    // for a time before now, no agenda is stored
     const as_of = new Date(Date.parse(kept.as_of) - 1).toISOString()
     const made = await reportOf(server, 'attention', { days, page_size: 100, as_of }, tenant)
     for (const list of LISTS) assert.deepEqual(made[list], kept[list])
@@ -267,7 +267,7 @@ test('the agenda that is kept and the one that is made from the segments are the
   }
 })
 
-test('each list has pages of its own, and a page past the end is empty', async () => {
+test('each list is paged separately, and a page past the end is empty', async () => {
   const tenant = await server.anotherTenant('pages')
   const many = Array.from({ length: 11 }, (_, i) => `s${i}`)
   await send(

@@ -21,15 +21,15 @@ before(async () => {
 })
 after(() => server.close())
 
-/** A row of its own beside items that count. */
+/** A separate row in addition to items that count. */
 const BESIDE_OTHERS = 'items_incomplete'
-/** Only where a tenant's policy says so: policy.test.ts. */
+/** Only with a tenant's policy: policy.test.ts. */
 const BY_POLICY = 'past_due'
 const REASON_CODES = (Object.keys(REASONS) as (keyof typeof REASONS)[]).filter(
   code => code !== BESIDE_OTHERS && code !== BY_POLICY,
 )
 
-/** One event for each reason; its subscription is called after the reason. */
+/** One event for each reason; its subscription has the name of the reason. */
 const CASES: Record<string, { event: BillingEvent; excluded: number | null; item?: null }> = {
   test_mode: { event: created('test_mode', { livemode: false, status: 'unpaid' }), excluded: 10 },
   other_currency: { event: created('other_currency', { currency: 'USD' }), excluded: null },
@@ -93,7 +93,7 @@ const CASES: Record<string, { event: BillingEvent; excluded: number | null; item
   },
 }
 
-test('every reason is told, with words, what it would be worth, since when and what to do', async () => {
+test('every reason is reported with a text, its MRR, its start and a fix hint', async () => {
   assert.deepEqual(Object.keys(CASES), REASON_CODES)
   await send(
     server,
@@ -133,7 +133,7 @@ test('the fix hint uses the field names of the provider that sent the subscripti
     ...{ id: 'sub_stripe', object: 'subscription', customer: 'cus_1', status: 'active', currency: 'eur' },
     ...{ start_date: at, livemode: true, items: { object: 'list', data: [item] } },
   }
-  // recognised by its events, also where the source does not say that it is Stripe's
+  // recognized by its events, even without the Stripe preset
   const source = await makeSource(server, { tenant: tenant.id, billing: true })
   const type = 'customer.subscription.created'
   const event = { id: 'evt_1', object: 'event', created: at, livemode: true, type, data: { object } }
@@ -147,7 +147,7 @@ test('the fix hint uses the field names of the provider that sent the subscripti
   assert.match(hints.get('own missing_price')!, /in major units/)
 })
 
-test('the first reason that holds is the one given', async () => {
+test('the first matching reason is reported', async () => {
   const tenant = await server.anotherTenant('first')
   await send(
     server,
@@ -177,7 +177,7 @@ test('the first reason that holds is the one given', async () => {
   })
 })
 
-test('one row an item, and an item that counts is in none', async () => {
+test('one row per item, and none for an item that counts', async () => {
   const tenant = await server.anotherTenant('items')
   const items = [
     item(10, { id: 'counts' }),
@@ -219,14 +219,14 @@ test('a pending subscription leaves the list when it arrives, and its MRR counts
   assert.equal((await reportOf(server, 'overview', { as_of: inDays(-99) }, tenant)).mrr, 10)
 })
 
-test('every page of the exclusions, in any currency mix, shows each row once', async () => {
+test('the pages of the exclusions, with any mix of currencies, contain each row once', async () => {
   const tenant = await server.anotherTenant('pages')
   const mixed = Array.from({ length: 40 }, (_, i) =>
     created(`s${i}`, {
       currency: i % 3 === 0 ? 'USD' : 'EUR',
       status: i % 2 === 0 ? 'trialing' : 'active',
       started_at: inDays(-50 - (i % 7)),
-      // some change by themselves later
+      // some change later without an event
       ...(i % 5 === 0 && {
         discounts: [{ percent_off: 100, duration: 'repeating', ends_at: inDays(30) }],
       }),
@@ -251,7 +251,7 @@ test('every page of the exclusions, in any currency mix, shows each row once', a
   assert.deepEqual(past.exclusions.results, [])
 })
 
-test('test data is kept apart: no MRR, cash, issue, renewal, cancellation or charge', async () => {
+test('test data is excluded: no MRR, cash, issue, renewal, cancellation or charge', async () => {
   const tenant = await server.anotherTenant('test mode')
   const test = { livemode: false, current_period_end: inDays(5) }
   await send(

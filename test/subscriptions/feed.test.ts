@@ -23,7 +23,7 @@ async function sourceOf(tenant: TestTenant, settings: Settings = {}) {
   }
 }
 
-test('only inbound sources feed the ledger, and of those none of type cdp unless it says so', async () => {
+test('only inbound sources change the ledger; those of type cdp only if configured', async () => {
   const tenant = await server.anotherTenant('feeds')
   const { type, data } = created('s')
   const track = await server.request('/v1/track', {
@@ -48,7 +48,7 @@ test('only inbound sources feed the ledger, and of those none of type cdp unless
   assert.equal((await reportOf(server, 'overview', {}, tenant)).mrr, 10)
 })
 
-test('two shops that count alike are told apart by their namespaces', async () => {
+test('namespaces distinguish two shops with the same ids', async () => {
   const tenant = await server.anotherTenant('shops')
   const north = await sourceOf(tenant, { namespace: 'north' })
   const south = await sourceOf(tenant, { namespace: 'south' })
@@ -98,7 +98,7 @@ test('a report warns about one id that two sources send with different customers
   assert.match(coverage.warnings.join(' '), /different customers: give the sources different namespaces/)
 })
 
-test('what seems to be about billing and is not understood is counted by its type', async () => {
+test('unrecognized events that seem to be about billing are counted by type', async () => {
   const tenant = await server.anotherTenant('unrecognized')
   const plain = await sourceOf(tenant)
   await plain(

@@ -22,7 +22,7 @@ before(async () => {
 after(() => server.close())
 
 const NOW = Date.now()
-/** The same moment in both shops. */
+/** The same time in both shops. */
 const inDays = (days: number) => new Date(NOW + days * DAY_MS).toISOString()
 
 const TEAM = { id: 'si_team', name: 'Team' }
@@ -30,7 +30,7 @@ const SEATS = { id: 'si_seats', name: 'Seats', interval: 'year' }
 
 type Wanted = { item?: (item: Body) => boolean; account?: (account: string) => boolean }
 
-/** The books of a shop, or of a part of it: as if there were only these accounts and these items. */
+/** The events of a shop, or of a part of it: only these accounts and these items. */
 function eventsOf({
   item: isItem = () => true,
   account: isAccount = () => true,
@@ -113,8 +113,8 @@ const REPORTS: Record<string, Body> = {
   breakdown: { by: 'plan' },
 }
 
-/** Without what tells of the whole feed, ids that are each tenant's own, and what is told of whole subscriptions. */
-function told({ coverage: _, policy: __, ...report }: Body, wanted: Wanted): Body {
+/** Without figures of all events, ids that differ by tenant, and figures of complete subscriptions. */
+function comparable({ coverage: _, policy: __, ...report }: Body, wanted: Wanted): Body {
   const others = ['event_id', 'cause', ...(wanted.item ? ['attention', 'next_billing_at'] : [])]
   return JSON.parse(JSON.stringify(report, (name, value) => (others.includes(name) ? undefined : value)))
 }
@@ -130,11 +130,11 @@ const FILTERS: [string, Record<string, string>, Wanted][] = [
     { plan: 'Seats', country: 'FR' },
     { account: account => account === 'bob', item: ({ name }) => name === 'Seats' },
   ],
-  ['unknown values', { plan: 'nobody has this' }, { account: () => false }],
+  ['unknown values', { plan: 'unused plan' }, { account: () => false }],
 ]
 
 for (const [name, filter, wanted] of FILTERS) {
-  test(`filtered by ${name}, every report is as if there were nothing else`, async () => {
+  test(`filtered by ${name}, every report equals the report of a tenant with only that data`, async () => {
     const part: TestTenant = await server.anotherTenant(name)
     const events = eventsOf(wanted)
     if (events.length > 0) await send(server, events, part)
@@ -143,15 +143,15 @@ for (const [name, filter, wanted] of FILTERS) {
         const named = query.interval && filter.interval ? { billing_interval: filter.interval } : filter
         const filtered = await reportOf(server, report, { ...query, ...named, ...query, as_of })
         const expected = await reportOf(server, report, { ...query, as_of }, part)
-        // what is charged and owed is told of whole subscriptions
+        // charges and debts belong to complete subscriptions
         if (report === 'attention' && wanted.item) continue
-        assert.deepEqual(told(filtered, wanted), told(expected, wanted), `${report} ${as_of}`)
+        assert.deepEqual(comparable(filtered, wanted), comparable(expected, wanted), `${report} ${as_of}`)
       }
     }
   })
 }
 
-test('filtered by status: what remains adds up', async () => {
+test('filtered by status: the remaining rows add up', async () => {
   const { mrr, accounts, exclusions } = await reportOf(server, 'overview', { status: 'past_due' })
   assert.deepEqual([mrr, accounts.results.map((row: Body) => row.customer)], [7, ['cyd']])
   assert.deepEqual(
@@ -164,7 +164,7 @@ test('filtered by status: what remains adds up', async () => {
   assert.deepEqual([summary.mrr, items.results.map((row: Body) => row.plan_name)], [20, ['Seats']])
 })
 
-test('what leaves a plan churns there, and is new where it goes', async () => {
+test('a plan change is churn in the old plan and new in the other', async () => {
   const tenant = await server.anotherTenant('moves')
   await send(
     server,

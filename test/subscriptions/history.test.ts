@@ -26,7 +26,7 @@ async function mrrOn(tenant: TestTenant, ...days: number[]): Promise<number[]> {
   return reports.map(report => report.mrr)
 }
 
-test('a state holds from its instant on, and ended_at is exclusive', async () => {
+test('a state is valid from its time on, and ended_at is exclusive', async () => {
   const tenant = await server.anotherTenant('instants')
   const [from, change, end] = ['2026-01-01', '2026-02-01', '2026-03-01'].map(day => `${day}T00:00:00Z`)
   await send(
@@ -52,18 +52,18 @@ test('a state holds from its instant on, and ended_at is exclusive', async () =>
   )
   const { movements } = await reportOf(server, 'overview', { as_of: '2026-03-01' }, tenant)
   assert.deepEqual([movements.opening_mrr, movements.expansion, movements.churn], [10, 10, 20])
-  // the window is open at its beginning
+  // the start of the window is exclusive
   const later = await reportOf(server, 'overview', { as_of: '2026-03-03' }, tenant)
   assert.deepEqual([later.movements.opening_mrr, later.movements.expansion], [20, 0])
 })
 
-test('one late event with start and end fills in the whole past', async () => {
+test('one late event with start and end fills in the complete past', async () => {
   const tenant = await server.anotherTenant('late')
   await send(server, [ended('s', inDays(-20), { started_at: inDays(-90), updated_at: inDays(-1) })], tenant)
   assert.deepEqual(await mrrOn(tenant, -91, -89, -21, -19, 0), [0, 10, 10, 0, 0])
 })
 
-test('the future takes effect by itself: a start, the end of a discount, a scheduled end', async () => {
+test('scheduled changes take effect automatically: a start, the end of a discount, an end', async () => {
   const tenant = await server.anotherTenant('future')
   await send(
     server,
@@ -80,7 +80,7 @@ test('the future takes effect by itself: a start, the end of a discount, a sched
   assert.deepEqual(await mrrOn(tenant, 0, 11, 21, 31), [1050, 1051, 1101, 101])
 })
 
-test('late versions correct the past they speak of, in any order', async () => {
+test('late versions correct their part of the past, in any order', async () => {
   const versions = [
     created('s', { started_at: inDays(-90) }),
     updated('s', { started_at: inDays(-90), updated_at: inDays(-60), items: [item(20)] }),
@@ -98,7 +98,7 @@ test('late versions correct the past they speak of, in any order', async () => {
   }
 })
 
-test('after a deletion nothing revives the id, whatever its updated_at; the past can still be corrected', async () => {
+test('after a deletion nothing restores the id, whatever its updated_at; the past can still be corrected', async () => {
   const tenant = await server.anotherTenant('deleted')
   const start = { started_at: inDays(-90) }
   await send(server, [created('s', start), ended('s', inDays(-30), start)], tenant)
@@ -139,7 +139,7 @@ test('a repeat changes nothing', async () => {
   assert.deepEqual(await reportOf(server, 'overview', { as_of }, tenant), once)
 })
 
-test('an account learnt later takes its subscription along', async () => {
+test('a subscription moves to its account when the account becomes known', async () => {
   const tenant = await server.anotherTenant('moves')
   await send(server, [created('s', { customer: null })], tenant)
   assert.equal((await reportOf(server, 'overview', {}, tenant)).accounts.results[0].customer, 's')
@@ -148,7 +148,7 @@ test('an account learnt later takes its subscription along', async () => {
   assert.deepEqual([accounts.count, accounts.results[0].customer, mrr, movements.net], [1, 'c', 10, 0])
 })
 
-test('native Stripe events, old and new, come in through a webhook source', async () => {
+test('a webhook source accepts Stripe events of old and new API versions', async () => {
   const tenant = await server.anotherTenant('stripe')
   const source = await makeSource(server, { tenant: tenant.id })
   const events = [
@@ -189,7 +189,7 @@ test('native Stripe events, old and new, come in through a webhook source', asyn
   }
 })
 
-test('nothing that calls itself a billing event stalls the ledger', async () => {
+test('no invalid billing event blocks the ledger', async () => {
   const tenant = await server.anotherTenant('poison')
   const monsters: unknown[] = [
     {},

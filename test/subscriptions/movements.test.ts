@@ -13,7 +13,7 @@ const DAYS = ['2026-01-10', '2026-02-10', '2026-03-10', '2026-04-10', '2026-05-1
   day => `${day}T00:00:00.000Z`,
 )
 
-test('every movement, oldest first, with totals that add up, for any window', async () => {
+test('all movements, the oldest first, with totals that add up, for any window', async () => {
   const tenant = await server.anotherTenant('all')
   const [d1, d2, d3, d4, d5] = DAYS
   await send(
@@ -75,7 +75,7 @@ test('every movement, oldest first, with totals that add up, for any window', as
   }
 })
 
-test('movements have pages, and a window the wrong way round is a fault', async () => {
+test('movements are paged, and a reversed window is a validation error', async () => {
   const tenant = await server.anotherTenant('pages')
   await send(
     server,
@@ -98,7 +98,7 @@ test('movements have pages, and a window the wrong way round is a fault', async 
   assert.deepEqual([status, body.errors[0].pointer], [400, '/since'])
 })
 
-test('retention: what became of the accounts that began to pay in the same month', async () => {
+test('retention of the accounts that first paid in the same month', async () => {
   const tenant = await server.anotherTenant('retention')
   const january = { started_at: '2026-01-10' }
   await send(

@@ -22,7 +22,7 @@ after(() => server.close())
 
 const cents = (amount: number) => Math.round(amount * 100) + 0
 
-test('trials: started is converted, expired and running, as of any date and of what a filter leaves', async () => {
+test('trials: started = converted + expired + running, as of any date and with any filter', async () => {
   const tenant = await server.anotherTenant('trials')
   const trial = (id: string, days: number, changes: object = {}) =>
     created(id, { started_at: inDays(-days), status: 'trialing', trial_end: inDays(14 - days), ...changes })
@@ -62,7 +62,7 @@ test('trials: started is converted, expired and running, as of any date and of w
   assert.deepEqual([team.totals.started, team.totals.expired], [1, 1])
 })
 
-test('dunning: what failed is recovered, lost or open, with the invoices behind it', async () => {
+test('dunning: failed = recovered + lost + open, with the invoices', async () => {
   const tenant = await server.anotherTenant('dunning')
   const failing = (id: string, amount: number, days: number, changes: object = {}) =>
     invoice('payment_failed', id, {
@@ -122,7 +122,7 @@ test('dunning: what failed is recovered, lost or open, with the invoices behind 
   assert.deepEqual(window.totals.failed, { count: 1, amount: 80 })
 })
 
-test('exclusions by reason are what the rows add up to', async () => {
+test('exclusions by reason equal the sums of their rows', async () => {
   const tenant = await server.anotherTenant('reasons')
   const events = [
     created('t1', { status: 'trialing', items: [item(10), item(5, { id: 'si_2', name: 'Seats' })] }),
@@ -177,7 +177,7 @@ test('exclusions by reason are what the rows add up to', async () => {
   )
 })
 
-test('all currencies in one: by the rate of the day, with what rates did apart, and what lacks a rate named', async () => {
+test('consolidated: rates of each day, the effect of rates as fx, and currencies without a rate listed', async () => {
   const tenant = await server.anotherTenant('consolidated')
   const day = (days: number) => inDays(days).slice(0, 10)
   const csv = [
@@ -209,9 +209,9 @@ test('all currencies in one: by the rate of the day, with what rates did apart, 
     [row('USD').own_mrr, row('USD').rate, row('USD').rate_date, row('USD').mrr],
     [140, 0.8, day(-10), 112],
   )
-  // 100 at 1 / 2, then 40 at 1 / 1.6, in the end 140 at 1 / 1.25
+  // 100 at 1 / 2, then 40 at 1 / 1.6, finally 140 at 1 / 1.25
   assert.deepEqual([row('USD').opening_mrr, row('USD').expansion, row('USD').fx], [50, 25, 37])
-  // 1,000 at 1 / 200, gone at 1 / 160
+  // 1,000 at 1 / 200, churned at 1 / 160
   assert.deepEqual(
     [row('JPY').opening_mrr, row('JPY').churn, row('JPY').fx, row('JPY').mrr],
     [5, 6.25, 1.25, 0],
@@ -241,7 +241,7 @@ test('all currencies in one: by the rate of the day, with what rates did apart, 
   assert.deepEqual((await reportOf(server, 'consolidated', {}, other)).missing_rates, ['USD'])
 })
 
-test('rates that are not as the ECB writes them are refused in words, and nothing is taken in', async () => {
+test('rates that are not in the format of the ECB are rejected with a message, and nothing is imported', async () => {
   const refusal = async (csv: string) =>
     server.admin.rates.import(server.tenant.id, csv).then(
       () => 'taken',

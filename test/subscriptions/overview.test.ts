@@ -11,7 +11,7 @@ after(() => server.close())
 
 const byId = (rows: Body[], field: string) => new Map(rows.map(row => [row[field], row]))
 
-test('a shop without subscriptions has a report, and every field of it', async () => {
+test('a tenant without subscriptions has a report with every field', async () => {
   const tenant = await server.anotherTenant('empty')
   const { as_of, policy, ...report } = await reportOf(server, 'overview', { currency: 'eur' }, tenant)
   assert.ok(Math.abs(Date.parse(as_of) - Date.now()) < 60_000)
@@ -72,7 +72,7 @@ test('a shop without subscriptions has a report, and every field of it', async (
   })
 })
 
-test('an account row has every field, from all that is known of its subscriptions', async () => {
+test('an account row has every field, from all of its subscriptions', async () => {
   const tenant = await server.anotherTenant('rows')
   const periodEnd = inDays(12)
   await send(
@@ -130,7 +130,7 @@ test('an account row has every field, from all that is known of its subscription
   assert.deepEqual([mrr, committed_mrr, active_subscriptions], [99, 69, 2])
 })
 
-test('a total is the sum of its rows, row by row down to the items', async () => {
+test('totals are the sums of their rows, down to the items', async () => {
   const tenant = await server.anotherTenant('sums')
   const events = Array.from({ length: 23 }, (_, i) =>
     created(`s${i}`, {
@@ -161,7 +161,7 @@ test('a total is the sum of its rows, row by row down to the items', async () =>
   assert.equal(overview.coverage.subscriptions_included, overview.active_subscriptions)
 })
 
-test('accounts that pay nothing are listed, after those that do', async () => {
+test('accounts without MRR are listed after those with MRR', async () => {
   const tenant = await server.anotherTenant('order')
   await send(
     server,
@@ -187,7 +187,7 @@ test('accounts that pay nothing are listed, after those that do', async () => {
   assert.equal(arpa, 40)
 })
 
-test('invoiced by finalization, tax included; collected by payment, less refunds', async () => {
+test('invoiced by finalization, including tax; collected by payment, minus refunds', async () => {
   const tenant = await server.anotherTenant('cash')
   const paid = { subscription: 's', status: 'paid' }
   await send(
@@ -247,7 +247,7 @@ test('invoiced by finalization, tax included; collected by payment, less refunds
   assert.deepEqual(before.collected, { amount: -50, count: 0, refunded: 50, disputed: 0, one_off: 0 })
 })
 
-test('movements are counted change by change, and add up for every window', async () => {
+test('each change is a movement, and movements add up for every window', async () => {
   const tenant = await server.anotherTenant('movements')
   const s = { customer: 'c', started_at: inDays(-90) }
   await send(
@@ -301,7 +301,7 @@ test('all changes of an account at one instant are one movement', async () => {
   assert.deepEqual([movements.expansion, movements.churn, movements.new], [5, 0, 0])
 })
 
-test('three currencies keep apart, and each sees the others among its exclusions', async () => {
+test('three currencies are separate, and each lists the others among its exclusions', async () => {
   const tenant = await server.anotherTenant('currencies')
   await send(
     server,
@@ -331,7 +331,7 @@ test('three currencies keep apart, and each sees the others among its exclusions
   }
 })
 
-test('coverage says what the report rests on', async () => {
+test('coverage shows how complete the data is', async () => {
   const tenant = await server.anotherTenant('coverage')
   await send(
     server,
@@ -343,7 +343,7 @@ test('coverage says what the report rests on', async () => {
       created('b'),
       created('t', { status: 'trialing' }),
       invoice('paid', 'in_1', { subscription: 'unseen', status: 'paid', total: 5, paid_at: inDays(-1) }),
-      invoice('paid', 'in_2', { customer: 'somebody', status: 'paid', total: 5, paid_at: inDays(-1) }),
+      invoice('paid', 'in_2', { customer: 'other', status: 'paid', total: 5, paid_at: inDays(-1) }),
       invoice('paid', 'in_3', { subscription: 'a', status: 'paid', total: 5, paid_at: inDays(-1) }),
     ],
     tenant,
@@ -369,7 +369,7 @@ test('coverage says what the report rests on', async () => {
   assert.ok(Date.parse(first_event_at) < Date.parse(last_event_at))
 })
 
-test('tenants never see each other', async () => {
+test('tenants are isolated', async () => {
   const [mine, other] = [await server.anotherTenant('one'), await server.anotherTenant('other')]
   await send(server, [created('same', { items: [item(1)] })], mine)
   await send(server, [created('same', { items: [item(2)] })], other)

@@ -19,13 +19,13 @@ import { readOneState } from '../../src/store/reports/scope.ts'
 import { testDatabase } from '../database.ts'
 import { inDays, subscription } from './shop.ts'
 
-// A tenant that PostgreSQL has counted, and one that came since: it believes that there is nobody of that number.
+// A tenant that is in PostgreSQL's statistics, and a newer one, for which the planner expects no rows.
 const LARGE = { tenantId: 7, accounts: 10_000 }
 const FRESH = { tenantId: 8, accounts: 1_500 }
 const NOW = new Date()
-// so that the first page of a list is as long as the API serves at most
+// so that the first page of a list has the maximum size
 const PAGE = 100
-// What a page shows, a dozen rows for each, and what a statement adds up; 100 accounts × 3,000 names would be 300,000.
+// A dozen rows per row of a page, plus the rows that a statement sums. 100 accounts × 3,000 names would be 300,000.
 const MOST_ROWS = 3_000
 
 let pool: pg.Pool
@@ -39,7 +39,7 @@ before(async () => {
     `select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace
        and (relname like 'billing%' or relname in ('identities', 'touches', 'records'))`,
   )
-  // nobody counts behind the test's back
+  // autovacuum must not update the statistics during the test
   for (const { relname } of rows) await pool.query(`alter table ${relname} set (autovacuum_enabled = false)`)
   await fill(LARGE)
   await pool.query('vacuum analyze')
@@ -50,7 +50,7 @@ after(async () => {
   await drop()
 })
 
-/** One subscription, two invoices and two contacts an account; every tenth item is excluded, every tenth account is new. */
+/** Per account one subscription, two invoices and two contacts. Every tenth item is excluded, every tenth account is new. */
 async function fill({ tenantId, accounts }: { tenantId: number; accounts: number }): Promise<void> {
   const change = readBilling('subscription.created', subscription('template'), NOW.getTime())!
   assert.ok(change.kind === 'subscription')
@@ -178,7 +178,7 @@ type Node = {
   Plans?: Node[]
 }
 
-/** Rows that a plan read from tables, whether it kept them or not. */
+/** The number of rows that a plan reads from tables, including filtered ones. */
 function rowsRead(node: Node): number {
   const lost = (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0)
   const own = node['Relation Name'] ? (node['Actual Rows'] + lost) * node['Actual Loops'] : 0
@@ -187,7 +187,7 @@ function rowsRead(node: Node): number {
 
 type Asked = { text: string; read: number }
 
-/** A connection that notes how many rows each statement reads, as the plans go that reports get. */
+/** A connection that records how many rows each statement reads, with the plans that reports get. */
 function counting(client: pg.PoolClient, asked: Asked[]): Db {
   const inArray = (value: unknown) =>
     JSON.stringify(value instanceof Date ? value.toISOString() : String(value))
@@ -248,9 +248,8 @@ async function read(build: Build, question: ReportQuestion): Promise<Asked[]> {
 }
 
 for (const { tenantId } of [FRESH, LARGE]) {
-  const name =
-    tenantId === FRESH.tenantId ? 'a tenant that nobody has counted yet' : 'a large tenant beside it'
-  test(`no statement of a report reads more than it shows or adds up: ${name}`, async () => {
+  const name = tenantId === FRESH.tenantId ? 'a tenant without statistics' : 'a large tenant beside it'
+  test(`no statement of a report reads more rows than it returns or sums: ${name}`, async () => {
     const question = {
       tenantId,
       currency: 'EUR',

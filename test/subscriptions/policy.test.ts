@@ -31,7 +31,7 @@ function settingsIn(policy: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.keys(DEFAULTS).map(name => [name, policy[name]]))
 }
 
-test('without a change the policy is version 1, and reports say so', async () => {
+test('without a change the policy is version 1, and reports contain it', async () => {
   const tenant = await server.anotherTenant('unchanged')
   const { policy } = await reportOf(server, 'overview', {}, tenant)
   assert.deepEqual(settingsIn(policy), DEFAULTS)
@@ -42,7 +42,7 @@ test('without a change the policy is version 1, and reports say so', async () =>
   )
 })
 
-test('a change is a version and a row of the audit; what changes nothing is neither', async () => {
+test('a change creates a version and an audit row; a request without changes creates neither', async () => {
   const tenant = await server.anotherTenant('zoned')
   const { status, body } = await setPolicy(tenant, { time_zone: 'europe/berlin', net_within_day: true })
   assert.equal(status, 200)
@@ -88,7 +88,7 @@ test('unknown settings and invalid values are rejected together, each with a mes
   assert.deepEqual(settingsIn(await server.admin.policies.show(server.tenant.id)), DEFAULTS)
 })
 
-test('a bare date is a day of the time zone of the policy', async () => {
+test('a date is a day in the time zone of the policy', async () => {
   const tenant = await server.anotherTenant('dated')
   const startedAt = '2026-01-31T23:30:00Z'
   await send(server, [created('d1', { started_at: startedAt })], tenant)
@@ -103,7 +103,7 @@ test('a bare date is a day of the time zone of the policy', async () => {
   assert.deepEqual([movements.since, movements.totals.new], ['2026-01-31T23:00:00.000Z', 10])
 })
 
-/** 1: paused; 2: on trial after paying; 3: past due for 40 days; 4: as it was. Each began 100 days ago at 10, 20, 30, 40. */
+/** 1: paused; 2: in trial after paying; 3: past due for 40 days; 4: unchanged. Each started 100 days ago at 10, 20, 30, 40. */
 const CHANGED = [
   created('p1'),
   updated('p1', { status: 'paused', updated_at: inDays(-50) }),
@@ -112,7 +112,7 @@ const CHANGED = [
   created('p3', { items: [item(30)] }),
   updated('p3', { items: [item(30)], status: 'past_due', updated_at: inDays(-40) }),
   created('p4', { items: [item(40)] }),
-  // neither was paying before: nothing is kept
+  // neither was paying before, so there is no MRR to keep
   created('p5', { items: [item(50)], status: 'trialing', trial_end: inDays(10) }),
   created('p6', { items: [item(60)], status: 'trialing', trial_end: inDays(-90) }),
   updated('p6', { items: [item(60)], status: 'paused', trial_end: inDays(-90), updated_at: inDays(-90) }),
@@ -126,7 +126,7 @@ async function applied(tenant: TestTenant, settings: Record<string, unknown>) {
   return report
 }
 
-test('what is paused, on trial again or long past due counts as the policy says, at any time', async () => {
+test('paused, again trialing and long past due subscriptions count according to the policy, at any time', async () => {
   const tenant = await server.anotherTenant('restated')
   await send(server, CHANGED, tenant)
   const mrrAt = async (days: number) =>
@@ -159,7 +159,7 @@ test('what is paused, on trial again or long past due counts as the policy says,
   )
 })
 
-test('a change of policy is a line in history, with what it did to MRR, and never a movement', async () => {
+test('a policy change is listed in the history with its effect on MRR, and is never a movement', async () => {
   const tenant = await server.anotherTenant('lined')
   await send(server, CHANGED, tenant)
   await applied(tenant, { pause: 'keep' })
@@ -191,7 +191,7 @@ test('a change of policy is a line in history, with what it did to MRR, and neve
   assert.deepEqual([totals.new, totals.churn, totals.reactivation, totals.closing_mrr], [100, 20, 0, 80])
 })
 
-test('movements of an account on one day of the time zone are one, where the policy says so', async () => {
+test('with the netting policy, movements of an account on one day of the time zone are one', async () => {
   const tenant = await server.anotherTenant('netted')
   const seats = (id: string, at: string, amount: number) =>
     updated(id, { started_at: '2026-01-05T10:00:00Z', updated_at: at, items: [item(amount)] })
@@ -199,7 +199,7 @@ test('movements of an account on one day of the time zone are one, where the pol
     server,
     [
       seats('n1', '2026-01-05T10:00:00Z', 10),
-      // up and down again on the 10th; up twice within a day of Berlin that is two of UTC
+      // up and down on the 10th; up twice within one day in Berlin that spans two days in UTC
       seats('n1', '2026-01-10T10:00:00Z', 30),
       seats('n1', '2026-01-10T18:00:00Z', 10),
       seats('n1', '2026-01-11T23:30:00Z', 20),
@@ -242,7 +242,7 @@ test('movements of an account on one day of the time zone are one, where the pol
   assert.deepEqual([rows.map((row: unknown[]) => row[2]), day], [[10, 20], 20])
 })
 
-test('while the ledger is restated every report is by the one policy or by the other, and new events are in it', async () => {
+test('while the ledger is restated, every report uses either policy completely, and includes new events', async () => {
   const tenant = await server.anotherTenant('beside')
   const paused = (id: string) => [created(id), updated(id, { status: 'paused', updated_at: inDays(-5) })]
   const ids = Array.from({ length: 120 }, (_, n) => `b${n}`)

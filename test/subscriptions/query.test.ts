@@ -35,7 +35,7 @@ const ROUTES = {
   'cash/facts': { date: '2026-01-31' },
 }
 
-test('every report needs the scope subscriptions:read', async () => {
+test('every report requires the scope subscriptions:read', async () => {
   const { key } = await server.admin.keys.create({
     tenant: server.tenant.id,
     kind: 'private',
@@ -46,12 +46,12 @@ test('every report needs the scope subscriptions:read', async () => {
     const { status, body } = await ask(server, report, { currency: 'EUR', ...query }, { tenant })
     assert.deepEqual([status, body.code], [403, 'insufficient_scope'])
     assert.match(body.detail, /subscriptions:read/)
-    const nobody = await server.request(`/v1/subscriptions/${report}?currency=EUR`)
-    assert.equal(nobody.status, 401)
+    const unauthenticated = await server.request(`/v1/subscriptions/${report}?currency=EUR`)
+    assert.equal(unauthenticated.status, 401)
   }
 })
 
-test('currency is required, in any case, and must be one', async () => {
+test('currency is required, case-insensitive, and must be valid', async () => {
   for (const [report, query] of Object.entries(ROUTES)) {
     const missing = await ask(server, report, query)
     assert.deepEqual(
@@ -70,7 +70,7 @@ test('currency is required, in any case, and must be one', async () => {
   }
 })
 
-test('every report carries the policy and says as of when it is', async () => {
+test('every report contains the policy and as_of', async () => {
   for (const [report, query] of Object.entries(ROUTES)) {
     const body = await reportOf(server, report, { ...query, as_of: '2100-01-02' })
     assert.equal(body.as_of, '2100-01-02T00:00:00.000Z')
@@ -84,7 +84,7 @@ test('every report carries the policy and says as of when it is', async () => {
   }
 })
 
-test('page_size is 50, at most 100, and page and page_size are whole numbers from 1', async () => {
+test('page_size is 50 by default and at most 100; page and page_size are integers from 1', async () => {
   const { accounts } = await reportOf(server, 'overview')
   assert.deepEqual(
     [accounts.results.length, accounts.page, accounts.page_size, accounts.count, accounts.pages],
@@ -116,7 +116,7 @@ test('page_size is 50, at most 100, and page and page_size are whole numbers fro
   }
 })
 
-test('every page of the accounts, from either end, shows each once', async () => {
+test('the pages of the accounts, read from either end, contain each account once', async () => {
   const whole = [
     ...(await reportOf(server, 'overview', { page_size: 100 })).accounts.results,
     ...(await reportOf(server, 'overview', { page_size: 100, page: 2 })).accounts.results,
@@ -141,7 +141,7 @@ test('unknown parameters are ignored', async () => {
   assert.equal(status, 200)
 })
 
-test('as CSV a list is exported whole, with all digits, and formulas are defused', async () => {
+test('CSV contains the complete list with all digits, and formulas are escaped', async () => {
   const csv = async (report: string, query = {}) => {
     const answer = await ask(
       server,
@@ -190,7 +190,7 @@ test('as CSV a list is exported whole, with all digits, and formulas are defused
   assert.deepEqual([wrong.status, wrong.body.errors[0].pointer], [400, '/list'])
 })
 
-test('the OpenAPI document has all reports, with examples that have every field of the answer', async () => {
+test('the OpenAPI document has all reports, with examples that have every field of the response', async () => {
   const { body: document } = await server.request('/openapi.json')
   for (const [report, query] of Object.entries(ROUTES)) {
     const operation = document.paths[`/v1/subscriptions/${report}`].get

@@ -13,7 +13,7 @@ after(() => server.close())
 const at = (day: string) => `${day}T00:00:00.000Z`
 const cents = (amount: number) => Math.round(amount * 100) + 0
 
-/** Changes at midnight, within a day and at the end of a month; two subscriptions of one account; a return; another currency. */
+/** Changes at midnight, within a day and at the end of a month; two subscriptions of one account; a reactivation; another currency. */
 const BOOKS = [
   created('a', { started_at: at('2025-01-31') }),
   updated('a', { started_at: at('2025-01-31'), updated_at: '2025-02-28T23:59:59.999Z', items: [item(30)] }),
@@ -35,7 +35,7 @@ const BOOKS = [
 const TYPES = ['new', 'expansion', 'contraction', 'churn', 'reactivation']
 
 for (const interval of ['day', 'week', 'month']) {
-  test(`every ${interval} of the history is what the reports as of its ends add up to`, async () => {
+  test(`every ${interval} of the history equals the reports as of its start and end`, async () => {
     const query = { interval, from: '2025-01-30', to: '2025-04-20', as_of: '2025-04-20T12:00:00Z' }
     const { results } = await reportOf(server, 'history', query)
     assert.equal(results.length, { day: 81, week: 12, month: 4 }[interval])
@@ -62,7 +62,7 @@ for (const interval of ['day', 'week', 'month']) {
   })
 }
 
-test('movements stand by time, or the largest first, on every page and under every filter', async () => {
+test('movements are ordered by time or by size, on every page and with every filter', async () => {
   for (const filter of [{}, { interval: 'month' }] as Record<string, string>[]) {
     const { results: byTime } = await reportOf(server, 'movements', filter)
     assert.ok(byTime.length > 5)
@@ -81,7 +81,7 @@ test('movements stand by time, or the largest first, on every page and under eve
   }
 })
 
-test('history shows twelve months unless told otherwise, the open one as of now, none in the future', async () => {
+test('history has twelve months by default, the current one as of now, none in the future', async () => {
   const months = await reportOf(server, 'history')
   assert.deepEqual([months.interval, months.results.length], ['month', 12])
   assert.equal(months.results.at(-1).date, `${inDays(0).slice(0, 7)}-01`)
@@ -97,27 +97,27 @@ test('history shows twelve months unless told otherwise, the open one as of now,
     to: '2025-03-17',
     interval: 'week',
   })
-  // rounded outwards to Mondays
+  // extended to Mondays
   assert.deepEqual(
     weeks.results.map((row: Body) => row.date),
     ['2025-03-03', '2025-03-10', '2025-03-17'],
   )
 })
 
-test('history has at most 1,500 buckets, and from does not lie after to', async () => {
-  const faults = async (query: Record<string, string>) => {
+test('history has at most 1,500 buckets, and from must not be after to', async () => {
+  const errors = async (query: Record<string, string>) => {
     const { status, body } = await ask(server, 'history', { currency: 'EUR', ...query })
     return [status, body.errors?.map((error: Body) => error.pointer)]
   }
   const to = '2025-04-10'
-  assert.deepEqual(await faults({ from: '2021-03-03', to, interval: 'day' }), [200, undefined])
-  assert.deepEqual(await faults({ from: '2021-03-02', to, interval: 'day' }), [400, ['/from']])
-  assert.deepEqual(await faults({ from: '0001-01-01', to: '9999-12-31', interval: 'day' }), [400, ['/from']])
-  assert.deepEqual(await faults({ from: '2025-04-11', to }), [400, ['/from']])
-  assert.deepEqual(await faults({ from: 'soon', interval: 'hour' }), [400, ['/from', '/interval']])
+  assert.deepEqual(await errors({ from: '2021-03-03', to, interval: 'day' }), [200, undefined])
+  assert.deepEqual(await errors({ from: '2021-03-02', to, interval: 'day' }), [400, ['/from']])
+  assert.deepEqual(await errors({ from: '0001-01-01', to: '9999-12-31', interval: 'day' }), [400, ['/from']])
+  assert.deepEqual(await errors({ from: '2025-04-11', to }), [400, ['/from']])
+  assert.deepEqual(await errors({ from: 'soon', interval: 'hour' }), [400, ['/from', '/interval']])
 })
 
-test('rates are what the accounts and movements of the 30 days come to', async () => {
+test('rates are computed from the accounts and movements of the 30 days', async () => {
   const tenant = await server.anotherTenant('rates')
   const changed = (id: string, days: number, amount: number) =>
     updated(id, { updated_at: inDays(-days), items: [item(amount)] })
@@ -141,7 +141,7 @@ test('rates are what the accounts and movements of the 30 days come to', async (
   assert.deepEqual([movements.opening_mrr, movements.contraction + movements.churn], [60, lost])
   assert.equal(arpa, 16.2)
   assert.deepEqual(rates, {
-    // left and twice, of six
+    // two of six churned
     customer_churn_rate: 2 / 6,
     gross_mrr_churn_rate: lost / 60,
     net_mrr_churn_rate: (lost - 15 - 20) / 60,
@@ -156,7 +156,7 @@ test('rates are what the accounts and movements of the 30 days come to', async (
   )
 })
 
-test('breakdowns add up to MRR, item by item, as of any date', async () => {
+test('breakdowns by item add up to MRR, as of any date', async () => {
   const tenant = await server.anotherTenant('breakdown')
   const contact = { entityType: 'contact', id: 'cus_a', sourceUpdatedAt: inDays(0), data: { country: 'de' } }
   const { status: accepted } = await server.request('/v1/contacts', {
@@ -228,7 +228,7 @@ test('breakdowns add up to MRR, item by item, as of any date', async () => {
 
 const FIGURES = ['invoiced', 'collected', 'refunded', 'disputed', 'outstanding', 'one_off']
 
-test('every sum of cash is what its facts add up to, in any zone and as of any date', async () => {
+test('every cash total is the sum of its facts, in any time zone and as of any date', async () => {
   const tenant = await server.anotherTenant('cash')
   const bill = (id: string, at: string, changes: object) =>
     invoice('updated', id, { finalized_at: at, updated_at: at, status: 'open', ...changes })
@@ -292,7 +292,7 @@ test('every sum of cash is what its facts add up to, in any zone and as of any d
     }
   }
   for (const as_of of [inDays(0.001), '2025-03-04T13:00:00Z']) await compare(as_of)
-  // the overview says the same of its 30 days
+  // the overview has the same amounts for its 30 days
   const { collected, invoiced, as_of } = await reportOf(server, 'overview', {}, tenant)
   const recent = await reportOf(server, 'cash', { from: inDays(-25), interval: 'day', as_of }, tenant)
   const total = (figure: string) => recent.results.reduce((sum: number, row: Body) => sum + row[figure], 0)
@@ -303,7 +303,7 @@ test('every sum of cash is what its facts add up to, in any zone and as of any d
   assert.equal(west.results.find((row: Body) => row.date === '2025-02-28').invoiced, 119)
 })
 
-test('retention by either base: what accounts first paid, or pay at the end of their first month', async () => {
+test('retention by both bases: the first MRR of accounts, or their MRR at the end of the first month', async () => {
   const tenant = await server.anotherTenant('retention')
   const on = (day: string) => ({ started_at: at(day) })
   const events = [

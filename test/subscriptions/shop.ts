@@ -8,10 +8,10 @@ type Fields = Record<string, unknown>
 
 export type BillingEvent = { type: string; data: Fields }
 
-/** Sends billing events one of the ways that there are. */
+/** Sends billing events through one kind of source. */
 export type Sender = (events: BillingEvent[]) => Promise<void>
 
-/** Every way for canonical billing events to come in, for one tenant. */
+/** All kinds of sources that accept canonical billing events, for one tenant. */
 export async function sendersOf(server: TestServer, tenant = server.tenant): Promise<Record<string, Sender>> {
   const webhook = await makeSource(server, { tenant: tenant.id })
   const automation = await makeSource(server, { tenant: tenant.id, type: 'automation' })
@@ -35,7 +35,7 @@ function accepted({ status, body }: Answer): void {
   if (status !== 200) throw new Error(`answered ${status} ${JSON.stringify(body)}`)
 }
 
-/** Sends events in their order, in one batch, and returns when they have taken effect. */
+/** Sends events in order in one batch, and returns when they are processed. */
 export async function send(
   server: TestServer,
   events: BillingEvent[],
@@ -51,7 +51,7 @@ export async function send(
 type Feed = Awaited<ReturnType<typeof makeSource>>
 const feeds = new WeakMap<TestTenant, Feed>()
 
-/** Billing comes in by inbound sources alone; one of type cdp takes many at once. */
+/** Only inbound sources accept billing events. One of type cdp accepts batches. */
 function makeFeed(server: TestServer, tenant: TestTenant): Promise<Feed> {
   const rate_limit = { events: 1_000_000, per_seconds: 1 }
   return makeSource(server, {
@@ -76,7 +76,7 @@ export function ask(
   return server.request(`/v1/subscriptions/${report}?${text}`, { key: tenant.privateKey, headers })
 }
 
-/** A report that must be there; in EUR unless told otherwise. */
+/** Reads a report and asserts status 200; in EUR by default. */
 export async function reportOf(
   server: TestServer,
   report: string,
@@ -88,7 +88,7 @@ export async function reportOf(
   return body
 }
 
-/** A time so many days from now, or before now. */
+/** The time this number of days from now; negative: before now. */
 export function inDays(days: number): string {
   return new Date(Date.now() + days * DAY_MS).toISOString()
 }

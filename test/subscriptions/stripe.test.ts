@@ -71,8 +71,8 @@ const discount = (id: string, changes: Fields = {}): Fields => ({
   ...changes,
 })
 
-/** Tells the events to a tenant of their own, each list at an endpoint of its own, and returns its overview. */
-async function told(name: string, lists: Fields[][], tenant?: TestTenant): Promise<Body> {
+/** Sends the events to a separate tenant, each list to its own source, and returns the overview. */
+async function send(name: string, lists: Fields[][], tenant?: TestTenant): Promise<Body> {
   const own = tenant ?? (await server.anotherTenant(name))
   for (const list of lists) {
     const source = await makeSource(server, { tenant: own.id, preset: 'stripe' })
@@ -85,7 +85,7 @@ async function told(name: string, lists: Fields[][], tenant?: TestTenant): Promi
 const half = coupon({ id: 'HALF', percent_off: 50 })
 const cases: [string, Fields[], number][] = [
   [
-    'a discount by id, told by itself with its coupon by id',
+    'a discount by id, sent separately with its coupon by id',
     [
       event('coupon.created', START, coupon()),
       event('customer.discount.created', START, discount('di_1')),
@@ -154,7 +154,7 @@ const cases: [string, Fields[], number][] = [
     9,
   ],
   [
-    "a customer's discount that was taken away",
+    "a customer's discount that was removed",
     [
       event('customer.updated', START, {
         id: 'cus_1',
@@ -174,12 +174,12 @@ const cases: [string, Fields[], number][] = [
 ]
 for (const [name, list, mrr] of cases) {
   test(`${name}, in any order of arrival`, async () => {
-    assert.equal((await told(name, [list])).mrr, mrr)
-    assert.equal((await told(`${name}, turned`, [list.toReversed()])).mrr, mrr)
+    assert.equal((await send(name, [list])).mrr, mrr)
+    assert.equal((await send(`${name}, turned`, [list.toReversed()])).mrr, mrr)
   })
 }
 
-test('one event from an old and a new endpoint takes its discount off once', async () => {
+test('one event from an old and a new endpoint applies its discount once', async () => {
   const shown = { ...discount('di_1', { coupon: coupon() }) }
   const old = event(
     'customer.subscription.created',
@@ -187,21 +187,21 @@ test('one event from an old and a new endpoint takes its discount off once', asy
     subscription({ discount: shown, discounts: ['di_1'] }),
   )
   const newer = { ...old, api_version: NEW, data: { object: subscription({ discounts: ['di_1'] }) } }
-  assert.equal((await told('old first', [[old], [newer]])).mrr, 9)
-  assert.equal((await told('new first', [[newer], [old]])).mrr, 9)
+  assert.equal((await send('old first', [[old], [newer]])).mrr, 9)
+  assert.equal((await send('new first', [[newer], [old]])).mrr, 9)
 })
 
-test("another tenant's coupon says nothing", async () => {
-  await told('with the coupon', [
+test("another tenant's coupon has no effect", async () => {
+  await send('with the coupon', [
     [event('coupon.created', START, coupon()), event('customer.discount.created', START, discount('di_1'))],
   ])
-  const { mrr, exclusions } = await told('without it', [
+  const { mrr, exclusions } = await send('without it', [
     [event('customer.subscription.created', START, subscription({ discounts: ['di_1'] }), undefined, NEW)],
   ])
   assert.deepEqual([mrr, exclusions.results[0].reason_code], [0, 'discount_terms_unknown'])
 })
 
-test('a discount of more subscriptions than one transaction derives reaches all of them', async () => {
+test('a discount applies to all its subscriptions, even to more than one transaction derives', async () => {
   const tenant = await server.anotherTenant('many of one customer')
   const feed = await makeSource(server, {
     ...{ tenant: tenant.id, type: 'cdp', billing: true, namespace: 'stripe', max_body_bytes: 8_388_608 },
@@ -213,8 +213,8 @@ test('a discount of more subscriptions than one transaction derives reaches all 
   }))
   assert.equal((await feed.post({ batch })).status, 200)
   const ofCustomer = discount('di_1', { subscription: null, coupon: coupon() })
-  const { mrr } = await told('', [[event('customer.discount.created', START, ofCustomer)]], tenant)
-  // 500 of them with the event, the others by and by
+  const { mrr } = await send('', [[event('customer.discount.created', START, ofCustomer)]], tenant)
+  // 500 of them with the event, the others later
   assert.ok(mrr === 4600 || mrr === 4590, `${mrr}`)
   await eventually('the others', async () => {
     const report = await reportOf(server, 'overview', { as_of: AS_OF }, tenant)
@@ -222,7 +222,7 @@ test('a discount of more subscriptions than one transaction derives reaches all 
   })
 })
 
-test('customers name their accounts, by the newest word on them', async () => {
+test('the latest version of a customer names its account', async () => {
   const named = (name: string, at: number) =>
     event('customer.updated', at, { id: 'cus_1', object: 'customer', name, email: 'ada@example.com' })
   const list = [
@@ -231,7 +231,7 @@ test('customers name their accounts, by the newest word on them', async () => {
     named('Ada Ltd', START + 20),
   ]
   for (const seed of [1, 2, 3]) {
-    const { accounts } = await told(`names ${seed}`, [shuffled(list, seed)])
+    const { accounts } = await send(`names ${seed}`, [shuffled(list, seed)])
     assert.deepEqual(
       [accounts.results[0].customer_name, accounts.results[0].customer_email],
       ['Ada Ltd', 'ada@example.com'],
@@ -239,7 +239,7 @@ test('customers name their accounts, by the newest word on them', async () => {
   }
 })
 
-test('seats that change twice in a second are what they became, and the first event tells what was before', async () => {
+test('of two changes of seats in a second the last one counts, and the first event contains the state before', async () => {
   const seats = (quantity: number) => {
     const { items } = subscription() as { items: { data: Fields[] } }
     return { ...items, data: items.data.map(item => ({ ...item, quantity })) }
@@ -250,7 +250,7 @@ test('seats that change twice in a second are what they became, and the first ev
     })
   const list = [changed(8, 9), changed(9, 10)]
   for (const [name, arrived] of Object.entries({ seats: list, 'seats, turned': list.toReversed() })) {
-    const { mrr, movements } = await told(name, [arrived])
+    const { mrr, movements } = await send(name, [arrived])
     assert.deepEqual([mrr, movements.new, movements.expansion], [100, 80, 20])
   }
 })
@@ -341,7 +341,7 @@ const linked = [
   event('invoice_payment.paid', START, paymentOfInvoice),
   event('invoice.paid', START, invoice()),
 ]
-/** What is collected: amount, count, refunded, disputed, one_off. */
+/** Collected: amount, count, refunded, disputed, one_off. */
 const cash: [string, Fields[], number[]][] = [
   ['a charge, the payment of an invoice and the paid invoice are one payment', linked, [10, 1, 0, 0, 0]],
   ['an invoice that says it was paid', [linked[2]!], [10, 1, 0, 0, 0]],
@@ -369,7 +369,7 @@ const cash: [string, Fields[], number[]][] = [
     [0, 0, 0, 0, 10],
   ],
   [
-    'a refund told twice counts once',
+    'a refund received twice counts once',
     [
       ...linked,
       event('refund.created', START + 60, refund()),
@@ -419,14 +419,14 @@ for (const [name, list, expected] of cash) {
   test(`cash: ${name}, in any order of arrival`, async () => {
     const all = [event('customer.subscription.created', START, subscription()), ...list]
     for (const [order, arrived] of Object.entries({ first: all, turned: all.toReversed() })) {
-      const { collected } = await told(`${name} ${order}`, [arrived])
+      const { collected } = await send(`${name} ${order}`, [arrived])
       const { amount, count, refunded, disputed, one_off } = collected
       assert.deepEqual([amount, count, refunded, disputed, one_off], expected)
     }
   })
 }
 
-test('a payment issue says why, in the words of the charge that failed', async () => {
+test('a payment issue has the message of the failed charge', async () => {
   const failed = {
     status: 'failed',
     captured: false,
@@ -441,7 +441,7 @@ test('a payment issue says why, in the words of the charge that failed', async (
   ]
   for (const [order, arrived] of Object.entries({ 'why first': list, 'why last': list.toReversed() })) {
     const tenant = await server.anotherTenant(order)
-    await told(order, [arrived], tenant)
+    await send(order, [arrived], tenant)
     const { payment_issues } = await reportOf(server, 'attention', { as_of: AS_OF }, tenant)
     const [{ issue_type, failure_code, failure_message }] = payment_issues.results
     assert.deepEqual(

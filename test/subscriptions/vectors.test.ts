@@ -25,7 +25,7 @@ const CURRENCIES = ['EUR', 'USD', 'GBP']
 const yearly = { interval: 'year' }
 const forever = { duration: 'forever' }
 
-/** What one account has, and its MRR. */
+/** The subscriptions of one account, and its MRR. */
 const PRICES: { what: string; items: object[]; discounts?: object[]; mrr: number; excluded?: string[] }[] = [
   { what: '100 a month', items: [item(100)], mrr: 100 },
   { what: '600 a year', items: [item(600, yearly)], mrr: 50 },
@@ -105,7 +105,7 @@ const PRICES: { what: string; items: object[]; discounts?: object[]; mrr: number
   },
 ]
 
-/** What happens to one account, and how it moves. */
+/** Changes of one account, and its movements. */
 const STORIES: { what: string; events: (currency: string) => BillingEvent[]; moves: string[] }[] = [
   {
     what: '5 × 5 a month, then 2 × 30 a month beside it',
@@ -148,7 +148,7 @@ const STORIES: { what: string; events: (currency: string) => BillingEvent[]; mov
   },
 ]
 
-/** The event as it is in one currency: ids of its own, and a customer called after the story. */
+/** The event in one currency: with separate ids, and the name of the story as the customer. */
 function of(currency: string, customer: string, { type, data }: BillingEvent): BillingEvent {
   const named = (id: unknown) => (id === undefined ? {} : { subscription: `${currency}-${id}` })
   return {
@@ -200,7 +200,7 @@ async function assertVectors(tenant: TestTenant): Promise<void> {
   }
 }
 
-test('every published example holds, in three currencies at once', async () => {
+test('every published example is correct, in three currencies at the same time', async () => {
   await send(server, EVENTS)
   await assertVectors(server.tenant)
 })
@@ -225,7 +225,7 @@ test('100 × 100 a month and 50 × 600 a year are 12,500', async () => {
 })
 
 for (const seed of [1, 2]) {
-  test(`they hold in any order of arrival, every way there is (order ${seed})`, async () => {
+  test(`examples are correct in any order of arrival, through every kind of source (order ${seed})`, async () => {
     const tenant = await server.anotherTenant(`order ${seed}`)
     const senders = Object.values(await sendersOf(server, tenant))
     const events = shuffled([...EVENTS, ...EVENTS.slice(0, 10)], seed)

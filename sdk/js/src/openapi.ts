@@ -2054,34 +2054,34 @@ export interface paths {
         };
         /**
          * One account: summary, items, timeline
-         * @description By `customer` or by `subscription_id`; given both, they must belong together. With `Accept: text/csv` one of the lists is exported instead.
+         * @description By `customer` or `subscription_id`. If both are given, they must belong together. With `Accept: text/csv`, the response is one of the lists as CSV.
          *
          *     Scope: `subscriptions:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
-                    /** @description Only accounts of this country, as the breakdown names it */
+                    /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
-                    /** @description As account rows name it */
+                    /** @description The `customer` of an account row */
                     customer?: string;
-                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: string;
-                    /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default items */
+                    /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default items */
                     list?: "items" | "timeline";
                     /** @description Page of items */
                     page: number;
-                    /** @description Rows of each list; more than 100 is served as 100 */
+                    /** @description Rows per page; larger values are reduced to 100 */
                     page_size: number;
-                    /** @description Only items of this plan, as the breakdown names it */
+                    /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
-                    /** @description Only accounts that came from there */
+                    /** @description Only accounts with this acquisition source */
                     source?: string;
-                    /** @description Only subscriptions of this status */
+                    /** @description Only subscriptions with this status */
                     status?: string;
                     subscription_id?: string;
                     /** @description Page of timeline */
@@ -2128,10 +2128,10 @@ export interface paths {
                                     usage_type: string | null;
                                 }[];
                             };
-                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
+                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
                             policy: Record<string, unknown>;
                             summary: {
-                                /** @description `unattributed` where nothing is known */
+                                /** @description `unattributed` if unknown */
                                 acquisition_source: string;
                                 active_subscriptions: number;
                                 arr: number;
@@ -2145,7 +2145,7 @@ export interface paths {
                                 mrr: number;
                                 next_billing_at: string | null;
                                 plan_names: string[];
-                                /** @description The best that any of its subscriptions has */
+                                /** @description The best status among its subscriptions */
                                 status: string;
                                 subscriptions: number;
                             };
@@ -2197,35 +2197,35 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Current MRR by acquisition source, and what was retained
-         * @description Every account has one source, or is `unattributed`: the rows add up to MRR. With `Accept: text/csv` one of the lists is exported instead.
+         * Current MRR and retention by acquisition source
+         * @description Every account has one source, or is `unattributed`, so the rows add up to MRR. With `Accept: text/csv`, the response is one of the lists as CSV.
          *
          *     Scope: `subscriptions:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
-                    /** @description Only accounts of this country, as the breakdown names it */
+                    /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
-                    /** @description Days back to the cohort that is looked at */
+                    /** @description The age of the cohort in days */
                     horizon: 30 | 60 | 90;
-                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: string;
-                    /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default sources */
+                    /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default sources */
                     list?: "sources";
                     /** @description Page of sources */
                     page: number;
-                    /** @description Rows of each list; more than 100 is served as 100 */
+                    /** @description Rows per page; larger values are reduced to 100 */
                     page_size: number;
-                    /** @description Only items of this plan, as the breakdown names it */
+                    /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
-                    /** @description Only accounts that came from there */
+                    /** @description Only accounts with this acquisition source */
                     source?: string;
-                    /** @description Only subscriptions of this status */
+                    /** @description Only subscriptions with this status */
                     status?: string;
                 };
                 header?: never;
@@ -2247,7 +2247,7 @@ export interface paths {
                                 accounts_attributed: number;
                                 attribution_rate: number;
                                 first_event_at: string | null;
-                                /** @description Invoices that name no subscription, or one that has not arrived */
+                                /** @description Invoices without a subscription, or with one that has not arrived */
                                 invoices_without_subscription: number;
                                 /** @description Items whose price per month is known */
                                 items_priced: number;
@@ -2256,12 +2256,12 @@ export interface paths {
                                 movements_complete: boolean;
                                 snapshot_days_available: number;
                                 snapshot_first_at: string | null;
-                                /** @description Days since the first snapshot that have none */
+                                /** @description Days since the first snapshot without one */
                                 snapshot_gaps: number;
                                 subscriptions_excluded: number;
                                 subscriptions_included: number;
                                 subscriptions_seen: number;
-                                /** @description Events that seem to be about billing and are not understood, by type */
+                                /** @description By type, the events that seem to be about billing but were not recognized */
                                 unrecognized: {
                                     [key: string]: number;
                                 };
@@ -2271,7 +2271,7 @@ export interface paths {
                             horizon: number;
                             /** @description Major units of the currency */
                             mrr: number;
-                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
+                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
                             policy: Record<string, unknown>;
                             sources: {
                                 count: number;
@@ -2293,7 +2293,7 @@ export interface paths {
                                     retention_rate: number | null;
                                     /** @enum {unknown} */
                                     retention_status: "available" | "insufficient_history" | "horizon_not_reached";
-                                    /** @description `unattributed` where nothing is known */
+                                    /** @description `unattributed` if unknown */
                                     source: string;
                                     /** @description Subscriptions with MRR */
                                     subscriptions: number;
@@ -2325,40 +2325,40 @@ export interface paths {
         };
         /**
          * Payment issues, renewals, scheduled cancellations, upcoming billing
-         * @description Open payment issues are listed whatever the window. With `Accept: text/csv` one of the lists is exported instead.
+         * @description Open payment issues are listed regardless of the window. With `Accept: text/csv`, the response is one of the lists as CSV.
          *
          *     Scope: `subscriptions:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
                     /** @description Page of upcoming_billing */
                     billing_page: number;
                     /** @description Page of cancellations */
                     cancel_page: number;
-                    /** @description Only accounts of this country, as the breakdown names it */
+                    /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
-                    /** @description How far to look ahead */
+                    /** @description The number of days ahead */
                     days: 30 | 60 | 90;
-                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: string;
                     /** @description Page of payment_issues */
                     issue_page: number;
-                    /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default payment_issues */
+                    /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default payment_issues */
                     list?: "payment_issues" | "renewals" | "cancellations" | "upcoming_billing";
-                    /** @description Rows of each list; more than 100 is served as 100 */
+                    /** @description Rows per page; larger values are reduced to 100 */
                     page_size: number;
-                    /** @description Only items of this plan, as the breakdown names it */
+                    /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
                     /** @description Page of renewals */
                     renewal_page: number;
-                    /** @description Only accounts that came from there */
+                    /** @description Only accounts with this acquisition source */
                     source?: string;
-                    /** @description Only subscriptions of this status */
+                    /** @description Only subscriptions with this status */
                     status?: string;
                 };
                 header?: never;
@@ -2417,7 +2417,7 @@ export interface paths {
                                     subscription_id: string | null;
                                 }[];
                             };
-                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
+                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
                             policy: Record<string, unknown>;
                             renewals: {
                                 count: number;
@@ -2480,28 +2480,28 @@ export interface paths {
         };
         /**
          * MRR by plan, interval, source or country
-         * @description Item by item: the rows add up to MRR, the largest first. A subscription of several plans counts under each with its part. The country is the contact's, else `metadata.country` of the subscription, else `unknown`. With `Accept: text/csv` as CSV.
+         * @description Computed per item, the largest row first. The rows add up to MRR. A subscription with several plans counts in each with its part. The country is that of the contact, else `metadata.country` of the subscription, else `unknown`. With `Accept: text/csv`, the response is CSV.
          *
          *     Scope: `subscriptions:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
-                    /** @description What makes a row */
+                    /** @description The dimension of the rows */
                     by: "plan" | "interval" | "source" | "country";
-                    /** @description Only accounts of this country, as the breakdown names it */
+                    /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
-                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: string;
-                    /** @description Only items of this plan, as the breakdown names it */
+                    /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
-                    /** @description Only accounts that came from there */
+                    /** @description Only accounts with this acquisition source */
                     source?: string;
-                    /** @description Only subscriptions of this status */
+                    /** @description Only subscriptions with this status */
                     status?: string;
                 };
                 header?: never;
@@ -2524,21 +2524,21 @@ export interface paths {
                             currency: string;
                             /** @description Major units of the currency */
                             mrr: number;
-                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
+                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
                             policy: Record<string, unknown>;
                             results: {
-                                /** @description Accounts with some of it */
+                                /** @description Accounts with a part of this MRR */
                                 accounts: number;
-                                /** @description The one that `by` names */
+                                /** @description Present if `by` selects it */
                                 country?: string;
-                                /** @description The one that `by` names */
+                                /** @description Present if `by` selects it */
                                 interval?: string;
                                 mrr: number;
-                                /** @description The one that `by` names */
+                                /** @description Present if `by` selects it */
                                 plan?: string;
-                                /** @description The one that `by` names */
+                                /** @description Present if `by` selects it */
                                 source?: string;
-                                /** @description Subscriptions with some of it */
+                                /** @description Subscriptions with a part of this MRR */
                                 subscriptions: number;
                             }[];
                         };
@@ -2566,33 +2566,33 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What was invoiced and paid, by day, week or month
-         * @description Each sum is what the facts of its bucket add up to (`/v1/subscriptions/cash/facts`), as things stood at `as_of`. At most 1500 buckets. With `Accept: text/csv` as CSV.
+         * Invoiced and collected amounts by day, week or month
+         * @description Each amount is the sum of the facts of its bucket (`/v1/subscriptions/cash/facts`) as of `as_of`. At most 1500 buckets. With `Accept: text/csv`, the response is CSV.
          *
          *     Scope: `subscriptions:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
-                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    /** @description Only items with this billing interval, as named in the breakdown */
                     billing_interval?: string;
-                    /** @description Only accounts of this country, as the breakdown names it */
+                    /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
-                    /** @description The first bucket is the one that holds this; default: twelve months, the current one included */
+                    /** @description The first bucket contains this time; default: twelve months, including the current one */
                     from?: string;
-                    /** @description Weeks begin on Monday */
+                    /** @description Weeks start on Monday */
                     interval: "day" | "week" | "month";
-                    /** @description Only items of this plan, as the breakdown names it */
+                    /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
-                    /** @description Only accounts that came from there */
+                    /** @description Only accounts with this acquisition source */
                     source?: string;
-                    /** @description Only subscriptions of this status */
+                    /** @description Only subscriptions with this status */
                     status?: string;
-                    /** @description The last bucket is the one that holds this, that of as_of at the latest; default: as_of */
+                    /** @description The last bucket contains this time, at the latest as_of; default: as_of */
                     to?: string;
                 };
                 header?: never;
@@ -2612,24 +2612,24 @@ export interface paths {
                             as_of: string;
                             currency: string;
                             interval: string;
-                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
+                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
                             policy: Record<string, unknown>;
                             results: {
                                 /** @description Payments of subscription invoices − refunded − disputed */
                                 collected: number;
-                                /** @description The day on which the bucket begins */
+                                /** @description The first day of the bucket */
                                 date: string;
-                                /** @description Of such payments: disputes that were lost */
+                                /** @description Lost disputes of these payments */
                                 disputed: number;
-                                /** @description By finalized_at, tax included, without draft and void */
+                                /** @description By finalized_at, including tax, without draft and void invoices */
                                 invoiced: number;
                                 invoices: number;
-                                /** @description Payments of no subscription, less what went back of them */
+                                /** @description Payments without a subscription, minus their refunds and lost disputes */
                                 one_off: number;
-                                /** @description Of what was invoiced: what is not paid yet */
+                                /** @description The unpaid part of the invoiced amount */
                                 outstanding: number;
                                 payments: number;
-                                /** @description Of such payments: refunds, and credit notes that were paid out */
+                                /** @description Refunds of these payments, and paid-out credit notes */
                                 refunded: number;
                             }[];
                         };
@@ -2657,36 +2657,36 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The invoices and payments behind a day, week or month
-         * @description Each with what it adds to every sum, the oldest first: the columns add up to the row of that bucket. With `Accept: text/csv` all of them are exported.
+         * Invoices and payments of a day, week or month
+         * @description Each row contains its share of every amount, the oldest first. The columns add up to the row of the bucket. With `Accept: text/csv`, all rows are exported.
          *
          *     Scope: `subscriptions:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
-                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    /** @description Only items with this billing interval, as named in the breakdown */
                     billing_interval?: string;
-                    /** @description Only accounts of this country, as the breakdown names it */
+                    /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
-                    /** @description The bucket is the one that holds this */
+                    /** @description Selects the bucket that contains this time */
                     date: string;
                     interval: "day" | "week" | "month";
-                    /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default facts */
+                    /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default facts */
                     list?: "facts";
                     /** @description Page of facts */
                     page: number;
-                    /** @description Rows of each list; more than 100 is served as 100 */
+                    /** @description Rows per page; larger values are reduced to 100 */
                     page_size: number;
-                    /** @description Only items of this plan, as the breakdown names it */
+                    /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
-                    /** @description Only accounts that came from there */
+                    /** @description Only accounts with this acquisition source */
                     source?: string;
-                    /** @description Only subscriptions of this status */
+                    /** @description Only subscriptions with this status */
                     status?: string;
                 };
                 header?: never;
@@ -2717,36 +2717,36 @@ export interface paths {
                                 /** @description Payments of subscription invoices − refunded − disputed */
                                 collected: number;
                                 customer: string | null;
-                                /** @description Of such payments: disputes that were lost */
+                                /** @description Lost disputes of these payments */
                                 disputed: number;
                                 id: string;
                                 invoice_id: string | null;
-                                /** @description By finalized_at, tax included, without draft and void */
+                                /** @description By finalized_at, including tax, without draft and void invoices */
                                 invoiced: number;
                                 /** @enum {unknown} */
                                 kind: "invoice" | "payment" | "refund" | "dispute";
                                 /** Format: date-time */
                                 occurred_at: string;
-                                /** @description Payments of no subscription, less what went back of them */
+                                /** @description Payments without a subscription, minus their refunds and lost disputes */
                                 one_off: number;
-                                /** @description Of what was invoiced: what is not paid yet */
+                                /** @description The unpaid part of the invoiced amount */
                                 outstanding: number;
-                                /** @description Of such payments: refunds, and credit notes that were paid out */
+                                /** @description Refunds of these payments, and paid-out credit notes */
                                 refunded: number;
                                 subscription_id: string | null;
                             }[];
                             totals: {
                                 /** @description Payments of subscription invoices − refunded − disputed */
                                 collected: number;
-                                /** @description Of such payments: disputes that were lost */
+                                /** @description Lost disputes of these payments */
                                 disputed: number;
-                                /** @description By finalized_at, tax included, without draft and void */
+                                /** @description By finalized_at, including tax, without draft and void invoices */
                                 invoiced: number;
-                                /** @description Payments of no subscription, less what went back of them */
+                                /** @description Payments without a subscription, minus their refunds and lost disputes */
                                 one_off: number;
-                                /** @description Of what was invoiced: what is not paid yet */
+                                /** @description The unpaid part of the invoiced amount */
                                 outstanding: number;
-                                /** @description Of such payments: refunds, and credit notes that were paid out */
+                                /** @description Refunds of these payments, and paid-out credit notes */
                                 refunded: number;
                             };
                         };
@@ -2774,27 +2774,27 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * MRR of all currencies in one, by the rates that you supplied
-         * @description One row a currency, with the rate that was used; `currency` is that of the report. opening + new + expansion + reactivation − contraction − churn + fx = closing, over 30 days. Rates come with `kontor rates import`. With `Accept: text/csv` as CSV.
+         * MRR of all currencies, converted by your exchange rates
+         * @description One row per currency, with the rate used. `currency` selects the currency of the report. opening + new + expansion + reactivation − contraction − churn + fx = closing, over 30 days. Import rates with `kontor rates import`. With `Accept: text/csv`, the response is CSV.
          *
          *     Scope: `subscriptions:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
-                    /** @description Only accounts of this country, as the breakdown names it */
+                    /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
-                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: string;
-                    /** @description Only items of this plan, as the breakdown names it */
+                    /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
-                    /** @description Only accounts that came from there */
+                    /** @description Only accounts with this acquisition source */
                     source?: string;
-                    /** @description Only subscriptions of this status */
+                    /** @description Only subscriptions with this status */
                     status?: string;
                 };
                 header?: never;
@@ -2816,14 +2816,14 @@ export interface paths {
                             /** Format: date-time */
                             as_of: string;
                             currency: string;
-                            /** @description Currencies that lack a rate */
+                            /** @description Currencies without a rate */
                             missing_rates: string[];
                             movements: {
                                 churn: number;
                                 closing_mrr: number;
                                 contraction: number;
                                 expansion: number;
-                                /** @description What rates did: closing − opening − everything else */
+                                /** @description The effect of exchange rates: closing − opening − all movements */
                                 fx: number;
                                 new: number;
                                 opening_mrr: number;
@@ -2832,9 +2832,9 @@ export interface paths {
                             };
                             /** @description Major units of the currency */
                             mrr: number;
-                            /** @description Currencies whose rate is of an earlier day */
+                            /** @description Currencies whose rate is from an earlier day */
                             older_rates: string[];
-                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
+                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
                             policy: Record<string, unknown>;
                             results: {
                                 active_subscriptions: number;
@@ -2879,35 +2879,35 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Payments that failed in a window: recovered, lost or open
-         * @description One row an invoice, by when a payment of it first failed: failed = recovered + lost + open. Lost is what was written off or voided, and what is open when its subscription ends. With `Accept: text/csv` all of them are exported.
+         * Failed payments in a window: recovered, lost or open
+         * @description One row per invoice, by the time of its first failed payment: failed = recovered + lost + open. An invoice is lost if it was written off or voided, or is open when its subscription ends. With `Accept: text/csv`, all rows are exported.
          *
          *     Scope: `subscriptions:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
-                    /** @description Only accounts of this country, as the breakdown names it */
+                    /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
-                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: string;
-                    /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default invoices */
+                    /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default invoices */
                     list?: "invoices";
                     /** @description Page of invoices */
                     page: number;
-                    /** @description Rows of each list; more than 100 is served as 100 */
+                    /** @description Rows per page; larger values are reduced to 100 */
                     page_size: number;
-                    /** @description Only items of this plan, as the breakdown names it */
+                    /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
-                    /** @description Invoices of which a payment first failed after this; default: all */
+                    /** @description Invoices whose first failed payment was after this; default: all */
                     since?: string;
-                    /** @description Only accounts that came from there */
+                    /** @description Only accounts with this acquisition source */
                     source?: string;
-                    /** @description Only subscriptions of this status */
+                    /** @description Only subscriptions with this status */
                     status?: string;
                     /** @description Up to and including this, as_of at the latest; default: as_of */
                     until?: string;
@@ -2932,15 +2932,15 @@ export interface paths {
                             page: number;
                             page_size: number;
                             pages: number;
-                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
+                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
                             policy: Record<string, unknown>;
                             results: {
-                                /** @description What was owed then */
+                                /** @description The amount owed at that time */
                                 amount: number;
                                 customer: string | null;
                                 /**
                                  * Format: date-time
-                                 * @description When a payment first failed
+                                 * @description The time of the first failed payment
                                  */
                                 failed_at: string;
                                 failure_code: string | null;
@@ -3004,33 +3004,33 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What does not count, and what it comes to by reason
-         * @description The list of the overview, summed by reason. With `Accept: text/csv` all of it is exported.
+         * Excluded items, and their MRR by reason
+         * @description The exclusions of the overview, with totals by reason. With `Accept: text/csv`, all rows are exported.
          *
          *     Scope: `subscriptions:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
-                    /** @description Only accounts of this country, as the breakdown names it */
+                    /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
-                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: string;
-                    /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default exclusions */
+                    /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default exclusions */
                     list?: "exclusions";
                     /** @description Page of exclusions */
                     page: number;
-                    /** @description Rows of each list; more than 100 is served as 100 */
+                    /** @description Rows per page; larger values are reduced to 100 */
                     page_size: number;
-                    /** @description Only items of this plan, as the breakdown names it */
+                    /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
-                    /** @description Only accounts that came from there */
+                    /** @description Only accounts with this acquisition source */
                     source?: string;
-                    /** @description Only subscriptions of this status */
+                    /** @description Only subscriptions with this status */
                     status?: string;
                 };
                 header?: never;
@@ -3049,12 +3049,12 @@ export interface paths {
                             /** Format: date-time */
                             as_of: string;
                             by_reason: {
-                                /** @description The gross MRR that those would have which can be priced */
+                                /** @description The gross MRR that the items with a known price would have */
                                 excluded_mrr: number;
                                 items: number;
                                 reason: string;
                                 reason_code: string;
-                                /** @description Those that cannot be priced */
+                                /** @description Items that cannot be priced */
                                 unpriced: number;
                             }[];
                             count: number;
@@ -3062,7 +3062,7 @@ export interface paths {
                             page: number;
                             page_size: number;
                             pages: number;
-                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
+                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
                             policy: Record<string, unknown>;
                             results: {
                                 customer: string | null;
@@ -3102,32 +3102,32 @@ export interface paths {
         };
         /**
          * MRR by day, week or month
-         * @description How each bucket ended and what moved in it, the oldest first, empty ones included and none in the future; the open one is as of now. At most 1500 buckets. With `Accept: text/csv` as CSV.
+         * @description MRR at the end of each bucket and its movements, the oldest first, including empty buckets. The current bucket shows the state now. At most 1500 buckets. With `Accept: text/csv`, the response is CSV.
          *
          *     Scope: `subscriptions:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
-                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    /** @description Only items with this billing interval, as named in the breakdown */
                     billing_interval?: string;
-                    /** @description Only accounts of this country, as the breakdown names it */
+                    /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
-                    /** @description The first bucket is the one that holds this; default: twelve months, the current one included */
+                    /** @description The first bucket contains this time; default: twelve months, including the current one */
                     from?: string;
-                    /** @description Weeks begin on Monday */
+                    /** @description Weeks start on Monday */
                     interval: "day" | "week" | "month";
-                    /** @description Only items of this plan, as the breakdown names it */
+                    /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
-                    /** @description Only accounts that came from there */
+                    /** @description Only accounts with this acquisition source */
                     source?: string;
-                    /** @description Only subscriptions of this status */
+                    /** @description Only subscriptions with this status */
                     status?: string;
-                    /** @description The last bucket is the one that holds this, that of as_of at the latest; default: as_of */
+                    /** @description The last bucket contains this time, at the latest as_of; default: as_of */
                     to?: string;
                 };
                 header?: never;
@@ -3147,13 +3147,13 @@ export interface paths {
                             as_of: string;
                             currency: string;
                             interval: string;
-                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
+                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
                             policy: Record<string, unknown>;
-                            /** @description When reports began to follow another policy. All rows are told by the one of today: what a change did to MRR is no movement, and stands here */
+                            /** @description Policy changes and their effect on MRR. All rows are computed by the current policy, so a policy change is not a movement */
                             policy_changes: {
                                 /**
                                  * Format: date-time
-                                 * @description When reports began to follow it
+                                 * @description The time from which reports use it
                                  */
                                 at: string;
                                 /** @constant */
@@ -3161,7 +3161,7 @@ export interface paths {
                                 mrr_after: number | null;
                                 mrr_before: number | null;
                                 mrr_delta: number | null;
-                                /** @description What changed: by setting `{before, after}` */
+                                /** @description Changed settings: by name, `{before, after}` */
                                 settings: Record<string, unknown>;
                                 version: number;
                             }[];
@@ -3173,12 +3173,12 @@ export interface paths {
                                 arr: number;
                                 churn: number;
                                 contraction: number;
-                                /** @description The day on which the bucket begins */
+                                /** @description The first day of the bucket */
                                 date: string;
                                 expansion: number;
-                                /** @description At the end of the bucket; of the open one as of now */
+                                /** @description At the end of the bucket; in the current bucket, now */
                                 mrr: number;
-                                /** @description new + expansion + reactivation − contraction − churn: MRR less that of the bucket before */
+                                /** @description new + expansion + reactivation − contraction − churn: the change of MRR since the previous bucket */
                                 net: number;
                                 new: number;
                                 reactivation: number;
@@ -3208,37 +3208,37 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Every movement of MRR, the oldest or the largest first
-         * @description After `since` and up to `until`, at their effective instants: opening + new + expansion + reactivation − contraction − churn = closing. With `Accept: text/csv` all of them are exported.
+         * Movements of MRR, the oldest or the largest first
+         * @description After `since` and up to `until`, by effective time: opening + new + expansion + reactivation − contraction − churn = closing. With `Accept: text/csv`, all rows are exported.
          *
          *     Scope: `subscriptions:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
-                    /** @description Only accounts of this country, as the breakdown names it */
+                    /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
-                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: string;
-                    /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default movements */
+                    /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default movements */
                     list?: "movements";
-                    /** @description time: the oldest first; size: the largest first, gained or lost */
+                    /** @description time: the oldest first; size: the largest change first, positive or negative */
                     order: "time" | "size";
                     /** @description Page of movements */
                     page: number;
-                    /** @description Rows of each list; more than 100 is served as 100 */
+                    /** @description Rows per page; larger values are reduced to 100 */
                     page_size: number;
-                    /** @description Only items of this plan, as the breakdown names it */
+                    /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
                     /** @description Movements after this; default: all */
                     since?: string;
-                    /** @description Only accounts that came from there */
+                    /** @description Only accounts with this acquisition source */
                     source?: string;
-                    /** @description Only subscriptions of this status */
+                    /** @description Only subscriptions with this status */
                     status?: string;
                     /** @description Up to and including this, as_of at the latest; default: as_of */
                     until?: string;
@@ -3266,13 +3266,13 @@ export interface paths {
                             policy: Record<string, unknown>;
                             results: {
                                 /**
-                                 * @description Of the change that moved most, where there are several. other: a first subscription, one more, a return
+                                 * @description The cause of the largest change, if there are several. other: a first or additional subscription, or a return
                                  * @enum {unknown}
                                  */
                                 cause: "quantity" | "price" | "plan" | "discount" | "discount_end" | "item_added" | "item_removed" | "pause" | "resume" | "trial_end" | "cancellation_voluntary" | "cancellation_failed_payment" | "other";
                                 customer: string;
                                 customer_name: string | null;
-                                /** @description The event behind it */
+                                /** @description The source event */
                                 event_id: string | null;
                                 /** @enum {unknown} */
                                 movement_type: "new" | "expansion" | "contraction" | "churn" | "reactivation";
@@ -3331,7 +3331,7 @@ export interface paths {
         };
         /**
          * Subscription overview
-         * @description MRR and everything that explains it. With `Accept: text/csv` one of the lists is exported instead.
+         * @description MRR, its coverage, movements and rates, and the accounts, sources and exclusions behind it. With `Accept: text/csv`, the response is one of the lists as CSV.
          *
          *     Scope: `subscriptions:read`.
          */
@@ -3340,27 +3340,27 @@ export interface paths {
                 query: {
                     /** @description Page of acquisition_sources */
                     acquisition_page: number;
-                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
-                    /** @description Only accounts of this country, as the breakdown names it */
+                    /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
                     /** @description Page of exclusions */
                     exclusion_page: number;
-                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: string;
-                    /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default accounts */
+                    /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default accounts */
                     list?: "accounts" | "acquisition_sources" | "exclusions";
                     /** @description Page of accounts */
                     page: number;
-                    /** @description Rows of each list; more than 100 is served as 100 */
+                    /** @description Rows per page; larger values are reduced to 100 */
                     page_size: number;
-                    /** @description Only items of this plan, as the breakdown names it */
+                    /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
-                    /** @description Only accounts that came from there */
+                    /** @description Only accounts with this acquisition source */
                     source?: string;
-                    /** @description Only subscriptions of this status */
+                    /** @description Only subscriptions with this status */
                     status?: string;
                 };
                 header?: never;
@@ -3382,7 +3382,7 @@ export interface paths {
                                 page_size: number;
                                 pages: number;
                                 results: {
-                                    /** @description `unattributed` where nothing is known */
+                                    /** @description `unattributed` if unknown */
                                     acquisition_source: string;
                                     active_subscriptions: number;
                                     arr: number;
@@ -3396,7 +3396,7 @@ export interface paths {
                                     mrr: number;
                                     next_billing_at: string | null;
                                     plan_names: string[];
-                                    /** @description The best that any of its subscriptions has */
+                                    /** @description The best status among its subscriptions */
                                     status: string;
                                     subscriptions: number;
                                 }[];
@@ -3421,7 +3421,7 @@ export interface paths {
                                     retention_rate: number | null;
                                     /** @enum {unknown} */
                                     retention_status: "available" | "insufficient_history" | "horizon_not_reached";
-                                    /** @description `unattributed` where nothing is known */
+                                    /** @description `unattributed` if unknown */
                                     source: string;
                                     /** @description Subscriptions with MRR */
                                     subscriptions: number;
@@ -3435,7 +3435,7 @@ export interface paths {
                             arr: number;
                             /** Format: date-time */
                             as_of: string;
-                            /** @description How much attention lists for 30 days */
+                            /** @description The number of rows in the attention report for 30 days */
                             attention: {
                                 cancellations: number;
                                 payment_issues: number;
@@ -3459,7 +3459,7 @@ export interface paths {
                                 accounts_attributed: number;
                                 attribution_rate: number;
                                 first_event_at: string | null;
-                                /** @description Invoices that name no subscription, or one that has not arrived */
+                                /** @description Invoices without a subscription, or with one that has not arrived */
                                 invoices_without_subscription: number;
                                 /** @description Items whose price per month is known */
                                 items_priced: number;
@@ -3468,12 +3468,12 @@ export interface paths {
                                 movements_complete: boolean;
                                 snapshot_days_available: number;
                                 snapshot_first_at: string | null;
-                                /** @description Days since the first snapshot that have none */
+                                /** @description Days since the first snapshot without one */
                                 snapshot_gaps: number;
                                 subscriptions_excluded: number;
                                 subscriptions_included: number;
                                 subscriptions_seen: number;
-                                /** @description Events that seem to be about billing and are not understood, by type */
+                                /** @description By type, the events that seem to be about billing but were not recognized */
                                 unrecognized: {
                                     [key: string]: number;
                                 };
@@ -3524,9 +3524,9 @@ export interface paths {
                             };
                             /** @description Major units of the currency */
                             mrr: number;
-                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
+                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
                             policy: Record<string, unknown>;
-                            /** @description Over the 30 days of the movements; null where the base is 0. The formulas are in policy.rates */
+                            /** @description Over the 30 days of the movements; null if the base is 0. The formulas are in policy.rates */
                             rates: {
                                 customer_churn_rate: number | null;
                                 gross_mrr_churn_rate: number | null;
@@ -3562,36 +3562,36 @@ export interface paths {
         };
         /**
          * Monthly cohorts: gross and net revenue retention, logo retention
-         * @description A cohort is the accounts that first paid in a month; a row is how it stood at the end of a month after. With `Accept: text/csv` one of the lists is exported instead.
+         * @description A cohort contains the accounts that first paid in a month. A row is the state of a cohort at the end of one month. With `Accept: text/csv`, the response is one of the lists as CSV.
          *
          *     Scope: `subscriptions:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
-                    /** @description Only accounts of this country, as the breakdown names it */
+                    /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
-                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: string;
-                    /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default cohorts */
+                    /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default cohorts */
                     list?: "cohorts";
-                    /** @description Cohorts of so many months, the current one included */
+                    /** @description The number of monthly cohorts, including the current month */
                     months: number;
                     /** @description Page of cohorts */
                     page: number;
-                    /** @description Rows of each list; more than 100 is served as 100 */
+                    /** @description Rows per page; larger values are reduced to 100 */
                     page_size: number;
-                    /** @description Only items of this plan, as the breakdown names it */
+                    /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
-                    /** @description What a cohort is measured by: what its accounts first paid, or what those who still do pay at the end of their first month; default: as the policy says */
+                    /** @description The starting MRR of a cohort: the first MRR of its accounts, or their MRR at the end of the first month; default: the setting of the policy */
                     retention_base?: "first_instant" | "end_of_month";
-                    /** @description Only accounts that came from there */
+                    /** @description Only accounts with this acquisition source */
                     source?: string;
-                    /** @description Only subscriptions of this status */
+                    /** @description Only subscriptions with this status */
                     status?: string;
                 };
                 header?: never;
@@ -3615,31 +3615,31 @@ export interface paths {
                                 page_size: number;
                                 pages: number;
                                 results: {
-                                    /** @description Accounts of the cohort with MRR then */
+                                    /** @description Accounts of the cohort with MRR at that time */
                                     accounts: number;
                                     /**
                                      * Format: date-time
-                                     * @description The end of that month, or as_of before it
+                                     * @description The end of that month, at the latest as_of
                                      */
                                     at: string;
                                     /** @description The month in which its accounts first paid */
                                     cohort: string;
-                                    /** @description The same, where no account counts for more than it began with */
+                                    /** @description The same, but no account counts for more than its starting MRR */
                                     gross_mrr: number;
                                     gross_revenue_retention: number | null;
                                     logo_retention: number | null;
-                                    /** @description Months after the first: 0 is the end of the month they began in */
+                                    /** @description Months after the first one: 0 is the end of the first month */
                                     month: number;
                                     mrr: number;
                                     net_revenue_retention: number | null;
                                     starting_accounts: number;
-                                    /** @description What they first paid, or paid at the end of their first month */
+                                    /** @description Their first MRR, or their MRR at the end of the first month (retention_base) */
                                     starting_mrr: number;
                                 }[];
                             };
                             currency: string;
                             months: number;
-                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
+                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
                             policy: Record<string, unknown>;
                             /** @enum {unknown} */
                             retention_base: "first_instant" | "end_of_month";
@@ -3668,35 +3668,35 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Trials that began in a window, and what became of them
-         * @description started = converted + expired + running. A trial converts when the subscription becomes active or past due. With `Accept: text/csv` all of them are exported.
+         * Trials that started in a window, and their outcomes
+         * @description started = converted + expired + running. A trial converts when the subscription becomes active or past due. With `Accept: text/csv`, all rows are exported.
          *
          *     Scope: `subscriptions:read`.
          */
         get: {
             parameters: {
                 query: {
-                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
-                    /** @description Only accounts of this country, as the breakdown names it */
+                    /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
-                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: string;
-                    /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default trials */
+                    /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default trials */
                     list?: "trials";
                     /** @description Page of trials */
                     page: number;
-                    /** @description Rows of each list; more than 100 is served as 100 */
+                    /** @description Rows per page; larger values are reduced to 100 */
                     page_size: number;
-                    /** @description Only items of this plan, as the breakdown names it */
+                    /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
-                    /** @description Trials that began after this; default: all */
+                    /** @description Trials that started after this; default: all */
                     since?: string;
-                    /** @description Only accounts that came from there */
+                    /** @description Only accounts with this acquisition source */
                     source?: string;
-                    /** @description Only subscriptions of this status */
+                    /** @description Only subscriptions with this status */
                     status?: string;
                     /** @description Up to and including this, as_of at the latest; default: as_of */
                     until?: string;
@@ -3721,12 +3721,12 @@ export interface paths {
                             page: number;
                             page_size: number;
                             pages: number;
-                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
+                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
                             policy: Record<string, unknown>;
                             results: {
                                 customer: string;
                                 ended_at: string | null;
-                                /** @description What it came to when it converted */
+                                /** @description MRR at the conversion */
                                 mrr: number;
                                 /** @enum {unknown} */
                                 outcome: "converted" | "expired" | "running";

@@ -1,4 +1,4 @@
-// Chargebee's resources (product catalogue 2), as its events carry them; amounts are in minor units.
+// Chargebee's resources (product catalog 2) as in its events; amounts are in minor units.
 import { DAY } from '../calendar.ts'
 import { netOf, pricePerPeriod } from '../invoicing.ts'
 import type { Coupon, Customer, Discount, Invoice, Item, Payment, Refund, Subscription } from '../model.ts'
@@ -115,7 +115,7 @@ function appliedCoupon({ coupon, end }: Discount) {
   }
 }
 
-/** Of tiers the amount of all seats is told, which is what counts. */
+/** Tiers are sent as the price of all seats together. */
 function itemData({ price, quantity }: Item, index: number) {
   const isMetered = price.usage === 'metered'
   const amount = isMetered ? null : rounded(pricePerPeriod(price, quantity)!)

@@ -1,4 +1,4 @@
-// Paddle Billing's entities, as its notifications carry them; amounts are text in minor units.
+// Paddle Billing's entities as in its notifications; amounts are strings in minor units.
 import { DAY, iso } from '../calendar.ts'
 import { netOf } from '../invoicing.ts'
 import type { Coupon, Customer, Discount, Invoice, Item, Payment, Price, Subscription } from '../model.ts'

@@ -1,4 +1,4 @@
-// What Stripe's list endpoints answer at the end of a history: for a backfill, and to reconcile with.
+// Responses of Stripe's list endpoints at the end of a history, for a backfill and for reconciliation.
 import type { Business } from '../business.ts'
 import type { Fact } from '../model.ts'
 import { asFields, learn, nothingKnown, renderer, type Version } from '../stripe.ts'
@@ -26,8 +26,8 @@ export type StripeLists = Record<
 export type Page = { object: 'list'; url: string; has_more: boolean; data: Fields[] }
 
 /**
- * Everything as it is at the end, newest first as Stripe lists it; subscriptions of every status. `expand` puts discounts and
- * their coupons in the place of ids. Events are what `stripeEvents` gives. Items and lines that do not fit into their objects have lists of their own.
+ * The final state of all objects, the newest first, with subscriptions of every status. `expand` replaces the ids of discounts
+ * and coupons by objects. Events come from `stripeEvents`. Items and lines that do not fit into their objects have separate lists.
  */
 export function stripeLists(history: Business, version: Version, { expand = false } = {}): StripeLists {
   const known = nothingKnown()
@@ -84,7 +84,7 @@ export function stripeLists(history: Business, version: Version, { expand = fals
   return lists
 }
 
-/** One for all attempts to collect one amount, as the last attempt left it. */
+/** One for all attempts to collect one amount, in the state after the last attempt. */
 function invoicePayments(facts: Fact[]): object[] {
   const last = new Map<string, object>()
   for (const fact of facts)
@@ -99,7 +99,7 @@ function keyOf(fact: Fact): string {
   return `${fact.kind} ${fact.after.id}`
 }
 
-/** A list as pages of so many. */
+/** Splits a list into pages. */
 export function pagesOf(name: string, objects: Fields[], size = 100): Page[] {
   const pages: Page[] = []
   for (let i = 0; i === 0 || i < objects.length; i += size)
@@ -112,7 +112,7 @@ export function pagesOf(name: string, objects: Fields[], size = 100): Page[] {
   return pages
 }
 
-/** One object a line, as `kontor import stripe` reads it. */
+/** One object per line, the input of `kontor import stripe`. */
 export function ndjsonOf(lists: Partial<StripeLists>): string {
   return Object.values(lists)
     .flat()

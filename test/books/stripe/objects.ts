@@ -1,11 +1,11 @@
-// Stripe's objects of the newest API version, as its own package types them: what is sold, and to whom.
+// Products, prices, customers and subscriptions of Stripe's newest API version, with the types of its package.
 import type Stripe from 'stripe'
 import type { Coupon, Customer, Discount, Item, Price, Subscription, TaxRate } from '../model.ts'
 
-/** Lists inside of objects show so many; the rest is behind `has_more`. */
+/** The maximum length of lists in objects; `has_more` indicates more. */
 export const INLINE_LIMIT = 10
 
-/** Text on the wire, which Stripe's package turns into its own type. */
+/** A string in JSON, which Stripe's package converts to its own type. */
 export function decimal(value: number): Stripe.Decimal {
   return String(value) as unknown as Stripe.Decimal
 }
@@ -19,7 +19,7 @@ export function list<Entry>(entries: Entry[], url: string): Stripe.ApiList<Entry
   }
 }
 
-/** Whole minor units, or null where there are fractions of one. */
+/** Whole minor units, or null if the amount has fractions. */
 function whole(amount: number | null): number | null {
   return amount !== null && Number.isInteger(amount) ? amount : null
 }
@@ -47,7 +47,7 @@ export function priceObject(price: Price, livemode: boolean): Stripe.Price {
       usage_type: price.usage,
     },
     tax_behavior: 'unspecified',
-    // Stripe shows tiers where they are expanded: without them nobody could tell what the seats cost.
+    // Tiers are expanded: without them the price of the seats is unknown.
     ...(tiers && {
       tiers: tiers.tiers.map(tier => ({
         flat_amount: tier.flatAmount === 0 ? null : tier.flatAmount,
@@ -157,7 +157,7 @@ export function promotionCodeObject(coupon: Coupon): Stripe.PromotionCode {
   }
 }
 
-/** `expand` puts the coupon itself in the place of its id. */
+/** `expand` replaces the coupon id by the coupon. */
 export function discountObject(discount: Discount, { expand = false } = {}): Stripe.Discount {
   const { coupon } = discount
   return {

@@ -1,4 +1,4 @@
-// The same objects as an API version before 2025-03-31 shows them: discounts and coupons inline, periods on the
+// The same objects in an API version before 2025-03-31: discounts and coupons inline, periods on the
 // subscription, payments on the invoice, prices and taxes flat on a line.
 import { netOf } from '../invoicing.ts'
 import type {
@@ -63,7 +63,7 @@ export function oldCustomer(customer: Customer): Fields {
   }
 }
 
-/** One discount is inline; of several the others are only ids. */
+/** One discount is inline; additional ones are only ids. */
 export function oldSubscription(subscription: Subscription): Fields {
   const newest = subscriptionObject(subscription)
   const { discounts, items, livemode } = subscription

@@ -1,4 +1,4 @@
-// Stripe's objects of the newest API version for money that comes and goes.
+// Payments, refunds and disputes of Stripe's newest API version.
 import type Stripe from 'stripe'
 import type { CreditNote, Dispute, Payment, Refund } from '../model.ts'
 import { decimal, list } from './objects.ts'

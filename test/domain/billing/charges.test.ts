@@ -35,12 +35,12 @@ test('a monthly plan has three charges in 90 days', () => {
   assert.equal(charges({ current_period_end: '2025-04-01' }, 30).length, 1)
 })
 
-test('a stale period end is carried forward; a missing one is counted from the start', () => {
+test('an outdated period end is carried forward; a missing one is computed from the start', () => {
   assert.equal(charges({ current_period_end: '2024-11-20' })[0]![0], '2025-03-20')
   assert.equal(charges({ started_at: '2025-01-15' })[0]![0], '2025-03-15')
 })
 
-test('the 31st comes back after shorter months', () => {
+test('a subscription billed on the 31st returns to the 31st after shorter months', () => {
   const period = { current_period_start: '2025-01-31', current_period_end: '2025-02-28' }
   assert.deepEqual(
     charges(period, 90, at('2025-02-10')).map(([day]) => day),
@@ -66,7 +66,7 @@ test('the 31st comes back after shorter months', () => {
   ])
 })
 
-test('weeks and days are counted by the clock', () => {
+test('weeks and days have fixed lengths', () => {
   const weekly = { items: [item({ interval: 'week', interval_count: 2 })], current_period_end: '2025-03-12' }
   assert.deepEqual(
     charges(weekly, 30).map(([day]) => day),
@@ -78,7 +78,7 @@ test('weeks and days are counted by the clock', () => {
   )
 })
 
-test('discounts count while they run, once-discounts never', () => {
+test('discounts count while they are valid, one-time discounts never', () => {
   const discounts = [
     { percent_off: 50, duration: 'repeating', ends_at: '2025-05-01' },
     { percent_off: 100, duration: 'once' },
@@ -90,13 +90,13 @@ test('discounts count while they run, once-discounts never', () => {
   ])
 })
 
-test('there is no charge at or after a scheduled end', () => {
+test('nothing is charged at or after a scheduled end', () => {
   assert.deepEqual(charges({ current_period_end: '2025-04-01', cancel_at_period_end: true }), [])
   assert.equal(charges({ current_period_end: '2025-04-01', cancel_at: '2025-05-15' }).length, 2)
   assert.equal(charges({ current_period_end: '2025-04-01', cancel_at: '2025-05-01' }).length, 1)
 })
 
-test('a trial ends in a charge, and only that one is its conversion', () => {
+test('a trial ends with a charge, and only that charge is its conversion', () => {
   const segment = current({ status: 'trialing', trial_end: '2025-03-20', current_period_end: '2025-03-20' })
   assert.deepEqual(
     upcomingCharges(segment, AS_OF, AS_OF + 60 * DAY).map(charge => [charge.trialConversion, charge.amount]),
@@ -107,14 +107,14 @@ test('a trial ends in a charge, and only that one is its conversion', () => {
   )
 })
 
-test('nothing is charged for what is canceled, paused, unpaid, incomplete or free', () => {
+test('canceled, paused, unpaid, incomplete and free subscriptions are not charged', () => {
   for (const status of ['canceled', 'paused', 'unpaid', 'incomplete', 'incomplete_expired', 'odd']) {
     assert.deepEqual(charges({ status, current_period_end: '2025-04-01' }), [])
   }
   assert.deepEqual(charges({ items: [item({ unit_amount: 0 })], current_period_end: '2025-04-01' }), [])
 })
 
-test('usage is flagged, and what has no known price is null', () => {
+test('usage is flagged, and an unknown price is null', () => {
   const current_period_end = '2025-04-01'
   const metered = item({ id: 'm', usage_type: 'metered' })
   const [mixed] = upcomingCharges(
@@ -128,7 +128,7 @@ test('usage is flagged, and what has no known price is null', () => {
   assert.deepEqual(charges({ current_period_end, discounts: ['di_1'] }, 30), [['2025-04-01', null]])
 })
 
-test('items with terms of their own are charged on their own days, together where they meet', () => {
+test('items with different intervals are charged on their own days, together if the days coincide', () => {
   const items = [
     item({ id: 'm', current_period_end: '2025-04-01' }),
     item({ id: 'y', unit_amount: 600, interval: 'year', current_period_end: '2025-05-01' }),
@@ -144,7 +144,7 @@ test('a subscription that has not started is charged on its start', () => {
   assert.deepEqual(charges({ started_at: '2025-04-05' }, 30), [['2025-04-05', 20_00]])
 })
 
-test('renewals are of terms longer than a month, and not of what is cancelling', () => {
+test('only terms longer than a month renew, and not if a cancellation is scheduled', () => {
   const yearly = { items: [item({ unit_amount: 1200, interval: 'year' })], current_period_end: '2025-04-01' }
   const renewal = (changes: Payload) =>
     renewalsBetween(current({ ...yearly, ...changes }), AS_OF, AS_OF + 30 * DAY)[0] ?? null
@@ -163,7 +163,7 @@ test('renewals are of terms longer than a month, and not of what is cancelling',
   assert.equal(renewal({ items: [item({ interval_count: 2 })] })?.intervalCount, 2)
 })
 
-test('longer than a month', () => {
+test('terms longer than a month are recognized', () => {
   assert.equal(isLongerThanAMonth('month', 1), false)
   assert.equal(isLongerThanAMonth('month', 2), true)
   assert.equal(isLongerThanAMonth('year', 1), true)
@@ -173,18 +173,18 @@ test('longer than a month', () => {
   assert.equal(isLongerThanAMonth('day', 90), true)
 })
 
-test('a cancellation has a date, or is none', () => {
+test('a cancellation without a date is not listed', () => {
   assert.equal(findCancellation(current({ cancel_at: '2025-04-09' }))?.cancelsAt, at('2025-04-09'))
   assert.equal(findCancellation(current()), null)
 })
 
-test('days until count the one that has begun', () => {
+test('days_until includes the current day', () => {
   assert.equal(daysUntil(AS_OF + 10 * DAY, AS_OF), 10)
   assert.equal(daysUntil(AS_OF + 10 * DAY, AS_OF + 500), 10)
   assert.equal(daysUntil(AS_OF + 1, AS_OF), 1)
 })
 
-test('months added one by one or all at once lead to the same month, never past its end', () => {
+test('adding months one by one or all together leads to the same month, never past its end', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 4e12 }), fc.integer({ min: 0, max: 60 }), (from, months) => {
       const start = new Date(from)
@@ -198,7 +198,7 @@ test('months added one by one or all at once lead to the same month, never past 
   )
 })
 
-test('every charge of a window is found however the window is cut', () => {
+test('every charge of a window is found however the window is split', () => {
   const interval = fc.constantFrom('day', 'week', 'month', 'year')
   const terms = fc.tuple(
     interval,

@@ -1,4 +1,4 @@
-// Going on from a checkpoint comes to what deriving from all versions comes to, in whatever order they arrive.
+// Continuing from a checkpoint gives the same result as deriving from all versions, in any order of arrival.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -17,7 +17,7 @@ const iso = (day: number) => new Date(at('2025-01-01') + day * DAY).toISOString(
 const day = fc.integer({ min: 0, max: 150 })
 const rarely = <T>(of: fc.Arbitrary<T>, freq = 6) => fc.option(of, { nil: undefined, freq })
 
-const told = fc
+const anyVersion = fc
   .record({
     updated_at: day.map(iso),
     started_at: rarely(day.map(iso)),
@@ -69,7 +69,7 @@ const policy = fc.record({
 
 const SIZES = { minVersions: 4, keepVersions: 2 }
 
-/** As the ledger does it: some at a time, going on from the checkpoint where what is new comes after it. */
+/** Like the ledger: in portions, continuing from the checkpoint if all new versions are later. */
 function arrive(arrivals: SubscriptionVersion[][], rules: Policy) {
   const versions: SubscriptionVersion[] = []
   let segments: Segment[] = []
@@ -79,9 +79,9 @@ function arrive(arrivals: SubscriptionVersion[][], rules: Policy) {
     versions.push(...news)
     const from: number = checkpoint?.at ?? Number.POSITIVE_INFINITY
     const before: Segment | undefined = segments.findLast(segment => segment.from < from)
-    const goesOn: unknown = checkpoint && before && news.every(({ sourceAt }) => sourceAt > from)
+    const continues: unknown = checkpoint && before && news.every(({ sourceAt }) => sourceAt > from)
     const window = versions.filter(({ sourceAt }) => sourceAt >= from)
-    const derived: DerivedSubscription | null = goesOn
+    const derived: DerivedSubscription | null = continues
       ? continueSubscription(
           { checkpoint: checkpoint!, before: stored(before!) },
           window,
@@ -103,17 +103,17 @@ function arrive(arrivals: SubscriptionVersion[][], rules: Policy) {
   return continued
 }
 
-/** As it comes back from the database. */
+/** As the database returns it. */
 function stored(segment: Segment): Segment {
   return JSON.parse(JSON.stringify(segment))
 }
 
-test('going on from a checkpoint equals deriving from all versions, in any order, some at a time', () => {
+test('continuing from a checkpoint equals deriving from all versions, in any order and in portions', () => {
   let continued = 0
   const history = fc
-    .array(told, { minLength: 6, maxLength: 30 })
-    .map(versions => versions.map((told, i) => ({ ...told, eventId: `e${i}` })))
-    // in order for the most part, as they come
+    .array(anyVersion, { minLength: 6, maxLength: 30 })
+    .map(versions => versions.map((own, i) => ({ ...own, eventId: `e${i}` })))
+    // mostly in order, as in practice
     .chain(versions =>
       fc.tuple(
         fc.constant([...versions].sort((a, b) => a.sourceAt - b.sourceAt)),

@@ -72,7 +72,7 @@ const paid = {
   updated_at: '2025-02-03',
 }
 
-test('an invoice is owed from when it was finalized until it was paid', () => {
+test('an invoice is owed from its finalization until its payment', () => {
   const expected = [
     ['2025-02-01', '2025-02-03', 'open', 23_80],
     ['2025-02-03', null, 'paid', 0],
@@ -93,7 +93,7 @@ test('invoiced: finalized and neither draft nor void, tax included', () => {
   assert.equal(invoicedAt(state({ status: 'odd' })), null)
 })
 
-/** What came of an invoice, by day. */
+/** The cash rows of an invoice, by day. */
 function cameOf(versions: InvoiceVersion[], payments: PaymentRecord[] = []): [string | null, number][] {
   const states = deriveInvoice(versions)
   return cashRows({ states, payments, returns: [] }).map(row => [day(row.at), row.amount])
@@ -104,7 +104,7 @@ function payment(id: string, amount: number, paidAt: string | null): PaymentReco
   return { id, invoiceId: 'in_1', customer: null, paidAt: at_, amount, currency: 'USD', failures: [] }
 }
 
-test('what came in: the payments that are known, and what the invoice says beyond them', () => {
+test('collected: the known payments, and the paid amount of the invoice beyond them', () => {
   assert.deepEqual(cameOf([invoice(paid)]), [['2025-02-03', 23_80]])
   const partly = invoice({ amount_paid: 5, updated_at: '2025-02-02' })
   assert.deepEqual(cameOf([invoice(), partly]), [['2025-02-02', 5_00]])
@@ -124,7 +124,7 @@ test('what came in: the payments that are known, and what the invoice says beyon
   assert.deepEqual(cameOf([invoice(nothing)]), [])
 })
 
-test('what a source leaves out is taken from what it says', () => {
+test('missing fields are derived from the given ones', () => {
   const bare = { status: undefined, amount_due: undefined, finalized_at: undefined, updated_at: '2025-02-05' }
   const state = deriveInvoice([invoice(bare, 'invoice.paid')]).at(-1)!
   assert.deepEqual(
@@ -140,7 +140,7 @@ test('what a source leaves out is taken from what it says', () => {
   )
 })
 
-test('paid twice over, the first day stands when none is named', () => {
+test('of several paid versions without a date, the first one sets the date', () => {
   const silent = { ...paid, paid_at: undefined }
   const states = deriveInvoice([invoice({ ...silent, updated_at: '2025-03-01' }), invoice(silent)])
   assert.equal(day(states.at(-1)!.paidAt), '2025-02-03')
@@ -151,7 +151,7 @@ function issueOf(versions: InvoiceVersion[], asOf = '2025-02-20'): string | null
   return invoiceIssue(state, at(asOf))
 }
 
-test('payment issues, the gravest first', () => {
+test('payment issues by severity', () => {
   assert.equal(issueOf([invoice()]), null)
   assert.equal(issueOf([invoice({ attempt_count: 1 })]), null)
   assert.equal(issueOf([invoice({ failure_code: 'card_declined' })]), 'payment_failed')
@@ -166,7 +166,7 @@ test('payment issues, the gravest first', () => {
   assert.equal(issueOf([invoice({ attempt_count: 1, amount_remaining: 0 })]), null)
 })
 
-test('an invoice told only when it was paid was no issue before', () => {
+test('an invoice received only when it was paid was no issue before', () => {
   const states = deriveInvoice([
     invoice({ ...paid, attempt_count: 2, finalized_at: '2025-02-01', paid_at: '2025-02-09' }),
   ])
@@ -193,13 +193,13 @@ test('a failure is remembered while the invoice stays open', () => {
   )
 })
 
-test('failed and action required within one second: the action is what counts', () => {
+test('failed and action required within one second: action required counts', () => {
   const failed = invoice({}, 'invoice.payment_failed')
   const action = invoice({}, 'invoice.payment_action_required')
   assert.equal(issueOf([action, failed]), 'action_required')
 })
 
-test('an issue begins with the failure, or the moment after the due date', () => {
+test('an issue starts with the failure, or right after the due date', () => {
   const [failed] = deriveInvoice([
     invoice({ status: 'open', total: 5, finalized_at: '2025-01-01' }, 'invoice.payment_failed'),
   ])
@@ -231,7 +231,7 @@ const anyInvoice = fc
   })
   .map(({ kind, ...changes }) => invoice(changes, `invoice.${kind}`))
 
-test('an invoice told in any order, with repeats, is the same invoice', () => {
+test('versions of an invoice in any order, with repeats, give the same invoice', () => {
   const feed = fc
     .array(anyInvoice, { minLength: 1, maxLength: 8 })
     .map(versions => versions.map((version, sequence) => ({ ...version, sequence })))
@@ -253,7 +253,7 @@ test('an invoice told in any order, with repeats, is the same invoice', () => {
   )
 })
 
-test('refunds: newest word wins, failed ones do not count', () => {
+test('refunds: the newest version wins, failed refunds do not count', () => {
   const created = refund()
   const failed = refund({ status: 'failed', updated_at: '2025-02-12' }, 'refund.updated')
   assert.deepEqual(mergeRefund(created, failed), mergeRefund(failed, created))

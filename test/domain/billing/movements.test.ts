@@ -42,7 +42,7 @@ function movementTotals(movements: Movement[], since: number, until: number) {
   return totals
 }
 
-/** What the account's state says, apart from its movements. */
+/** MRR according to the account's states, independent of its movements. */
 function stateAt(segments: Segment[], currency: string, instant: number): number {
   const states = accountStates(segments.map(computeFigures)).filter(state => state.currency === currency)
   return states.find(({ from, to }) => from <= instant && (to === null || instant < to))?.mrr ?? 0
@@ -115,7 +115,7 @@ for (const [cause, before, after] of causes) {
   })
 }
 
-test('a swap of equal worth is no movement', () => {
+test('replacing an item by one of equal MRR is no movement', () => {
   const swap = [
     ...derive(version({ ended_at: '2025-03-01' })).segments,
     ...derive(version({ id: 'sub_2', started_at: '2025-03-01' })).segments,
@@ -123,7 +123,7 @@ test('a swap of equal worth is no movement', () => {
   assert.equal(movementsOf(swap).length, 1)
 })
 
-test('any fall to 0 is churn: end, pause, unpaid, 100 % off', () => {
+test('any drop to 0 is churn: end, pause, unpaid, 100 % off', () => {
   for (const fall of [
     { status: 'canceled' },
     { status: 'paused' },
@@ -139,7 +139,7 @@ test('any fall to 0 is churn: end, pause, unpaid, 100 % off', () => {
   }
 })
 
-test('currencies are kept apart', () => {
+test('currencies are separate', () => {
   const { segments } = derive(version(), version({ currency: 'EUR', updated_at: '2025-02-01' }))
   assert.deepEqual(
     deriveAccount(segments).map(ledger => [ledger.currency, ledger.movements.map(movement => movement.type)]),
@@ -150,7 +150,7 @@ test('currencies are kept apart', () => {
   )
 })
 
-test('an account that never paid has no ledger', () => {
+test('an account that never paid has no movements', () => {
   assert.deepEqual(deriveAccount(derive(version({ status: 'trialing' })).segments), [])
 })
 
@@ -179,7 +179,7 @@ test('a window is open at its start and closed at its end', () => {
 })
 
 const day = fc.integer({ min: 0, max: 120 })
-/** A feed of one account: three subscriptions, up to eight words on each, at times that often coincide. */
+/** Events of one account: three subscriptions, up to eight versions each, often at the same time. */
 const anyVersion = fc
   .record({
     id: fc.constantFrom('sub_1', 'sub_2', 'sub_3'),
@@ -214,7 +214,7 @@ const anyVersion = fc
     kind: fc.constantFrom('updated', 'updated', 'updated', 'created', 'deleted'),
   })
   .map(({ kind, ...changes }) => version(changes, `subscription.${kind}`))
-/** Numbered by their source, so that the order of arrival says nothing. */
+/** With sequence numbers, so that the order of arrival does not matter. */
 const feed = fc
   .array(anyVersion, { minLength: 1, maxLength: 20 })
   .map(versions => versions.map((version, sequence) => ({ ...version, sequence })))
@@ -226,7 +226,7 @@ function ledgerOf(versions: SubscriptionVersion[]) {
   return { derived, ledgers: deriveAccount(derived.flatMap(entry => entry.segments)) }
 }
 
-test('a feed shuffled and repeated ends in the same ledger', () => {
+test('shuffled and repeated events give the same ledger', () => {
   const shuffledWithRepeats = feed.chain(versions =>
     fc.tuple(
       fc.constant(versions),
@@ -240,7 +240,7 @@ test('a feed shuffled and repeated ends in the same ledger', () => {
   )
 })
 
-test('segments of a subscription follow each other without gap or overlap', () => {
+test('segments of a subscription have no gaps and no overlaps', () => {
   fc.assert(
     fc.property(feed, versions => {
       for (const { segments } of ledgerOf(versions).derived) {
@@ -254,7 +254,7 @@ test('segments of a subscription follow each other without gap or overlap', () =
   )
 })
 
-test('rows add up: at any instant an account is the sum of its subscriptions', () => {
+test('at any instant the MRR of an account is the sum of its subscriptions', () => {
   fc.assert(
     fc.property(feed, day, (versions, n) => {
       const { derived, ledgers } = ledgerOf(versions)
@@ -304,7 +304,7 @@ test('an account is new once, and every movement starts where the last one ended
   )
 })
 
-test('nothing counts after a deletion, whatever came', () => {
+test('nothing counts after a deletion, whatever arrives later', () => {
   fc.assert(
     fc.property(feed, versions => {
       for (const { segments, deletedAt } of ledgerOf(versions).derived) {

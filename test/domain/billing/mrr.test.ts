@@ -7,8 +7,8 @@ import { at, derive, item, mrrOf, type Payload, reasonsOf, segmentAt, version } 
 
 const DAY = '2025-03-01'
 
-/** The first reason that holds is given: each row also has every later fault of its own kind. */
-/** 10 each up to 5, 8 each and 3 on top beyond. */
+/** The first matching reason is reported: each row also matches every later reason of its kind. */
+/** 10 each up to 5 units; above, 8 each plus 3. */
 function tiered(tiers_mode: string, quantity: number): Payload {
   const tiers = [
     { up_to: 5, unit_amount: 10 },
@@ -72,7 +72,7 @@ for (const [reason, given] of reasons) {
   })
 }
 
-test('every reason that an item can have is shown above, and each has words and a hint', () => {
+test('every reason of an item is tested above, and each has a text and a hint', () => {
   const elsewhere = ['other_currency', 'pending_subscription', 'items_incomplete', 'past_due']
   const shown = new Set([...reasons.map(([reason]) => reason), ...elsewhere])
   assert.deepEqual([...shown].sort(), Object.keys(REASONS).sort())
@@ -88,7 +88,7 @@ const counted: [string, Payload, number][] = [
     100_00,
   ],
   [
-    'an amount off comes off before the tax is taken out',
+    'an amount off is subtracted before the tax is removed',
     {
       tax_percent: '19',
       tax_inclusive: true,
@@ -154,7 +154,7 @@ test('an amount off several items leaves their sum exact to the cent', () => {
   )
 })
 
-test('the cent that is left of an amount off goes to the item that lost most by rounding', () => {
+test('the remaining cent of an amount off goes to the item with the largest rounding loss', () => {
   const items = [1, 2, 3].map(amount => item({ id: `i${amount}`, unit_amount: amount }))
   const states = itemStates(version({ items, discounts: [{ amount_off: 1 }] }), at(DAY))
   assert.deepEqual(
@@ -163,7 +163,7 @@ test('the cent that is left of an amount off goes to the item that lost most by 
   )
 })
 
-test('metered and one-time items take no part of an amount off', () => {
+test('metered and one-time items receive no share of an amount off', () => {
   const items = [
     item({ id: 'a' }),
     item({ id: 'b', usage_type: 'metered' }),
@@ -172,7 +172,7 @@ test('metered and one-time items take no part of an amount off', () => {
   assert.equal(mrrOf({ items, discounts: [{ amount_off: 5 }] }), 15_00)
 })
 
-test('an excluded item tells the gross MRR it would have, where it has a price', () => {
+test('an excluded item with a price has the gross MRR that it would have', () => {
   const excludedMrr = (given: Payload) =>
     segmentAt(derive(version(given)).segments, at(DAY))!.items.map(state => state.excludedMrr)
   assert.deepEqual(excludedMrr({ status: 'trialing', discounts: [{ percent_off: 50 }] }), [20_00])
@@ -214,7 +214,7 @@ const anyDiscount = fc.oneof(
   fc.record({ amount_off: fc.integer({ min: 0, max: 5000 }) }),
 )
 
-test('whatever the terms: no negative MRR, gross − discount = mrr, included or one reason', () => {
+test('for any terms: no negative MRR, gross − discount = mrr, and included or one reason', () => {
   fc.assert(
     fc.property(
       fc.array(anyItem, { maxLength: 6 }),

@@ -16,7 +16,7 @@ export function at(iso: string): Instant {
 
 export type Payload = Record<string, unknown>
 
-/** A plain monthly subscription of 2025, as a canonical payload; `changes` replaces fields. */
+/** A monthly subscription of 2025 as a canonical payload; `changes` replaces fields. */
 export function payload(changes: Payload = {}): Payload {
   return {
     id: 'sub_1',
@@ -52,7 +52,7 @@ export function mrrAt(segments: Segment[], instant: Instant): number {
   return segmentAt(segments, instant)?.mrr ?? 0
 }
 
-/** What a subscription is worth on a day, in minor units. */
+/** The MRR of a subscription on a day, in minor units. */
 export function mrrOf(changes: Payload, day = '2025-03-01'): number {
   return mrrAt(derive(version(changes)).segments, at(day))
 }

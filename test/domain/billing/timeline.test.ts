@@ -10,7 +10,7 @@ function day(instant: number | null): string | null {
   return instant === null ? null : new Date(instant).toISOString().slice(0, 10)
 }
 
-/** [from, to, status, mrr in dollars] of each stretch. */
+/** [from, to, status, mrr in dollars] of each segment. */
 function stretches(...versions: SubscriptionVersion[]): [string | null, string | null, string, number][] {
   return derive(...versions).segments.map(({ from, to, status, mrr }) => [
     day(from),
@@ -22,7 +22,7 @@ function stretches(...versions: SubscriptionVersion[]): [string | null, string |
 
 const dearer = { items: [item({ unit_amount: 50 })] }
 
-test('the first version holds from the start of the subscription, later ones from their own time', () => {
+test('the first version is valid from the start of the subscription, later ones from their own time', () => {
   assert.deepEqual(
     stretches(version({ updated_at: '2025-02-10' }), version({ ...dearer, updated_at: '2025-03-01' })),
     [
@@ -41,18 +41,18 @@ test('a late older version corrects the past', () => {
   ])
 })
 
-test('without updated_at the time of the event counts', () => {
+test('without updated_at the time of the event is used', () => {
   assert.equal(version({ updated_at: undefined }).sourceAt, at('2025-06-01'))
 })
 
-test('a future start takes effect by itself', () => {
+test('a future start takes effect automatically', () => {
   assert.deepEqual(stretches(version({ started_at: '2025-04-01' })), [
     ['2025-01-01', '2025-04-01', 'active', 0],
     ['2025-04-01', null, 'active', 20],
   ])
 })
 
-test('an end takes effect by itself, at its instant', () => {
+test('an end takes effect automatically, at its exact time', () => {
   const { segments } = derive(version({ ended_at: '2025-04-01' }))
   assert.equal(mrrAt(segments, at('2025-04-01') - 1), 20_00)
   assert.equal(mrrAt(segments, at('2025-04-01')), 0)
@@ -69,11 +69,11 @@ test('one late event with a start and an end fills in the whole past', () => {
   }
 })
 
-test('canceled without an end is canceled for as long as it is known', () => {
+test('a first version that is canceled without an end was never active', () => {
   assert.deepEqual(stretches(version({ status: 'canceled' })), [['2025-01-01', null, 'canceled', 0]])
 })
 
-test('an end before its version reaches back over what was said before', () => {
+test('an end before the time of its version overrides earlier versions', () => {
   assert.deepEqual(
     stretches(
       version(),
@@ -87,7 +87,7 @@ test('an end before its version reaches back over what was said before', () => {
   )
 })
 
-test('what was canceled, not deleted, can come back', () => {
+test('a canceled subscription can be reactivated, unless it was deleted', () => {
   assert.deepEqual(
     stretches(
       version(),
@@ -114,7 +114,7 @@ test('after a deletion nothing revives the subscription, but older versions stil
   assert.equal(derive(version(), revival, deletion, older).deletedAt, at('2025-04-01'))
 })
 
-test('a deletion that names only the id keeps what was known', () => {
+test('a deletion that contains only the id keeps the known fields', () => {
   const bare = version(
     {
       customer: undefined,
@@ -163,13 +163,13 @@ test('a scheduled cancellation counts until it takes effect, but is not committe
   }
 })
 
-test('a cancellation that is taken back is committed again', () => {
+test('MRR is committed again after a cancellation is revoked', () => {
   const { segments } = derive(version({ cancel_at: '2025-05-01' }), version({ updated_at: '2025-04-20' }))
   assert.equal(mrrAt(segments, at('2025-06-01')), 20_00)
   assert.equal(segments.at(-1)!.committedMrr, 20_00)
 })
 
-test('a cancellation seen first when it was scheduled was not known before its request', () => {
+test('a cancellation in the first version counts as scheduled from its request on', () => {
   const first = { cancel_at: '2025-06-01', canceled_at: '2025-05-01', updated_at: '2025-05-01' }
   assert.deepEqual(
     derive(version(first)).segments.map(segment => [day(segment.from), segment.committedMrr]),
@@ -181,7 +181,7 @@ test('a cancellation seen first when it was scheduled was not known before its r
   )
 })
 
-test('a trial stays a trial until an event says otherwise', () => {
+test('a trial continues until an event changes the status', () => {
   assert.deepEqual(stretches(version({ status: 'trialing', trial_end: '2025-01-15' })), [
     ['2025-01-01', null, 'trialing', 0],
   ])
@@ -209,7 +209,7 @@ test('a subscription canceled in its trial never counted', () => {
   ])
 })
 
-test('versions of the same second: created, then updated, then deleted, whatever the order of arrival', () => {
+test('versions of the same second: created, updated, deleted, in any order of arrival', () => {
   const created = version({ status: 'incomplete' }, 'subscription.created')
   const updated = version({}, 'subscription.updated')
   assert.deepEqual(stretches(updated, created), [['2025-01-01', null, 'active', 20]])
@@ -226,21 +226,21 @@ test('versions of the same second: created, then updated, then deleted, whatever
   assert.deepEqual(stretches(deleted, updated, created), [['2025-01-01', null, 'canceled', 0]])
 })
 
-test('of one instant the later sequence holds, whatever the order of arrival', () => {
+test('of versions of one instant the higher sequence wins, in any order of arrival', () => {
   const a = version({ items: [item({ unit_amount: 9 })], sequence: 2 })
   const b = version({ items: [item({ unit_amount: 10 })], sequence: 10 })
   assert.deepEqual(derive(a, b), derive(b, a))
   assert.equal(derive(a, b).segments.at(-1)!.mrr, 10_00)
 })
 
-test('of one instant and without a sequence, what arrived later holds', () => {
+test('of versions of one instant without a sequence, the last arrival wins', () => {
   const paused = version({ status: 'paused' })
   const active = version({ items: [item({ unit_amount: 9 })] })
   assert.equal(derive(paused, active).segments.at(-1)!.mrr, 9_00)
   assert.equal(derive(active, paused).segments.at(-1)!.mrr, 0)
 })
 
-test('a pause ends by itself when it says so', () => {
+test('a pause with an end ends automatically', () => {
   const paused = version({ status: 'paused', updated_at: '2025-02-01', resumes_at: '2025-03-01' })
   assert.deepEqual(stretches(version(), paused), [
     ['2025-01-01', '2025-02-01', 'active', 20],
@@ -259,7 +259,7 @@ test('the order of keys in a stored version does not matter', () => {
   assert.deepEqual(derive(reordered(a), a, reordered(b)).segments, segments)
 })
 
-test('stored as JSON and read back, a version derives the same', () => {
+test('a version stored as JSON and read again gives the same result', () => {
   const versions = [version({ trial_end: '2025-01-15' }), version({ ...dearer, updated_at: '2025-03-01' })]
   const stored = JSON.parse(JSON.stringify(versions)) as SubscriptionVersion[]
   const derived = derive(...versions)
@@ -267,11 +267,11 @@ test('stored as JSON and read back, a version derives the same', () => {
   assert.deepEqual(JSON.parse(JSON.stringify(derived)), derived)
 })
 
-test('versions that change nothing make no new stretch', () => {
+test('versions without changes create no new segment', () => {
   assert.equal(derive(version(), version({ updated_at: '2025-02-01' })).segments.length, 1)
 })
 
-test('an exclusion counts its time from when its reason began, over other changes', () => {
+test('`since` of an exclusion is the start of its reason, across other changes', () => {
   const trial = { status: 'trialing', trial_end: '2025-02-15' }
   const { segments } = derive(
     version(trial),
@@ -288,7 +288,7 @@ test('an exclusion counts its time from when its reason began, over other change
   )
 })
 
-test('customer and acquisition come from the nearest version that names them', () => {
+test('customer and acquisition come from the nearest version that has them', () => {
   const utm = { metadata: { utm_source: 'google', utm_medium: 'cpc' } }
   const { segments } = derive(
     version({ customer: null }),
@@ -302,7 +302,7 @@ test('customer and acquisition come from the nearest version that names them', (
   }
 })
 
-test('a subscription that changes hands is churn for one account and new for the other', () => {
+test('a subscription that moves to another account is churn for one and new for the other', () => {
   const { segments } = derive(version(), version({ customer: 'globex', updated_at: '2025-03-01' }))
   const types = (account: string) =>
     deriveAccount(segments.filter(segment => segment.account === account)).flatMap(ledger =>
@@ -344,7 +344,7 @@ hostile.forEach((given, index) => {
   })
 })
 
-test("a customer's discount that is taken away before its time is no discount that ran out", () => {
+test("a customer's discount that is removed early is no ended discount", () => {
   const coupon = {
     percentOff: '10',
     amountsOff: {},
@@ -354,13 +354,13 @@ test("a customer's discount that is taken away before its time is no discount th
   }
   const term = { kind: 'discount' as const, id: 'di_1', customer: 'acme', ofCustomer: true, coupon }
   const causeWith = (deletedAt?: Instant) => {
-    const told = {
+    const discount = {
       ...term,
       sourceAt: at('2025-01-01'),
       startsAt: at('2025-01-01'),
       ...(deletedAt && { deletedAt }),
     }
-    return deriveSubscription([version()], indexTerms([told])).segments.at(-1)!.cause
+    return deriveSubscription([version()], indexTerms([discount])).segments.at(-1)!.cause
   }
   assert.deepEqual(
     [causeWith(), causeWith(at('2025-02-10')), causeWith(at('2025-04-01'))],
@@ -368,7 +368,7 @@ test("a customer's discount that is taken away before its time is no discount th
   )
 })
 
-test('a discount that is told of after it ran out says nothing of why MRR changed when it did', () => {
+test('a discount that is received after its end does not affect the cause of earlier changes', () => {
   const until = (ends_at: string) => ({ discounts: [{ percent_off: 10, duration: 'repeating', ends_at }] })
   const { segments } = derive(
     version({ updated_at: '2025-01-01' }),

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { deriveAccount } from '../../../src/domain/billing/movements.ts'
 import { at, derive, item, mrrOf, type Payload, reasonsOf, segmentAt, version } from './subscriptions.ts'
 
-/** Examples that vendors have published, and that hold under our policy. */
+/** Examples published by vendors that are valid under Kontor's policy. */
 const published: { what: string; given: Payload; mrr: number; day?: string }[] = [
   { what: '$100/month', given: { items: [item({ unit_amount: 100 })] }, mrr: 100_00 },
   { what: '$600/year', given: { items: [item({ unit_amount: 600, interval: 'year' })] }, mrr: 50_00 },
@@ -93,7 +93,7 @@ test('100 × $100/month and 50 × $600/year are 12,500', () => {
   assert.equal(100 * monthly + 50 * yearly, 12_500_00)
 })
 
-test('a licensed $50 beside a metered $20 is $50 and one exclusion', () => {
+test('a licensed $50 item and a metered $20 item are $50 and one exclusion', () => {
   const given = {
     items: [item({ id: 'a', unit_amount: 50 }), item({ id: 'b', unit_amount: 20, usage_type: 'metered' })],
   }
@@ -149,7 +149,7 @@ test("an account's second subscription is expansion", () => {
   assert.deepEqual(movementsOf(first, second), ['new 25', 'expansion 60'])
 })
 
-test('an account that grows, shrinks, leaves and returns', () => {
+test('an account that expands, contracts, churns and returns', () => {
   const yearly = { items: [item({ unit_amount: 500, quantity: 4, interval: 'year' })] }
   const extra = { id: 'sub_2', started_at: '2025-02-01', items: [item({ unit_amount: 30, quantity: 2 })] }
   assert.deepEqual(

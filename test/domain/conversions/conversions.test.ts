@@ -20,7 +20,7 @@ test('a conversion is a convert event, or a type that the tenant lists', () => {
   for (const type of DEFAULT_CONVERSION_TYPES) assert.ok(conversion(type, {}), type)
 })
 
-test('amount, currency, order id and type are read from the fields that are there', () => {
+test('amount, currency, order id and type are read from the available fields', () => {
   assert.deepEqual(
     conversion('convert', { amount: 49.9, total: 1, currency: 'eur', order_id: 'o1', email: 'A@b.de' }),
     {
@@ -42,7 +42,7 @@ test('amount, currency, order id and type are read from the fields that are ther
   assert.equal(conversion('convert', { id: 'x' })?.sourceObjectId, 'x')
 })
 
-test('amounts are exact decimals, nonsense is none', () => {
+test('amounts are exact decimals, invalid values are null', () => {
   const cases: [object, string | null][] = [
     [{ total: '49.90' }, '49.9'],
     [{ total_price: '1234567890123.45' }, '1234567890123.45'],
@@ -65,7 +65,7 @@ test('amounts are exact decimals, nonsense is none', () => {
     assert.equal(conversion('convert', { currency })?.currency, null)
 })
 
-test('an event about an order names it by its own id', () => {
+test('an event about an order contains the order id', () => {
   assert.equal(conversion('order.paid', { id: 'o1' })?.orderId, 'o1')
   assert.equal(conversion('Order Completed', { id: 'o1', order_id: 'o2' })?.orderId, 'o2')
   assert.equal(conversion('orders/paid', { id: 'o1' }, new Set(['orders/paid']))?.orderId, 'o1')
@@ -73,7 +73,7 @@ test('an event about an order names it by its own id', () => {
   assert.equal(conversion('purchase', { order_id: 'undefined' })?.orderId, null)
 })
 
-test("a paid invoice is billing's, in Stripe's minor units or in canonical major ones", () => {
+test("a paid invoice is a billing sale, in Stripe's minor units or in canonical major units", () => {
   const stripe = (object: object) =>
     readConversion(
       inboundEvent({
@@ -119,7 +119,7 @@ test("a paid invoice is billing's, in Stripe's minor units or in canonical major
   assert.equal(bareObject?.amount, '49.9')
 })
 
-test('ids of big shops keep their digits', () => {
+test('large numeric ids keep all digits', () => {
   const body =
     '{"event_type":"order.paid","payload":{"id":820982911946154508,"total_price":"199.00","currency":"USD"}}'
   assert.partialDeepStrictEqual(readConversion(inboundEvent(body), types), {
@@ -130,7 +130,7 @@ test('ids of big shops keep their digits', () => {
   })
 })
 
-test('an order record tells its amount, its contact and when it was placed', () => {
+test('an order record has an amount, a contact and a time', () => {
   const order = {
     total: '49.90',
     currency: 'eur',

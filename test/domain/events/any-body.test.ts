@@ -103,7 +103,7 @@ const context: fc.Arbitrary<EventContext> = fc.oneof(
   inbound,
 )
 
-test('whatever comes in, intake and pipeline read the same, and nothing throws', () => {
+test('intake and pipeline read any body alike, and nothing throws', () => {
   fc.assert(
     fc.property(text, context, (text, context) => {
       const inspection = inspect(openBody(text), context)
@@ -128,7 +128,7 @@ test('whatever comes in, intake and pipeline read the same, and nothing throws',
   )
 })
 
-test('every accepted event can be stored and read on', () => {
+test('every accepted event can be stored and processed', () => {
   const types = new Set(['invoice.paid', 'u1', 'track'])
   let seen = 0
   fc.assert(
@@ -162,7 +162,7 @@ test('every accepted event can be stored and read on', () => {
   assert.ok(seen > 100, `only ${seen} bodies were good`)
 })
 
-test('an ordering key keeps what belongs together in one place', () => {
+test('events that belong together have the same ordering key', () => {
   const key = (body: object, context: EventContext) =>
     inspect(openBody(JSON.stringify(body)), context).orderingKey
   assert.equal(key({ event_type: 'x', visitor: 'v', user_id: 'u' }, trackContext), 'v')

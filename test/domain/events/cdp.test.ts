@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { itemId } from '../../../src/domain/ids.ts'
 import { cdpContext, cdpEvent, ENTRY_ID, inboundContext, RECEIVED_AT, received } from './received.ts'
 
-test('a track call carries its name, its ids and its properties', () => {
+test('a track call has a name, ids and properties', () => {
   const raw =
     '{"type":"track","event":"Order Completed","messageId":"m1","anonymousId":"a1","userId":"u1","properties":{"total":1.50},"context":{"sessionId":1735732800},"timestamp":"2025-01-01T11:59:00Z"}'
   const event = cdpEvent(raw)
@@ -23,7 +23,7 @@ test('a track call carries its name, its ids and its properties', () => {
   assert.equal(event.occurredAt.toISOString(), '2025-01-01T11:59:00.000Z')
 })
 
-test('other kinds are their own event type', () => {
+test('for other kinds, the kind is the event type', () => {
   for (const type of ['identify', 'page', 'screen', 'group', 'alias']) {
     assert.equal(cdpEvent({ type, userId: 'u' }).eventType, type)
   }
@@ -33,13 +33,13 @@ test('other kinds are their own event type', () => {
   assert.equal(cdpEvent({ type: 'alias', userId: 'u', previousId: 'p' }).previousId, 'p')
 })
 
-test('the route says the kind where the item does not', () => {
+test('the route sets the kind if the item has none', () => {
   assert.equal(cdpEvent({ userId: 'u' }, 'identify').eventType, 'identify')
   assert.equal(cdpEvent({ event: 'Signed Up', type: 'nonsense' }, 'track').eventType, 'Signed Up')
   assert.equal(received({ userId: 'u' }, cdpContext()).rejected.length, 1)
 })
 
-test('a bad item does not sink the good ones', () => {
+test('an invalid item does not affect valid ones', () => {
   const batch = [
     { type: 'track' },
     { type: 'page', messageId: 'm' },
@@ -70,7 +70,7 @@ test('a bad item does not sink the good ones', () => {
   ])
 })
 
-test('a batch gives its sentAt and its context to its items', () => {
+test('sentAt and context of a batch apply to its items', () => {
   const body = `{"batch":[{"type":"page","timestamp":"2025-01-01T09:59:00Z"},{"type":"page","context":{"a":1}},{ }],
     "sentAt":"2025-01-01T10:00:00Z","context":{"userAgent":"Googlebot/2.1 (+http://www.google.com/bot.html)"}}`
   const { events } = received(body, cdpContext('batch'))
@@ -84,7 +84,7 @@ test('a batch gives its sentAt and its context to its items', () => {
   assert.equal(events[1]!.payload, '{"type":"page","context":{"a":1}}')
 })
 
-test("the client's clock is corrected only where it is wrong", () => {
+test("the client's clock is corrected only if it is wrong", () => {
   const at = (fields: object) => cdpEvent({ type: 'page', ...fields }).occurredAt.toISOString()
   assert.equal(at({}), RECEIVED_AT.toISOString())
   assert.equal(
@@ -107,7 +107,7 @@ test('a write key in the body is not stored', () => {
   assert.equal(event.payload, '{"type":"page","messageId":"m"}')
 })
 
-test('only the item with unstorable text is called sanitized', () => {
+test('only the item with unstorable text is marked as sanitized', () => {
   const body = '{"batch":[{"type":"track","event":"a\\u0000"},{"type":"track","event":"b","n":1}]}'
   const { events } = received(body, cdpContext('batch'))
   assert.deepEqual(
@@ -119,7 +119,7 @@ test('only the item with unstorable text is called sanitized', () => {
   )
 })
 
-test('the last of repeated batch keys is the one that counts', () => {
+test('of repeated batch keys the last one counts', () => {
   const { events } = received('{"batch":[{"type":"page"}],"batch":[{"type":"screen"}]}', cdpContext('batch'))
   assert.deepEqual(
     events.map(event => [event.eventType, event.payload]),
@@ -127,7 +127,7 @@ test('the last of repeated batch keys is the one that counts', () => {
   )
 })
 
-test('a body without a usable batch is at fault as a whole', () => {
+test('a body without a valid batch is rejected completely', () => {
   for (const body of ['{"batch":{}}', '{"batch":null}', '{}', 'null', '5']) {
     const { events, rejected } = received(body, cdpContext('batch'))
     assert.deepEqual([events.length, rejected.length, rejected[0]?.index], [0, 1, 0], body)
@@ -135,7 +135,7 @@ test('a body without a usable batch is at fault as a whole', () => {
   assert.deepEqual(received('{"batch":[]}', cdpContext('batch')), { events: [], rejected: [] })
 })
 
-test('a cdp source takes single events and batches, and its override applies', () => {
+test('a cdp source accepts single events and batches, and its override applies', () => {
   const context = inboundContext({ sourceType: 'cdp', eventTypeOverride: { prefix: 'shop.' } })
   const { events } = received(
     { batch: [{ type: 'track', event: 'a', messageId: 'm' }, { type: 'page' }] },
@@ -156,7 +156,7 @@ test('a cdp source takes single events and batches, and its override applies', (
   assert.equal(received({ type: 'x' }, context).rejected.length, 1)
 })
 
-test('an entry that holds a part of its batch yields that part', () => {
+test('an entry with a part of its batch returns that part', () => {
   const context = { ...cdpContext('batch'), items: [1, 3] }
   const { events, rejected } = received({ batch: [{ type: 'page' }, { type: 'page' }, {}, {}] }, context)
   assert.deepEqual([events.map(event => event.index), rejected.map(item => item.index)], [[1], [3]])

@@ -20,7 +20,7 @@ const cases: [string, EventContext][] = [
   ],
 ]
 
-test('an item that stands alone is read as it was among the others', () => {
+test('an item alone is read as it is in its batch', () => {
   for (const [text, context] of cases) {
     const { events } = received(text, context)
     for (const event of events) {
@@ -35,7 +35,7 @@ test('an item that stands alone is read as it was among the others', () => {
   }
 })
 
-test('nothing of the others is left in it', () => {
+test('an item alone contains nothing of the other items', () => {
   const [text, context] = cases[2]!
   const alone = itemAlone(text, context, 1)
   assert.ok(!alone.text.includes('"page"'))

@@ -33,7 +33,7 @@ export const inboundContext = (settings: Partial<InboundContext> = {}): InboundC
   ...settings,
 })
 
-/** `body`: JSON text, or a value to be written as such. */
+/** `body`: JSON text, or a value to serialize. */
 export function received(body: unknown, context: EventContext): Normalized {
   const text = typeof body === 'string' ? body : JSON.stringify(body)
   return normalize({ entryId: ENTRY_ID, receivedAt: RECEIVED_AT, body: text, context })

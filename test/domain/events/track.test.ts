@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import { inspect, openBody } from '../../../src/domain/events/normalize/normalize.ts'
 import { ENTRY_ID, RECEIVED_AT, received, trackContext, trackEvent } from './received.ts'
 
-const faults = (body: unknown) => inspect(openBody(JSON.stringify(body)), trackContext).errors
+const errors = (body: unknown) => inspect(openBody(JSON.stringify(body)), trackContext).errors
 
-test('a tracking event is brought into the one shape', () => {
+test('a tracking event is normalized', () => {
   const body = `{"event_type":"page_view","visitor":"v1","session_id":"s1","user_id":"u1","event_id":"e1",
     "occurred_at":"2025-01-01T11:00:00+01:00","data":{"page": "https://shop.example/","n":1.50}}`
   assert.deepEqual(trackEvent(body), {
@@ -37,7 +37,7 @@ test('a tracking event is brought into the one shape', () => {
   })
 })
 
-test('only event_type is needed', () => {
+test('only event_type is required', () => {
   const event = trackEvent({ event_type: 'x' })
   assert.equal(event.payload, '{}')
   assert.equal(event.inboundEventId, null)
@@ -45,7 +45,7 @@ test('only event_type is needed', () => {
   assert.equal(trackEvent({ event_type: 'x', visitor: null, data: null, occurred_at: null }).visitor, null)
 })
 
-test('other fields stand beside data in the payload, data wins, digits stay', () => {
+test('other fields and data are merged in the payload, data wins, digits stay', () => {
   const payload = (body: string) => trackEvent(body).payload
   assert.equal(payload('{"event_type":"x","a":1.0,"data":{"b":2}}'), '{"a":1.0,"b":2}')
   assert.equal(payload('{"event_type":"x","a":1,"data":{"a":2}}'), '{"a":2}')
@@ -57,7 +57,7 @@ test('other fields stand beside data in the payload, data wins, digits stay', ()
   assert.deepEqual(event.subject, { page: 'p', amount: 5 })
 })
 
-test('a __proto__ field poisons nothing', () => {
+test('a __proto__ field changes no prototype', () => {
   const event = trackEvent(
     '{"event_type":"x","__proto__":{"email":"a@b.c"},"data":{"__proto__":{"amount":1}}}',
   )
@@ -66,15 +66,15 @@ test('a __proto__ field poisons nothing', () => {
   assert.equal(({} as Record<string, unknown>).email, undefined)
 })
 
-test('numbers are taken as ids, exactly', () => {
+test('numbers are accepted as ids, exactly', () => {
   const event = trackEvent('{"event_type":"x","visitor":42,"user_id":12345678901234567890}')
   assert.equal(event.visitor, '42')
   assert.equal(event.userId, '12345678901234567890')
 })
 
-test('all faults of an event are named at once', () => {
+test('all validation errors of an event are reported together', () => {
   assert.deepEqual(
-    faults({ visitor: {}, session_id: 'x'.repeat(256), data: [], occurred_at: 'soon', event_id: true }),
+    errors({ visitor: {}, session_id: 'x'.repeat(256), data: [], occurred_at: 'soon', event_id: true }),
     [
       { pointer: '/data', message: 'data must be an object' },
       { pointer: '/event_type', message: 'event_type is required' },
@@ -95,15 +95,15 @@ test('all faults of an event are named at once', () => {
   ])
 })
 
-test('an event type has 1 to 200 characters, however many bytes they take', () => {
+test('an event type has 1 to 200 characters, whatever their size in bytes', () => {
   for (const good of ['x', 'é'.repeat(200), '😀'.repeat(200)])
-    assert.deepEqual(faults({ event_type: good }), [])
+    assert.deepEqual(errors({ event_type: good }), [])
   for (const bad of ['', 'x'.repeat(201), '😀'.repeat(201), 5, null, {}]) {
-    assert.equal(faults({ event_type: bad }).length, 1, String(bad))
+    assert.equal(errors({ event_type: bad }).length, 1, String(bad))
   }
 })
 
-test('a time more than five minutes ahead is replaced and kept', () => {
+test('a time more than five minutes ahead is replaced, and the original is stored', () => {
   const event = trackEvent({ event_type: 'x', occurred_at: '2025-01-01T12:06:00Z' })
   assert.deepEqual(event.occurredAt, RECEIVED_AT)
   assert.equal(event.meta.client_time, '2025-01-01T12:06:00Z')
@@ -114,14 +114,14 @@ test('a time more than five minutes ahead is replaced and kept', () => {
   )
 })
 
-test('what is no event is reported, not thrown', () => {
+test('a body that is no event is reported, not thrown', () => {
   for (const body of ['', '{', 'null', '[]', '"x"', '5', '[{"event_type":"x"}]', '['.repeat(500)]) {
     const { events, rejected } = received(body, trackContext)
     assert.deepEqual([events.length, rejected.length], [0, 1], body)
   }
 })
 
-test('unstorable text is replaced in every column, and the event says so', () => {
+test('unstorable text is replaced in every column, and the event is marked', () => {
   const event = trackEvent(
     '{"event_type":"a\\u0000","visitor":"\\ud800","event_id":"x","data":{"k\\u0000":1e999}}',
   )
@@ -146,7 +146,7 @@ test('crawlers are tagged, people and server libraries are not', () => {
   assert.equal(bot(''), undefined)
 })
 
-test("the request's address is kept", () => {
+test("the request's address is stored", () => {
   const { events } = received('{"event_type":"x"}', { ...trackContext, ip: '192.0.2.1' })
   assert.deepEqual(events[0]!.meta, { kind: 'track', ip: '192.0.2.1' })
 })

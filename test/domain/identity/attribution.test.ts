@@ -29,7 +29,7 @@ test('UTM parameters are found in the page address, the fields and the context',
   })
 })
 
-test('a foreign referrer comes after UTM parameters', () => {
+test('UTM parameters take precedence over an external referrer', () => {
   assert.deepEqual(view({ page: url, referrer: 'https://google.com/' }), campaign)
   const referral = { source: 'google.com', medium: 'referral', campaign: null, direct: false }
   assert.deepEqual(
@@ -39,7 +39,7 @@ test('a foreign referrer comes after UTM parameters', () => {
   assert.deepEqual(page({ page: { url: 'https://shop.example/', referrer: 'https://google.com' } }), referral)
 })
 
-test('a page view that names nobody is direct: own pages, and what is no address, refer nobody', () => {
+test('a page view without a source is direct: own pages and invalid addresses are no referrers', () => {
   for (const referrer of [
     'https://shop.example/a',
     'http://www.shop.example',
@@ -58,13 +58,13 @@ test('a page view that names nobody is direct: own pages, and what is no address
   assert.deepEqual(readTouch(cdpEvent({ type: 'screen', name: 'Home' })), direct)
 })
 
-test('an event that is no page view says where somebody came from only if it names it', () => {
+test('an event other than a page view is a touch only if it has a source', () => {
   assert.equal(readTouch(trackEvent({ event_type: 'signup', data: { page: 'https://shop.example/' } })), null)
   assert.equal(readTouch(cdpEvent({ type: 'identify', userId: 'u' })), null)
   assert.deepEqual(readTouch(trackEvent({ event_type: 'signup', data: { page: url } })), campaign)
 })
 
-test('the first touch: whoever names a sender before a direct one, then the earlier, then the smaller id', () => {
+test('the first touch: one with a source before a direct one, then the earlier, then the smaller id', () => {
   const at = (second: number, isDirect: boolean, eventId = 'b') => ({
     ...(isDirect ? direct : campaign),
     occurredAt: new Date(second * 1000),

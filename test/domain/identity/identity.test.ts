@@ -12,7 +12,7 @@ import { cdpEvent, inboundEvent, trackEvent } from '../events/received.ts'
 
 const names = (event: NormalizedEvent) => eventIdentifiers(event).map(({ kind, value }) => `${kind} ${value}`)
 
-test('visitor, user, e-mail and contact of one event belong together', () => {
+test('visitor, user, e-mail and contact of one event are linked', () => {
   assert.deepEqual(
     names(
       trackEvent({
@@ -27,7 +27,7 @@ test('visitor, user, e-mail and contact of one event belong together', () => {
   assert.deepEqual(names(trackEvent({ event_type: 'x' })), [])
 })
 
-test('an identify names the person by its traits, wherever an SDK puts them', () => {
+test('an identify call identifies the person by its traits, wherever an SDK puts them', () => {
   const person = ['visitor a1', 'user u1', 'email ada@x.org']
   const base = { type: 'identify', anonymousId: 'a1', userId: 'u1' }
   assert.deepEqual(names(cdpEvent({ ...base, traits: { email: 'ada@x.org' } })), person)
@@ -38,7 +38,7 @@ test('an identify names the person by its traits, wherever an SDK puts them', ()
   )
 })
 
-test("a group's traits are not the person's", () => {
+test('traits of a group are not those of the person', () => {
   const group = {
     type: 'group',
     userId: 'u1',
@@ -48,20 +48,20 @@ test("a group's traits are not the person's", () => {
   assert.deepEqual(names(cdpEvent(group)), ['user u1'])
 })
 
-test('an alias joins the earlier id as a visitor’s; a server’s also as a user’s', () => {
+test('an alias links the previous id as a visitor id; with a server key also as a user id', () => {
   const alias = cdpEvent({ type: 'alias', userId: 'u2', previousId: 'old' })
   assert.deepEqual(names(alias), ['user u2', 'visitor old'])
   assert.deepEqual(names({ ...alias, trusted: true }), ['user u2', 'visitor old', 'user old'])
 })
 
-test('a user id that is an e-mail address is one', () => {
+test('a user id that is an e-mail address is treated as an e-mail address', () => {
   assert.deepEqual(names(trackEvent({ event_type: 'x', user_id: 'Ada@X.org' })), [
     'user Ada@X.org',
     'email ada@x.org',
   ])
 })
 
-test('billing events name their customer', () => {
+test('billing events identify their customer', () => {
   const object = { id: 'in_1', object: 'invoice', customer: 'cus_1', customer_email: 'ada@x.org', created: 1 }
   const stripe = { id: 'evt_1', object: 'event', type: 'invoice.paid', data: { object } }
   assert.deepEqual(names(inboundEvent(stripe)), ['contact cus_1', 'email ada@x.org'])
@@ -79,7 +79,7 @@ test('billing events name their customer', () => {
   assert.deepEqual(names(inboundEvent(other)), [])
 })
 
-test('placeholders never merge strangers', () => {
+test('placeholders never merge unrelated people', () => {
   for (const value of [
     ...[
       '',
@@ -127,7 +127,7 @@ test('an e-mail address has something on both sides of its @', () => {
   for (const value of bad) assert.equal(parseEmail(value), null, String(value))
 })
 
-test('an e-mail address is the same however it is written', () => {
+test('e-mail addresses are normalized', () => {
   const forms = [
     ...[
       ' ADA@Example.ORG ',
@@ -154,7 +154,7 @@ test('an e-mail address is the same however it is written', () => {
   for (const form of forms) assert.equal(parseEmail(form), 'ada@example.org', form)
   for (const form of ['ada@xn--mller-kva.example', 'ADA@MÜLLER.example', 'ada@mu\u0308ller.example.'])
     assert.equal(parseEmail(form), 'ada@müller.example', form)
-  // others, or nobody's business to say that they are the same
+  // different addresses, or not known to be the same
   for (const kept of [
     'ada+shop@example.org',
     'a.da@example.org',
@@ -165,7 +165,7 @@ test('an e-mail address is the same however it is written', () => {
     assert.equal(parseEmail(kept), kept)
 })
 
-test('contacts and orders tell who they belong to', () => {
+test('contacts and orders identify their person', () => {
   assert.deepEqual(contactIdentifiers('c1', { email: 'Ada@x.org', user_id: 'u1' }), [
     { kind: 'contact', value: 'c1' },
     { kind: 'email', value: 'ada@x.org' },

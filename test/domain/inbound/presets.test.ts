@@ -19,7 +19,7 @@ function verify(name: PresetName, headers: Headers, body: string, secrets: strin
   return result.ok ? result.format : result.code
 }
 
-test('stripe: what its own library signs is accepted, and nothing else', () => {
+test('stripe: only signatures of its own library are accepted', () => {
   const secret = 'whsec_test_secret'
   const payload = '{"id":"evt_1","type":"invoice.paid","object":"event"}'
   const header = new Stripe('sk_test_1').webhooks.generateTestHeaderString({
@@ -42,7 +42,7 @@ test('stripe: what its own library signs is accepted, and nothing else', () => {
   assert.equal(preset.eventId({}, JSON.parse(payload)), 'evt_1')
 })
 
-test('standard webhooks: what the reference library signs is accepted, and nothing else', () => {
+test('standard webhooks: only signatures of the reference library are accepted', () => {
   const secret = `whsec_${Buffer.from('a key of some length').toString('base64')}`
   const body = '{"type":"order.paid","timestamp":"2025-01-01T12:00:00Z","data":{"id":"o1","amount":5}}'
   const signature = new Webhook(secret).sign('msg_1', now, body)
@@ -75,7 +75,7 @@ test('standard webhooks: what the reference library signs is accepted, and nothi
   assert.deepEqual(preset.subject(JSON.parse(body)), { id: 'o1', amount: 5 })
 })
 
-test('standard webhooks: a secret that is no base64 lets nobody in', () => {
+test('standard webhooks: a secret that is not base64 rejects every request', () => {
   const signature = `v1,${createHmac('sha256', '').update(`m.${nowS}.{}`).digest('base64')}`
   const headers = { 'webhook-id': 'm', 'webhook-timestamp': `${nowS}`, 'webhook-signature': signature }
   assert.equal(verify('standard-webhooks', headers, '{}', ['whsec_!']), 'signature_invalid')
@@ -119,7 +119,7 @@ test('github: sha256= over the body, type from header and action', () => {
 const SECRET = 'a-signing-secret-of-length'
 const PADDLE_BODY = '{"event_id":"evt_01","event_type":"transaction.completed","data":{"id":"txn_01"}}'
 
-// signatures made with openssl
+// signatures created with openssl
 test('paddle: ts and h1 over "<ts>:" + body', () => {
   const signature = 'c892b83aa8d9654921d87d9b24e1ce28b07e9a2fd51acf9d837bf71c5b5c1651'
   const good = { 'paddle-signature': `ts=1735732800;h1=${signature}` }
@@ -143,7 +143,7 @@ test('paddle: ts and h1 over "<ts>:" + body', () => {
   assert.equal(preset.eventId({}, JSON.parse(PADDLE_BODY)), 'evt_01')
 })
 
-test('recurly: milliseconds and one or more signatures; what happened to which object, and when, is the id', () => {
+test('recurly: milliseconds and one or more signatures; object, event type and time form the id', () => {
   const signature = '01741a5180757a058bbf053b7d8396f390b08cdc7ce59f1d168f0efe6ebd0448'
   const checked = (header: string, at = now) =>
     verify('recurly', { 'recurly-signature': header }, PADDLE_BODY, [SECRET], at)
@@ -171,7 +171,7 @@ test('woocommerce and lago: base64 over the body', () => {
   ] as const) {
     assert.equal(verify(name, { [header]: signature }, PADDLE_BODY, [SECRET]), name)
     assert.equal(verify(name, { [header]: signature }, `${PADDLE_BODY} `, [SECRET]), 'signature_invalid')
-    // as Lago signs where the endpoint was not made with hmac
+    // Lago's signature if the endpoint does not use hmac
     assert.equal(
       verify(name, { [header]: 'eyJhbGciOiJSUzI1NiJ9.e30.c2ln' }, PADDLE_BODY, [SECRET]),
       'signature_invalid',
@@ -191,7 +191,7 @@ test('woocommerce and lago: base64 over the body', () => {
   assert.equal(lago.eventId({ 'x-lago-unique-key': 'k-1' }, {}), 'k-1')
 })
 
-test('chargebee and revenuecat: the Authorization header shows the secret', () => {
+test('chargebee and revenuecat: the Authorization header contains the secret', () => {
   const basic = (text: string) => ({ authorization: `Basic ${Buffer.from(text).toString('base64')}` })
   const checked = (headers: Headers) =>
     verify('chargebee', headers, '{}', ['old:password', 'hook:a:password'])
@@ -213,7 +213,7 @@ test('chargebee and revenuecat: the Authorization header shows the secret', () =
   assert.equal(findPreset('revenuecat')!.eventId({}, { event: { type: 'RENEWAL', id: 'e' } }), 'e')
 })
 
-test('custom: where the signature is, how it is written and what is signed are settings', () => {
+test('custom: location, encoding and content of the signature are settings', () => {
   const checked = (custom: CustomSignature | null, headers: Headers, body = PADDLE_BODY, at = now) => {
     const result = findPreset('custom')!.verify({
       ...{ headers, body: Buffer.from(body), secrets: ['other', SECRET], now: at, custom },
@@ -259,7 +259,7 @@ test('a preset is found by name only', () => {
   for (const name of [null, '', 'constructor', 'Stripe']) assert.equal(findPreset(name), null)
 })
 
-test('no preset keeps a signature among its headers', () => {
+test('no preset stores a signature header', () => {
   for (const name of PRESET_NAMES) {
     for (const header of findPreset(name)!.keepHeaders)
       assert.doesNotMatch(header, /signature|hmac|authorization/)

@@ -25,7 +25,7 @@ function verify(header: string | undefined, options: Partial<Parameters<typeof v
   return result.ok ? result.format : result.code
 }
 
-test('every accepted format is verified over the raw bytes with the whole secret as key', () => {
+test('every accepted format is verified over the raw bytes with the complete secret as key', () => {
   assert.equal(verify(timed(nowS)), 't,v1')
   assert.equal(verify(`sha256=${mac(secret, body)}`), 'sha256')
   assert.equal(verify(mac(secret, body)), 'hex')
@@ -34,7 +34,7 @@ test('every accepted format is verified over the raw bytes with the whole secret
   assert.equal(verify(`  ${mac(secret, body, 'base64')} `), 'base64')
 })
 
-test('one good v1 among several, in any order, is enough', () => {
+test('one valid v1 among several, in any order, is enough', () => {
   const good = mac(secret, `${nowS}.${body}`)
   assert.equal(verify(`t=${nowS},v1=${'0'.repeat(64)},v1=${good}`), 't,v1')
   assert.equal(verify(`v1=${good}, t=${nowS}`), 't,v1')
@@ -42,13 +42,13 @@ test('one good v1 among several, in any order, is enough', () => {
   assert.equal(verify(`t=${nowS},v1=xyz,v1=${good}`), 't,v1')
 })
 
-test('during a rotation either secret is good', () => {
+test('during a rotation both secrets are valid', () => {
   for (const key of [secret, 'old'])
     assert.equal(verify(timed(nowS, key), { secrets: ['old', secret] }), 't,v1')
   assert.equal(verify(timed(nowS, 'third'), { secrets: ['old', secret] }), 'signature_invalid')
 })
 
-test('a timestamp is good for the tolerance, before and after', () => {
+test('a timestamp is valid within the tolerance, before and after', () => {
   assert.equal(verify(timed(nowS - 300)), 't,v1')
   assert.equal(verify(timed(nowS + 300)), 't,v1')
   assert.equal(verify(timed(nowS - 301)), 'signature_expired')
@@ -56,7 +56,7 @@ test('a timestamp is good for the tolerance, before and after', () => {
   assert.equal(verify(timed(nowS - 9999, 'wrong')), 'signature_invalid')
 })
 
-test('a required timestamp closes the formats without one', () => {
+test('if a timestamp is required, formats without one are rejected', () => {
   const options = { requireTimestamped: true }
   assert.equal(verify(timed(nowS), options), 't,v1')
   assert.equal(verify(`sha256=${mac(secret, body)}`, options), 'signature_invalid')
@@ -64,7 +64,7 @@ test('a required timestamp closes the formats without one', () => {
   assert.equal(verify(mac(secret, body, 'base64'), options), 'signature_invalid')
 })
 
-test('a missing header is missing, anything else is invalid', () => {
+test('no header is a missing signature, any other header is an invalid one', () => {
   for (const header of [undefined, '', '   ']) assert.equal(verify(header), 'signature_missing')
   const good = mac(secret, `${nowS}.${body}`)
   for (const header of [
@@ -77,13 +77,13 @@ test('a missing header is missing, anything else is invalid', () => {
   }
 })
 
-test('without a usable secret nothing is let in', () => {
+test('without a valid secret every request is rejected', () => {
   assert.equal(verify(mac('', body), { secrets: [''] }), 'signature_invalid')
   assert.equal(verify(timed(nowS, ''), { secrets: [''] }), 'signature_invalid')
   assert.equal(verify(timed(nowS), { secrets: [] }), 'signature_invalid')
 })
 
-test('no header makes it throw, and none that was not made with the secret is accepted', () => {
+test('no header throws, and only signatures with the secret are accepted', () => {
   const piece = fc.oneof(
     fc.constantFrom(
       't=',
@@ -128,7 +128,7 @@ test('a changed byte of the body, the header or the secret is never accepted', (
           header.slice(0, index) +
           String.fromCharCode(header.charCodeAt(index) ^ change) +
           header.slice(index + 1)
-        // the same hex digits in capitals, and blanks around the header, are the same signature
+        // upper-case hex digits and spaces around the header do not change the signature
         if (mutated.trim().toLowerCase() === header.toLowerCase() && !header.endsWith('=')) return
         assert.match(verify(mutated), /^signature_/)
       },

@@ -6,7 +6,7 @@ import { ENTRY_ID, inboundContext, inboundEvent, RECEIVED_AT, received } from '.
 const message = (body: unknown, settings: Partial<InboundContext> = {}) =>
   received(body, inboundContext(settings)).rejected[0]?.message
 
-test('id, type and payload of a webhook are taken as they are', () => {
+test('id, type and payload of a webhook are used as received', () => {
   const body = '{"inbound_event_id":"e1","event_type":"order.paid","payload":{"id": "o1","n":1.0}}'
   assert.partialDeepStrictEqual(inboundEvent(body, { signature: 't,v1' }), {
     id: ENTRY_ID,
@@ -23,20 +23,20 @@ test('id, type and payload of a webhook are taken as they are', () => {
   assert.equal(inboundEvent(body, { sourceType: 'automation' }).source, 'automation')
 })
 
-test('without a payload the whole body is it', () => {
+test('without a payload field, the payload is the complete body', () => {
   assert.equal(inboundEvent('{"event_type":"x","a":1.0}').payload, '{"event_type":"x","a":1.0}')
   assert.equal(inboundEvent('{"event_type":"x","payload":null}').payload, '{"event_type":"x","payload":null}')
   assert.equal(inboundEvent('{"event_type":"x","payload":{"payload":{}}}').payload, '{"payload":{}}')
   assert.equal(message({ event_type: 'x', payload: [1] }), 'payload must be an object')
 })
 
-test('without an id one is made from the entry, the same each time', () => {
+test('without an id, a deterministic one is derived from the entry', () => {
   const event = inboundEvent({ event_type: 'x' })
   assert.equal(event.inboundEventId, ENTRY_ID)
   assert.equal(event.meta.generated_id, true)
 })
 
-test('the id may stand somewhere in the body', () => {
+test('the id can be anywhere in the body', () => {
   const id = (body: object, eventIdPath: string) =>
     inboundEvent({ event_type: 'x', ...body }, { eventIdPath })
   assert.equal(id({ payload: { meta: { id: 'p1' } } }, 'payload.meta.id').inboundEventId, 'p1')
@@ -68,7 +68,7 @@ test('the type can be set, prefixed, mapped or read elsewhere', () => {
   assert.deepEqual(type({ path: 'k.nowhere' }), ['a', undefined])
 })
 
-test('without a type from the body or the source an event is refused', () => {
+test('an event without a type from the body or the source is rejected', () => {
   assert.equal(message({ payload: {} }), 'event_type is required')
   assert.equal(message({ event_type: 5 }), 'event_type must be a string')
   assert.equal(message({}, { eventTypeOverride: { prefix: 'x.' } }), 'event_type is required')
@@ -83,7 +83,7 @@ test('without a type from the body or the source an event is refused', () => {
   )
 })
 
-test('a bare Stripe event is understood as it is', () => {
+test('a Stripe event is recognized without a preset', () => {
   const object = { id: 'in_1', object: 'invoice' }
   const body = { id: 'evt_1', object: 'event', type: 'invoice.paid', created: 1735731000, data: { object } }
   const event = inboundEvent(body)
@@ -102,7 +102,7 @@ test('a bare Stripe event is understood as it is', () => {
   })
 })
 
-test('a preset reads the type and the id where its provider puts them', () => {
+test('a preset reads type and id from the fields of its provider', () => {
   const headers = { 'x-shopify-topic': 'orders/paid', 'x-shopify-webhook-id': 'w1' }
   const body = '{"id":820982911946154508,"payload":"theirs"}'
   assert.partialDeepStrictEqual(inboundEvent(body, { preset: 'shopify', headers }), {
@@ -127,7 +127,7 @@ test('a preset reads the type and the id where its provider puts them', () => {
   assert.deepEqual([plain.eventType, plain.inboundEventId], ['x', 'e'])
 })
 
-test("a webhook's own time is used where it gives one", () => {
+test("a webhook's own time is used if it has one", () => {
   const at = (occurred_at: unknown) => inboundEvent({ event_type: 'x', occurred_at })
   assert.equal(at('2025-01-01T10:00:00Z').occurredAt.toISOString(), '2025-01-01T10:00:00.000Z')
   assert.deepEqual(at('soon').occurredAt, RECEIVED_AT)

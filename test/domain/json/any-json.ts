@@ -35,7 +35,7 @@ export const anyJson = fc
     return text.replace(/[^\x20-\x7e\s]/g, c => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)
   })
 
-/** The text as PostgreSQL can hold it, and whether it had to be changed for that. */
+/** The text as PostgreSQL can store it, and whether it was changed for that. */
 export function sanitize(text: string): { text: string; sanitized: boolean } {
   const opened = openJson(text)
   return { text: opened.text, sanitized: opened.text !== text }

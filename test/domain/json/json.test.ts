@@ -28,7 +28,7 @@ test('integers beyond 2^53 keep their digits', () => {
   ])
 })
 
-test('parses whatever JSON.parse parses, to the same value', () => {
+test('parses everything that JSON.parse parses, to the same value', () => {
   fc.assert(fc.property(anyJson, text => assert.deepEqual(parseJson(text), JSON.parse(text))))
 })
 
@@ -37,12 +37,12 @@ function exactDigits(_key: string, value: unknown, context?: { source: string })
   return wide && /^-?\d+$/.test(context!.source) ? context!.source : value
 }
 
-/** Tokens in no good order; digit runs reach beyond 2^53. */
+/** Tokens in random order; numbers can exceed 2^53. */
 const almostJson = fc
   .array(fc.constantFrom(...'{}[]",:\\u0e19-.nt ', '90071992547409', '"a":', '1234567890123456789', 'null'))
   .map(tokens => tokens.join(''))
 
-test('what JSON.parse refuses is a SyntaxError that does not quote the text', () => {
+test('text that JSON.parse rejects is a SyntaxError that does not quote the text', () => {
   for (const text of [
     '',
     ' ',
@@ -79,7 +79,7 @@ test('what JSON.parse refuses is a SyntaxError that does not quote the text', ()
   )
 })
 
-test('nesting is bounded, brackets inside strings do not count', () => {
+test('nesting is limited, brackets inside strings do not count', () => {
   const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
   assert.ok(parseJson(nested(MAX_DEPTH)))
   assert.throws(() => parseJson(nested(MAX_DEPTH + 1)), /nested deeper than 200 levels/)
@@ -95,7 +95,7 @@ test('a __proto__ key stays an ordinary field', () => {
   assert.ok(Object.hasOwn(value, '__proto__'))
 })
 
-test('text that PostgreSQL cannot hold is found and replaced, the rest is left as it is', () => {
+test('text that PostgreSQL cannot store is found and replaced, other text is unchanged', () => {
   const cases: [string, string | null][] = [
     ['"plain \\u00e9 é \\ud83d\\ude00 😀"', null],
     ['"a\\\\u0000"', null],
@@ -120,7 +120,7 @@ test('text that PostgreSQL cannot hold is found and replaced, the rest is left a
   }
 })
 
-test('sanitized JSON is storable, keeps its shape, and differs only where it had to', () => {
+test('sanitized JSON is storable, keeps its structure, and differs only where necessary', () => {
   fc.assert(
     fc.property(anyJson, text => {
       const { text: clean, sanitized } = sanitize(text)
@@ -141,7 +141,7 @@ test('sanitized JSON is storable, keeps its shape, and differs only where it had
   )
 })
 
-test('only what needs no care is plain, and an honest event is', () => {
+test('only text that needs no sanitizing is plain, and a normal event is plain', () => {
   const plain = (text: string) => openJson(text).plain
   assert.ok(
     plain('{"type":"track","properties":{"price":12.9,"ids":["a\\"b",1]},"at":"2026-01-31T09:30:00.000Z"}'),
@@ -151,7 +151,7 @@ test('only what needs no care is plain, and an honest event is', () => {
   assert.ok(!plain('{"s":"\\u0000"}'))
 })
 
-test('unstorable strings, keys and numbers are named by JSON pointer', () => {
+test('unstorable strings, keys and numbers are reported by JSON pointer', () => {
   const text = '{"ok":"x","a/b":["y","\\u0000"],"k\\ud800":{"~":1e999},"n":-1e-900}'
   assert.deepEqual(unstorablePointers(parseJson(text)), ['/a~1b/1', '/k\ufffd', '/k\ufffd/~0', '/n'])
   assert.deepEqual(unstorablePointers(parseJson(`[1, ${'7'.repeat(400)}, 820982911946154508]`)), ['/1'])

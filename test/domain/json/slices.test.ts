@@ -36,7 +36,7 @@ test('object fields and array items are the raw text of their values', () => {
   )
 })
 
-test('a field is cut out wherever it stands', () => {
+test('a field is extracted from any position', () => {
   const cases: [string, string][] = [
     ['{"writeKey":"k"}', '{}'],
     ['{ "writeKey" : "k" , "a":1}', '{ "a":1}'],

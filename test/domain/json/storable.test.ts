@@ -29,7 +29,7 @@ async function stores(text: string): Promise<boolean> {
   }
 }
 
-test('PostgreSQL takes whatever was sanitized, and what is called storable', async () => {
+test('PostgreSQL accepts sanitized and storable text', async () => {
   const number = fc
     .tuple(fc.bigInt(), fc.integer({ min: -420, max: 420 }), fc.constantFrom('', '-'))
     .map(([digits, exponent, sign]) => `[${sign}${digits < 0n ? -digits : digits}e${exponent}]`)
@@ -50,7 +50,7 @@ test('PostgreSQL takes whatever was sanitized, and what is called storable', asy
   }
 })
 
-test('PostgreSQL refuses what is called unstorable text', async () => {
+test('PostgreSQL rejects unstorable text', async () => {
   for (const text of [
     '"\\u0000"',
     '{"\\u0000":1}',

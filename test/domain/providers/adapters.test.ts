@@ -92,7 +92,7 @@ const SHAPES: [preset: string, body: (inside: unknown) => object, types: string[
   ['recurly', () => ({ object_type: 'subscription', site_id: 's' }), ['x']],
 ]
 
-test('no body of any provider makes an adapter or a connector throw', () => {
+test('adapters and connectors never throw, for any body of any provider', () => {
   for (const [preset, bodyOf, types] of SHAPES)
     fc.assert(
       fc.property(anything, fc.constantFrom(...types), (inside, type) => {
@@ -112,7 +112,7 @@ test('no body of any provider makes an adapter or a connector throw', () => {
     )
 })
 
-test('amounts stay exact: minor units by the currency, a line’s total by its quantity', () => {
+test('amounts are exact: minor units by currency, the total of a line divided by its quantity', () => {
   assert.deepEqual(
     [
       minorToMajor('1999', 'EUR'),

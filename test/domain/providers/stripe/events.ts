@@ -53,7 +53,7 @@ export function price(changes: Fields = {}): Fields {
   }
 }
 
-/** As API versions since 2025 send it: periods on the items, discounts by id. */
+/** In API versions since 2025: periods on the items, discounts by id. */
 export function subscription(changes: Fields = {}, itemChanges: Fields = {}): Fields {
   return {
     id: 'sub_1Stripe',
@@ -107,7 +107,7 @@ export function subscription(changes: Fields = {}, itemChanges: Fields = {}): Fi
   }
 }
 
-/** As API versions before 2025 sent it: periods on the subscription, plans beside prices, one discount. */
+/** In API versions before 2025: periods on the subscription, plans and prices, one discount. */
 export function olderSubscription(changes: Fields = {}): Fields {
   const plan = {
     id: 'price_1Pro',

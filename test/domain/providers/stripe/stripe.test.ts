@@ -45,7 +45,7 @@ function worth(object: Fields): [number, (string | null)[]] {
   return [segment.mrr, segment.items.map(item => item.reason)]
 }
 
-test('the object shapes before and after 2025 say the same', () => {
+test('objects before and after 2025 are read alike', () => {
   const newer = subscriptionFrom(subscription())
   const older = subscriptionFrom(olderSubscription())
   const itemsOnly = (version: SubscriptionVersion) => ({
@@ -70,7 +70,7 @@ test('items with a plan and no price are priced by the plan', () => {
   assert.deepEqual(worth({ ...older, items: undefined, quantity: 2, currency: undefined }), [40_00, [null]])
 })
 
-test('of several periods the earliest end is the next one', () => {
+test('of several periods the earliest end is used', () => {
   const item = (id: string, end: string) => ({
     id,
     price: price(),
@@ -104,7 +104,7 @@ test('a price finer than a cent is exact', () => {
   assert.deepEqual(worth(subscription({}, { price: given, quantity: 333 })), [1_67, [null]])
 })
 
-test('units sold in packs are charged by the pack', () => {
+test('units sold in packs are charged per pack', () => {
   const given = price({ transform_quantity: { divide_by: 10, round: 'up' } })
   assert.deepEqual(worth(subscription({}, { price: given, quantity: 21 })), [60_00, [null]])
 })
@@ -229,7 +229,7 @@ for (const [what, object] of unknownDiscounts) {
   })
 }
 
-test('paused collection is paused, whatever the status', () => {
+test('a subscription with paused collection is paused, whatever its status', () => {
   assert.deepEqual(worth(subscription({ pause_collection: { behavior: 'void', resumes_at: null } })), [
     0,
     ['paused'],
@@ -240,7 +240,7 @@ test('paused collection is paused, whatever the status', () => {
   )
 })
 
-test('a deleted subscription ends when it ended', () => {
+test('a deleted subscription ends at its ended_at', () => {
   const object = subscription({
     status: 'canceled',
     ended_at: unix('2025-02-15'),
@@ -257,7 +257,7 @@ test('a deleted subscription ends when it ended', () => {
   )
 })
 
-test('created and updated within one second: the update is what holds', () => {
+test('created and updated within one second: the update wins', () => {
   const created = subscriptionFrom(subscription({ status: 'incomplete' }), 'customer.subscription.created')
   const updated = subscriptionFrom(subscription(), 'customer.subscription.updated')
   for (const versions of [
@@ -268,7 +268,7 @@ test('created and updated within one second: the update is what holds', () => {
   }
 })
 
-test('customer, reason and acquisition are read where Stripe keeps them', () => {
+test('customer, reason and acquisition are read from Stripe’s fields', () => {
   const version = subscriptionFrom(
     subscription({
       customer: { id: 'cus_Acme', object: 'customer', name: 'Acme Inc', email: 'billing@acme.example' },
@@ -287,7 +287,7 @@ test('customer, reason and acquisition are read where Stripe keeps them', () => 
   assert.deepEqual(version.acquisition, { source: 'newsletter', medium: 'email', campaign: 'spring' })
 })
 
-test('an invoice names its subscription in every shape', () => {
+test('the subscription of an invoice is found in every API version', () => {
   assert.equal(invoiceFrom(invoice()).subscriptionId, 'sub_1Stripe')
   assert.equal(invoiceFrom(invoice({ parent: undefined, subscription: 'sub_2' })).subscriptionId, 'sub_2')
   assert.equal(invoiceFrom(invoice({ parent: null, subscription: { id: 'sub_3' } })).subscriptionId, 'sub_3')
@@ -318,7 +318,7 @@ test('amounts, tax and times of an invoice', () => {
   assert.equal(invoiceFrom(invoice({ tax: 400, total_taxes: undefined })).tax, 4_00)
 })
 
-test('failures are read off the name of the event and the expanded payment', () => {
+test('failures are read from the event type and the expanded payment', () => {
   assert.equal(invoiceFrom(invoice()).failure, null)
   assert.deepEqual(invoiceFrom(invoice(), 'invoice.payment_failed').failure, {
     kind: 'payment_failed',
@@ -341,12 +341,12 @@ test('failures are read off the name of the event and the expanded payment', () 
   })
 })
 
-test('a deleted draft is void; an upcoming invoice has no id and says nothing', () => {
+test('a deleted draft is void; an upcoming invoice has no id and is ignored', () => {
   assert.equal(invoiceFrom(invoice({ status: 'draft' }), 'invoice.deleted').status, 'void')
   assert.equal(readStripe(stripeEvent('invoice.upcoming', invoice({ id: undefined })), NOW), null)
 })
 
-test('one refund told by several events is one refund', () => {
+test('one refund in several events is one refund', () => {
   const own = refundsFrom('refund.created', refund())
   const updated = refundsFrom('charge.refund.updated', refund())
   const listed = refundsFrom('charge.refunded', charge({ invoice: 'in_1', refunds: { data: [refund()] } }))
@@ -355,7 +355,7 @@ test('one refund told by several events is one refund', () => {
   assert.equal(listed[0]!.invoiceId, 'in_1')
 })
 
-test('a charge that does not list its refunds counts what was added, until they are known by name', () => {
+test('a charge without a list of refunds counts the increase of its total, until the refunds are known', () => {
   const first = refundsFrom('charge.refunded', charge(), { previous_attributes: { amount_refunded: 0 } })
   const second = refundsFrom('charge.refunded', charge({ amount_refunded: 700 }), {
     previous_attributes: { amount_refunded: 500 },
@@ -368,12 +368,12 @@ test('a charge that does not list its refunds counts what was added, until they 
   assert.deepEqual(countedRefunds([...first, ...named]), named)
 })
 
-test('a refund that failed gave nothing back', () => {
+test('a failed refund does not count', () => {
   assert.deepEqual(countedRefunds(refundsFrom('refund.failed', refund({ status: 'failed' }))), [])
   assert.deepEqual(countedRefunds(refundsFrom('refund.updated', refund({ status: 'canceled' }))), [])
 })
 
-test('billing events are told by type or shape, Stripe from canonical by shape', () => {
+test('billing events are recognized by type or shape, and Stripe events by shape', () => {
   const canonical = { id: 'in_9', total: 20, currency: 'USD', status: 'paid' }
   assert.equal(isBillingEvent('invoice.paid', canonical), true)
   assert.equal(isBillingEvent('invoice.paid', stripeEvent('invoice.paid', invoice())), true)
@@ -390,7 +390,7 @@ test('billing events are told by type or shape, Stripe from canonical by shape',
   }
 })
 
-test('the same name, both shapes: canonical amounts are major units, Stripe amounts minor ones', () => {
+test('same type, both shapes: canonical amounts are in major units, Stripe amounts in minor units', () => {
   const canonical = readBilling(
     'invoice.paid',
     { id: 'in_9', total: 20, currency: 'usd', status: 'paid' },
@@ -407,14 +407,14 @@ test('a Stripe object forwarded without its event is still in minor units', () =
   assert.equal(change?.kind === 'subscription' && change.version.sourceAt, NOW)
 })
 
-test('an event cut down to what matters is still understood', () => {
+test('an event with only the necessary fields is recognized', () => {
   const { object: _, created: __, ...bare } = subscription()
   const event = { type: 'customer.subscription.updated', data: { object: bare } }
   const change = readBilling('customer.subscription.updated', event, NOW)
   assert.equal(change?.kind === 'subscription' && change.version.items[0]!.unitAmount, '20')
 })
 
-test('an event that names no object, or an object of another kind, changes nothing', () => {
+test('an event without an object, or with an object of another type, changes nothing', () => {
   for (const subject of [null, 'sub_1', [], {}, { id: '' }, { id: {} }]) {
     assert.equal(readBilling('subscription.updated', subject, NOW), null)
   }
@@ -449,7 +449,7 @@ function firstItem(): Fields {
   return (subscription().items as { data: Fields[] }).data[0]!
 }
 
-/** An event of one second: `seats` after it, and before it where the event says so. */
+/** An event of one second: `seats` after it, and before it if the event contains that. */
 function seatsChanged(seats: number, before: number | null, more: Fields = {}): SubscriptionVersion {
   const items = (quantity: number) => ({ data: [{ ...firstItem(), quantity }] })
   const event = {
@@ -469,7 +469,7 @@ function lastMrr(versions: SubscriptionVersion[]): number {
   return deriveSubscription(versions).segments.at(-1)!.mrr
 }
 
-test('changes of one second follow from each other, whatever the order of arrival', () => {
+test('changes of one second are chained by their previous values, in any order of arrival', () => {
   const [eight, nine, ten, nineAgain] = [
     seatsChanged(8, null),
     seatsChanged(9, 8),
@@ -482,12 +482,12 @@ test('changes of one second follow from each other, whatever the order of arriva
 
 test('one event from endpoints of two API versions counts once', () => {
   const versions = [seatsChanged(8, null), seatsChanged(9, 8), seatsChanged(8, 9)]
-  const told = versions.flatMap(version => [version, { ...version, billingAnchor: 1 }])
-  for (const arrived of permutationsOf(told.slice(2)))
-    assert.equal(lastMrr([...told.slice(0, 2), ...arrived]), 160_00)
+  const sent = versions.flatMap(version => [version, { ...version, billingAnchor: 1 }])
+  for (const arrived of permutationsOf(sent.slice(2)))
+    assert.equal(lastMrr([...sent.slice(0, 2), ...arrived]), 160_00)
 })
 
-test('the first event that is known tells the state before it', () => {
+test('the first known event contains the state before it', () => {
   const { segments } = deriveSubscription([seatsChanged(10, 8)])
   assert.deepEqual(
     segments.map(({ mrr, from }) => [mrr, from]),
@@ -498,7 +498,7 @@ test('the first event that is known tells the state before it', () => {
   )
 })
 
-test('a subscription that was in trial before its first known event began no sooner to count', () => {
+test('a subscription that was in trial before its first known event does not count before it', () => {
   const event = {
     id: 'evt_1',
     object: 'event',
@@ -515,7 +515,7 @@ test('a subscription that was in trial before its first known event began no soo
   )
 })
 
-test('items that are told count, and a row says that there are more', () => {
+test('known items count, and an exclusion reports that there are more', () => {
   const items = { ...(subscription().items as Fields), has_more: true }
   const { segments } = deriveSubscription([subscriptionFrom(subscription({ items }))])
   assert.deepEqual([segments[0]!.mrr, segments[0]!.cautions], [20_00, ['items_incomplete']])

@@ -1,12 +1,12 @@
-// What the company sells, in every currency it does business in, and the coupons and taxes that go with it.
+// The company's products in every currency, with coupons and taxes.
 import type { Coupon, Price, TaxRate, Tier } from './model.ts'
 
 /** Minor units of one unit of account: 19 are 19.00 EUR, 20.90 USD, 2,850 JPY, 6.270 KWD. */
 const SCALE: Record<string, number> = { EUR: 100, USD: 110, JPY: 150, KWD: 330 }
 
-export type Catalogue = ReturnType<typeof catalogueOf>
+export type Catalog = ReturnType<typeof createCatalog>
 
-export function catalogueOf(currency: string) {
+export function createCatalog(currency: string) {
   const scale = SCALE[currency]
   if (!scale) throw new Error(`nothing is sold in ${currency}`)
   const code = currency.toLowerCase()
@@ -40,7 +40,7 @@ export function catalogueOf(currency: string) {
   return {
     currency,
     starter: price('starter_m', 'Starter', amount(19)),
-    /** The same product after a rise. */
+    /** The same product after a price increase. */
     starterNow: price('starter_m2', 'Starter', amount(24)),
     team: price('team_m', 'Team monthly', amount(12.5)),
     teamYearly: price('teamyearly_y', 'Team yearly', amount(125), yearly),
@@ -48,7 +48,7 @@ export function catalogueOf(currency: string) {
     businessMonthly: price('businessmonthly_m', 'Business monthly', amount(279)),
     quarterly: price('press_q', 'Press review', amount(90), { intervalCount: 3 }),
     weekly: price('box_w', 'Weekly box', amount(25), { interval: 'week' }),
-    /** Half a minor unit more than a whole one. */
+    /** With half a minor unit. */
     fine: price('fine_m', 'Fine print', amount(0.99) + 0.5),
     graduated: price('crew_m', 'Crew', null, {
       tiers: tiers('graduated', [
