@@ -54,7 +54,7 @@ export function authenticatePrivate(deps: Deps): OnRequest {
     admit(deps, request, 'private', secret, done, key => {
       if (!isAllowed(key.allowedAddresses, request.ip)) return problems.addressNotAllowed(request.ip)
       if (!hasScope(key, scope)) return problems.insufficientScope(scope)
-      request.caller = callerOf(key)
+      request.caller = toCaller(key)
     })
   }
 }
@@ -72,7 +72,7 @@ export function authenticateTracking(deps: Deps & { optional?: boolean }): OnReq
     admit(deps, request, 'tracking', secret, done, key => {
       const refusal = originRefusal(key, request)
       if (refusal) return refusal
-      request.caller = callerOf(key)
+      request.caller = toCaller(key)
     })
   }
 }
@@ -94,7 +94,7 @@ export function trackingCaller(deps: Deps): TrackingCaller {
   return (secret, request) => {
     const settle = (found: KeyOfTenant | null) => {
       request.rejectedKey = found
-      const caller = callerOf(accept(deps, 'tracking', found))
+      const caller = toCaller(accept(deps, 'tracking', found))
       request.rejectedKey = null
       return caller
     }
@@ -251,7 +251,7 @@ function accept({ directory, now }: Deps, kind: KeyKind, key: KeyOfTenant | null
   return key
 }
 
-function callerOf(key: KeyOfTenant): Caller {
+function toCaller(key: KeyOfTenant): Caller {
   if (key.tenantId === null) throw new Error(`key ${key.id} belongs to no tenant`)
   return { tenantId: key.tenantId, key }
 }

@@ -2,15 +2,13 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Static, type TSchema, Type } from 'typebox'
 import { isUuid } from '../domain/ids.ts'
-import { storableText } from '../domain/json/json.ts'
+import { isObject, storableText } from '../domain/json/json.ts'
 import { NullableText } from '../domain/shapes.ts'
 import { parseTimestamp } from '../domain/time.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
 import { csvLine, csvText } from '../reports/export/export.ts'
 import type { Column } from '../reports/export/tables.ts'
 import type { TimePage } from '../store/events/events.ts'
-import { wantsCsv } from './csv.ts'
-import { sendJson } from './json.ts'
 import { problems } from './problems.ts'
 
 const MAX_LIMIT = 100
@@ -67,13 +65,13 @@ export function decodeCursor<Checks extends PartCheck[]>(
   ...checks: Checks
 ): { [Index in keyof Checks]: string } | null {
   if (cursor === undefined) return null
-  const parts = partsOf(cursor)
+  const parts = parseCursor(cursor)
   if (parts?.length === checks.length && checks.every((isGood, index) => isGood(parts[index]!)))
     return parts as { [Index in keyof Checks]: string }
   throw problems.invalid([{ pointer: '/cursor', message: 'is not a cursor of this list' }])
 }
 
-function partsOf(cursor: string): string[] | null {
+function parseCursor(cursor: string): string[] | null {
   try {
     const decoded: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString())
     return Array.isArray(decoded) && decoded.every(part => typeof part === 'string') ? decoded : null
@@ -233,14 +231,14 @@ export function timeList<Row extends TimeRow>(
 }
 
 /** Faults of a stretch of time that ends before it begins. */
-export function windowFaults({ since, until }: Readonly<Record<string, unknown>>): ValidationError[] {
+export function validateWindow({ since, until }: Readonly<Record<string, unknown>>): ValidationError[] {
   const [from, to] = [parseTimestamp(since), parseTimestamp(until)]
   return from && to && from > to ? [{ pointer: '/since', message: 'must not be after until' }] : []
 }
 
 /** A bare date is midnight in UTC. */
 export function timeWindow(query: { since?: string; until?: string }) {
-  const faults = windowFaults(query)
+  const faults = validateWindow(query)
   if (faults.length > 0) throw problems.invalid(faults)
   return { since: parseTimestamp(query.since), until: parseTimestamp(query.until) }
 }
@@ -255,4 +253,35 @@ function timePage(query: Static<typeof TimeQuery>): Omit<TimePage, 'limit'> {
     eventType: query.event_type === undefined ? null : storableText(query.event_type),
     after: after && { occurredAt: after.at, id: after.id },
   }
+}
+
+/** Text that is JSON already goes out as it is. */
+export function sendJson(reply: FastifyReply, text: string | Readable): FastifyReply {
+  return reply.header('content-type', 'application/json; charset=utf-8').send(text)
+}
+
+export function wantsCsv(request: FastifyRequest): boolean {
+  return /\btext\/csv\b/i.test(request.headers.accept ?? '')
+}
+
+/** An onSend hook for lists that are small and made at once: with `Accept: text/csv` their rows go out as CSV. */
+export async function listsAsCsv(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  payload: unknown,
+): Promise<unknown> {
+  if (!wantsCsv(request) || reply.statusCode !== 200 || typeof payload !== 'string') return payload
+  const body: unknown = JSON.parse(payload)
+  const rows = isObject(body) ? body.results : body
+  if (!Array.isArray(rows) || !rows.every(isObject)) return payload
+  reply.header('content-type', 'text/csv; charset=utf-8')
+  if (isObject(body) && typeof body.next_cursor === 'string') reply.header('x-next-cursor', body.next_cursor)
+  const names = [...new Set(rows.flatMap(row => Object.keys(row)))]
+  const lines = rows.map(row => csvLine(names.map(name => cellText(row[name]))))
+  return [csvLine(names), ...lines].join('')
+}
+
+function cellText(value: unknown): string {
+  if (value === undefined || value === null) return ''
+  return typeof value === 'object' ? JSON.stringify(value) : csvText(value as string | number | boolean)
 }

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { AdminError, type PersonChoice } from '../admin/error.ts'
 import { ValidationError, validationErrorSentence } from '../domain/validation-error.ts'
 import { Overloaded } from '../overload/limits.ts'
-import { validationFaults } from './validation.ts'
+import { readValidationErrors } from './validation.ts'
 
 export const ProblemBody = Type.Object(
   {
@@ -197,16 +197,16 @@ export const problems = {
 }
 
 /** The response to whatever was thrown. Only what is meant for clients is shown to them. */
-export function problemOf(error: unknown, isUnavailable: (error: unknown) => boolean): Problem {
+export function toProblem(error: unknown, isUnavailable: (error: unknown) => boolean): Problem {
   if (error instanceof Problem) return error
-  const faults = validationFaults(error)
+  const faults = readValidationErrors(error)
   if (faults.length > 0) return problems.invalid(faults)
-  if (error instanceof AdminError) return problemOfAdminError(error)
+  if (error instanceof AdminError) return toAdminProblem(error)
   if (error instanceof Overloaded) return problems.overloaded(error)
   if (isUnavailable(error)) return problems.unavailable(undefined, undefined, error)
   if (isUnstorableText(error))
     return problems.malformed('The request contains a NUL character. Remove it.', 'malformed_text')
-  return problemOfFramework(error) ?? problems.internal(error)
+  return toFrameworkProblem(error) ?? problems.internal(error)
 }
 
 // What PostgreSQL says to a NUL character, wherever in a request it stood: nothing can be found or kept by such a name.
@@ -215,7 +215,7 @@ function isUnstorableText(error: unknown): boolean {
   return code === '22021' || code === '22P05'
 }
 
-function problemOfAdminError(error: AdminError): Problem {
+function toAdminProblem(error: AdminError): Problem {
   switch (error.kind) {
     case 'not_found':
       return problems.notFound(error.message, error.code)
@@ -230,7 +230,7 @@ function problemOfAdminError(error: AdminError): Problem {
   }
 }
 
-function problemOfFramework(error: unknown): Problem | null {
+function toFrameworkProblem(error: unknown): Problem | null {
   switch ((error as { code?: unknown } | null)?.code) {
     case 'FST_ERR_BAD_URL':
       return problems.malformed('The path has invalid percent-encoding.', 'malformed_url')

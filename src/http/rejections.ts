@@ -16,7 +16,7 @@ import type { RawBody } from './body.ts'
 import { ADDRESS_NOT_ALLOWED, type Problem, problems } from './problems.ts'
 
 /** An item of a batch, as received. */
-export type RejectedRecord = { index: number; faults: ValidationError[]; text: string }
+export type RejectedRecord = { index: number; errors: ValidationError[]; text: string }
 
 /** Records what a route rejects. */
 export type RouteRejections = {
@@ -58,7 +58,7 @@ export function recordRejections(
     items(request, items) {
       const { key, tenantId } = request.caller
       const at = now()
-      for (const { index, faults, text } of items) {
+      for (const { index, errors: faults, text } of items) {
         const problem = problems.invalid(
           faults,
           `Item ${index}: ${faults.map(validationErrorSentence).join('; ')}`,

@@ -1,17 +1,21 @@
+import { randomBytes } from 'node:crypto'
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyReply, type FastifyRequest, LogController, type RouteOptions } from 'fastify'
 import type { Logger } from 'pino'
+import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { type BodiesInFlight, openBodiesInFlight } from '../overload/bodies.ts'
-import type { Metrics } from '../telemetry/metrics.ts'
+import { redactUrl } from '../telemetry/logging.ts'
+import type { Metrics, ObserveRequest } from '../telemetry/metrics.ts'
+import type { Span } from '../telemetry/otlp.ts'
 import type { Tracing } from '../telemetry/tracing.ts'
 import type { App, Surface } from './app.ts'
 import { type BodyMode, bodyReader } from './body.ts'
-import { clientErrorHandler, drainOnClose, requestIds, type Timeouts, timeoutsOf } from './connections.ts'
+import { allowOrigin } from './cors.ts'
 import { registerOpenApi } from './openapi.ts'
 import { limitFailedCredentials } from './overload.ts'
-import { problemOf } from './problems.ts'
-import { type FinishResponse, openResponses, problemPayload, unmatchedPayload } from './responses.ts'
-import { traceRequests } from './tracing.ts'
+import { type Problem, problemBody, problems, toProblem } from './problems.ts'
 import { validatorCompiler } from './validation.ts'
 
 export type ServerOptions = {
@@ -42,7 +46,7 @@ const BODY_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE']
 /** All surfaces on one listener, ready to `listen`; `close` drains it. */
 export async function buildServer(options: ServerOptions): Promise<App> {
   const newRequestId = requestIds()
-  const timeouts = timeoutsOf(options.timeouts)
+  const timeouts = withDefaultTimeouts(options.timeouts)
   const app = createApp(options, timeouts, newRequestId)
   const finish = openResponses({ log: options.log, isDraining: drainOnClose(app, timeouts.drainMs) })
   const unmatched = options.metrics.request('any', 'unmatched')
@@ -77,7 +81,7 @@ export async function buildServer(options: ServerOptions): Promise<App> {
   )
   const limited = limitFailedCredentials(options.failedAuthLimit ?? null)
   app.setErrorHandler((error, request, reply) => {
-    const problem = limited(problemOf(error, options.isUnavailable), request.ip)
+    const problem = limited(toProblem(error, options.isUnavailable), request.ip)
     request.routeOptions.config.rejections?.request(request, problem)
     reply.send(problemPayload(request, reply, problem))
   })
@@ -124,7 +128,7 @@ function createApp(
     return503OnClosing: false,
     clientErrorHandler: clientErrorHandler(() => newRequestId({ headers: {} })),
     frameworkErrors(error, request, reply) {
-      const payload = problemPayload(request, reply, problemOf(error, options.isUnavailable))
+      const payload = problemPayload(request, reply, toProblem(error, options.isUnavailable))
       finish(request, reply, unroutable)
       ;(reply as FastifyReply).send(payload)
     },
@@ -163,4 +167,250 @@ function addSharedHooks(
   if (mode === 'raw')
     route.validatorCompiler = part =>
       part.httpPart === 'body' ? () => true : compile(part as Parameters<Compile>[0])
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    startedAt: number
+    /** Why the response is an error. */
+    problem: Problem | null
+    /** From arrival to response; unset if requests are not traced. */
+    span?: Span | null
+  }
+}
+
+type FinishResponse = (request: FastifyRequest, reply: FastifyReply, observe: ObserveRequest) => void
+
+const PAGE_POLICY =
+  "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+// An outage or a flood means thousands of 503 a second; a log line for each would make it worse.
+const OUTAGE_LINE_INTERVAL_MS = 1_000
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']
+
+/** What every response has in common, done just before it is sent: headers, metrics, the log line. */
+function openResponses(options: { log: Logger; isDraining: () => boolean }): FinishResponse {
+  const { log, isDraining } = options
+  let outageLoggedAt = Number.NEGATIVE_INFINITY
+  let suppressed = 0
+  return (request, reply, observe) => {
+    reply.header('x-request-id', request.id)
+    reply.header('x-content-type-options', 'nosniff')
+    reply.header('referrer-policy', 'no-referrer')
+    if (isDraining()) reply.header('connection', 'close')
+    const type = reply.getHeader('content-type')
+    if (typeof type === 'string' && type.startsWith('text/html')) protectPage(reply)
+
+    const status = reply.statusCode
+    const now = performance.now()
+    const elapsedMs = now - (request.startedAt || now)
+    observe(status, elapsedMs / 1000)
+    if (log.isLevelEnabled('debug')) logRequest(log, request, status, elapsedMs)
+    else if (status === 503) {
+      if (now - outageLoggedAt < OUTAGE_LINE_INTERVAL_MS) suppressed++
+      else {
+        logRequest(log, request, status, elapsedMs, { suppressed_before: suppressed })
+        outageLoggedAt = now
+        suppressed = 0
+      }
+    } else if (status >= 500) logRequest(log, request, status, elapsedMs)
+  }
+}
+
+function protectPage(reply: FastifyReply): void {
+  reply.header('x-frame-options', 'DENY')
+  if (!reply.hasHeader('content-security-policy')) reply.header('content-security-policy', PAGE_POLICY)
+}
+
+/** One wide line: everything there is to know about the request. */
+function logRequest(
+  log: Logger,
+  request: FastifyRequest,
+  status: number,
+  elapsedMs: number,
+  more: object = {},
+): void {
+  const level = status < 500 ? 'debug' : status === 503 ? 'warn' : 'error'
+  const { problem } = request
+  log[level](
+    {
+      request_id: request.id,
+      method: request.method,
+      route: request.routeOptions.url,
+      url: redactUrl(request.url),
+      status,
+      duration_ms: Math.round(elapsedMs * 1000) / 1000,
+      ip: request.ip,
+      user_agent: request.headers['user-agent'],
+      tenant_id: request.caller?.tenantId,
+      key_id: request.caller?.key.id ?? request.operator?.name,
+      code: problem?.code,
+      err: problem?.cause,
+      ...more,
+    },
+    `${request.method} ${request.routeOptions.url ?? 'unmatched'} ${status}`,
+  )
+}
+
+/** Sets status and headers, and returns what to send: bytes, because Fastify would add a charset to text. */
+function problemPayload(request: FastifyRequest, reply: FastifyReply, problem: Problem): Buffer {
+  request.problem = problem
+  reply.code(problem.status)
+  if (problem.headers) reply.headers(problem.headers)
+  reply.type('application/problem+json')
+  return Buffer.from(JSON.stringify(problemBody(problem, request.id)))
+}
+
+/** For what no route answers: 404, or 405 where the path has other methods. Returns what to send. */
+function unmatchedPayload(app: App, request: FastifyRequest, reply: FastifyReply): Buffer | null {
+  const { url } = request
+  const allow = METHODS.filter(method => app.findRoute({ method, url }) !== null)
+  if (allow.length === 0)
+    return problemPayload(request, reply, problems.notFound('No resource exists at this path.'))
+  allow.push('OPTIONS')
+  if (request.method === 'OPTIONS') {
+    reply.code(204).header('allow', allow.join(', '))
+    return null
+  }
+  // Only `openCors` declares OPTIONS routes.
+  if (app.findRoute({ method: 'OPTIONS', url }) !== null) allowOrigin(request, reply)
+  return problemPayload(request, reply, problems.methodNotAllowed(allow))
+}
+
+type Timeouts = {
+  /** For the whole request, its body included. */
+  requestMs: number
+  headersMs: number
+  keepAliveMs: number
+  /** How long a stop waits for requests in flight. */
+  drainMs: number
+}
+
+const DEFAULT_TIMEOUTS: Timeouts = {
+  requestMs: 30_000,
+  headersMs: 10_000,
+  // Longer than the 60 s after which load balancers drop idle connections: they must be the ones to close.
+  keepAliveMs: 75_000,
+  drainMs: 10_000,
+}
+// For a client that does not read its answer.
+const FINAL_WRITE_MS = 2_000
+const USABLE_REQUEST_ID = /^[\w-]{1,128}$/
+
+function withDefaultTimeouts(given: Partial<Timeouts> = {}): Timeouts {
+  const timeouts = { ...DEFAULT_TIMEOUTS, ...given }
+  return { ...timeouts, headersMs: Math.min(timeouts.headersMs, timeouts.requestMs) }
+}
+
+/** The sender's id where it is usable, else one that no other process generates. */
+function requestIds(): (request: Pick<IncomingMessage, 'headers'>) => string {
+  const process = `req_${randomBytes(9).toString('base64url')}`
+  let count = 0
+  return ({ headers }) => {
+    const given = headers['x-request-id']
+    if (typeof given === 'string' && USABLE_REQUEST_ID.test(given)) return given
+    return `${process}-${(++count).toString(36)}`
+  }
+}
+
+/**
+ * Closing answers what has arrived and what is in flight, each on a connection that then ends, and drops what is
+ * left after `drainMs`. Returns whether the server is closing.
+ */
+function drainOnClose(app: App, drainMs: number): () => boolean {
+  const sockets = new Set<Socket>()
+  let isDraining = false
+  app.server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+  app.addHook('preClose', done => {
+    isDraining = true
+    // Node counts a connection on which nothing has come yet as busy; nothing is lost with it.
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+    const timer = setTimeout(() => app.server.closeAllConnections(), drainMs)
+    timer.unref()
+    app.server.once('close', () => clearTimeout(timer))
+    done()
+  })
+  return () => isDraining
+}
+
+/** Answers what cannot be parsed as HTTP or does not arrive in time, and so never becomes a request. */
+function clientErrorHandler(newRequestId: () => string) {
+  return (error: NodeJS.ErrnoException, socket: Socket): void => {
+    const inFlight = (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage
+    if (error.code === 'ECONNRESET' || !socket.writable || inFlight?.headersSent) {
+      socket.destroy()
+      return
+    }
+    const problem = toClientProblem(error)
+    const requestId = newRequestId()
+    const body = JSON.stringify(problemBody(problem, requestId))
+    socket.setTimeout(FINAL_WRITE_MS, () => socket.destroy())
+    socket.end(
+      [
+        `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
+        'content-type: application/problem+json',
+        `content-length: ${Buffer.byteLength(body)}`,
+        `x-request-id: ${requestId}`,
+        'connection: close',
+        '',
+        body,
+      ].join('\r\n'),
+      () => socket.destroy(),
+    )
+  }
+}
+
+function toClientProblem({ code }: NodeJS.ErrnoException): Problem {
+  switch (code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return problems.requestTimeout()
+    case 'HPE_HEADER_OVERFLOW':
+      return problems.headersTooLarge()
+    default:
+      return problems.malformed('This is not a valid HTTP request.', 'malformed_request')
+  }
+}
+
+/** A span for every request; what its handler appends to the log is part of it. */
+function traceRequests(app: App, tracing: Tracing): void {
+  app.decorateRequest('span', null)
+  app.addHook('onRequest', (request, _reply, done) => {
+    const { traceparent } = request.headers
+    const sent = typeof traceparent === 'string' ? traceparent : undefined
+    request.span = tracing.request(request.method, request.routeOptions.url ?? 'unmatched', sent)
+    done()
+  })
+  // Here, not on arrival: what reads the body goes on in the context of the connection.
+  app.addHook('preHandler', (request, _reply, done) => {
+    if (request.span) tracing.within(request.span, done)
+    else done()
+  })
+  app.addHook('onResponse', (request, reply, done) => {
+    endSpan(request, reply.statusCode)
+    done()
+  })
+  app.addHook('onRequestAbort', (request, done) => {
+    endSpan(request, null)
+    done()
+  })
+}
+
+function endSpan(request: FastifyRequest, status: number | null): void {
+  const { span } = request
+  if (!span) return
+  request.span = null
+  const tenantId = findTenantId(request)
+  span.set({
+    ...(status !== null && { 'http.response.status_code': status }),
+    ...(tenantId !== null && { 'kontor.tenant': publicTenantId(tenantId) }),
+  })
+  span.end(
+    status === null || status >= 500 ? { name: status === null ? 'aborted' : String(status) } : undefined,
+  )
+}
+
+function findTenantId({ caller, target, operator }: FastifyRequest): number | null {
+  return caller?.tenantId ?? target?.source.tenantId ?? operator?.tenantId ?? null
 }

@@ -13,32 +13,25 @@ import { destinationRoutes } from './admin/destinations.ts'
 import { erasureRoutes, suppressionRoutes } from './admin/erasure.ts'
 import { healthRoutes } from './admin/health.ts'
 import { keyRoutes } from './admin/keys.ts'
-import { adminOf } from './admin/operator.ts'
+import { createRequestAdmin } from './admin/operator.ts'
 import { peopleRoutes } from './admin/people.ts'
 import { purgeRoutes } from './admin/purges.ts'
-import { receiptRoutes } from './admin/receipts.ts'
-import { receivedRequestRoute } from './admin/received-requests.ts'
+import { receiptRoutes, receivedRequestRoute } from './admin/receipts.ts'
 import { rejectionRoute } from './admin/rejections.ts'
-import { sourceTestRoute } from './admin/source-test.ts'
-import { sourceRoutes } from './admin/sources.ts'
+import { sourceRoutes, sourceTestRoute } from './admin/sources.ts'
 import { tenantRoutes } from './admin/tenants.ts'
 import type { App, Surface } from './app.ts'
 import { authenticateAdmin, authenticatePrivate, authenticateTracking, trackingCaller } from './auth.ts'
 import { consoleRoutes } from './console/routes.ts'
-import type { SessionOf } from './console/session-cookie.ts'
+import type { FindSession } from './console/session-cookie.ts'
 import type { SignIn } from './console/sign-in-routes.ts'
-import { conversionListRoute } from './conversions/list.ts'
-import { conversionSeriesRoute } from './conversions/series.ts'
+import { conversionListRoute, conversionSeriesRoute } from './conversions/read.ts'
 import { openCors } from './cors.ts'
-import { listsAsCsv } from './csv.ts'
 import { cdpRoutes, settingsRoute } from './events/cdp.ts'
-import { eventListRoute } from './events/list.ts'
 import { liveRoute } from './events/live.ts'
-import { lookupRoutes } from './events/lookup.ts'
+import { eventListRoute, eventSeriesRoute, lookupRoutes } from './events/read.ts'
 import { scriptRoute } from './events/script.ts'
-import { eventSeriesRoute } from './events/series.ts'
-import { trackRoute } from './events/track.ts'
-import { welcomeRoute } from './events/welcome.ts'
+import { trackRoute, welcomeRoute } from './events/track.ts'
 import { exportRoutes } from './export/routes.ts'
 import { type InboundOptions, inboundRoute } from './inbound/receive.ts'
 import { requestListRoute } from './inbound/requests.ts'
@@ -51,6 +44,7 @@ import {
   rejectOnFullBacklog,
   rejectOnFullDisk,
 } from './overload.ts'
+import { listsAsCsv } from './paging.ts'
 import { operationRoute } from './records/operations.ts'
 import { recordRoutes } from './records/records.ts'
 import { recordRejections } from './rejections.ts'
@@ -146,9 +140,9 @@ export function adminSurface({
 }: Credentials & {
   adminFor: AdminFor
   disk: { free(): number | null; daysLeft(): number | null }
-  sessionOf?: SessionOf | null
+  sessionOf?: FindSession | null
 }): Surface {
-  const parts = { admin: adminOf(adminFor) }
+  const parts = { admin: createRequestAdmin(adminFor) }
   return {
     name: 'admin',
     register(app) {

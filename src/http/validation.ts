@@ -4,9 +4,9 @@ import { parseTimestamp } from '../domain/time.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
 
 // A hostile body can have a fault in every byte; nobody reads more than this.
-const MAX_FAULTS = 1_000
+const MAX_VALIDATION_ERRORS = 1_000
 // A choice breaks once for itself and once for each alternative.
-const MAX_ERRORS = 3 * MAX_FAULTS
+const MAX_ERRORS = 3 * MAX_VALIDATION_ERRORS
 
 const TYPE_WORDS: Record<string, string> = {
   string: 'a string',
@@ -90,17 +90,17 @@ function withPlainIntegers(validate: ValidateFunction, { properties }: Schema): 
  * The faults that validation found, in plain words; none when the error is about something else. A route with
  * `attachValidation` takes them from `request.validationError`, adds its own and throws `problems.invalid` once.
  */
-export function validationFaults(error: unknown): ValidationError[] {
+export function readValidationErrors(error: unknown): ValidationError[] {
   const errors = (error as { validation?: unknown } | null | undefined)?.validation
-  return Array.isArray(errors) ? faultsOf(errors as ErrorObject[]) : []
+  return Array.isArray(errors) ? toValidationErrors(errors as ErrorObject[]) : []
 }
 
-function faultsOf(errors: ErrorObject[]): ValidationError[] {
+function toValidationErrors(errors: ErrorObject[]): ValidationError[] {
   const faults = new Map<string, ValidationError>()
   for (const error of withoutAlternatives(errors.slice(0, MAX_ERRORS))) {
-    const fault = { pointer: pointerOf(error), message: messageOf(error) }
+    const fault = { pointer: buildPointer(error), message: buildMessage(error) }
     faults.set(`${fault.pointer} ${fault.message}`, fault)
-    if (faults.size === MAX_FAULTS) break
+    if (faults.size === MAX_VALIDATION_ERRORS) break
   }
   return [...faults.values()]
 }
@@ -136,12 +136,12 @@ function meantAlternative(choice: ErrorObject): number | null {
   return others.length === 1 && alternatives.length > 1 && choice.data !== null ? others[0]! : null
 }
 
-function pointerOf({ keyword, instancePath, params }: ErrorObject): string {
+function buildPointer({ keyword, instancePath, params }: ErrorObject): string {
   const child = keyword === 'required' ? params.missingProperty : params.additionalProperty
   return typeof child === 'string' ? `${instancePath}/${pointerToken(child)}` : instancePath
 }
 
-function messageOf(error: ErrorObject): string {
+function buildMessage(error: ErrorObject): string {
   const { keyword, params, schema } = error
   switch (keyword) {
     case 'required':
@@ -150,7 +150,7 @@ function messageOf(error: ErrorObject): string {
     case 'unevaluatedProperties':
       return 'is not a known field'
     case 'type':
-      return `must be ${[params.type].flat().map(wordOfType).join(' or ')}`
+      return `must be ${[params.type].flat().map(describeType).join(' or ')}`
     case 'enum':
       return `must be one of ${(schema as unknown[]).join(', ')}`
     case 'const':
@@ -165,7 +165,7 @@ function messageOf(error: ErrorObject): string {
   }
 }
 
-function wordOfType(type: string): string {
+function describeType(type: string): string {
   return TYPE_WORDS[type] ?? type
 }
 
@@ -174,7 +174,7 @@ function choiceMessage(alternatives: Schema[]): string {
     return `must be one of ${alternatives.map(alternative => String(alternative.const)).join(', ')}`
   const types = alternatives.flatMap(({ type }) => type ?? [])
   return types.length >= alternatives.length
-    ? `must be ${[...new Set(types.map(type => wordOfType(String(type))))].join(' or ')}`
+    ? `must be ${[...new Set(types.map(type => describeType(String(type))))].join(' or ')}`
     : 'does not match any of the accepted formats'
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { posix } from 'node:path'
 import { test } from 'node:test'
 import { type ConsoleFile, type ConsoleFiles, readConsoleFiles } from '../../src/http/console/files.ts'
-import { importsOf, pageOf } from '../../src/http/console/page.ts'
+import { buildPage, listImports } from '../../src/http/console/page.ts'
 
 /** By module, its static and dynamic imports. */
 function importGraph({ files, libraries }: ConsoleFiles): Map<string, string[]> {
@@ -12,7 +12,7 @@ function importGraph({ files, libraries }: ConsoleFiles): Map<string, string[]> 
     const later = [...text.matchAll(/\bimport\('([^']+)'\)/g)].map(match => match[1]!)
     graph.set(
       name,
-      [...importsOf(text), ...later].map(
+      [...listImports(text), ...later].map(
         specifier => libraries.get(specifier) ?? posix.join(posix.dirname(name), specifier),
       ),
     )
@@ -53,7 +53,7 @@ const gzipped = ({ asset }: ConsoleFile) => asset.bodies.find(({ coding }) => co
 
 test('the first page is at most 250 KB on the wire', async () => {
   const served = await readConsoleFiles()
-  const { file } = pageOf(served)
+  const { file } = buildPage(served)
   const names = [...file.text.matchAll(/(?:src|href)="\/console\/[^/]+\/([^"]+)"/g)].map(match => match[1]!)
   const bytes = [...new Set(names)].reduce(
     (sum, name) => sum + gzipped(served.files.get(name)!),

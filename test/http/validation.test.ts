@@ -4,7 +4,7 @@ import { Type } from 'typebox'
 import type { ValidationError } from '../../src/domain/validation-error.ts'
 import type { App } from '../../src/http/app.ts'
 import { problems } from '../../src/http/problems.ts'
-import { validationFaults } from '../../src/http/validation.ts'
+import { readValidationErrors } from '../../src/http/validation.ts'
 import { openShell, problemIn } from './shell.ts'
 
 const Body = Type.Object({
@@ -29,7 +29,7 @@ function routes(app: App): void {
   app.get('/q', { schema: { querystring: Query } }, async request => request.query)
   app.post('/more', { schema: { body: Body }, attachValidation: true }, async request => {
     const own = [{ pointer: '/data/sku', message: 'is taken' }]
-    throw problems.invalid([...validationFaults(request.validationError), ...own])
+    throw problems.invalid([...readValidationErrors(request.validationError), ...own])
   })
   app.post(
     '/documented',

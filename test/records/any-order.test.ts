@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
-import { appendOf } from '../../src/http/records/change.ts'
+import { buildAppend } from '../../src/http/records/change.ts'
 import type { RecordBody } from '../../src/http/records/schemas.ts'
 import { applyBatch } from '../../src/pipeline/apply.ts'
 import { openConversionTypes } from '../../src/pipeline/conversions/conversions.ts'
@@ -170,7 +170,7 @@ async function play(list: History[]): Promise<Record<'a' | 'b', State>[]> {
         key: undefined,
         now: new Date(),
       } as const
-      return [appendOf(write)]
+      return [buildAppend(write)]
     })
     await opened.log.append(appends)
   }

@@ -3,7 +3,7 @@ import { AlertRules, AlertRulesView, AlertView } from '../../admin/alerts.ts'
 import { Nullable } from '../../domain/shapes.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import type { AdminOf } from './operator.ts'
+import type { RequestAdmin } from './operator.ts'
 import { ById, byTenant, List, whole } from './schemas.ts'
 
 const documented = { tags: ['Admin: alerts'], security: security.admin }
@@ -15,7 +15,7 @@ const RulesBody = Type.Object(Object.fromEntries(Object.keys(AlertRules).map(rul
   examples: [{ lag: 600, mrr_drop: 0.05, source_silent: null }],
 })
 
-export function alertRoutes(app: App, { admin }: { admin: AdminOf }): void {
+export function alertRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
   app.get(
     '/admin/v1/alerts',
     {

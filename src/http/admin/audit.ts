@@ -3,9 +3,9 @@ import { AuditView } from '../../admin/audit.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'
-import type { AdminOf } from './operator.ts'
+import type { RequestAdmin } from './operator.ts'
 
-export function auditRoute(app: App, { admin }: { admin: AdminOf }): void {
+export function auditRoute(app: App, { admin }: { admin: RequestAdmin }): void {
   app.get(
     '/admin/v1/audit',
     {

@@ -4,7 +4,7 @@ import { DEAD_LETTER_REASONS } from '../../domain/entries/entry.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'
-import type { AdminOf } from './operator.ts'
+import type { RequestAdmin } from './operator.ts'
 import { ById, bySource, byTenant, whole } from './schemas.ts'
 
 const documented = { tags: ['Admin: dead letters'], security: security.admin }
@@ -16,13 +16,13 @@ const AT_MOST = 10_000
 const WAIT_SECONDS = 5
 const MOST_SECONDS = 20
 
-export function deadLetterRoutes(app: App, { admin }: { admin: AdminOf }): void {
+export function deadLetterRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
   readRoutes(app, admin)
   replayRoute(app, admin)
   resolveRoute(app, admin)
 }
 
-function readRoutes(app: App, admin: AdminOf): void {
+function readRoutes(app: App, admin: RequestAdmin): void {
   app.get(
     '/admin/v1/dead-letters',
     {
@@ -87,7 +87,7 @@ const which = {
   all: Type.Optional(Type.Boolean()),
 }
 
-function replayRoute(app: App, admin: AdminOf): void {
+function replayRoute(app: App, admin: RequestAdmin): void {
   app.post(
     '/admin/v1/dead-letters/replay',
     {
@@ -144,7 +144,7 @@ function replayRoute(app: App, admin: AdminOf): void {
   )
 }
 
-function resolveRoute(app: App, admin: AdminOf): void {
+function resolveRoute(app: App, admin: RequestAdmin): void {
   app.post(
     '/admin/v1/dead-letters/resolve',
     {

@@ -9,7 +9,7 @@ import {
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'
-import type { AdminOf } from './operator.ts'
+import type { RequestAdmin } from './operator.ts'
 import {
   ById,
   DestinationChangeBody,
@@ -23,14 +23,14 @@ import {
 const MESSAGE = '^msg_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
 const documented = { tags: ['Admin: destinations'], security: security.admin }
 
-export function destinationRoutes(app: App, { admin }: { admin: AdminOf }): void {
+export function destinationRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
   collectionRoutes(app, admin)
   itemRoutes(app, admin)
   switchRoutes(app, admin)
   deliveryRoutes(app, admin)
 }
 
-function collectionRoutes(app: App, admin: AdminOf): void {
+function collectionRoutes(app: App, admin: RequestAdmin): void {
   app.get(
     '/admin/v1/destinations',
     {
@@ -71,7 +71,7 @@ function collectionRoutes(app: App, admin: AdminOf): void {
   )
 }
 
-function itemRoutes(app: App, admin: AdminOf): void {
+function itemRoutes(app: App, admin: RequestAdmin): void {
   app.get(
     '/admin/v1/destinations/:id',
     {
@@ -122,7 +122,7 @@ function itemRoutes(app: App, admin: AdminOf): void {
   )
 }
 
-function switchRoutes(app: App, admin: AdminOf): void {
+function switchRoutes(app: App, admin: RequestAdmin): void {
   app.post(
     '/admin/v1/destinations/:id/rotate',
     {
@@ -160,7 +160,7 @@ function switchRoutes(app: App, admin: AdminOf): void {
     )
 }
 
-function deliveryRoutes(app: App, admin: AdminOf): void {
+function deliveryRoutes(app: App, admin: RequestAdmin): void {
   app.post(
     '/admin/v1/destinations/:id/test',
     {

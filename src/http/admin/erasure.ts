@@ -3,7 +3,7 @@ import { ErasureReceipt } from '../../admin/erasure-run.ts'
 import { ErasurePreview, RemovedSuppression, SuppressionList } from '../../admin/erasures.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import type { AdminOf } from './operator.ts'
+import type { RequestAdmin } from './operator.ts'
 import { ById, List, whole } from './schemas.ts'
 
 const documented = { tags: ['Admin: people'], security: security.admin }
@@ -36,7 +36,7 @@ const NewErasure = Type.Object(
   { ...whole, examples: [{ tenant: 'acme', email: 'ada@example.com' }] },
 )
 
-export function erasureRoutes(app: App, { admin }: { admin: AdminOf }): void {
+export function erasureRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
   app.post(
     '/admin/v1/erasures',
     {
@@ -96,7 +96,7 @@ export function erasureRoutes(app: App, { admin }: { admin: AdminOf }): void {
   )
 }
 
-export function suppressionRoutes(app: App, { admin }: { admin: AdminOf }): void {
+export function suppressionRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
   const querystring = Type.Object({ tenant: Type.String({ description: 'Id or name' }) })
   app.get(
     '/admin/v1/suppressions',

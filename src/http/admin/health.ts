@@ -1,12 +1,12 @@
 import { DestinationActivity, HealthView, IssueView, SourceActivity } from '../../admin/health.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import type { AdminOf } from './operator.ts'
+import type { RequestAdmin } from './operator.ts'
 import { ById, List } from './schemas.ts'
 
 export function healthRoutes(
   app: App,
-  { admin, disk }: { admin: AdminOf; disk: { free(): number | null; daysLeft(): number | null } },
+  { admin, disk }: { admin: RequestAdmin; disk: { free(): number | null; daysLeft(): number | null } },
 ): void {
   app.get(
     '/admin/v1/tenants/:id/health',
@@ -50,7 +50,7 @@ export function healthRoutes(
   activityRoutes(app, admin)
 }
 
-function activityRoutes(app: App, admin: AdminOf): void {
+function activityRoutes(app: App, admin: RequestAdmin): void {
   app.get(
     '/admin/v1/sources/:id/activity',
     {

@@ -2,12 +2,12 @@ import { Type } from 'typebox'
 import { CreatedKey, KeyView, RevokedKey, RotatedKey } from '../../admin/keys.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import type { AdminOf } from './operator.ts'
+import type { RequestAdmin } from './operator.ts'
 import { ById, KeyChangeBody, KeyRotationBody, List, NewKeyBody, RevocationBody } from './schemas.ts'
 
 const documented = { tags: ['Admin: keys'], security: security.admin }
 
-export function keyRoutes(app: App, { admin }: { admin: AdminOf }): void {
+export function keyRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
   app.get(
     '/admin/v1/keys',
     {

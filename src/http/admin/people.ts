@@ -4,7 +4,7 @@ import { PersonView, SplitPeople } from '../../admin/people.ts'
 import { OpenObject } from '../../domain/shapes.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import type { AdminOf } from './operator.ts'
+import type { RequestAdmin } from './operator.ts'
 import { whole } from './schemas.ts'
 
 const documented = { tags: ['Admin: people'], security: security.admin }
@@ -17,12 +17,12 @@ const ById = Type.Object({
 })
 const tenant = Type.String({ description: 'Id or name' })
 
-export function peopleRoutes(app: App, { admin }: { admin: AdminOf }): void {
+export function peopleRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
   readRoutes(app, admin)
   changeRoutes(app, admin)
 }
 
-function readRoutes(app: App, admin: AdminOf): void {
+function readRoutes(app: App, admin: RequestAdmin): void {
   app.get(
     '/admin/v1/people/:id',
     {
@@ -74,7 +74,7 @@ function readRoutes(app: App, admin: AdminOf): void {
   )
 }
 
-function changeRoutes(app: App, admin: AdminOf): void {
+function changeRoutes(app: App, admin: RequestAdmin): void {
   app.post(
     '/admin/v1/people/:id/merge',
     {

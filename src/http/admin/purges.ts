@@ -3,7 +3,7 @@ import { PurgePreview, PurgeReceipt } from '../../admin/purges.ts'
 import { Nullable } from '../../domain/shapes.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import type { AdminOf } from './operator.ts'
+import type { RequestAdmin } from './operator.ts'
 import { ById, whole } from './schemas.ts'
 
 const documented = { tags: ['Admin: people'], security: security.admin }
@@ -24,7 +24,7 @@ const NewPurge = Type.Object(
   { ...whole, examples: [{ tenant: 'acme', key: 'key_4fTzQ9aXw2LmN8pB', since: '2026-01-31T09:30:00Z' }] },
 )
 
-export function purgeRoutes(app: App, { admin }: { admin: AdminOf }): void {
+export function purgeRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
   app.post(
     '/admin/v1/purges',
     {

@@ -1,11 +1,10 @@
 import { Type } from 'typebox'
-import { ArchiveFacts, BacklogView, ReceiptView } from '../../admin/receipts.ts'
+import { ArchiveFacts, BacklogView, ReceiptView, ReceivedRequest } from '../../admin/receipts.ts'
 import { RECEIPT_OUTCOMES } from '../../domain/inbound/receipts.ts'
 import type { App } from '../app.ts'
-import { sendJson } from '../json.ts'
 import { security } from '../openapi.ts'
-import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'
-import type { AdminOf } from './operator.ts'
+import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage, sendJson } from '../paging.ts'
+import type { RequestAdmin } from './operator.ts'
 import { ById, bySource, byTenant, List } from './schemas.ts'
 
 const documented = { tags: ['Admin: inbound events'], security: security.admin }
@@ -15,13 +14,13 @@ const ArchiveBody = Type.Object({
   result: Type.Object({}, { description: 'The normalized event as it was processed' }),
 })
 
-export function receiptRoutes(app: App, { admin }: { admin: AdminOf }): void {
+export function receiptRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
   listRoute(app, admin)
   archiveRoute(app, admin)
   overflowRoute(app, admin)
 }
 
-function listRoute(app: App, admin: AdminOf): void {
+function listRoute(app: App, admin: RequestAdmin): void {
   app.get(
     '/admin/v1/receipts',
     {
@@ -59,7 +58,7 @@ function listRoute(app: App, admin: AdminOf): void {
   )
 }
 
-function archiveRoute(app: App, admin: AdminOf): void {
+function archiveRoute(app: App, admin: RequestAdmin): void {
   app.get(
     '/admin/v1/archive/:id',
     {
@@ -84,7 +83,7 @@ function archiveRoute(app: App, admin: AdminOf): void {
   )
 }
 
-function overflowRoute(app: App, admin: AdminOf): void {
+function overflowRoute(app: App, admin: RequestAdmin): void {
   app.get(
     '/admin/v1/overflow',
     {
@@ -99,5 +98,27 @@ function overflowRoute(app: App, admin: AdminOf): void {
       },
     },
     async request => ({ results: await admin(request).receipts.backlogs(), next_cursor: null }),
+  )
+}
+
+export function receivedRequestRoute(app: App, { admin }: { admin: RequestAdmin }): void {
+  app.get(
+    '/admin/v1/events/:id/request',
+    {
+      schema: {
+        tags: ['Admin: inbound events'],
+        security: security.admin,
+        summary: 'Get the request of an event',
+        description:
+          'The request as received, without credentials, as long as the log keeps it. For a batch, only the item that became the event: the others may belong to other people. If the request is not available, `missing` is the reason.',
+        params: ById,
+        querystring: Type.Object({
+          tenant: Type.String({ description: 'Id or name' }),
+          whole: Type.Boolean({ default: false, description: 'For a batch: the whole batch' }),
+        }),
+        response: { 200: ReceivedRequest },
+      },
+    },
+    async request => admin(request).receivedRequests.ofEvent(request.params.id, request.query),
   )
 }

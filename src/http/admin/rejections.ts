@@ -3,13 +3,13 @@ import { RejectionView } from '../../admin/receipts.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { decodeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'
-import type { AdminOf } from './operator.ts'
+import type { RequestAdmin } from './operator.ts'
 import { bySource, byTenant } from './schemas.ts'
 
 /** Fits into a JavaScript number and into bigint. */
 const isRejectionId = (part: string) => /^\d{1,15}$/.test(part)
 
-export function rejectionRoute(app: App, { admin }: { admin: AdminOf }): void {
+export function rejectionRoute(app: App, { admin }: { admin: RequestAdmin }): void {
   app.get(
     '/admin/v1/rejections',
     {

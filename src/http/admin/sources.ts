@@ -1,19 +1,20 @@
 import { Type } from 'typebox'
+import { SourceTest } from '../../admin/source-test.ts'
 import { CreatedSource, RotatedSource, SourceView } from '../../admin/sources.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import type { AdminOf } from './operator.ts'
+import type { RequestAdmin } from './operator.ts'
 import { ById, List, NewSourceBody, RotationBody, SourceChangeBody, settingsIn } from './schemas.ts'
 
 const documented = { tags: ['Admin: sources'], security: security.admin }
 
-export function sourceRoutes(app: App, { admin }: { admin: AdminOf }): void {
+export function sourceRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
   collectionRoutes(app, admin)
   itemRoutes(app, admin)
   actionRoutes(app, admin)
 }
 
-function collectionRoutes(app: App, admin: AdminOf): void {
+function collectionRoutes(app: App, admin: RequestAdmin): void {
   app.get(
     '/admin/v1/sources',
     {
@@ -56,7 +57,7 @@ function collectionRoutes(app: App, admin: AdminOf): void {
   )
 }
 
-function itemRoutes(app: App, admin: AdminOf): void {
+function itemRoutes(app: App, admin: RequestAdmin): void {
   app.get(
     '/admin/v1/sources/:id',
     {
@@ -105,7 +106,7 @@ function itemRoutes(app: App, admin: AdminOf): void {
   )
 }
 
-function actionRoutes(app: App, admin: AdminOf): void {
+function actionRoutes(app: App, admin: RequestAdmin): void {
   app.post(
     '/admin/v1/sources/:id/rotate',
     {
@@ -143,4 +144,40 @@ function actionRoutes(app: App, admin: AdminOf): void {
       },
       async request => admin(request).sources.setEnabled(request.params.id, enabled),
     )
+}
+
+export function sourceTestRoute(app: App, { admin }: { admin: RequestAdmin }): void {
+  app.post(
+    '/admin/v1/sources/:id/test',
+    {
+      config: { role: 'operator', body: 'optional-json' },
+      schema: {
+        tags: ['Admin: sources'],
+        security: security.admin,
+        summary: 'Send a test event',
+        description:
+          'Sends a sample event and returns how it was processed. The event is real: it is processed, listed (with the type kontor.test unless the source sets another) and has a receipt.',
+        params: ById,
+        body: Type.Object(
+          {
+            body: Type.Optional(
+              Type.Unknown({ description: 'The body to send; default: a sample for this type of source' }),
+            ),
+            headers: Type.Optional(Type.Record(Type.String(), Type.String())),
+          },
+          { examples: [{}, { body: { event_type: 'order.shipped', payload: { order_id: 'o-1' } } }] },
+        ),
+        response: {
+          200: SourceTest,
+        },
+      },
+    },
+    async request => {
+      const { body, headers } = request.body
+      return admin(request).sourceTests.test(request.params.id, {
+        body: body === undefined ? undefined : JSON.stringify(body),
+        headers,
+      })
+    },
+  )
 }

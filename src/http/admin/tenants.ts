@@ -2,12 +2,12 @@ import { PolicyView } from '../../admin/policies.ts'
 import { TenantView } from '../../admin/tenants.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import type { AdminOf } from './operator.ts'
+import type { RequestAdmin } from './operator.ts'
 import { ById, List, NewTenantBody, PolicyBody, TenantChangeBody } from './schemas.ts'
 
 const documented = { tags: ['Admin: tenants'], security: security.admin }
 
-export function tenantRoutes(app: App, { admin }: { admin: AdminOf }): void {
+export function tenantRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
   app.get(
     '/admin/v1/tenants',
     {
@@ -70,7 +70,7 @@ export function tenantRoutes(app: App, { admin }: { admin: AdminOf }): void {
   policyRoutes(app, { admin })
 }
 
-function policyRoutes(app: App, { admin }: { admin: AdminOf }): void {
+function policyRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
   app.get(
     '/admin/v1/tenants/:id/policy',
     {

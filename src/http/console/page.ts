@@ -1,15 +1,15 @@
 import { hash } from 'node:crypto'
 import { posix } from 'node:path'
+import type { Problem } from '../problems.ts'
 import { type ConsoleFile, type ConsoleFiles, createFile } from './files.ts'
-import { escaped } from './problem-page.ts'
 
-export type Page = { file: ConsoleFile; policy: string }
+type Page = { file: ConsoleFile; policy: string }
 
 /** What is needed before anything can be shown, and what most look at first. */
 const FIRST = ['app.ts', 'pages/overview.ts']
 
 /** The one page of the console: where its modules are, what it may do, and where people sign in, if anywhere. */
-export function pageOf(
+export function buildPage(
   { version, files, libraries }: ConsoleFiles,
   signIn: { name: string; href: string } | null = null,
 ): Page {
@@ -54,7 +54,7 @@ function firstModules(files: ConsoleFiles['files'], libraries: ConsoleFiles['lib
   const visit = (name: string) => {
     if (found.has(name)) return
     found.add(name)
-    for (const specifier of importsOf(files.get(name)!.text))
+    for (const specifier of listImports(files.get(name)!.text))
       visit(libraries.get(specifier) ?? posix.join(posix.dirname(name), specifier))
   }
   for (const name of FIRST) visit(name)
@@ -62,10 +62,62 @@ function firstModules(files: ConsoleFiles['files'], libraries: ConsoleFiles['lib
 }
 
 /** What a module imports when it is loaded, not what it imports later, nor code that it shows. */
-export function importsOf(source: string): string[] {
+export function listImports(source: string): string[] {
   return [
     ...source.matchAll(
       /(?:^|;)(?:import|export)\b[^'"`;()]*?\bfrom\s*['"]([^'"]+)['"]|(?:^|;)import\s*['"]([^'"]+)['"]/gm,
     ),
   ].map(([, from, bare]) => (from ?? bare)!)
+}
+
+type ProblemPage = {
+  problem: Problem
+  requestId: string
+  stylesheets: string[]
+  /** Where to try again. */
+  again: string
+  console: string
+}
+
+const POLICY =
+  "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+/** Why somebody could not sign in. Everything in it may come from elsewhere and is shown as text. */
+export function problemPage(options: ProblemPage): { html: string; policy: string } {
+  const { problem, requestId, stylesheets, again, console } = options
+  const links = stylesheets.map(href => `<link rel="stylesheet" href="${escaped(href)}" />`)
+  const html = `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <meta name="color-scheme" content="light dark" />
+    <meta name="robots" content="noindex" />
+    <title>Not signed in · Kontor</title>
+    ${links.join('\n    ')}
+  </head>
+  <body>
+    <main id="main" class="alone">
+      <h1 class="brand">Kontor</h1>
+      <h2>You are not signed in</h2>
+      <p>${escaped(problem.detail)}</p>
+      <p><a class="button main" href="${escaped(again)}">Try again</a> <a class="button" href="${escaped(console)}">Use a key</a></p>
+      <p class="faint">${escaped(problem.code)} · ${escaped(requestId)}</p>
+    </main>
+  </body>
+</html>
+`
+  return { html, policy: POLICY }
+}
+
+const ENTITIES: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+export function escaped(text: string): string {
+  return text.replaceAll(/[&<>"']/g, character => ENTITIES[character]!)
 }

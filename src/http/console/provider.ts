@@ -1,11 +1,10 @@
 import type * as OpenIdClient from 'openid-client'
+import type { Person } from '../../admin/console-sessions.ts'
 import { type Problem, problems } from '../problems.ts'
-import { type Claims, claimAt } from './claims.ts'
-
 /** What only the browser that began a sign-in has when it comes back. */
 export type Checks = { state: string; nonce: string; verifier: string }
 
-export type Provider = {
+type Provider = {
   /** How people call it: its host. */
   name: string
   begin(): Promise<{ url: URL; checks: Checks }>
@@ -37,7 +36,7 @@ export function openProvider(options: ProviderOptions): Provider {
     // A provider that was away is asked again by whoever comes next.
     opening ??= discover(options).catch(error => {
       opening = null
-      throw away(name, error)
+      throw toUnreachable(name, error)
     })
     return opening
   }
@@ -73,7 +72,7 @@ export function openProvider(options: ProviderOptions): Provider {
         const more = await client.fetchUserInfo(config, tokens.access_token, claims.sub)
         return { ...more, ...claims }
       } catch (error) {
-        throw problemOf(client, name, error)
+        throw toSignInProblem(client, name, error)
       }
     },
   }
@@ -105,7 +104,7 @@ function scopeFor(config: OpenIdClient.Configuration, roleClaim: string): string
   return ['openid', 'email', 'profile', ...known.filter(scope => scope === roleClaim)].join(' ')
 }
 
-const away = (name: string, cause: unknown) =>
+const toUnreachable = (name: string, cause: unknown) =>
   problems.unavailable(
     `${name} is unreachable, or its configuration does not match this server. Retry shortly.`,
     undefined,
@@ -113,12 +112,12 @@ const away = (name: string, cause: unknown) =>
   )
 
 /** What a failed sign-in means for the person, as far as they can do something about it. */
-function problemOf(client: typeof OpenIdClient, name: string, error: unknown): Problem {
+function toSignInProblem(client: typeof OpenIdClient, name: string, error: unknown): Problem {
   if (error instanceof client.AuthorizationResponseError) {
     const word = /^[a-z_]{1,50}$/.test(error.error) ? error.error : 'no reason given'
     return problems.forbidden('sign_in_refused', `${name} rejected the sign-in: ${word}.`)
   }
-  if (error instanceof client.ResponseBodyError && error.error === 'invalid_grant') return overSignIn()
+  if (error instanceof client.ResponseBodyError && error.error === 'invalid_grant') return toEndedSignIn()
   const code = error instanceof client.ClientError ? error.code : undefined
   if (code === 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED')
     return problems.malformed(
@@ -126,23 +125,57 @@ function problemOf(client: typeof OpenIdClient, name: string, error: unknown): P
       'clocks_differ',
       error,
     )
-  if (code && UNTRUE.includes(code))
+  if (code && MISMATCH_CODES.includes(code))
     return problems.malformed(
       `The response of ${name} does not match the request. Sign in again.`,
       'sign_in_invalid',
       error,
     )
-  return away(name, error)
+  return toUnreachable(name, error)
 }
 
-const UNTRUE = [
+const MISMATCH_CODES = [
   'OAUTH_INVALID_RESPONSE',
   'OAUTH_JWT_CLAIM_COMPARISON_FAILED',
   'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED',
 ]
 
 /** Used before, too late, or begun by another browser. */
-export function overSignIn(): Problem {
+export function toEndedSignIn(): Problem {
   const detail = 'This sign-in is complete, has expired, or was started in another browser. Sign in again.'
   return problems.malformed(detail, 'sign_in_over')
+}
+
+type Claims = { sub: string; [name: string]: unknown }
+
+/** What can stand in an audit row: one word, as long as an e-mail address can be. */
+const WORD = /^[^\s\p{C}]{1,254}$/u
+
+/** Who a provider's claims are about. Null where there is no usable subject. */
+export function toPerson(claims: Claims, roleClaim: string): Person | null {
+  const { sub: subject, email, email_verified: isVerified } = claims
+  if (!WORD.test(subject)) return null
+  // Somebody may have typed in another's address: then it is nobody's name.
+  const isName = typeof email === 'string' && isVerified !== false && WORD.test(email)
+  return { subject, name: isName ? email.toLowerCase() : subject, values: readRoleValues(claims, roleClaim) }
+}
+
+/** The claim of this name; where there is none, what its dots lead to. */
+function claimAt(claims: Claims, name: string): unknown {
+  if (Object.hasOwn(claims, name)) return claims[name]
+  return name
+    .split('.')
+    .reduce<unknown>(
+      (value, part) =>
+        typeof value === 'object' && value !== null && Object.hasOwn(value, part)
+          ? (value as Claims)[part]
+          : undefined,
+      claims,
+    )
+}
+
+function readRoleValues(claims: Claims, roleClaim: string): string[] {
+  if (roleClaim === 'email' && claims.email_verified !== true) return []
+  const found = [claimAt(claims, roleClaim)].flat() as unknown[]
+  return found.filter(value => typeof value === 'string')
 }

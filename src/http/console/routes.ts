@@ -2,7 +2,7 @@ import type { App } from '../app.ts'
 import { sendAsset } from '../assets.ts'
 import { problems } from '../problems.ts'
 import { readConsoleFiles } from './files.ts'
-import { pageOf } from './page.ts'
+import { buildPage } from './page.ts'
 import { type SignIn, signInLink, signInRoutes } from './sign-in-routes.ts'
 
 const FOREVER = { 'cache-control': 'public, max-age=31536000, immutable' }
@@ -42,7 +42,7 @@ export function consoleRoutes(app: App, signIn: SignIn | null): void {
 
 async function read(signIn: SignIn | null) {
   const console = await readConsoleFiles()
-  const page = pageOf(console, signIn && signInLink(signIn))
+  const page = buildPage(console, signIn && signInLink(signIn))
   console.files.delete('index.html')
   return { ...console, page }
 }

@@ -1,10 +1,10 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import type { ConsoleSession, ConsoleSessions } from '../../admin/console-sessions.ts'
-import { cookieIn } from '../cookies.ts'
 import { problems } from '../problems.ts'
 
 /** Who sends a request, by the cookie of the console; null without one. Rejects with a Problem. */
-export type SessionOf = (request: FastifyRequest) => Promise<ConsoleSession> | null
+export type FindSession = (request: FastifyRequest) => Promise<ConsoleSession> | null
 
 type SessionCookie = { name: string; isSecure: boolean }
 
@@ -23,7 +23,7 @@ const OWN_HEADER = 'x-kontor-console'
 export function sessionReader(options: {
   sessions: Pick<ConsoleSessions, 'find'>
   publicUrl: string
-}): SessionOf {
+}): FindSession {
   const { name } = sessionCookie(options.publicUrl)
   const { origin } = new URL(options.publicUrl)
   return request => {
@@ -49,4 +49,29 @@ export function sessionReader(options: {
       throw problems.unauthorized('session_ended', 'Your session has ended. Sign in again.')
     return session
   }
+}
+
+export type CookieOptions = {
+  name: string
+  /** Letters, digits and -._ only. */
+  value: string
+  maxAgeS: number
+  isSecure: boolean
+  /** Strict: only what this site's own pages ask for carries it; Lax: also whoever is led here from elsewhere. */
+  sameSite: 'Strict' | 'Lax'
+}
+
+/** For a `set-cookie` header. No script can read it. */
+export function cookie({ name, value, maxAgeS, isSecure, sameSite }: CookieOptions): string {
+  const secure = isSecure ? '; Secure' : ''
+  return `${name}=${value}; Path=/; Max-Age=${maxAgeS}; HttpOnly; SameSite=${sameSite}${secure}`
+}
+
+/** The value of a cookie; the first, where there are several. */
+export function cookieIn(headers: IncomingHttpHeaders, name: string): string | null {
+  for (const part of headers.cookie?.split(';') ?? []) {
+    const text = part.trim()
+    if (text.startsWith(`${name}=`)) return text.slice(name.length + 1)
+  }
+  return null
 }

@@ -5,26 +5,23 @@ import { openSecrets } from '../../admin/secrets.ts'
 import { publicTenantId } from '../../domain/tenants/tenants.ts'
 import { isUnavailable } from '../../postgres/database.ts'
 import type { App } from '../app.ts'
-import { type CookieOptions, cookie, cookieIn } from '../cookies.ts'
-import { problemOf, problems } from '../problems.ts'
-import { personOf } from './claims.ts'
-import { problemPage } from './problem-page.ts'
-import { type Checks, openProvider, overSignIn, type ProviderOptions } from './provider.ts'
-import { type SessionOf, sessionCookie } from './session-cookie.ts'
-
+import { problems, toProblem } from '../problems.ts'
+import { problemPage } from './page.ts'
+import { type Checks, openProvider, type ProviderOptions, toEndedSignIn, toPerson } from './provider.ts'
+import { type CookieOptions, cookie, cookieIn, type FindSession, sessionCookie } from './session-cookie.ts'
 export type SignIn = Omit<ProviderOptions, 'redirectUri'> & {
   /** Where people reach the console. */
   publicUrl: string
   sessions: ConsoleSessions
-  sessionOf: SessionOf
+  sessionOf: FindSession
   now: () => Date
 }
 
-type Kept = Checks & { to: string; until: number }
+type PendingSignIn = Checks & { to: string; until: number }
 
 const PATH = '/console/oidc'
 const SIGN_IN_MS = 600_000
-const GONE = { value: '', maxAgeS: 0 }
+const EXPIRED = { value: '', maxAgeS: 0 }
 
 /** Where to begin, and at whose provider. */
 export function signInLink({ issuer, publicUrl }: SignIn): { name: string; href: string } {
@@ -35,18 +32,18 @@ export function signInLink({ issuer, publicUrl }: SignIn): { name: string; href:
 export function signInRoutes(app: App, options: SignIn & { stylesheets(): Promise<string[]> }): void {
   const { publicUrl, sessions, sessionOf, now } = options
   const provider = openProvider({ ...options, redirectUri: `${publicUrl}${PATH}/callback` })
-  const kept = keeper(options)
+  const kept = openPendingSignIns(options)
   const session = sessionCookie(publicUrl)
   const setSession = (value: Pick<CookieOptions, 'value' | 'maxAgeS'>) =>
     cookie({ ...session, ...value, sameSite: 'Strict' })
-  const page = { schema: { hide: true }, errorHandler: pageOfError(options) }
+  const page = { schema: { hide: true }, errorHandler: sendProblemPage(options) }
 
   app.get(`${PATH}/start`, page, async (request, reply) => {
     const { to } = request.query as { to?: unknown }
     const { url, checks } = await provider.begin()
     reply.header(
       'set-cookie',
-      kept.cookie({ ...checks, to: addressOf(to), until: now().getTime() + SIGN_IN_MS }),
+      kept.cookie({ ...checks, to: parseReturnAddress(to), until: now().getTime() + SIGN_IN_MS }),
     )
     return reply.redirect(url.href, 303)
   })
@@ -55,8 +52,8 @@ export function signInRoutes(app: App, options: SignIn & { stylesheets(): Promis
     const query = new URL(request.url, publicUrl).searchParams
     const own = kept.read(request)
     reply.header('set-cookie', kept.gone)
-    if (own === null || own.until < now().getTime() || own.state !== query.get('state')) throw overSignIn()
-    const person = personOf(await provider.complete(query, own), options.roleClaim)
+    if (own === null || own.until < now().getTime() || own.state !== query.get('state')) throw toEndedSignIn()
+    const person = toPerson(await provider.complete(query, own), options.roleClaim)
     if (person === null)
       throw problems.malformed('The claim sub of the provider is missing or invalid.', 'no_subject')
     const token = await sessions.begin(person, { ip: request.ip, requestId: request.id })
@@ -85,7 +82,7 @@ export function signInRoutes(app: App, options: SignIn & { stylesheets(): Promis
     const found = await signedIn(request)
     const token = cookieIn(request.raw.headers, session.name)!
     await sessions.end(token, found, { ip: request.ip, requestId: request.id })
-    return reply.code(204).header('set-cookie', setSession(GONE)).send()
+    return reply.code(204).header('set-cookie', setSession(EXPIRED)).send()
   })
 
   async function signedIn(request: FastifyRequest) {
@@ -97,7 +94,7 @@ export function signInRoutes(app: App, options: SignIn & { stylesheets(): Promis
 }
 
 /** Only an address within the console: whoever made the link cannot lead anywhere else. */
-function addressOf(to: unknown): string {
+function parseReturnAddress(to: unknown): string {
   return typeof to === 'string' && /^#\/[\x21-\x7e]{0,2000}$/.test(to) ? to : ''
 }
 
@@ -105,7 +102,7 @@ function addressOf(to: unknown): string {
  * What a browser keeps for its sign-in. It is sealed under the client's secret, which all nodes have: any of them can
  * go on with it, and nothing has to be stored for whoever never comes back.
  */
-function keeper({ clientSecret, issuer, publicUrl }: SignIn) {
+function openPendingSignIns({ clientSecret, issuer, publicUrl }: SignIn) {
   const key = Buffer.from(hkdfSync('sha256', clientSecret, issuer, 'kontor sign-in', 32))
   const { seal, open } = openSecrets([key])
   const { isSecure } = sessionCookie(publicUrl)
@@ -114,11 +111,11 @@ function keeper({ clientSecret, issuer, publicUrl }: SignIn) {
   const make = (value: string, maxAgeS: number) => cookie({ name, value, maxAgeS, isSecure, sameSite: 'Lax' })
   return {
     gone: make('', 0),
-    cookie: (own: Kept) => make(seal(JSON.stringify(own)), SIGN_IN_MS / 1_000),
-    read(request: FastifyRequest): Kept | null {
+    cookie: (own: PendingSignIn) => make(seal(JSON.stringify(own)), SIGN_IN_MS / 1_000),
+    read(request: FastifyRequest): PendingSignIn | null {
       const sealed = cookieIn(request.raw.headers, name)
       try {
-        return sealed ? (JSON.parse(open(sealed)) as Kept) : null
+        return sealed ? (JSON.parse(open(sealed)) as PendingSignIn) : null
       } catch {
         return null // not ours, or of another client secret
       }
@@ -127,9 +124,9 @@ function keeper({ clientSecret, issuer, publicUrl }: SignIn) {
 }
 
 /** These addresses are opened by people: they get words and a way on, not JSON. */
-function pageOfError({ stylesheets, publicUrl }: SignIn & { stylesheets(): Promise<string[]> }) {
+function sendProblemPage({ stylesheets, publicUrl }: SignIn & { stylesheets(): Promise<string[]> }) {
   return async (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-    const problem = problemOf(error, isUnavailable)
+    const problem = toProblem(error, isUnavailable)
     request.problem = problem
     // What the provider did wrong; what a stranger makes up is not worth a line, and an outage has its own.
     if (problem.cause && problem.status < 500)

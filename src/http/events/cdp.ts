@@ -7,11 +7,11 @@ import type { RawBody } from '../body.ts'
 import { security } from '../openapi.ts'
 import {
   acceptEvents,
-  callerOf,
   type EventRouteOptions,
-  factsOf,
+  findCaller,
   namedRejections,
   RejectedItems,
+  readRequestContext,
 } from './request.ts'
 
 const BATCH_BYTES = 1_048_576
@@ -90,7 +90,7 @@ export function cdpRoutes(app: App, options: EventRouteOptions): void {
     app.post(
       path,
       {
-        config: { body: 'raw', bodyLimit: bodyLimitOf(kind) },
+        config: { body: 'raw', bodyLimit: bodyLimit(kind) },
         schema: {
           tags: ['CDP-compatible'],
           summary: kind === 'batch' ? 'A batch of events' : `A call of kind ${kind}`,
@@ -117,7 +117,7 @@ function jitsuRoutes(app: App, options: EventRouteOptions): void {
       {
         config: {
           body: 'raw',
-          bodyLimit: request => bodyLimitOf(kindOf((request.params as Static<typeof params>).type)),
+          bodyLimit: request => bodyLimit(parseKind((request.params as Static<typeof params>).type)),
         },
         schema: {
           tags: ['CDP-compatible'],
@@ -130,7 +130,7 @@ function jitsuRoutes(app: App, options: EventRouteOptions): void {
           response: { 200: Success },
         },
       },
-      request => receive(request, kindOf(request.params.type), options),
+      request => receive(request, parseKind(request.params.type), options),
     )
   }
 }
@@ -169,7 +169,7 @@ export function settingsRoute(app: App): void {
         'Segment.io': {
           apiKey: request.params.writeKey,
           apiHost: `${request.host}/v1`,
-          protocol: protocolOf(request),
+          protocol: readProtocol(request),
           unbundledIntegrations: [],
           addBundledMetadata: true,
           versionSettings: { version: '4.4.7', componentTypes: ['browser'] },
@@ -191,7 +191,7 @@ export function settingsRoute(app: App): void {
 }
 
 /** By which protocol the page reached us. It only goes back to the sender, so any proxy is believed. */
-function protocolOf(request: FastifyRequest): string {
+function readProtocol(request: FastifyRequest): string {
   const forwarded = request.headers['x-forwarded-proto']
   return typeof forwarded === 'string' && /^https\b/i.test(forwarded) ? 'https' : request.protocol
 }
@@ -202,17 +202,17 @@ async function receive(
   options: EventRouteOptions,
 ): Promise<Static<typeof Success>> {
   const body = openBody((request.body as RawBody).text)
-  const caller = await callerOf(request, body.value, options)
-  const context: CdpContext = { route: 'cdp', kind, ...factsOf(request, caller) }
+  const caller = await findCaller(request, body.value, options)
+  const context: CdpContext = { route: 'cdp', kind, ...readRequestContext(request, caller) }
   const rejected = await acceptEvents(options, caller, body, context, options.now())
   return rejected.length > 0 ? { success: true, ...namedRejections(rejected) } : { success: true }
 }
 
-function bodyLimitOf(kind: Kind): number {
+function bodyLimit(kind: Kind): number {
   return kind === 'batch' || kind === 'any' ? BATCH_BYTES : MAX_ITEM_BYTES
 }
 
 /** Where the path names no kind, the body does. */
-function kindOf(type: string): Kind {
+function parseKind(type: string): Kind {
   return KINDS.has(type) ? (type as CdpKind | 'batch') : 'any'
 }

@@ -19,7 +19,7 @@ export type EventRouteOptions = {
 
 const KEPT_HEADERS = ['content-type', 'user-agent', 'x-request-id'] as const
 
-type Facts = {
+type RequestContext = {
   ip: string | null
   headers: Record<string, string>
   keyId: string
@@ -29,7 +29,7 @@ type Facts = {
 }
 
 /** The caller of the header or query, or else of the body's writeKey. */
-export function callerOf(
+export function findCaller(
   request: FastifyRequest,
   body: unknown,
   options: EventRouteOptions,
@@ -65,7 +65,7 @@ function firstWriteKey(body: Record<string, unknown>): unknown {
 }
 
 /** What is kept of a request beside its body: never a credential. */
-export function factsOf(request: FastifyRequest, { key }: Caller): Facts {
+export function readRequestContext(request: FastifyRequest, { key }: Caller): RequestContext {
   const headers: Record<string, string> = {}
   for (const name of KEPT_HEADERS) {
     const value = request.headers[name]
@@ -94,7 +94,7 @@ export async function acceptEvents(
   const kept = key.ipAddresses === 'keep' ? body : openBody(withoutAddresses(key.ipAddresses, body.original))
   const { inspection, append } = eventEntry(tenantId, kept, context, now)
   const { length: events } = inspection.accepted
-  if (events === 0) throw refusalOf(inspection, '/batch')
+  if (events === 0) throw toRejectionProblem(inspection, '/batch')
   if (key.limits.rate_limit)
     await acceptWithin(key.limits.rate_limit, { accept, budgets, keyId: key.id, append, events })
   else await accept([append])
@@ -122,16 +122,16 @@ function rateDetail({ events, per_seconds }: RateLimit): string {
 }
 
 /** Why a request without any valid event is refused; `list` is where the events should have been. */
-export function refusalOf({ errors: faults, isTooLarge, isForbidden }: Inspection, list: string): Problem {
+export function toRejectionProblem({ errors, isTooLarge, isForbidden }: Inspection, list: string): Problem {
   if (isForbidden)
     return problems.forbidden('event_type_not_allowed', 'This key may not send events of this type.')
-  if (isTooLarge) return problems.holdsTooMuch(faults[0]!.message)
-  if (faults.length === 0)
+  if (isTooLarge) return problems.holdsTooMuch(errors[0]!.message)
+  if (errors.length === 0)
     return problems.invalid([{ pointer: list, message: 'must contain at least one event' }])
-  if (faults.length <= MAX_NAMED_REJECTIONS) return problems.invalid(faults)
+  if (errors.length <= MAX_NAMED_REJECTIONS) return problems.invalid(errors)
   return problems.invalid(
-    faults.slice(0, MAX_NAMED_REJECTIONS),
-    `${faults.length} validation errors. errors lists the first ${MAX_NAMED_REJECTIONS}.`,
+    errors.slice(0, MAX_NAMED_REJECTIONS),
+    `${errors.length} validation errors. errors lists the first ${MAX_NAMED_REJECTIONS}.`,
   )
 }
 

@@ -6,7 +6,7 @@ import { isObject } from '../../domain/json/json.ts'
 import type { App } from '../app.ts'
 import type { RawBody } from '../body.ts'
 import { security } from '../openapi.ts'
-import { acceptEvents, callerOf, type EventRouteOptions, factsOf } from './request.ts'
+import { acceptEvents, type EventRouteOptions, findCaller, readRequestContext } from './request.ts'
 
 // What makes a body on /v1/track a message of a customer-data-platform SDK.
 const CDP_FIELDS = ['event', 'type', 'messageId', 'anonymousId', 'userId', 'writeKey', 'properties', 'batch']
@@ -63,10 +63,10 @@ export function trackRoute(app: App, options: EventRouteOptions): void {
 async function track(request: FastifyRequest, options: EventRouteOptions): Promise<object> {
   const body = openBody((request.body as RawBody).text)
   const native = isNative(body.value)
-  const caller = await callerOf(request, body.value, options)
+  const caller = await findCaller(request, body.value, options)
   const context: EventContext = {
     ...(native ? { route: 'track' } : { route: 'cdp', kind: 'track' }),
-    ...factsOf(request, caller),
+    ...readRequestContext(request, caller),
   }
   await acceptEvents(options, caller, body, context, options.now())
   return native ? {} : { success: true }
@@ -74,4 +74,19 @@ async function track(request: FastifyRequest, options: EventRouteOptions): Promi
 
 function isNative(value: unknown): boolean {
   return !isObject(value) || 'event_type' in value || !CDP_FIELDS.some(field => field in value)
+}
+
+export function welcomeRoute(app: App): void {
+  app.get(
+    '/',
+    {
+      schema: {
+        tags: ['Events'],
+        summary: 'Welcome',
+        description: 'Returns the URLs of the event API and the documentation. Requires no key.',
+        response: { 200: Type.Object({ message: Type.String(), docs: Type.String() }) },
+      },
+    },
+    async () => ({ message: 'Welcome to Kontor. Send events to POST /v1/track/.', docs: '/docs' }),
+  )
 }

@@ -52,7 +52,7 @@ export function readLibrary(): Library {
     { name: 'changelog', path: 'CHANGELOG.md' },
     { name: 'sdk-reference', path: 'sdk/js/README.md' },
   ]
-  const documents = new Map(files.map(({ name, path }) => [name, documentOf(name, path)]))
+  const documents = new Map(files.map(({ name, path }) => [name, readDocument(name, path)]))
   const listed = new Set(GROUPS.flatMap(([, names]) => names))
   const others = [...documents.keys()].filter(name => !listed.has(name))
   const groups = [...GROUPS, ['More', others] as const].map(([title, names]) => ({
@@ -86,7 +86,7 @@ function markdownIn(folder: string): { name: string; path: string }[] {
     .map(file => ({ name: basename(file, '.md'), path: `${folder}${file}` }))
 }
 
-function documentOf(name: string, path: string): Document {
+function readDocument(name: string, path: string): Document {
   const markdown = readFileSync(new URL(path, ROOT), 'utf8')
   return { name, path, title: /^# (.+)$/m.exec(markdown)?.[1] ?? name, markdown }
 }

@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
 import { Marked, Renderer } from 'marked'
-import { escaped } from '../console/problem-page.ts'
+import { escaped } from '../console/page.ts'
 import { type Document, GUIDES_PATH, type Library, PICTURES_PATH } from './library.ts'
 
 /** A heading and the text below it, up to the next heading. */

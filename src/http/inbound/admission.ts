@@ -85,19 +85,19 @@ export function credentialsBySource(open: OpenSecret): (source: Source) => Crede
   return source => {
     let credentials = known.get(source)
     if (!credentials) {
-      credentials = credentialsOf(source, open)
+      credentials = readCredentials(source, open)
       known.set(source, credentials)
     }
     return credentials
   }
 }
 
-function credentialsOf(source: Source, open: OpenSecret): Credentials {
+function readCredentials(source: Source, open: OpenSecret): Credentials {
   const secrets: Credentials['secrets'] = []
   let unreadable: Error | null = null
   for (const { sealed, expires_at } of source.signingSecrets) {
     try {
-      secrets.push({ secret: open(sealed), expiresAt: endOf(expires_at) })
+      secrets.push({ secret: open(sealed), expiresAt: parseExpiry(expires_at) })
     } catch (error) {
       unreadable = error as Error
     }
@@ -106,7 +106,7 @@ function credentialsOf(source: Source, open: OpenSecret): Credentials {
     preset: findPreset(source.preset),
     tokens: source.tokens.map(({ hash, expires_at }) => ({
       hash: Buffer.from(hash, 'hex'),
-      expiresAt: endOf(expires_at),
+      expiresAt: parseExpiry(expires_at),
     })),
     secrets,
     hasSecrets: source.signingSecrets.length > 0,
@@ -114,7 +114,7 @@ function credentialsOf(source: Source, open: OpenSecret): Credentials {
   }
 }
 
-function endOf(expiresAt: string | null): number {
+function parseExpiry(expiresAt: string | null): number {
   return expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt)
 }
 
@@ -161,7 +161,7 @@ function isSame(a: Buffer, b: Buffer): boolean {
   return a.length === b.length && timingSafeEqual(a, b)
 }
 
-const REFUSALS = {
+const SIGNATURE_ERRORS = {
   signature_missing: 'This source requires a signature, but the request has none.',
   signature_invalid: 'The signature does not match the body and the signing secret of this source.',
   signature_expired:
@@ -196,5 +196,5 @@ export function verifiedSignature(
       undefined,
       credentials.unreadable,
     )
-  throw problems.unauthorized(verification.code, REFUSALS[verification.code])
+  throw problems.unauthorized(verification.code, SIGNATURE_ERRORS[verification.code])
 }

@@ -7,7 +7,7 @@ import type { Directory } from '../../store/tenants/directory.ts'
 import type { App } from '../app.ts'
 import { requireScope } from '../auth.ts'
 import { problems } from '../problems.ts'
-import { InboundAnswer, InboundParams } from './schemas.ts'
+import { InboundAnswer, InboundParams } from './receive.ts'
 
 // Each is two small queries every half second.
 const MOST_WAITING = { perTenant: 50, total: 100 }

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import type { App } from '../app.ts'
 import { problems } from '../problems.ts'
-import type { Asked, Parameters } from './server.ts'
+import type { McpContext, Parameters } from './server.ts'
 
 const BODY_LIMIT = 1_048_576
 
@@ -35,7 +35,12 @@ export function mcpRoute(app: App, { version }: { version: string }): void {
       if (Array.isArray(request.body)) throw problems.malformed('The body must be one message, not a batch.')
       const { answerAgent } = await import('./server.ts')
       const { key } = request.caller
-      const asked: Asked = { version, scopes: key.scopes, parametersOf, get: path => get(app, request, path) }
+      const asked: McpContext = {
+        version,
+        scopes: key.scopes,
+        parametersOf,
+        get: path => get(app, request, path),
+      }
       const answer = await answerAgent(webRequest(request), request.body, asked)
       return send(reply, answer)
     },

@@ -1,12 +1,7 @@
 import { isUuid } from '../../domain/ids.ts'
 import type { Scope } from '../../domain/tenants/keys.ts'
-import {
-  type Arguments,
-  type BehindTheNumber,
-  behindHistory,
-  behindMovements,
-  behindOverview,
-} from './why.ts'
+import { DAY_MS } from '../../domain/time.ts'
+import { momentIn } from '../../domain/time-zone.ts'
 
 type Property = Record<string, unknown>
 
@@ -38,10 +33,49 @@ const why = {
 export const SEARCH_DOCS = 'search_docs'
 
 /** An id as a part of a path; null for what would lead elsewhere: dots are steps there, however they are written. */
-const segmentOf = (id: unknown) =>
+const toPathSegment = (id: unknown) =>
   typeof id === 'string' && !['', '.', '..'].includes(id) ? encodeURIComponent(id) : null
 const isEntityType = (value: unknown): value is string => ENTITY_TYPES.includes(value as string)
 const NO_ENTITY_TYPE = `entityType must be one of ${ENTITY_TYPES.join(', ')}`
+
+/** Arguments of a tool as they came: names of query parameters, and what it has of its own. */
+export type Arguments = Record<string, unknown>
+
+/** Which movements are behind an answer: parameters of GET /v1/subscriptions/movements. */
+type BehindTheNumber = (args: Arguments, body: Body) => Record<string, string>
+type Body = Record<string, unknown>
+
+// The overview tells of 30 days.
+const OVERVIEW_MS = 30 * DAY_MS
+
+const behindOverview: BehindTheNumber = (_args, body) => {
+  const until = String(body.as_of)
+  return { since: new Date(Date.parse(until) - OVERVIEW_MS).toISOString(), until }
+}
+
+/** What moved in the buckets: from the first moment of the first one, which movements are after, to the last of the last. */
+const behindHistory: BehindTheNumber = (_args, body) => {
+  const { results, interval, policy, as_of } = body as unknown as History
+  const [first, last] = [results[0], results.at(-1)]
+  if (!first || !last) return { since: as_of, until: as_of }
+  const before = (day: string) => new Date(momentIn(policy.time_zone, day)!.getTime() - 1).toISOString()
+  return { since: before(first.date), until: before(nextDay(last.date, interval)) }
+}
+
+type History = { results: { date: string }[]; interval: string; policy: { time_zone: string }; as_of: string }
+
+/** The day on which the bucket after this one begins. */
+function nextDay(date: string, interval: string): string {
+  const next = new Date(`${date}T00:00:00Z`)
+  if (interval === 'month') next.setUTCMonth(next.getUTCMonth() + 1)
+  else next.setUTCDate(next.getUTCDate() + (interval === 'week' ? 7 : 1))
+  return next.toISOString().slice(0, 10)
+}
+
+const behindMovements: BehindTheNumber = (_args, body) => ({
+  since: String(body.since),
+  until: String(body.until),
+})
 
 /** Every tool there is. All of them only read. */
 export const TOOLS: readonly Tool[] = [
@@ -66,7 +100,7 @@ export const TOOLS: readonly Tool[] = [
     required: ['entityType', 'id'],
     path({ entityType, id }) {
       if (!isEntityType(entityType)) return NO_ENTITY_TYPE
-      const segment = segmentOf(id)
+      const segment = toPathSegment(id)
       return segment === null ? 'id must be the id of a record' : { path: `/v1/${entityType}s/${segment}` }
     },
   },
@@ -166,4 +200,57 @@ function report(
     route: `/v1/subscriptions/${name}`,
     ...(behind && { own: { why }, why: behind }),
   }
+}
+
+type Movement = {
+  customer: string
+  customer_name: string | null
+  movement_type: string
+  mrr_delta: number
+  cause: string
+  occurred_at: string
+}
+type MovementPage = { results: Movement[]; pages: number; count: number; totals: unknown }
+
+/** What an account did to MRR. */
+type AccountBehind = {
+  customer: string
+  customer_name: string | null
+  mrr_delta: number
+  movements: Pick<Movement, 'movement_type' | 'mrr_delta' | 'cause' | 'occurred_at'>[]
+}
+
+export type Why = {
+  since: string
+  until: string
+  totals: unknown
+  accounts: AccountBehind[]
+  /** False: there are more movements than were read. */
+  complete: boolean
+}
+
+const MAX_PAGES = 10
+const MAX_ACCOUNTS = 100
+
+/** Sums movements up by account, those that moved most first. Null: they cannot be read. */
+export async function accountsBehind(
+  window: { since: string; until: string },
+  read: (page: number) => Promise<MovementPage | null>,
+): Promise<Why | null> {
+  const accounts = new Map<string, AccountBehind>()
+  let last: MovementPage | null = null
+  for (let page = 1; page <= Math.min(last?.pages ?? 1, MAX_PAGES); page++) {
+    last = await read(page)
+    if (last === null) return null
+    for (const { customer, customer_name, ...movement } of last.results) {
+      const account = accounts.get(customer) ?? { customer, customer_name, mrr_delta: 0, movements: [] }
+      accounts.set(customer, account)
+      const { movement_type, mrr_delta, cause, occurred_at } = movement
+      account.mrr_delta = Math.round((account.mrr_delta + mrr_delta) * 1e6) / 1e6
+      account.movements.push({ movement_type, mrr_delta, cause, occurred_at })
+    }
+  }
+  const sorted = [...accounts.values()].sort((a, b) => Math.abs(b.mrr_delta) - Math.abs(a.mrr_delta))
+  const complete = (last?.pages ?? 0) <= MAX_PAGES && sorted.length <= MAX_ACCOUNTS
+  return { ...window, totals: last?.totals ?? null, accounts: sorted.slice(0, MAX_ACCOUNTS), complete }
 }

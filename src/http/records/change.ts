@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
+import type pg from 'pg'
 import { newEntryId } from '../../domain/ids.ts'
 import { isObject, pointerToken, storable, unstorablePointers } from '../../domain/json/json.ts'
 import {
@@ -7,12 +8,15 @@ import {
   ENTITY_TYPES,
   type EntityType,
   isTooLongForName,
+  type OperationOutcome,
   type RecordContext,
   recordOrderingKey,
 } from '../../domain/records/records.ts'
 import { DAY_MS, parseTimestamp } from '../../domain/time.ts'
 import type { ValidationError } from '../../domain/validation-error.ts'
 import type { Append, FirstUse } from '../../log/log.ts'
+import { coalesce } from '../../overload/coalesce.ts'
+import { findOperations } from '../../store/records/records.ts'
 import type { RecordBody } from './schemas.ts'
 
 const WRITE_FIELDS = new Set(['entityType', 'id', 'sourceUpdatedAt', 'externalId', 'idempotencyKey', 'data'])
@@ -30,7 +34,7 @@ export function idempotencyHeader(request: FastifyRequest): string | undefined {
 }
 
 /** The faults of a change that the schema of its body cannot name. */
-export function faultsOfChange(
+export function validateChange(
   op: RecordContext['op'],
   entityType: EntityType,
   { body, text, key }: { body: unknown; text: string; key: string | undefined },
@@ -43,7 +47,7 @@ export function faultsOfChange(
   if (body.entityType !== entityType && ENTITY_TYPES.includes(body.entityType as EntityType)) {
     faults.push({ pointer: '/entityType', message: `must be ${entityType}, as in the path` })
   }
-  if (op === 'delete' && deleteTarget(entityType, body as RecordBody) === null && namesNothing(body)) {
+  if (op === 'delete' && deleteTarget(entityType, body as RecordBody) === null && hasNoIdentifier(body)) {
     faults.push(missingTarget(entityType, body))
   }
   if (!storable(text)) {
@@ -60,7 +64,7 @@ export function faultsOfChange(
 }
 
 /** A wrong type of id is a fault that the schema names already. */
-function namesNothing(body: Record<string, unknown>): boolean {
+function hasNoIdentifier(body: Record<string, unknown>): boolean {
   return body.id === undefined && body.externalId === undefined
 }
 
@@ -78,7 +82,7 @@ function missingTarget(entityType: EntityType, { data }: Record<string, unknown>
 }
 
 /** What is odd about a valid body: it is accepted, and the sender is told. */
-export function warningsOf(body: RecordBody, now: Date): ValidationError[] {
+export function findWarnings(body: RecordBody, now: Date): ValidationError[] {
   const warnings: ValidationError[] = []
   for (const field of Object.keys(body)) {
     if (!WRITE_FIELDS.has(field))
@@ -94,7 +98,7 @@ export function warningsOf(body: RecordBody, now: Date): ValidationError[] {
 }
 
 /** The entry for the log, and the claim of its idempotency key. `text` is the body as received. */
-export function appendOf(change: {
+export function buildAppend(change: {
   op: RecordContext['op']
   tenantId: number
   entityType: EntityType
@@ -117,12 +121,12 @@ export function appendOf(change: {
       body: text,
     },
     claim:
-      key === undefined ? null : { key, bodyHash: hashOf(op, body), entityType, recordId: body.id ?? null },
+      key === undefined ? null : { key, bodyHash: hashBody(op, body), entityType, recordId: body.id ?? null },
   }
 }
 
 /** Of what the body says, not of how it is written: a retry may order its fields differently. */
-function hashOf(op: string, body: RecordBody): Buffer {
+function hashBody(op: string, body: RecordBody): Buffer {
   const { idempotencyKey: _, ...content } = body
   return createHash('sha256').update(op).update(canonical(content)).digest()
 }
@@ -150,4 +154,53 @@ export function acceptedBody(
 export function duplicateBody({ operationId, entityType, recordId }: FirstUse) {
   // Only record routes claim keys.
   return { accepted: true, duplicate: true, operationId, entityType: entityType as EntityType, id: recordId }
+}
+
+// One query at a time serves all requests that wait, so that polling this often costs little.
+const POLLS = { maxItems: 10_000, maxInFlight: 1, minIntervalMs: 15 }
+const MAX_WAIT_S = 10
+
+/** `Prefer: wait=N`: seconds, at most ten; null when not asked for. */
+export function waitSeconds(prefer: string | string[] | undefined): number | null {
+  if (prefer === undefined) return null
+  const seconds = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,9})"?(?:$|[,;\s])/i.exec(String(prefer))?.[1]
+  return seconds === undefined ? null : Math.min(Number(seconds), MAX_WAIT_S)
+}
+
+/** The outcomes of operations that are known when the time is up, or as soon as all are. */
+export type AwaitOutcomes = (
+  tenantId: number,
+  operationIds: string[],
+  seconds: number,
+) => Promise<Map<string, OperationOutcome>>
+
+type OperationKey = { tenantId: number; id: string }
+
+export function openOutcomes({ pool }: { pool: pg.Pool }): AwaitOutcomes {
+  const polls = coalesce({ run: (keys: OperationKey[]) => findOutcomes(pool, keys), ...POLLS })
+
+  return async (tenantId, operationIds, seconds) => {
+    const until = performance.now() + seconds * 1000
+    const outcomes = new Map<string, OperationOutcome>()
+    let pending = [...new Set(operationIds)]
+    while (pending.length > 0) {
+      // The write is safe whatever happens to this query: whoever waits is told "queued" when the time is up.
+      const found = await polls.submit(pending.map(id => ({ tenantId, id }))).catch(() => [])
+      for (const [i, outcome] of found.entries()) if (outcome) outcomes.set(pending[i]!, outcome)
+      if (performance.now() >= until) break
+      pending = pending.filter(id => !outcomes.has(id))
+    }
+    return outcomes
+  }
+}
+
+/** Null for each that is not known yet. */
+async function findOutcomes(pool: pg.Pool, keys: OperationKey[]): Promise<(OperationOutcome | null)[]> {
+  const found = await findOperations(
+    pool,
+    keys.map(({ tenantId }) => tenantId),
+    keys.map(({ id }) => id),
+  )
+  const outcomes = new Map(found.map(({ id, status }) => [id, status]))
+  return keys.map(({ id }) => outcomes.get(id) ?? null)
 }

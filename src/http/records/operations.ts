@@ -32,9 +32,9 @@ export function operationRoute(app: App, { pool, log }: { pool: pg.Pool; log: Lo
       const notFound = problems.notFound('No such operation.')
       if (!isUuid(operationId)) throw notFound
       const [done] = await findOperations(pool, [tenantId], [operationId])
-      const operation = done ? bodyOf(done) : queuedBody(await findQueued(pool, log, tenantId, operationId))
+      const operation = done ? toBody(done) : queuedBody(await findQueued(pool, log, tenantId, operationId))
       if (!operation) throw notFound
-      requireScope(request.caller, scopesOf(operation.entityType))
+      requireScope(request.caller, listScopes(operation.entityType))
       return operation
     },
   )
@@ -45,7 +45,7 @@ async function findQueued(pool: pg.Pool, log: Log, tenantId: number, id: string)
   return entry?.kind === 'record' ? entry : null
 }
 
-function bodyOf(operation: Operation) {
+function toBody(operation: Operation) {
   return {
     operationId: operation.id,
     status: operation.status,
@@ -72,6 +72,6 @@ function queuedBody(entry: Entry | null) {
   }
 }
 
-function scopesOf(entityType: EntityType): Scope[] {
+function listScopes(entityType: EntityType): Scope[] {
   return [`${entityType}s:read`, `${entityType}s:write`]
 }

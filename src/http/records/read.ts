@@ -6,7 +6,6 @@ import { type Column, RECORD_COLUMNS } from '../../reports/export/tables.ts'
 import { recordText } from '../../store/export/row-texts.ts'
 import { findProduct, findRecord, type ListedRecord, listRecords } from '../../store/records/records.ts'
 import type { App } from '../app.ts'
-import { sendJson } from '../json.ts'
 import {
   decodeCursor,
   isTimestamp,
@@ -14,6 +13,7 @@ import {
   PagedList,
   pageParameters,
   rowLimit,
+  sendJson,
   sendList,
 } from '../paging.ts'
 import { problems } from '../problems.ts'
@@ -65,14 +65,14 @@ export function readRoutes(app: App, entityType: EntityType, { pool }: { pool: p
       },
     },
     async (request, reply) => {
-      const list = listOf(pool, request.caller.tenantId, entityType, request.query)
+      const list = buildList(pool, request.caller.tenantId, entityType, request.query)
       const columns = request.query.include_deleted ? [...RECORD_COLUMNS, DELETED] : RECORD_COLUMNS
       return sendList(request, reply, list, columns)
     },
   )
 }
 
-function listOf(
+function buildList(
   pool: pg.Pool,
   tenantId: number,
   entityType: EntityType,

@@ -2,10 +2,9 @@ import type pg from 'pg'
 import { ENTITY_TYPES } from '../../domain/records/records.ts'
 import type { Accept } from '../../intake/accept.ts'
 import type { App } from '../app.ts'
-import { batchRoute } from './batch.ts'
-import { openOutcomes } from './outcomes.ts'
+import { openOutcomes } from './change.ts'
 import { readRoutes } from './read.ts'
-import { writeRoutes } from './write.ts'
+import { batchRoute, writeRoutes } from './write.ts'
 
 export function recordRoutes(
   app: App,

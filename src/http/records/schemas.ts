@@ -59,7 +59,7 @@ const EXAMPLES = {
 }
 
 /** The bodies of one type's routes, with examples of that type. */
-export function bodiesOf(entityType: EntityType) {
+export function buildBodies(entityType: EntityType) {
   const { id, data } = EXAMPLES[entityType]
   const write = { entityType, id, sourceUpdatedAt: '2026-01-31T09:30:00Z', data }
   const remove = { entityType, id, sourceUpdatedAt: '2026-02-01T00:00:00Z' }

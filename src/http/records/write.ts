@@ -1,23 +1,36 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type pg from 'pg'
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
+import { arrayItems, isObject, objectFields, parseJson } from '../../domain/json/json.ts'
 import type { EntityType, RecordContext } from '../../domain/records/records.ts'
+import type { ValidationError } from '../../domain/validation-error.ts'
 import type { Accept } from '../../intake/accept.ts'
+import type { Append } from '../../log/log.ts'
 import { findFirstUse } from '../../log/postgres/claims.ts'
 import type { App } from '../app.ts'
+import type { RawBody } from '../body.ts'
 import { problems } from '../problems.ts'
-import { validationFaults } from '../validation.ts'
+import type { RejectedRecord } from '../rejections.ts'
+import { readValidationErrors, validatorCompiler } from '../validation.ts'
 import {
+  type AwaitOutcomes,
   acceptedBody,
-  appendOf,
+  buildAppend,
   duplicateBody,
-  faultsOfChange,
+  findWarnings,
   idempotencyHeader,
   isIdempotencyKey,
-  warningsOf,
+  validateChange,
+  waitSeconds,
 } from './change.ts'
-import { type AwaitOutcomes, waitSeconds } from './outcomes.ts'
-import { Accepted, bodiesOf, type RecordBody, withArticle } from './schemas.ts'
+import {
+  Accepted,
+  BatchResult,
+  buildBodies,
+  type RecordBody,
+  RecordWriteBody,
+  withArticle,
+} from './schemas.ts'
 
 type WriteOptions = { pool: pg.Pool; accept: Accept; awaitOutcomes: AwaitOutcomes; now: () => Date }
 
@@ -34,7 +47,7 @@ const WriteHeaders = Type.Object({
 
 export function writeRoutes(app: App, entityType: EntityType, options: WriteOptions): void {
   const shared = { attachValidation: true, config: { scope: `${entityType}s:write` as const } }
-  const bodies = bodiesOf(entityType)
+  const bodies = buildBodies(entityType)
   const documented = { tags: ['Records'], headers: WriteHeaders, response: { 202: Accepted, 200: Accepted } }
   app.post(
     `/v1/${entityType}s`,
@@ -76,8 +89,8 @@ function changeHandler(op: RecordContext['op'], entityType: EntityType, options:
       (typeof body?.idempotencyKey === 'string' ? body.idempotencyKey : undefined)
     const { tenantId } = request.caller
     const faults = [
-      ...validationFaults(request.validationError),
-      ...faultsOfChange(op, entityType, { body, text, key }),
+      ...readValidationErrors(request.validationError),
+      ...validateChange(op, entityType, { body, text, key }),
     ]
     if (faults.length > 0) {
       // A used key is answered as such whatever the body, even one that would be refused.
@@ -88,11 +101,11 @@ function changeHandler(op: RecordContext['op'], entityType: EntityType, options:
       return reply.code(200).send({ ...duplicateBody(first), payloadMismatch: true })
     }
 
-    const append = appendOf({ op, tenantId, entityType, body, text, key, now })
+    const append = buildAppend({ op, tenantId, entityType, body, text, key, now })
     const [appended] = await options.accept([append])
     const accepted = acceptedBody(append, appended!.duplicateOf, entityType, body)
     const { operationId } = accepted
-    const warnings = warningsOf(body, now)
+    const warnings = findWarnings(body, now)
     reply.header('location', `/v1/operations/${operationId}`)
     const wait = waitSeconds(request.headers.prefer)
     if (wait !== null) reply.header('preference-applied', `wait=${wait}`)
@@ -105,4 +118,124 @@ function changeHandler(op: RecordContext['op'], entityType: EntityType, options:
       ...(warnings.length > 0 && { warnings }),
     })
   }
+}
+
+const MAX_ITEMS = 1_000
+const MAX_BYTES = 8 * 1_048_576
+
+const BatchBody = Type.Object({ records: Type.Array(RecordWriteBody, { minItems: 1, maxItems: MAX_ITEMS }) })
+
+const validateWrite = validatorCompiler()({ schema: RecordWriteBody, httpPart: 'body' })
+
+type Result = Static<typeof BatchResult>['results'][number]
+
+type BatchOptions = { accept: Accept; awaitOutcomes: AwaitOutcomes; now: () => Date }
+
+/** Many writes in one request; each item is accepted or refused by itself. */
+export function batchRoute(app: App, entityType: EntityType, options: BatchOptions): void {
+  app.post(
+    `/v1/${entityType}s/batch`,
+    {
+      config: { scope: `${entityType}s:write`, body: 'raw', bodyLimit: MAX_BYTES },
+      schema: {
+        tags: ['Records'],
+        summary: `Create or update up to 1,000 ${entityType}s`,
+        description:
+          'The body is {"records": [...]}, or one record per line with Content-Type: application/x-ndjson. Results are in the order of the records. With the header x-idempotency-key, a record without its own key uses "<key>#<index>".',
+        body: BatchBody,
+        response: { 202: BatchResult },
+      },
+    },
+    async (request, reply) => {
+      const now = options.now()
+      const { tenantId } = request.caller
+      const { results, accepted, refused } = readItems(request, tenantId, entityType, now)
+      if (refused.length > 0) request.routeOptions.config.rejections?.items(request, refused)
+      const appended = accepted.length > 0 ? await options.accept(accepted.map(({ append }) => append)) : []
+      for (const [i, { index, append, body }] of accepted.entries()) {
+        const warnings = findWarnings(body, now)
+        const outcome = acceptedBody(append, appended[i]!.duplicateOf, entityType, body)
+        results[index] = { index, ...outcome, ...(warnings.length > 0 && { warnings }) }
+      }
+      const wait = waitSeconds(request.headers.prefer)
+      if (wait !== null && accepted.length > 0) {
+        const ids = accepted.map(({ index }) => results[index]!.operationId!)
+        // Who waits for the pipeline keeps nobody else waiting.
+        request.leaveWriteQueue?.()
+        const outcomes = await options.awaitOutcomes(tenantId, ids, wait)
+        for (const { index } of accepted) {
+          const result = results[index]!
+          result.status = outcomes.get(result.operationId!) ?? 'queued'
+        }
+      }
+      return reply.code(202).send({ results })
+    },
+  )
+}
+
+type AcceptedItem = { index: number; append: Append; body: RecordBody }
+
+/** The items that can be accepted, and the results of the others. */
+function readItems(request: FastifyRequest, tenantId: number, entityType: EntityType, now: Date) {
+  const texts = itemTexts((request.body as RawBody).text, String(request.headers['content-type'] ?? ''))
+  const batchKey = idempotencyHeader(request)
+  const results: Result[] = []
+  const accepted: AcceptedItem[] = []
+  const refused: RejectedRecord[] = []
+  for (const [index, text] of texts.entries()) {
+    const item = readItem(text, entityType, batchKey === undefined ? undefined : `${batchKey}#${index}`)
+    if (item.faults.length > 0) {
+      results[index] = { index, accepted: false, errors: item.faults }
+      refused.push({ index, errors: item.faults, text })
+    } else {
+      const body = item.body as RecordBody
+      const append = buildAppend({ op: 'write', tenantId, entityType, body, text, key: item.key, now })
+      accepted.push({ index, body, append })
+    }
+  }
+  return { results, accepted, refused }
+}
+
+/** The records as they were written, so that their digits stay exact. */
+function itemTexts(text: string, contentType: string): string[] {
+  const isLines = /ndjson|jsonl|json-lines/i.test(contentType)
+  if (!isLines && !/json/i.test(contentType)) {
+    throw problems.unsupportedMediaType('The body must be application/json or application/x-ndjson.')
+  }
+  const items = isLines ? text.split(/\r?\n/).filter(line => line.trim() !== '') : splitRecords(text)
+  if (items.length === 0) throw problems.invalid([{ pointer: '/records', message: 'must not be empty' }])
+  if (items.length > MAX_ITEMS) {
+    throw problems.invalid([{ pointer: '/records', message: `must have at most ${MAX_ITEMS} items` }])
+  }
+  return items
+}
+
+function splitRecords(text: string): string[] {
+  let body: unknown
+  try {
+    body = parseJson(text)
+  } catch (error) {
+    throw problems.malformed(`${(error as Error).message}.`)
+  }
+  if (!isObject(body) || !Array.isArray(body.records)) {
+    throw problems.invalid([{ pointer: '/records', message: 'must be an array of records' }])
+  }
+  return arrayItems(objectFields(text).findLast(([field]) => field === 'records')![1])
+}
+
+function readItem(
+  text: string,
+  entityType: EntityType,
+  fallbackKey: string | undefined,
+): { body: unknown; key: string | undefined; faults: ValidationError[] } {
+  let body: unknown
+  try {
+    body = parseJson(text)
+  } catch (error) {
+    return { body: null, key: undefined, faults: [{ pointer: '', message: (error as Error).message }] }
+  }
+  const own = isObject(body) && typeof body.idempotencyKey === 'string' ? body.idempotencyKey : undefined
+  const key = own ?? fallbackKey
+  const schemaFaults = validateWrite(body) ? [] : readValidationErrors({ validation: validateWrite.errors })
+  return { body, key, faults: [...schemaFaults, ...validateChange('write', entityType, { body, text, key })] }
 }

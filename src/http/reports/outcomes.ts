@@ -5,7 +5,7 @@ import { toMajor } from '../../domain/money.ts'
 import { exclusionReport } from '../../reports/exclusions.ts'
 import { type DunningReport, dunningReport, trialReport } from '../../reports/outcomes.ts'
 import type { App } from '../app.ts'
-import { windowFaults } from '../paging.ts'
+import { validateWindow } from '../paging.ts'
 import { Count, jsonRow, Share, Time } from './fields.ts'
 import { readWindow, WindowQuery } from './query.ts'
 import { type ReportDeps, reportRoute, type ShownReport, shown } from './report.ts'
@@ -38,7 +38,7 @@ export function outcomeRoutes(app: App, deps: ReportDeps): void {
     flat: 'trials',
     own: WindowQuery('Trials that started'),
     body: TrialsBody,
-    errors: windowFaults,
+    errors: validateWindow,
     async build(db, question, query) {
       const { since, until, totals, trials } = await trialReport(db, question, readWindow(question, query))
       const { conversionRate, ...counts } = totals
@@ -57,7 +57,7 @@ export function outcomeRoutes(app: App, deps: ReportDeps): void {
     flat: 'invoices',
     own: WindowQuery('Invoices whose first failed payment was'),
     body: DunningBody,
-    errors: windowFaults,
+    errors: validateWindow,
     build: async (db, question, query) =>
       shownDunning(await dunningReport(db, question, readWindow(question, query)), question.currency),
   })

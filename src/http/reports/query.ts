@@ -9,7 +9,7 @@ import type { ValidationError } from '../../domain/validation-error.ts'
 import type { Window } from '../../reports/movements.ts'
 import type { ReportQuestion } from '../../reports/question.ts'
 import { problems } from '../problems.ts'
-import { validationFaults } from '../validation.ts'
+import { readValidationErrors } from '../validation.ts'
 
 const MAX_PAGE_SIZE = 100
 
@@ -90,7 +90,7 @@ function pagingSchema(pages: Record<string, string>) {
 export function readCurrency(request: FastifyRequest, more: ValidationError[] = []): string {
   const query = request.query as Partial<ReportQuery>
   const currency = knownCurrency(query.currency)
-  const errors = [...validationFaults(request.validationError), ...more]
+  const errors = [...readValidationErrors(request.validationError), ...more]
   if (currency === null && !errors.some(({ pointer }) => pointer === '/currency')) {
     errors.push({ pointer: '/currency', message: 'must be a currency code, for example EUR' })
   }

@@ -10,7 +10,7 @@ import { csvLine } from '../../reports/export/export.ts'
 import { inSnapshot, type ReportList, type ReportQuestion } from '../../reports/question.ts'
 import { appliedPolicy } from '../../store/billing/policies.ts'
 import type { App } from '../app.ts'
-import { wantsCsv } from '../csv.ts'
+import { wantsCsv } from '../paging.ts'
 import { jsonRow, type Row, textRow } from './fields.ts'
 import { querySchema, type ReportQuery, readCurrency, readFilter, readPage, toSlice } from './query.ts'
 

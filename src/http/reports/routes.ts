@@ -13,7 +13,7 @@ import {
 import { type OverviewReport, overviewReport } from '../../reports/overview.ts'
 import type { MovementOrder, RetentionBase } from '../../store/reports/movements.ts'
 import type { App } from '../app.ts'
-import { windowFaults } from '../paging.ts'
+import { validateWindow } from '../paging.ts'
 import { problems } from '../problems.ts'
 import { cashRoutes } from './cash.ts'
 import { consolidatedRoute } from './consolidated.ts'
@@ -135,7 +135,7 @@ function movementRoutes(app: App, deps: ReportDeps): void {
       }),
     },
     body: MovementsBody,
-    errors: windowFaults,
+    errors: validateWindow,
     flat: 'movements',
     build: async (db, question, query) =>
       shownMovements(

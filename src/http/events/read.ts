@@ -10,10 +10,37 @@ import {
   whyUnknown,
   whyUnknownSent,
 } from '../../reports/event-outcome.ts'
+import { EVENT_COLUMNS } from '../../reports/export/tables.ts'
+import { eventSeries } from '../../reports/series.ts'
+import { appliedPolicy } from '../../store/billing/policies.ts'
+import { listEvents } from '../../store/events/events.ts'
+import { eventText } from '../../store/export/row-texts.ts'
 import type { App } from '../app.ts'
-import { sendJson } from '../json.ts'
+import { sendJson, sendList, TimeList, TimeQuery, timeList } from '../paging.ts'
 import { problems } from '../problems.ts'
-import { EventOutcomeBody } from './schemas.ts'
+import { countText, SeriesQuery, seriesRequest, seriesText } from '../series.ts'
+import { EventBody, EventOutcomeBody, EventSeriesBody } from './schemas.ts'
+
+export function eventListRoute(app: App, { pool }: { pool: pg.Pool }): void {
+  app.get(
+    '/v1/events',
+    {
+      config: { scope: 'events:read' },
+      schema: {
+        tags: ['Events'],
+        summary: 'List events',
+        description: 'Newest first. With `Accept: text/csv` the rows are returned as CSV.',
+        querystring: TimeQuery,
+        response: { 200: TimeList(EventBody) },
+      },
+    },
+    async (request, reply) => {
+      const { query, caller } = request
+      const list = timeList(query, page => listEvents(pool, caller.tenantId, page), eventText)
+      return sendList(request, reply, list, EVENT_COLUMNS)
+    },
+  )
+}
 
 type Deps = { pool: pg.Pool; log: Log }
 
@@ -78,6 +105,29 @@ export function lookupRoutes(app: App, deps: Deps): void {
       const outcome = await outcomeOfSent(deps, tenantId, asked)
       if (!outcome) throw problems.notFound(await whyUnknownSent(pool, tenantId, asked))
       return sendJson(reply, outcomeText(outcome))
+    },
+  )
+}
+
+export function eventSeriesRoute(app: App, { pool, now }: { pool: pg.Pool; now: () => Date }): void {
+  app.get(
+    '/v1/events/series',
+    {
+      config: { scope: 'events:read' },
+      schema: {
+        tags: ['Events'],
+        summary: 'Count events over time',
+        description:
+          'Number of events (without conversions) per minute, hour or day, by the time they occurred, in the tenant’s time zone. Oldest bucket first, at most 1,500 buckets.',
+        querystring: SeriesQuery,
+        response: { 200: EventSeriesBody },
+      },
+    },
+    async ({ query, caller }, reply) => {
+      const { timeZone } = await appliedPolicy(pool, caller.tenantId)
+      const request = seriesRequest(query, { now: now(), timeZone })
+      const series = await eventSeries(pool, caller.tenantId, request)
+      return sendJson(reply, seriesText(series, request, countText))
     },
   )
 }

@@ -1,0 +1,58 @@
+import type pg from 'pg'
+import { CONVERSION_COLUMNS } from '../../reports/export/tables.ts'
+import { conversionSeries } from '../../reports/series.ts'
+import { appliedPolicy } from '../../store/billing/policies.ts'
+import { listConversions } from '../../store/conversions/conversions.ts'
+import type { TimePage } from '../../store/events/events.ts'
+import { conversionText } from '../../store/export/row-texts.ts'
+import type { App } from '../app.ts'
+import { ConversionBody, ConversionSeriesBody } from '../events/schemas.ts'
+import { sendJson, sendList, TimeList, TimeQuery, timeList } from '../paging.ts'
+import { amountsText, SeriesQuery, seriesRequest, seriesText } from '../series.ts'
+
+export function conversionListRoute(app: App, { pool }: { pool: pg.Pool }): void {
+  app.get(
+    '/v1/conversions',
+    {
+      config: { scope: 'conversions:read' },
+      schema: {
+        tags: ['Events'],
+        summary: 'List conversions',
+        description: 'Newest first. With `Accept: text/csv` the rows are returned as CSV.',
+        querystring: TimeQuery,
+        response: { 200: TimeList(ConversionBody) },
+      },
+    },
+    async (request, reply) => {
+      const { query, caller } = request
+      const read = async (page: TimePage) => ({
+        rows: await listConversions(pool, caller.tenantId, page),
+        isCut: false,
+      })
+      return sendList(request, reply, timeList(query, read, conversionText), CONVERSION_COLUMNS)
+    },
+  )
+}
+
+export function conversionSeriesRoute(app: App, { pool, now }: { pool: pg.Pool; now: () => Date }): void {
+  app.get(
+    '/v1/conversions/series',
+    {
+      config: { scope: 'conversions:read' },
+      schema: {
+        tags: ['Events'],
+        summary: 'Count conversions over time',
+        description:
+          'Number and amounts of conversions per minute, hour or day, by the time they occurred, in the tenant’s time zone. Oldest bucket first, at most 1,500 buckets.',
+        querystring: SeriesQuery,
+        response: { 200: ConversionSeriesBody },
+      },
+    },
+    async ({ query, caller }, reply) => {
+      const { timeZone } = await appliedPolicy(pool, caller.tenantId)
+      const request = seriesRequest(query, { now: now(), timeZone })
+      const series = await conversionSeries(pool, caller.tenantId, request)
+      return sendJson(reply, seriesText(series, request, amountsText))
+    },
+  )
+}
