@@ -16,7 +16,7 @@ import type { Source } from '../store/inbound/sources.ts'
 import { type Accept, eventEntry } from './accept.ts'
 import type { Overflow } from './overflow.ts'
 
-/** What became of the items of a request: the four add up to all of them. */
+/** The outcome of a request's items. The four numbers add up to all items. */
 export type Received = {
   accepted: number
   duplicates: number
@@ -38,7 +38,7 @@ export type Inbound = {
   writeReceipts(): Promise<void>
 }
 
-/** What goes with the body into the log: the source's settings as they are now, and the facts of the request. */
+/** Stored with the body in the log: the current settings of the source and the facts of the request. */
 export function inboundContext(
   source: Source,
   facts: Pick<InboundContext, 'ip' | 'headers' | 'signature'>,
@@ -56,7 +56,7 @@ export function inboundContext(
   }
 }
 
-/** What a source says of the effects of its events, beyond what its type and preset do. */
+/** The source's settings for the effects of its events, in addition to its type and preset. */
 export function effectSettings({
   config: { billing, namespace, records },
 }: Source): Pick<InboundContext, 'billing' | 'namespace' | 'records'> {
@@ -67,7 +67,7 @@ export function effectSettings({
   }
 }
 
-/** A provider gives every event an id, so one without was tampered with. */
+/** A provider gives every event an id, so an event without one was tampered with. */
 export function requiresEventId({ preset, config }: Source): boolean {
   return config.require_event_id ?? (preset !== null && !findPreset(preset)?.withoutIds)
 }
@@ -77,7 +77,7 @@ type Known = { item: Good; firstId: string | null }
 
 const DROPPED = "dropped: over the source's volume limit"
 
-/** Sorts the events of a request into known, due now, and over the budget, and has each part kept. */
+/** Sorts the events of a request into duplicates, due and over budget, and stores each part. */
 export function openInbound(deps: {
   pool: pg.Pool
   accept: Accept
@@ -86,7 +86,7 @@ export function openInbound(deps: {
   throttle: Throttle
 }): Inbound {
   const { accept, budgets, overflow, throttle } = deps
-  // The look-ups of a flood never stand before those of the others.
+  // Sources over their limit have their own look-ups, so that a flood does not delay other sources.
   const run = (keys: ProcessedKey[]) => findFirstIds(deps.pool, keys)
   const lookUps = coalesce({ run, ...LOOK_UPS })
   const lookUpsOfFloods = coalesce({ run, ...FLOOD_LOOK_UPS })
@@ -102,7 +102,7 @@ export function openInbound(deps: {
     ...RECEIPT_WRITES,
   })
 
-  /** Takes what there is for now. What waits already goes first. */
+  /** Takes the available budget. Events in the overflow queue go first. */
   async function budgetFor(source: Source, wanted: number): Promise<number> {
     const { overflow: mode, rate_limit } = source.config
     if (wanted === 0 || (mode === 'defer' && (await overflow.isBacklogged(source.id)))) return 0
@@ -113,7 +113,7 @@ export function openInbound(deps: {
     const { entry } = append
     const { due, over, rejected } = parts
     const kept: Promise<unknown>[] = []
-    // Bad items go with the good ones; alone, where no good one is due.
+    // Rejected items are stored with the due ones, or alone if none is due.
     const named = rejected.slice(0, MAX_NAMED_REJECTIONS)
     const items = [...due, ...named].map(({ index }) => index).sort((a, b) => a - b)
     if (items.length > 0)
@@ -185,7 +185,7 @@ const LOOK_UPS = { maxItems: 2_000, maxInFlight: 3 }
 const FLOOD_LOOK_UPS = { maxItems: 2_000, maxInFlight: 1, minIntervalMs: 5 }
 const RECEIPT_WRITES = { maxItems: 5_000, maxInFlight: 1, minIntervalMs: 10 }
 
-/** Repeats of what was processed, or of an item further up in the same body, cost nothing and are not kept. */
+/** Repeats of processed events, or of an earlier item of the same body, use no budget and are not stored. */
 async function sortOut(
   source: Source,
   items: Good[],
@@ -211,7 +211,7 @@ async function sortOut(
   return { fresh, known }
 }
 
-/** A courtesy: what is missed here, or while storage is away, the pipeline finds. */
+/** An optimization: duplicates that are missed here, or while storage is unavailable, are found by the pipeline. */
 async function findFirstIds(pool: pg.Pool, keys: ProcessedKey[]): Promise<(string | null)[]> {
   try {
     const found = await findProcessed(pool, keys)

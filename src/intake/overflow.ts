@@ -2,37 +2,36 @@ import type pg from 'pg'
 import { coalesce } from '../overload/coalesce.ts'
 import { type DeferredEntry, insertOverflow, listBacklogged } from '../store/inbound/overflow.ts'
 
-/** Where entries over their source's budget wait, and what a node knows of the sources that have some there. */
+/** The overflow queue for entries over their source's budget, and which sources have entries in it. */
 export type Overflow = {
-  /** Resolves when it is durable. */
+  /** Resolves when the entry is durable. */
   defer(deferred: DeferredEntry): Promise<void>
-  /** Whether something waits: what comes later queues behind it, so the order of a source's events survives. */
+  /** Whether the source has waiting entries. New events then queue behind them, which keeps their order. */
   isBacklogged(sourceId: string): Promise<boolean>
-  /** Finds out which sources have something waiting; returns them. */
+  /** Reads which sources have waiting entries, and returns them. */
   refresh(): Promise<string[]>
   /**
-   * Ends the queueing of a source that is as good as drained. Without it a steady stream would keep its own queue
-   * alive for ever: newcomers are held for a moment, the stragglers arrive, `drain` moves the last and says whether
-   * nothing is left.
+   * Ends the queueing of a source that is almost drained. Otherwise a steady stream would keep its own queue alive forever.
+   * New requests wait, entries in transit arrive, then `drain` moves the last entries and returns whether the queue is empty.
    */
   end(sourceId: string, drain: () => Promise<boolean>): Promise<void>
 }
 
-/** What a node knows of a source that has something waiting. */
+/** The state of a source with waiting entries. */
 type Backlog = {
-  /** How many of its entries are on their way in. */
+  /** The number of its entries that are being written. */
   arriving: number
-  /** When the last one arrived, counted in arrivals. */
+  /** The arrival number of its last entry. */
   arrivedAt: number
-  /** While it is there, newcomers wait to be told whether to queue. */
+  /** While set, new requests wait for the decision whether to queue. */
   gate: Promise<void> | null
   onQuiet: (() => void) | null
 }
 
-// Who is over the limit can wait for a fuller flush: a flood of 1,000 events a second makes 100 commits, not 1,000.
+// Events over the limit can wait for a fuller flush: 1,000 events per second make 100 commits, not 1,000.
 const FLUSHES = { maxItems: 500, maxInFlight: 2, minIntervalMs: 10 }
 
-/** It has a queue and a bound of its own: a flood never stands before those who keep to their limit. */
+/** Has its own writes and limits, so that a flood does not delay sources within their limit. */
 export function openOverflow({
   pool,
   maxPendingBytes,
@@ -82,7 +81,7 @@ export function openOverflow({
       const waiting = await listBacklogged(pool)
       const found = new Set(waiting)
       for (const [sourceId, backlog] of backlogs) {
-        // What was on its way at the time of the query may have been missed.
+        // The query may have missed entries that were being written.
         const isKnown = backlog.arriving === 0 && backlog.arrivedAt <= arrivedBefore
         if (isKnown && !found.has(sourceId)) backlogs.delete(sourceId)
       }

@@ -9,28 +9,28 @@ import { coalesce } from '../overload/coalesce.ts'
 import { insertRequests, insertRequestsNaming, type NewInboundRequest } from '../store/inbound/requests.ts'
 import type { Source } from '../store/inbound/sources.ts'
 
-/** What was received, as it was received. */
+/** A request in the form in which it was received. */
 type KeptRequest = {
   receivedAt: Date
   /** As Node gives them: name, value, name, value … */
   rawHeaders: readonly string[]
   body: Buffer
   answer: object
-  /** Whom it is about: looked for only where somebody is not to be recorded. */
+  /** The identifiers in the request. Called only for tenants with suppressions. */
   names: () => Identifier[]
 }
 
-/** Requests to sources, kept for those who build what handles them. */
+/** Stores requests to sources for developers who build handlers for them. */
 export type Requests = {
-  /** Resolves when it is durable; null where requests of this source are not kept. */
+  /** Resolves when the request is durable. Null if requests of this source are not stored. */
   keep(source: Source, request: KeptRequest): Promise<unknown> | null
 }
 
-// Who sets a source up wants to see the first requests, before anybody has listened.
+// The first requests of a new source are stored even before `kontor listen` runs.
 const NEW_MS = DAY_MS
 const MAX_OF_NEW = 1_000
 const MAX_SOURCES = 10_000
-// About 5,000 events, in 60 ms: where somebody is not to be recorded, what is larger is not searched for them, and so not kept.
+// About 5,000 events in 60 ms. For tenants with suppressions, larger requests are not searched and therefore not stored.
 const MAX_SEARCHED_BYTES = 262_144
 const FLUSHES = { maxItems: 200, maxBytes: 4_000_000, maxInFlight: 1, maxPendingBytes: 64_000_000 }
 
@@ -43,7 +43,7 @@ export function openRequests({ pool }: { pool: pg.Pool }): Requests {
       const named: ReturnType<typeof withHashes>[] = []
       for (const request of left) {
         named.push(withHashes(request))
-        // others are served between
+        // Lets other requests proceed.
         await turn()
       }
       if (named.length > 0) await insertRequestsNaming(pool, named)
@@ -85,7 +85,7 @@ function withHashes({ names, ...request }: Named) {
   return { ...request, hashes: hashIdentifiers(request.tenantId, all) }
 }
 
-// Authorization holds the source's token, or the secret itself; signatures stay: what handles the request checks them.
+// Authorization contains the source's token or secret. Signatures stay, because the handler of the request checks them.
 const CREDENTIALS = new Set(['authorization', 'proxy-authorization', 'cookie', 'x-api-key', 'x-write-key'])
 
 function keptHeaders(mode: IpMode, rawHeaders: readonly string[]): [string, string][] {
@@ -100,7 +100,7 @@ function keptHeaders(mode: IpMode, rawHeaders: readonly string[]): [string, stri
   return headers
 }
 
-/** To the byte, unless its tenant keeps no addresses and there are some. */
+/** Unchanged, unless the tenant stores no addresses and the body contains some. */
 function keptBody(mode: IpMode, body: Buffer): Buffer {
   if (mode === 'keep') return body
   const text = body.toString()

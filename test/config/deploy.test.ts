@@ -41,7 +41,7 @@ function read(name: string, value: string): unknown {
   return setting.read(value)
 }
 
-test('every setting in deploy/ is one, with a value that it takes', () => {
+test('every setting in deploy/ exists and has a valid value', () => {
   for (const [name, value] of Object.entries(ofKind('ConfigMap')[0]!.data!))
     assert.notEqual(read(name, value), undefined, `${name}=${value}`)
   for (const file of [
@@ -57,7 +57,7 @@ test('every setting in deploy/ is one, with a value that it takes', () => {
     if (!value.includes('${')) assert.notEqual(read(name, value), undefined, `${name}=${value}`)
 })
 
-test('the image is made of the tarball, with the dependencies of the lock file', t => {
+test('the image is built from the tarball, with the dependencies of the lock file', t => {
   const dockerfile = textOf('deploy/docker/Dockerfile').replaceAll('\\\n', ' ')
   const ignored = textOf('.dockerignore').split('\n')
   const stages = [...dockerfile.matchAll(/^FROM (\S+) AS (\S+)$/gm)].map(([, , name]) => name)
@@ -70,7 +70,7 @@ test('the image is made of the tarball, with the dependencies of the lock file',
         assert.ok(existsSync(new URL(path, root)), `${path} of ${line}`)
         assert.ok(!ignored.includes(path), `${path} is sent to the build`)
       }
-  // Only what packing needs is Node's own, and there: no dependency is installed in that stage.
+  // Packing needs only Node itself: that stage installs no dependency.
   const needed = ['scripts/pack.ts']
   for (const file of needed)
     for (const [, name] of textOf(file).matchAll(/from '([^']+)'/g))
@@ -92,7 +92,7 @@ test('the image is made of the tarball, with the dependencies of the lock file',
   t.diagnostic('where there is a container engine: docker build -f deploy/docker/Dockerfile .')
 })
 
-test('the fleet in compose has three NATS servers that sync, each with a disk of its own, and its nodes know all of them', async t => {
+test('the compose fleet has three NATS servers that sync, each with its own volume, and all nodes use all of them', async t => {
   const { services, volumes } = parse(textOf('deploy/docker/compose.fleet.yaml'), { merge: true })
   const servers = Object.keys(services).filter(name => name.startsWith('nats-'))
   assert.equal(servers.length, 3)
@@ -118,7 +118,7 @@ test('the fleet in compose has three NATS servers that sync, each with a disk of
   assert.equal(checked.status, 0, checked.stderr.toString())
 })
 
-test('the kustomization names every file beside it', () => {
+test('the kustomization lists every file in its folder', () => {
   const { resources } = parse(textOf('deploy/kubernetes/kustomization.yaml')) as { resources: string[] }
   const others = readdirSync(new URL('deploy/kubernetes/', root)).filter(
     name => name !== 'kustomization.yaml',
@@ -126,7 +126,7 @@ test('the kustomization names every file beside it', () => {
   assert.deepEqual(resources.toSorted(), others.toSorted())
 })
 
-test('the deployments are probed where the operations port is, stop in time, and are what the other manifests select', () => {
+test('the deployments are probed at the operations port, stop in time, and match the selectors of the other manifests', () => {
   const deployments = ofKind('Deployment')
   const settingsOf = ofKind('ConfigMap')[0]!.data!
   const surfaces = new Set<string>()
@@ -148,7 +148,7 @@ test('the deployments are probed where the operations port is, stop in time, and
     ] as const)
       assert.deepEqual(container[probe].httpGet, { path, port: 'ops' })
     const drainS = (read('KONTOR_DRAIN_TIMEOUT', settingsOf.KONTOR_DRAIN_TIMEOUT!) as number) / 1000
-    // Requests and workers each have that long.
+    // Requests and workers each have this timeout.
     assert.ok(pod.terminationGracePeriodSeconds > 5 + 2 * drainS)
     const own = container.args.at(-1).split(',') as string[]
     for (const surface of own) surfaces.add(surface)
@@ -168,7 +168,7 @@ test('the deployments are probed where the operations port is, stop in time, and
     assert.ok(deployments.some(({ metadata }) => metadata.name === spec.scaleTargetRef.name))
 })
 
-/** As a scrape shows them, with what a histogram is made of. */
+/** The names in a scrape, including the series of histograms. */
 async function metricNames(): Promise<Set<string>> {
   const metrics = openMetrics()
   metrics.watchPipeline(async () => [])
@@ -185,7 +185,7 @@ async function metricNames(): Promise<Set<string>> {
   return names
 }
 
-test('the dashboard, the alerts and the autoscaler name only metrics that exist', async () => {
+test('the dashboard, the alerts and the autoscaler use only metrics that exist', async () => {
   const names = await metricNames()
   const dashboard = JSON.parse(textOf('deploy/monitoring/grafana-dashboard.json')) as {
     panels: { title: string; targets: { expr: string }[] }[]

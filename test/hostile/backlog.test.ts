@@ -28,10 +28,10 @@ const track = (n: number) =>
   post('/v1/track', server.tenant.trackingKey, { event_type: 'seen', user_id: String(n) })
 const opsText = async (path: string) => (await fetch(server.opsUrl! + path)).text()
 
-test('beyond the largest backlog nothing is taken in and everything is read; what was accepted is processed', async () => {
+test('with a full backlog writes are rejected and reads are served; accepted entries are processed', async () => {
   const { privateKey, trackingKey } = server.tenant
   const source = await makeSource(server, {})
-  // Nobody processes anything. Not all at once: what is on its way when the limit is met is still taken.
+  // No worker runs. Not all at once, because requests in flight when the limit is reached are still accepted.
   let accepted = 0
   await eventually('a limit', async () => {
     assert.ok(accepted < MAX + 100, 'more was accepted than the limit and what was on its way')
@@ -40,7 +40,7 @@ test('beyond the largest backlog nothing is taken in and everything is read; wha
     const refused = answers.filter(({ status }) => status === 503).length
     assert.equal(taken + refused, 50)
     accepted += taken
-    // What was appended while it was counted may count twice until the next count.
+    // Entries appended during a count may be counted twice until the next count.
     return refused === 50 && accepted >= MAX
   })
 

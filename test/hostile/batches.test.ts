@@ -38,7 +38,7 @@ async function count(query: string, ...values: unknown[]): Promise<number> {
 const eventsNamed = (prefix: string) =>
   count('select count(*) from events where inbound_event_id like $1', `${prefix}-%`)
 
-test('more than 5,000 events or 16 MiB of them as they are stored: 413 on every route, and nothing is kept', async () => {
+test('more than 5,000 events, or 16 MiB in stored form: 413 on every route, and nothing is stored', async () => {
   const cdp = await makeSource(server, { type: 'cdp' })
   const webhook = await makeSource(server, {})
   const many = pages(5_001, 'many')
@@ -57,14 +57,14 @@ test('more than 5,000 events or 16 MiB of them as they are stored: 413 on every 
   assert.equal((await eventsNamed('many')) + (await eventsNamed('heavy')), 0)
 })
 
-test('an event over 64 KiB is rejected, what its batch says for all of them included', async () => {
+test('an event over 64 KiB is rejected, including the fields that its batch sets for all events', async () => {
   const context = padding(40 * KIB)
   const batch = [
     page('size-0', { properties: padding(30 * KIB) }),
     page('size-1', { properties: padding(20 * KIB) }),
     page('size-2', { properties: padding(30 * KIB), context: {} }),
     page('size-3', { properties: padding(70 * KIB), context: {} }),
-    // three bytes each as they are stored
+    // Three bytes each in stored form.
     page('size-4', { properties: { padding: '€'.repeat(22 * KIB) }, context: {} }),
   ]
   const cdp = await makeSource(server, { type: 'cdp' })
@@ -87,7 +87,7 @@ test('an event over 64 KiB is rejected, what its batch says for all of them incl
   assert.equal(await eventsNamed('size'), 4)
 })
 
-test('the events of webhooks are bounded by their source alone', async () => {
+test('the size of webhook events is limited only by their source', async () => {
   const webhook = await makeSource(server, {})
   const event = { event_type: 'x', inbound_event_id: 'wide-1', payload: padding(200 * KIB) }
   assert.equal((await post(webhook.path, [event], webhook.token)).body.accepted, 1)
@@ -95,7 +95,7 @@ test('the events of webhooks are bounded by their source alone', async () => {
   assert.equal(await eventsNamed('wide'), 1)
 })
 
-test('of the rejected items of a request 100 are named and kept, and all are counted', async () => {
+test('100 rejected items of a request are listed and stored, and all are counted', async () => {
   const tenant = await server.anotherTenant('rejections')
   const bad = Array.from({ length: 450 }, (_, i) => i)
   const letters = () =>
@@ -111,7 +111,7 @@ test('of the rejected items of a request 100 are named and kept, and all are cou
   assert.equal(await letters(), 100)
 })
 
-test('a source names 100 of its rejected items, and the counts add up', async () => {
+test('a source lists 100 of its rejected items, and the counts add up', async () => {
   const source = await makeSource(server, {
     rate_limit: { events: 5, per_seconds: 86_400 },
     overflow: 'drop',
@@ -124,7 +124,7 @@ test('a source names 100 of its rejected items, and the counts add up', async ()
   assert.equal(await eventsNamed('sum'), 5)
 })
 
-test('what stands in the log from before these bounds is worked off in little memory, beside a neighbour', async () => {
+test('entries from before these limits are processed with little memory, and a neighbor is not delayed', async () => {
   const tenant = await server.anotherTenant('from before')
   const tenantId = parseTenantId(tenant.id)!
   const log = openPostgresLog({ pool: server.pool })

@@ -15,7 +15,7 @@ const MIB = 1_048_576
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
-/** Bytes in buffers that something still holds. */
+/** Bytes in buffers that are still referenced. */
 function heldBytes(): number {
   collectGarbage()
   return process.memoryUsage().arrayBuffers
@@ -31,7 +31,7 @@ after(() => server.close())
 
 const text = (value: unknown) => JSON.stringify(value)
 
-/** A request of which only this much is sent; `answer` grows with what comes back. */
+/** A request that is sent only partially; `answer` collects the response. */
 async function begin(path: string, headers: Record<string, string>, sent = Buffer.alloc(0)) {
   const socket: Socket = connect(Number(new URL(server.url).port), '127.0.0.1')
   await once(socket, 'connect')
@@ -70,7 +70,7 @@ test('a credential in a header or in the query is checked before the body is rea
   }
 })
 
-test('bodies of strangers that are never finished take little memory, and turn nobody else away', async t => {
+test('unfinished bodies of unauthenticated callers use little memory, and do not block other callers', async t => {
   const before = heldBytes()
   const sent = Buffer.alloc(900_000, 0x20)
   const paths = ['/v1/batch', '/v1/track', '/beacon/v1/batch', '/api/s/batch']
@@ -78,13 +78,13 @@ test('bodies of strangers that are never finished take little memory, and turn n
   t.after(() => {
     for (const { socket } of unfinished) socket.destroy()
   })
-  // /v1/track takes 64 KiB: what is larger is thrown away as it comes.
+  // /v1/track accepts 64 KiB and discards larger bodies as they arrive.
   const others = unfinished.filter((_, i) => i % 4 !== 1)
   const isSent = () => unfinished.every(({ socket }) => socket.writableLength === 0 || socket.destroyed)
   const evicted = () => others.filter(({ answer }) => answer.startsWith('HTTP/1.1 503')).length
   await eventually('all but the last to make room', () => isSent() && evicted() >= others.length - 3)
 
-  // Freed buffers are swept beside the program: a moment after they are collected.
+  // The memory of collected buffers is released in the background, a moment later.
   const state = () => ({ mebibytes: (heldBytes() - before) / MIB })
   await eventually('nothing of the rest to be held', () => heldBytes() - before < 15 * MIB, { state })
   const { trackingKey } = server.tenant
@@ -92,7 +92,7 @@ test('bodies of strangers that are never finished take little memory, and turn n
   assert.equal((await track({ body: { event: 'x', writeKey: trackingKey } })).status, 200)
 })
 
-test('bodies that a known sender never finishes make room for those of others', async t => {
+test('unfinished bodies of an authenticated sender are evicted in favor of others', async t => {
   const { trackingKey } = await server.anotherTenant('slow')
   const headers = { authorization: `Bearer ${trackingKey}` }
   const slow = await Promise.all(
@@ -108,7 +108,7 @@ test('bodies that a known sender never finishes make room for those of others', 
   assert.equal((await source.post(large)).status, 200)
 })
 
-test('while storage hangs, what waits is bounded: 503 beyond, and the rest is answered in the end', async () => {
+test('while storage hangs, waiting requests are bounded: 503 above the limit, and the others are answered eventually', async () => {
   const source = await makeSource(server, {})
   const holder = await server.pool.connect()
   await holder.query('begin')
@@ -124,7 +124,7 @@ test('while storage hangs, what waits is bounded: 503 beyond, and the rest is an
   await eventually('what does not fit to be refused', () => answers.length >= 10)
   assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([503]))
   assert.ok(answers.every(({ retryAfter }) => Number(retryAfter) >= 1))
-  // A neighbour's read needs no room.
+  // The read of a neighbor needs no body memory.
   assert.equal((await server.request('/v1/products', { key: server.tenant.privateKey })).status, 200)
   await holder.query('rollback')
   holder.release()
@@ -141,7 +141,7 @@ test('while storage hangs, what waits is bounded: 503 beyond, and the rest is an
   )
 })
 
-test('a body that says it is small and is not goes the long way; metrics of browsers are not even inflated', async () => {
+test('a body larger than its declared size is still checked; browser metrics are not even decompressed', async () => {
   const bomb = gzipSync(Buffer.alloc(8 * MIB, 0x20))
   bomb.writeUInt32LE(10, bomb.length - 4)
   const gzip = { 'content-encoding': 'gzip' }
@@ -156,7 +156,7 @@ test('a body that says it is small and is not goes the long way; metrics of brow
   assert.equal((await post('/v1/m')).status, 200)
 })
 
-test('with a disk that is nearly full nothing is taken in, and everything is read', async () => {
+test('with a nearly full disk events are rejected and reads are served', async () => {
   const source = await makeSource(server, {})
   const { privateKey, trackingKey: key } = server.tenant
   const track = () => server.request('/v1/track', { method: 'POST', key, body: text({ event_type: 'x' }) })
@@ -175,12 +175,12 @@ test('with a disk that is nearly full nothing is taken in, and everything is rea
   assert.equal((await source.post({ event_type: 'x' })).status, 200)
 })
 
-test('when the disk is full is told by the pace of the last day, and not before there is one', () => {
+test('the time until the disk is full is extrapolated from the last day, and unknown before that', () => {
   const hours = (count: number) => count * 3_600_000
   const now = { at: hours(12), free: 0.2 }
   assert.equal(daysUntilFull([], now), null)
   assert.equal(daysUntilFull([{ at: hours(11.5), free: 0.9 }], now), null)
   assert.equal(daysUntilFull([{ at: 0, free: 0.1 }], now), null)
-  // A tenth in half a day: a fifth in a day, and a fifth is left.
+  // 10 % in half a day is 20 % per day, and 20 % is left.
   assert.ok(Math.abs(daysUntilFull([{ at: 0, free: 0.3 }], now)! - 1) < 1e-9)
 })

@@ -24,7 +24,7 @@ async function limitedKey(limits: object, tenant = server.tenant.id) {
   return made.body as { id: string; key: string }
 }
 
-test('a key for certain origins is refused from others, wherever it stands; without an Origin it passes', async () => {
+test('a key with allowed origins is rejected from others, in every place of the request; without an Origin it is accepted', async () => {
   const { id, key } = await limitedKey({ origins: ['https://shop.example'] })
   const event = { type: 'page' }
   for (const [path, body, headers] of [
@@ -53,7 +53,7 @@ test('a key for certain origins is refused from others, wherever it stands; with
   assert.equal((await change({ origins: ['shop.example'] })).status, 400)
 })
 
-test('a key for certain event types: other items are rejected, another single event is a 403', async () => {
+test('a key with allowed event types: other items are rejected, another single event is a 403', async () => {
   const tenant = await server.anotherTenant('event types')
   const { key } = await limitedKey({ event_types: ['viewed', 'page'] }, tenant.id)
   const headers = { authorization: `Bearer ${key}` }
@@ -80,7 +80,7 @@ test('a key for certain event types: other items are rejected, another single ev
   assert.deepEqual(await rowsOf(server, 'conversions', { key: tenant.privateKey }), [])
 })
 
-test('a key with a rate limit: all of a request or nothing, 429 beyond, and a neighbour goes on', async () => {
+test('a key with a rate limit: a request is accepted whole or answered with 429, and a neighbor is unaffected', async () => {
   const { key } = await limitedKey({ rate_limit: { events: 10, per_seconds: 3_600 } })
   const headers = { authorization: `Bearer ${key}` }
   const pages = (count: number) => ({ batch: Array(count).fill({ type: 'page' }) })
@@ -88,14 +88,14 @@ test('a key with a rate limit: all of a request or nothing, 429 beyond, and a ne
   const over = await send('/v1/batch', pages(3), headers)
   assert.deepEqual([over.status, over.body.code], [429, 'too_many_requests'])
   assert.ok(Number(over.headers.get('retry-after')) >= 1)
-  // What was refused has cost nothing.
+  // A rejected request used no budget.
   const singles = await Promise.all(Array.from({ length: 6 }, () => send('/v1/page', {}, headers)))
   assert.deepEqual(singles.map(({ status }) => status).sort(), [200, 200, 429, 429, 429, 429])
   const neighbour = { authorization: `Bearer ${server.tenant.trackingKey}` }
   assert.equal((await send('/v1/batch', pages(20), neighbour)).status, 200)
 })
 
-test('limits are for tracking keys', async () => {
+test('only tracking keys can have limits', async () => {
   for (const kind of ['private', 'admin']) {
     const body = text({ tenant: server.tenant.id, kind, origins: ['https://shop.example'] })
     const { status } = await server.request('/admin/v1/keys', { method: 'POST', key: adminKey, body })
@@ -103,7 +103,7 @@ test('limits are for tracking keys', async () => {
   }
 })
 
-test('whoever tries credentials is answered 429 soon; good ones from the same address go on', async () => {
+test('repeated invalid credentials are answered with 429; valid ones from the same address are unaffected', async () => {
   const source = await makeSource(server, {})
   const guess = (path: string, body: object) => send(path, body, { authorization: 'Bearer private-guess' })
   const statuses: number[] = []

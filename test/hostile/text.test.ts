@@ -22,7 +22,7 @@ const FORGED = [
 ].map(parts => Buffer.from(JSON.stringify(parts)).toString('base64url'))
 const ODD = ['%00', 'a%00b', '%ED%A0%80', '%F0%9F']
 
-/** Every address there is, with odd text in each place of it. */
+/** Every route, with unusual text in each parameter. */
 function* oddAddresses(paths: Record<string, Record<string, Operation>>, sourceId: string) {
   for (const [path, operations] of Object.entries(paths))
     for (const [method, { parameters = [] }] of Object.entries(operations)) {
@@ -38,7 +38,7 @@ function* oddAddresses(paths: Record<string, Record<string, Operation>>, sourceI
     }
 }
 
-test('NUL, broken text and forged cursors in an address are never a 500, on any route', async () => {
+test('NUL, invalid text and forged cursors in a URL never cause a 500, on any route', async () => {
   const { key: adminKey } = await server.admin.keys.create({ kind: 'admin' })
   const source = await makeSource(server, {})
   const keyOf = (url: string) => {
@@ -62,7 +62,7 @@ test('NUL, broken text and forged cursors in an address are never a 500, on any 
   assert.equal((await server.request('/v1/products/%00', { key: server.tenant.privateKey })).status, 400)
 })
 
-test('what a repeated key hides counts: refused in records, replaced in events', async () => {
+test('values hidden by a repeated key are checked: rejected in records, replaced in events', async () => {
   const { privateKey, trackingKey } = server.tenant
   const record = (data: string) =>
     `{"entityType":"product","id":"hidden","sourceUpdatedAt":"2026-01-01T00:00:00Z","data":${data}}`

@@ -24,7 +24,7 @@ async function answers(
   if (status === 401) assert.match(headers.get('www-authenticate')!, /^Bearer realm="kontor"/)
 }
 
-test('unknown source 404, disabled 403, missing, wrong and unfit tokens 401; nothing is let in', async () => {
+test('404 for an unknown source, 403 for a disabled one, 401 for a missing or invalid token; nothing is accepted', async () => {
   const source = await makeSource(server)
   const other = await makeSource(server)
   for (const id of [
@@ -70,7 +70,7 @@ test('unknown source 404, disabled 403, missing, wrong and unfit tokens 401; not
   assert.equal((await eventsOf(server, source.id)).length, 1)
 })
 
-test('a disabled source whose sender signs says so only to who can sign', async () => {
+test('a disabled source with a signing secret answers 403 only to a valid signature', async () => {
   const secret = 'a-secret-of-the-shop'
   const settings = { preset: 'shopify', signing_secret: secret, enabled: false }
   const source = await makeSource(server, settings)
@@ -81,7 +81,7 @@ test('a disabled source whose sender signs says so only to who can sign', async 
   await answers([403, 'source_disabled'], post(hmac(secret, '{"id":1}', 'base64')))
 })
 
-test('a source with allowed addresses refuses all others, also with the token', async () => {
+test('a source with allowed addresses rejects all others, even with the token', async () => {
   const office = await makeSource(server, { allowed_addresses: ['203.0.113.0/24'] })
   await answers([403, 'address_not_allowed'], office.post(BODY))
   await answers([401, 'invalid_credentials'], office.post(BODY, { key: 'wrong' }))
@@ -90,7 +90,7 @@ test('a source with allowed addresses refuses all others, also with the token', 
   await assert.rejects(makeSource(server, { allowed_addresses: ['everywhere'] }), /not valid/)
 })
 
-test('a rotated token stays good for the overlap, and not longer', async () => {
+test('a rotated token remains valid during the overlap, and not longer', async () => {
   const source = await makeSource(server)
   const { token } = await server.admin.sources.rotate(source.id, { what: 'token', overlapHours: 1 })
   await changed(source, 200, token)
@@ -106,7 +106,7 @@ test('a rotated token stays good for the overlap, and not longer', async () => {
   await answers([200], source.post(BODY, { key: token! }))
 })
 
-test('with a signing secret every accepted format is good, over the raw bytes', async () => {
+test('with a signing secret every supported signature format is accepted, over the raw bytes', async () => {
   const source = await makeSource(server, { signing_secret: 'generate' })
   const secret = source.signing_secret!
   const signatures: [string, string][] = [
@@ -129,7 +129,7 @@ test('with a signing secret every accepted format is good, over the raw bytes', 
   )
 })
 
-test('a signature that is missing, wrong, old, from the future, or over other bytes is refused', async () => {
+test('a signature that is missing, wrong, old, from the future, or over other bytes is rejected', async () => {
   const source = await makeSource(server, { signing_secret: 'generate' })
   const secret = source.signing_secret!
   const refused: [string, string | undefined][] = [
@@ -148,7 +148,7 @@ test('a signature that is missing, wrong, old, from the future, or over other by
     if (signature !== undefined) headers['x-service-signature'] = signature
     await answers([401, code], source.post(BODY, { headers }))
   }
-  // A good signature does not stand in for the token.
+  // A valid signature does not replace the token.
   const headers = { 'x-service-signature': signed(secret, BODY) }
   await answers([401, 'missing_credentials'], source.post(BODY, { key: '', headers }))
   await answers([401, 'invalid_credentials'], source.post(BODY, { key: 'wrong', headers }))
@@ -160,7 +160,7 @@ test('a signature that is missing, wrong, old, from the future, or over other by
   assert.equal((await eventsOf(server, source.id)).length, 0)
 })
 
-test('during a rotation both secrets are good, and the third last one is not', async () => {
+test('during a rotation the last two secrets are valid, and older ones are not', async () => {
   const source = await makeSource(server, { signing_secret: 'generate' })
   const second = await server.admin.sources.rotate(source.id, { what: 'signing_secret' })
   const third = await server.admin.sources.rotate(source.id, { what: 'signing_secret' })
@@ -174,7 +174,7 @@ test('during a rotation both secrets are good, and the third last one is not', a
   await answers([401, 'signature_invalid'], post(source.signing_secret!))
 })
 
-test('a secret that cannot be opened turns nobody away for good: 503', async () => {
+test('503 for a secret that cannot be decrypted, so that senders retry', async () => {
   const source = await makeSource(server, { signing_secret: 'generate' })
   await server.pool.query(
     `update sources set signing_secrets = jsonb_set(signing_secrets, '{0,sealed}', '"v1.AAAA.AAAA.AAAA"') where id = $1`,
@@ -191,7 +191,7 @@ test('a secret that cannot be opened turns nobody away for good: 503', async () 
   await answers([401, 'signature_missing'], source.post(BODY))
 })
 
-test('stripe: what its own library signs comes in without a token, and nothing else does', async () => {
+test('stripe: a request signed by its own library is accepted without a token, and no other is', async () => {
   const secret = 'whsec_stripe_endpoint'
   const source = await makeSource(server, { preset: 'stripe', signing_secret: secret })
   const payload = JSON.stringify({
@@ -216,7 +216,7 @@ test('stripe: what its own library signs comes in without a token, and nothing e
   assert.equal(event?.meta.signature, 'stripe')
 })
 
-test('standard webhooks: what the reference library signs comes in without a token', async () => {
+test('standard webhooks: a request signed by the reference library is accepted without a token', async () => {
   const secret = `whsec_${Buffer.from('a key of twenty-four bytes').toString('base64')}`
   const source = await makeSource(server, { preset: 'standard-webhooks', signing_secret: secret })
   const payload = JSON.stringify({ type: 'order.paid', data: { id: 'o1', amount: 5 } })
@@ -265,7 +265,7 @@ test('shopify and github: topic, id and signature are read from their own header
   assert.equal(opened?.inbound_event_id, '72d3162e')
 })
 
-test('a name outside the signature must fit the signed body, and an id must be there', async () => {
+test('an unsigned topic must match the signed body, and an id is required', async () => {
   const secret = 'a-long-shared-secret'
   const shopify = await makeSource(server, { preset: 'shopify', signing_secret: secret })
   const order = {
@@ -319,14 +319,14 @@ test('a preset without a secret does not replace the token', async () => {
   await answers([200], source.post({ id: 'e', object: 'event', type: 't' }))
 })
 
-test('tokens are kept as hashes and secrets sealed', async () => {
+test('tokens are stored as hashes and secrets encrypted', async () => {
   const source = await makeSource(server, { signing_secret: 'generate' })
   const [row] = await rows(server, 'select s::text as text from sources s where id = $1', [source.id])
   assert.equal(String(row!.text).includes(source.token), false)
   assert.equal(String(row!.text).includes(source.signing_secret!), false)
 })
 
-/** A change reaches the node a moment later. */
+/** A change reaches the node after a short delay. */
 async function changed(source: Awaited<ReturnType<typeof makeSource>>, status: number, key?: string) {
   const expected = status === 200 ? 400 : status
   await eventually(
@@ -335,7 +335,7 @@ async function changed(source: Awaited<ReturnType<typeof makeSource>>, status: n
   )
 }
 
-test('a provider that shows its secret in the Authorization header is let in by it, and by no token', async () => {
+test('a provider with its secret in the Authorization header is authenticated by it, and not by a token', async () => {
   const basic = (text: string) => ({ authorization: `Basic ${Buffer.from(text).toString('base64')}` })
   const event = (id: string) => ({ id, object: 'event', event_type: 'ping', content: {} })
   const chargebee = await makeSource(server, { preset: 'chargebee', signing_secret: 'hook:a-long-password' })
@@ -370,7 +370,7 @@ test('a provider that shows its secret in the Authorization header is let in by 
   )
 })
 
-test('the unsigned ping of WooCommerce is answered and let in nowhere', async () => {
+test('the unsigned ping of WooCommerce is answered and not stored', async () => {
   const shop = await makeSource(server, { preset: 'woocommerce', signing_secret: 'a-secret-of-the-shop' })
   const ping = await shop.post('webhook_id=12', {
     key: '',
@@ -390,7 +390,7 @@ function isOfCustom(error: { faults?: { pointer: string }[] }): boolean {
   return true
 }
 
-test('a source of preset custom says how its sender signs, and is refused without', async () => {
+test('a source with the preset custom requires the description of its signature', async () => {
   const custom = { header: 'X-Sig', template: '{timestamp}:{body}', timestamp_header: 'X-Time' }
   const secret = 'a-secret-of-some-length'
   const refused = (settings: Record<string, unknown>) =>

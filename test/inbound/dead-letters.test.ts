@@ -12,7 +12,7 @@ let key: string
 before(async () => {
   server = await startServer()
   key = (await server.admin.keys.create({ kind: 'admin' })).key
-  // An event that breaks whatever processes it, until somebody mends the world.
+  // An event whose processing fails until the test removes the cause.
   await server.pool.query(`
     create table poison (word text primary key);
     create function refuse_poison() returns trigger language plpgsql as $$
@@ -39,7 +39,7 @@ const told = (replayed: number, { applied = replayed, failed_again = 0, waiting 
   remaining: 0,
 })
 
-/** Retries come due at once. */
+/** Makes all retries due now. */
 async function givenUp(source: string, letters: number): Promise<void> {
   await eventually(`${letters} dead letters`, async () => {
     await server.pool.query('update parked_entries set next_attempt_at = now()')
@@ -47,7 +47,7 @@ async function givenUp(source: string, letters: number): Promise<void> {
   })
 }
 
-test('what fails is retried and given up, the rest of its batch is not; a replay takes effect once', async () => {
+test('a failing entry is retried and becomes a dead letter, the rest of its batch is applied; a replay takes effect once', async () => {
   const source = await makeSource(server)
   await server.pool.query(`insert into poison values ('one')`)
   const item = (id: string, word: string) => ({ inbound_event_id: id, event_type: 'x', payload: { word } })
@@ -81,7 +81,7 @@ test('what fails is retried and given up, the rest of its batch is not; a replay
   assert.equal((await replay({ id: letter!.id })).body.replayed, 0)
 })
 
-test('a replay of what came in again meanwhile changes nothing', async () => {
+test('a replay of an event that was received again changes nothing', async () => {
   const source = await makeSource(server)
   await server.pool.query(`insert into poison values ('two')`)
   const event = { inbound_event_id: 'again', event_type: 'x', payload: { word: 'two' } }
@@ -94,7 +94,7 @@ test('a replay of what came in again meanwhile changes nothing', async () => {
   assert.equal((await eventsOf(server, source.id)).length, 1)
 })
 
-test('a replay that fails again is a dead letter again, and is not replayed in a circle', async () => {
+test('a replay that fails again is a dead letter again, and is not replayed in a loop', async () => {
   const source = await makeSource(server)
   await server.pool.query(`insert into poison values ('three')`)
   await source.post({ inbound_event_id: 'p', event_type: 'x', payload: { word: 'three' } })
@@ -106,7 +106,7 @@ test('a replay that fails again is a dead letter again, and is not replayed in a
   assert.equal((await eventsOf(server, source.id)).length, 1)
 })
 
-test('what was rejected goes through once the source is mended, at the time it first came in', async () => {
+test('a rejected event is applied once the source is fixed, with its original time', async () => {
   const source = await makeSource(server)
   const { body } = await source.post([{ event_type: 'x' }, { payload: { n: 1 } }, { payload: { n: 2 } }])
   assert.equal(body.rejected.length, 2)
@@ -136,11 +136,11 @@ test('what was rejected goes through once the source is mended, at the time it f
     )
 })
 
-test('in bulk: by tenant, by reason, all; letters of others stay', async () => {
+test('bulk replay by tenant, by reason, or all; other dead letters stay', async () => {
   const other = await server.anotherTenant('other')
   const source = await makeSource(server)
   const theirs = await makeSource(server, { tenant: other.id })
-  // of one request, no more than 100 are kept
+  // At most 100 per request are stored.
   const bad = Array.from({ length: 100 }, (_, n) => ({ payload: { n } }))
   for (let n = 0; n < 12; n++)
     await Promise.all([source, theirs].map(each => each.post([{ event_type: 'good' }, ...bad])))
@@ -171,7 +171,7 @@ test('in bulk: by tenant, by reason, all; letters of others stay', async () => {
   assert.equal(seen, 1200)
 })
 
-test('failures are told by cause, and those of one cause are replayed; others and neighbours stay', async () => {
+test('failures are grouped by cause, and one cause can be replayed; other causes and tenants are unaffected', async () => {
   const [tenant, other] = [await server.anotherTenant('causes'), await server.anotherTenant('neighbours')]
   const batch = [
     ...Array.from({ length: 3 }, (_, i) => ({ type: 'track', messageId: `nameless-${i}` })),
@@ -209,7 +209,7 @@ test('failures are told by cause, and those of one cause are replayed; others an
   assert.equal((await issuesOf(other.id)).find(({ cause }) => cause === 'event is required')!.count, 3)
 })
 
-test('a record keeps its operation: failed before the replay, applied after', async () => {
+test('the operation of a record is failed before the replay and applied after it', async () => {
   await server.pool.query(`
     create function refuse_record() returns trigger language plpgsql as $$
     begin
@@ -235,7 +235,7 @@ test('a record keeps its operation: failed before the replay, applied after', as
   await server.settled()
   assert.equal(await operation(), 'applied')
 
-  // Meanwhile the shop sent it again, with the same source time: a replay of the first does not undo that.
+  // The shop has sent it again with the same source time: a replay of the first version does not undo that.
   const later = await server.request('/v1/products', {
     method: 'POST',
     key: server.tenant.privateKey,
@@ -255,7 +255,7 @@ test('a record keeps its operation: failed before the replay, applied after', as
   assert.equal(row!.entry_id, later.body.operationId)
 })
 
-test('a replay must say which, and name something that is there', async () => {
+test('a replay requires a filter, and the filter must match something that exists', async () => {
   assert.equal((await replay({})).status, 400)
   assert.equal((await replay({ all: false })).status, 400)
   assert.equal((await replay({ id: 'x' })).status, 400)
@@ -264,20 +264,20 @@ test('a replay must say which, and name something that is there', async () => {
   assert.equal((await replay({ tenant: 'nobody', all: true })).status, 404)
 })
 
-/** Workers get nowhere until it is done. */
+/** Blocks the workers until `run` has finished. */
 const whileWorkersWait = (work: () => Promise<unknown>) =>
   inTransaction(server.pool, async client => {
     await client.query('select from log_cursors for update')
     await work()
   })
 
-/** As retention leaves it that was set too short, or ran while the clock was ahead. */
+/** The state after a retention that was too short, or that ran while the clock was ahead. */
 async function dropEverything(): Promise<void> {
   for (const table of ['operations', 'receipts', 'archive', 'events', 'processed_events'] as const)
     await dropPartitionsBefore(server.pool, table, new Date(Date.now() + 90 * DAY_MS))
 }
 
-test('a backlog whose partitions are gone takes effect all the same, and so does what comes after it', async () => {
+test('a backlog whose time partitions were dropped is still applied, and so are later events', async () => {
   const source = await makeSource(server)
   const send = async (n: number) => {
     const wrote = await server.request('/v1/products', {
@@ -298,7 +298,7 @@ test('a backlog whose partitions are gone takes effect all the same, and so does
     await dropEverything()
   })
   await server.settled()
-  // Workers remember the months they made: these are gone again.
+  // The workers have cached the months that they created; these are dropped again.
   await dropEverything()
   operations.push(await send(2))
   assert.equal((await eventsOf(server, source.id)).length, 1)
@@ -313,7 +313,7 @@ test('a backlog whose partitions are gone takes effect all the same, and so does
   )
 })
 
-test('a failure that cannot even be written down in a receipt is a dead letter', async () => {
+test('a failure that cannot be recorded in a receipt is a dead letter', async () => {
   const source = await makeSource(server)
   await server.pool.query(`
     insert into poison values ('four');
@@ -332,7 +332,7 @@ test('a failure that cannot even be written down in a receipt is a dead letter',
   await server.pool.query(`delete from poison; drop trigger refuse_receipt on receipts`)
 })
 
-test('a bad item in a request that waits behind a failing one leaves one receipt', async () => {
+test('an invalid item in a request that waits behind a failing one leaves one receipt', async () => {
   const source = await makeSource(server)
   await server.pool.query(`insert into poison values ('five')`)
   const item = (id: string, word: string) => ({
@@ -357,20 +357,20 @@ test('a bad item in a request that waits behind a failing one leaves one receipt
   await server.pool.query(`delete from poison`)
 })
 
-test('what a source brought and what was refused is counted by the hour, for whoever sees the source', async () => {
+test('accepted and rejected events of a source are counted by hour', async () => {
   const source = await makeSource(server)
   await source.post([{ event_type: 'x' }, { event_type: 'y' }])
   await server.request(source.path, { method: 'POST', key: 'not-its-token', body: '{}' })
   await server.settled()
   const path = `/admin/v1/sources/${source.id}/activity`
-  // Refusals are written a moment later.
+  // Rejections are written asynchronously.
   await eventually('the refusal to be counted', async () => {
     return (await server.request(path, { key })).body.refused.last_24_hours === 1
   })
   const { body } = await server.request(path, { key })
   assert.equal(body.received.last_24_hours, 2)
   assert.equal(body.received.by_hour.length, 24)
-  // The hour may have turned meanwhile.
+  // A new hour may have started.
   assert.equal(
     body.received.by_hour.slice(-2).reduce((sum: number, count: number) => sum + count),
     2,
@@ -380,7 +380,7 @@ test('what a source brought and what was refused is counted by the hour, for who
   assert.equal((await server.request(path, { key: bound })).status, 404)
 })
 
-test('a dead letter is edited and replayed: what was put in its place takes effect, what came in stays as it came', async () => {
+test('an edited dead letter is replayed: the edited body takes effect, the original stays unchanged', async () => {
   const { trackingKey } = server.tenant
   const bad = { type: 'track', messageId: 'edited-1', anonymousId: 'v-1', properties: { plan: 'pro' } }
   const batch = { batch: [{ ...bad, event: 'Fine', messageId: 'fine-1' }, bad] }
@@ -421,7 +421,7 @@ test('a dead letter is edited and replayed: what was put in its place takes effe
   assert.equal((await requestOf(fine!.id)).edited, null)
 })
 
-test('a resolved group is open no more, is not replayed, and says when it was resolved', async () => {
+test('a resolved group is no longer open, is not replayed, and has the time of its resolution', async () => {
   const { trackingKey, id: tenant } = await server.anotherTenant('resolving')
   const bad = (id: string) => ({ type: 'track', messageId: id, anonymousId: 'v-1' })
   const batch = { batch: [{ ...bad('r-0'), event: 'Fine' }, bad('r-1'), bad('r-2')] }

@@ -27,7 +27,7 @@ type Sent = {
   headers?: Record<string, string>
   status: number
   code?: string
-  /** Ids of the good events in it. */
+  /** Ids of its valid events. */
   good?: string[]
   items?: number
   bad?: number
@@ -71,7 +71,7 @@ async function makeSources() {
 const BOMB = gzipSync(Buffer.alloc(3_000_000, 32))
 const DEEP = `${'['.repeat(5_000)}${']'.repeat(5_000)}`
 
-/** One request of every kind, by turns; `n` makes it its own. */
+/** Cycles through all kinds of requests; `n` makes each unique. */
 function mixture({
   open,
   strict,
@@ -195,7 +195,7 @@ test(`${REQUESTS} mixed valid, repeated and hostile requests end with exactly th
   assert.equal(await count(`from receipts where outcome = 'processed'`), events.length)
   assert.equal(await count(`from receipts where outcome = 'dropped'`), dropped)
   assert.equal(await count(`from receipts where outcome = 'dead_letter'`), bad)
-  // Ten of each cause a minute.
+  // Ten per cause and minute.
   const minutes = Math.ceil((Date.now() - startedAt) / 60_000)
   assert.ok((await count('from rejections')) < 200 * minutes, 'a bounded sample')
 })

@@ -3,7 +3,7 @@ import { readConfig } from '../../src/config/config.ts'
 import { type Runtime, startRuntime } from '../../src/runtime/runtime.ts'
 import { TEST_SECRET_KEY, type TestServer } from '../server.ts'
 
-/** A further node of the inbound surface beside a test server, with settings of its own. */
+/** Another node with the inbound surface for a test server, with its own settings. */
 export async function startInboundNode(
   server: TestServer,
   settings: Record<string, string> = {},

@@ -9,7 +9,7 @@ import { drained, eventsOf, makeSource, signed } from './source.ts'
 
 let server: OwnServer
 let wire: Awaited<ReturnType<typeof stretchWire>>
-/** A second node on the same database, over a wire that can be cut. */
+/** A second node on the same database, over a connection that can be interrupted. */
 let node: Runtime
 
 before(async () => {
@@ -35,7 +35,7 @@ async function send(source: Source, id: string, token = source.token) {
   return { status: response.status, headers: response.headers, text: await response.text() }
 }
 
-test('while storage is away: 503 with Retry-After, never 401 or 404; afterwards nothing is lost', async () => {
+test('while storage is unavailable: 503 with Retry-After, never 401 or 404; afterwards nothing is lost', async () => {
   const known = await makeSource(server, { signing_secret: 'generate' })
   const stranger = await makeSource(server)
   const full = await makeSource(server, { rate_limit: { events: 1, per_seconds: 60 } })

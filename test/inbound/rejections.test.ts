@@ -21,7 +21,7 @@ const rejectionsOf = async (id: string) =>
     unknown
   >[]
 
-test('refused requests leave a trace with their cause, and no credential', async () => {
+test('rejected requests are recorded with their cause, without credentials', async () => {
   const source = await makeSource(server, { signing_secret: 'generate', max_body_bytes: 1000 })
   const secret = source.signing_secret!
   const sign = (body: string, atS?: number) => ({
@@ -74,7 +74,7 @@ test('refused requests leave a trace with their cause, and no credential', async
   assert.equal(next.body.results.length, 6)
 })
 
-test('a storm of refusals is sampled: ten a minute of each cause, the others counted', async () => {
+test('a flood of rejections is sampled: ten per minute and cause are stored, the others counted', async () => {
   const source = await makeSource(server)
   let now = Date.now()
   const rejections = openRejections({ pool: server.pool, now: () => new Date(now) })
@@ -96,7 +96,7 @@ test('a storm of refusals is sampled: ten a minute of each cause, the others cou
   assert.equal((await rejectionsOf(source.id)).length, 13)
 })
 
-test('no more than so many are kept of a source, and none for ever', async () => {
+test('rejections per source are limited in number and age', async () => {
   const source = await makeSource(server)
   const other = await makeSource(server)
   const rejection = (sourceId: string, ageDays: number, detail: string) => ({
@@ -119,7 +119,7 @@ test('no more than so many are kept of a source, and none for ever', async () =>
   )
 })
 
-test('a trace that cannot be written fails no request', async () => {
+test('a rejection that cannot be recorded fails no request', async () => {
   const source = await makeSource(server)
   await server.pool.query('alter table rejections rename to rejections_away')
   try {

@@ -1,4 +1,4 @@
-// What a source received, as it came: for whoever builds what handles it.
+// The requests that a source received, unchanged, for developers who build a handler for them.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -23,7 +23,7 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** As a provider posts, with Node's own client: it leaves headers as they are spelt. */
+/** Posts like a provider, with Node's own client, which keeps the spelling of headers. */
 async function post(path: string, headers: string[], body: Buffer): Promise<number> {
   const sending = requestHttp(server.url + path, {
     method: 'POST',
@@ -38,7 +38,7 @@ async function post(path: string, headers: string[], body: Buffer): Promise<numb
 
 type Handled = { headers: string[]; body: Buffer }
 
-/** A handler that is being built. */
+/** A handler under development. */
 async function handler(t: TestContext, port = 0) {
   const handled: Handled[] = []
   const listening = createServer(async (request, response) => {
@@ -58,7 +58,7 @@ const list = (id: string, query = '', key = server.tenant.privateKey) =>
 const EVER = '?since=2020-01-01'
 const eventOf = (id: string) => ({ inbound_event_id: id, event_type: 'order.shipped', payload: { id } })
 
-test('requests are kept as they came, repeats included, without the credentials that came with them', async () => {
+test('requests are stored unchanged, including repeats, but without their credentials', async () => {
   const source = await makeSource(server, { signing_secret: 'generate' })
   const body = Buffer.from(
     `\ufeff{ "inbound_event_id" : "e-1",  "event_type":"ä.b", "payload":{"n":1.0, "z":"\\u0000"} }\n`,
@@ -76,7 +76,7 @@ test('requests are kept as they came, repeats included, without the credentials 
   headers.push('x-odd-case', 'and again', 'Cookie', 'session=1', 'content-encoding', 'gzip')
   assert.equal(await post(source.path, headers, gzipSync(body)), 200)
   assert.equal(await post(source.path, headers, gzipSync(body)), 200)
-  // What is younger than the oldest transaction of the whole PostgreSQL, other tests' included, is not listed yet.
+  // Requests younger than the oldest running transaction of this PostgreSQL, including other tests, are not listed yet.
   const page = await eventually('both requests in the list', async () => {
     const { status, body } = await list(source.id, EVER)
     assert.equal(status, 200)
@@ -99,7 +99,7 @@ test('requests are kept as they came, repeats included, without the credentials 
   assert.deepEqual((await list(source.id, `?cursor=${page.next_cursor}`)).body.results, [])
 })
 
-test('from cursor to cursor each request comes once and in its order, also while more arrive', async () => {
+test('paging returns each request once and in order, also while more arrive', async () => {
   const source = await makeSource(server)
   const posts = Array.from({ length: 60 }, (_, i) => source.post(eventOf(`m-${i}`)))
   const seen: string[] = []
@@ -117,7 +117,7 @@ test('from cursor to cursor each request comes once and in its order, also while
   assert.match((await waiting).body.results[0].body, /the next/)
 })
 
-test('transactions that commit in another order than they began in, an erasure and two listeners: each once, in order', async () => {
+test('each request is listed once and in order despite out-of-order commits, an erasure and two listeners', async () => {
   const tenant = await server.anotherTenant('out of order')
   const source = await makeSource(server, { tenant: tenant.id })
   const at = new Date()
@@ -139,7 +139,7 @@ test('transactions that commit in another order than they began in, an erasure a
     listener.seen.push(...body.results.map(({ body: text }: { body: string }) => text))
     listener.cursor = `?cursor=${body.next_cursor}`
   }
-  // The order of transactions is that in which they first write.
+  // Transactions are ordered by their first write.
   const clients = await Promise.all([0, 1, 2, 3].map(() => server.pool.connect()))
   const expected: string[] = []
   try {
@@ -174,7 +174,7 @@ test('transactions that commit in another order than they began in, an erasure a
   }
 })
 
-test('requests are for keys that may read all that a body may hold, of their own tenant', async () => {
+test('requests are visible only to keys of their tenant that may read everything a body can contain', async () => {
   const source = await makeSource(server)
   await source.post(eventOf('e-1'))
   const other = await server.anotherTenant('other')
@@ -191,7 +191,7 @@ test('requests are for keys that may read all that a body may hold, of their own
     assert.equal((await list(source.id, `?cursor=${cursor}`)).status, 400, cursor)
 })
 
-test('an erasure takes the bodies with it, whoever they are about', async () => {
+test('an erasure deletes all stored requests of the tenant', async () => {
   const tenant = await server.anotherTenant('forgetful')
   const source = await makeSource(server, { tenant: tenant.id })
   await source.post({ ...eventOf('e-1'), payload: { email: 'ada@example.com' } })
@@ -200,7 +200,7 @@ test('an erasure takes the bodies with it, whoever they are about', async () => 
   assert.deepEqual((await list(source.id, EVER, tenant.privateKey)).body.results, [])
 })
 
-test('of a source that is not new, requests are kept once somebody listens', async () => {
+test('requests of an older source are stored only after a listener has connected', async () => {
   const source = await makeSource(server)
   const grownUp = 'update sources set created_at = now() - interval $$2 days$$ where id = $1'
   await rows(server, grownUp, [source.id])
@@ -225,7 +225,7 @@ test('of a source that is not new, requests are kept once somebody listens', asy
   assert.equal(results.length, 1)
 })
 
-test('listen forwards what came and what comes as it came, through a restart and a handler that is away', async t => {
+test('listen forwards past and new requests unchanged, across a restart and while the handler is unreachable', async t => {
   const source = await makeSource(server)
   const bytes = (id: string) =>
     Buffer.from(`{"inbound_event_id": "${id}",\t"event_type":"a.b", "payload": {"n": 1.10} }`)
@@ -258,7 +258,7 @@ test('listen forwards what came and what comes as it came, through a restart and
   assert.equal(await listen.ended, 0)
 
   const port = await freePort()
-  // One that dies in the middle of its answer has had it.
+  // A handler that dies during its response has received the request.
   const halves: string[] = []
   const dying = createServer(async (request, response) => {
     const chunks: Buffer[] = []
@@ -294,7 +294,7 @@ test('listen forwards what came and what comes as it came, through a restart and
   )
 })
 
-test('listen tells a refusal in words and ends', async t => {
+test('listen prints an error for a rejected request and exits', async t => {
   const env = { KONTOR_URL: server.url, KONTOR_KEY: server.tenant.privateKey }
   const listen = startKontor(t, ['listen', 'src_nobody'], env)
   assert.equal(await listen.ended, 1)

@@ -39,7 +39,7 @@ test('webhook: an event is accepted, processed and listed in its normalized shap
   assert.deepEqual(event.meta, { ip: '127.0.0.1' })
 })
 
-test('automation: read like a webhook, and recorded under its own name', async () => {
+test('automation: parsed like a webhook, and recorded with its own source type', async () => {
   const source = await makeSource(server, { type: 'automation' })
   assert.deepEqual((await source.post({ event_type: 'lead.created', email: 'jo@example.com' })).body, ONE)
   const [event] = await eventsOf(server, source.id)
@@ -99,7 +99,7 @@ test('the event type follows the source: set, prefix, map, path', async () => {
   assert.equal((await source.post({ payload: {} })).status, 200)
 })
 
-test('event_id_path names the id; a repeat of a processed event is known on arrival and costs nothing', async () => {
+test('event_id_path selects the id; a repeat of a processed event is detected on arrival and uses no budget', async () => {
   const source = await makeSource(server, {
     event_id_path: 'payload.ref',
     rate_limit: { events: 1, per_seconds: 86_400 },
@@ -116,18 +116,18 @@ test('event_id_path names the id; a repeat of a processed event is known on arri
   )
 })
 
-test('the same id at another source is another event; at the same source it is not', async () => {
+test('the same id is another event at another source, and a duplicate at the same source', async () => {
   const source = await makeSource(server)
   const other = await makeSource(server)
   const sent = { inbound_event_id: 'same', event_type: 'x', payload: { n: 1 } }
-  // Not known on arrival yet: the pipeline skips it.
+  // Not detected on arrival yet: the pipeline skips it.
   const answers = await Promise.all([source.post(sent), source.post(sent), other.post(sent)])
   for (const answer of answers) assert.equal(answer.status, 200)
   assert.equal((await eventsOf(server, source.id)).length, 1)
   assert.equal((await eventsOf(server, other.id)).length, 1)
 })
 
-test('one bad item never sinks the good ones, and a batch without a good one is a 400 with all faults', async () => {
+test('invalid items do not affect valid ones, and a batch without a valid item is a 400 with all errors', async () => {
   const source = await makeSource(server)
   const good = (id: string) => ({ inbound_event_id: id, event_type: 'x', payload: {} })
   const { status, body } = await source.post([good('a'), {}, good('b'), 7, good('a')])
@@ -163,7 +163,7 @@ test('one bad item never sinks the good ones, and a batch without a good one is 
   assert.equal((await eventsOf(server, source.id)).length, 2)
 })
 
-test('bad items among nothing but repeats are still kept', async () => {
+test('invalid items in a batch of duplicates are still stored', async () => {
   const source = await makeSource(server)
   const known = { inbound_event_id: 'k', event_type: 'x', payload: {} }
   await source.post(known)
@@ -181,7 +181,7 @@ test('bad items among nothing but repeats are still kept', async () => {
   assert.deepEqual(letters, [{ body: '{"inbound_event_id":"bad"}' }])
 })
 
-test('a bare Stripe event is understood as it is', async () => {
+test('a Stripe event is accepted without a preset', async () => {
   const source = await makeSource(server)
   const stripe = {
     id: 'evt_9',
@@ -196,7 +196,7 @@ test('a bare Stripe event is understood as it is', async () => {
   assert.equal(event?.inbound_event_id, 'evt_9')
 })
 
-test('the body is JSON whatever its type says, gzipped or not, with or without a trailing slash', async () => {
+test('the body is parsed as JSON for any content type, gzipped or not, with or without a trailing slash', async () => {
   const source = await makeSource(server)
   const text = JSON.stringify({ event_type: 'x', payload: { a: 'ä' } })
   for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/octet-stream'])
@@ -214,7 +214,7 @@ test('the body is JSON whatever its type says, gzipped or not, with or without a
   )
 })
 
-test('text that PostgreSQL cannot hold is replaced, also in ids, and stalls nothing', async () => {
+test('characters that PostgreSQL cannot store are replaced, also in ids, and nothing stalls', async () => {
   const source = await makeSource(server)
   const odd = '{"inbound_event_id":"a\\u0000b","event_type":"x\\ud800","payload":{"t":"\\u0000","n":1e999}}'
   assert.deepEqual((await source.post(odd)).body, ONE)
@@ -226,7 +226,7 @@ test('text that PostgreSQL cannot hold is replaced, also in ids, and stalls noth
   assert.deepEqual((await source.post(odd)).body, { ...ONE, accepted: 0, duplicates: 1 })
 })
 
-test('a source has a body limit of its own, counted after decompression', async () => {
+test('a source has its own body limit, which applies after decompression', async () => {
   const source = await makeSource(server, { max_body_bytes: 200 })
   const sized = (bytes: number) => JSON.stringify({ event_type: 'x', payload: { p: 'x'.repeat(bytes - 37) } })
   assert.equal(sized(200).length, 200)
@@ -245,7 +245,7 @@ test('a source has a body limit of its own, counted after decompression', async 
   assert.equal((await large.post(sized(3_000_000))).status, 200)
 })
 
-test('of the headers only the named ones are kept, and never a credential', async () => {
+test('only the configured headers are stored, and never credentials', async () => {
   const source = await makeSource(server, { headers: ['X-Shop', 'x-missing'] })
   await source.post({ event_type: 'x' }, { headers: { 'x-shop': 'berlin', cookie: 'a=b', 'x-other': '1' } })
   const [event] = await eventsOf(server, source.id)
@@ -254,7 +254,7 @@ test('of the headers only the named ones are kept, and never a credential', asyn
   await assert.rejects(makeSource(server, { headers: ['authorization'] }), /not valid/)
 })
 
-test('one receipt and one archived result tell what became of each event', async () => {
+test('each event has one receipt and one archived result', async () => {
   const source = await makeSource(server)
   await source.post([
     { inbound_event_id: 'r1', event_type: 'x', payload: { amount: 12.5 } },
@@ -276,7 +276,7 @@ test('one receipt and one archived result tell what became of each event', async
   const filtered = await server.request(`/admin/v1/receipts?source=${source.id}&outcome=processed`, { key })
   const [receipt] = filtered.body.results
   assert.equal(receipt.inbound_event_id, 'r1')
-  // The repeat in the same request is found by the pipeline, the later one when it comes in: that one names the first.
+  // The pipeline finds the repeat in the same request. The later repeat is detected on arrival and names the first event.
   const late = (await receipts()).filter((repeat: Record<string, unknown>) => repeat.detail !== null)
   assert.deepEqual(late.map((repeat: Record<string, unknown>) => [repeat.outcome, repeat.detail]).sort(), [
     ['dead_letter', 'event_type is required'],

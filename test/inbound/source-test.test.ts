@@ -19,7 +19,7 @@ after(async () => {
 
 type Step = { step: string; ok: boolean; detail: string }
 
-test('a sample event fits every kind of source, and its way is shown to the archive', async () => {
+test('a sample event fits every kind of source, and its trace is shown up to the archive', async () => {
   const kinds = [
     { type: 'webhook' },
     { type: 'automation' },
@@ -48,7 +48,7 @@ test('a sample event fits every kind of source, and its way is shown to the arch
   }
 })
 
-test('a body of your own shows what a real request would get', async () => {
+test('a custom body shows the response that a real request would get', async () => {
   const source = await makeSource(server)
   const run = async (body: object) =>
     (
@@ -73,7 +73,7 @@ test('a body of your own shows what a real request would get', async () => {
   )
 })
 
-test('the command line says the steps and prints the whole as JSON', async () => {
+test('the command prints the steps, and the complete result as JSON', async () => {
   const source = await makeSource(server, { preset: 'shopify' })
   const tested = await kontor('source', 'test', source.id)
   assert.equal(tested.code, 0, tested.err)
@@ -101,7 +101,7 @@ test('the command line says the steps and prints the whole as JSON', async () =>
 
 test('dead letters are listed, shown and replayed from the command line, with progress on stderr', async () => {
   const source = await makeSource(server)
-  // Of one request 100 are kept at most.
+  // At most 100 per request are stored.
   const bad = Array.from({ length: 60 }, (_, n) => ({ payload: { n } }))
   for (const good of ['x', 'y']) await source.post([{ event_type: good }, ...bad])
   await server.settled()

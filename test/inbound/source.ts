@@ -4,14 +4,14 @@ import type { Answer, TestServer } from '../server.ts'
 
 type Settings = Record<string, unknown> & { type?: string; tenant?: string }
 
-/** A source, and a way to post to it as an external system would. */
+/** A source, and a function that posts to it like an external system. */
 export async function makeSource(server: TestServer, settings: Settings = {}) {
   const made = await server.admin.sources.create({ tenant: server.tenant.id, type: 'webhook', ...settings })
   const path = `/ingest/inbound/${made.id}`
   return {
     ...made,
     path,
-    /** With the source's token, unless `key` says otherwise; `key: ''` sends none. */
+    /** Uses the source's token unless `key` is set; `key: ''` sends none. */
     post(body: unknown, options: { key?: string; headers?: Record<string, string> } = {}): Promise<Answer> {
       const { key = made.token, headers = {} } = options
       return server.request(path, { method: 'POST', key, headers, body: textOf(body) })
@@ -27,7 +27,7 @@ export function hmac(secret: string, content: string | Buffer, encoding: 'hex' |
   return createHmac('sha256', secret).update(content).digest(encoding)
 }
 
-/** `t=…,v1=…` as our documentation says. */
+/** `t=…,v1=…` as documented. */
 export function signed(secret: string, body: string, atS = Math.floor(Date.now() / 1000)): string {
   return `t=${atS},v1=${hmac(secret, `${atS}.${body}`)}`
 }
@@ -40,7 +40,7 @@ export async function rows<Row extends object = Record<string, unknown>>(
   return (await server.pool.query<Row>(sql, values)).rows
 }
 
-/** The events of a source in the order they took effect, with their JSON parsed. */
+/** The events of a source in the order in which they were applied, with their JSON parsed. */
 export async function eventsOf(server: TestServer, sourceId: string) {
   await server.settled()
   const found = await rows<Record<string, string>>(
@@ -60,7 +60,7 @@ export async function eventsOf(server: TestServer, sourceId: string) {
   })[]
 }
 
-/** Nothing of the source waits in the overflow, and all of it has taken effect. */
+/** Waits until the overflow queue of the source is empty and all its events are applied. */
 export async function drained(server: TestServer, sourceId: string): Promise<void> {
   await eventually(
     'the overflow to be empty',

@@ -16,7 +16,7 @@ before(async () => {
 })
 after(() => server.close())
 
-// Long enough that it does not refill by itself while a test runs.
+// Long enough that the budget is not refilled during a test.
 const perDay = (events: number) => ({ events, per_seconds: 86_400 })
 const event = (n: number) => ({ inbound_event_id: `e${n}`, event_type: 'x', payload: { id: 'one', n } })
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i)
@@ -26,7 +26,7 @@ const waiting = (sourceId: string) =>
     sourceId,
   ])
 
-test('over the budget events are deferred, one unit an item, and always 200', async () => {
+test('events over the budget are deferred, one unit per item, and the response is always 200', async () => {
   const source = await makeSource(server, { rate_limit: perDay(5) })
   assert.deepEqual((await source.post(batch(0, 3))).body, {
     accepted: 3,
@@ -46,7 +46,7 @@ test('over the budget events are deferred, one unit an item, and always 200', as
     deferred: 1,
     rejected: [],
   })
-  // A bad item of a batch that waits is a dead letter now, not later.
+  // An invalid item of a deferred batch is a dead letter immediately.
   assert.deepEqual((await source.post([event(8), {}])).body.deferred, 1)
   assert.equal((await eventsOf(server, source.id)).length, 5)
   assert.equal((await rows(server, 'select from dead_letters where source_id = $1', [source.id])).length, 2)
@@ -62,7 +62,7 @@ test('over the budget events are deferred, one unit an item, and always 200', as
   )
 })
 
-test('what waits drains in order as the budget refills, entries larger than the budget included', async () => {
+test('the overflow queue drains in order as the budget is refilled, including entries larger than the budget', async () => {
   const source = await makeSource(server, { rate_limit: { events: 4, per_seconds: 1 } })
   const sums = { accepted: 0, deferred: 0 }
   for (const body of [batch(0, 3), batch(3, 13), [event(13)]]) {
@@ -73,7 +73,7 @@ test('what waits drains in order as the budget refills, entries larger than the 
   assert.equal(sums.accepted + sums.deferred, 14)
   assert.ok(sums.deferred >= 9, 'the budget of one second is 4')
   await drained(server, source.id)
-  // Deferred entries have their own ids, so the order shows in the receipts.
+  // Deferred entries have their own ids, so the receipts show the order.
   const order = await rows<{ n: number }>(
     server,
     `select substr(inbound_event_id, 2)::int as n from receipts where source_id = $1 order by written_at, id`,
@@ -85,7 +85,7 @@ test('what waits drains in order as the budget refills, entries larger than the 
   )
 })
 
-test('a flood of ten times the limit loses nothing, and each sender stays in order', async () => {
+test('a flood of ten times the limit loses nothing, and the order per sender is kept', async () => {
   const source = await makeSource(server, { rate_limit: { events: 100, per_seconds: 1 } })
   const SENDERS = 10
   let kept = 0
@@ -121,11 +121,11 @@ test('a flood of ten times the limit loses nothing, and each sender stays in ord
     )
 })
 
-test('while something waits, what comes later queues behind it', async () => {
+test('while the overflow queue is not empty, new events queue behind it', async () => {
   const source = await makeSource(server, { rate_limit: perDay(1) })
   await source.post(event(0))
   assert.equal((await source.post(event(1))).body.deferred, 1)
-  // Now there is budget, but somebody waits already.
+  // Now there is budget, but other events already wait.
   await server.admin.sources.update(source.id, { rate_limit: perDay(100) })
   const answers = await Promise.all(range(2, 6).map(n => source.post(event(n))))
   for (const { status } of answers) assert.equal(status, 200)
@@ -146,7 +146,7 @@ test('while something waits, what comes later queues behind it', async () => {
   )
 })
 
-test('a duplicate costs no budget, also while others wait', async () => {
+test('a duplicate uses no budget, also while others wait', async () => {
   const source = await makeSource(server, { rate_limit: perDay(1) })
   await source.post(event(0))
   await server.settled()
@@ -159,7 +159,7 @@ test('a duplicate costs no budget, also while others wait', async () => {
   })
 })
 
-test('drop keeps a receipt of what is over the budget and nothing else', async () => {
+test('with drop, events over the budget leave only a receipt', async () => {
   const source = await makeSource(server, { rate_limit: perDay(2), overflow: 'drop' })
   const { status, body } = await source.post([event(0), {}, event(1), event(2), event(3)])
   assert.equal(status, 200)
@@ -190,11 +190,11 @@ test('drop keeps a receipt of what is over the budget and nothing else', async (
   ])
 })
 
-test('what waits survives a restart, and drains though its source was deleted', async () => {
+test('the overflow queue survives a restart, and drains even if its source was deleted', async () => {
   const source = await makeSource(server, { rate_limit: perDay(1) })
   await source.post(batch(0, 4))
   await server.restart()
-  // A new node has new budgets in memory: one more goes through, the others still wait, in order.
+  // A new node has new budgets in memory: one more event is accepted, the others still wait, in order.
   await eventually('two items in the overflow', async () => (await waiting(source.id))[0]?.items === 2)
   assert.equal((await source.post(event(4))).body.deferred, 1)
   await server.admin.sources.delete(source.id)
@@ -205,7 +205,7 @@ test('what waits survives a restart, and drains though its source was deleted', 
   )
 })
 
-test('what waited for more than half a day comes in under a new id, with its own time', async () => {
+test('an event that waited for more than half a day gets a new id and keeps its time', async () => {
   const source = await makeSource(server, { rate_limit: perDay(1) })
   await source.post(event(0))
   await source.post({ ...event(1), occurred_at: '2020-01-01T00:00:00Z' })
@@ -225,7 +225,7 @@ test('what waited for more than half a day comes in under a new id, with its own
   assert.ok(ageMs(2) > 39 * 86_400_000, 'the time of receipt counts')
 })
 
-test('what waits drains at the pace of its source, event by event as in batches', async () => {
+test('the overflow queue drains at the rate of its source, for single events as for batches', async () => {
   const source = await makeSource(server, { rate_limit: perDay(1) })
   await source.post(event(0))
   await source.post(event(1))
@@ -256,7 +256,7 @@ test('what waits drains at the pace of its source, event by event as in batches'
   assert.equal((await eventsOf(server, source.id)).length, 3_001)
 })
 
-test('a clock that was a year ahead holds no source back once it is right again', async t => {
+test('a clock that was a year ahead blocks no source after it is corrected', async t => {
   const limit = { events: 1, per_seconds: 1 }
   for (const store of ['postgres', 'memory'] as const) {
     const [node, other] = [1, 2].map(() => openBudgets({ store, pool: server.pool }))
@@ -271,7 +271,7 @@ test('a clock that was a year ahead holds no source back once it is right again'
   }
 })
 
-test('nodes that share budgets in PostgreSQL let through what one would, and lose nothing', async () => {
+test('nodes that share budgets in PostgreSQL accept as much as one node, and lose nothing', async () => {
   const settings = { KONTOR_VOLUME_STORE: 'postgres' }
   const nodes: Runtime[] = []
   for (let i = 0; i < 2; i++) nodes.push(await startInboundNode(server, settings))
@@ -290,7 +290,7 @@ test('nodes that share budgets in PostgreSQL let through what one would, and los
     const accepted = answers.reduce((sum, answer) => sum + answer.accepted, 0)
     const deferred = answers.reduce((sum, answer) => sum + answer.deferred, 0)
     assert.equal(accepted + deferred, 120)
-    // Who finds somebody waiting queues, even if there were tokens left.
+    // A request that finds a waiting event queues, even if there are tokens left.
     assert.ok(accepted <= 50, `${accepted} of 50`)
     await server.admin.sources.update(source.id, { rate_limit: perDay(1000) })
     await drained(server, source.id)

@@ -11,7 +11,7 @@ const MEBIBYTE = 1_048_576
 const openAccept = (options: Omit<Parameters<typeof open>[0], 'groupOf'>) =>
   open({ groupOf: () => POSTGRES_FLUSHES, ...options })
 
-/** A log whose appends end when the test says so. */
+/** A log whose appends end under the control of the test. */
 function heldLog() {
   const flushes: { batch: Append[]; succeed(): void; fail(error: Error): void }[] = []
   const append = (batch: Append[]) =>
@@ -33,7 +33,7 @@ const bodiesOf = (batch: Append[]) => batch.map(({ entry }) => entry.body)
 /** Lets everything that is ready run. */
 const turn = () => new Promise<void>(resolve => setImmediate(() => setImmediate(resolve)))
 
-test('a lone request is flushed at once', async () => {
+test('a single request is flushed immediately', async () => {
   const { append, flushes } = heldLog()
   const { accept } = openAccept({ append, maxPendingBytes: MEBIBYTE })
   const accepted = accept(numbered(0, 1))
@@ -43,7 +43,7 @@ test('a lone request is flushed at once', async () => {
   assert.deepEqual(await accepted, [{ duplicateOf: null }])
 })
 
-test('an answer comes after the append, not before', async () => {
+test('accept resolves after the append, not before', async () => {
   const { append, flushes } = heldLog()
   const { accept } = openAccept({ append, maxPendingBytes: MEBIBYTE })
   let answered = false
@@ -56,14 +56,14 @@ test('an answer comes after the append, not before', async () => {
   await accepted
 })
 
-test('requests of one turn share a flush, and so do those that wait for one, in their order', async () => {
+test('requests of one event loop iteration share a flush, and so do waiting requests, in order', async () => {
   const { append, flushes } = heldLog()
   const { accept } = openAccept({ append, maxPendingBytes: MEBIBYTE })
   const all = [accept(numbered(0, 1)), accept(numbered(1, 2))]
   await turn()
   all.push(accept(numbered(3, 1)))
   await turn()
-  // Two flushes are under way: what comes now waits, however much it is.
+  // Two flushes are in progress: all further requests wait.
   for (let i = 0; i < 50; i++) all.push(accept(numbered(4 + i * 2, 2)))
   await turn()
   assert.deepEqual(
@@ -82,7 +82,7 @@ test('requests of one turn share a flush, and so do those that wait for one, in 
   assert.equal((await Promise.all(all)).length, 53)
 })
 
-test('everyone hears of their own entries', async () => {
+test('each request gets the results of its own entries', async () => {
   const { accept } = openAccept({
     maxPendingBytes: MEBIBYTE,
     append: async batch =>
@@ -102,7 +102,7 @@ test('everyone hears of their own entries', async () => {
   )
 })
 
-test('a flush that fails fails its own requests and no other', async () => {
+test('a failed flush fails its own requests and no others', async () => {
   const { append, flushes } = heldLog()
   const { accept, pendingBytes } = openAccept({ append, maxPendingBytes: MEBIBYTE })
   const first = [accept(numbered(0, 1)), accept(numbered(1, 1))]
@@ -119,7 +119,7 @@ test('a flush that fails fails its own requests and no other', async () => {
   assert.equal(pendingBytes(), 0)
 })
 
-test('past the bound requests are refused at once, and taken again when there is room', async () => {
+test('above the limit requests are rejected immediately, and accepted again below it', async () => {
   const { append, flushes } = heldLog()
   let shed = 0
   const { accept, pendingBytes } = openAccept({
@@ -142,7 +142,7 @@ test('past the bound requests are refused at once, and taken again when there is
   await again
 })
 
-test('a request larger than the bound is taken when nothing else waits', async () => {
+test('a request larger than the limit is accepted if nothing else waits', async () => {
   const { accept } = openAccept({
     append: async batch => batch.map(() => ({ duplicateOf: null })),
     maxPendingBytes: 1_000,
@@ -168,7 +168,7 @@ test('one flush is bounded in entries and in bytes', async () => {
   await Promise.all(all)
 })
 
-test('drained waits for what was accepted, and only for that', async () => {
+test('drained waits only for accepted requests', async () => {
   const { append, flushes } = heldLog()
   const { accept, drained } = openAccept({ append, maxPendingBytes: MEBIBYTE })
   await drained()

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { coalesce } from '../../src/overload/coalesce.ts'
 import { eventually } from '../eventually.ts'
 
-/** Runs that end when the test says so. */
+/** Runs that end under the control of the test. */
 function openRuns(options: { maxItems?: number; maxInFlight?: number; gatherMs?: number } = {}) {
   const open: { items: number[]; answer(): void; fail(): void }[] = []
   const { submit } = coalesce({

@@ -1,4 +1,4 @@
-// Requests that nobody would send on purpose: from valid ones, bent by chance. The same seed gives the same requests.
+// Valid requests with random mutations. The same seed gives the same requests.
 import { gzipSync } from 'node:zlib'
 import type { Chance } from '../books/random.ts'
 

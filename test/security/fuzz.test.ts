@@ -1,4 +1,4 @@
-// Whatever comes in, the answer is a proper one, nothing stalls, and a neighbour notices nothing.
+// Every request gets a valid response, nothing stalls, and other tenants are unaffected.
 // KONTOR_FUZZ_SEED and KONTOR_FUZZ_REQUESTS make another or a longer run.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -18,7 +18,7 @@ after(server.close)
 /** What no client may ever read: stack traces, statements, paths. */
 const INSIDES = /\n\s+at |node:internal|\.ts:\d|\bselect .* from\b|\binsert into\b|violates|node_modules/i
 
-test(`${REQUESTS} evil requests: no answer but a proper one, and a neighbour loses nothing`, async () => {
+test(`${REQUESTS} mutated requests get only valid responses, and a neighbor loses nothing`, async () => {
   const neighbour = await server.anotherTenant('neighbour')
   const kept = {
     entityType: 'product',
@@ -102,7 +102,7 @@ test(`${REQUESTS} evil requests: no answer but a proper one, and a neighbour los
   assert.ok(growth < 500, `the heap grew by ${growth.toFixed()} MB`)
 })
 
-/** What goes on until somebody hangs up ends at once. */
+/** Streams that would run until the client disconnects end immediately. */
 function ended(url: string): string {
   return url.startsWith('/v1/events/live') ? `${url}${url.includes('?') ? '&' : '?'}seconds=0` : url
 }

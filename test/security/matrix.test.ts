@@ -1,5 +1,5 @@
-// Who may use what: every route with every kind of credential, in every place where a credential can stand.
-// A new route fails here until somebody has decided who may use it.
+// Access control: every route with every kind of credential, in every place of a request that can hold one.
+// A new route fails here until this table defines who may use it.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { openConsoleSessions } from '../../src/admin/console-sessions.ts'
@@ -95,7 +95,7 @@ const WHO: Record<string, Who> = {
   'POST /beacon/v1/batch': tracking,
   'POST /api/s/:type': tracking,
   'POST /api/s/s2s/:type': tracking,
-  'POST /v1/m': { key: 'tracking', optional: true }, // what SDKs tell of themselves; nothing of it is kept
+  'POST /v1/m': { key: 'tracking', optional: true }, // metrics of SDKs, which are not stored
 
   'POST /ingest/inbound/:sourceConfigId': { key: 'source' },
 
@@ -173,7 +173,7 @@ function recordRoutes(type: 'products' | 'contacts' | 'orders'): Record<string, 
 type Credential = { name: string; secret: string; is: Who | 'bad'; ofTenant?: string; isPerson?: true }
 
 const HOME = 'https://kontor.example'
-const ISSUER = 'http://127.0.0.1:1' // away: whoever signs in, does so before
+const ISSUER = 'http://127.0.0.1:1' // unreachable: sessions are created directly
 const server = await startServer({
   KONTOR_FAILED_AUTH_LIMIT: 'off',
   KONTOR_PUBLIC_URL: HOME,
@@ -186,7 +186,7 @@ after(server.close)
 const neighbour = await server.anotherTenant('neighbour')
 const MARK = 'only-the-neighbour-knows'
 
-/** Ids that a stranger may have got hold of. */
+/** Ids that an unauthenticated caller may have obtained. */
 const ids = await fillNeighbour()
 const credentials = await makeCredentials()
 
@@ -293,7 +293,7 @@ async function makeCredentials(): Promise<Credential[]> {
   return made
 }
 
-/** Where a credential can stand. */
+/** The places that can hold a credential. */
 const PLACES: Record<string, (secret: string) => { headers?: Record<string, string>; query?: string }> = {
   bearer: secret => ({ headers: { authorization: `Bearer ${secret}` } }),
   basic: secret => ({ headers: { authorization: `Basic ${Buffer.from(`${secret}:`).toString('base64')}` } }),
@@ -307,7 +307,7 @@ const PLACES: Record<string, (secret: string) => { headers?: Record<string, stri
 
 const routes = server.http.routeTable.filter(({ method }) => method !== 'HEAD' && method !== 'OPTIONS')
 
-test('somebody has decided who may use each route, and no decision is about a route that is gone', () => {
+test('the access table covers every route, and no route that does not exist', () => {
   const names = routes.map(({ method, url }) => `${method} ${url}`)
   assert.deepEqual(
     names.filter(name => !(name in WHO)),
@@ -320,7 +320,7 @@ test('somebody has decided who may use each route, and no decision is about a ro
   )
 })
 
-test('each route opens to those for whom it is meant, and to nobody else; nobody sees a neighbour', async () => {
+test('each route accepts exactly its intended credentials, and no caller sees data of a neighbor', async () => {
   const faults: string[] = []
   let turn = 0
   for (const { method, url } of routes) {
@@ -330,10 +330,10 @@ test('each route opens to those for whom it is meant, and to nobody else; nobody
       for (const [place, put] of Object.entries(PLACES)) {
         if (!isWorthTrying(who, credential, place)) continue
         const { headers = {}, query = '' } = credential.secret === '' ? {} : put(credential.secret)
-        // Where anybody may, and in odd places where nobody may, they take turns (not by a multiple of the places); CI tries all.
+        // Public routes, and unusual places on closed routes, are sampled (with a step that is no multiple of the places); CI tries all.
         const isOdd = who.key === 'none' || (place !== 'bearer' && opens(who, credential, place) === 401)
         if (!isLong && isOdd && credential.secret !== '' && ++turn % 7 !== 0) continue
-        // Every id of the neighbour where it opens, one of them where it does not, or where a person sees all tenants.
+        // All ids of the neighbor if the route accepts the credential; one if it does not, or if the user may see all tenants.
         const paths = pathsOf(url)
         const isOpen = who.key === 'none' || opens(who, credential, place) === true
         const isForAll = credential.isPerson && credential.ofTenant === undefined
@@ -352,18 +352,18 @@ test('each route opens to those for whom it is meant, and to nobody else; nobody
   assert.deepEqual(faults.slice(0, 20), [], `${faults.length} faults`)
 })
 
-/** Nothing stands nowhere; a person's token and a key change places, but not in every combination. */
+/** No credential has no place. Session tokens and keys are tried in each other's places, but not in every combination. */
 function isWorthTrying(who: Who, { name, secret, isPerson }: Credential, place: string): boolean {
-  // That it is away takes a while to find out.
+  // It takes a while to find out that the provider is unreachable.
   if (who.key === 'none' && who.needs) return secret === ''
   if (secret === '') return place === 'bearer'
   if (isPerson) return place === 'cookie' || place === 'bearer'
   return place !== 'cookie' || name === 'an admin key (admin)'
 }
 
-/** The path with ids of the neighbour in it. */
+/** The path with ids of the neighbor. */
 function pathsOf(url: string): string[] {
-  // One that would go on for ten minutes is only begun.
+  // A stream that would run for ten minutes is only started.
   if (!/[:*]/.test(url)) return [url === '/v1/events/live' ? `${url}?seconds=0` : url]
   const values = url.startsWith('/console/') ? ['x'] : [...new Set(Object.values(ids))]
   return values.map(value => url.replaceAll(/:\w+|\*/g, value))
@@ -379,7 +379,7 @@ function faultOf(
   if (statusCode >= 500 && !(who.key === 'none' && who.needs && statusCode === 503)) return `${statusCode}`
   if (who.key === 'none')
     return statusCode === 401 || statusCode === 403 ? `${statusCode}: is for anybody` : null
-  // Of admin keys, those without a tenant may see every tenant.
+  // Admin keys without a tenant may see every tenant.
   const seesAll =
     credential.is !== 'bad' &&
     credential.is.key === 'admin' &&

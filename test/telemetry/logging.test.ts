@@ -5,7 +5,7 @@ import { problems } from '../../src/http/problems.ts'
 import { openLogger, redactUrl } from '../../src/telemetry/logging.ts'
 import { openShell } from '../http/shell.ts'
 
-test('a request is one line that tells everything but the credentials', async t => {
+test('a request is logged in one line, without credentials', async t => {
   const { app, lines } = await openShell(t, app => {
     app.get('/v1/projects/:writeKey/settings', async () => ({}))
   })
@@ -34,7 +34,7 @@ test('a request is one line that tells everything but the credentials', async t 
   assert.equal(typeof line.duration_ms, 'number')
 })
 
-test('an outage is told, not shouted: one line a second, with the number of those it stands for', async t => {
+test('an outage is logged once per second, with the number of requests that the line represents', async t => {
   const lines: Record<string, unknown>[] = []
   const log = openLogger({
     level: 'info',
@@ -71,7 +71,7 @@ test('an outage is told, not shouted: one line a second, with the number of thos
   )
 })
 
-test('headers that somebody logs lose their credentials', () => {
+test('credentials in logged headers are redacted', () => {
   const written: string[] = []
   const log = openLogger({ level: 'info', pretty: false, to: { write: line => written.push(line) } })
   const headers = { authorization: 'a-secret', 'x-api-key': 'b-secret', cookie: 'c-secret', host: 'kept' }
@@ -86,7 +86,7 @@ test('headers that somebody logs lose their credentials', () => {
   assert.equal(headers.authorization, 'a-secret')
 })
 
-test('what passes by itself is told in words, what nobody foresaw with its stack', () => {
+test('transient errors are logged without a stack, unexpected ones with it', () => {
   const lines: { err: Record<string, unknown> }[] = []
   const to = { write: (line: string) => lines.push(JSON.parse(line)) }
   const log = openLogger({ level: 'info', pretty: false, to })
@@ -114,7 +114,7 @@ test('what passes by itself is told in words, what nobody foresaw with its stack
   assert.equal(lines.at(-1)!.err, 'a text')
 })
 
-test('a URL keeps what is not secret', () => {
+test('only secrets are redacted in a URL', () => {
   for (const secret of [newKey('private'), newKey('admin'), newToken(), 'whsec_abc+%2F='])
     assert.doesNotMatch(
       redactUrl(`/x/${secret}?a=${secret}`),

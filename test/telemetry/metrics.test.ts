@@ -12,7 +12,7 @@ function sample(text: string, name: string): number | undefined {
   return line === undefined ? undefined : Number(line.slice(name.length + 1))
 }
 
-test('requests are counted by route, method and class of status, never by URL', async t => {
+test('requests are counted by route, method and status class, never by URL', async t => {
   const { app, metrics } = await openShell(t, app => {
     app.get('/v1/things/:id', async () => ({}))
     app.post('/v1/things', async () => ({}))
@@ -37,7 +37,7 @@ test('requests are counted by route, method and class of status, never by URL', 
   )
 })
 
-test('durations fall into cumulative buckets that end with all of them', async () => {
+test('durations are counted in cumulative buckets, the last of which contains all', async () => {
   const metrics = openMetrics()
   const observe = metrics.request('GET', '/x')
   for (const seconds of [0.0001, 0.001, 0.0011, 3, 99]) observe(200, seconds)
@@ -49,7 +49,7 @@ test('durations fall into cumulative buckets that end with all of them', async (
   assert.match(text, /# TYPE http_request_duration_seconds histogram/)
 })
 
-test('the parts of the service are measured', async () => {
+test('all components report metrics', async () => {
   const metrics = openMetrics()
   metrics.accept.flushed(7, 0.002)
   metrics.accept.shed()
@@ -74,13 +74,13 @@ test('the parts of the service are measured', async () => {
   assert.match(text, /process_resident_memory_bytes/)
 })
 
-test('a backlog that is full only if something counts twice is counted again at once', async t => {
+test('a backlog that may be full only because entries were counted twice is recounted immediately', async t => {
   const counts: ((entries: number) => void)[] = []
   const lag = () =>
     new Promise<{ partition: string; entries: number; oldestAt: null }[]>(resolve =>
       counts.push(entries => resolve([{ partition: 'postgres/0', entries, oldestAt: null }])),
     )
-  // So many that the usual pause is longer than any test.
+  // So large that the usual pause is longer than the test.
   const backlog = watchBacklog(lag, { max: 1_000, processes: 3e5 })
   t.after(backlog.stop)
   backlog.recordAppended(20)
@@ -93,7 +93,7 @@ test('a backlog that is full only if something counts twice is counted again at 
   assert.ok(!backlog.isFull())
 })
 
-test('numbers that cannot be read leave the others readable', async () => {
+test('a metric that cannot be read does not affect the others', async () => {
   const metrics = openMetrics()
   metrics.watchPipeline(() => Promise.reject(new Error('database away')))
   metrics.watchDeadLetters(() => new Promise(() => {}))
@@ -102,7 +102,7 @@ test('numbers that cannot be read leave the others readable', async () => {
   assert.match(text, /process_cpu_seconds_total/)
 })
 
-test('the operations listener tells whether the process lives, is ready, and what it counts', async t => {
+test('the operations port serves health, readiness and metrics', async t => {
   let readiness = async () => ({ ok: true, checks: { database: 'ok' } as Record<string, string> })
   const ops = await startOps({
     port: 0,
@@ -140,7 +140,7 @@ test('the operations listener tells whether the process lives, is ready, and wha
   assert.equal((await get('/healthz', 'HEAD')).text, '')
 })
 
-test('a port that is taken is told to whoever starts the listener', async t => {
+test('a port in use is reported to the caller', async t => {
   const options = {
     port: 0,
     host: '127.0.0.1',

@@ -27,7 +27,7 @@ registerHooks({
   },
 })
 
-/** A collector as small as can be. */
+/** A minimal collector. */
 const texts: string[] = []
 const collector = createServer(async (request, response) => {
   let text = ''
@@ -57,7 +57,7 @@ before(async () => {
   server = await startServer()
 })
 after(async () => {
-  // A collector that is gone holds nobody up.
+  // An unreachable collector delays nothing.
   collector.closeAllConnections()
   await once(collector.close(), 'close')
   await server.close()
@@ -67,7 +67,7 @@ after(async () => {
 const post = (path: string, key: string, body: object, headers: Record<string, string> = {}) =>
   server.request(path, { method: 'POST', key, body: JSON.stringify(body), headers })
 
-test('the standard variables decide', () => {
+test('the standard variables enable and disable traces', () => {
   const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318' }
   assert.equal(wantsTraces({}), false)
   assert.equal(wantsTraces(endpoint), true)
@@ -77,7 +77,7 @@ test('the standard variables decide', () => {
   assert.equal(wantsTraces({ OTEL_TRACES_EXPORTER: 'otlp' }), true)
 })
 
-test('without them nothing of OpenTelemetry is loaded, and entries carry no trace', async () => {
+test('without the variables OpenTelemetry is not loaded, and entries carry no trace', async () => {
   assert.equal(
     (await post('/v1/track', server.tenant.trackingKey, { event_type: 'off', visitor: 'v' })).status,
     200,
@@ -90,7 +90,7 @@ test('without them nothing of OpenTelemetry is loaded, and entries carry no trac
   assert.equal(rows[0].count, 0)
 })
 
-test('one trace follows a request from its arrival to its effects, and tells nothing of what was sent', async () => {
+test('one trace covers a request from arrival to effects, and contains no request data', async () => {
   process.env.OTEL_EXPORTER_OTLP_ENDPOINT = `http://127.0.0.1:${(collector.address() as AddressInfo).port}`
   process.env.OTEL_BSP_SCHEDULE_DELAY = '50'
   process.env.OTEL_RESOURCE_ATTRIBUTES = 'deployment.environment.name=test'

@@ -2,7 +2,7 @@ import { BlockList, isIP } from 'node:net'
 
 type Network = { address: string; bits: number; family: 'ipv4' | 'ipv6' }
 
-/** The parts of a network in CIDR notation, or of a single address; null for what is neither. */
+/** Parses a network in CIDR notation or a single address. Null if invalid. */
 export function cidrOf(text: string): Network | null {
   const [address = '', length, ...rest] = text.split('/')
   const version = isIP(address)
@@ -13,22 +13,22 @@ export function cidrOf(text: string): Network | null {
   return bits > most ? null : { address, bits, family: version === 4 ? 'ipv4' : 'ipv6' }
 }
 
-/** ::ffff:10.0.0.0/8 is not 10.0.0.0/8 but all of IPv4: its first 96 bits are the same for every address. */
+/** Rejects ::ffff:10.0.0.0/8, which is all of IPv4: the first 96 bits are the same for every mapped address. */
 function networkOf(text: string): Network | null {
   const network = cidrOf(text)
   return network && network.bits > 0 && network.bits < 96 && isMapped(network.address) ? null : network
 }
 
-/** The eight numbers of an IPv6 address, in whatever spelling. */
+/** The eight groups of an IPv6 address in any notation. */
 export function groupsOf(address: string): number[] {
-  // URLs write them short, in lower case, and without a dotted part.
+  // URL normalizes the address: short, in lower case, without dotted notation.
   const short = new URL(`http://[${address.split('%', 1)[0]}]`).hostname.slice(1, -1)
   const [front, back = []] = short.split('::').map(part => (part === '' ? [] : part.split(':')))
   const gap = new Array<string>(8 - front!.length - back.length).fill('0')
   return [...front!, ...gap, ...back].map(group => Number.parseInt(group, 16))
 }
 
-/** An IPv4 address written as one of IPv6, in whatever spelling. */
+/** Whether it is an IPv4-mapped IPv6 address, in any notation. */
 function isMapped(address: string): boolean {
   return isIP(address) === 6 && /^\[::ffff:[\da-f]+:[\da-f]+\]$/.test(new URL(`http://[${address}]`).hostname)
 }
@@ -40,10 +40,10 @@ export function isNetwork(text: string): boolean {
 export const NETWORKS = 'a list of up to 100 addresses or networks, for example "203.0.113.7" or "10.0.0.0/8"'
 export const MAX_NETWORKS = 100
 
-// By the list itself, which stays the same for as long as nobody changes the key or the source.
+// Keyed by the array, which stays the same object until the key or source changes.
 const prepared = new WeakMap<readonly string[], BlockList>()
 
-/** Whether an address is in one of the networks; without any, every address is. One that cannot be read is in none. */
+/** Whether an address is in one of the networks. An empty list allows every address. An invalid address is in no network. */
 export function isAllowed(networks: readonly string[], address: string): boolean {
   if (networks.length === 0) return true
   const plain = address.split('%', 1)[0]!

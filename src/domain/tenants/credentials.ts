@@ -1,9 +1,9 @@
-// Ours, Stripe's, Shopify's, GitHub's, Slack's, SendGrid's, Google's and Amazon's, and tokens of the JWT kind.
+// Kontor, Stripe, Shopify, GitHub, Slack, SendGrid, Google, Amazon, and JWTs.
 const BY_PREFIX =
   /(?<![A-Za-z\d])(private-|trk_|adm_|tok_|whsec_|[rs]k_(?:live|test)_|rk_|shp(?:at|ca|pa|ss)_|gh[oprsu]_|github_pat_|xox[abeprs]-|SG\.|AIza|A(?:KI|SI)A|eyJ)[\w+/=.-]+/g
-// Shorter ones are words: a basic plan, a bearer of news.
+// Shorter values are ordinary words, such as "basic plan".
 const BY_SCHEME = /\b(bearer|basic)(\s+|%20|\+)[\w+/=.~-]{8,}/gi
-// "password": "…", in JSON that stands in JSON too, and password=…; a text that has no end goes to the end.
+// "password": "…", also in JSON inside JSON, and password=…. An unterminated string is removed up to the end.
 const NAME = String.raw`[\w-]{0,40}(?:passw(?:or)?d|passphrase|passcode|secret|api[_-]?key|private[_-]?key|access[_-]?token|refresh[_-]?token|auth[_-]?token|authorization|cvc2?|cvv2?)`
 const BY_JSON_NAME = new RegExp(
   String.raw`(\\{0,8}"${NAME}\\{0,8}"\s*:\s*)(?:"(?:[^"\\]|\\.)*(?:"|$)|\\+"[^"\\]*(?:\\+"|$)|[^\s",{}[\]]+)`,
@@ -12,7 +12,7 @@ const BY_JSON_NAME = new RegExp(
 const BY_FORM_NAME = new RegExp(String.raw`((?:^|[&?\s"])${NAME}=)[^&\s"]+`, 'gi')
 const CARD = /(?<!\d)[2-6]\d(?:[ -]?\d){11,17}(?!\d)/g
 
-/** The text without what looks like a secret: a sample of what was sent is shown to more people than it was meant for. */
+/** Removes everything that looks like a secret, because samples of requests are shown to many users. */
 export function withoutCredentials(text: string): string {
   return text
     .replace(BY_JSON_NAME, '$1"…"')
@@ -22,7 +22,7 @@ export function withoutCredentials(text: string): string {
     .replace(CARD, digits => (passesLuhn(digits.replace(/\D/g, '')) ? '…' : digits))
 }
 
-/** As the numbers of cards do, and one in ten of the others. */
+/** True for card numbers, and for one in ten other numbers. */
 function passesLuhn(digits: string): boolean {
   let sum = 0
   for (let i = 0; i < digits.length; i++) {

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { MAX_DEPTH } from '../json/json.ts'
 import { groupsOf } from './addresses.ts'
 
-/** What becomes of the IP addresses that come in with events, before anything is written. */
+/** How a tenant's IP addresses are stored: kept, truncated to their network, or dropped. */
 export const IP_MODES = ['keep', 'truncate', 'drop'] as const
 export type IpMode = (typeof IP_MODES)[number]
 
@@ -10,7 +10,7 @@ export function isIpMode(text: string): text is IpMode {
   return (IP_MODES as readonly string[]).includes(text)
 }
 
-/** The address as the tenant keeps it; null where it keeps none, and for what cannot be read. */
+/** The address as the tenant stores it. Null if it stores none, or if the address is invalid. */
 export function keptAddress(mode: IpMode, address: string | null): string | null {
   if (mode === 'keep' || address === null) return address
   return mode === 'drop' ? null : networkOf(address)
@@ -26,24 +26,24 @@ function networkOf(text: string): string | null {
 
 function networkOfV6(address: string): string {
   const groups = groupsOf(address)
-  // Addresses of IPv4 in another spelling have all of it where others have their host.
+  // An IPv4-mapped address has the IPv4 address in its last two groups.
   const isMapped = groups.slice(0, 5).every(group => group === 0) && groups[5] === 0xffff
   if (isMapped) return `${groups[6]! >> 8}.${groups[6]! & 255}.${groups[7]! >> 8}.0`
-  // 6to4: the IPv4 address is bits 16 to 48.
+  // 6to4: the IPv4 address is in bits 16 to 48.
   if (groups[0] === 0x2002) groups[2]! &= 0xff00
   const kept = groups.slice(0, 3)
   const text = `${kept.map(group => group.toString(16)).join(':')}::`
   return new URL(`http://[${text}]`).hostname.slice(1, -1)
 }
 
-// Names whose texts are addresses, and in whose objects and lists every text may be one.
+// Fields whose strings are addresses, and in whose objects and lists every string may be one.
 const IP_WORD =
   /^(?:client|remote|user|visitor|source|src|browser|real|peer|socket|customer|login|last)?ip(?:s|v[46]|addr(?:ess(?:es)?)?s?)?$/
 const OF_IP = /^(?:v?\d|addr(?:ess(?:es)?|s)?)?$/
-// Names that hold an address or something else: only what reads as one is taken for it.
+// Fields that may contain an address: only values that parse as an address count.
 const ADDRESS_WORD = /^(?:addr(?:ess(?:es)?|s)?|remoteaddr|forwarded|via|xff|remote|peer|client)$/
 
-/** `ip`, `browser_ip`, `ip_addresses`: wholly; `ip_of_office`: strictly; `client.address`, `x-forwarded-for`, `via`: where it holds one. */
+/** `ip`, `browser_ip`, `ip_addresses`: wholly. `ip_of_office`: strictly. `client.address`, `x-forwarded-for`, `via`: maybe. */
 function namesAddress(field: string): Naming {
   if (!HINT.test(field)) return null
   const remembered = namings.get(field)
@@ -54,12 +54,12 @@ function namesAddress(field: string): Naming {
   return naming
 }
 
-// A part of every such name; most fields have none.
+// A quick test: every such name contains one of these, most other names none.
 const HINT = /ip|addr|forward|via|xff|remote|peer|client/i
 
 type Naming = 'wholly' | 'strictly' | 'maybe' | null
 
-// A batch has thousands of fields and few names.
+// Cached, because a batch has thousands of fields with few distinct names.
 const namings = new Map<string, Naming>()
 const MAX_REMEMBERED = 2_000
 const MAX_NAME = 64
@@ -76,7 +76,7 @@ function namingOf(field: string): Naming {
 
 const TOKEN = /[\da-fA-F.:]{2,}(?:%[\w.-]+)?/g
 
-/** The text with networks in place of the addresses in it, ports left out; null where it has none. */
+/** Replaces the addresses in a string by their networks, without ports. Null if there are none. */
 function cut(text: string): string | null {
   const whole = isIP(text) > 0 ? networkOf(text) : null
   if (whole !== null) return whole
@@ -93,13 +93,12 @@ function withoutPort(part: string): string {
   return /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(part)?.[1] ?? part
 }
 
-// A list of a hundred addresses; longer texts are prose.
+// Enough for a list of a hundred addresses. Longer strings are prose.
 const MAX_TEXT = 4_096
 
 /**
- * JSON text without the addresses that its fields hold, whatever their depth, in lists and objects too; the rest stays as it was
- * written, to the digit. What stands in fields of other names is not found. Text that is no JSON comes back somehow: it is
- * refused later.
+ * Truncates or removes the addresses in the fields of a JSON text, at any depth. Everything else stays unchanged, to the digit.
+ * Addresses in fields with other names are not found. For invalid JSON the result is undefined: it is rejected later.
  */
 export function withoutAddresses(mode: IpMode, json: string): string {
   if (mode === 'keep') return json
@@ -108,7 +107,7 @@ export function withoutAddresses(mode: IpMode, json: string): string {
   for (const { name, isUnderIp, from, to } of values(json)) {
     const naming = name === null ? null : namesAddress(name)
     if (!isUnderIp && naming === null) continue
-    // 0xCB00714D and 3405803981 are addresses, too.
+    // 0xCB00714D and 3405803981 are also addresses.
     const isAll = mode === 'drop' && naming === 'wholly'
     const networks = isAll ? '' : to - from > MAX_TEXT ? null : cut(unquoted(json.slice(from, to)))
     if (networks === null) continue
@@ -118,11 +117,11 @@ export function withoutAddresses(mode: IpMode, json: string): string {
   return writtenTo === 0 ? json : parts.join('') + json.slice(writtenTo)
 }
 
-/** A text or a number. `from` and `to`: with its quotes. `isUnderIp`: in an object or a list whose name, or whose parent's, is strictly one of addresses. */
+/** A string (`from` and `to` include its quotes) or a number. `isUnderIp`: an enclosing object or list has the name of an address. */
 type Value = { name: string | null; isUnderIp: boolean; from: number; to: number }
 type Level = { isList: boolean; name: string | null; isUnderIp: boolean }
 
-/** Reads to the structure only: a text is passed over at once. What is nested too deep is refused as a whole. */
+/** Scans only the structure and skips strings. Stops at JSON that is nested too deeply, which is rejected later. */
 function* values(json: string): Generator<Value> {
   const levels: Level[] = []
   let level: Level = { isList: true, name: null, isUnderIp: false }
@@ -138,7 +137,7 @@ function* values(json: string): Generator<Value> {
       if (levels.push(level) > MAX_DEPTH) return
       const naming = level.name === null ? null : namesAddress(level.name)
       const isUnderIp = level.isUnderIp || naming === 'wholly' || naming === 'strictly'
-      // what stands in a list goes by the name of the list
+      // The items of a list have the name of the list.
       level = { isList: char === '[', name: char === '[' ? level.name : null, isUnderIp }
       isName = char === '{'
     } else if (char === '}' || char === ']') {
@@ -149,7 +148,7 @@ function* values(json: string): Generator<Value> {
     else if (char === '-' || (char! >= '0' && char! <= '9')) {
       NUMBER.lastIndex = i
       const to = i + (NUMBER.exec(json)?.[0].length ?? 0)
-      // what is no number is left as it is, and refused later
+      // An invalid number stays unchanged and is rejected later.
       if (to > i) yield { name: level.name, isUnderIp: level.isUnderIp, from: i, to }
       i = Math.max(i, to - 1)
     }
@@ -158,7 +157,7 @@ function* values(json: string): Generator<Value> {
 
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 
-/** Behind the closing quote; the end of the text where there is none. */
+/** The position after the closing quote, or the end of the text. */
 function endOfString(json: string, from: number): number {
   for (let at = json.indexOf('"', from + 1); at > 0; at = json.indexOf('"', at + 1)) {
     let before = at - 1
@@ -177,7 +176,7 @@ function unquoted(quoted: string): string {
   }
 }
 
-/** Request headers without addresses: what proxies add is cut or left out. */
+/** Truncates or removes the addresses in request headers. */
 export function headersWithoutAddresses(
   mode: IpMode,
   headers: Record<string, string>,
@@ -191,7 +190,7 @@ export function headersWithoutAddresses(
   return kept
 }
 
-/** Its value as the tenant keeps it; null where it is left out. `name` in lower case. */
+/** The value as the tenant stores it. Null if it is omitted. `name` is in lower case. */
 export function headerWithoutAddresses(mode: IpMode, name: string, value: string): string | null {
   if (mode === 'keep') return value
   if (name === 'forwarded') return null
@@ -200,22 +199,22 @@ export function headerWithoutAddresses(mode: IpMode, name: string, value: string
   return HOSTS_OR_VERSIONS.test(name) ? value : cutInProse(mode, name, value)
 }
 
-/** Whatever a proxy calls its header. A version has four numbers, too. */
+/** For proxy headers with any name. A version can also have four numbers. */
 function isOnlyAddresses(name: string, value: string): boolean {
   return !name.includes('version') && value.split(',').every(part => isIP(withoutPort(part.trim())) > 0)
 }
 
-// Whom a request is for is not who sends it.
+// The receiver of the request, not the sender.
 const HOSTS_OR_VERSIONS = /(?:^|-)(?:host|origin|authority)$|version|^sec-ch-ua/
 const IN_PROSE = /(?<![A-Za-z\d.:])[\da-fA-F.:]{3,}(?:%[\w.-]+)?/g
-// Chrome/91.0.1.2 is a version; http://203.0.113.77/ is not.
+// Chrome/91.0.1.2 is a version, http://203.0.113.77/ is an address.
 const IN_USER_AGENT = /(?<![A-Za-z\d.:]|[^/]\/)[\da-fA-F.:]{3,}(?:%[\w.-]+)?/g
 
 function cutInProse(mode: IpMode, name: string, value: string): string {
   return value.replace(name === 'user-agent' ? IN_USER_AGENT : IN_PROSE, token => {
     const network = networkOf(withoutPort(token)) ?? networkOf(token.replace(/[.:]+$/, ''))
     if (network === null) return token
-    // Not a sign that headers cannot carry: kontor listen sends them on.
+    // `-` is valid in headers, which `kontor listen` forwards.
     return mode === 'truncate' ? network : '-'
   })
 }

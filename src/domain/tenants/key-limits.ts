@@ -4,7 +4,7 @@ import { SourceConfig } from '../inbound/source-config.ts'
 import { Nullable } from '../shapes.ts'
 import type { ValidationError } from '../validation-error.ts'
 
-/** What a tracking key is for. It stands in every visitor's browser: whoever copies it gets no further than this. */
+/** Limits of a tracking key. The key is visible in every visitor's browser, so the limits bound the harm that a copy can do. */
 export const KeyLimits = Type.Object({
   origins: Type.Array(Type.String({ maxLength: 300 }), {
     maxItems: 100,
@@ -20,7 +20,7 @@ export type KeyLimits = Static<typeof KeyLimits>
 
 export const NO_LIMITS: KeyLimits = { origins: [], event_types: [], rate_limit: null }
 
-/** What the shapes do not say. */
+/** Checks that the schema cannot express. */
 export function faultsOfLimits({ origins = [] }: Partial<KeyLimits>): ValidationError[] {
   return origins.flatMap((origin, index) =>
     isOrigin(origin)
@@ -33,7 +33,7 @@ function isOrigin(text: string): boolean {
   return URL.canParse(text) && new URL(text).origin === text.toLowerCase()
 }
 
-/** A request that names no origin comes from no browser, or from the page's own host. */
+/** A request without an Origin header is not from a browser, or is from the page's own host. */
 export function allowsOrigin({ origins }: KeyLimits, origin: string | undefined): boolean {
   if (origins.length === 0 || origin === undefined) return true
   const sent = origin.toLowerCase()

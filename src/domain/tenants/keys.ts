@@ -38,7 +38,7 @@ export function newPublicId(prefix: 'key' | 'src' | 'dst'): string {
   return `${prefix}_${randomText(16)}`
 }
 
-/** Null for a mistyped or made-up key: the checksum shows it without a query. */
+/** Null for an invalid key. The checksum detects it without a query. */
 export function kindOfKey(key: string): KeyKind | null {
   for (const kind of KEY_KINDS) {
     const prefix = PREFIX[kind]
@@ -50,12 +50,12 @@ export function kindOfKey(key: string): KeyKind | null {
   return null
 }
 
-/** What is stored of a key or token: it has ≥160 random bits, so a plain hash suffices. */
+/** The stored form of a key or token. It has at least 160 random bits, so a plain hash is sufficient. */
 export function hashOfSecret(secret: string): Buffer {
   return hash('sha256', secret, 'buffer')
 }
 
-/** How a secret ends, to tell secrets apart. Four of few characters would tell too much. */
+/** The last four characters, to distinguish secrets. Of a short secret they would reveal too much. */
 export function hintOf(secret: string): string {
   return secret.length < 20 ? '…' : `…${secret.slice(-4)}`
 }
@@ -74,7 +74,7 @@ function randomText(length: number): string {
   let text = ''
   while (text.length < length) {
     for (const byte of randomBytes(length)) {
-      // 248 = 4 × 62: bytes above it would make some letters likelier than others
+      // 248 = 4 × 62. Larger bytes would make some letters more likely.
       if (byte < 248 && text.length < length) text += ALPHABET[byte % 62]
     }
   }

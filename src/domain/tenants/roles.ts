@@ -1,4 +1,4 @@
-/** What an admin key may do: each role may do what those before it may. */
+/** Roles of admin keys. Each role includes the permissions of the previous ones. */
 export const ROLES = ['viewer', 'operator', 'admin'] as const
 export type Role = (typeof ROLES)[number]
 

@@ -2,7 +2,7 @@ import { createHash, createHmac, pbkdf2Sync } from 'node:crypto'
 
 const ITERATIONS = 4_096
 
-/** What PostgreSQL keeps of a password: so that the password itself is in no statement, and in no log of them. */
+/** The form in which PostgreSQL stores a password. Statements and their logs then never contain the password itself. */
 export function scramVerifier(password: string, salt: Buffer): string {
   const salted = pbkdf2Sync(password, salt, ITERATIONS, 32, 'sha256')
   const key = (name: string) => createHmac('sha256', salted).update(name).digest()

@@ -3,9 +3,9 @@ import type { IpMode } from './ip-addresses.ts'
 export type Tenant = {
   id: number
   name: string
-  /** null: the default list. */
+  /** Null: the default list. */
   conversionTypes: string[] | null
-  /** How many days ago an event of a public key may say it happened; 0: any time; null: what the installation says. */
+  /** Maximum age in days of an event from a public key. 0: no limit. Null: the setting of the installation. */
   eventsFloorDays: number | null
   ipAddresses: IpMode
   createdAt: Date
@@ -13,7 +13,7 @@ export type Tenant = {
 
 const MAX_FLOOR_DAYS = 36_500
 
-/** Days as `3650d`, or `off` for none; undefined for what is neither. */
+/** Days as `3650d`, or `off` for no limit. Undefined if invalid. */
 export function parseEventsFloor(text: string): number | undefined {
   if (text === 'off') return 0
   const days = Number(/^([1-9]\d{0,4})d$/.exec(text)?.[1])

@@ -2,9 +2,9 @@ import type { Entry } from '../../domain/entries/entry.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
 
-/** An entry that came in over its source's budget; `items` is how many units it costs. */
+/** An entry over its source's budget. `items`: the budget that it needs. */
 export type DeferredEntry = { sourceId: string; entry: Entry; items: number }
-/** `position`: where it stands in its source's queue. */
+/** `position`: its place in the queue of its source. */
 export type QueuedEntry = DeferredEntry & { position: number }
 
 export async function insertOverflow(db: Db, deferred: DeferredEntry[]): Promise<void> {
@@ -33,7 +33,7 @@ export async function insertOverflow(db: Db, deferred: DeferredEntry[]): Promise
   )
 }
 
-/** Which sources have something waiting: a jump from source to source, however long the queues are. */
+/** Sources with waiting entries. Jumps from source to source in the index, so the length of the queues does not matter. */
 export async function listBacklogged(db: Db): Promise<string[]> {
   const { rows } = await db.query<{ sourceId: string }>(
     `with recursive found as (
@@ -55,7 +55,7 @@ export async function hasOverflow(db: Db, sourceId: string): Promise<boolean> {
   return rows[0]!.found
 }
 
-/** The first in the queue; always at least one, if there is any. */
+/** The first entries of the queue: at least one, unless it is empty. */
 export async function firstInOverflow(
   db: Db,
   sourceId: string,
@@ -80,7 +80,7 @@ export async function deleteOverflow(db: Db, sourceId: string, positions: number
   ])
 }
 
-/** Leaves what is not yet due of an entry in its place. */
+/** Keeps the items of an entry that are not due yet, in the same place. */
 export async function shrinkOverflow(
   db: Db,
   { sourceId, position, entry, items }: QueuedEntry,

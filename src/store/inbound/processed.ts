@@ -5,7 +5,7 @@ import { copyTable, hex, int4, uuid } from '../../postgres/copy.ts'
 import { type Db, queryPrepared, RestartTransaction } from '../../postgres/database.ts'
 import { computePeriod, isNearPeriodStart } from '../../postgres/partitions.ts'
 
-/** An event is known by its sender's id within its source; tracking and CDP events by their id within the tenant. */
+/** Inbound events are identified by the sender's id within the source; tracking and CDP events by their id within the tenant. */
 export function processedKey(sourceId: string | null, inboundEventId: string): string {
   return hash('sha256', `${sourceId ?? ''}\n${inboundEventId}`, 'hex').slice(0, 32)
 }
@@ -16,9 +16,9 @@ export type ProcessedKey = { tenantId: number; key: string }
 export type EventClaim = ProcessedKey & { eventId: string }
 
 /**
- * Marks events as processed and returns the ids of those that were already. Two workers that claim one key at the
- * same time meet in the primary key: the second waits for the first and then has to begin again. In the first minutes
- * of a period the one before is claimed too: two machines on either side of midnight meet there.
+ * Marks events as processed and returns the ids of those that already were. If two workers claim one key at the same time, the
+ * primary key makes the second wait for the first and then restart. In the first minutes of a period the previous period is
+ * claimed too, because the clocks of two machines may be on different sides of midnight.
  */
 export async function claimEvents(
   client: pg.PoolClient,
@@ -28,14 +28,14 @@ export async function claimEvents(
   const period = computePeriod('processed_events', now)
   const known = await knownClaims(client, claims)
   const fresh = known.size > 0 ? claims.filter(claim => !known.has(claim)) : [...claims]
-  // Sorted, so that two workers that claim the same keys wait for each other and never in a circle.
+  // Sorted, so that two workers that claim the same keys do not deadlock.
   fresh.sort((a, b) => a.tenantId - b.tenantId || (a.key < b.key ? -1 : 1))
   const periods = isNearPeriodStart('processed_events', now) ? [period - 1, period] : [period]
   for (const each of periods) if (fresh.length > 0) await insertClaims(client, fresh, each)
   return new Set([...known].map(claim => claim.eventId))
 }
 
-// In all periods: what was claimed while the clock was ahead counts after it is corrected.
+// In all periods, because claims made while the clock was ahead still count after it was corrected.
 async function knownClaims(client: pg.PoolClient, claims: EventClaim[]): Promise<Set<EventClaim>> {
   const keys = hexArray(claims.map(claim => claim.key))
   const { tenantId } = claims[0]!
@@ -49,11 +49,11 @@ async function knownClaims(client: pg.PoolClient, claims: EventClaim[]): Promise
   return new Set(rows.map(row => claims[row.position - 1]!))
 }
 
-// All keys in one go through the index: half of what one look-up for each costs.
+// One index scan for all keys costs half as much as a look-up per key.
 const KNOWN_OF_ONE = `
 select key from processed_events where tenant_id = $1 and key = any($2::uuid[])`
 
-// A look-up for each, whatever the planner thinks of a table that was empty a moment ago.
+// Forces a look-up per key, even if the statistics still describe an empty table.
 const KNOWN = `
 select position::int from unnest($1::int[], $2::uuid[]) with ordinality as claim (tenant_id, key, position)
 where (select true from processed_events p
@@ -88,7 +88,7 @@ export async function findProcessed(db: Db, keys: ProcessedKey[]): Promise<Event
   return rows
 }
 
-/** The ids of these events are free again: the next event of such an id is no repeat. */
+/** Releases the ids of these events: the next event with such an id is not a duplicate. */
 export async function releaseClaims(db: Db, claims: EventClaim[]): Promise<void> {
   await db.query(
     `delete from processed_events p using unnest($1::int[], $2::uuid[], $3::uuid[]) as c (tenant_id, key, event_id)

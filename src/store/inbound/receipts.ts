@@ -12,7 +12,7 @@ export type Receipt = {
   eventType: string | null
   outcome: ReceiptOutcome
   detail: string | null
-  /** Of a repeat that was known when it came in: the event that came first. */
+  /** For a duplicate detected on arrival: the first event. */
   firstId: string | null
 }
 
@@ -37,7 +37,7 @@ export type Archived = {
   result: string
 }
 
-/** What became of an inbound event, as it was at the time. */
+/** The result of an inbound event at the time of processing. */
 export const insertArchive = copyTable<Archived>('archive', {
   tenant_id: int4(archived => archived.tenantId),
   id: uuid(archived => archived.id),
@@ -46,7 +46,7 @@ export const insertArchive = copyTable<Archived>('archive', {
   result: text(archived => archived.result),
 })
 
-/** `isArchived`: what became of it can be shown. */
+/** `isArchived`: its result can be shown. */
 export type StoredReceipt = Receipt & { writtenAt: Date; isArchived: boolean }
 
 const STORED_COLUMNS = `r.tenant_id as "tenantId", r.source_id as "sourceId", r.id, r.received_at as "receivedAt",
@@ -63,11 +63,11 @@ type ReceiptFilter = {
   since: Date | null
   until: Date | null
   limit: number
-  /** the last row of the page before */
+  /** The last row of the previous page. */
   before: { receivedAt: Date; id: string } | null
 }
 
-/** Newest first. Goes from source to source by the index, so that a busy one does not hide a quiet one. */
+/** Newest first. Scans the index per source, so that a quiet source is as fast as a busy one. */
 export async function listReceipts(db: Db, filter: ReceiptFilter): Promise<StoredReceipt[]> {
   const { rows } = await db.query<StoredReceipt>(
     `select ${STORED_COLUMNS} from sources s cross join lateral (
@@ -95,7 +95,7 @@ export async function listReceipts(db: Db, filter: ReceiptFilter): Promise<Store
   return rows
 }
 
-/** What is known of one event: several rows where it was tried again. */
+/** The receipts of one event: several if it was retried. */
 export async function findReceipts(db: Db, sourceId: string, id: string): Promise<StoredReceipt[]> {
   const { rows } = await db.query<StoredReceipt>(
     `select ${STORED_COLUMNS} from sources s
@@ -106,7 +106,7 @@ export async function findReceipts(db: Db, sourceId: string, id: string): Promis
   return rows
 }
 
-/** An event's id contains its time, and so names the partition. */
+/** The event id contains its time, which selects the partition. */
 export async function findArchived(db: Db, tenantId: number | null, id: string): Promise<Archived | null> {
   const { rows } = await db.query<Archived>(
     `select a.tenant_id as "tenantId", a.id, a.received_at as "receivedAt", a.source_id as "sourceId", a.result

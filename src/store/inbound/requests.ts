@@ -1,18 +1,18 @@
 import { type Db, toColumns } from '../../postgres/database.ts'
-/** A request to a source, as it came. */
+/** A request to a source, as received. */
 export type InboundRequest = {
   id: string
   receivedAt: Date
-  /** JSON: pairs of name and value, in their order. */
+  /** JSON: name and value pairs in their original order. */
   headers: string
-  /** JSON: what it was answered. */
+  /** JSON: the response. */
   answer: string
   body: Buffer
 }
 
 export type NewInboundRequest = InboundRequest & { tenantId: number; sourceId: string }
 
-/** Where a request stands among those of its source. */
+/** The place of a request among those of its source. */
 export type RequestPosition = { xid: string; ord: number }
 
 const COLUMNS = ['tenantId', 'sourceId', 'id', 'receivedAt', 'headers', 'answer', 'body'] as const
@@ -21,7 +21,7 @@ const INSERT = `insert into inbound_requests (tenant_id, source_id, ord, id, rec
      from unnest($1::int[], $2::text[], $3::uuid[], $4::timestamptz[], $5::text[], $6::text[], $7::bytea[])
        with ordinality as r (tenant_id, source_id, id, received_at, headers, answer, body, ord)`
 
-/** Those of tenants that suppress anybody are left out: of them it has to be seen whom they name. Returns which are kept. */
+/** Skips requests of tenants with suppressions, because their identifiers must be checked first. Returns the stored ids. */
 export async function insertRequests(db: Db, requests: readonly NewInboundRequest[]): Promise<Set<string>> {
   const { rows } = await db.query<{ id: string }>(
     `${INSERT} where not exists (select from suppressions s where s.tenant_id = r.tenant_id) returning id`,
@@ -30,7 +30,7 @@ export async function insertRequests(db: Db, requests: readonly NewInboundReques
   return new Set(rows.map(({ id }) => id))
 }
 
-/** `hashes`: of all names in a request. Whoever is suppressed has none of theirs kept. */
+/** `hashes`: of all identifiers in a request. Requests with a suppressed identifier are not stored. */
 export async function insertRequestsNaming(
   db: Db,
   requests: readonly (NewInboundRequest & { hashes: Buffer[] })[],
@@ -45,14 +45,14 @@ export async function insertRequestsNaming(
 }
 
 /**
- * What is being inserted is there when this returns, and what is inserted later begins after the caller's transaction: a
- * statement locks its table before it looks at others.
+ * Waits for running inserts and blocks new ones until the caller's transaction ends. An insert locks this table before it reads
+ * the suppressions.
  */
 export async function holdRequests(db: Db): Promise<void> {
   await db.query('lock table inbound_requests in share mode')
 }
 
-/** Everything below it is final: what comes later stands behind. */
+/** All requests before this position are final. Later ones sort after it. */
 export async function endOfRequests(db: Db): Promise<RequestPosition> {
   const { rows } = await db.query<{ xid: string }>(
     'select pg_snapshot_xmin(pg_current_snapshot())::text as xid',
@@ -65,11 +65,11 @@ type RequestPage = {
   before: RequestPosition
   since: Date | null
   limit: number
-  /** No more once they have so much together; the first one comes whatever its size. */
+  /** Limit for the sum of the bodies. The first request is always returned. */
   maxBytes: number
 }
 
-/** In the order in which they came. */
+/** In order of arrival. */
 export async function listRequests(
   db: Db,
   { tenantId, sourceId }: { tenantId: number; sourceId: string },
@@ -87,7 +87,7 @@ export async function listRequests(
   return rows
 }
 
-/** Until when everything that a source receives is kept. */
+/** How long the requests of a source are still stored. */
 export async function findListenedUntil(
   db: Db,
   sourceId: string,
@@ -100,7 +100,7 @@ export async function findListenedUntil(
   return rows[0] ?? { left: 'none' }
 }
 
-/** Every node is told: not for every look. */
+/** Notifies every node, so do not call it on every poll. */
 export async function extendListening(db: Db, sourceId: string): Promise<void> {
   await db.query(`update sources set listened_until = now() + interval '7 days' where id = $1`, [sourceId])
 }

@@ -18,9 +18,9 @@ export type Source = {
   tokens: SourceToken[]
   signingSecrets: SealedSecret[]
   config: SourceConfig
-  /** What its tenant has set. */
+  /** The setting of its tenant. */
   ipAddresses: IpMode
-  /** Until then its requests are kept as they come, for `kontor listen`. */
+  /** Until then its requests are stored for `kontor listen`. */
   listenedUntil: Date | null
   createdBy: string | null
   createdAt: Date
@@ -71,7 +71,7 @@ export async function insertSource(db: Db, source: NewSource): Promise<Source> {
   return toSource(rows[0]!)
 }
 
-/** The signing secrets of every source and destination, as they are encrypted. */
+/** The encrypted signing secrets of all sources and destinations. */
 export async function sealedSecrets(db: Db): Promise<{ ownerId: string; sealed: string }[]> {
   const { rows } = await db.query<{ ownerId: string; sealed: string }>(
     `select s.id as "ownerId", secret ->> 'sealed' as sealed
@@ -91,7 +91,7 @@ export async function findSource(db: Db, id: string): Promise<Source | null> {
   return rows[0] ? toSource(rows[0]) : null
 }
 
-/** Nobody else changes the source until the caller's transaction ends. */
+/** Locks the source until the caller's transaction ends. */
 export async function lockSource(db: Db, id: string): Promise<Source | null> {
   const { rows } = await db.query<Row>(
     `select ${COLUMNS} from sources where id = $1 and deleted_at is null for update`,
@@ -108,7 +108,7 @@ export async function listSources(db: Db, tenantId: number): Promise<Source[]> {
   return rows.map(toSource)
 }
 
-/** Enabled sources that were made with one of these keys. */
+/** Enabled sources that were created with one of these keys. */
 export async function listSourcesMadeWith(db: Db, keyIds: string[]): Promise<Source[]> {
   const { rows } = await db.query<Row>(
     `select ${COLUMNS} from sources where created_by = any($1) and enabled and deleted_at is null order by created_at, id`,
@@ -117,7 +117,7 @@ export async function listSourcesMadeWith(db: Db, keyIds: string[]): Promise<Sou
   return rows.map(toSource)
 }
 
-/** Writes the changeable parts. Returns null where the source is gone. */
+/** Returns null if the source does not exist. */
 export async function updateSource(
   db: Db,
   id: string,
@@ -139,7 +139,7 @@ export async function updateSource(
   return rows[0] ? toSource(rows[0]) : null
 }
 
-/** The row stays, so that events already accepted keep their source's name. */
+/** Keeps the row, so that accepted events keep their source's name. */
 export async function deleteSource(db: Db, id: string): Promise<boolean> {
   const { rowCount } = await db.query(
     'update sources set deleted_at = now(), enabled = false where id = $1 and deleted_at is null',
@@ -148,7 +148,7 @@ export async function deleteSource(db: Db, id: string): Promise<boolean> {
   return rowCount === 1
 }
 
-/** JSON columns come as text. */
+/** JSON columns are read as text. */
 function toSource(row: Row): Source {
   return {
     ...row,

@@ -38,12 +38,12 @@ const COLUMNS =
 type ChangePage = {
   since: Date | null
   until: Date | null
-  /** Where the page before ended. */
+  /** The last row of the previous page. */
   before: { at: Date; id: string } | null
   limit: number
 }
 
-/** Newest first, of all tenants and of none. */
+/** Newest first, for all tenants and for none. */
 export function listChanges(db: Db, page: ChangePage): Promise<StoredChange[]> {
   return pageOfChanges(db, page, '')
 }

@@ -4,8 +4,8 @@ import { sharePeople } from '../../postgres/locks.ts'
 import { listenForNotices } from '../../postgres/notices.ts'
 
 /**
- * The one way to learn that something changed that nodes and workers remember: triggers move this version with every
- * change of tenants, keys and sources and with every erasure, in the transaction that makes the change.
+ * Invalidates everything that nodes and workers cache. Triggers increment the version with every change of tenants, keys and
+ * sources and with every erasure, in the same transaction.
  */
 export async function configVersion(db: Db): Promise<number> {
   const { rows } = await queryPrepared<{ version: number }>(db, 'select version from config_version')
@@ -13,19 +13,19 @@ export async function configVersion(db: Db): Promise<number> {
 }
 
 /**
- * The version for a worker's transaction that is about to write about people of these tenants. From here to its end
- * nobody of them is erased: an erasure waits for the transaction (see admin/erasure-run.ts), and the transaction for an
- * erasure under way. So what is remembered at this version is true until the commit.
+ * The version for a worker's transaction that writes profiles of these tenants. Until the transaction ends, no profile of them is
+ * erased: erasures and these transactions wait for each other (see admin/erasure-run.ts). Data cached at this version is
+ * therefore valid until the commit.
  *
- * Two statements: each sees what was committed when it began, so one that had to wait for the lock would read the
- * version from before the erasure it waited for.
+ * Two statements, because each sees what was committed before it started: a single one that waited for the lock would read the
+ * version from before the erasure.
  */
 export async function holdConfigVersion(
   db: Db,
   tenantIds: Iterable<number>,
 ): Promise<{ configVersion: number; now: Date }> {
   await sharePeople(db, tenantIds)
-  // With PostgreSQL's time, which is one for all workers: a round trip less.
+  // Also returns PostgreSQL's time, which all workers share. This saves a round trip.
   const { rows } = await queryPrepared<{ configVersion: number; now: Date }>(
     db,
     'select version as "configVersion", now() from config_version',
@@ -36,20 +36,20 @@ export async function holdConfigVersion(
 const CHECK_EVERY_MS = 1_000
 
 /**
- * For what is remembered outside of transactions: calls back soon after a change. A notice tells of it at once; where
- * notices do not get through (behind a transaction pooler, while the listener reconnects) a check finds it within a second.
+ * For caches outside of transactions: calls `changed` soon after a change. A notification arrives immediately. If notifications do
+ * not arrive (behind a transaction pooler, while the listener reconnects), a check finds the change within a second.
  */
 export async function watchConfigVersion(
   pool: pg.Pool,
   changed: () => void,
 ): Promise<{ stop(): Promise<void> }> {
-  // Read before anything is remembered: a change from here on is seen as one.
+  // Read before anything is cached, so that every later change is detected.
   let seen = await configVersion(pool)
   let checking = Promise.resolve()
   const check = () => {
     checking = checking.then(async () => {
       const version = await configVersion(pool).catch(() => null)
-      // While the database is away, what is remembered stays good.
+      // While the database is unreachable, the caches stay valid.
       if (version === null || version === seen) return
       seen = version
       changed()

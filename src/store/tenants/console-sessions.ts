@@ -1,7 +1,7 @@
 import type { Role } from '../../domain/tenants/roles.ts'
 import type { Db } from '../../postgres/database.ts'
 
-/** One browser of a person. */
+/** The session of a user in one browser. */
 export type ConsoleSession = {
   actor: string
   role: Role
@@ -11,7 +11,7 @@ export type ConsoleSession = {
 
 const COLUMNS = 'actor, role, tenant_id as "tenantId", expires_at as "expiresAt"'
 
-/** Its end is by the clock of PostgreSQL, which all nodes share. */
+/** Expires by the clock of PostgreSQL, which all nodes share. */
 export async function insertSession(
   db: Db,
   session: Omit<ConsoleSession, 'expiresAt'> & {
@@ -36,7 +36,7 @@ export async function insertSession(
   )
 }
 
-/** Null where it has ended, or was begun at another provider. */
+/** Null if it has expired, or if another provider created it. */
 export async function findSession(db: Db, issuer: string, hash: Buffer): Promise<ConsoleSession | null> {
   const { rows } = await db.query<ConsoleSession>(
     `select ${COLUMNS} from console_sessions
@@ -46,13 +46,13 @@ export async function findSession(db: Db, issuer: string, hash: Buffer): Promise
   return rows[0] ?? null
 }
 
-/** Whether it was there. */
+/** Returns whether it existed. */
 export async function deleteSession(db: Db, hash: Buffer): Promise<boolean> {
   const { rowCount } = await db.query('delete from console_sessions where hash = $1', [hash])
   return rowCount === 1
 }
 
-/** A person's sessions with another role or tenant; without `grant`, all of them. Returns those that are gone. */
+/** Deletes a user's sessions with another role or tenant, or without `grant` all of them. Returns the deleted sessions. */
 export async function deleteSessionsOf(
   db: Db,
   person: { issuer: string; subject: string },

@@ -4,15 +4,15 @@ import { findSource, type Source } from '../inbound/sources.ts'
 import { type ApiKey, findKeyByHash, type KeyOfTenant, touchKeys } from './keys.ts'
 
 /**
- * What a node remembers of keys and sources, so that a request needs no query to be let in and an
- * outage of the database does not turn known senders away. Any change empties it (see config-version.ts).
- * A lookup that is not remembered while the database is away throws: the answer is 503, never 401.
+ * Caches keys and sources, so that a request needs no query for authentication and known senders are accepted while the database
+ * is unavailable. Any change clears the cache (see config-version.ts). If the database is unavailable, a look-up that is not
+ * cached throws: the response is 503, never 401.
  */
 export type Directory = {
-  /** The key, also one that is revoked or has expired; null when there is none. */
+  /** Also returns a revoked or expired key. Null if it does not exist. */
   key(secret: string): KeyOfTenant | null | Promise<KeyOfTenant | null>
   source(id: string): Source | null | Promise<Source | null>
-  /** Remembers that the key was used; written down later, many at a time. */
+  /** Records that the key was used. `writeUses` writes the records in batches. */
   noteUse(key: ApiKey, at: Date): void
   forget(): void
   writeUses(): Promise<void>
@@ -20,7 +20,7 @@ export type Directory = {
 
 // Bounds the memory that made-up credentials can take.
 const MAX_REMEMBERED = 50_000
-// Each holds a connection with what has arrived of its request, up to 64 KiB.
+// Each holds a connection and up to 64 KiB of its request.
 const MAX_WAITING = 1_000
 
 export function openDirectory({ pool }: { pool: pg.Pool }): Directory {
@@ -35,7 +35,7 @@ export function openDirectory({ pool }: { pool: pg.Pool }): Directory {
 
   return {
     key(secret) {
-      // The checksum spares the database made-up keys; a key that is remembered has passed it.
+      // The checksum rejects invalid keys without a query. A cached key has passed it.
       return keys.known(secret) ?? (kindOfKey(secret) === null ? null : keys.get(secret))
     },
     source: id => (/^src_[0-9A-Za-z]{1,40}$/.test(id) ? sources.get(id) : null),
@@ -50,7 +50,7 @@ export function openDirectory({ pool }: { pool: pg.Pool }): Directory {
   }
 }
 
-/** Remembers what was found, and that nothing was; concurrent look-ups of one key share one query. */
+/** Also caches that nothing was found. Concurrent look-ups of one key share one query. */
 function remembering<K, V>(find: (key: K) => Promise<V | null>) {
   const known = new Map<K, V | null>()
   const underWay = new Map<K, Promise<V | null>>()
@@ -73,7 +73,7 @@ function remembering<K, V>(find: (key: K) => Promise<V | null>) {
     const startedIn = generation
     const lookedUp = find(key)
       .then(value => {
-        // What was found before a change must not outlive the change.
+        // A result from before a change must not be cached after it.
         if (startedIn === generation) {
           if (known.size >= MAX_REMEMBERED) known.clear()
           known.set(key, value)

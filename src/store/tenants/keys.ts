@@ -10,13 +10,13 @@ export type ApiKey = {
   kind: KeyKind
   hint: string
   scopes: Scope[]
-  /** A tracking key that only servers have: it may say who is who. */
+  /** A tracking key for servers only, which may link identifiers. */
   server: boolean
-  /** Of an admin key; the other kinds have none. */
+  /** Only for admin keys. */
   role: Role | null
-  /** Networks that it is accepted from; none: from everywhere. */
+  /** Networks that may use the key. An empty list allows all. */
   allowedAddresses: string[]
-  /** Of a tracking key; the other kinds have none. */
+  /** Only for tracking keys. */
   limits: KeyLimits
   createdBy: string | null
   createdAt: Date
@@ -73,7 +73,7 @@ export async function insertKey(
   return keyOf(rows[0]!)
 }
 
-/** A key with what its tenant has set for what comes in with it. */
+/** A key with the settings of its tenant for received events. */
 export type KeyOfTenant = ApiKey & OfTenant
 
 type OfTenant = Pick<Tenant, 'eventsFloorDays' | 'ipAddresses'>
@@ -91,7 +91,7 @@ export async function findKeyByHash(db: Db, hash: Buffer): Promise<KeyOfTenant |
   return { ...keyOf(row), eventsFloorDays: row.eventsFloorDays, ipAddresses: row.ipAddresses }
 }
 
-/** Keys of a tenant, admin keys that are bound to it included. */
+/** All keys of a tenant, including its admin keys. */
 export async function listKeys(db: Db, tenantId: number): Promise<ApiKey[]> {
   const { rows } = await db.query<Row>(
     `select ${COLUMNS} from api_keys where tenant_id = $1 order by created_at, id`,
@@ -100,7 +100,7 @@ export async function listKeys(db: Db, tenantId: number): Promise<ApiKey[]> {
   return rows.map(keyOf)
 }
 
-/** The admin keys, of all tenants and of none. */
+/** All admin keys, with and without a tenant. */
 export async function listAdminKeys(db: Db): Promise<ApiKey[]> {
   const { rows } = await db.query<Row>(
     `select ${COLUMNS} from api_keys where kind = 'admin' order by created_at, id`,
@@ -108,7 +108,7 @@ export async function listAdminKeys(db: Db): Promise<ApiKey[]> {
   return rows.map(keyOf)
 }
 
-/** Keys that were made with this one or with one that it made, and are still good. */
+/** Valid keys that were created with this key, directly or indirectly. */
 export async function listKeysMadeWith(db: Db, id: string, now: Date): Promise<ApiKey[]> {
   const { rows } = await db.query<Row>(
     `with recursive made (made_id) as (
@@ -122,7 +122,7 @@ export async function listKeysMadeWith(db: Db, id: string, now: Date): Promise<A
   return rows.map(keyOf)
 }
 
-/** Those that somebody made to end at this very time, and that are not revoked. */
+/** Keys of this creator that expire exactly at `end` and are not revoked. */
 export async function listKeysMadeUntil(db: Db, createdBy: string, end: Date): Promise<ApiKey[]> {
   const { rows } = await db.query<ApiKey>(
     `select ${COLUMNS} from api_keys where created_by = $1 and expires_at = $2 and revoked_at is null
@@ -132,13 +132,13 @@ export async function listKeysMadeUntil(db: Db, createdBy: string, end: Date): P
   return rows
 }
 
-/** Nobody else changes the key until the caller's transaction ends. */
+/** Locks the key until the caller's transaction ends. */
 export async function lockKey(db: Db, id: string): Promise<ApiKey | null> {
   const { rows } = await db.query<Row>(`select ${COLUMNS} from api_keys where id = $1 for update`, [id])
   return rows[0] ? keyOf(rows[0]) : null
 }
 
-/** Returns null where there is no such key; revoking twice keeps the first time. */
+/** Returns null if the key does not exist. Revoking again keeps the first time. */
 export async function revokeKey(db: Db, id: string): Promise<ApiKey | null> {
   const { rows } = await db.query<Row>(
     `update api_keys set revoked_at = coalesce(revoked_at, now()) where id = $1 returning ${COLUMNS}`,
@@ -147,7 +147,7 @@ export async function revokeKey(db: Db, id: string): Promise<ApiKey | null> {
   return rows[0] ? keyOf(rows[0]) : null
 }
 
-/** Null where there is no such key. */
+/** Returns null if the key does not exist. */
 export async function limitKey(db: Db, id: string, limits: KeyLimits): Promise<ApiKey | null> {
   const { rows } = await db.query<Row>(`update api_keys set limits = $2 where id = $1 returning ${COLUMNS}`, [
     id,
@@ -160,7 +160,7 @@ export async function expireKey(db: Db, id: string, at: Date): Promise<void> {
   await db.query('update api_keys set expires_at = $2 where id = $1', [id, at])
 }
 
-/** Good now, and no longer after `until`. */
+/** Keys that are valid now and expire until `until`. */
 export async function listKeysEnding(db: Db, now: Date, until: Date): Promise<ApiKey[]> {
   const { rows } = await db.query<Row>(
     `select ${COLUMNS} from api_keys where revoked_at is null and expires_at > $1 and expires_at <= $2 order by expires_at, id`,

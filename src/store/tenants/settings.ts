@@ -1,6 +1,6 @@
 import type { Db } from '../../postgres/database.ts'
 
-/** What an installation remembers about itself. */
+/** A setting that the installation stores in its database. */
 export async function readSetting(db: Db, name: string): Promise<string | null> {
   const { rows } = await db.query<{ value: string }>('select value from settings where name = $1', [name])
   return rows[0]?.value ?? null
@@ -13,7 +13,7 @@ export async function writeSetting(db: Db, name: string, value: string): Promise
   )
 }
 
-/** The newest migration that was applied to this database; null where there is none. */
+/** The latest migration applied to this database. Null if there is none. */
 export async function newestMigration(db: Db): Promise<string | null> {
   const { rows } = await db.query<{ name: string | null }>('select max(name) as name from schema_migrations')
   return rows[0]?.name ?? null

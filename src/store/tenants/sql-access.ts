@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Db } from '../../postgres/database.ts'
 
-/** A role of the database that sees one tenant through the views of kontor_bi. */
+/** A database role that reads one tenant through the views of kontor_bi. */
 export type SqlAccess = { role: string; tenantId: number; name: string; createdBy: string; createdAt: Date }
 
 const COLUMNS = 'role, tenant_id as "tenantId", name, created_by as "createdBy", created_at as "createdAt"'
@@ -14,7 +14,7 @@ export async function insertSqlAccess(db: Db, access: Omit<SqlAccess, 'createdAt
   return rows[0]!
 }
 
-/** Of one tenant; null: of all. */
+/** Null: of all tenants. */
 export async function listSqlAccess(db: Db, tenantId: number | null): Promise<SqlAccess[]> {
   const { rows } = await db.query<SqlAccess>(
     `select ${COLUMNS} from sql_access where $1::int is null or tenant_id = $1 order by created_at, role`,
@@ -32,7 +32,7 @@ export async function deleteSqlAccess(db: Db, role: string): Promise<SqlAccess |
 
 type RoleLimits = { connections: number; statementSeconds: number }
 
-/** Names come from us alone and have nothing to escape; a statement that makes a role takes no parameters. */
+/** `create role` takes no parameters. Kontor generates the names, so they need no escaping. */
 export async function createRole(
   db: Db,
   { role, verifier, limits }: { role: string; verifier: string; limits: RoleLimits },
@@ -47,13 +47,13 @@ export async function createRole(
   await db.query(`alter role ${role} set search_path = kontor_bi`)
 }
 
-// lo_import and lo_export are a superuser's from the beginning.
+// lo_import and lo_export are already limited to superusers.
 const LARGE_OBJECT_WRITERS = `lo_creat(int4), lo_create(oid), lo_from_bytea(oid, bytea), lo_put(oid, int8, bytea),
   lowrite(int4, bytea), lo_truncate(int4, int4), lo_truncate64(int4, int8), lo_unlink(oid)`
 
 /**
- * Everybody may make large objects, in any database: they fill its disk, and outlive who made them. Nothing here needs them. Only a
- * superuser can take that away; it is done once.
+ * By default every role may create large objects, which use disk space and outlive their creator. Kontor does not need them. Only a
+ * superuser can revoke the privilege; this is done once.
  */
 export async function denyLargeObjects(db: Db): Promise<void> {
   const { rows } = await db.query<{ may: boolean }>(
@@ -64,8 +64,8 @@ export async function denyLargeObjects(db: Db): Promise<void> {
 }
 
 /**
- * Everybody may make temporary tables: they fill the disk as long as a session lasts. Nothing here needs them. Only the owner of the
- * database can take that away; it is done once.
+ * By default every role may create temporary tables, which use disk space during the session. Kontor does not need them. Only the
+ * owner of the database can revoke the privilege; this is done once.
  */
 export async function denyTemporaryTables(db: Db): Promise<void> {
   const { rows } = await db.query<{ name: string; may: boolean }>(
@@ -77,10 +77,10 @@ export async function denyTemporaryTables(db: Db): Promise<void> {
   if (database?.may) await db.query(`revoke temporary on database ${database.name} from public`)
 }
 
-// Of one session: sorts and joins that do not fit into memory. The role cannot change it.
+// Per session, for sorts and joins that do not fit into memory. The role cannot change it.
 const MAX_TEMPORARY_FILES = '2GB'
 
-/** Where the user of Kontor is a superuser, or was granted to set it. */
+/** Applies only if Kontor's database user is a superuser or may set the parameter. */
 export async function limitTemporaryFiles(db: Db, role: string): Promise<void> {
   const { rows } = await db.query<{ may: boolean }>(
     `select has_parameter_privilege('temp_file_limit', 'set') as may`,
@@ -88,7 +88,7 @@ export async function limitTemporaryFiles(db: Db, role: string): Promise<void> {
   if (rows[0]?.may) await db.query(`alter role ${role} set temp_file_limit = '${MAX_TEMPORARY_FILES}'`)
 }
 
-/** What the role could do beyond the views, because somebody granted it to everybody: at most three. */
+/** Privileges of the role beyond the views, granted to PUBLIC. Returns at most three. */
 export async function excessOf(db: Db, role: string): Promise<string[]> {
   const { rows } = await db.query<{ what: string }>(
     `select 'read or change ' || n.nspname || '.' || c.relname as what
@@ -107,7 +107,7 @@ export async function excessOf(db: Db, role: string): Promise<string[]> {
   return rows.map(({ what }) => what)
 }
 
-/** Its sessions end where we may end them; the others see nothing from their next statement on. */
+/** Prevents new sessions. Existing ones see no rows from their next statement on. */
 export async function disableRole(db: Db, role: string): Promise<void> {
   await db.query(`alter role ${role} nologin`)
 }
@@ -116,9 +116,9 @@ export async function endSessionsOf(db: Db, role: string): Promise<void> {
   await db.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [role])
 }
 
-/** With what it owns in this database. In a transaction: whoever may not drop that is not left with a share in the role. */
+/** Also drops what the role owns in this database. Run in a transaction, so that a failure does not leave the grant. */
 export async function dropRole(client: pg.PoolClient, role: string): Promise<void> {
-  // who makes a role may hand it out, and needs it to drop what is its own
+  // The creator of a role may grant it, and needs membership to drop its objects.
   await client.query(`grant ${role} to current_user`)
   await client.query(`drop owned by ${role}`)
   await client.query(`drop role ${role}`)
@@ -129,7 +129,7 @@ export async function roleExists(db: Db, role: string): Promise<boolean> {
   return rows.length === 1
 }
 
-/** Where whoever has the role finds the database. */
+/** The database name and user for connection instructions. */
 export async function databaseAddress(db: Db): Promise<{ database: string; user: string }> {
   const { rows } = await db.query<{ database: string; user: string }>(
     'select current_database() as database, current_user as user',

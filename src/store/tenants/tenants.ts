@@ -4,7 +4,7 @@ import type { Db } from '../../postgres/database.ts'
 const COLUMNS = `id, name, conversion_types as "conversionTypes", events_floor_days as "eventsFloorDays", ip_addresses as "ipAddresses",
   created_at as "createdAt"`
 
-/** Returns null when the name is taken. */
+/** Returns null if the name is in use. */
 export async function createTenant(db: Db, name: string): Promise<Tenant | null> {
   const { rows } = await db.query<Tenant>(
     `insert into tenants (name) values ($1) on conflict (name) do nothing returning ${COLUMNS}`,
@@ -18,7 +18,7 @@ export async function listTenants(db: Db): Promise<Tenant[]> {
   return rows
 }
 
-/** By id (`ten_7`) or by name; an id wins. */
+/** By id (`ten_7`) or name. An id takes precedence. */
 export async function findTenant(db: Db, idOrName: string): Promise<Tenant | null> {
   const { rows } = await db.query<Tenant>(
     `select ${COLUMNS} from tenants where id = $1 or name = $2 order by (id = $1) desc nulls last limit 1`,
@@ -32,7 +32,7 @@ export async function findTenantById(db: Db, id: number): Promise<Tenant | null>
   return rows[0] ?? null
 }
 
-/** Nobody else changes the tenant until the caller's transaction ends. */
+/** Locks the tenant until the caller's transaction ends. */
 export async function lockTenant(db: Db, id: number): Promise<Tenant | null> {
   const { rows } = await db.query<Tenant>(`select ${COLUMNS} from tenants where id = $1 for update`, [id])
   return rows[0] ?? null

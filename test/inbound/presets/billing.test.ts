@@ -1,4 +1,4 @@
-// Billing events of providers fill the reports as they come. Bodies are those of the providers' documentation, shortened.
+// Billing events of providers fill the reports. The bodies are shortened examples from the providers' documentation.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { sharedServer, type TestServer } from '../../server.ts'
@@ -50,7 +50,7 @@ const paddle = (event_type: string, occurred_at: string, data: object) => ({
   },
 })
 
-test('paddle: a subscription with a discount told before or after it, its transaction and its refund', async () => {
+test('paddle: a subscription with a discount received before or after it, its transaction and its refund', async () => {
   const price = {
     ...{ id: 'pri_01', product_id: 'pro_01', name: 'Monthly (per seat)', tax_mode: 'account_setting' },
     ...{
@@ -284,7 +284,7 @@ test('lago: the plan’s amount by its interval, paid at updated_at', async () =
   assert.equal(account.items.results[0].interval_count, 3)
 })
 
-test('revenuecat: steps of a life become a subscription; the sandbox stays out', async () => {
+test('revenuecat: lifecycle events become a subscription; sandbox events are ignored', async () => {
   const day = 86_400_000
   const start = Date.parse('2024-01-01T00:00:00Z')
   let n = 0
@@ -338,7 +338,7 @@ test('revenuecat: steps of a life become a subscription; the sandbox stays out',
   assert.equal(later.coverage.unrecognized.SOMETHING_NEW, 1)
 })
 
-test('woocommerce, shopify and recurly: subscriptions as far as their webhooks tell them', async () => {
+test('woocommerce, shopify and recurly: subscriptions as far as their webhooks describe them', async () => {
   const body = {
     ...{
       id: 282,

@@ -1,4 +1,4 @@
-// Webhooks of shops become products, contacts and orders. Bodies are those of the providers' documentation, shortened.
+// Webhooks of shops become products, contacts and orders. The bodies are shortened examples from the providers' documentation.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { sharedServer, type TestServer } from '../../server.ts'
@@ -93,7 +93,7 @@ test('shopify: a product of one variant is one record, with the object as it cam
   assert.equal(await record('products/101'), null)
 })
 
-test('shopify: one record for each variant; those that a newer telling leaves out are deleted, in any order', async () => {
+test('shopify: one record per variant; variants missing from a newer version are deleted, in any order', async () => {
   const shop = await makeSource(server, { preset: 'shopify' })
   const three = [variant(21, 'S'), variant(22, 'M'), variant(23, 'L')]
   await shopify(shop, 'products/update', product(102, '2024-01-01T10:00:00Z', three))
@@ -103,7 +103,7 @@ test('shopify: one record for each variant; those that a newer telling leaves ou
     ['102/22', 'Example T-Shirt - M', '19.99'],
   )
   assert.deepEqual([medium.data.source.id, medium.data.source.sku], [22, 'SKU-22'])
-  // the newer first, which knows neither M nor one that an older told later
+  // The newer version first: it has neither M nor the variant of an older version that arrives later.
   await shopify(
     shop,
     'products/update',
@@ -199,7 +199,7 @@ test('shopify: an order is one conversion with its contact, a cancelled and a re
     [refunded.data.refunded_amount, refunded.data.source.refunds.length, refunded.data.source.id],
     ['403', 1, 5001],
   )
-  // as the order tells it itself, and as the repeated refund does
+  // As in the order itself, and as in the repeated refund.
   await shopify(shop, 'refunds/create', {
     id: 929361462,
     order_id: 5001,
@@ -272,7 +272,7 @@ test('of webhooks and writes that come at once from several sides, the newest st
   assert.equal((await record('products/6000%2F62')).data.sku, 'SKU-62')
 })
 
-test('shopify: the staff who took orders in the shop are nobody’s user id', async () => {
+test('shopify: the staff member who took an order is not used as a user id', async () => {
   const shop = await makeSource(server, { preset: 'shopify' })
   for (const [id, email] of [
     [5101, 'ann@example.com'],
@@ -283,7 +283,7 @@ test('shopify: the staff who took orders in the shop are nobody’s user id', as
   assert.equal(new Set(profiles).size, 2)
 })
 
-test('shopify: a telling of something else is an event only, and no record at all where the source says so', async () => {
+test('shopify: other topics are events only, and there are no records if the source disables them', async () => {
   const shop = await makeSource(server, { preset: 'shopify' })
   await shopify(shop, 'orders/edited', {
     order_edit: { id: 1, order_id: 5201, created_at: '2024-01-01T00:00:00Z' },
@@ -353,7 +353,7 @@ test('woocommerce: products, variations, customers and orders; a cart is no orde
   )
   await woocommerce(shop, 'product.updated', { ...parent, ...at('2017-03-24T10:00:00'), variations: [733] })
   assert.equal(await record('products/W-732'), null)
-  // What was told earlier and comes later takes nothing away.
+  // An older version that arrives later removes nothing.
   await woocommerce(shop, 'product.updated', { ...parent, ...at('2017-03-23T12:00:00'), variations: [] })
   assert.equal((await record('products/W-733')).data.price, '9.00')
   await woocommerce(shop, 'product.deleted', { id: 799 })
