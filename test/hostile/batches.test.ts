@@ -107,7 +107,7 @@ test('100 rejected items of a request are listed and stored, and all are counted
 
   const none = await post('/v1/batch', { batch: bad }, tenant.trackingKey)
   assert.deepEqual([none.status, none.body.errors.length], [400, 100])
-  assert.match(none.body.detail, /450 faults/)
+  assert.match(none.body.detail, /^450 validation errors/)
   assert.equal(await letters(), 100)
 })
 
