@@ -16,7 +16,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { stripTypes } from '../src/http/console/files.ts'
+import { stripTypes } from '../src/http/console/strip-types.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 

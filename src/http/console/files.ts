@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
-import { stripTypeScriptTypes } from 'node:module'
 import { extname } from 'node:path'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { type Asset, asset } from '../assets.ts'
+import { stripTypes } from './strip-types.ts'
 
 export type ConsoleFile = { text: string; asset: Asset }
 
@@ -82,19 +82,4 @@ export function createFile(name: string, text: string): ConsoleFile {
 
 function readLibrary(source: string): string {
   return readFileSync(new URL(import.meta.resolve(source)), 'utf8')
-}
-
-/**
- * Replaces types with spaces, so that lines and columns stay. `import type` is removed, so no server file is requested.
- * Node prints a warning that the function is experimental; the version of Node is pinned, and Node runs this server with
- * the same function.
- */
-export function stripTypes(text: string): string {
-  const { emitWarning } = process
-  process.emitWarning = () => {}
-  try {
-    return stripTypeScriptTypes(text)
-  } finally {
-    process.emitWarning = emitWarning
-  }
 }
