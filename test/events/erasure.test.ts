@@ -141,7 +141,7 @@ test('an erasure deletes all data of one person only, and its receipt identifies
 
   // what is left is in the raw log, and says so in the receipt
   assert.deepEqual(await tracesOf(server, tenant, 'ada@example.com'), ['log: 2'])
-  assert.match(receipt.notes.join(' '), /log of raw requests/)
+  assert.match(receipt.notes.join(' '), /Raw requests .* stay in the log until its retention ends/)
   assert.ok((await tracesOf(server, tenant, 'ben@example.com')).length > 5)
   const list = await server.request(`/admin/v1/erasures?tenant=${tenant.id}`, { key: adminKey })
   assert.deepEqual(list.body.results, [receipt])
@@ -364,7 +364,7 @@ test('a person with more than 20 identifiers is erased only with confirmation', 
   const profile = (await events(tenant))[0].profile_id
   const { status, body } = await eraseAnyway({ tenant: tenant.id, profile })
   assert.deepEqual([status, body.code], [409, 'confirmation_required'])
-  assert.match(body.detail, /26 names.*25 events/)
+  assert.match(body.detail, /26 identifiers.*25 events/)
   useDatabase(server.databaseUrl)
   assert.equal((await kontor('erase', '--tenant', tenant.id, '--profile', profile)).code, 1)
   assert.equal((await events(tenant)).length, 25)
