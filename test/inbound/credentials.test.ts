@@ -382,9 +382,9 @@ test('the unsigned ping of WooCommerce is answered and not stored', async () => 
   assert.deepEqual(await eventsOf(server, shop.id), [])
 })
 
-function isOfCustom(error: { faults?: { pointer: string }[] }): boolean {
+function isOfCustom(error: { errors?: { pointer: string }[] }): boolean {
   assert.deepEqual(
-    error.faults?.map(({ pointer }) => pointer),
+    error.errors?.map(({ pointer }) => pointer),
     ['/custom'],
   )
   return true
