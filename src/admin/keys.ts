@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { type Static, Type } from 'typebox'
 import { Nullable, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
 import { isNetwork, MAX_NETWORKS, NETWORKS } from '../domain/tenants/addresses.ts'
-import { faultsOfLimits, KeyLimits, NO_LIMITS } from '../domain/tenants/key-limits.ts'
+import { KeyLimits, NO_LIMITS, validateLimits } from '../domain/tenants/key-limits.ts'
 import {
   hashOfSecret,
   hintOf,
@@ -293,7 +293,7 @@ type KeyLimitsInput = { [Name in keyof KeyLimits]?: KeyLimits[Name] | undefined 
 const LIMITS = ['origins', 'event_types', 'rate_limit'] as const
 
 function validateKeyLimits(kind: string, input: KeyLimitsInput): ValidationError[] {
-  if (kind === 'tracking') return faultsOfLimits(givenLimits(input))
+  if (kind === 'tracking') return validateLimits(givenLimits(input))
   const named = LIMITS.filter(name => input[name] !== undefined)
   return named.map(name => ({
     pointer: `/${name}`,

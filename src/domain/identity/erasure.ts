@@ -98,7 +98,7 @@ export function indexIdentifiers(identifiers: Identifier[]): IdentifierIndex {
   }
 }
 
-/** Whether a text, JSON or not, contains an identifier of the person. */
+/** Whether a string, JSON or not, contains an identifier of the person. */
 export function mentionsAny(raw: string, { wanted, emails, ids }: IdentifierIndex): boolean {
   for (const { text, kinds } of readStrings(raw)) {
     const id = text.trim()
@@ -111,7 +111,7 @@ export function mentionsAny(raw: string, { wanted, emails, ids }: IdentifierInde
 // Text with more ids than this is a list of something else.
 const MAX_IDS = 1_000
 
-/** Everything in a text, JSON or not, that may be an identifier. */
+/** Everything in a string, JSON or not, that may be an identifier. */
 export function findMentions(raw: string): Identifier[] {
   const identifiers = new Map<string, Identifier>()
   const add = (identity: Identifier) => identifiers.set(identifierKey(identity), identity)
@@ -231,7 +231,7 @@ function* stringsInText(raw: string): Generator<Found> {
   }
 }
 
-/** The e-mail addresses in a text, also percent-encoded. Splits into words instead of using a pattern: the text may be long. */
+/** The e-mail addresses in a string, also percent-encoded. Splits into words instead of using a pattern: the string may be long. */
 function findAddresses(text: string): string[] {
   if (!/[@＠﹫]|%40/.test(text)) return []
   const words = text.replaceAll('%40', '@').split(DELIMITERS)

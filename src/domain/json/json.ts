@@ -290,7 +290,7 @@ export function arrayItems(text: string, from = 0): string[] {
   return items
 }
 
-/** The items of the array that is an object's field `key`, in one pass over the text. */
+/** The items of the array that is an object's field `key`, read in one pass. */
 export function arrayItemsOfField(text: string, key: string): string[] {
   let items: string[] = []
   let i = skipSpace(text, skipSpace(text, 0) + 1)

@@ -21,7 +21,7 @@ export type KeyLimits = Static<typeof KeyLimits>
 export const NO_LIMITS: KeyLimits = { origins: [], event_types: [], rate_limit: null }
 
 /** Checks that the schema cannot express. */
-export function faultsOfLimits({ origins = [] }: Partial<KeyLimits>): ValidationError[] {
+export function validateLimits({ origins = [] }: Partial<KeyLimits>): ValidationError[] {
   return origins.flatMap((origin, index) =>
     isOrigin(origin)
       ? []
