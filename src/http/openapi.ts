@@ -288,7 +288,7 @@ async function loadReference(publicUrl: string | null): Promise<Reference> {
   const reached = publicUrl ? ` ${new URL(publicUrl).origin}` : ''
   const allowed = [STORAGE, inline].map(script => `'sha256-${hash('sha256', script, 'base64')}'`)
   const policy = [
-    // Its origin is no longer ours: four megabytes of somebody else's script cannot read what the console keeps in the tab.
+    // The sandbox has its own origin, so this third-party script (4 MB) cannot read what the console stores in the tab.
     'sandbox allow-scripts allow-popups allow-downloads',
     "default-src 'none'",
     `script-src 'self' ${allowed.join(' ')}`,

@@ -82,7 +82,7 @@ type ProblemPage = {
 const POLICY =
   "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** Why somebody could not sign in. Everything in it may come from elsewhere and is shown as text. */
+/** Why a sign-in failed. It may contain foreign text and is shown as plain text. */
 export function problemPage(options: ProblemPage): { html: string; policy: string } {
   const { problem, requestId, stylesheets, again, console } = options
   const links = stylesheets.map(href => `<link rel="stylesheet" href="${escaped(href)}" />`)

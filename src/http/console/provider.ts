@@ -155,7 +155,7 @@ const WORD = /^[^\s\p{C}]{1,254}$/u
 export function toPerson(claims: Claims, roleClaim: string): Person | null {
   const { sub: subject, email, email_verified: isVerified } = claims
   if (!WORD.test(subject)) return null
-  // Somebody may have typed in another's address: then it is nobody's name.
+  // A user may have entered another person's address, so an unverified address does not identify the user.
   const isName = typeof email === 'string' && isVerified !== false && WORD.test(email)
   return { subject, name: isName ? email.toLowerCase() : subject, values: readRoleValues(claims, roleClaim) }
 }

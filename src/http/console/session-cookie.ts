@@ -57,7 +57,7 @@ export type CookieOptions = {
   value: string
   maxAgeS: number
   isSecure: boolean
-  /** Strict: only what this site's own pages ask for carries it; Lax: also whoever is led here from elsewhere. */
+  /** Strict: only requests from this site's own pages carry the cookie. Lax: also navigation from other sites. */
   sameSite: 'Strict' | 'Lax'
 }
 

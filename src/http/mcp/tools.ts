@@ -45,7 +45,7 @@ export type Arguments = Record<string, unknown>
 type BehindTheNumber = (args: Arguments, body: Body) => Record<string, string>
 type Body = Record<string, unknown>
 
-// The overview tells of 30 days.
+// The overview covers 30 days.
 const OVERVIEW_MS = 30 * DAY_MS
 
 const behindOverview: BehindTheNumber = (_args, body) => {

@@ -184,7 +184,7 @@ export function openOutcomes({ pool }: { pool: pg.Pool }): AwaitOutcomes {
     const outcomes = new Map<string, OperationOutcome>()
     let pending = [...new Set(operationIds)]
     while (pending.length > 0) {
-      // The write is safe whatever happens to this query: whoever waits is told "queued" when the time is up.
+      // The write is durable whatever happens to this query: when the time is up, the caller receives "queued".
       const found = await polls.submit(pending.map(id => ({ tenantId, id }))).catch(() => [])
       for (const [i, outcome] of found.entries()) if (outcome) outcomes.set(pending[i]!, outcome)
       if (performance.now() >= until) break

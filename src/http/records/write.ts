@@ -109,7 +109,7 @@ function changeHandler(op: RecordContext['op'], entityType: EntityType, options:
     reply.header('location', `/v1/operations/${operationId}`)
     const wait = waitSeconds(request.headers.prefer)
     if (wait !== null) reply.header('preference-applied', `wait=${wait}`)
-    // Who waits for the pipeline keeps nobody else waiting.
+    // A request that waits for the pipeline does not hold a place in the fair queue.
     request.leaveWriteQueue?.()
     const outcomes = wait === null ? null : await options.awaitOutcomes(tenantId, [operationId], wait)
     return reply.code(accepted.duplicate ? 200 : 202).send({
@@ -160,7 +160,7 @@ export function batchRoute(app: App, entityType: EntityType, options: BatchOptio
       const wait = waitSeconds(request.headers.prefer)
       if (wait !== null && accepted.length > 0) {
         const ids = accepted.map(({ index }) => results[index]!.operationId!)
-        // Who waits for the pipeline keeps nobody else waiting.
+        // A request that waits for the pipeline does not hold a place in the fair queue.
         request.leaveWriteQueue?.()
         const outcomes = await options.awaitOutcomes(tenantId, ids, wait)
         for (const { index } of accepted) {
