@@ -16,9 +16,7 @@ export async function fillLedger(
   let events = 0
   for (let first = 0; first < subscriptions; first += SUBSCRIPTIONS_AT_A_TIME) {
     const count = Math.min(SUBSCRIPTIONS_AT_A_TIME, subscriptions - first)
-    const facts = Array.from({ length: count }, (_, i) =>
-      buildFacts(tenantId, first + i, now.getTime()),
-    ).flat()
+    const facts = Array.from({ length: count }, (_, i) => buildFacts(tenantId, first + i, now.getTime())).flat()
     await inTransaction(pool, client => applyBilling({ client, now, configVersion: 1 }, facts))
     events += facts.length
   }

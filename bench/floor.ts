@@ -11,9 +11,7 @@ import type { Connection } from '../src/postgres/database.ts'
  */
 export type Floor = { kind: 'parse' } | { kind: 'query'; connection: Connection; tenantId: number }
 
-export async function startFloor(
-  floor: Floor,
-): Promise<{ url: string; pid: number; stop(): Promise<unknown> }> {
+export async function startFloor(floor: Floor): Promise<{ url: string; pid: number; stop(): Promise<unknown> }> {
   const child = fork(import.meta.filename, [JSON.stringify(floor)])
   const [port] = await Promise.race([
     once(child, 'message') as Promise<[number]>,

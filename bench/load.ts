@@ -59,26 +59,12 @@ async function withWrk(options: LoadOptions, run: string): Promise<LoadResult> {
   const directory = await mkdtemp(join(tmpdir(), 'kontor-bench-'))
   try {
     const file = join(directory, 'traffic')
-    writeFileSync(
-      file,
-      options.traffic.map(({ method, path, body }) => `${method}\t${path}\t${body ?? ''}\n`).join(''),
-    )
-    const pauseMs = options.rate
-      ? Math.max(0, (1000 * options.connections) / options.rate - LATENCY_GUESS_MS)
-      : 0
+    writeFileSync(file, options.traffic.map(({ method, path, body }) => `${method}\t${path}\t${body ?? ''}\n`).join(''))
+    const pauseMs = options.rate ? Math.max(0, (1000 * options.connections) / options.rate - LATENCY_GUESS_MS) : 0
     const { stdout } = await promisify(execFile)(
       'wrk',
       [
-        ...[
-          '-t',
-          '1',
-          '-c',
-          String(options.connections),
-          '-d',
-          `${Math.ceil(options.seconds)}s`,
-          '--timeout',
-          '10s',
-        ],
+        ...['-t', '1', '-c', String(options.connections), '-d', `${Math.ceil(options.seconds)}s`, '--timeout', '10s'],
         ...['-s', join(import.meta.dirname, 'wrk.lua'), options.url],
         ...['--', file, options.authorization, run, String(pauseMs)],
       ],

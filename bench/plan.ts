@@ -71,8 +71,7 @@ export function planFor(
   const passing = mixed(kind => sumBytes(kind, name => PASSING_TABLES.includes(name)))
   const kept = mixed(kind => sumBytes(kind, name => !PASSING_TABLES.includes(name)))
   const perDay = (bytes: number) => (bytes * eventsPerSecond * averageShare * 86_400) / 1e9
-  const walMegabytesPerSecond =
-    (eventsPerSecond * mixed(kind => kind.accept.walBytes + kind.process.walBytes)) / 1e6
+  const walMegabytesPerSecond = (eventsPerSecond * mixed(kind => kind.accept.walBytes + kind.process.walBytes)) / 1e6
   const diskGigabytes = (perDay(kept) * retentionDays + perDay(passing) * LOG_DAYS) * HEADROOM_OF_DISK
   const httpProcesses = Math.max(1, Math.ceil(httpCores / BUSY_AT_MOST))
   const workers = Math.max(1, Math.ceil(workerCores / BUSY_AT_MOST))
@@ -80,8 +79,7 @@ export function planFor(
     cores: postgresCores / (CLUSTER_CORES * BUSY_AT_MOST),
     WAL: walMegabytesPerSecond / CLUSTER_WAL_MB,
     disk: diskGigabytes / CLUSTER_DISK_GB,
-    connections:
-      (httpProcesses * CONNECTIONS_OF_HTTP + workers * CONNECTIONS_OF_WORKER) / CLUSTER_CONNECTIONS,
+    connections: (httpProcesses * CONNECTIONS_OF_HTTP + workers * CONNECTIONS_OF_WORKER) / CLUSTER_CONNECTIONS,
   }
   const [clustersFor, most] = Object.entries(needed).sort(([, a], [, b]) => b - a)[0]!
   const postgresClusters = Math.ceil(most)
@@ -93,10 +91,7 @@ export function planFor(
     workers,
     partitions: Math.min(
       PARTITIONS_AT_MOST,
-      Math.max(
-        PARTITIONS_AT_LEAST,
-        powerOfTwo(eventsPerSecond / postgresClusters / perPartition / BUSY_AT_MOST),
-      ),
+      Math.max(PARTITIONS_AT_LEAST, powerOfTwo(eventsPerSecond / postgresClusters / perPartition / BUSY_AT_MOST)),
     ),
     walMegabytesPerSecond,
     syncsPerSecond: eventsPerSecond * mixed(kind => kind.accept.syncs + kind.process.syncs),
@@ -107,10 +102,7 @@ export function planFor(
     tenantsPerCluster: Math.ceil(tenants / postgresClusters),
     streamPartitions: Math.min(
       PARTITIONS_AT_MOST,
-      Math.max(
-        4,
-        powerOfTwo(eventsPerSecond / postgresClusters / EVENTS_PER_MESSAGE / SYNCED_MESSAGES_PER_SECOND),
-      ),
+      Math.max(4, powerOfTwo(eventsPerSecond / postgresClusters / EVENTS_PER_MESSAGE / SYNCED_MESSAGES_PER_SECOND)),
     ),
   }
 }
@@ -128,9 +120,7 @@ function sumBytes({ kept }: KindCost, isMeant: (table: string) => boolean): numb
 const powerOfTwo = (least: number) => 2 ** Math.ceil(Math.log2(Math.max(1, least)))
 
 export function costsIn(results: Result[]): StageFacts | null {
-  return (
-    (results.find(({ scenario, failed }) => scenario === 'stages' && !failed)?.facts as StageFacts) ?? null
-  )
+  return (results.find(({ scenario, failed }) => scenario === 'stages' && !failed)?.facts as StageFacts) ?? null
 }
 
 type Words = {
@@ -148,8 +138,7 @@ export const PLAN_USAGE =
 export function printPlan(results: Result[], words: Words): boolean {
   const costs = costsIn(results)
   const { question, errors } = parseQuestion(words)
-  if (costs === null)
-    errors.push('No costs have been measured yet. Run `npm run bench -- stages --save-baseline`.')
+  if (costs === null) errors.push('No costs have been measured yet. Run `npm run bench -- stages --save-baseline`.')
   for (const error of errors) console.error(error)
   if (errors.length > 0) console.error(`Usage: ${PLAN_USAGE}`)
   if (errors.length > 0 || costs === null) return false
@@ -190,10 +179,8 @@ const LIMIT_TEXTS: Record<ClusterLimit, string> = {
 
 export function formatPlan(question: PlanQuestion, plan: Plan): string {
   const { eventsPerSecond, retentionDays, tenants, singleShare, averageShare } = question
-  const n = (value: number) =>
-    (value < 10 ? Number(value.toPrecision(2)) : Math.round(value)).toLocaleString('en')
-  const counted = (count: number, word: string, ending = 's') =>
-    `${n(count)} ${word}${count === 1 ? '' : ending}`
+  const n = (value: number) => (value < 10 ? Number(value.toPrecision(2)) : Math.round(value)).toLocaleString('en')
+  const counted = (count: number, word: string, ending = 's') => `${n(count)} ${word}${count === 1 ? '' : ending}`
   const clusters = counted(plan.postgresClusters, 'cluster')
   const why = plan.postgresClusters === 1 ? '' : ` (${LIMIT_TEXTS[plan.clustersFor]})`
   const lines = [

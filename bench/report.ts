@@ -20,8 +20,7 @@ export function writeReport({
   mkdirSync(plots, { recursive: true })
   const costs = costsIn(results)
   writeFileSync(join(plots, 'rates.svg'), barChart('Operations per second on this machine', ratesIn(results)))
-  if (costs)
-    writeFileSync(join(plots, 'costs.svg'), stackedChart('CPU µs per operation, by stage', listStages(costs)))
+  if (costs) writeFileSync(join(plots, 'costs.svg'), stackedChart('CPU µs per operation, by stage', listStages(costs)))
   writeFileSync(join(root, 'docs/performance.md'), renderPage(results, baseline, costs))
   if (costs) writePlans(join(root, 'docs/scale.md'), costs)
 }

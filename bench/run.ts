@@ -173,8 +173,7 @@ function printChanges(before: Result[], results: Result[]): void {
 }
 
 function show({ functions, parts, statements }: Summary): void {
-  for (const [name, percent] of [...functions, ...parts])
-    console.log(`${String(percent).padStart(5)} %  ${name}`)
+  for (const [name, percent] of [...functions, ...parts]) console.log(`${String(percent).padStart(5)} %  ${name}`)
   console.table(statements)
 }
 
@@ -193,14 +192,12 @@ function short(value: number): number {
 
 /** The stored run contains the figures for comparisons and capacity plans. */
 function costsOnly(facts: unknown): Record<string, unknown> {
-  const kept = Object.entries(facts as Record<string, unknown>).flatMap(
-    ([key, value]): [string, unknown][] => {
-      if (typeof value === 'number' || key === 'kept') return [[key, value]]
-      if (typeof value !== 'object' || value === null || Array.isArray(value)) return []
-      const inside = costsOnly(value)
-      return Object.keys(inside).length > 0 ? [[key, inside]] : []
-    },
-  )
+  const kept = Object.entries(facts as Record<string, unknown>).flatMap(([key, value]): [string, unknown][] => {
+    if (typeof value === 'number' || key === 'kept') return [[key, value]]
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return []
+    const inside = costsOnly(value)
+    return Object.keys(inside).length > 0 ? [[key, inside]] : []
+  })
   return Object.fromEntries(kept)
 }
 

@@ -144,9 +144,7 @@ async function command(dataDir: string, ...words: string[]): Promise<Record<stri
 }
 
 async function postmasterPid(pool: pg.Pool): Promise<number> {
-  const { rows } = await pool.query<{ directory: string }>(
-    `select current_setting('data_directory') as directory`,
-  )
+  const { rows } = await pool.query<{ directory: string }>(`select current_setting('data_directory') as directory`)
   return Number((await readFile(join(rows[0]!.directory, 'postmaster.pid'), 'utf8')).split('\n')[0])
 }
 

@@ -66,12 +66,8 @@ export function sumAmounts(amounts: Amount[]): Amount {
   const decimals = amounts.map(amount => parseDecimal(String(amount)))
   const places = Math.max(0, ...decimals.map(decimal => decimal?.places ?? 0))
   const isTooLong = decimals.some(decimal => decimal === null || decimal.places < -MAX_PLACES)
-  if (isTooLong || places > MAX_PLACES)
-    return amounts.reduce<number>((sum, amount) => sum + toNumber(amount), 0)
-  const units = decimals.reduce(
-    (sum, decimal) => sum + decimal!.units * 10n ** BigInt(places - decimal!.places),
-    0n,
-  )
+  if (isTooLong || places > MAX_PLACES) return amounts.reduce<number>((sum, amount) => sum + toNumber(amount), 0)
+  const units = decimals.reduce((sum, decimal) => sum + decimal!.units * 10n ** BigInt(places - decimal!.places), 0n)
   return toAmount(formatDecimal(units, places))
 }
 

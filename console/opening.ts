@@ -85,11 +85,7 @@ function pageKey(route: Route | null): string {
 
 function notFoundPage(): VNode {
   const action = html`<a href=${link('overview')}>Overview</a>`
-  return h(
-    Page,
-    { title: 'Page not found' },
-    h(EmptyState, { title: 'No page exists at this address.', action }),
-  )
+  return h(Page, { title: 'Page not found' }, h(EmptyState, { title: 'No page exists at this address.', action }))
 }
 
 /** Most likely the server was updated, and the files of the previous version are gone. */

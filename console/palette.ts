@@ -82,9 +82,7 @@ function PaletteDialog(): VNode {
 
 function choose(chosen: Signal<number>, index: number): void {
   chosen.value = index
-  requestAnimationFrame(() =>
-    document.getElementById(`finding-${index}`)?.scrollIntoView({ block: 'nearest' }),
-  )
+  requestAnimationFrame(() => document.getElementById(`finding-${index}`)?.scrollIntoView({ block: 'nearest' }))
 }
 
 type OptionContext = { current: string | null; follow(finding: Finding): void }
@@ -194,8 +192,7 @@ function toFindings({ kind, id, title, note: given }: Found): Finding[] {
 
 async function findConfigured(text: string, signal: AbortSignal): Promise<Finding[]> {
   const wanted = text.toLowerCase()
-  const isNamed = ({ id, name }: { id: string; name: string }) =>
-    id === text || name.toLowerCase().includes(wanted)
+  const isNamed = ({ id, name }: { id: string; name: string }) => id === text || name.toLowerCase().includes(wanted)
   const id = tenant.peek() ?? ''
   const [from, to] = await Promise.all([sources.list(id, signal), destinations.list(id, signal)])
   return [

@@ -69,9 +69,7 @@ export function link<Name extends RouteName>(name: Name, ...given: LinkArguments
   const [params, query] = pattern.includes(':') ? given : [{}, given[0]]
   const path = pattern
     .split('/')
-    .map(part =>
-      part.startsWith(':') ? encodeURIComponent((params as Record<string, string>)[part.slice(1)]!) : part,
-    )
+    .map(part => (part.startsWith(':') ? encodeURIComponent((params as Record<string, string>)[part.slice(1)]!) : part))
   return `#/${path.join('/')}${toSearch((query ?? {}) as Query)}`
 }
 
@@ -117,8 +115,7 @@ export function parseRoute(hash: string): Route | null {
 function matches(name: RouteName, parts: string[]): boolean {
   const pattern = PATTERNS[name].split('/')
   return (
-    pattern.length === parts.length &&
-    pattern.every((part, index) => part.startsWith(':') || part === parts[index])
+    pattern.length === parts.length && pattern.every((part, index) => part.startsWith(':') || part === parts[index])
   )
 }
 

@@ -49,8 +49,7 @@ export function chooseTenant(id: string | null): void {
 }
 
 export function rememberCurrency(code: string): void {
-  if (code !== currency.value)
-    change({ currencies: { ...state.value.currencies, [tenant.value ?? '']: code } })
+  if (code !== currency.value) change({ currencies: { ...state.value.currencies, [tenant.value ?? '']: code } })
 }
 
 /** The sign-in provider; null if only keys can sign in. */
@@ -102,8 +101,7 @@ export async function signOut(): Promise<void> {
   const ids = ownKeys.value
   forget()
   if (!adminKey) return
-  const revoke = (id: string) =>
-    request(adminKey, `/admin/v1/keys/${id}/revoke`, { method: 'POST', keepalive: true })
+  const revoke = (id: string) => request(adminKey, `/admin/v1/keys/${id}/revoke`, { method: 'POST', keepalive: true })
   await Promise.allSettled(ids.map(revoke))
 }
 

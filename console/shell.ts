@@ -114,9 +114,7 @@ function TenantPicker({ tenants, onChoose }: { tenants: Tenant[]; onChoose(): vo
     <div class="tenant">
       <label for="tenant">Tenant</label>
       <select id="tenant" onChange=${choose}>
-        ${tenants.map(
-          ({ id, name }) => html`<option value=${id} selected=${id === tenant.value}>${name}</option>`,
-        )}
+        ${tenants.map(({ id, name }) => html`<option value=${id} selected=${id === tenant.value}>${name}</option>`)}
       </select>
     </div>
   `

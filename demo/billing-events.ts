@@ -12,15 +12,7 @@ export type BillingEvent = {
 }
 
 export type SubscriptionState = {
-  status:
-    | 'active'
-    | 'trialing'
-    | 'past_due'
-    | 'unpaid'
-    | 'paused'
-    | 'incomplete'
-    | 'incomplete_expired'
-    | 'canceled'
+  status: 'active' | 'trialing' | 'past_due' | 'unpaid' | 'paused' | 'incomplete' | 'incomplete_expired' | 'canceled'
   terms: Terms
   periodStart: number
   periodEnd: number

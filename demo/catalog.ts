@@ -80,10 +80,7 @@ export function buildSku(product: Product, { label }: Year): string {
   return label === 'd1' ? product.sku : `${product.sku}-${label}`
 }
 
-export function productRecords(
-  year: Year,
-  random: Random,
-): { writes: RecordWrite[]; deletes: RecordDelete[] } {
+export function productRecords(year: Year, random: Random): { writes: RecordWrite[]; deletes: RecordDelete[] } {
   const added = isoTime(year.start)
   const removed = isoTime(year.start + (year.end - year.start) / 2)
   return {

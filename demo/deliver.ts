@@ -39,9 +39,7 @@ export async function deliver(shop: Shop, target: Target, report: (line: string)
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
     delivery.sent += count
     delivery.known += known
-    report(
-      `${String(count).padStart(7)} ${what}${known > 0 ? `, ${known} already known` : ''} (${seconds} s)`,
-    )
+    report(`${String(count).padStart(7)} ${what}${known > 0 ? `, ${known} already known` : ''} (${seconds} s)`)
   }
   return delivery
 }
@@ -99,8 +97,7 @@ async function sendBilling(send: Send, { source }: Target, events: object[]): Pr
 }
 
 function refuse(path: string, rejected: object[]): void {
-  if (rejected.length > 0)
-    throw new Refused(`${path} rejected ${rejected.length}: ${JSON.stringify(rejected[0])}`)
+  if (rejected.length > 0) throw new Refused(`${path} rejected ${rejected.length}: ${JSON.stringify(rejected[0])}`)
 }
 
 /** The server rejected a request, and a retry would not help. */
@@ -166,11 +163,7 @@ function refusal(url: string, { path }: Request, status: number, text: string): 
 }
 
 /** Processes the list with bounded concurrency. */
-async function forEachLimited<T>(
-  list: T[],
-  atATime: number,
-  work: (item: T) => Promise<void>,
-): Promise<void> {
+async function forEachLimited<T>(list: T[], atATime: number, work: (item: T) => Promise<void>): Promise<void> {
   let next = 0
   async function worker(): Promise<void> {
     while (next < list.length) await work(list[next++]!)

@@ -53,8 +53,7 @@ function orderAt(person: Person, number: number, placedAt: number, year: Year, r
   const goods = lines.reduce((sum, line) => sum + line.cents, 0)
   const coupon = random.chance(0.12) ? random.pick(['WELCOME10', 'ROAST10']) : null
   const discountCents = coupon ? Math.round(goods / 10) : 0
-  const shippingCents =
-    goods - discountCents >= FREE_SHIPPING_FROM_CENTS ? 0 : SHIPPING_CENTS[person.currency]
+  const shippingCents = goods - discountCents >= FREE_SHIPPING_FROM_CENTS ? 0 : SHIPPING_CENTS[person.currency]
   const totalCents = goods - discountCents + shippingCents
   return {
     id: `${person.id.replace('-cus-', '-ord-')}-${numbered(number, 2)}`,
@@ -84,12 +83,7 @@ function linesFor(currency: Currency, random: Random): OrderLine[] {
   })
 }
 
-function buildHistory(
-  placedAt: number,
-  totalCents: number,
-  lines: OrderLine[],
-  random: Random,
-): Order['history'] {
+function buildHistory(placedAt: number, totalCents: number, lines: OrderLine[], random: Random): Order['history'] {
   const history: Order['history'] = [{ status: 'paid', at: placedAt, refundedCents: 0 }]
   if (random.chance(0.02)) {
     history.push({ status: 'canceled', at: placedAt + random.int(1, 9) * HOUR_MS, refundedCents: totalCents })

@@ -185,8 +185,7 @@ function charge(simulation: Simulation, at: number, netCents: number): Outcome {
   if (agreement.collectionMethod === 'send_invoice') return sendInvoice(simulation, invoice, random)
   finalize(simulation, invoice)
   const isFirst = simulation.invoices === 1
-  if (isFirst || !random.chance(failureRate(simulation, at)))
-    return settle(simulation, invoice, at + 2_000, null)
+  if (isFirst || !random.chance(failureRate(simulation, at))) return settle(simulation, invoice, at + 2_000, null)
   return retry(simulation, invoice, random)
 }
 
@@ -248,8 +247,7 @@ function sendInvoice(simulation: Simulation, invoice: InvoiceState, random: Rand
 function retry(simulation: Simulation, invoice: InvoiceState, random: Random): Outcome {
   invoice.failure = random.weighted(FAILURES)
   const failedAt = invoice.finalizedAt + 60_000
-  const what =
-    invoice.failure.code === 'authentication_required' ? 'payment_action_required' : 'payment_failed'
+  const what = invoice.failure.code === 'authentication_required' ? 'payment_action_required' : 'payment_failed'
   let at = failedAt
   for (const [round, days] of RETRY_DAYS.entries()) {
     const nextAttemptAt = at + days * DAY_MS
@@ -330,12 +328,7 @@ function change(
 ): void {
   if (at > simulation.until) return
   Object.assign(simulation.state, changes)
-  emit(
-    simulation,
-    at,
-    `subscription.${kind}`,
-    subscriptionPayload(simulation.agreement, simulation.state, at),
-  )
+  emit(simulation, at, `subscription.${kind}`, subscriptionPayload(simulation.agreement, simulation.state, at))
 }
 
 function end(simulation: Simulation, at: number, reason: string): void {

@@ -23,8 +23,7 @@ const SUBSCRIBER_SHARE = 0.64
 export function firstAgreement(person: Person, year: Year): Agreement | null {
   const random = randomFor(year.label, 'subscriber', person.id)
   if (!random.chance(SUBSCRIBER_SHARE)) return null
-  const startedAt =
-    person.signedUpAt + (random.chance(0.6) ? random.int(10, 60) * 60_000 : random.int(1, 40) * DAY_MS)
+  const startedAt = person.signedUpAt + (random.chance(0.6) ? random.int(10, 60) * 60_000 : random.int(1, 40) * DAY_MS)
   return startedAt < year.end ? agreement(person, 1, startedAt, random) : null
 }
 

@@ -1,14 +1,7 @@
 import { cdpCall, nativeEvent } from '../src/domain/samples.ts'
 import { buildSku, PRODUCTS, type Product } from './catalog.ts'
 import type { Order } from './orders.ts'
-import {
-  type Arrival,
-  customerArrival,
-  fullName,
-  landingUrl,
-  newVisitorArrival,
-  type Person,
-} from './people.ts'
+import { type Arrival, customerArrival, fullName, landingUrl, newVisitorArrival, type Person } from './people.ts'
 import { type Random, randomFor } from './random.ts'
 import type { Agreement } from './subscriptions.ts'
 import { busyMoment, numbered, type Year } from './year.ts'
@@ -26,12 +19,7 @@ const LANDINGS: [string, number][] = [
 ]
 
 /** Every visit of the year: those that lead to a sign-up, an order or a subscription, and all others. */
-export function generateVisits(
-  year: Year,
-  people: Person[],
-  orders: Order[],
-  agreements: Agreement[],
-): Session[] {
+export function generateVisits(year: Year, people: Person[], orders: Order[], agreements: Agreement[]): Session[] {
   const seen = (person: Person) => !person.isOffline
   const visitors = people.filter(seen)
   const sessions = [

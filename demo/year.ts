@@ -68,9 +68,7 @@ export function busyMoment(from: number, year: Year, random: Random): number {
   }
 }
 
-const MONTHS = 'january february march april may june july august september october november december'.split(
-  ' ',
-)
+const MONTHS = 'january february march april may june july august september october november december'.split(' ')
 
 export function monthName(at: number): string {
   return MONTHS[new Date(at).getUTCMonth()]!

@@ -56,11 +56,7 @@ async function readAccounts(): Promise<Account[]> {
  * The first directory on the path that the account may not enter, or `path` itself if the account lacks a permission there
  * (a bit mask such as 0o5 for reading and executing); null if nothing blocks it.
  */
-export async function inaccessiblePart(
-  path: string,
-  account: Account | null,
-  needs: number,
-): Promise<string | null> {
+export async function inaccessiblePart(path: string, account: Account | null, needs: number): Promise<string | null> {
   if (account === null) return null
   let needed = needs
   let found: string | null = null

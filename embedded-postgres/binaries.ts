@@ -52,9 +52,7 @@ export async function reachableRoot(
   await prepareSystemDirectory(systemDirectory, account)
   const target = join(systemDirectory, `postgresql-${version}-${process.platform}-${process.arch}`)
   if (await exists(target)) return target
-  log(
-    `PostgreSQL runs as user ${account.name}, who cannot enter ${blocked}: copying its programs to ${target}.`,
-  )
+  log(`PostgreSQL runs as user ${account.name}, who cannot enter ${blocked}: copying its programs to ${target}.`)
   await removeLeftovers(systemDirectory)
   const prepared = partialName(target)
   await copyReadable(native, prepared)

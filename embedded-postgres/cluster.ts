@@ -159,12 +159,7 @@ async function prepareDataDirectory(path: string): Promise<string> {
 
 async function startOrAdopt(
   dataDir: string,
-  {
-    log,
-    name = DEFAULT_NAME,
-    settings = {},
-    systemDirectory = defaultSystemDirectory(name),
-  }: EmbeddedOptions,
+  { log, name = DEFAULT_NAME, settings = {}, systemDirectory = defaultSystemDirectory(name) }: EmbeddedOptions,
 ): Promise<{ installation: Installation; postmaster: Postmaster; state: Embedded['state'] }> {
   const existing = await findHome(dataDir)
   if (existing === null) {
@@ -231,9 +226,7 @@ async function connect(home: Home, { host, port }: Postmaster, name: string): Pr
 function explainConnectError(home: Home, error: Error): EmbeddedError {
   const explained =
     errorCode(error) === '28P01'
-      ? new EmbeddedError(
-          `PostgreSQL rejects the password in ${home.passwordFile}. Restore the file from a backup.`,
-        )
+      ? new EmbeddedError(`PostgreSQL rejects the password in ${home.passwordFile}. Restore the file from a backup.`)
       : explain('PostgreSQL is running but cannot be reached.', error.message)
   explained.cause = error
   return explained

@@ -38,9 +38,7 @@ async function namesIn(parent: string): Promise<string[]> {
       cause: error,
     })
   })
-  return entries
-    .filter(entry => entry.isDirectory() && !entry.name.includes('.partial-'))
-    .map(({ name }) => name)
+  return entries.filter(entry => entry.isDirectory() && !entry.name.includes('.partial-')).map(({ name }) => name)
 }
 
 async function describe(parent: string, name: string): Promise<Cluster> {

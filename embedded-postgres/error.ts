@@ -20,8 +20,7 @@ const causes: { pattern: RegExp; explanation: string }[] = [
   },
   {
     pattern: /could not create any (?:Unix-domain|TCP\/IP) sockets|Address already in use|could not bind/,
-    explanation:
-      'PostgreSQL could not open its socket. Another program may use it, or its directory is not writable.',
+    explanation: 'PostgreSQL could not open its socket. Another program may use it, or its directory is not writable.',
   },
   {
     pattern: /error while loading shared libraries|Library not loaded|image not found/,
@@ -31,8 +30,7 @@ const causes: { pattern: RegExp; explanation: string }[] = [
   },
   {
     pattern: /could not map anonymous shared memory|Cannot allocate memory|ENOMEM/,
-    explanation:
-      'There is not enough memory for PostgreSQL. Free memory, or raise the memory limit of the container.',
+    explanation: 'There is not enough memory for PostgreSQL. Free memory, or raise the memory limit of the container.',
   },
 ]
 

@@ -53,9 +53,7 @@ export async function findHome(dataDir: string): Promise<{ home: Home; account: 
     )
   }
   const home = homeAt(directory)
-  const parts = await Promise.all(
-    [home.data, home.passwordFile].map(path => stat(path).catch(ifMissing(null))),
-  )
+  const parts = await Promise.all([home.data, home.passwordFile].map(path => stat(path).catch(ifMissing(null))))
   if (parts.includes(null)) {
     throw new EmbeddedError(
       `${directory} is not an embedded cluster (it lacks "data" or "password"). ` +
@@ -74,11 +72,7 @@ export async function findHome(dataDir: string): Promise<{ home: Home; account: 
 }
 
 /** Chooses the directory of a new cluster: in the data directory if the account can enter it, otherwise in the system directory. */
-export async function chooseLocation(
-  dataDir: string,
-  systemDirectory: string,
-  log: (message: string) => void,
-) {
+export async function chooseLocation(dataDir: string, systemDirectory: string, log: (message: string) => void) {
   const account = await accountForNewCluster()
   const blocked = await inaccessiblePart(dataDir, account, 0o1)
   if (account === null || blocked === null) return { account, target: linkIn(dataDir) }
@@ -103,11 +97,7 @@ export async function linkTo(target: string, dataDir: string): Promise<void> {
 }
 
 /** Records the data directory of a cluster in the system directory: it may have been moved. */
-export async function recordDataDirectory(
-  home: Home,
-  dataDir: string,
-  systemDirectory: string,
-): Promise<void> {
+export async function recordDataDirectory(home: Home, dataDir: string, systemDirectory: string): Promise<void> {
   const clusters = await realpath(clustersIn(systemDirectory)).catch(ifMissing(null))
   if (dirname(home.directory) !== clusters) return
   const known = await readFile(home.dataDirectoryFile, 'utf8').catch(ifMissing(null))

@@ -32,9 +32,7 @@ export async function launch(installation: Installation): Promise<Postmaster> {
   }
 }
 
-async function tryLaunch(
-  installation: Installation,
-): Promise<{ postmaster: Postmaster } | { output: string }> {
+async function tryLaunch(installation: Installation): Promise<{ postmaster: Postmaster } | { output: string }> {
   const { home, account, binaries } = installation
   const logFile = await openLog(home)
   try {
@@ -170,9 +168,7 @@ export async function stopServer(
     log('PostgreSQL did not stop in time: stopping it immediately. The next start recovers.')
     await request(installation, postmaster, 'immediate')
     if (!(await waitForExit(postmaster, 10_000))) {
-      throw new EmbeddedError(
-        `PostgreSQL (process ${postmaster.pid}) does not stop. Its log: ${home.logFile}`,
-      )
+      throw new EmbeddedError(`PostgreSQL (process ${postmaster.pid}) does not stop. Its log: ${home.logFile}`)
     }
   }
   // A socket directory outside the home is no longer needed.
@@ -181,11 +177,7 @@ export async function stopServer(
   }
 }
 
-async function request(
-  { home, account, binaries }: Installation,
-  postmaster: Postmaster,
-  mode: Mode,
-): Promise<void> {
+async function request({ home, account, binaries }: Installation, postmaster: Postmaster, mode: Mode): Promise<void> {
   if (process.platform === 'win32') {
     await run(account, binaries.pgCtl, ['stop', '-W', '-s', '-m', mode, '-D', home.data])
     return

@@ -52,9 +52,7 @@ export function settingsFor(machine: Machine): Settings {
     client_connection_check_interval: '10s',
     timezone: 'UTC',
     // Containers often have 64 MB of /dev/shm, which is too small for parallel queries.
-    ...(sharedMemoryBytes !== null && sharedMemoryBytes < 256 * MiB
-      ? { dynamic_shared_memory_type: 'sysv' }
-      : {}),
+    ...(sharedMemoryBytes !== null && sharedMemoryBytes < 256 * MiB ? { dynamic_shared_memory_type: 'sysv' } : {}),
 
     logging_collector: 'off',
     log_destination: 'stderr',
@@ -88,11 +86,7 @@ const quoted = (value: string) => `'${value.replaceAll('\\', '\\\\').replaceAll(
 export const asDirectoryList = (directory: string) => `"${directory.replaceAll('"', '""')}"`
 
 /** Reads what the settings depend on, at every start: free disk space and container limits change. */
-export async function inspectMachine(
-  home: Home,
-  account: Account | null,
-  binaries: Binaries,
-): Promise<Machine> {
+export async function inspectMachine(home: Home, account: Account | null, binaries: Binaries): Promise<Machine> {
   const [disk, sharedMemory, hasLz4] = await Promise.all([
     statfs(home.directory),
     process.platform === 'linux' ? statfs('/dev/shm').catch(() => ({ bsize: 0, blocks: 0 })) : null,

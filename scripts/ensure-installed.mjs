@@ -12,9 +12,7 @@ const installed = packagesIn('node_modules/.package-lock.json') // npm's record 
 // A later `npm start` does not remove development dependencies.
 const mode = Object.values(installed).some(({ dev }) => dev) ? 'development' : wanted
 
-const isComplete = Object.entries(locked).every(
-  ([path, about]) => !isNeeded(about) || isInstalled(path, about.version),
-)
+const isComplete = Object.entries(locked).every(([path, about]) => !isNeeded(about) || isInstalled(path, about.version))
 if (!isComplete) install()
 requireNode()
 
@@ -40,9 +38,7 @@ function isFor(systems, system) {
 }
 
 function install() {
-  console.error(
-    `kontor: installing ${mode === 'production' ? 'what the server needs' : 'everything'} (once) …`,
-  )
+  console.error(`kontor: installing ${mode === 'production' ? 'what the server needs' : 'everything'} (once) …`)
   const args = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error']
   if (mode === 'production') args.push('--omit=dev')
   // On Windows npm is a .cmd file, which only a shell can start.
@@ -52,9 +48,7 @@ function install() {
     shell: process.platform === 'win32',
   })
   if (result.status === 0) return
-  console.error(
-    'kontor: npm install failed; its own words are above. Put that right and run the command again.',
-  )
+  console.error('kontor: npm install failed; its own words are above. Put that right and run the command again.')
   process.exit(result.status ?? 1)
 }
 

@@ -3,16 +3,7 @@
 // Node does not strip types below node_modules, so the tarball contains JavaScript with the same lines and columns: spaces replace
 // the types. All other files are unchanged.
 import { execFileSync } from 'node:child_process'
-import {
-  cpSync,
-  existsSync,
-  globSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -40,9 +31,7 @@ export function pack(directory: string): string {
     writeFileSync(join(stage, 'package.json'), `${JSON.stringify(manifest(), null, 2)}\n`)
     mkdirSync(directory, { recursive: true })
     const args = ['pack', '--json', '--loglevel=error', '--pack-destination', resolve(directory)]
-    const [{ filename }] = JSON.parse(
-      execFileSync('npm', args, { cwd: stage, encoding: 'utf8', env: environment() }),
-    )
+    const [{ filename }] = JSON.parse(execFileSync('npm', args, { cwd: stage, encoding: 'utf8', env: environment() }))
     return join(resolve(directory), filename)
   } finally {
     rmSync(stage, { recursive: true })
@@ -50,9 +39,7 @@ export function pack(directory: string): string {
 }
 
 function programFiles(): string[] {
-  return PROGRAMS.flatMap(folder => globSync(`${folder}/**/*`, { cwd: root })).filter(path =>
-    /\.\w+$/.test(path),
-  )
+  return PROGRAMS.flatMap(folder => globSync(`${folder}/**/*`, { cwd: root })).filter(path => /\.\w+$/.test(path))
 }
 
 function stageProgram(path: string, stage: string): void {

@@ -32,9 +32,7 @@ export async function testDatabase({ empty = false, partitioned = false } = {}):
   url: string
   drop(options?: { withinMs?: number }): Promise<void>
 }> {
-  const cluster = process.env[variable]
-    ? { url: process.env[variable], stop: async () => {} }
-    : await joinShared()
+  const cluster = process.env[variable] ? { url: process.env[variable], stop: async () => {} } : await joinShared()
   const template = empty ? 'template0' : await ensureTemplate(cluster.url, { partitioned })
   const name = databaseName()
   await asAdministrator(cluster.url, client =>
@@ -152,10 +150,7 @@ async function removeAbandonedClusters(): Promise<void> {
 }
 
 /** Returns the name of a template database with the newest schema; creates it if missing. Each set of migrations has its own. */
-async function ensureTemplate(
-  clusterUrl: string,
-  { partitioned }: { partitioned: boolean },
-): Promise<string> {
+async function ensureTemplate(clusterUrl: string, { partitioned }: { partitioned: boolean }): Promise<string> {
   const name = `kontor_template_${schemaFingerprint()}${partitioned ? '_partitioned' : ''}`
   await asAdministrator(clusterUrl, async client => {
     if (await exists(client, name)) return
@@ -180,11 +175,8 @@ async function ensureTemplate(
 
 function schemaFingerprint(): string {
   const migrations = new URL('../migrations/', import.meta.url)
-  const hash = createHash('sha256').update(
-    readFileSync(new URL('../src/postgres/migrate.ts', import.meta.url)),
-  )
-  for (const name of readdirSync(migrations).sort())
-    hash.update(name).update(readFileSync(new URL(name, migrations)))
+  const hash = createHash('sha256').update(readFileSync(new URL('../src/postgres/migrate.ts', import.meta.url)))
+  for (const name of readdirSync(migrations).sort()) hash.update(name).update(readFileSync(new URL(name, migrations)))
   return hash.digest('hex').slice(0, 12)
 }
 

@@ -130,9 +130,7 @@ async function connect({ url, config, databaseUrl, isShared }: Connection) {
     const { id } = await admin.tenants.create({ name: uniqueName })
     tenantIds.push(parseTenantId(id)!)
     const [privateKey, trackingKey] = await Promise.all(
-      (['private', 'tracking'] as const).map(
-        async kind => (await admin.keys.create({ tenant: id, kind })).key,
-      ),
+      (['private', 'tracking'] as const).map(async kind => (await admin.keys.create({ tenant: id, kind })).key),
     )
     return { id, name: uniqueName, privateKey: privateKey!, trackingKey: trackingKey! }
   }

@@ -58,10 +58,7 @@ export function openLedger(path: string) {
       write({ op: 'send', n, at: Date.now(), tenant, items })
       return n
     },
-    answered(
-      n: number,
-      answer: { status: number; operations?: (string | null)[]; rejected?: number[] },
-    ): void {
+    answered(n: number, answer: { status: number; operations?: (string | null)[]; rejected?: number[] }): void {
       write({ op: 'answer', n, ...answer })
     },
     /** Records a violation that no fault excuses: a wrong status, or an unexpected exit. */
@@ -86,8 +83,7 @@ export async function readLedger(path: string): Promise<LedgerContent> {
   const content: LedgerContent = { attempts, violations: [], faults: [] }
   for await (const text of createInterface({ input: createReadStream(path) })) {
     const line = parsed(text)
-    if (line?.op === 'send')
-      attempts[line.n] = { tenant: line.tenant, sentAt: line.at, items: line.items, status: 0 }
+    if (line?.op === 'send') attempts[line.n] = { tenant: line.tenant, sentAt: line.at, items: line.items, status: 0 }
     else if (line?.op === 'answer') {
       const { op, n, ...answer } = line
       Object.assign(attempts[n]!, answer)

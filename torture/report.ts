@@ -8,12 +8,8 @@ const KINDS = ['missing', 'duplicate', 'unexpected', 'wrong', 'violation'] as co
 /** Groups faults by outcome. Requests without an active fault count as calm. */
 export function faultTable(faults: FaultNote[], outcomes: Outcome[], problems: Problem[]): string {
   const struckBy = (at: number | null) =>
-    at === null
-      ? 'unknown time'
-      : (faults.find(({ from, until }) => at >= from && at <= until)?.name ?? 'calm')
-  const sent = Map.groupBy(outcomes, ({ acknowledgedAt, firstSentAt }) =>
-    struckBy(acknowledgedAt ?? firstSentAt),
-  )
+    at === null ? 'unknown time' : (faults.find(({ from, until }) => at >= from && at <= until)?.name ?? 'calm')
+  const sent = Map.groupBy(outcomes, ({ acknowledgedAt, firstSentAt }) => struckBy(acknowledgedAt ?? firstSentAt))
   const found = Map.groupBy(problems, ({ at }) => struckBy(at))
   const names = [...new Set([...faults.map(({ name }) => name), 'calm', ...found.keys()])]
   const head = ['fault', 'times', 'recovered', 'acknowledged', 'unclear', ...KINDS]
@@ -55,9 +51,7 @@ function recovery(faults: FaultNote[]): string {
 export function table(rows: string[][]): string {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map(row => row[column]!.length)))
   return rows
-    .map(row =>
-      row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!))).join('  '),
-    )
+    .map(row => row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!))).join('  '))
     .join('\n')
 }
 

@@ -86,9 +86,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
       await deployment.disk?.unmount()
       await rm(directory, { recursive: true, force: true })
     } else
-      print(
-        `Everything is kept in ${directory}${deployment.disk ? ` (a mounted disk: umount ${directory}/disk)` : ''}`,
-      )
+      print(`Everything is kept in ${directory}${deployment.disk ? ` (a mounted disk: umount ${directory}/disk)` : ''}`)
   }
   return result
 }
@@ -171,12 +169,7 @@ async function strikeAll(parts: Parts, traffic: Traffic): Promise<void> {
 }
 
 /** Returns false if the service did not recover; more faults would give no new information. */
-async function strikeTogether(
-  parts: Parts,
-  traffic: Traffic,
-  faults: Fault[],
-  random: Random,
-): Promise<boolean> {
+async function strikeTogether(parts: Parts, traffic: Traffic, faults: Fault[], random: Random): Promise<boolean> {
   const { options, deployment, ledger } = parts
   const name = faults.map(fault => fault.name).join(' + ')
   const from = Date.now()
@@ -251,8 +244,7 @@ async function checkResult(
   print(`\n${table([['process', 'peak memory'], ...[...peakMb].map(([name, mb]) => [name, `${mb} MB`])])}`)
   const acknowledged = outcomes.filter(({ acknowledgedAt }) => acknowledgedAt !== null).length
   print(`\n${totals(content.faults, outcomes, problems)}`)
-  if (problems.length > 0)
-    print(`\nFAILED with seed ${options.seed} (${options.mode})\n${problemList(problems)}`)
+  if (problems.length > 0) print(`\nFAILED with seed ${options.seed} (${options.mode})\n${problemList(problems)}`)
   else print(`\nPASSED: all ${acknowledged} acknowledged items are stored exactly once.`)
   return { ok: problems.length === 0, problems, directory, acknowledged, struck: content.faults.length }
 }

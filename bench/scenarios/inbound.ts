@@ -80,10 +80,7 @@ export const inboundFlood: Scenario = async options => {
 
     await exhaust(service, flooding)
     const [, warm] = await Promise.all([others(3), flood(3)])
-    const runs = { quiet: [], besideRefused: [], besideFlood: [], floods: [warm] } as Record<
-      string,
-      LoadResult[]
-    >
+    const runs = { quiet: [], besideRefused: [], besideFlood: [], floods: [warm] } as Record<string, LoadResult[]>
     for (let round = 0; round < ROUNDS; round++) {
       runs.quiet!.push(await others())
       const unauthenticated = { ...flooding, authorization: 'Bearer unknown' }
@@ -93,8 +90,7 @@ export const inboundFlood: Scenario = async options => {
       runs.besideFlood!.push(besideFlood)
       runs.floods!.push(theirs)
     }
-    const share = (what: 'perSecond' | 'p50Ms', of: string) =>
-      sum(runs.besideFlood!, what) / sum(runs[of]!, what)
+    const share = (what: 'perSecond' | 'p50Ms', of: string) => sum(runs.besideFlood!, what) / sum(runs[of]!, what)
     const refused = sum([...runs.besideFlood!, ...runs.floods!], 'refused')
     return {
       facts: { ...runs, limit: LIMIT, medianTimesRefused: share('p50Ms', 'besideRefused') },

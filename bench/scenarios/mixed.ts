@@ -23,8 +23,7 @@ export const mixed: Scenario = async options => {
         {
           what: 'errors',
           // the contact does not exist, and its 404 counts as a read
-          value:
-            events.refused + batches.refused + writes.refused + events.broken + writes.broken + reads.broken,
+          value: events.refused + batches.refused + writes.refused + events.broken + writes.broken + reads.broken,
           atMost: 0,
         },
         { what: 'seconds until the last entry is processed', value: events.drainedAfterS, atMost: 5 },

@@ -17,14 +17,10 @@ export const recordsRead: Scenario = async options => {
       connection: service.connection,
       tenantId: service.tenantId,
     }
-    const { floor: beside, result } = await besideFloor(
-      floor,
-      { traffic: contacts, connections },
-      async () => ({
-        byId: await loadService(service, { traffic: contacts, ...reading() }),
-        bySku: await loadService(service, { traffic: productReads(RECORDS), ...reading() }),
-      }),
-    )
+    const { floor: beside, result } = await besideFloor(floor, { traffic: contacts, connections }, async () => ({
+      byId: await loadService(service, { traffic: contacts, ...reading() }),
+      bySku: await loadService(service, { traffic: productReads(RECORDS), ...reading() }),
+    }))
     function reading() {
       return { connections, seconds: seconds / 2, authorization: service.private }
     }

@@ -112,10 +112,7 @@ async function untilCompacted(service: Service): Promise<void> {
   }
 }
 
-type Times = Record<
-  'overview' | 'middlePage' | 'lastPage' | 'attention' | 'acquisition' | 'aMonthAgo',
-  number
->
+type Times = Record<'overview' | 'middlePage' | 'lastPage' | 'attention' | 'acquisition' | 'aMonthAgo', number>
 
 async function measureTimes(service: Service, key: string, seconds: number): Promise<Times> {
   const median = (path: string) => medianMs(service, key, `/v1/subscriptions/${path}`, seconds / 6)

@@ -75,8 +75,7 @@ export const alerts = {
 
 export const keys = {
   /** The keys of a tenant; with null, the admin keys. */
-  list: (tenant: string | null, signal?: Signal) =>
-    requestAdmin<List<Key>>('/keys', { query: { tenant }, signal }),
+  list: (tenant: string | null, signal?: Signal) => requestAdmin<List<Key>>('/keys', { query: { tenant }, signal }),
   create: (key: NewKey) => post<CreatedKey>('/keys', key),
   /** The previous key remains valid for a day. */
   rotate: (id: string) => post<RotatedKey>(`/keys/${encodeURIComponent(id)}/rotate`, {}),
@@ -88,14 +87,12 @@ export const sources = {
   list: (tenant: string | null, signal?: Signal) =>
     requestAdmin<List<Source>>('/sources', { query: { tenant }, signal }),
   find: (id: string, signal?: Signal) => requestAdmin<Source>(sourcePath(id), { signal }),
-  activity: (id: string, signal?: Signal) =>
-    requestAdmin<SourceActivity>(`${sourcePath(id)}/activity`, { signal }),
+  activity: (id: string, signal?: Signal) => requestAdmin<SourceActivity>(`${sourcePath(id)}/activity`, { signal }),
   create: (source: NewSource) => post<CreatedSource>('/sources', source),
   change: (id: string, settings: JsonObject) =>
     requestAdmin<Source>(sourcePath(id), { method: 'PATCH', body: settings }),
   remove: (id: string) => requestAdmin<null>(sourcePath(id), { method: 'DELETE' }),
-  setEnabled: (id: string, isEnabled: boolean) =>
-    post<Source>(`${sourcePath(id)}/${isEnabled ? 'enable' : 'disable'}`),
+  setEnabled: (id: string, isEnabled: boolean) => post<Source>(`${sourcePath(id)}/${isEnabled ? 'enable' : 'disable'}`),
   /** The previous credential remains valid for `overlapHours`. */
   rotate: (id: string, what: SecretKind, overlapHours: number) =>
     post<RotatedSource>(`${sourcePath(id)}/rotate`, { what, overlap_hours: overlapHours }),
@@ -131,8 +128,7 @@ export const destinations = {
 
 export const inbound = {
   receipts: (query: Query, signal?: Signal) => requestAdmin<List<Receipt>>('/receipts', { query, signal }),
-  rejections: (query: Query, signal?: Signal) =>
-    requestAdmin<List<Rejection>>('/rejections', { query, signal }),
+  rejections: (query: Query, signal?: Signal) => requestAdmin<List<Rejection>>('/rejections', { query, signal }),
   /** Events deferred by the rate limit of their source. */
   backlogs: (signal?: Signal) => requestAdmin<List<Backlog>>('/overflow', { signal }),
   /** The request as received, while the log keeps it. */
@@ -150,8 +146,7 @@ export const deadLetters = {
     requestAdmin<DeadLetterWithBody>(`/dead-letters/${encodeURIComponent(id)}`, { signal }),
   replay: (order: ReplayOrder) => post<ReplayResult>('/dead-letters/replay', order),
   /** Closes dead letters without a replay. */
-  resolve: (order: ReplayOrder) =>
-    post<{ resolved: number; remaining: number }>('/dead-letters/resolve', order),
+  resolve: (order: ReplayOrder) => post<{ resolved: number; remaining: number }>('/dead-letters/resolve', order),
 }
 
 export const audit = {
@@ -178,8 +173,7 @@ export const people = {
   },
   previewErasure: (tenant: string, id: string) =>
     post<ErasurePreview>('/erasures', { tenant, profile: id, dry_run: true }),
-  erase: (tenant: string, id: string) =>
-    post<ErasureReceipt>('/erasures', { tenant, profile: id, confirm: true }),
+  erase: (tenant: string, id: string) => post<ErasureReceipt>('/erasures', { tenant, profile: id, confirm: true }),
 }
 
 type Subject = { tenant: string; email: string }
@@ -193,8 +187,7 @@ export const privacy = {
   previewErasure: (subject: Subject) =>
     post<ErasurePreview>('/erasures', { ...subject, suppress: true, dry_run: true }),
   /** Erases the person's data and discards later data, also for an unknown e-mail address. */
-  suppress: (subject: Subject) =>
-    post<ErasureReceipt>('/erasures', { ...subject, suppress: true, confirm: true }),
+  suppress: (subject: Subject) => post<ErasureReceipt>('/erasures', { ...subject, suppress: true, confirm: true }),
   /** `id`: of the suppression, or an e-mail address. */
   resumeTracking: (tenant: string, id: string) =>
     requestAdmin<{ names: number }>(`/suppressions/${encodeURIComponent(id)}`, {

@@ -56,11 +56,7 @@ function toCell(value: unknown): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
-async function readPage(
-  key: string,
-  path: string,
-  query: Query,
-): Promise<{ text: string; next: string | null }> {
+async function readPage(key: string, path: string, query: Query): Promise<{ text: string; next: string | null }> {
   const response = await fetch(path + toSearch(query), {
     headers: { ...credentials(key).headers, accept: 'text/csv' },
     credentials: credentials(key).credentials,

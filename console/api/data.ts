@@ -53,10 +53,8 @@ export const search = (text: string, signal?: Signal) =>
   requestData<List<Found>>('/search', { query: { q: text }, signal })
 
 export const conversions = {
-  series: (query: SeriesQuery, signal?: Signal) =>
-    requestData<Series>('/conversions/series', { query, signal }),
-  list: (query: TimeFilter, signal?: Signal) =>
-    requestData<List<Conversion>>('/conversions', { query, signal }),
+  series: (query: SeriesQuery, signal?: Signal) => requestData<Series>('/conversions/series', { query, signal }),
+  list: (query: TimeFilter, signal?: Signal) => requestData<List<Conversion>>('/conversions', { query, signal }),
 }
 
 export const records = {

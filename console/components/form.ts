@@ -137,9 +137,7 @@ export function SelectField({ id, label, hint, options, value, onChange }: Selec
   const changed = (event: Event) => onChange?.((event.currentTarget as HTMLSelectElement).value)
   const control = html`
     <select id=${id} name=${id} onChange=${changed} aria-describedby=${hint ? hintId(id) : null}>
-      ${options.map(
-        ([name, shown]) => html`<option value=${name} selected=${name === chosen}>${shown}</option>`,
-      )}
+      ${options.map(([name, shown]) => html`<option value=${name} selected=${name === chosen}>${shown}</option>`)}
     </select>
   `
   return h(Field, { id, label, hint }, control)

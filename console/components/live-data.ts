@@ -42,11 +42,7 @@ export function useLiveData<Data>(first: Data, { next, isOn }: Polling<Data>): D
 }
 
 /** Puts the newest rows on top of the known ones. The cursor of the next page stays. */
-export function prependNewest<Row>(
-  before: List<Row>,
-  newest: List<Row>,
-  rowKey: (row: Row) => string,
-): List<Row> {
+export function prependNewest<Row>(before: List<Row>, newest: List<Row>, rowKey: (row: Row) => string): List<Row> {
   const fresh = new Set(newest.results.map(rowKey))
   const rest = before.results.filter(row => !fresh.has(rowKey(row)))
   const isJoined = rest.length < before.results.length

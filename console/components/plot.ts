@@ -70,11 +70,7 @@ function useColorScheme(): Signal<boolean> {
 }
 
 /** Draws again when the values or the colors change, and resizes with its container. uPlot is loaded on first use. */
-function useDrawing(
-  place: RefObject<HTMLDivElement | null>,
-  props: PlotProps,
-  isDark: Signal<boolean>,
-): void {
+function useDrawing(place: RefObject<HTMLDivElement | null>, props: PlotProps, isDark: Signal<boolean>): void {
   useEffect(() => {
     const element = place.current!
     let drawing: uPlot | null = null
@@ -197,9 +193,7 @@ const INCREMENTS: Record<TimeUnit, number[]> = {
 }
 
 /** 1, 2, 5, 10, 20, … while integers are exact. */
-const WHOLE_INCREMENTS = Array.from({ length: 15 }, (_, power) =>
-  [1, 2, 5].map(step => step * 10 ** power),
-).flat()
+const WHOLE_INCREMENTS = Array.from({ length: 15 }, (_, power) => [1, 2, 5].map(step => step * 10 ** power)).flat()
 
 /** An axis of counts has no fractions. */
 function isCount({ series }: Drawn): boolean {
@@ -285,10 +279,7 @@ const STEPS: Record<TimeUnit, number> = { hour: HOUR, day: DAY, month: 30 * DAY 
 
 /** Adds half a step at both ends, so that bars are not cut and a single moment is centered. */
 function paddedRange(moments: Date[], unit: TimeUnit): uPlot.Range.MinMax {
-  const [first, last] = [moments[0], moments.at(-1)].map(at => (at?.getTime() ?? 0) / 1000) as [
-    number,
-    number,
-  ]
+  const [first, last] = [moments[0], moments.at(-1)].map(at => (at?.getTime() ?? 0) / 1000) as [number, number]
   const half = moments.length > 1 ? (last - first) / (moments.length - 1) / 2 : STEPS[unit] / 2
   return [first - half, last + half]
 }

@@ -2,16 +2,7 @@ import { type Amount, sumAmounts, toNumber } from '../amount.ts'
 import { alerts, destinations, inbound, tenants } from '../api/admin.ts'
 import { conversions, events, records } from '../api/data.ts'
 import { nullOn } from '../api/request.ts'
-import type {
-  Alert,
-  Conversion,
-  Destination,
-  Event,
-  Health,
-  List,
-  Rejection,
-  SeriesRow,
-} from '../api/types.ts'
+import type { Alert, Conversion, Destination, Event, Health, List, Rejection, SeriesRow } from '../api/types.ts'
 import type { Series } from '../components/plot.ts'
 import { isAdmin, tenant } from '../session.ts'
 
@@ -46,9 +37,7 @@ export async function readActivity(signal: AbortSignal): Promise<Activity> {
     nullOn(403, conversions.series(hours, signal)),
     isAdmin.peek() ? inbound.rejections({ tenant: tenant.peek(), limit: 1 }, signal) : null,
     anyRecord(signal),
-    isAdmin.peek() && tenant.peek() !== null
-      ? inbound.receipts({ tenant: tenant.peek(), limit: 1 }, signal)
-      : null,
+    isAdmin.peek() && tenant.peek() !== null ? inbound.receipts({ tenant: tenant.peek(), limit: 1 }, signal) : null,
   ])
   return {
     ...{ ...news, readAt },
@@ -66,9 +55,7 @@ export async function readActivity(signal: AbortSignal): Promise<Activity> {
 /** The current activity. Returns `before` if nothing has arrived, which costs only a few small requests. */
 export async function refreshActivity(before: Activity, signal: AbortSignal): Promise<Activity> {
   const isSameHour = before.readAt.getHours() === new Date().getHours()
-  return isSameHour && fingerprint(await readLatest(signal)) === fingerprint(before)
-    ? before
-    : readActivity(signal)
+  return isSameHour && fingerprint(await readLatest(signal)) === fingerprint(before) ? before : readActivity(signal)
 }
 
 async function readLatest(signal: AbortSignal): Promise<Latest> {
@@ -132,8 +119,7 @@ export function compareDays(rows: SeriesRow[], now: Date, amountIn: (row: Series
     for (const row of rows) {
       const at = new Date(row.at)
       const value = amountIn(row)
-      if (value !== null && at >= dayBefore(now, ago) && at < dayBefore(now, ago - 1))
-        hours[at.getHours()]!.push(value)
+      if (value !== null && at >= dayBefore(now, ago) && at < dayBefore(now, ago - 1)) hours[at.getHours()]!.push(value)
     }
     const sums = hours.map(sumAmounts)
     return { label, ago, total: sumAmounts(sums), sums }

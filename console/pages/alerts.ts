@@ -24,8 +24,7 @@ const STATES = [
 type Shown = { list: List<Alert>; rules: AlertRules }
 
 const readState = (query: URLSearchParams) => (query.get('state') === 'all' ? 'all' : 'raised')
-const filterOf = (query: URLSearchParams) =>
-  ({ tenant: tenant.peek() ?? '', state: readState(query) }) as const
+const filterOf = (query: URLSearchParams) => ({ tenant: tenant.peek() ?? '', state: readState(query) }) as const
 
 /** Alerts and the thresholds of their rules. */
 export const alertsPage = definePage(
@@ -146,8 +145,7 @@ const RULES: Record<RuleName, RuleText> = {
   },
   refused_share: {
     label: 'Rejected webhooks in %',
-    means:
-      'Share of the webhook requests with valid credentials in the last hour. Applies from ten rejected requests.',
+    means: 'Share of the webhook requests with valid credentials in the last hour. Applies from ten rejected requests.',
     unit: 'share',
     href: link('issues'),
   },
@@ -159,8 +157,7 @@ const RULES: Record<RuleName, RuleText> = {
   },
   source_silent: {
     label: 'Silent source, multiple of its longest gap',
-    means:
-      'Time since the last event, relative to the longest gap of the previous week. Applies from ten minutes.',
+    means: 'Time since the last event, relative to the longest gap of the previous week. Applies from ten minutes.',
     unit: 'times',
     href: link('sources'),
   },
@@ -193,7 +190,6 @@ function parseThreshold(rule: RuleName, typed: string): number | null {
   const value = Number(text)
   if (!(value > 0 && Number.isFinite(value)))
     throw new Error(`${RULES[rule].label}: enter a number above 0, or leave it empty to turn the rule off.`)
-  if (RULES[rule].unit === 'share' && value > 100)
-    throw new Error(`${RULES[rule].label}: enter at most 100 %.`)
+  if (RULES[rule].unit === 'share' && value > 100) throw new Error(`${RULES[rule].label}: enter at most 100 %.`)
   return RULES[rule].unit === 'share' ? Number((value / 100).toPrecision(12)) : value
 }

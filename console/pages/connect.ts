@@ -177,9 +177,7 @@ function SecretForm({ sender, progress, set }: StepProps & { progress: Progress 
   const save = async ({ secret }: { secret: string }) => {
     if (secret.trim() === '') throw new Error(GUIDES[sender].secret)
     if (secret.trim().length < SHORTEST_SECRET)
-      throw new Error(
-        `A signing secret has at least ${SHORTEST_SECRET} characters. Check that you copied all of it.`,
-      )
+      throw new Error(`A signing secret has at least ${SHORTEST_SECRET} characters. Check that you copied all of it.`)
     await sources.setSecret(progress.source.id, secret.trim())
     set({ ...progress, isSigned: true })
     announce('Connected')

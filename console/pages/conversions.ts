@@ -70,9 +70,7 @@ function personCell(row: Conversion): ComponentChildren {
   const { contact_id: contact, profile_id: profile } = row
   const name = text(row.contact_name ?? row.contact_email ?? contact ?? row.visitor)
   if (isAdmin.value && profile !== null) return html`<a href=${link('person', { id: profile })}>${name}</a>`
-  return contact === null
-    ? name
-    : html`<a href=${link('record', { type: 'contacts', id: contact })}>${name}</a>`
+  return contact === null ? name : html`<a href=${link('record', { type: 'contacts', id: contact })}>${name}</a>`
 }
 
 function showConversion(row: Conversion): void {
@@ -94,9 +92,7 @@ function ConversionFacts({ row }: { row: Conversion }): VNode {
     facts: [
       ...(event?.reason ? ([['Note', event.reason]] as const) : []),
       ...(event
-        ? ([
-            ['Source event', html`<a href=${link('event', { id: row.id })}>first event received</a>`],
-          ] as const)
+        ? ([['Source event', html`<a href=${link('event', { id: row.id })}>first event received</a>`]] as const)
         : []),
       ['Amount', money(amount, currency)],
       ['Occurred', h(Time, { at: occurred_at })],

@@ -48,8 +48,7 @@ export const deadLettersPage = definePage(
       await refresh()
     }
     const replayAll = async () => {
-      const what =
-        'Each dead letter is processed again with the current settings. Those that fail again reappear here.'
+      const what = 'Each dead letter is processed again with the current settings. Those that fail again reappear here.'
       if (await askConfirmation({ title: 'Replay all dead letters?', text: what, yes: 'Replay all' }))
         await replay({ ...(reason && { reason }), ...(cause ? { cause } : !reason && { all: true }) })
     }
@@ -81,8 +80,7 @@ export const deadLettersPage = definePage(
       h(OutcomeArea, { outcome }),
       h(GrowingTable<DeadLetter>, {
         caption: 'Dead letters',
-        columns:
-          closed === null ? [...LETTER_COLUMNS, replayColumn(id => replay({ id }), problem)] : LETTER_COLUMNS,
+        columns: closed === null ? [...LETTER_COLUMNS, replayColumn(id => replay({ id }), problem)] : LETTER_COLUMNS,
         rowKey: ({ id }) => id,
         first: data,
         csv: { api: 'admin', path: '/dead-letters', query: filterOf(query), name: 'dead-letters' },
@@ -158,11 +156,7 @@ export const deadLetterPage = definePage(
       h(ProblemArea, { problem }),
       h(OutcomeArea, { outcome }),
       h(LetterFacts, { letter }),
-      h(
-        Section,
-        { title: 'Body as received' },
-        h(TextView, { text: formatJson(letter.body), label: 'Body' }),
-      ),
+      h(Section, { title: 'Body as received' }, h(TextView, { text: formatJson(letter.body), label: 'Body' })),
       isOpen && letter.kind === 'events' && h(EditForm, { letter, replay }),
       html`<p><a href=${link('deadLetters')}>All dead letters</a> · <a href=${link('issues')}>By cause</a></p>`,
     )
@@ -215,13 +209,7 @@ function replayLink(kind: DeadLetterWithBody['kind'], id: string): VNode {
 }
 
 /** Describes the result of a replay. */
-export function replayOutcome({
-  replayed,
-  applied,
-  failed_again,
-  waiting,
-  remaining,
-}: ReplayResult): Outcome {
+export function replayOutcome({ replayed, applied, failed_again, waiting, remaining }: ReplayResult): Outcome {
   const parts = [
     `${number(applied)} applied`,
     failed_again > 0 && `${number(failed_again)} failed again`,

@@ -188,8 +188,7 @@ function ResultArea({ result }: { result: ReadonlySignal<ActionResult | null> })
   const shown = result.value
   if (shown === null) return null
   if (shown.kind === 'test') return h(TestResult, shown)
-  if (shown.kind === 'replay')
-    return html`<p class="notice">${plural(shown.queued, 'message')} will be sent again.</p>`
+  if (shown.kind === 'replay') return html`<p class="notice">${plural(shown.queued, 'message')} will be sent again.</p>`
   return html`
     <div class="once">
       <p>

@@ -66,10 +66,7 @@ function Outcome({ outcome, trace }: { outcome: EventOutcome; trace: EventTrace 
         outcome.replayed_at && ['Replayed', h(Time, { at: outcome.replayed_at })],
         eventFact('Replayed as', outcome.replayed_as),
         status === 'dead_letter' &&
-          isAdmin.value && [
-            'Dead letter',
-            html`<a href=${link('deadLetter', { id })}>View body and replay</a>`,
-          ],
+          isAdmin.value && ['Dead letter', html`<a href=${link('deadLetter', { id })}>View body and replay</a>`],
       ],
     })}
     ${event && h(Details, { event })}
@@ -242,8 +239,7 @@ function RawAndNormalized({
 
 const MISSING = {
   expired: 'The request is no longer in the log, which keeps requests for a few days (KONTOR_LOG_RETENTION).',
-  erased:
-    'The whole request was deleted because a person named in it was erased. The normalized event is kept.',
+  erased: 'The whole request was deleted because a person named in it was erased. The normalized event is kept.',
   unknown: 'The request is not in the log.',
 }
 
@@ -281,17 +277,10 @@ const TONES: Record<string, Tone> = {
   dead_letter: 'bad',
   failed: 'bad',
 }
-const outcomeBadge = (outcome: string) =>
-  h(Badge, { text: lowerWords(outcome), tone: TONES[outcome] ?? 'neutral' })
+const outcomeBadge = (outcome: string) => h(Badge, { text: lowerWords(outcome), tone: TONES[outcome] ?? 'neutral' })
 
 /** All receipts of the event, and its deliveries. */
-function ReceiptsAndDeliveries({
-  outcome,
-  trace,
-}: {
-  outcome: EventOutcome
-  trace: EventTrace | null
-}): VNode | null {
+function ReceiptsAndDeliveries({ outcome, trace }: { outcome: EventOutcome; trace: EventTrace | null }): VNode | null {
   if (!trace) return null
   return html`
     ${
@@ -305,9 +294,7 @@ function ReceiptsAndDeliveries({
             {
               label: 'Event',
               cell: ({ id }) =>
-                id === outcome.id
-                  ? 'this event'
-                  : html`<a href=${link('event', { id })}><code>${id}</code></a>`,
+                id === outcome.id ? 'this event' : html`<a href=${link('event', { id })}><code>${id}</code></a>`,
               kind: 'long',
             },
             { label: 'Outcome', cell: row => outcomeBadge(row.outcome) },

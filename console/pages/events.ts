@@ -160,8 +160,7 @@ function matches(text: string): (row: Event) => boolean {
 export const eventColumns: Column<Event>[] = [
   {
     label: 'Type',
-    cell: ({ id, event_type }) =>
-      html`<a href=${link('event', { id })}>${h(Breakable, { text: event_type })}</a>`,
+    cell: ({ id, event_type }) => html`<a href=${link('event', { id })}>${h(Breakable, { text: event_type })}</a>`,
     kind: 'long',
   },
   { label: 'Time', cell: ({ occurred_at }) => h(Time, { at: occurred_at }) },
@@ -180,9 +179,7 @@ function contactCell({ contact_id: contact, profile_id: profile }: Event): Compo
   const name = contact ?? profile
   if (name === null) return NONE
   if (isAdmin.value && profile !== null) return html`<a href=${link('person', { id: profile })}>${name}</a>`
-  return contact === null
-    ? name
-    : html`<a href=${link('record', { type: 'contacts', id: contact })}>${name}</a>`
+  return contact === null ? name : html`<a href=${link('record', { type: 'contacts', id: contact })}>${name}</a>`
 }
 
 export function NoEvents(): VNode {

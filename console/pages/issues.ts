@@ -6,14 +6,7 @@ import { announce } from '../components/announcer.ts'
 import { askConfirmation, showDialog } from '../components/dialog.ts'
 import { ActionButton, RefreshButton } from '../components/form.ts'
 import { useLiveData } from '../components/live-data.ts'
-import {
-  Badge,
-  EmptyState,
-  type Outcome,
-  OutcomeArea,
-  ProblemArea,
-  ProblemNotice,
-} from '../components/notice.ts'
+import { Badge, EmptyState, type Outcome, OutcomeArea, ProblemArea, ProblemNotice } from '../components/notice.ts'
 import { Page, TextView } from '../components/page.ts'
 import { type Column, Table } from '../components/table.ts'
 import { Ago, Time } from '../components/time.ts'
@@ -43,16 +36,14 @@ export const issuesPage = definePage(
       if (remaining === 0) announce(sofar.text)
     }
     const replay = async (issue: Issue) => {
-      const what =
-        'Each dead letter is processed again with the current settings. Those that fail again reappear here.'
+      const what = 'Each dead letter is processed again with the current settings. Those that fail again reappear here.'
       const title = `Replay ${plural(issue.count, 'dead letter')}?`
       if (!(await askConfirmation({ title, text: what, yes: 'Replay' }))) return
       const sum = { replayed: 0, applied: 0, failed_again: 0, waiting: 0 }
       await repeatUntilDone(
         async () => {
           const result = await deadLetters.replay(replayFilter(issue))
-          for (const name of ['replayed', 'applied', 'failed_again', 'waiting'] as const)
-            sum[name] += result[name]
+          for (const name of ['replayed', 'applied', 'failed_again', 'waiting'] as const) sum[name] += result[name]
           return { done: result.replayed, remaining: result.remaining }
         },
         ({ remaining }) => show(replayOutcome({ ...sum, remaining }), remaining),

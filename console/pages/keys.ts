@@ -26,8 +26,7 @@ export const keysPage = definePage(
     const problem = useSignal<unknown>(null)
     const rotate = async ({ id, hint }: Key) => {
       const title = `Rotate key ${hint}?`
-      const text =
-        'A new key with the same settings is created and shown once. This key remains valid for 24 hours.'
+      const text = 'A new key with the same settings is created and shown once. This key remains valid for 24 hours.'
       if (!(await askConfirmation({ title, text, yes: 'Rotate' }))) return
       created.value = await keys.rotate(id)
       await refresh()
@@ -63,11 +62,7 @@ export const keysPage = definePage(
       endingSoon > 0 &&
         html`<p class="notice">${plural(endingSoon, 'key expires', 'keys expire')} within 14 days. Rotate before then.</p>`,
       h(ProblemArea, { problem }),
-      h(
-        Section,
-        { title: 'Tenant keys' },
-        own.length > 0 ? list('Tenant keys', own, tenant.peek()) : h(NoKeys, {}),
-      ),
+      h(Section, { title: 'Tenant keys' }, own.length > 0 ? list('Tenant keys', own, tenant.peek()) : h(NoKeys, {})),
       h(Section, { title: 'Admin keys' }, list('Admin keys', admins, null)),
       ended > 0 &&
         !withEnded &&
@@ -85,8 +80,7 @@ function NoKeys(): VNode {
 }
 
 function CreatedKeyNotice({ created: { kind, key } }: { created: CreatedKey }): VNode {
-  const command =
-    kind === 'tracking' ? trackCommand(key) : kind === 'private' ? recordCommand('contacts', key) : null
+  const command = kind === 'tracking' ? trackCommand(key) : kind === 'private' ? recordCommand('contacts', key) : null
   return h(
     ShownOnce,
     { title: `New ${kind} key` },
@@ -148,8 +142,7 @@ function keyColumns({ problem, refresh, rotate }: KeyActions): Column<Key>[] {
       label: 'Actions',
       cell: key =>
         key.revoked_at === null && [
-          !isInactive(key) &&
-            h(ActionButton, { label: 'Rotate', run: () => rotate(key), problem, kind: 'link' }),
+          !isInactive(key) && h(ActionButton, { label: 'Rotate', run: () => rotate(key), problem, kind: 'link' }),
           ' ',
           h(ActionButton, { label: 'Revoke', run: () => revoke(key), problem, kind: 'link' }),
         ],
@@ -173,9 +166,7 @@ function stateCell(key: Key): ComponentChildren {
   if (key.revoked_at) return h(Badge, { text: 'revoked', tone: 'bad' })
   if (isInactive(key)) return h(Badge, { text: 'expired', tone: 'bad' })
   return [
-    key.expires_soon
-      ? h(Badge, { text: 'expires soon', tone: 'bad' })
-      : h(Badge, { text: 'active', tone: 'good' }),
+    key.expires_soon ? h(Badge, { text: 'expires soon', tone: 'bad' }) : h(Badge, { text: 'active', tone: 'good' }),
     ownKeys.value.includes(key.id) && html`<span class="reason faint">created by this console</span>`,
   ]
 }
@@ -288,7 +279,6 @@ const READ_SCOPES = SCOPES.filter(scope => scope.endsWith(':read'))
 /** Describes the scopes briefly. */
 function describeScopes(scopes: string[]): string {
   if (SCOPES.every(scope => scopes.includes(scope))) return 'all'
-  const isAllReading =
-    scopes.length === READ_SCOPES.length && READ_SCOPES.every(scope => scopes.includes(scope))
+  const isAllReading = scopes.length === READ_SCOPES.length && READ_SCOPES.every(scope => scopes.includes(scope))
   return isAllReading ? 'read only' : scopes.join(', ')
 }

@@ -26,14 +26,7 @@ import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
 import { keyHint, recordCommand, trackCommand } from '../samples.ts'
 import { isAdmin, tenant } from '../session.ts'
-import {
-  type Activity,
-  compareDays,
-  type Days,
-  listCurrencies,
-  readActivity,
-  refreshActivity,
-} from './activity.ts'
+import { type Activity, compareDays, type Days, listCurrencies, readActivity, refreshActivity } from './activity.ts'
 import { conversionColumns } from './conversions.ts'
 import { DemoTenantForm } from './demo-tenant.ts'
 import { eventColumns, NoEvents } from './events.ts'
@@ -122,8 +115,7 @@ type StatusProps = { activity: Activity; revenue: OverviewReport | null }
 /** What needs attention, worst first. */
 function AttentionList({ activity, revenue }: StatusProps): VNode | null {
   const issues = listIssues({ activity, revenue })
-  if (issues.length === 0)
-    return activity.health && html`<p class="calm">${describeHealthy(activity.health)}</p>`
+  if (issues.length === 0) return activity.health && html`<p class="calm">${describeHealthy(activity.health)}</p>`
   return h(
     Section,
     { title: 'Needs attention' },

@@ -117,8 +117,7 @@ const NAME_COLUMNS: Column<PersonName>[] = [
   { label: 'Identifier', cell: ({ value }) => value, kind: 'long' },
   {
     label: 'Kind',
-    cell: ({ kind, moved_on_at }) =>
-      html`${kind}${moved_on_at && html` ${h(Badge, { text: 'reassigned' })}`}`,
+    cell: ({ kind, moved_on_at }) => html`${kind}${moved_on_at && html` ${h(Badge, { text: 'reassigned' })}`}`,
   },
   { label: 'First seen', cell: ({ first_seen_at }) => h(Time, { at: first_seen_at }), isMinor: true },
   { label: 'Linked by', cell: causeCell, kind: 'long', isMinor: true },
@@ -242,8 +241,7 @@ function EraseForm({ person, title, erased }: EraseFormProps): VNode {
   const loadPreview = async () => {
     preview.value = await people.previewErasure(tenant, id)
   }
-  const isConfirmed = ({ confirmation }: { confirmation: string }) =>
-    [id, title.trim()].includes(confirmation.trim())
+  const isConfirmed = ({ confirmation }: { confirmation: string }) => [id, title.trim()].includes(confirmation.trim())
   const erase = async () => erased(await people.erase(tenant, id), preview.peek()?.would_erase ?? null)
   return html`
     <p>Events are deleted. Orders, sales and billing are kept without personal data. This cannot be undone.</p>
@@ -267,12 +265,7 @@ function EraseForm({ person, title, erased }: EraseFormProps): VNode {
   `
 }
 
-function OtherProfile({
-  profile_id,
-  kind,
-  value,
-  remaining_events,
-}: ErasurePreview['not_joined'][number]): VNode {
+function OtherProfile({ profile_id, kind, value, remaining_events }: ErasurePreview['not_joined'][number]): VNode {
   return html`
     <p>Another profile has the same id and is not included: <a href=${link('person', { id: profile_id })}>${profile_id}</a>
       (${kind} ${value}). Kontor keeps its ${plural(remaining_events, 'event')}.</p>
@@ -294,9 +287,7 @@ const WHAT: Record<string, string> = {
 export function describeErased(erased: Erased): string {
   const given = Object.entries(erased).filter(([, count]) => count > 0)
   if (given.length === 0) return 'nothing'
-  return given
-    .map(([name, count]) => `${WHAT[name] ?? words(name).toLowerCase()}: ${number(count)}`)
-    .join(', ')
+  return given.map(([name, count]) => `${WHAT[name] ?? words(name).toLowerCase()}: ${number(count)}`).join(', ')
 }
 
 /** The people who share an identifier. */

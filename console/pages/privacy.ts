@@ -20,10 +20,7 @@ export const privacyPage = definePage(
   'privacy',
   async ({ signal }) => {
     const id = tenant.peek() ?? ''
-    const [suppressed, erasures] = await Promise.all([
-      privacy.suppressions(id, signal),
-      privacy.erasures(id, signal),
-    ])
+    const [suppressed, erasures] = await Promise.all([privacy.suppressions(id, signal), privacy.erasures(id, signal)])
     return { suppressed, erasures }
   },
   ({ data: { suppressed, erasures }, refresh }) => {
@@ -49,8 +46,7 @@ export const privacyPage = definePage(
             }),
       ),
       h(Section, { title: 'Stop tracking a person' }, h(SuppressForm, { refresh })),
-      suppressed.results.length > 0 &&
-        h(Section, { title: 'Resume tracking a person' }, h(ResumeForm, { refresh })),
+      suppressed.results.length > 0 && h(Section, { title: 'Resume tracking a person' }, h(ResumeForm, { refresh })),
       h(
         Section,
         { title: 'Erasures' },
@@ -91,8 +87,7 @@ function suppressedColumns(problem: Signal<unknown>, refresh: () => Promise<void
     { label: 'Erasure', cell: ({ id }) => html`<code>${id}</code>`, kind: 'long', isMinor: true },
     {
       label: 'Action',
-      cell: row =>
-        h(ActionButton, { label: 'Resume tracking', run: () => resumeTracking(row), problem, kind: 'link' }),
+      cell: row => h(ActionButton, { label: 'Resume tracking', run: () => resumeTracking(row), problem, kind: 'link' }),
     },
   ]
 }
@@ -130,8 +125,7 @@ function SuppressForm({ refresh }: FormProps): VNode {
     const { would_erase: erased } = await privacy.previewErasure({ tenant: tenant.peek() ?? '', email })
     asked.value = { email, erased }
   }
-  const isConfirmed = ({ confirmation }: { confirmation: string }) =>
-    confirmation.trim() === asked.peek()!.email
+  const isConfirmed = ({ confirmation }: { confirmation: string }) => confirmation.trim() === asked.peek()!.email
   const suppress = async () => {
     const { email } = asked.peek()!
     await privacy.suppress({ tenant: tenant.peek() ?? '', email })

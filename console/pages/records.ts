@@ -156,8 +156,7 @@ function orderContact(data: JsonObject): string {
 
 export const recordPage = definePage(
   'record',
-  ({ route, signal }) =>
-    nullOn(404, records.find(parseRecordType(route.params.type), route.params.id, signal)),
+  ({ route, signal }) => nullOn(404, records.find(parseRecordType(route.params.type), route.params.id, signal)),
   ({ data: record, route }) => {
     const type = parseRecordType(route.params.type)
     const back = html`<a href=${link('records', { type })}>All ${type}</a>`

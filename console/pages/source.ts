@@ -96,10 +96,7 @@ function SourceFacts({ source, backlog }: { source: Source; backlog: Backlog | u
     facts: [
       [
         'State',
-        [
-          h(SourceState, { source }),
-          backlog && ` ${plural(backlog.events, 'event')} deferred by the rate limit`,
-        ],
+        [h(SourceState, { source }), backlog && ` ${plural(backlog.events, 'event')} deferred by the rate limit`],
       ],
       ['Type', sourceType(source)],
       ['Address', h(Copyable, { text: location.origin + source.path, label: 'Copy the address' })],
@@ -203,17 +200,7 @@ function TestResult({ test }: { test: SourceTest }): VNode {
 }
 
 /** Read-only fields; all others are settings. */
-const FACTS = [
-  'id',
-  'tenant',
-  'type',
-  'path',
-  'enabled',
-  'tokens',
-  'signing_secrets',
-  'created_at',
-  'updated_at',
-]
+const FACTS = ['id', 'tenant', 'type', 'path', 'enabled', 'tokens', 'signing_secrets', 'created_at', 'updated_at']
 
 function SettingsForm({ source, refresh }: { source: Source; refresh(): Promise<void> }): VNode {
   const settings = Object.fromEntries(Object.entries(source).filter(([name]) => !FACTS.includes(name)))

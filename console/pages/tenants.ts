@@ -33,8 +33,7 @@ export const tenantsPage = definePage(
         : h(EmptyState, { title: 'No tenant yet.', text: 'Create the first one below.' }),
       h(Section, { title: 'New tenant' }, h(NewTenantForm, {})),
       h(Section, { title: 'Demo tenant' }, h(DemoTenantForm, {})),
-      chosen &&
-        h(Section, { title: `Settings of ${chosen.name}` }, h(TenantForm, { tenant: chosen, refresh })),
+      chosen && h(Section, { title: `Settings of ${chosen.name}` }, h(TenantForm, { tenant: chosen, refresh })),
     )
   },
 )

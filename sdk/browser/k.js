@@ -6,8 +6,7 @@
   const script = document.currentScript || document.querySelector('script[data-key][src*="k.js"]')
   const { key, host, auto } = script.dataset
   const endpoint = `${(host || new URL(script.src).origin).replace(/\/+$/, '')}/v1/track/?key=${encodeURIComponent(key)}`
-  const silent =
-    !key || navigator.globalPrivacyControl || /^(1|yes)$/.test(navigator.doNotTrack || window.doNotTrack)
+  const silent = !key || navigator.globalPrivacyControl || /^(1|yes)$/.test(navigator.doNotTrack || window.doNotTrack)
   const sessionMs = 18e5
   const queueLimit = 50
 

@@ -12,12 +12,7 @@ import { type PeopleAdmin, peopleAdmin } from './people.ts'
 import { type PolicyAdmin, policyAdmin } from './policies.ts'
 import { type PurgeAdmin, purgeAdmin } from './purges.ts'
 import { type RateAdmin, rateAdmin } from './rates.ts'
-import {
-  type ReceiptAdmin,
-  type ReceivedRequestAdmin,
-  receiptAdmin,
-  receivedRequestAdmin,
-} from './receipts.ts'
+import { type ReceiptAdmin, type ReceivedRequestAdmin, receiptAdmin, receivedRequestAdmin } from './receipts.ts'
 import type { Secrets } from './secrets.ts'
 import { type SourceTestAdmin, sourceTestAdmin } from './source-test.ts'
 import { type SourceAdmin, sourceAdmin } from './sources.ts'

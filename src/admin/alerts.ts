@@ -1,12 +1,6 @@
 import type pg from 'pg'
 import { type Static, Type } from 'typebox'
-import {
-  RULE_NAMES,
-  RULES,
-  type Rule,
-  type Thresholds,
-  withDefaultThresholds,
-} from '../domain/alerts/rules.ts'
+import { RULE_NAMES, RULES, type Rule, type Thresholds, withDefaultThresholds } from '../domain/alerts/rules.ts'
 import { Nullable, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { inTransaction } from '../postgres/database.ts'
@@ -25,13 +19,7 @@ export type RulesChange = Partial<Record<string, number | null | 'default'>>
 export function alertAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
     /** Newest first: the raised alerts, or all of the last 90 days. */
-    async list({
-      tenant,
-      all = false,
-    }: {
-      tenant?: string | undefined
-      all?: boolean
-    }): Promise<AlertView[]> {
+    async list({ tenant, all = false }: { tenant?: string | undefined; all?: boolean }): Promise<AlertView[]> {
       const tenantId = await resolveTenantFilter(pool, actor, tenant)
       return (await listAlerts(pool, { tenantId, open: !all, limit: MAX_LISTED })).map(alertView)
     },
@@ -105,9 +93,7 @@ export const AlertView = Type.Object({
 export type AlertView = Static<typeof AlertView>
 
 const threshold = (rule: keyof typeof RULES) =>
-  Nullable(
-    Type.Number({ description: `${RULES[rule].means}; from ${RULES[rule].least} to ${RULES[rule].most}` }),
-  )
+  Nullable(Type.Number({ description: `${RULES[rule].means}; from ${RULES[rule].least} to ${RULES[rule].most}` }))
 
 export const AlertRules = {
   lag: threshold('lag'),

@@ -22,8 +22,7 @@ type ArchiveView = {
 
 export async function archiveView(pool: pg.Pool): Promise<ArchiveView> {
   const { disabledReason, ...state } = await archiveState(pool)
-  const { waiting, unwritten, files, rows, bytes, lastWrittenAt, failedAt, error } =
-    await archiveProgress(pool)
+  const { waiting, unwritten, files, rows, bytes, lastWrittenAt, failedAt, error } = await archiveProgress(pool)
   return {
     ...{ enabled: state.enabled, url: state.url, disabled_reason: disabledReason },
     ...{ waiting: waiting + unwritten, files, rows, bytes },

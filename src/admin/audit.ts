@@ -49,8 +49,7 @@ function difference(before: object | null, after: object | null) {
   const names = [...new Set([...Object.keys(old), ...Object.keys(now)])].filter(
     name => name !== IGNORED_FIELD && !isDeepStrictEqual(old[name], now[name]),
   )
-  const only = (values: Record<string, unknown>) =>
-    Object.fromEntries(names.map(name => [name, values[name] ?? null]))
+  const only = (values: Record<string, unknown>) => Object.fromEntries(names.map(name => [name, values[name] ?? null]))
   return { before: only(old), after: only(now) }
 }
 

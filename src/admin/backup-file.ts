@@ -64,9 +64,7 @@ export async function createBackupFile(path: string): Promise<BackupWriter> {
   async function write(kind: Kind, bytes: Buffer): Promise<void> {
     const compressed = compress(bytes, QUICK)
     const before = last
-    last = Promise.all([before, compressed]).then(([, stored]) =>
-      append(buildFrame(kind, bytes.length, stored)),
-    )
+    last = Promise.all([before, compressed]).then(([, stored]) => append(buildFrame(kind, bytes.length, stored)))
     // The next write or the end reports the failure.
     last.catch(() => {})
     underway.push(last)

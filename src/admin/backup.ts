@@ -111,9 +111,7 @@ async function writeMoment(
   const streams = await writeTables(client, file, tables, progress)
   const counts = await countTenantsAndRecords(client)
   const rows = Object.fromEntries(tables.map(({ name }, i) => [name, streams[i]!.rowCount]))
-  const events = sum(
-    tables.filter(({ partitionOf }) => partitionOf === 'events').map(({ name }) => rows[name]!),
-  )
+  const events = sum(tables.filter(({ partitionOf }) => partitionOf === 'events').map(({ name }) => rows[name]!))
   const footer: Footer = { ...counts, events, rows }
   const bytes = await file.finish(footer)
   return toSummary({ path, bytes, header, footer })
@@ -245,8 +243,7 @@ export function rejectNewer({ path, header }: Backup): void {
   const foreign = foreignMigration(header.migrations)
   if (foreign === null) return
   const { name, reason } = foreign
-  if (reason === 'unknown')
-    throw tooNew(path, `it was created by ${header.version} with the migration ${name}`)
+  if (reason === 'unknown') throw tooNew(path, `it was created by ${header.version} with the migration ${name}`)
   throw new AdminError(
     'conflict',
     'backup_of_another_version',

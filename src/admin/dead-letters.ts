@@ -98,11 +98,7 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
       const entries: Entry[] = []
       for (const letter of letters)
         entries.push(
-          await toReplayEntry(
-            client,
-            body === undefined ? letter : withEditedBody(letter, body, actor, now),
-            now,
-          ),
+          await toReplayEntry(client, body === undefined ? letter : withEditedBody(letter, body, actor, now), now),
         )
       await log.append(
         entries.map(entry => ({ entry, claim: null })),
@@ -213,8 +209,7 @@ function withEditedBody(letter: Entry, body: string, { name }: Actor, now: Date)
 
 function validateQuery({ id, source, reason, cause, all }: ReplayQuery) {
   const errors = []
-  if (id !== undefined && !isUuid(id))
-    errors.push({ pointer: '/id', message: 'must be the id of a dead letter' })
+  if (id !== undefined && !isUuid(id)) errors.push({ pointer: '/id', message: 'must be the id of a dead letter' })
   if (reason !== undefined && !DEAD_LETTER_REASONS.includes(reason as never))
     errors.push({ pointer: '/reason', message: `must be one of ${DEAD_LETTER_REASONS.join(', ')}` })
   if ([id, source, reason, cause].every(given => given === undefined) && all !== true)
@@ -250,8 +245,7 @@ async function toReplayEntry(client: pg.PoolClient, letter: Entry, now: Date): P
 function validateBody(body: string | undefined, { id }: ReplayQuery) {
   if (body === undefined) return []
   const pointer = '/body'
-  if (id === undefined)
-    return [{ pointer, message: 'must be absent, unless the id of one dead letter is given' }]
+  if (id === undefined) return [{ pointer, message: 'must be absent, unless the id of one dead letter is given' }]
   if (Buffer.byteLength(body) > MAX_EDITED_BYTES)
     return [{ pointer, message: `must have at most ${MAX_EDITED_BYTES} bytes` }]
   try {
@@ -262,11 +256,7 @@ function validateBody(body: string | undefined, { id }: ReplayQuery) {
 }
 
 function deadLetterNotFound(id: string): AdminError {
-  return new AdminError(
-    'not_found',
-    'dead_letter_not_found',
-    `There is no dead letter ${JSON.stringify(id)}.`,
-  )
+  return new AdminError('not_found', 'dead_letter_not_found', `There is no dead letter ${JSON.stringify(id)}.`)
 }
 
 function deadLetterView(letter: DeadLetter): DeadLetterView {
@@ -311,8 +301,7 @@ async function awaitReplayOutcome(
   const latest = new Date((await databaseNow(pool)).getTime() + NODES_AHEAD_MS)
   for (;;) {
     let unread = 0
-    for (const tenantId of tenants.slice(0, MOST_TENANTS))
-      unread += (await log.unread(tenantId, latest)).entries
+    for (const tenantId of tenants.slice(0, MOST_TENANTS)) unread += (await log.unread(tenantId, latest)).entries
     if (unread > 0 && performance.now() < until) {
       await sleep(LOOK_EVERY_MS)
       continue

@@ -9,13 +9,7 @@ import { hintOf, newPublicId, newSigningSecret } from '../domain/tenants/keys.ts
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { HOUR_MS, parseTimestamp } from '../domain/time.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
-import {
-  buildBody,
-  buildTarget,
-  leadsToPrivate,
-  openHeaders,
-  openSender,
-} from '../pipeline/deliveries/send.ts'
+import { buildBody, buildTarget, leadsToPrivate, openHeaders, openSender } from '../pipeline/deliveries/send.ts'
 import { type Db, databaseNow, inTransaction } from '../postgres/database.ts'
 import {
   type Destination,
@@ -186,12 +180,7 @@ export async function disableFailing(pool: pg.Pool, id: string, reason: string):
   await inTransaction(pool, tx => disableDestination(tx, SYSTEM, id, reason))
 }
 
-export async function disableDestination(
-  tx: Db,
-  actor: Actor,
-  id: string,
-  reason: string | null,
-): Promise<void> {
+export async function disableDestination(tx: Db, actor: Actor, id: string, reason: string | null): Promise<void> {
   const destination = await lockDestination(tx, id)
   if (destination === null || !destination.enabled) return
   await updateDestination(tx, destination, { enabled: false, disabledReason: reason })
@@ -251,8 +240,7 @@ async function validateInput(input: Unchecked, { allowPrivate }: Deps): Promise<
   const requirement = validateDestinationUrl(url, { allowPrivate })
   // Every connection checks this again, because a host name may resolve to another address later.
   const isPrivate = requirement === null && !allowPrivate && (await leadsToPrivate(new URL(url).hostname))
-  if (requirement !== null || isPrivate)
-    errors.push({ pointer: '/url', message: `must ${requirement ?? PRIVATE}` })
+  if (requirement !== null || isPrivate) errors.push({ pointer: '/url', message: `must ${requirement ?? PRIVATE}` })
   return errors
 }
 

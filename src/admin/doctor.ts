@@ -45,8 +45,7 @@ export async function diagnose(options: Options): Promise<Finding[]> {
       {
         code: 'database_away',
         what: `PostgreSQL cannot be reached: ${(error as Error).message}`,
-        means:
-          'Kontor answers all requests with 503 until PostgreSQL has recovered. No acknowledged data is lost.',
+        means: 'Kontor answers all requests with 503 until PostgreSQL has recovered. No acknowledged data is lost.',
         help: 'Start PostgreSQL and check DATABASE_URL: psql "$DATABASE_URL" -c \'select 1\'',
       },
     ]
@@ -102,8 +101,7 @@ async function checkSchema(installation: Installation): Promise<Finding | null> 
   return {
     code: 'schema_old',
     what: `The database has the schema of an older version. Missing migrations: ${missing.join(', ')}.`,
-    means:
-      'This version has not run on the database yet. Most checks need the current schema and were skipped.',
+    means: 'This version has not run on the database yet. Most checks need the current schema and were skipped.',
     help: `${kontorCommand(installation, 'backup --to FILE')}, then ${kontorCommand(installation, 'migrate')}`,
   }
 }
@@ -377,11 +375,7 @@ const checkMaintenance: Check = async installation => {
 const checkClaims: Check = async ({ pool, processedRetentionMs }) => {
   const keys = await momentsWithoutPartition(pool, 'idempotency_keys', await daysWithOperations(pool, 29))
   const retentionDays = Math.floor(processedRetentionMs / DAY_MS)
-  const ids = await momentsWithoutPartition(
-    pool,
-    'processed_events',
-    await monthsWithEvents(pool, retentionDays),
-  )
+  const ids = await momentsWithoutPartition(pool, 'processed_events', await monthsWithEvents(pool, retentionDays))
   return [
     keys.length + ids.length > 0
       ? {
@@ -458,8 +452,7 @@ const checkClocks: Check = async ({ pool, now }) => {
     {
       code: 'clock_off',
       what: `The clock of this machine is ${formatDuration(Math.abs(offMs) / 1_000)} ${which} PostgreSQL's.`,
-      means:
-        'Times of receipt are wrong. From 5 minutes on, signatures are rejected and times of events are replaced.',
+      means: 'Times of receipt are wrong. From 5 minutes on, signatures are rejected and times of events are replaced.',
       help: 'timedatectl set-ntp true (on both machines), then compare `date -u`',
     },
   ]

@@ -9,11 +9,7 @@ import { anonymizeBilling } from '../pipeline/billing/erasure.ts'
 import { type Db, databaseNow, inTransaction } from '../postgres/database.ts'
 import { lockPeople } from '../postgres/locks.ts'
 import { anonymizeArchivable } from '../store/archive/archive.ts'
-import {
-  anonymizeSaleMessages,
-  deleteEventMessages,
-  deleteRecordMessages,
-} from '../store/destinations/outbox.ts'
+import { anonymizeSaleMessages, deleteEventMessages, deleteRecordMessages } from '../store/destinations/outbox.ts'
 import {
   advanceErasure,
   keepErasure,
@@ -86,9 +82,7 @@ export async function runErasure(storage: Storage, erasure: StoredErasure): Prom
     () => keepErasure(pool, erasure),
     async () => {
       if (erasure.status === 'erasing') await erasePerson({ ...work, log }, erasure, stored, receipt)
-      const since = new Date(
-        Math.min(Date.parse(stored.since!), erasure.requestedAt.getTime()) - CLOCKS_APART_MS,
-      )
+      const since = new Date(Math.min(Date.parse(stored.since!), erasure.requestedAt.getTime()) - CLOCKS_APART_MS)
       await eraseEffects(work, stored.names, since)
       await eraseWaiting(work, stored.names)
       // Once, at the end, because no index covers this search and no new data about the person is written any more.
@@ -148,11 +142,7 @@ async function erasePerson(
 }
 
 /** After the commit, data with one of these identifiers is not recorded. */
-async function suppress(
-  client: pg.PoolClient,
-  erasure: StoredErasure,
-  names: TracedIdentifier[],
-): Promise<number> {
+async function suppress(client: pg.PoolClient, erasure: StoredErasure, names: TracedIdentifier[]): Promise<number> {
   const { tenantId } = erasure
   const hashes = names.map(name => ({ kind: name.kind, hash: hashIdentifier(tenantId, name) }))
   await holdRequests(client)
@@ -208,11 +198,7 @@ export type ErasureWork = {
 const MAX_ROUNDS = 10
 
 /** Erases stored data with these identifiers, except waiting entries and the identifiers themselves. */
-async function eraseEffects(
-  work: ErasureWork,
-  names: TracedIdentifier[],
-  receivedSince: Date | null,
-): Promise<void> {
+async function eraseEffects(work: ErasureWork, names: TracedIdentifier[], receivedSince: Date | null): Promise<void> {
   const { pool, log, tenantId, erased, save } = work
   const nodes = nodeIds(names)
   const named = await findRecordsNaming(work, names)
@@ -275,11 +261,7 @@ async function eraseWaiting(work: ErasureWork, names: TracedIdentifier[]): Promi
 }
 
 /** Returns whether an entry about the person was moved meanwhile. */
-async function eraseEntries(
-  work: ErasureWork,
-  table: EntryTable,
-  names: TracedIdentifier[],
-): Promise<boolean> {
+async function eraseEntries(work: ErasureWork, table: EntryTable, names: TracedIdentifier[]): Promise<boolean> {
   const { pool, erased, save } = work
   let hasMoved = false
   for (const some of portions(await findEntriesAbout(work, table, names)))

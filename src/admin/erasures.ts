@@ -258,9 +258,7 @@ async function findNamesakes(
     kinds: wanted.map(({ kind }) => kind),
     values: wanted.map(({ value }) => value),
   })
-  const others = new Map(
-    found.filter(({ node }) => !own.has(node)).map(name => [name.profile, name] as const),
-  )
+  const others = new Map(found.filter(({ node }) => !own.has(node)).map(name => [name.profile, name] as const))
   if (others.size === 0) return []
   const taken = new Set((await findUnlinkedEventsAbout({ pool, tenantId }, names)).map(({ id }) => id))
   const namesakes: ErasurePreview['not_joined'] = []
@@ -293,10 +291,7 @@ export function suppressionAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor 
     /** Newest first, at most 1,000. */
     async list(tenant: string): Promise<SuppressionList> {
       const { id } = await requireTenant(pool, actor, tenant)
-      const [people, count] = await Promise.all([
-        listSuppressed(pool, id, MOST),
-        loadSuppressionCount(pool, id),
-      ])
+      const [people, count] = await Promise.all([listSuppressed(pool, id, MOST), loadSuppressionCount(pool, id)])
       return {
         results: people.map(({ erasureId, suppressedAt, names }) => ({
           id: erasureId,
@@ -324,8 +319,7 @@ export function suppressionAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor 
         // A worker that is adding an identifier of the person commits before this, so that it is removed with the others.
         await lockPeople(client, tenantId)
         const removed = await deleteSuppressed(client, tenantId, key)
-        if (removed === null)
-          throw new AdminError('not_found', 'suppression_not_found', 'No matching suppression.')
+        if (removed === null) throw new AdminError('not_found', 'suppression_not_found', 'No matching suppression.')
         const after = { names: removed.names }
         const change = { action: 'suppression.remove', target: removed.erasureId, tenantId, after }
         await recordChange(client, actor, change)

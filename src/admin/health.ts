@@ -137,8 +137,7 @@ const ByHour = Type.Array(Type.Integer(), {
 const HoursOfActivity = Type.Object({
   last_24_hours: Count,
   by_hour: Type.Array(Type.Integer(), {
-    description:
-      'The last 24 hours, oldest first; the last hour is the current one. Counted up to 10,000 per hour',
+    description: 'The last 24 hours, oldest first; the last hour is the current one. Counted up to 10,000 per hour',
   }),
 })
 
@@ -173,8 +172,7 @@ export const HealthView = Type.Object({
   retrying: Type.Object(
     { entries: Count, oldest_at: NullableTimestamp },
     {
-      description:
-        'Entries of this tenant that failed and wait for a retry, and entries that wait behind them',
+      description: 'Entries of this tenant that failed and wait for a retry, and entries that wait behind them',
     },
   ),
   installation: Nullable(

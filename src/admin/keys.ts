@@ -187,11 +187,7 @@ export async function revokeKeyRecorded(tx: Db, actor: Actor, key: ApiKey): Prom
 async function replaceKey(tx: Db, actor: Actor, key: ApiKey, overlapHours: number): Promise<RotatedKey> {
   const now = new Date()
   if (isEnded(key, now))
-    throw new AdminError(
-      'conflict',
-      'key_not_active',
-      'This key is revoked or has expired: create a new one.',
-    )
+    throw new AdminError('conflict', 'key_not_active', 'This key is revoked or has expired: create a new one.')
   const lifetimeMs = key.expiresAt === null ? null : key.expiresAt.getTime() - key.createdAt.getTime()
   const expiresAt = lifetimeMs === null ? null : new Date(now.getTime() + lifetimeMs)
   const { created, secret } = await storeKey(tx, actor, { ...key, expiresAt })
@@ -221,11 +217,7 @@ export async function createKey(tx: Db, actor: Actor, key: KeyProperties): Promi
   return { ...after, key: secret }
 }
 
-async function storeKey(
-  tx: Db,
-  actor: Actor,
-  key: KeyProperties,
-): Promise<{ created: ApiKey; secret: string }> {
+async function storeKey(tx: Db, actor: Actor, key: KeyProperties): Promise<{ created: ApiKey; secret: string }> {
   const secret = newKey(key.kind)
   const created = await insertKey(tx, {
     ...key,
@@ -317,14 +309,10 @@ function validateNewKey(input: NewKey, now: Date): ValidationError[] {
   else if (input.scopes?.length === 0) reject('/scopes', 'must contain at least one scope')
   for (const [index, scope] of (input.scopes ?? []).entries())
     if (!SCOPES.includes(scope as Scope))
-      reject(
-        `/scopes/${index}`,
-        `${JSON.stringify(scope)} is not a scope; the scopes are ${SCOPES.join(', ')}`,
-      )
+      reject(`/scopes/${index}`, `${JSON.stringify(scope)} is not a scope; the scopes are ${SCOPES.join(', ')}`)
   if (input.server && input.kind !== 'tracking')
     reject('/server', 'must be absent: only a tracking key can be a server key')
-  if (input.role !== undefined && input.kind !== 'admin')
-    reject('/role', 'must be absent: only admin keys have a role')
+  if (input.role !== undefined && input.kind !== 'admin') reject('/role', 'must be absent: only admin keys have a role')
   else if (input.role !== undefined && !ROLES.includes(input.role as Role))
     reject('/role', `must be one of ${ROLES.join(', ')}`)
   const networks = input.allowed_addresses ?? []

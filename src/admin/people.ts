@@ -37,13 +37,7 @@ import { configVersion } from '../store/tenants/config-version.ts'
 import { type Actor, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError } from './error.ts'
-import {
-  findEventsAbout,
-  findRecordsNaming,
-  findUnlinkedEventsAbout,
-  nodeIds,
-  valuesOfKind,
-} from './person-data.ts'
+import { findEventsAbout, findRecordsNaming, findUnlinkedEventsAbout, nodeIds, valuesOfKind } from './person-data.ts'
 
 type PersonKey = { tenant: string; id: string }
 
@@ -98,9 +92,7 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
         const node = await findNode(client, tenantId, { profile: person.profile, name })
         const from = person.node === node ? await anotherNode(client, tenantId, person) : person.node
         const sides =
-          from === null
-            ? null
-            : await splitPerson(transaction, tenantId, { profile: person.profile, name: node, from })
+          from === null ? null : await splitPerson(transaction, tenantId, { profile: person.profile, name: node, from })
         if (sides === null)
           throw new AdminError(
             'conflict',
@@ -119,11 +111,7 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       }
     },
     /** Streams all data of a person. */
-    async export({
-      tenant,
-      id,
-      format,
-    }: PersonKey & { format: ExportFormat }): Promise<AsyncGenerator<string>> {
+    async export({ tenant, id, format }: PersonKey & { format: ExportFormat }): Promise<AsyncGenerator<string>> {
       const tenantId = (await requireTenant(pool, actor, tenant)).id
       const { profile } = await findPerson(pool, tenantId, id)
       const person = await personView(pool, tenantId, profile)
@@ -147,10 +135,7 @@ export function changeIdentities<T>(
 }
 
 /** Notifies destinations of the sales that changed. */
-export function withSaleChanges<T>(
-  pool: pg.Pool,
-  change: (transaction: Transaction) => Promise<T>,
-): Promise<T> {
+export function withSaleChanges<T>(pool: pg.Pool, change: (transaction: Transaction) => Promise<T>): Promise<T> {
   return inTransaction(pool, async client => {
     const transaction: Transaction = {
       client,
@@ -217,11 +202,7 @@ function identifierView({ kind, value, firstSeenAt, retiredAt, joinedAt, cause }
   }
 }
 
-async function findContact(
-  db: Db,
-  tenantId: number,
-  names: ProfileIdentifier[],
-): Promise<PersonView['contact']> {
+async function findContact(db: Db, tenantId: number, names: ProfileIdentifier[]): Promise<PersonView['contact']> {
   for (const { kind, value, retiredAt } of names) {
     if (kind !== 'contact' || retiredAt !== null) continue
     const record = await findRecord(db, tenantId, 'contact', value)

@@ -22,8 +22,7 @@ import {
 
 type Searched = { pool: pg.Pool; tenantId: number }
 
-const emailsOf = (names: TracedIdentifier[]) =>
-  names.flatMap(({ kind, value }) => (kind === 'email' ? [value] : []))
+const emailsOf = (names: TracedIdentifier[]) => names.flatMap(({ kind, value }) => (kind === 'email' ? [value] : []))
 
 /**
  * Finds events by the text of the e-mail address that no link leads to: those that name the address as their own, and

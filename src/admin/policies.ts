@@ -49,12 +49,7 @@ async function changePolicy(db: Db, actor: Actor, tenantId: number, change: Part
   const after = { ...before, ...change }
   if (isDeepStrictEqual(before, after)) return
   const isApplied = countsEqually(await appliedPolicy(db, tenantId), after)
-  await insertPolicy(
-    db,
-    tenantId,
-    { ...after, version: before.version + 1 },
-    { setBy: actor.name, isApplied },
-  )
+  await insertPolicy(db, tenantId, { ...after, version: before.version + 1 }, { setBy: actor.name, isApplied })
   await recordChange(db, actor, {
     action: 'policy.set',
     target: publicTenantId(tenantId),

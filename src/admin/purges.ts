@@ -58,8 +58,7 @@ export function purgeAdmin({ pool, log, actor }: Storage & { actor: Actor }) {
   async function purgeOf(query: PurgeQuery): Promise<StoredPurge> {
     const { id: tenantId } = await requireTenant(pool, actor, query.tenant)
     const keys = await listKeys(pool, tenantId)
-    if (!keys.some(({ id, kind }) => id === query.key && kind === 'tracking'))
-      throw notFound('key', query.key)
+    if (!keys.some(({ id, kind }) => id === query.key && kind === 'tracking')) throw notFound('key', query.key)
     const [since, until] = [query.since, query.until ?? undefined].map(parseTimestamp)
     const message = 'must be an ISO 8601 date-time, for example 2026-01-31T00:00:00Z'
     throwIfInvalid([
@@ -243,9 +242,7 @@ async function removeEvents(run: Run): Promise<void> {
 /** Releases event ids, so that the legitimate sender can use an id that an attacker has used. */
 function listClaims(tenantId: number, events: StoredNode[]): EventClaim[] {
   return events.flatMap(({ id, sourceConfigId, inboundEventId }) =>
-    inboundEventId === null
-      ? []
-      : [{ tenantId, key: processedKey(sourceConfigId, inboundEventId), eventId: id }],
+    inboundEventId === null ? [] : [{ tenantId, key: processedKey(sourceConfigId, inboundEventId), eventId: id }],
   )
 }
 

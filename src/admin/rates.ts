@@ -67,8 +67,7 @@ export async function parseRates(csv: string): Promise<DailyRate[]> {
   }
   const rates = new Map<string, DailyRate>()
   for (const [i, [day = '', ...cells]] of lines.entries()) {
-    if (!isDay(day))
-      throw invalidFile(`line ${i + 2} starts with ${JSON.stringify(day)}, which is not a date`)
+    if (!isDay(day)) throw invalidFile(`line ${i + 2} starts with ${JSON.stringify(day)}, which is not a date`)
     for (const [column, cell] of cells.entries()) {
       const currency = knownCurrency(header[column + 1])
       // The file also contains currencies that no longer exist.

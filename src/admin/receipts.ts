@@ -60,11 +60,7 @@ export function receiptAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     async archived(id: string, tenant?: string): Promise<{ facts: ArchiveFacts; result: string }> {
       const found = isUuid(id) ? await findArchived(pool, await tenantIdOf(tenant), id) : null
       if (!found)
-        throw new AdminError(
-          'not_found',
-          'archive_not_found',
-          `No archived result has the id ${JSON.stringify(id)}.`,
-        )
+        throw new AdminError('not_found', 'archive_not_found', `No archived result has the id ${JSON.stringify(id)}.`)
       const { tenantId, sourceId, receivedAt, result } = found
       const facts = {
         id,
@@ -153,10 +149,7 @@ export function receivedRequestAdmin({ pool, log, actor, logRetentionMs }: Optio
 
   return {
     /** For a batch, only the item of the event; with `whole` the whole batch. */
-    async ofEvent(
-      id: string,
-      { tenant, whole }: { tenant: string; whole: boolean },
-    ): Promise<ReceivedRequest> {
+    async ofEvent(id: string, { tenant, whole }: { tenant: string; whole: boolean }): Promise<ReceivedRequest> {
       const { id: tenantId } = await requireTenant(pool, actor, tenant)
       const known = isUuid(id.toLowerCase()) ? id.toLowerCase() : null
       const entry = known === null ? null : await log.find(tenantId, toEntryId(known), 'events')
@@ -242,9 +235,7 @@ export const RejectionView = Type.Object(
     tenant: Type.String(),
     source_config_id: Nullable(Type.String({ description: 'The source; null: the request used a key' })),
     key_id: NullableText,
-    route: Nullable(
-      Type.String({ description: 'The route of a request with a key, for example POST /v1/track' }),
-    ),
+    route: Nullable(Type.String({ description: 'The route of a request with a key, for example POST /v1/track' })),
     rejected_at: Timestamp,
     status: Type.Integer(),
     code: Type.String(),
@@ -320,8 +311,7 @@ export const ReceivedRequest = Type.Object({
     Type.Object(
       { by: Type.String(), at: Timestamp, dead_letter: Uuid },
       {
-        description:
-          'Set if an operator replaced the body: who, when, and the dead letter that has the original',
+        description: 'Set if an operator replaced the body: who, when, and the dead letter that has the original',
       },
     ),
   ),

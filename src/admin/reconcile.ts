@@ -63,8 +63,7 @@ export async function reconcileStripe(
   }
   const compare = async (kind: Kind) => {
     const kept = await ledgerFacts(pool, tenantId, kind, [...waiting[kind].keys()])
-    for (const [id, { facts }] of waiting[kind])
-      findDifferences(kind, id, facts, kept.get(id) ?? null).forEach(add)
+    for (const [id, { facts }] of waiting[kind]) findDifferences(kind, id, facts, kept.get(id) ?? null).forEach(add)
     result.compared[kind] += waiting[kind].size
     waiting[kind].clear()
   }
@@ -91,10 +90,8 @@ function stripeFacts(event: unknown, now: number): (Seen & { kind: Kind }) | nul
     if (version.testMode) return null
     return { kind: 'subscription', id: version.id, facts: subscriptionFacts(version, now) }
   }
-  if (change?.kind === 'invoice')
-    return { kind: 'invoice', id: change.version.id, facts: invoiceFacts(change.version) }
-  const refund =
-    change?.kind === 'cash' ? change.refunds.find(({ id }) => id.startsWith(PREFIXES.refund)) : undefined
+  if (change?.kind === 'invoice') return { kind: 'invoice', id: change.version.id, facts: invoiceFacts(change.version) }
+  const refund = change?.kind === 'cash' ? change.refunds.find(({ id }) => id.startsWith(PREFIXES.refund)) : undefined
   return refund ? { kind: 'refund', id: refund.id, facts: refundFacts(refund) } : null
 }
 
@@ -144,12 +141,7 @@ function mapValues<A, B>(map: Map<string, A>, change: (value: A) => B): Map<stri
   return new Map([...map].map(([id, value]) => [id, change(value)]))
 }
 
-function findDifferences(
-  object: Kind,
-  id: string,
-  stripe: Seen['facts'],
-  kontor: Seen['facts'] | null,
-): Difference[] {
+function findDifferences(object: Kind, id: string, stripe: Seen['facts'], kontor: Seen['facts'] | null): Difference[] {
   if (!kontor) return [{ object, id, field: 'existence', stripe: stripe.status, kontor: null }]
   const amount = ({ currency }: Seen['facts'], minor: number | undefined) =>
     minor === undefined ? null : currency ? toMajor(minor, currency) : minor

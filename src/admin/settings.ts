@@ -19,8 +19,7 @@ export function validateSettings(given: object, fields: Record<string, Field>): 
     const pointer = `/${pointerToken(name)}`
     if (value === undefined) return []
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined
-    if (!field)
-      return [{ pointer, message: `is not a setting; the settings are ${Object.keys(fields).join(', ')}` }]
+    if (!field) return [{ pointer, message: `is not a setting; the settings are ${Object.keys(fields).join(', ')}` }]
     const isGood =
       ajv.validate(field.schema, value) &&
       unstorablePointers(value).length === 0 &&

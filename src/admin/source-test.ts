@@ -42,22 +42,14 @@ export function sourceTestAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
         report('source', false, 'The source is disabled: a real request gets status 403.')
         return test
       }
-      report(
-        'source',
-        true,
-        `A source of type ${source.type}${source.preset ? ` with preset ${source.preset}` : ''}.`,
-      )
+      report('source', true, `A source of type ${source.type}${source.preset ? ` with preset ${source.preset}` : ''}.`)
       const body = openBody(sent.body)
       const now = await databaseNow(pool)
       const context = inboundContext(source, { ip: null, headers: sent.headers, signature: null })
       const { inspection, append } = eventEntry(source.tenantId, body, context, now)
       if (inspection.accepted.length === 0) {
         const status = inspection.isTooLarge ? 413 : 400
-        report(
-          'normalize',
-          false,
-          `A real request gets status ${status}: ${formatErrors(body, inspection.errors)}.`,
-        )
+        report('normalize', false, `A real request gets status ${status}: ${formatErrors(body, inspection.errors)}.`)
         return test
       }
       const { entry } = append

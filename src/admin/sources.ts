@@ -49,11 +49,7 @@ export type SourceAdmin = ReturnType<typeof sourceAdmin>
 
 export function sourceAdmin({ pool, secrets, actor }: { pool: pg.Pool; secrets: Secrets; actor: Actor }) {
   /** Locks one source, changes it and writes it. */
-  async function change(
-    id: string,
-    verb: Verb,
-    decide: (source: Source) => Partial<Source>,
-  ): Promise<SourceView> {
+  async function change(id: string, verb: Verb, decide: (source: Source) => Partial<Source>): Promise<SourceView> {
     return inTransaction(pool, async tx => {
       const changed = await changeSource(tx, actor, { id, verb, decide })
       if (changed === null) throw notFound('source', id)
@@ -210,9 +206,7 @@ function withLowerCaseHeaders(custom: CustomSignature): CustomSignature {
 /** The preset `custom` needs the setting `custom`. */
 function validateCustom({ preset, custom }: { preset?: unknown; custom?: unknown }): ValidationError[] {
   if (preset !== 'custom' || (custom !== undefined && custom !== null)) return []
-  return [
-    { pointer: '/custom', message: 'is required with the preset custom: how the sender signs requests' },
-  ]
+  return [{ pointer: '/custom', message: 'is required with the preset custom: how the sender signs requests' }]
 }
 
 function validateNewSource(tenant: string, { type, ...settings }: Unchecked): ValidationError[] {
@@ -249,11 +243,7 @@ function validateChange(settings: object): ValidationError[] {
 }
 
 /** With a secret that the new preset cannot decode, every request would be rejected. */
-function validateKeptSecrets(
-  { signingSecrets }: Source,
-  preset: string,
-  secrets: Secrets,
-): ValidationError[] {
+function validateKeptSecrets({ signingSecrets }: Source, preset: string, secrets: Secrets): ValidationError[] {
   return signingSecrets
     .slice(0, 1)
     .flatMap(({ sealed }) => validateSecret(secrets.open(sealed), preset))
@@ -351,8 +341,7 @@ const SOURCE_FIELDS = {
   },
   billing: {
     schema: config.billing,
-    expects:
-      'true, false, or null (default): true for webhook and automation, false for cdp, shopify and github',
+    expects: 'true, false, or null (default): true for webhook and automation, false for cdp, shopify and github',
   },
   namespace: {
     schema: config.namespace,

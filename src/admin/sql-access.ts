@@ -65,11 +65,9 @@ export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor })
       const { database, user } = await databaseAddress(pool)
       const access = await inTransaction(pool, async client => {
         const verifier = scramVerifier(password, randomBytes(16))
-        await createRole(client, { role, verifier, limits: { connections, statementSeconds } }).catch(
-          error => {
-            throw (error as { code?: string }).code === MAY_NOT ? cannotCreateRoles(user) : error
-          },
-        )
+        await createRole(client, { role, verifier, limits: { connections, statementSeconds } }).catch(error => {
+          throw (error as { code?: string }).code === MAY_NOT ? cannotCreateRoles(user) : error
+        })
         await denyLargeObjects(client)
         await denyTemporaryTables(client)
         await limitTemporaryFiles(client, role)
@@ -94,11 +92,7 @@ export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor })
     async revoke(role: string): Promise<SqlAccessView & { role_dropped: boolean }> {
       const known = (await listSqlAccess(pool, null)).find(access => access.role === role)
       if (!known || !canSee(actor, known.tenantId))
-        throw new AdminError(
-          'not_found',
-          'sql_access_not_found',
-          `There is no SQL access ${JSON.stringify(role)}.`,
-        )
+        throw new AdminError('not_found', 'sql_access_not_found', `There is no SQL access ${JSON.stringify(role)}.`)
       await inTransaction(pool, async client => {
         await deleteSqlAccess(client, role)
         if (await roleExists(client, role)) await disableRole(client, role)

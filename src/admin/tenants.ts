@@ -34,11 +34,7 @@ export function tenantAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       return inTransaction(pool, async tx => {
         const tenant = await insertTenantRecorded(tx, actor, name.trim())
         if (tenant === null)
-          throw new AdminError(
-            'conflict',
-            'tenant_exists',
-            `A tenant named ${JSON.stringify(name)} already exists.`,
-          )
+          throw new AdminError('conflict', 'tenant_exists', `A tenant named ${JSON.stringify(name)} already exists.`)
         return tenantView(tenant)
       })
     },

@@ -16,10 +16,7 @@ export function addAlert(program: Command, out: Output): void {
     .command('alert')
     .description('List alerts and change their thresholds.')
     .addHelpText('after', NOTES)
-    .addHelpText(
-      'after',
-      examples('kontor alert list', 'kontor alert rules acme --set mrr_drop=0.05,lag=off'),
-    )
+    .addHelpText('after', examples('kontor alert list', 'kontor alert rules acme --set mrr_drop=0.05,lag=off'))
   alert
     .command('list')
     .description('List the active alerts.')
@@ -40,10 +37,7 @@ export function addAlert(program: Command, out: Output): void {
     .option('--set <rule=value,…>', 'a number, off, or default', parseChange)
     .addOption(dataOption())
     .addHelpText('after', NOTES)
-    .addHelpText(
-      'after',
-      examples('kontor alert rules acme', 'kontor alert rules acme --set lag=600,dead_letters=off'),
-    )
+    .addHelpText('after', examples('kontor alert rules acme', 'kontor alert rules acme --set lag=600,dead_letters=off'))
     .action(async (tenant, { set, ...options }) => {
       await requireData(options)
       const using = set ? withDatabase : withReadDatabase
@@ -66,7 +60,6 @@ function parseChange(text: string): RulesChange {
 function parseThreshold(value: string): number | null | 'default' {
   if (value === 'off') return null
   if (value === 'default') return 'default'
-  if (!/^\d+(\.\d+)?$/.test(value))
-    throw new InvalidArgumentError('Expected rule=number, rule=off or rule=default.')
+  if (!/^\d+(\.\d+)?$/.test(value)) throw new InvalidArgumentError('Expected rule=number, rule=off or rule=default.')
   return Number(value)
 }

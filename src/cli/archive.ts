@@ -7,9 +7,7 @@ import { currentUser, dataOption, withDatabase, withReadDatabase } from './sessi
 export function addArchive(program: Command, out: Output): void {
   const archive = program
     .command('archive')
-    .description(
-      'Show, enable or disable the archive: events and conversions as Parquet files (KONTOR_ARCHIVE_URL).',
-    )
+    .description('Show, enable or disable the archive: events and conversions as Parquet files (KONTOR_ARCHIVE_URL).')
   archive.addHelpText('after', examples('kontor archive status'))
   archive
     .command('status')
@@ -26,11 +24,7 @@ export function addArchive(program: Command, out: Output): void {
     )
   for (const [verb, enabled, description] of [
     ['enable', true, 'Resume writing files. Also needed after a restore.'],
-    [
-      'disable',
-      false,
-      'Stop writing files. Data that arrives while the archive is disabled is not archived.',
-    ],
+    ['disable', false, 'Stop writing files. Data that arrives while the archive is disabled is not archived.'],
   ] as const)
     archive
       .command(verb)
@@ -38,8 +32,6 @@ export function addArchive(program: Command, out: Output): void {
       .addOption(dataOption())
       .addHelpText('after', examples(`kontor archive ${verb}`))
       .action(options =>
-        withDatabase(options, out, async ({ pool }) =>
-          out.json(await switchArchive(pool, currentUser(), enabled)),
-        ),
+        withDatabase(options, out, async ({ pool }) => out.json(await switchArchive(pool, currentUser(), enabled))),
       )
 }

@@ -40,9 +40,7 @@ export function addBackup(program: Command, out: Output): void {
       await withBareDatabase(options, out, async ({ pool, config, log }) => {
         const secretKeys = includeSecretKey ? await readMasterKeys(config) : null
         if (includeSecretKey && !secretKeys?.length)
-          throw new UsageError(
-            '--include-secret-key: there is no master key, because KONTOR_SECRET_KEY is not set.',
-          )
+          throw new UsageError('--include-secret-key: there is no master key, because KONTOR_SECRET_KEY is not set.')
         await drain(log, out)
         out.json(await backUp({ pool, path, version, secretKeys, progress: reportProgress(out, 'Copied') }))
       })
@@ -75,7 +73,6 @@ async function drain(log: Log, out: Output): Promise<void> {
 async function writablePath(to: string): Promise<string> {
   const path = resolve(to)
   const found = await stat(path).catch(() => null)
-  if (found && !found.isFile())
-    throw new UsageError(`${path} is not a regular file. Choose another path for --to.`)
+  if (found && !found.isFile()) throw new UsageError(`${path} is not a regular file. Choose another path for --to.`)
   return path
 }

@@ -18,11 +18,7 @@ export function addCheckConfig(program: Command, out: Output): void {
     .addHelpText('after', NOTES)
     .addHelpText(
       'after',
-      examples(
-        'kontor check-config',
-        "kontor check-config | jq '.faults'",
-        'KONTOR_PORT=80a kontor check-config',
-      ),
+      examples('kontor check-config', "kontor check-config | jq '.faults'", 'KONTOR_PORT=80a kontor check-config'),
     )
     .action(({ data, ...options }) => {
       const { config, errors, warnings, effective } = inspectConfig(undefined, { ...options, dataDir: data })

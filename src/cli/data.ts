@@ -31,13 +31,8 @@ export function addData(program: Command, out: Output): void {
 function addList(data: Command, out: Output): void {
   data
     .command('list')
-    .description(
-      `List the database clusters in ${systemDirectory} with their data directories and disk usage.`,
-    )
-    .addHelpText(
-      'after',
-      examples('kontor data list', 'kontor data list | jq -r ".[] | select(.linked | not).name"'),
-    )
+    .description(`List the database clusters in ${systemDirectory} with their data directories and disk usage.`)
+    .addHelpText('after', examples('kontor data list', 'kontor data list | jq -r ".[] | select(.linked | not).name"'))
     .action(async () => out.json((await listClusters(systemDirectory)).map(toView)))
 }
 

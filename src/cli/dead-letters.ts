@@ -11,9 +11,7 @@ const PAGE = 100
 const WAIT_MS = 5_000
 const sourceOption = () => new Option('--source <id>', 'only dead letters of this source (src_…)')
 const reasonOption = () =>
-  new Option('--reason <reason>', 'rejected (invalid) or failed (could not be applied)').choices(
-    DEAD_LETTER_REASONS,
-  )
+  new Option('--reason <reason>', 'rejected (invalid) or failed (could not be applied)').choices(DEAD_LETTER_REASONS)
 
 export function addDeadLetters(program: Command, out: Output): void {
   const letters = program
@@ -38,10 +36,7 @@ function addList(letters: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText(
       'after',
-      examples(
-        'kontor dead-letters list',
-        'kontor dead-letters list --source src_4fTzQ9aXw2LmN8pB --limit 20',
-      ),
+      examples('kontor dead-letters list', 'kontor dead-letters list --source src_4fTzQ9aXw2LmN8pB --limit 20'),
     )
     .action(options =>
       withReadDatabase(options, out, async ({ admin }) => {

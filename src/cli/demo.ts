@@ -31,11 +31,7 @@ export function addDemo(program: Command, out: Output): void {
     .addHelpText('after', NOTES)
     .addHelpText(
       'after',
-      examples(
-        'kontor demo',
-        'kontor demo --tenant acme --seed 7',
-        'kontor demo --scale 10 --end 2025-12-31',
-      ),
+      examples('kontor demo', 'kontor demo --tenant acme --seed 7', 'kontor demo --scale 10 --end 2025-12-31'),
     )
     .action(options =>
       withDatabase(options, out, async session => {

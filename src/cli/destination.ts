@@ -86,9 +86,7 @@ function addList(destination: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor destination list --tenant acme'))
     .action(options =>
-      withReadDatabase(options, out, async ({ admin }) =>
-        out.json(await admin.destinations.list(options.tenant)),
-      ),
+      withReadDatabase(options, out, async ({ admin }) => out.json(await admin.destinations.list(options.tenant))),
     )
 }
 
@@ -192,11 +190,7 @@ function addDeliveries(destination: Command, out: Output): void {
     .command('deliveries')
     .description('List the latest delivery attempts with their responses, newest first.')
     .argument('<id>', ID)
-    .option(
-      '--outcome <outcome>',
-      'only attempts with this outcome: delivered, retrying or failed',
-      parseOutcome,
-    )
+    .option('--outcome <outcome>', 'only attempts with this outcome: delivered, retrying or failed', parseOutcome)
     .option('--limit <n>', 'maximum number of attempts', parseLimit, 50)
     .addOption(dataOption())
     .addHelpText('after', examples(`kontor destination deliveries ${EXAMPLE_ID} --outcome failed`))
@@ -229,8 +223,6 @@ function addReplay(destination: Command, out: Output): void {
     .addHelpText('after', '\nPrints {"id", "since", "queued"}. A running server sends the messages.')
     .addHelpText('after', examples(`kontor destination replay ${EXAMPLE_ID} --since 2026-01-31`))
     .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) =>
-        out.json(await admin.destinations.replay(id, options.since)),
-      ),
+      withDatabase(options, out, async ({ admin }) => out.json(await admin.destinations.replay(id, options.since))),
     )
 }

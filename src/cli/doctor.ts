@@ -54,7 +54,5 @@ async function readDisk({ databaseUrl, dataDir }: Config): Promise<Disk | null> 
 
 function formatFindings(findings: readonly Finding[]): string {
   if (findings.length === 0) return 'No problems found.'
-  return findings
-    .map(({ code, what, means, help }) => `${code}\n  ${what}\n  ${means}\n  → ${help}`)
-    .join('\n\n')
+  return findings.map(({ code, what, means, help }) => `${code}\n  ${what}\n  ${means}\n  → ${help}`).join('\n\n')
 }

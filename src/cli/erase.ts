@@ -20,10 +20,7 @@ export function addErase(program: Command, out: Output): void {
     .option('--email <address>', 'e-mail address of the person')
     .option('--profile <id>', 'profile id of the person (profile_id of an event or conversion)')
     .option('--dry-run', 'only show what would be deleted, and the identifiers of the person')
-    .option(
-      '--suppress',
-      'also stop recording data of the person in the future; stores only hashes of the identifiers',
-    )
+    .option('--suppress', 'also stop recording data of the person in the future; stores only hashes of the identifiers')
     .option('--yes', 'erase a person with more than 20 identifiers')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
@@ -38,8 +35,7 @@ export function addErase(program: Command, out: Output): void {
     )
     .action(async options => {
       const { tenant, email, profile, dryRun, yes, suppress } = options
-      if ((email === undefined) === (profile === undefined))
-        throw new UsageError('Give either --email or --profile.')
+      if ((email === undefined) === (profile === undefined)) throw new UsageError('Give either --email or --profile.')
       const using = dryRun ? withReadDatabase : withDatabase
       await using(options, out, async ({ admin: { erasures } }) => {
         const query = { tenant, email, profile, confirm: yes, suppress }

@@ -24,8 +24,7 @@ export function explain(error: unknown): { words: string; exitCode: 1 | 2 } | nu
   if (error instanceof EmbeddedError) return { words: `${error.message}\n${DATABASE_HINT}`, exitCode: 1 }
   if (error instanceof FileError) return { words: error.message, exitCode: 1 }
   if (error instanceof NotSent) return { words: `${error.message}\n${RETRY_HINT}`, exitCode: 1 }
-  if (error instanceof LogRefused || error instanceof LogUnavailable)
-    return { words: error.message, exitCode: 1 }
+  if (error instanceof LogRefused || error instanceof LogUnavailable) return { words: error.message, exitCode: 1 }
   if (error instanceof SchemaError) return { words: error.message, exitCode: 1 }
   const words = explainSystemError(error as SystemError)
   return words === null ? null : { words, exitCode: 1 }

@@ -28,9 +28,7 @@ export function addEvents(program: Command, out: Output): void {
     .addHelpText('after', PURGE_NOTES)
     .addHelpText(
       'after',
-      examples(
-        'kontor events purge --tenant acme --key key_4fTzQ9aXw2LmN8pB --since 2026-01-31T09:30:00Z --dry-run',
-      ),
+      examples('kontor events purge --tenant acme --key key_4fTzQ9aXw2LmN8pB --since 2026-01-31T09:30:00Z --dry-run'),
     )
     .action(async options => {
       const { tenant, key, since, until } = options

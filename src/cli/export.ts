@@ -25,18 +25,14 @@ kind, for example person, contact or event. With --out, the command prints
 export function addExport(program: Command, out: Output): void {
   program
     .command('export')
-    .description(
-      'Export records, events, conversions, subscriptions or movements, or all data about a person.',
-    )
+    .description('Export records, events, conversions, subscriptions or movements, or all data about a person.')
     .addArgument(new Argument('<what>', 'what to export').choices([...TABLES, PERSON] as const))
     .addOption(new Option('--tenant <tenant>', 'tenant id or name').makeOptionMandatory())
     .option('--email <address>', 'with person: e-mail address')
     .option('--id <id>', 'with person: profile id, user id, contact id or visitor id')
     .option('--since <ISO>', 'only rows since this time (inclusive)', parseMoment)
     .option('--until <ISO>', 'only rows until this time (inclusive)', parseMoment)
-    .addOption(
-      new Option('--format <format>', 'output format').choices([...FORMATS]).default('ndjson' as const),
-    )
+    .addOption(new Option('--format <format>', 'output format').choices([...FORMATS]).default('ndjson' as const))
     .option('--out <file>', 'file to write (default: stdout)')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
@@ -68,8 +64,7 @@ export function addExport(program: Command, out: Output): void {
         }
         const wanted = { table: findTable(what), window: { since, until }, format, onRows }
         const bytes = exportBytes(pool, parseTenantId(tenant.id)!, wanted)
-        const written =
-          file === undefined ? await writeStdout(bytes) : await writeFileWhole(resolve(file), bytes)
+        const written = file === undefined ? await writeStdout(bytes) : await writeFileWhole(resolve(file), bytes)
         line.end()
         const seconds = Math.round(performance.now() - startedAt) / 1000
         if (file !== undefined) out.json({ file: resolve(file), rows, bytes: written, seconds })
@@ -97,8 +92,7 @@ async function* encode(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array>
 
 function parseMoment(text: string): Date {
   const moment = parseTimestamp(text)
-  if (!moment)
-    throw new InvalidArgumentError('Expected an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z.')
+  if (!moment) throw new InvalidArgumentError('Expected an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z.')
   return moment
 }
 
@@ -121,9 +115,7 @@ async function writeFileWhole(path: string, bytes: AsyncIterable<Uint8Array>): P
 async function writeStdout(bytes: AsyncIterable<Uint8Array>): Promise<number> {
   let written = 0
   for await (const part of bytes) {
-    const error = await new Promise<NodeJS.ErrnoException | null | undefined>(done =>
-      process.stdout.write(part, done),
-    )
+    const error = await new Promise<NodeJS.ErrnoException | null | undefined>(done => process.stdout.write(part, done))
     // `kontor export … | head` closes the pipe early
     if (error?.code === 'EPIPE') break
     if (error) throw error

@@ -64,23 +64,18 @@ export function addImport(program: Command, out: Output): void {
         'kontor import events history.ndjson --tenant acme --errors rejected.ndjson',
       ),
     )
-  for (const table of ['products', 'contacts', 'orders', 'events'] as const)
-    addTable(group as Command, table, out)
+  for (const table of ['products', 'contacts', 'orders', 'events'] as const) addTable(group as Command, table, out)
   addStripe(group as Command, out)
 }
 
 function addTable(group: Command, table: keyof typeof TABLES | 'events', out: Output): void {
-  const presets = Object.keys(PRESETS).filter(
-    name => table !== 'events' && PRESETS[name]!.entityType === TABLES[table],
-  )
+  const presets = Object.keys(PRESETS).filter(name => table !== 'events' && PRESETS[name]!.entityType === TABLES[table])
   group
     .command(table)
     .description(`Import ${table} from CSV or NDJSON.`)
     .argument('<file>', FILE)
     .addOption(tenantOption())
-    .addOption(
-      new Option('--format <format>', 'file format (default: by file name)').choices(['csv', 'ndjson']),
-    )
+    .addOption(new Option('--format <format>', 'file format (default: by file name)').choices(['csv', 'ndjson']))
     .addOption(
       new Option(
         '--preset <preset>',
@@ -100,9 +95,7 @@ function addTable(group: Command, table: keyof typeof TABLES | 'events', out: Ou
       'after',
       examples(
         `kontor import ${table} ${table}.csv --tenant acme --dry-run`,
-        ...presets.map(
-          preset => `kontor import ${table} ${table}_export.csv --tenant acme --preset ${preset}`,
-        ),
+        ...presets.map(preset => `kontor import ${table} ${table}_export.csv --tenant acme --preset ${preset}`),
       ),
     )
     .action((file, options) =>
@@ -117,9 +110,7 @@ function addTable(group: Command, table: keyof typeof TABLES | 'events', out: Ou
 function addStripe(group: Command, out: Output): void {
   group
     .command('stripe')
-    .description(
-      'Import customers, subscriptions, invoices, refunds, credit notes and events of a Stripe account.',
-    )
+    .description('Import customers, subscriptions, invoices, refunds, credit notes and events of a Stripe account.')
     .argument('<file>', FILE)
     .addOption(tenantOption())
     .option('--dry-run', 'only read and check the file')
@@ -136,11 +127,7 @@ function addStripe(group: Command, out: Output): void {
         const input = await openInput(file, new Date())
         const rows = jsonDocuments(input.chunks())
         const plan = { input, rows, reading: stripeReading(input), identity: 'stripe' }
-        await importFile(
-          session,
-          { ...options, tenant: options.tenant!, plan, openTarget: openStripeTarget },
-          out,
-        )
+        await importFile(session, { ...options, tenant: options.tenant!, plan, openTarget: openStripeTarget }, out)
       }),
     )
 }
@@ -175,13 +162,7 @@ export async function importFile(session: Session, wanted: FileImport, out: Outp
 
 type Run = (target: ImportOptions['target']) => ReturnType<typeof runImport>
 
-async function throughServer(
-  session: Session,
-  wanted: FileImport,
-  run: Run,
-  signal: AbortSignal,
-  out: Output,
-) {
+async function throughServer(session: Session, wanted: FileImport, run: Run, signal: AbortSignal, out: Output) {
   const server = await reachServer({ config: session.config, url: wanted.url, out })
   const send = openSend(server.url, signal)
   try {
@@ -221,8 +202,7 @@ function buildImportOptions(
     onEnd: line.end,
     onRejected(rejections) {
       if (errors !== undefined) return
-      for (const rejection of rejections.slice(0, SHOWN_REJECTIONS - shown))
-        out.say(formatRejection(rejection))
+      for (const rejection of rejections.slice(0, SHOWN_REJECTIONS - shown)) out.say(formatRejection(rejection))
       shown = Math.min(SHOWN_REJECTIONS, shown + rejections.length)
     },
   }
@@ -286,8 +266,7 @@ export async function planImport(
   table: Table,
   { format, preset: name, map }: PlanOptions,
 ): Promise<Plan> {
-  if (name !== undefined && map !== undefined)
-    throw new UsageError('Give either --preset or --map, not both.')
+  if (name !== undefined && map !== undefined) throw new UsageError('Give either --preset or --map, not both.')
   const preset = name === undefined ? null : PRESETS[name]!
   if (preset && format === 'ndjson') throw new UsageError('--preset requires a CSV file.')
   const mapText = map === undefined ? null : await readFile(map, 'utf8').catch(() => rejectMissingFile(map))

@@ -40,10 +40,7 @@ function addCreate(key: Command, out: Output): void {
         'role of an admin key; viewers read, operators also enable and disable sources and replay',
       ).choices(ROLES),
     )
-    .option(
-      '--allowed-addresses <a,b>',
-      'IP addresses or networks that may use the key; not for tracking keys',
-    )
+    .option('--allowed-addresses <a,b>', 'IP addresses or networks that may use the key; not for tracking keys')
     .option('--origins <a,b>', ORIGINS)
     .option('--event-types <a,b>', EVENT_TYPES)
     .option('--rate-limit <n/s>', RATE_LIMIT, parseRateLimitOrOff)
@@ -133,9 +130,7 @@ function addList(key: Command, out: Output): void {
         const keys = await admin.keys.list(options.tenant ?? null)
         for (const { id, hint, expires_at, expires_soon } of keys)
           if (expires_soon)
-            out.say(
-              `Warning: ${id} (${hint}) expires at ${expires_at}. To replace it: kontor key rotate ${id}`,
-            )
+            out.say(`Warning: ${id} (${hint}) expires at ${expires_at}. To replace it: kontor key rotate ${id}`)
         out.json(keys)
       })
     })
@@ -154,10 +149,7 @@ function addRotate(key: Command, out: Output): void {
     )
     .addHelpText(
       'after',
-      examples(
-        'kontor key rotate key_4fTzQ9aXw2LmN8pB',
-        'kontor key rotate key_4fTzQ9aXw2LmN8pB --overlap-hours 1',
-      ),
+      examples('kontor key rotate key_4fTzQ9aXw2LmN8pB', 'kontor key rotate key_4fTzQ9aXw2LmN8pB --overlap-hours 1'),
     )
     .action((id, { overlapHours, ...options }) =>
       withDatabase(options, out, async ({ admin }) => {
@@ -178,20 +170,14 @@ function addRevoke(key: Command, out: Output): void {
     .description('Revoke a key permanently. Every node rejects it within two seconds.')
     .argument('<id>', 'id of the key (key_…), see `kontor key list`')
     .addOption(dataOption())
-    .option(
-      '--with-made',
-      'also revoke keys and disable sources and destinations that were created with this key',
-    )
+    .option('--with-made', 'also revoke keys and disable sources and destinations that were created with this key')
     .addHelpText(
       'after',
       '\n"made" in the output lists the active keys, sources and destinations that were created with this key.',
     )
     .addHelpText(
       'after',
-      examples(
-        'kontor key revoke key_4fTzQ9aXw2LmN8pB',
-        'kontor key revoke key_4fTzQ9aXw2LmN8pB --with-made',
-      ),
+      examples('kontor key revoke key_4fTzQ9aXw2LmN8pB', 'kontor key revoke key_4fTzQ9aXw2LmN8pB --with-made'),
     )
     .action((id, { withMade = false, ...options }) =>
       withDatabase(options, out, async ({ admin }) => out.json(await admin.keys.revoke(id, { withMade }))),

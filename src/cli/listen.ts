@@ -29,11 +29,7 @@ export function addListen(program: Command, out: Output): void {
     .command('listen')
     .description('Show the requests that a source receives, and forward them to a local handler.')
     .argument('<source>', 'id of the source (src_…)')
-    .option(
-      '--forward <url>',
-      'URL to forward each request to, for example http://localhost:3000/hook',
-      parseUrl,
-    )
+    .option('--forward <url>', 'URL to forward each request to, for example http://localhost:3000/hook', parseUrl)
     .option('--since <time>', 'start with requests since this time: 10m, 2h, 1d, or ISO 8601', parseSince)
     .option('--retry', 'while the handler is unreachable, retry the request instead of skipping it')
     .option('--json', 'print JSON lines with headers and body, also on a terminal')
@@ -56,9 +52,7 @@ async function listen(sourceId: string, options: Options, out: Output): Promise<
   const start: ListenStart = { sourceId, since: options.since ?? null, data: options.data }
   const target = options.forward ?? null
   const onReady = () =>
-    out.say(
-      `Listening to ${sourceId}${target ? `, forwarding to ${target.href}` : ''}. Press Ctrl-C to stop.`,
-    )
+    out.say(`Listening to ${sourceId}${target ? `, forwarding to ${target.href}` : ''}. Press Ctrl-C to stop.`)
   const isLine = process.stdout.isTTY && !options.json
   const onRequest = async (request: RequestView) => {
     const forwarded = target ? await forwardAll({ request, target, options, signal, out }) : null
@@ -156,9 +150,7 @@ export function forward({
   const send = target.protocol === 'https:' ? requestHttps : requestHttp
   const startedAt = performance.now()
   const took = () => Math.round(performance.now() - startedAt)
-  const named = new Set(
-    (headers.find(([name]) => /^connection$/i.test(name))?.[1] ?? '').toLowerCase().split(/[\s,]+/),
-  )
+  const named = new Set((headers.find(([name]) => /^connection$/i.test(name))?.[1] ?? '').toLowerCase().split(/[\s,]+/))
   const isKept = (name: string) => !OMITTED_HEADERS.has(name) && !named.has(name)
   const sent = headers.filter(([name]) => isKept(name.toLowerCase()))
   const own: [string, string][] = [

@@ -33,29 +33,16 @@ export function addLogs(program: Command, out: Output): void {
         const query = { sentId: id, sourceId: options.source }
         const outcome = own ?? (await outcomeOfSent({ pool, log }, tenant.id, query))
         if (!outcome)
-          throw new AdminError(
-            'not_found',
-            'unknown_event',
-            `There is no event ${JSON.stringify(id)} of this tenant.`,
-          )
+          throw new AdminError('not_found', 'unknown_event', `There is no event ${JSON.stringify(id)} of this tenant.`)
         for (const line of traceLines(outcome)) out.say(line)
         out.json(JSON.parse(outcomeText(outcome)))
       }),
     )
 }
 
-function traceLines({
-  status,
-  reason,
-  receivedAt,
-  event,
-  letter,
-  waiting,
-  duplicateOf,
-}: EventOutcome): string[] {
+function traceLines({ status, reason, receivedAt, event, letter, waiting, duplicateOf }: EventOutcome): string[] {
   const way = [`✓ received   ${receivedAt.toISOString()}`]
-  if (event)
-    way.push(`✓ normalized ${event.eventType}, ${event.source}, occurred ${event.occurredAt.toISOString()}`)
+  if (event) way.push(`✓ normalized ${event.eventType}, ${event.source}, occurred ${event.occurredAt.toISOString()}`)
   if (status === 'stored') {
     way.push(`✓ applied    ${event?.conversion ? 'as a conversion' : 'as an event'}`)
     if (reason !== null) way.push(`! note       ${reason}`)

@@ -19,8 +19,7 @@ export function addMcp(program: Command, out: Output): void {
     .addHelpText('after', examples('KONTOR_URL=https://kontor.example.com KONTOR_KEY=private-… kontor mcp'))
     .action(async () => {
       const server = remoteServer()
-      if (!server)
-        throw new UsageError('KONTOR_KEY is not set. Set it to a private key (private-…) of the tenant.')
+      if (!server) throw new UsageError('KONTOR_KEY is not set. Set it to a private key (private-…) of the tenant.')
       await bridge(server, out)
     })
 }

@@ -7,9 +7,7 @@ import { dataOption, withBareDatabase } from './session.ts'
 export function addMigrate(program: Command, out: Output): void {
   program
     .command('migrate')
-    .description(
-      'Migrate the database to the schema of this version. `kontor start` does this automatically.',
-    )
+    .description('Migrate the database to the schema of this version. `kontor start` does this automatically.')
     .addOption(dataOption())
     .addHelpText(
       'after',
@@ -19,7 +17,5 @@ export function addMigrate(program: Command, out: Output): void {
       'after',
       examples('kontor migrate', 'DATABASE_URL=postgres://kontor:PASSWORD@db.internal/kontor kontor migrate'),
     )
-    .action(options =>
-      withBareDatabase(options, out, async ({ pool }) => out.json({ applied: await migrate(pool) })),
-    )
+    .action(options => withBareDatabase(options, out, async ({ pool }) => out.json({ applied: await migrate(pool) })))
 }

@@ -39,9 +39,7 @@ export function reportProgress(out: Output, verb: string): Progress {
     last = now
     const pace = megabytes(bytes / ((now - start) / 1_000))
     const share = Math.min(99, Math.floor((100 * bytes) / Math.max(1, ofBytes)))
-    out.say(
-      `${verb} ${share} % (${megabytes(bytes)} MB, ${pace} MB/s)${what === '' ? '' : `, current: ${what}`}.`,
-    )
+    out.say(`${verb} ${share} % (${megabytes(bytes)} MB, ${pace} MB/s)${what === '' ? '' : `, current: ${what}`}.`)
   }
 }
 
@@ -65,9 +63,7 @@ export function openProgressLine(what: string) {
         share && share > 0.001
           ? `, ${Math.round(100 * share)} %, ${duration((seconds / share) * (1 - share))} left`
           : ''
-      process.stderr.write(
-        `\r\x1b[2K${count.toLocaleString('en')} ${what}, ${rate.toLocaleString('en')}/s${left}`,
-      )
+      process.stderr.write(`\r\x1b[2K${count.toLocaleString('en')} ${what}, ${rate.toLocaleString('en')}/s${left}`)
     },
     end(): void {
       if (isTerminal && shownAt > 0) process.stderr.write('\r\x1b[2K')
@@ -81,12 +77,7 @@ function duration(seconds: number): string {
 }
 
 /** One line of a following command on a terminal: the local time, a title and details. */
-export function formatLine(
-  at: Date,
-  color: 'cyan' | 'green' | 'red',
-  what: string,
-  facts: (string | null)[],
-): string {
+export function formatLine(at: Date, color: 'cyan' | 'green' | 'red', what: string, facts: (string | null)[]): string {
   const time = at.toLocaleString('sv-SE', { dateStyle: 'short', timeStyle: 'medium' })
   const shown = facts.filter(fact => fact !== null).map(printable)
   return [styleText('dim', time), styleText(color, printable(what)), ...shown].join('  ')

@@ -89,10 +89,7 @@ function addExport(person: Command, out: Output): void {
     )
     .option('--out <file>', 'file to write (default: stdout)')
     .addOption(dataOption())
-    .addHelpText(
-      'after',
-      examples('kontor person export --tenant acme ada@example.com --format json --out ada.json'),
-    )
+    .addHelpText('after', examples('kontor person export --tenant acme ada@example.com --format json --out ada.json'))
     .action((id, options) =>
       withReadDatabase(options, out, async ({ admin }) => {
         const { tenant, format } = options

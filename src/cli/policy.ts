@@ -45,9 +45,7 @@ export function addPolicy(program: Command, out: Output): void {
     )
     .action(async (words, { tenant, ...options }) => {
       const settings = parseSettings(words)
-      await withDatabase(options, out, async ({ admin }) =>
-        out.json(await admin.policies.set(tenant, settings)),
-      )
+      await withDatabase(options, out, async ({ admin }) => out.json(await admin.policies.set(tenant, settings)))
     })
 }
 
@@ -56,9 +54,7 @@ function parseSettings(words: string[]): Record<string, string> {
   for (const word of words) {
     const [, name, value] = /^([^=]+)=(.*)$/s.exec(word) ?? []
     if (name === undefined || value === undefined)
-      throw new UsageError(
-        `${JSON.stringify(word)} is not a setting. Expected name=value, for example pause=keep.`,
-      )
+      throw new UsageError(`${JSON.stringify(word)} is not a setting. Expected name=value, for example pause=keep.`)
     if (settings.has(name)) throw new UsageError(`${name} is given twice.`)
     settings.set(name, value)
   }

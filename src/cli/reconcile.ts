@@ -22,15 +22,9 @@ export function addReconcile(program: Command, out: Output): void {
   group
     .command('stripe')
     .description('Compare subscriptions, invoices and refunds with a Stripe account.')
-    .argument(
-      '[file]',
-      'responses of the list endpoints, as for `kontor import stripe`; - reads standard input',
-    )
+    .argument('[file]', 'responses of the list endpoints, as for `kontor import stripe`; - reads standard input')
     .addOption(new Option('--tenant <tenant>', 'tenant id or name').makeOptionMandatory())
-    .option(
-      '--key <key>',
-      'restricted read key of the account, to query the Stripe API; - reads standard input',
-    )
+    .option('--key <key>', 'restricted read key of the account, to query the Stripe API; - reads standard input')
     .option('--key-file <file>', 'file that contains the key')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
@@ -49,8 +43,7 @@ export function addReconcile(program: Command, out: Output): void {
       await withReadDatabase(options, out, async ({ admin, pool, config }) => {
         const tenant = await admin.tenants.show(options.tenant!)
         const input = await openInput(file ?? '-', new Date())
-        const rows =
-          key === undefined ? jsonDocuments(input.chunks()) : stripeRows({ url: config.stripeApiUrl, key })
+        const rows = key === undefined ? jsonDocuments(input.chunks()) : stripeRows({ url: config.stripeApiUrl, key })
         const events = readEvents(rows, input.time, out)
         const result = await reconcileStripe(pool, parseTenantId(tenant.id)!, events)
         out.json(result)
@@ -60,11 +53,7 @@ export function addReconcile(program: Command, out: Output): void {
 }
 
 /** Converts objects to events. Skips objects that the ledger does not use, and reports objects that cannot be read. */
-async function* readEvents(
-  rows: AsyncIterable<(Row | Rejection)[]>,
-  time: Date,
-  out: Output,
-): AsyncGenerator<unknown> {
+async function* readEvents(rows: AsyncIterable<(Row | Rejection)[]>, time: Date, out: Output): AsyncGenerator<unknown> {
   const reading = stripeReading({ time })
   for await (const page of rows) {
     for (const row of page) {

@@ -41,8 +41,7 @@ export function addRestore(program: Command, out: Output): void {
             backup,
             progress: reportProgress(out, 'Read'),
           })
-          for (const name of leftOut)
-            out.say(`Skipped table ${JSON.stringify(name)}: it does not belong to Kontor.`)
+          for (const name of leftOut) out.say(`Skipped table ${JSON.stringify(name)}: it does not belong to Kontor.`)
           reportDisabled(disabled, out)
           await restoreSecrets({ backup, pool, config, out })
           out.json(restored)

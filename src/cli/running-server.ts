@@ -93,9 +93,7 @@ export async function waitUntilApplied({ pool, log }: Session, out: Output): Pro
     const entries = waiting.reduce((sum, partition) => sum + partition.entries, 0)
     if (entries < fewest) [fewest, movedAt] = [entries, Date.now()]
     if (Date.now() - movedAt > MAX_STALL_MS) {
-      out.say(
-        `${entries} accepted entries are not processed. Is a process with the surface "worker" running?`,
-      )
+      out.say(`${entries} accepted entries are not processed. Is a process with the surface "worker" running?`)
       return false
     }
     await new Promise(resolve => setTimeout(resolve, LAG_POLL_MS))

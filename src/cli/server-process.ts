@@ -17,11 +17,7 @@ export const STUCK_EXIT_CODE = 3
  * Closes the server: requests have `drainMs` to complete, and everything else as long again. Returns false if something hangs, for
  * example a statement in an unresponsive PostgreSQL. Aborting it is safe, because acknowledged data is already durable.
  */
-export async function closeInTime(
-  close: () => Promise<void>,
-  drainMs: number,
-  out: Output,
-): Promise<boolean> {
+export async function closeInTime(close: () => Promise<void>, drainMs: number, out: Output): Promise<boolean> {
   const { promise: late, resolve } = Promise.withResolvers<false>()
   const timer = setTimeout(resolve, 2 * drainMs, false as const)
   const isClosed = await Promise.race([close().then(() => true), late])
@@ -111,13 +107,7 @@ export async function dropRootEarly({
 /**
  * Called when the ports are bound, because nothing after that needs root. Returns a message, or null if this process is not root.
  */
-export async function dropRoot({
-  user,
-  isEmbedded,
-}: {
-  user: string
-  isEmbedded: boolean
-}): Promise<string | null> {
+export async function dropRoot({ user, isEmbedded }: { user: string; isEmbedded: boolean }): Promise<string | null> {
   if (!isRoot()) return null
   const account = await findAccount(user)
   if (account === null)

@@ -1,12 +1,7 @@
 import { userInfo } from 'node:os'
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import type pg from 'pg'
-import {
-  defaultSystemDirectory,
-  type Embedded,
-  joinCluster,
-  ownCluster,
-} from '../../embedded-postgres/cluster.ts'
+import { defaultSystemDirectory, type Embedded, joinCluster, ownCluster } from '../../embedded-postgres/cluster.ts'
 import { findHome } from '../../embedded-postgres/home.ts'
 import { type Actor, commandLineActor } from '../admin/actor.ts'
 import { type Admin, openAdmin } from '../admin/admin.ts'
@@ -20,14 +15,11 @@ import { initializeLog, openLog, toNatsSettings } from '../runtime/log.ts'
 import type { Output } from './output.ts'
 
 /** For commands that use the database. */
-export const dataOption = () =>
-  new Option('--data <directory>', 'data directory (default: KONTOR_DATA_DIR, or ./data)')
+export const dataOption = () => new Option('--data <directory>', 'data directory (default: KONTOR_DATA_DIR, or ./data)')
 
 /** For commands that send requests to a server. */
 export const urlOption = () =>
-  new Option('--url <url>', 'server to send to (default: the server of the data directory)').argParser(
-    parseServerUrl,
-  )
+  new Option('--url <url>', 'server to send to (default: the server of the data directory)').argParser(parseServerUrl)
 
 function parseServerUrl(text: string): string {
   if (/^https?:\/\//i.test(text) && URL.canParse(text)) return text.replace(/\/+$/, '')

@@ -14,17 +14,12 @@ Late events update the snapshots of the days they affect. Backdated events creat
 export function addSnapshot(program: Command, out: Output): void {
   program
     .command('snapshot')
-    .description(
-      'Write missing daily snapshots of MRR per account. A running server does this automatically.',
-    )
+    .description('Write missing daily snapshots of MRR per account. A running server does this automatically.')
     .option('--date <YYYY-MM-DD>', 'only this day, in UTC (default: every past day without a snapshot)')
     .option('--rebuild', 'write all snapshots again, and recompute the daily and series totals')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
-    .addHelpText(
-      'after',
-      examples('kontor snapshot', 'kontor snapshot --date 2026-01-31', 'kontor snapshot --rebuild'),
-    )
+    .addHelpText('after', examples('kontor snapshot', 'kontor snapshot --date 2026-01-31', 'kontor snapshot --rebuild'))
     .action(async options => {
       const now = new Date()
       const day = options.date === undefined ? null : parseDay(options.date, now)

@@ -77,9 +77,7 @@ function addUpdate(source: Command, out: Output): void {
       ),
     )
     .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) =>
-        out.json(await admin.sources.update(id, options.config)),
-      ),
+      withDatabase(options, out, async ({ admin }) => out.json(await admin.sources.update(id, options.config))),
     )
 }
 
@@ -126,8 +124,7 @@ export function parseSettings(text: string): JsonObject {
   } catch (error) {
     throw new InvalidArgumentError(`Not valid JSON: ${(error as Error).message}`)
   }
-  if (!isObject(value))
-    throw new InvalidArgumentError('Expected a JSON object, for example {"overflow": "drop"}')
+  if (!isObject(value)) throw new InvalidArgumentError('Expected a JSON object, for example {"overflow": "drop"}')
   return value
 }
 
@@ -144,10 +141,7 @@ export function addSourceCreate(source: Command, out: Output): void {
     .option('--name <name>', 'display name (default: its type)')
     .option('--token <value>', 'bearer token of the sender (default: a random one); - reads standard input')
     .option('--token-file <path>', 'file that contains the token')
-    .option(
-      '--signing-secret <value|generate>',
-      'require signatures with this secret; - reads standard input',
-    )
+    .option('--signing-secret <value|generate>', 'require signatures with this secret; - reads standard input')
     .option('--signing-secret-file <path>', 'file that contains the secret')
     .option('--event-type <type>', 'set the type of every event')
     .option('--rate-limit <n/s>', 'rate limit as events/seconds (default: 6000/60)', parseRateLimit)
@@ -202,9 +196,7 @@ function definedOnly<T extends object>(object: T): Partial<T> {
 export function addSourceRotate(source: Command, out: Output): void {
   source
     .command('rotate')
-    .description(
-      'Replace the token or the signing secret; the previous one remains valid during the overlap.',
-    )
+    .description('Replace the token or the signing secret; the previous one remains valid during the overlap.')
     .argument('<id>', 'id of the source (src_…)')
     .option('--token', 'replace the bearer token')
     .option('--signing-secret', 'replace the signing secret, or set the first one')
@@ -263,8 +255,7 @@ export function addSourceTest(source: Command, out: Output): void {
           headers: options.header,
           waitMs: options.wait * 1000,
         })
-        for (const { step, ok, detail } of test.steps)
-          out.say(`${ok ? '✓' : '✗'} ${step.padEnd(9)} ${detail}`)
+        for (const { step, ok, detail } of test.steps) out.say(`${ok ? '✓' : '✗'} ${step.padEnd(9)} ${detail}`)
         out.json(test)
         out.exitCode = test.ok ? 0 : 1
       }),

@@ -3,14 +3,7 @@ import type { CreatedSqlAccess } from '../admin/sql-access.ts'
 import type { Connection } from '../postgres/database.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import {
-  dataOption,
-  requireData,
-  tenantFilter,
-  tenantOption,
-  withDatabase,
-  withReadDatabase,
-} from './session.ts'
+import { dataOption, requireData, tenantFilter, tenantOption, withDatabase, withReadDatabase } from './session.ts'
 
 const NOTES = `
 The role can read the rows of its tenant in the views of the schema kontor_bi (docs/guides/bi.md), and no tables. The password
@@ -32,9 +25,7 @@ export function addSqlAccess(program: Command, out: Output): void {
     .addHelpText('after', examples('kontor sql-access list'))
     .action(async options => {
       await requireData(options)
-      await withReadDatabase(options, out, async ({ admin }) =>
-        out.json(await admin.sqlAccess.list(options.tenant)),
-      )
+      await withReadDatabase(options, out, async ({ admin }) => out.json(await admin.sqlAccess.list(options.tenant)))
     })
   access
     .command('revoke')

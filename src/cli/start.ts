@@ -282,9 +282,7 @@ function heading({ version, url, isLoopback }: StartedServer): string[] {
 function addresses({ url, opsUrl, data, promise, surfaces }: StartedServer): string[] {
   const hasHttp = surfaces.some(surface => surface !== 'worker')
   return [
-    ...(surfaces.includes('console')
-      ? [`  Console         ${url}/console (sign in with the admin key)`]
-      : []),
+    ...(surfaces.includes('console') ? [`  Console         ${url}/console (sign in with the admin key)`] : []),
     ...(hasHttp ? [`  API reference   ${url}/docs`, `  Guides          ${url}/docs/guides`] : []),
     `  Operations      ${opsUrl === null ? 'disabled (KONTOR_OPS_PORT=off)' : `${opsUrl}/healthz, /readyz, /metrics`}`,
     `  Data            ${data}`,
@@ -293,10 +291,7 @@ function addresses({ url, opsUrl, data, promise, surfaces }: StartedServer): str
   ]
 }
 
-function exampleCommands(
-  { url, surfaces }: StartedServer,
-  made: FirstStart,
-): { what: string; line: string }[] {
+function exampleCommands({ url, surfaces }: StartedServer, made: FirstStart): { what: string; line: string }[] {
   const json = "-H 'Content-Type: application/json'"
   const bearer = (secret: string) => `-H 'Authorization: Bearer ${secret}'`
   const privately = bearer(made.privateKey.key)

@@ -12,14 +12,7 @@ import { newestMigration } from '../store/tenants/settings.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
 import { fetchServer, isResponding, readServerFile } from './running-server.ts'
-import {
-  type Database,
-  dataOption,
-  openSession,
-  type Session,
-  schemaProblem,
-  withBareDatabase,
-} from './session.ts'
+import { type Database, dataOption, openSession, type Session, schemaProblem, withBareDatabase } from './session.ts'
 
 const NOTES = `
 Prints one JSON object. Exit code 0 if a server is running and responds, otherwise 1.
@@ -142,8 +135,7 @@ function computeBacklog(inPostgres: number, jetstream: { unread: number | null }
 async function findServer(config: Config, out: Output) {
   if (config.databaseUrl !== null) return findOpsServer(config, out)
   const server = await readServerFile(config.dataDir)
-  const answers =
-    server !== null && (await isResponding(server.ops_url ? `${server.ops_url}/healthz` : server.url))
+  const answers = server !== null && (await isResponding(server.ops_url ? `${server.ops_url}/healthz` : server.url))
   if (!server || !answers) return NOT_RUNNING
   return { running: true, ...server }
 }

@@ -95,16 +95,7 @@ function letterLine(letter: DeadLetterView): Line & { at: string } {
 }
 
 function rejectionLine(rejection: RejectionView): Line & { at: string } {
-  const {
-    id,
-    rejected_at: at,
-    status,
-    code,
-    detail,
-    route,
-    source_config_id: source,
-    key_id: key,
-  } = rejection
+  const { id, rejected_at: at, status, code, detail, route, source_config_id: source, key_id: key } = rejection
   const text = formatLine(new Date(at), 'red', `${status} ${code}`, [route ?? source, detail, key])
   return { id: `refused ${id}`, at, text, json: JSON.stringify(rejection) }
 }

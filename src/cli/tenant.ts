@@ -39,9 +39,7 @@ function addList(tenant: Command, out: Output): void {
     .description('List the tenants.')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor tenant list', 'kontor tenant list | jq -r ".[].name"'))
-    .action(options =>
-      withReadDatabase(options, out, async ({ admin }) => out.json(await admin.tenants.list())),
-    )
+    .action(options => withReadDatabase(options, out, async ({ admin }) => out.json(await admin.tenants.list())))
 }
 
 function addUpdate(tenant: Command, out: Output): void {
@@ -109,9 +107,7 @@ function addConversions(tenant: Command, out: Output): void {
       const types = set?.split(',').map(type => type.trim()) ?? null
       await withDatabase(options, out, async ({ admin: { tenants } }) =>
         out.json(
-          reset || types
-            ? await tenants.update(tenant, { conversion_types: types })
-            : await tenants.show(tenant),
+          reset || types ? await tenants.update(tenant, { conversion_types: types }) : await tenants.show(tenant),
         ),
       )
     })

@@ -57,11 +57,7 @@ export function addTrigger(program: Command, out: Output): void {
     .option('--source <id>', 'source to send to (default: the only one with the preset)')
     .option('--token <token>', 'token of the source (tok_…), if it has no signing secret')
     .option('--count <n>', 'number of requests to send', parseCount, 1)
-    .option(
-      '--set <path=value>',
-      'change a field, for example data.object.amount_paid=4900; repeatable',
-      addChange,
-    )
+    .option('--set <path=value>', 'change a field, for example data.object.amount_paid=4900; repeatable', addChange)
     .option('--edit', 'edit the body in $EDITOR before sending it')
     .option('--list', 'list the samples')
     .option('--json', 'with --list: print a JSON array')
@@ -89,8 +85,7 @@ export function addTrigger(program: Command, out: Output): void {
 }
 
 function findSample(name: string | undefined): NamedSample {
-  if (name === undefined)
-    throw new UsageError('Give the name of a sample, for example page_view. --list shows all.')
+  if (name === undefined) throw new UsageError('Give the name of a sample, for example page_view. --list shows all.')
   const found = SAMPLES.find(sample => sample.name === name)
   if (found) return found
   const near = nearest(
@@ -103,9 +98,7 @@ function findSample(name: string | undefined): NamedSample {
 
 async function trigger(named: NamedSample, options: Options, out: Output): Promise<void> {
   if (named.target === 'events' && (options.source !== undefined || options.token !== undefined))
-    throw new UsageError(
-      `${named.name} is sent to the event API, not to a source. Omit --source and --token.`,
-    )
+    throw new UsageError(`${named.name} is sent to the event API, not to a source. Omit --source and --token.`)
   await requireData(options)
   return withReadDatabase(options, out, async session => {
     const sender = await openSender(session, named.target, options)
@@ -237,9 +230,7 @@ async function openSourceSender(
       const signing = { secret: secret ?? '', body, at: new Date(), signatureHeader, id: randomUUID() }
       const signed = secret === undefined ? {} : signedHeaders(preset, signing)
       if (signed === null)
-        throw new UsageError(
-          `The signature scheme of ${id} is not supported. Use kontor source test instead.`,
-        )
+        throw new UsageError(`The signature scheme of ${id} is not supported. Use kontor source test instead.`)
       return { ...token, ...signed }
     },
     close: async () => {},
@@ -269,9 +260,7 @@ async function chooseSource(
   const tenant = await findTenant(session, choice)
   const { id } = await requireTenant(pool, currentUser(), tenant.id)
   const fits = (source: Source) =>
-    'preset' in target
-      ? source.preset === target.preset
-      : source.preset === null && source.type === target.type
+    'preset' in target ? source.preset === target.preset : source.preset === null && source.type === target.type
   const found = (await listSources(pool, id)).filter(source => source.enabled && fits(source))
   if (found.length === 1) return found[0]!
   if (found.length > 1)
@@ -279,9 +268,7 @@ async function chooseSource(
       `There are ${found.length} matching sources (${found.map(source => source.id).join(', ')}). Choose one with --source.`,
     )
   const how =
-    'preset' in target
-      ? `--type webhook --preset ${target.preset} --signing-secret generate`
-      : `--type ${target.type}`
+    'preset' in target ? `--type webhook --preset ${target.preset} --signing-secret generate` : `--type ${target.type}`
   throw new AdminError(
     'not_found',
     'source_not_found',

@@ -104,17 +104,9 @@ function findConflicts(config: Config): string[] {
       errors.push(
         `${name('processedRetentionMs')} is shorter than ${name(key)}. Set it to at least the same duration, so that repeated events are recognized as long as their results are kept.`,
       )
-  for (const key of [
-    'natsCreds',
-    'natsSystemUrl',
-    'natsSynced',
-    'natsAllowUnsynced',
-    'natsTakeOver',
-  ] as const)
+  for (const key of ['natsCreds', 'natsSystemUrl', 'natsSynced', 'natsAllowUnsynced', 'natsTakeOver'] as const)
     if (config.natsUrl === null && config[key])
-      errors.push(
-        `${name(key)} is set, but ${name('natsUrl')} is not. Set ${name('natsUrl')}, or unset ${name(key)}.`,
-      )
+      errors.push(`${name(key)} is set, but ${name('natsUrl')} is not. Set ${name('natsUrl')}, or unset ${name(key)}.`)
   const isBucket = config.archiveUrl?.startsWith('s3:') ?? false
   for (const key of ['awsAccessKeyId', 'awsSecretAccessKey'] as const)
     if (isBucket && config[key] === null)
@@ -134,8 +126,7 @@ function signInErrors(config: Config, name: (key: Key) => string): string[] {
       )
   const missing = [...needed, 'publicUrl' as const].filter(key => config[key] === null)
   const errors = missing.map(
-    key =>
-      `${name('oidcIssuer')} is set, but ${name(key)} is not. Set ${name(key)} to ${settings[key].expects}.`,
+    key => `${name('oidcIssuer')} is set, but ${name(key)} is not. Set ${name(key)} to ${settings[key].expects}.`,
   )
   if (config.publicUrl !== null && !isSecureUrl(new URL(config.publicUrl)))
     errors.push(

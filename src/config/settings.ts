@@ -120,8 +120,7 @@ const natsSettings = {
       'The servers of a NATS cluster, separated by commas. Kontor then keeps events and inbound requests in JetStream ' +
       'until they are processed (docs/guides/scaling.md). The address may contain a user and password, or a token. ' +
       '`tls://` encrypts the connection.',
-    expects:
-      'addresses separated by commas, for example nats://kontor:PASSWORD@nats-1:4222,nats://nats-2:4222',
+    expects: 'addresses separated by commas, for example nats://kontor:PASSWORD@nats-1:4222,nats://nats-2:4222',
     read: readNatsUrl,
     show: hideNatsCredentials,
   }),
@@ -285,8 +284,7 @@ export const settings = {
   opsHost: setting({
     name: 'KONTOR_OPS_HOST',
     default: '127.0.0.1',
-    meaning:
-      'The address that the operations port listens on. The port requires no credentials, so keep it private.',
+    meaning: 'The address that the operations port listens on. The port requires no credentials, so keep it private.',
     expects: 'an IP address or a host name, for example 0.0.0.0',
     read: host,
   }),
@@ -315,8 +313,7 @@ export const settings = {
     name: 'KONTOR_SURFACES',
     flag: 'surfaces',
     default: SURFACES.join(','),
-    meaning:
-      'What this process runs: any of data, events, inbound, console, worker, separated by commas, or `all`.',
+    meaning: 'What this process runs: any of data, events, inbound, console, worker, separated by commas, or `all`.',
     expects: `one or more of ${SURFACES.join(', ')}, separated by commas, for example events,inbound`,
     read: listOfWords(SURFACES),
   }),
@@ -527,8 +524,7 @@ export const settings = {
   volumeStore: setting({
     name: 'KONTOR_VOLUME_STORE',
     default: 'memory',
-    meaning:
-      'Where the budgets of volume protection are counted: memory (one node) or postgres (shared by all nodes).',
+    meaning: 'Where the budgets of volume protection are counted: memory (one node) or postgres (shared by all nodes).',
     expects: 'memory or postgres',
     read: word('memory', 'postgres'),
   }),
@@ -538,8 +534,7 @@ export const settings = {
     meaning:
       'The proxies whose X-Forwarded-For header Kontor trusts: off, all, a number of hops, or addresses and networks ' +
       'separated by commas.',
-    expects:
-      '"off", "all", a number of hops from 1 to 9, or addresses and networks, for example 10.0.0.0/8,loopback',
+    expects: '"off", "all", a number of hops from 1 to 9, or addresses and networks, for example 10.0.0.0/8,loopback',
     read: trustedProxies,
   }),
   publicUrl: withoutDefault({

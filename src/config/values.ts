@@ -199,8 +199,7 @@ export const readNatsUrl: Read<NatsAddress> = text => {
     const full = /^[a-z]+:\/\//i.test(part.trim()) ? part.trim() : `nats://${part.trim()}`
     return URL.canParse(full) ? new URL(full) : null
   })
-  if (!urls.every(url => url !== null && NATS_SCHEMES.includes(url.protocol) && url.hostname !== ''))
-    return undefined
+  if (!urls.every(url => url !== null && NATS_SCHEMES.includes(url.protocol) && url.hostname !== '')) return undefined
   const given = urls as URL[]
   if (given.some(({ pathname, search }) => !['', '/'].includes(pathname) || search !== '')) return undefined
   const named = given.find(({ username }) => username !== '')

@@ -32,10 +32,7 @@ export function nativeEvent({ id, type, at, visitor, session, user }: NativeEven
 type CdpCall = { id: string; at: Date; visitor?: string; user?: string | undefined }
 
 /** A call as the SDK of a CDP sends it. */
-export function cdpCall(
-  { id, at, visitor, user }: CdpCall,
-  content: JsonObject & { type: string },
-): JsonObject {
+export function cdpCall({ id, at, visitor, user }: CdpCall, content: JsonObject & { type: string }): JsonObject {
   return {
     ...{ messageId: id, ...(visitor && { anonymousId: visitor }), ...(user && { userId: user }) },
     ...{ timestamp: at.toISOString(), ...content },

@@ -80,7 +80,5 @@ export function startOfHourIn(zone: string, at: number): number {
 /** A timestamp; a bare date is the beginning of that day there. */
 export function momentIn(zone: string, text: unknown): Date | null {
   const moment = parseTimestamp(text)
-  return moment !== null && /^\d{4}-\d\d-\d\d$/.test(text as string)
-    ? startOfDayIn(zone, text as string)
-    : moment
+  return moment !== null && /^\d{4}-\d\d-\d\d$/.test(text as string) ? startOfDayIn(zone, text as string) : moment
 }

@@ -142,7 +142,6 @@ export function occurredAt(
   }
   if (ms > receivedMs + CLOCK_TOLERANCE_MS) return { at: receivedAt, replaced: true }
   if (ms < EARLIEST_MS) return { at: receivedAt, replaced: true }
-  if (floorMs !== null && ms < receivedMs - floorMs)
-    return { at: new Date(receivedMs - floorMs), replaced: true }
+  if (floorMs !== null && ms < receivedMs - floorMs) return { at: new Date(receivedMs - floorMs), replaced: true }
   return { at: new Date(ms), replaced: false }
 }

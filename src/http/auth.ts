@@ -243,8 +243,7 @@ function accept({ directory, now }: Deps, kind: KeyKind, key: KeyOfTenant | null
       `This route requires ${KINDS[kind]}, but the request has ${KINDS[key.kind]}.`,
     )
   const at = now()
-  if (key.revokedAt !== null)
-    throw problems.unauthorized('key_revoked', 'This key was revoked. Use another key.')
+  if (key.revokedAt !== null) throw problems.unauthorized('key_revoked', 'This key was revoked. Use another key.')
   if (key.expiresAt !== null && key.expiresAt <= at)
     throw problems.unauthorized('key_expired', 'This key has expired. Use another key.')
   directory.noteUse(key, at)
@@ -258,8 +257,5 @@ function toCaller(key: KeyOfTenant): Caller {
 
 function missing(kind: KeyKind): Problem {
   const how = kind === 'tracking' ? 'Authorization: Bearer or ?key=' : 'Authorization: Bearer or x-api-key'
-  return problems.unauthorized(
-    'missing_credentials',
-    `This route requires ${KINDS[kind]}. Send it as ${how}.`,
-  )
+  return problems.unauthorized('missing_credentials', `This route requires ${KINDS[kind]}. Send it as ${how}.`)
 }

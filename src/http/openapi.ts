@@ -40,12 +40,10 @@ type Document = {
 /** For a route's `schema.security`. Routes that declare a scope need none of it. */
 export const security = {
   private: [{ privateKey: [] }, { privateKeyHeader: [] }] as Record<string, string[]>[],
-  tracking: [
-    { trackingKey: [] },
-    { trackingKeyBasic: [] },
-    { trackingKeyQuery: [] },
-    { writeKeyHeader: [] },
-  ] as Record<string, string[]>[],
+  tracking: [{ trackingKey: [] }, { trackingKeyBasic: [] }, { trackingKeyQuery: [] }, { writeKeyHeader: [] }] as Record<
+    string,
+    string[]
+  >[],
   source: [{ sourceToken: [] }] as Record<string, string[]>[],
   admin: [{ adminKey: [] }] as Record<string, string[]>[],
   none: [] as Record<string, string[]>[],
@@ -85,16 +83,12 @@ const EXAMPLES: Record<number, Problem> = {
 }
 
 /** To be called before any route is declared. The document is made when it is first asked for. */
-export async function registerOpenApi(
-  app: App,
-  options: { publicUrl: string | null; version: string },
-): Promise<void> {
+export async function registerOpenApi(app: App, options: { publicUrl: string | null; version: string }): Promise<void> {
   const table: DeclaredRoute[] = []
   app.decorate('routeTable', table)
   app.addHook('onRoute', route => {
     const isHidden = (route.schema as { hide?: boolean } | undefined)?.hide === true
-    for (const method of [route.method].flat())
-      table.push({ method, url: route.url, isHidden, options: route })
+    for (const method of [route.method].flat()) table.push({ method, url: route.url, isHidden, options: route })
   })
   await app.register(swagger, {
     openapi: {
@@ -129,8 +123,7 @@ export function openApiDocument(app: App): Document {
     operation.operationId ??= buildOperationId(method, url)
     describeSecurity(operation, options)
     for (const [status, response] of Object.entries(operation.responses))
-      if (response.description === 'Default Response')
-        response.description = STATUS_CODES[status] ?? 'The answer'
+      if (response.description === 'Default Response') response.description = STATUS_CODES[status] ?? 'The answer'
     for (const status of problemStatuses(operation, options, url)) {
       operation.responses[status] ??= { $ref: `#/components/responses/problem-${status}`, description: '' }
       used.add(status)
@@ -276,10 +269,7 @@ async function loadReference(publicUrl: string | null): Promise<Reference> {
   const { default: scalar } = await import('@scalar/fastify-api-reference')
   const server = Fastify()
   await server.register(scalar, { routePrefix: '/docs', configuration })
-  const page = (await server.inject('/docs/')).body.replace(
-    '<head>',
-    `<head>${NO_ICON}<script>${STORAGE}</script>`,
-  )
+  const page = (await server.inject('/docs/')).body.replace('<head>', `<head>${NO_ICON}<script>${STORAGE}</script>`)
   const script = (await server.inject('/docs/js/scalar.js')).rawPayload
   await server.close()
 

@@ -59,14 +59,11 @@ function isRead({ method }: FastifyRequest): boolean {
 const RETRY_AFTER_FAILURE_S = 1
 
 /** Only failed credentials are counted and rejected: valid ones from the same office or proxy are unaffected. */
-export function limitFailedCredentials(
-  perSecond: number | null,
-): (problem: Problem, address: string) => Problem {
+export function limitFailedCredentials(perSecond: number | null): (problem: Problem, address: string) => Problem {
   if (perSecond === null) return problem => problem
   const isOverLimit = openFailureLimit(perSecond)
   return (problem, address) => {
-    if (problem.status !== 401 || problem.code === 'missing_credentials' || !isOverLimit(address))
-      return problem
+    if (problem.status !== 401 || problem.code === 'missing_credentials' || !isOverLimit(address)) return problem
     return problems.tooManyRequests(
       RETRY_AFTER_FAILURE_S,
       'Too many failed credentials from this address. Valid credentials are unaffected.',

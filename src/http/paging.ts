@@ -100,12 +100,8 @@ export const TimeQuery = Type.Object({
     }),
   ),
   event_type: Type.Optional(Type.String({ description: 'Exact event type' })),
-  since: Type.Optional(
-    Type.String({ format: 'timestamp', description: 'Inclusive lower bound of occurred_at' }),
-  ),
-  until: Type.Optional(
-    Type.String({ format: 'timestamp', description: 'Inclusive upper bound of occurred_at' }),
-  ),
+  since: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive lower bound of occurred_at' })),
+  until: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive upper bound of occurred_at' })),
 })
 
 export const TimeList = <Item extends TSchema>(item: Item) =>
@@ -265,11 +261,7 @@ export function wantsCsv(request: FastifyRequest): boolean {
 }
 
 /** An onSend hook for lists that are small and made at once: with `Accept: text/csv` their rows go out as CSV. */
-export async function listsAsCsv(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  payload: unknown,
-): Promise<unknown> {
+export async function listsAsCsv(request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
   if (!wantsCsv(request) || reply.statusCode !== 200 || typeof payload !== 'string') return payload
   const body: unknown = JSON.parse(payload)
   const rows = isObject(body) ? body.results : body

@@ -12,9 +12,7 @@ export const ProblemBody = Type.Object(
     detail: Type.String({ description: 'Explanation for humans' }),
     code: Type.String({ description: 'Stable error code in snake_case, for programs' }),
     request_id: Type.String({ description: 'The value of the header X-Request-Id' }),
-    errors: Type.Optional(
-      Type.Array(ValidationError, { description: 'All validation errors of the request' }),
-    ),
+    errors: Type.Optional(Type.Array(ValidationError, { description: 'All validation errors of the request' })),
     choices: Type.Optional(
       Type.Array(Type.Object({ name: Type.String(), profile_id: Type.String() }), {
         description: 'For person_ambiguous: the people with this identifier, each with its kind (user:42)',
@@ -115,9 +113,7 @@ export const problems = {
     return new Problem({ status: 409, code, title: 'Conflict', detail, choices })
   },
   tooLarge(limitBytes: number) {
-    return problems.holdsTooMuch(
-      `The body is larger than the limit of ${limitBytes} bytes (after decompression).`,
-    )
+    return problems.holdsTooMuch(`The body is larger than the limit of ${limitBytes} bytes (after decompression).`)
   },
   holdsTooMuch(detail: string): Problem {
     return new Problem({ status: 413, code: 'payload_too_large', title: 'Payload too large', detail })
@@ -161,11 +157,7 @@ export const problems = {
     const detail = 'An internal error occurred. Include the request_id when you report it.'
     return new Problem({ status: 500, code: 'internal_error', title: 'Internal error', detail, cause })
   },
-  unavailable(
-    detail = 'The database is unavailable. Retry shortly.',
-    retryAfterS = RETRY_AFTER_S,
-    cause?: unknown,
-  ) {
+  unavailable(detail = 'The database is unavailable. Retry shortly.', retryAfterS = RETRY_AFTER_S, cause?: unknown) {
     return new Problem({
       status: 503,
       code: 'service_unavailable',

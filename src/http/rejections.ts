@@ -1,12 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { storableText } from '../domain/json/json.ts'
 import { withoutCredentials } from '../domain/tenants/credentials.ts'
-import {
-  headerWithoutAddresses,
-  type IpMode,
-  keptAddress,
-  withoutAddresses,
-} from '../domain/tenants/ip-addresses.ts'
+import { headerWithoutAddresses, type IpMode, keptAddress, withoutAddresses } from '../domain/tenants/ip-addresses.ts'
 import { type ValidationError, validationErrorSentence } from '../domain/validation-error.ts'
 import type { KeyRejection, Rejections } from '../intake/rejections.ts'
 import type { SourceRejection } from '../store/inbound/rejections.ts'
@@ -42,27 +37,19 @@ const MAX_TEXT = 500
 const MAX_BODY = 2_000
 
 /** Records rejected writes with a known key, for the tenant's operators. Accepted requests cost nothing extra. */
-export function recordRejections(
-  app: App,
-  { rejections, now }: { rejections: Rejections; now: () => Date },
-): void {
+export function recordRejections(app: App, { rejections, now }: { rejections: Rejections; now: () => Date }): void {
   const recorder: RouteRejections = {
     request(request, problem) {
       const key = request.caller?.key ?? request.rejectedKey
       const isClientError = problem.status < 500 && !NOT_RECORDED.includes(problem.status)
       if (key && key.tenantId !== null && isClientError)
-        rejections.recordForKey(
-          toKeyRejection({ ...{ request, key, problem }, tenantId: key.tenantId, at: now() }),
-        )
+        rejections.recordForKey(toKeyRejection({ ...{ request, key, problem }, tenantId: key.tenantId, at: now() }))
     },
     items(request, items) {
       const { key, tenantId } = request.caller
       const at = now()
       for (const { index, errors: faults, text } of items) {
-        const problem = problems.invalid(
-          faults,
-          `Item ${index}: ${faults.map(validationErrorSentence).join('; ')}`,
-        )
+        const problem = problems.invalid(faults, `Item ${index}: ${faults.map(validationErrorSentence).join('; ')}`)
         rejections.recordForKey(toKeyRejection({ request, key, problem, tenantId, at, text }))
       }
     },
@@ -83,14 +70,7 @@ type RejectionFacts = {
   text?: string
 }
 
-function toKeyRejection({
-  request,
-  key,
-  tenantId,
-  problem,
-  at,
-  text = request.rawText,
-}: RejectionFacts): KeyRejection {
+function toKeyRejection({ request, key, tenantId, problem, at, text = request.rawText }: RejectionFacts): KeyRejection {
   const ip = keptAddress(key.ipAddresses, request.ip)
   return {
     ...{ tenantId, keyId: key.id, at, status: problem.status, code: problem.code },
@@ -139,10 +119,7 @@ function storableInt(number: number): number | null {
 }
 
 /** A rejected request to a source, for its operators; null: the request was not rejected. */
-export function toSourceRejection(
-  request: FastifyRequest,
-  now: Date,
-): Omit<SourceRejection, 'suppressed'> | null {
+export function toSourceRejection(request: FastifyRequest, now: Date): Omit<SourceRejection, 'suppressed'> | null {
   const { problem, target } = request
   // A 5xx is not the sender's error.
   if (problem === null || target === null || problem.status >= 500) return null

@@ -26,8 +26,7 @@ export const SeriesQuery = Type.Object({
   ),
   group_by: Type.Optional(
     Type.Enum(['event_type', 'source'], {
-      description:
-        'Groups the counts: the 100 largest groups are listed; the rest of count belongs to the others',
+      description: 'Groups the counts: the 100 largest groups are listed; the rest of count belongs to the others',
     }),
   ),
 })
@@ -67,8 +66,6 @@ export function countText({ count }: Sum): string {
 }
 
 export function amountsText(sum: Sum): string {
-  const amounts = [...sum.amounts]
-    .toSorted()
-    .map(([currency, amount]) => `"${currency}":${plainNumber(amount)}`)
+  const amounts = [...sum.amounts].toSorted().map(([currency, amount]) => `"${currency}":${plainNumber(amount)}`)
   return `${countText(sum)},"amounts":{${amounts.join(',')}}`
 }

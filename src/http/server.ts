@@ -76,9 +76,7 @@ export async function buildServer(options: ServerOptions): Promise<App> {
   app.decorateRequest('markAuthenticated', function markAuthenticated(this: FastifyRequest) {
     bodies.markAuthenticated(this)
   })
-  app.addHook('onRoute', route =>
-    addSharedHooks(route, { metrics: options.metrics, finish, compile, bodies }),
-  )
+  app.addHook('onRoute', route => addSharedHooks(route, { metrics: options.metrics, finish, compile, bodies }))
   const limited = limitFailedCredentials(options.failedAuthLimit ?? null)
   app.setErrorHandler((error, request, reply) => {
     const problem = limited(toProblem(error, options.isUnavailable), request.ip)
@@ -103,11 +101,7 @@ export async function buildServer(options: ServerOptions): Promise<App> {
   return app
 }
 
-function createApp(
-  options: ServerOptions,
-  timeouts: Timeouts,
-  newRequestId: ReturnType<typeof requestIds>,
-): App {
+function createApp(options: ServerOptions, timeouts: Timeouts, newRequestId: ReturnType<typeof requestIds>): App {
   const trusted = options.trustProxy ?? false
   const unroutable = options.metrics.request('any', 'unroutable')
   const finish = openResponses({ log: options.log, isDraining: () => false })
@@ -159,14 +153,12 @@ function addSharedHooks(
       done()
     },
   ]
-  const mode: BodyMode =
-    route.config?.body ?? (methods.some(method => BODY_METHODS.includes(method)) ? 'json' : 'none')
+  const mode: BodyMode = route.config?.body ?? (methods.some(method => BODY_METHODS.includes(method)) ? 'json' : 'none')
   if (mode === 'none') return
   route.preParsing = [bodyReader(bodies, mode, route.config?.bodyLimit), ...[route.preParsing ?? []].flat()]
   // The schema of a raw body is documentation: its handler decides what is good.
   if (mode === 'raw')
-    route.validatorCompiler = part =>
-      part.httpPart === 'body' ? () => true : compile(part as Parameters<Compile>[0])
+    route.validatorCompiler = part => (part.httpPart === 'body' ? () => true : compile(part as Parameters<Compile>[0]))
 }
 
 declare module 'fastify' {
@@ -181,8 +173,7 @@ declare module 'fastify' {
 
 type FinishResponse = (request: FastifyRequest, reply: FastifyReply, observe: ObserveRequest) => void
 
-const PAGE_POLICY =
-  "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+const PAGE_POLICY = "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 // An outage or a flood means thousands of 503 a second; a log line for each would make it worse.
 const OUTAGE_LINE_INTERVAL_MS = 1_000
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']
@@ -222,13 +213,7 @@ function protectPage(reply: FastifyReply): void {
 }
 
 /** One wide line: everything there is to know about the request. */
-function logRequest(
-  log: Logger,
-  request: FastifyRequest,
-  status: number,
-  elapsedMs: number,
-  more: object = {},
-): void {
+function logRequest(log: Logger, request: FastifyRequest, status: number, elapsedMs: number, more: object = {}): void {
   const level = status < 500 ? 'debug' : status === 503 ? 'warn' : 'error'
   const { problem } = request
   log[level](
@@ -264,8 +249,7 @@ function problemPayload(request: FastifyRequest, reply: FastifyReply, problem: P
 function unmatchedPayload(app: App, request: FastifyRequest, reply: FastifyReply): Buffer | null {
   const { url } = request
   const allow = METHODS.filter(method => app.findRoute({ method, url }) !== null)
-  if (allow.length === 0)
-    return problemPayload(request, reply, problems.notFound('No resource exists at this path.'))
+  if (allow.length === 0) return problemPayload(request, reply, problems.notFound('No resource exists at this path.'))
   allow.push('OPTIONS')
   if (request.method === 'OPTIONS') {
     reply.code(204).header('allow', allow.join(', '))
@@ -406,9 +390,7 @@ function endSpan(request: FastifyRequest, status: number | null): void {
     ...(status !== null && { 'http.response.status_code': status }),
     ...(tenantId !== null && { 'kontor.tenant': publicTenantId(tenantId) }),
   })
-  span.end(
-    status === null || status >= 500 ? { name: status === null ? 'aborted' : String(status) } : undefined,
-  )
+  span.end(status === null || status >= 500 ? { name: status === null ? 'aborted' : String(status) } : undefined)
 }
 
 function findTenantId({ caller, target, operator }: FastifyRequest): number | null {

@@ -121,9 +121,7 @@ export function eventSurface(options: Receiving & { budgets: Budgets; disk: Disk
   }
 }
 
-export function inboundSurface(
-  options: InboundOptions & { disk: DiskState; backlog: BacklogState },
-): Surface {
+export function inboundSurface(options: InboundOptions & { disk: DiskState; backlog: BacklogState }): Surface {
   return {
     name: 'inbound',
     register(app) {

@@ -34,10 +34,7 @@ export async function openInput(file: string, now: Date): Promise<Input> {
   return { path, bytes: found.size, time, readBytes, chunks }
 }
 
-async function* decoded(
-  stream: AsyncIterable<Buffer>,
-  count: (bytes: number) => void,
-): AsyncGenerator<string> {
+async function* decoded(stream: AsyncIterable<Buffer>, count: (bytes: number) => void): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   let isFirst = true
   const decode = (bytes?: Buffer) => {
@@ -50,9 +47,7 @@ async function* decoded(
   for await (const bytes of stream) {
     count(bytes.length)
     if (isFirst && bytes[0] === 0x1f && bytes[1] === 0x8b)
-      throw new FileError(
-        'The file is compressed. Decompress it, or pipe it in (gunzip -c FILE | kontor import … -).',
-      )
+      throw new FileError('The file is compressed. Decompress it, or pipe it in (gunzip -c FILE | kontor import … -).')
     isFirst = false
     yield decode(bytes)
   }

@@ -155,9 +155,7 @@ const shopifyOrders = {
 
 /** The latest time in the row. Versions that a webhook reports later are newer. */
 function lastChange(order: Cells): string | undefined {
-  const times = ['Created at', 'Paid at', 'Fulfilled at', 'Cancelled at'].flatMap(
-    column => order.time(column) ?? [],
-  )
+  const times = ['Created at', 'Paid at', 'Fulfilled at', 'Cancelled at'].flatMap(column => order.time(column) ?? [])
   return times.sort((a, b) => Date.parse(a) - Date.parse(b)).at(-1)
 }
 
@@ -245,9 +243,7 @@ function readHandle(row: Cells): string | undefined {
 
 /** A row without any of these contains only another picture. */
 function isVariant(row: Cells): boolean {
-  return (
-    row.text('Option1 Value', 'Option1 value', 'Variant SKU', 'SKU', 'Variant Price', 'Price') !== undefined
-  )
+  return row.text('Option1 Value', 'Option1 value', 'Variant SKU', 'SKU', 'Variant Price', 'Price') !== undefined
 }
 
 type ProductFacts = { product: Cells; optionNames: (string | undefined)[]; images: string[]; time: Date }

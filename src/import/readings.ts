@@ -33,17 +33,12 @@ export function recordItem(entityType: EntityType, line: number, fields: RecordF
   const { id, externalId, sourceUpdatedAt, data = {} } = fields
   const refuse = (column: string, reason: string) => ({ line, column, reason })
   if (id === undefined || id === null || id === '') return refuse('id', 'is missing')
-  if (typeof id !== 'string' || [...id].length > 255)
-    return refuse('id', 'must be a string of 1 to 255 characters')
+  if (typeof id !== 'string' || [...id].length > 255) return refuse('id', 'must be a string of 1 to 255 characters')
   if (externalId !== undefined && (typeof externalId !== 'string' || [...externalId].length > 255))
     return refuse('externalId', 'must be a string of 1 to 255 characters')
-  if (sourceUpdatedAt === undefined || sourceUpdatedAt === null)
-    return refuse('sourceUpdatedAt', 'is missing')
+  if (sourceUpdatedAt === undefined || sourceUpdatedAt === null) return refuse('sourceUpdatedAt', 'is missing')
   if (parseTimestamp(sourceUpdatedAt) === null)
-    return refuse(
-      'sourceUpdatedAt',
-      `is not an ISO 8601 timestamp: ${JSON.stringify(sourceUpdatedAt).slice(0, 100)}`,
-    )
+    return refuse('sourceUpdatedAt', `is not an ISO 8601 timestamp: ${JSON.stringify(sourceUpdatedAt).slice(0, 100)}`)
   if (!isObject(data)) return refuse('data', 'must be an object')
   const dataText = fields.dataText ?? JSON.stringify(data)
   const content = `${JSON.stringify({ entityType, id, sourceUpdatedAt, externalId }).slice(0, -1)},"data":${dataText}`
@@ -58,14 +53,7 @@ export function recordItem(entityType: EntityType, line: number, fields: RecordF
   return { line, id, text: `${content},"idempotencyKey":"${key}"}` }
 }
 
-const BESIDE_DATA = new Set([
-  'entityType',
-  ...RECORD_FIELDS,
-  'idempotencyKey',
-  'createdAt',
-  'updatedAt',
-  'deleted',
-])
+const BESIDE_DATA = new Set(['entityType', ...RECORD_FIELDS, 'idempotencyKey', 'createdAt', 'updatedAt', 'deleted'])
 
 function readFields({ cells, text }: Row): RecordFields {
   const { id, externalId, sourceUpdatedAt } = cells
@@ -214,8 +202,7 @@ function parseFields(given: JsonObject, path: string, errors: string[]): Mapping
       mapping[name] = spec === 'now' && isTime(at) ? { now: true } : { from: spec, as: 'text' }
     else if (!isObject(spec)) errors.push(`${at} must be the name of a column or {"from": …, "as": …}`)
     else if (Object.hasOwn(spec, 'value')) mapping[name] = { value: spec.value }
-    else if (typeof spec.from === 'string')
-      mapping[name] = { from: spec.from, as: parseType(spec.as, at, errors) }
+    else if (typeof spec.from === 'string') mapping[name] = { from: spec.from, as: parseType(spec.as, at, errors) }
     else mapping[name] = parseFields(spec, `${at}.`, errors)
   }
   return mapping
@@ -274,14 +261,9 @@ function convertValue(column: string, as: Type, cells: JsonObject, wrong: WrongV
     case 'text':
       return isObject(value) || Array.isArray(value) ? value : String(value)
     case 'number':
-      return (
-        (text === null ? (typeof value === 'number' ? value : undefined) : parseNumber(text)) ??
-        refuse('a number')
-      )
+      return (text === null ? (typeof value === 'number' ? value : undefined) : parseNumber(text)) ?? refuse('a number')
     case 'boolean':
-      return typeof value === 'boolean'
-        ? value
-        : (BOOLEANS[String(value).trim().toLowerCase()] ?? refuse('a boolean'))
+      return typeof value === 'boolean' ? value : (BOOLEANS[String(value).trim().toLowerCase()] ?? refuse('a boolean'))
     case 'timestamp':
       return parseShopTimestamp(text) ?? refuse('a timestamp')
     case 'json':

@@ -108,12 +108,9 @@ function createRowReader(checkHeader: (columns: string[]) => void) {
     of: (parsed: Parsed[]) => parsed.flatMap(record => read(record) ?? []),
     hasHeader: () => columns !== null,
     explain({ code, message }: Error & { code?: string }): FileError {
-      if (code === 'CSV_QUOTE_NOT_CLOSED')
-        return new FileError(`The row at line ${line} contains an unclosed quote.`)
+      if (code === 'CSV_QUOTE_NOT_CLOSED') return new FileError(`The row at line ${line} contains an unclosed quote.`)
       if (code === 'CSV_MAX_RECORD_SIZE')
-        return new FileError(
-          `The row at line ${line} is longer than 8 MiB. It may contain an unclosed quote.`,
-        )
+        return new FileError(`The row at line ${line} is longer than 8 MiB. It may contain an unclosed quote.`)
       return new FileError(`The row at line ${line} cannot be read: ${message}`)
     },
   }
@@ -122,14 +119,12 @@ function createRowReader(checkHeader: (columns: string[]) => void) {
 function parseHeader(cells: string[]): string[] {
   const columns = cells.map(cell => cell.trim())
   const [other] = OTHER_DELIMITERS.filter(([pattern]) => columns.length === 1 && pattern.test(columns[0]!))
-  if (other)
-    throw new FileError(`The columns are separated by ${other[1]}. Save the file with commas as separators.`)
+  if (other) throw new FileError(`The columns are separated by ${other[1]}. Save the file with commas as separators.`)
   if (columns.length > MAX_COLUMNS)
     throw new FileError(`The file has ${columns.length} columns. At most ${MAX_COLUMNS} are allowed.`)
   const seen = new Set<string>()
   for (const name of columns) {
-    if (name !== '' && seen.has(name))
-      throw new FileError(`The file has two columns named ${JSON.stringify(name)}.`)
+    if (name !== '' && seen.has(name)) throw new FileError(`The file has two columns named ${JSON.stringify(name)}.`)
     seen.add(name)
   }
   return columns
@@ -219,8 +214,7 @@ export async function* jsonDocuments(chunks: AsyncIterable<string>): AsyncGenera
       )
     yield rows
   }
-  if (start >= 0)
-    yield [{ line: startLine, column: null, reason: 'the JSON value that starts here is incomplete' }]
+  if (start >= 0) yield [{ line: startLine, column: null, reason: 'the JSON value that starts here is incomplete' }]
 }
 
 function parseDocument(text: string, line: number): (Row | Rejection)[] {
@@ -233,9 +227,7 @@ function parseDocument(text: string, line: number): (Row | Rejection)[] {
   if (Array.isArray(value)) return itemRows(text, text, line)
   if (isObject(value) && value.object === 'list' && Array.isArray(value.data))
     return itemRows(text, objectFields(text).findLast(([name]) => name === 'data')![1], line)
-  return isObject(value)
-    ? [{ line, cells: value, text }]
-    : [{ line, column: null, reason: 'is not a JSON object' }]
+  return isObject(value) ? [{ line, cells: value, text }] : [{ line, column: null, reason: 'is not a JSON object' }]
 }
 
 function itemRows(text: string, array: string, firstLine: number): (Row | Rejection)[] {

@@ -68,8 +68,7 @@ export async function runImport(options: ImportOptions): Promise<Totals & { isWh
   async function dispatch(): Promise<void> {
     if (batch.items.length + batch.rejected.length === 0) return
     // Two changes with the same id must arrive in the order of their rows.
-    while (underWay.length >= IN_FLIGHT || underWay.some(({ batch: other }) => overlap(other, batch)))
-      await settle()
+    while (underWay.length >= IN_FLIGHT || underWay.some(({ batch: other }) => overlap(other, batch))) await settle()
     const { items } = batch
     const done =
       items.length > 0 ? target.deliver(items) : Promise.resolve({ accepted: 0, duplicates: 0, rejected: [] })
@@ -270,19 +269,15 @@ export function openSend(url: string, signal: AbortSignal): Send & { close(): vo
         'content-type': type,
         'content-length': Buffer.byteLength(text),
       }
-      const sent = request(
-        `${url}${path}`,
-        { method: 'POST', agent, headers, timeout: TIMEOUT_MS },
-        response => {
-          const chunks: Buffer[] = []
-          response.on('data', chunk => chunks.push(chunk))
-          response.on('error', error => resolve({ status: 0, text: error.message, retryAfterS: 0 }))
-          response.on('end', () => {
-            const retryAfterS = Number(response.headers['retry-after'] ?? 0) || 0
-            resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString(), retryAfterS })
-          })
-        },
-      )
+      const sent = request(`${url}${path}`, { method: 'POST', agent, headers, timeout: TIMEOUT_MS }, response => {
+        const chunks: Buffer[] = []
+        response.on('data', chunk => chunks.push(chunk))
+        response.on('error', error => resolve({ status: 0, text: error.message, retryAfterS: 0 }))
+        response.on('end', () => {
+          const retryAfterS = Number(response.headers['retry-after'] ?? 0) || 0
+          resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString(), retryAfterS })
+        })
+      })
       sent.on('timeout', () => sent.destroy(new Error('no response within a minute')))
       sent.on('error', error => resolve({ status: 0, text: error.message, retryAfterS: 0 }))
       sent.end(text)
@@ -293,8 +288,7 @@ export function openSend(url: string, signal: AbortSignal): Send & { close(): vo
       const { status, text, retryAfterS } = await post(wanted)
       const body = parseBody(text)
       if (status >= 200 && status < 300) {
-        if (body === null)
-          throw new NotSent(`${url} did not respond like a Kontor server: ${text.slice(0, 200)}`)
+        if (body === null) throw new NotSent(`${url} did not respond like a Kontor server: ${text.slice(0, 200)}`)
         return { status, body }
       }
       const waited = performance.now() - startedAt
@@ -303,8 +297,7 @@ export function openSend(url: string, signal: AbortSignal): Send & { close(): vo
       // a proxy with a smaller size limit may answer with its own text
       if (status === 400 || status === 413)
         return { status, body: body ?? { detail: `was rejected with status ${status}` } }
-      if (waited > patience || signal.aborted)
-        throw new NotSent(describeFailure(url, wanted.path, status, text))
+      if (waited > patience || signal.aborted) throw new NotSent(describeFailure(url, wanted.path, status, text))
       await sleep(Math.max(PAUSE_MS, retryAfterS * 1000), undefined, { signal }).catch(() => undefined)
     }
   }

@@ -127,9 +127,7 @@ export function openInbound(deps: {
       )
       kept.push(overflow.defer({ sourceId: source.id, entry: deferred, items: over.length }))
     } else if (over.length > 0) {
-      kept.push(
-        receiptWrites.submit(receiptsOf(source, entry, over, { outcome: 'dropped', detail: DROPPED })),
-      )
+      kept.push(receiptWrites.submit(receiptsOf(source, entry, over, { outcome: 'dropped', detail: DROPPED })))
     }
     try {
       await Promise.all(kept)

@@ -32,13 +32,7 @@ type Backlog = {
 const FLUSHES = { maxItems: 500, maxInFlight: 2, minIntervalMs: 10 }
 
 /** Has its own writes and limits, so that a flood does not delay sources within their limit. */
-export function openOverflow({
-  pool,
-  maxPendingBytes,
-}: {
-  pool: pg.Pool
-  maxPendingBytes: number
-}): Overflow {
+export function openOverflow({ pool, maxPendingBytes }: { pool: pg.Pool; maxPendingBytes: number }): Overflow {
   const flushes = coalesce({
     async run(deferred: DeferredEntry[]) {
       await insertOverflow(pool, deferred)
@@ -72,8 +66,7 @@ export function openOverflow({
       }
     },
     async isBacklogged(sourceId) {
-      for (let backlog = backlogs.get(sourceId); backlog?.gate; backlog = backlogs.get(sourceId))
-        await backlog.gate
+      for (let backlog = backlogs.get(sourceId); backlog?.gate; backlog = backlogs.get(sourceId)) await backlog.gate
       return backlogs.has(sourceId)
     },
     async refresh() {

@@ -13,10 +13,7 @@ import {
 } from '../store/inbound/rejections.ts'
 
 /** Why a request with a known key, or an item of it, was rejected; `example` is called only if it is sampled. */
-export type KeyRejection = Pick<
-  RejectionExample,
-  'tenantId' | 'keyId' | 'route' | 'status' | 'code' | 'detail'
-> & {
+export type KeyRejection = Pick<RejectionExample, 'tenantId' | 'keyId' | 'route' | 'status' | 'code' | 'detail'> & {
   at: Date
   example(): Pick<RejectionExample, 'ip' | 'userAgent' | 'bytes' | 'body'>
 }
@@ -202,11 +199,9 @@ const DELIMITERS = /[\s"'{}[\]:,=&;<>()\\]+/
 function findIdentifiers(body: string) {
   const read = unescapeJson(body)
   const values = new Set<string>()
-  for (const [, quoted = ''] of body.matchAll(QUOTED))
-    values.add(quoted.trim()).add(unescapeJson(quoted).trim())
+  for (const [, quoted = ''] of body.matchAll(QUOTED)) values.add(quoted.trim()).add(unescapeJson(quoted).trim())
   // Twice unescaped: JSON may contain JSON.
-  for (const text of [body, read, unescapeJson(read)])
-    for (const word of text.split(DELIMITERS)) values.add(word)
+  for (const text of [body, read, unescapeJson(read)]) for (const word of text.split(DELIMITERS)) values.add(word)
   for (const value of [...values]) {
     const email = parseEmail(value)
     if (email !== null) values.add(email)

@@ -5,14 +5,7 @@ import { disableFailing } from '../admin/destinations.ts'
 import type { Secrets } from '../admin/secrets.ts'
 import { DISABLED_AFTER_MS, messageId, retryDelayMs } from '../domain/destinations/destinations.ts'
 import { coalesce } from '../overload/coalesce.ts'
-import {
-  buildBody,
-  buildTarget,
-  openSender,
-  type Sender,
-  type Sent,
-  type Target,
-} from '../pipeline/deliveries/send.ts'
+import { buildBody, buildTarget, openSender, type Sender, type Sent, type Target } from '../pipeline/deliveries/send.ts'
 import { retryWithPartitions } from '../postgres/partitions.ts'
 import { type Destination, findDestination } from '../store/destinations/destinations.ts'
 import {
@@ -103,15 +96,11 @@ export function startDeliveries(options: DeliveryOptions): { stop(): Promise<voi
 /** Records attempts. Those that end while a statement is running share the next one. */
 function openSaver({ pool, now, logger, count }: DeliveryOptions) {
   async function saveSome(attempts: Attempt[]): Promise<void> {
-    const healths = [...Map.groupBy(attempts, ({ destinationId }) => destinationId).values()].map(
-      computeHealth,
-    )
+    const healths = [...Map.groupBy(attempts, ({ destinationId }) => destinationId).values()].map(computeHealth)
     const failing = await retryWithPartitions(pool, () => saveAttempts(pool, attempts, healths))
     for (const { outcome } of attempts) count(outcome)
     for (const { destinationId, failingSince } of failing) {
-      const isGone = attempts.some(
-        attempt => attempt.destinationId === destinationId && attempt.status === 410,
-      )
+      const isGone = attempts.some(attempt => attempt.destinationId === destinationId && attempt.status === 410)
       const isOver = failingSince !== null && now().getTime() - failingSince.getTime() > DISABLED_AFTER_MS
       if (!isGone && !isOver) continue
       const reason = isGone ? 'It responded with 410 Gone.' : 'All deliveries failed for five days.'

@@ -63,8 +63,7 @@ export function createFailureLog(logger: FailureLogger, { job, failed }: { job: 
     failed(error: unknown): void {
       const isStorageDown = error instanceof LogUnavailable || isUnavailable(error)
       if (!isStorageDown) logger.warn({ err: error, job }, failed)
-      else if (!isWaiting)
-        logger.warn({ job, reason: (error as Error).message }, 'a job is waiting for storage')
+      else if (!isWaiting) logger.warn({ job, reason: (error as Error).message }, 'a job is waiting for storage')
       isWaiting ||= isStorageDown
     },
     succeeded(): void {

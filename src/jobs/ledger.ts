@@ -28,8 +28,7 @@ export function ledgerJobs(pool: pg.Pool, now: () => Date): Job[] {
       name: 'outdated subscriptions',
       everyMs: 2_000,
       async run() {
-        const derive = () =>
-          inTransaction(pool, client => deriveOutdated({ client, now: now() }, OUTDATED_AT_A_TIME))
+        const derive = () => inTransaction(pool, client => deriveOutdated({ client, now: now() }, OUTDATED_AT_A_TIME))
         while ((await derive()) === OUTDATED_AT_A_TIME);
       },
     },

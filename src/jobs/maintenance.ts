@@ -96,8 +96,7 @@ export function stuckSessionJob(pool: pg.Pool, logger: { warn(facts: object, mes
     everyMs: 5_000,
     async run() {
       const sessions = await endStuckSessions(pool, STUCK_AFTER_MS)
-      if (sessions > 0)
-        logger.warn({ sessions }, 'ended sessions that were idle in a transaction for too long')
+      if (sessions > 0) logger.warn({ sessions }, 'ended sessions that were idle in a transaction for too long')
     },
   }
 }

@@ -63,8 +63,7 @@ async function drainPortion(deps: Deps, source: { sourceId: string; moved: numbe
   const left = maxPerRun(limit) - source.moved
   const { events, isEmpty } = await drain(deps, sourceId, limit, left)
   source.moved += events
-  if (isEmpty)
-    await deps.overflow.end(sourceId, async () => (await drain(deps, sourceId, limit, left)).isEmpty)
+  if (isEmpty) await deps.overflow.end(sourceId, async () => (await drain(deps, sourceId, limit, left)).isEmpty)
   return !isEmpty && events > 0 && events < left
 }
 

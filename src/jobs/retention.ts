@@ -6,11 +6,7 @@ import { dropPartitionsBefore, type PartitionedTable } from '../postgres/partiti
 import { dropQueuedBefore, oldestQueued } from '../store/destinations/outbox.ts'
 import { deleteDeadLettersBefore } from '../store/entries/dead-letters.ts'
 import { oldestHeldUp } from '../store/entries/parked.ts'
-import {
-  lockRetentionClock,
-  type RetentionClock,
-  writeRetentionClock,
-} from '../store/entries/retention-clock.ts'
+import { lockRetentionClock, type RetentionClock, writeRetentionClock } from '../store/entries/retention-clock.ts'
 import { dropEventSums } from '../store/sums/fold.ts'
 import type { Job } from './jobs.ts'
 
@@ -63,11 +59,7 @@ export function retentionJob(options: RetentionOptions): Job {
 }
 
 /** Keeps entries that are not applied yet, however old, and everything that applying them needs. */
-async function dropExpired(
-  { pool, settings }: RetentionOptions,
-  now: Date,
-  waiting: Date | null,
-): Promise<void> {
+async function dropExpired({ pool, settings }: RetentionOptions, now: Date, waiting: Date | null): Promise<void> {
   const ago = (ms: number) => new Date(now.getTime() - ms)
   const unlessNeeded = (ms: number) => earliest(ago(ms), waiting)!
   const limits: [PartitionedTable, Date][] = [
@@ -103,11 +95,7 @@ async function deleteExpiredLetters(pool: pg.Pool, settings: Retention, now: Dat
 }
 
 /** Returns why nothing may be dropped now; null: dropping is allowed. */
-async function checkClock(
-  client: pg.PoolClient,
-  now: Date,
-  { settings }: RetentionOptions,
-): Promise<string | null> {
+async function checkClock(client: pg.PoolClient, now: Date, { settings }: RetentionOptions): Promise<string | null> {
   const clock = await lockRetentionClock(client, now)
   const next = nextClock(clock, now)
   if (next.heldReason === null) {

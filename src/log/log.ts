@@ -90,19 +90,13 @@ export type Log = {
    * Unread entries and the age of the oldest, by partition. `withinPostgres`: only of the log in PostgreSQL. Partitions outside of
    * PostgreSQL are left out while their server is unavailable, unless the answer has to be `complete`: then it fails.
    */
-  lag(options?: {
-    withinPostgres?: true
-    complete?: true
-  }): Promise<({ partition: PartitionName } & Unread)[]>
+  lag(options?: { withinPostgres?: true; complete?: true }): Promise<({ partition: PartitionName } & Unread)[]>
   /** An entry that is still in the log, read or not. `kind`: search only where entries of this kind are. */
   find(tenantId: number, id: string, kind?: EntryKind): Promise<Entry | null>
   /** Unread entries of a tenant that were received by then; null: at any time. */
   unread(tenantId: number, receivedBy: Date | null): Promise<Unread>
   /** The first unread event entries of a tenant with this string in their body. `unavailable`: why a part of the log could not be searched. */
-  unreadWith(
-    tenantId: number,
-    text: string,
-  ): Promise<{ entries: Entry[]; unavailable: LogUnavailable | null }>
+  unreadWith(tenantId: number, text: string): Promise<{ entries: Entry[]; unavailable: LogUnavailable | null }>
   /** Deletes those of these entries that were read. Returns how many; with `dryRun` it only counts them. */
   forget(db: Db, tenantId: number, entries: EntryName[], options?: { dryRun?: boolean }): Promise<number>
   /** The part of the log that is outside of PostgreSQL, if there is one. */

@@ -107,7 +107,5 @@ export function describeBacklog({ entries, max, isFull }: Backlog): string {
   const waiting = entries()
   if (waiting === null) return 'unknown'
   const text = `${waiting.toLocaleString('en')} entries waiting to be processed`
-  return isFull()
-    ? `${text}, KONTOR_MAX_BACKLOG is ${max!.toLocaleString('en')}: writes are answered with 503`
-    : text
+  return isFull() ? `${text}, KONTOR_MAX_BACKLOG is ${max!.toLocaleString('en')}: writes are answered with 503` : text
 }

@@ -35,13 +35,7 @@ const UNAUTHENTICATED_SHARE = 1 / 8
 // One whole batch fits, whatever the setting.
 const MIN_UNAUTHENTICATED_BYTES = 2_097_152
 
-export function openBodiesInFlight({
-  maxBytes,
-  onRejected,
-}: {
-  maxBytes: number
-  onRejected(): void
-}): BodiesInFlight {
+export function openBodiesInFlight({ maxBytes, onRejected }: { maxBytes: number; onRejected(): void }): BodiesInFlight {
   const authenticated: Share = { maxBytes, bytes: 0, arriving: new Map() }
   const unauthenticated: Share = {
     maxBytes: Math.max(MIN_UNAUTHENTICATED_BYTES, maxBytes * UNAUTHENTICATED_SHARE),

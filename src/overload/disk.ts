@@ -22,13 +22,7 @@ const SAMPLES_KEPT_MS = DAY_MS
 // Within less than an hour a checkpoint or a backup looks like a trend.
 const MIN_TREND_MS = HOUR_MS
 
-export function diskReader({
-  databaseUrl,
-  dataDir,
-}: {
-  databaseUrl: string[] | null
-  dataDir: string
-}): ReadFree {
+export function diskReader({ databaseUrl, dataDir }: { databaseUrl: string[] | null; dataDir: string }): ReadFree {
   return async () => {
     if (databaseUrl !== null) return null
     try {
@@ -46,8 +40,7 @@ export async function watchDisk(readFree: ReadFree, minFree: number | null): Pro
   const sample = () => {
     const at = performance.now()
     const isDue = samples.length === 0 || at - samples.at(-1)!.at >= SAMPLE_EVERY_MS
-    if (free !== null && isDue)
-      samples = [...samples.filter(sample => at - sample.at <= SAMPLES_KEPT_MS), { at, free }]
+    if (free !== null && isDue) samples = [...samples.filter(sample => at - sample.at <= SAMPLES_KEPT_MS), { at, free }]
   }
   sample()
   const timer = setInterval(async () => {

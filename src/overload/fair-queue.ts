@@ -211,9 +211,7 @@ export function openAdaptiveCapacity({
       // An average over a longer time does not describe the present.
       if (sinceMs > 10 * STEP_MS) return
       capacity =
-        share < ENOUGH_PROCESSOR
-          ? Math.max(MIN_CAPACITY, capacity * DOWN)
-          : Math.min(MAX_CAPACITY, capacity * UP)
+        share < ENOUGH_PROCESSOR ? Math.max(MIN_CAPACITY, capacity * DOWN) : Math.min(MAX_CAPACITY, capacity * UP)
     },
   }
 }

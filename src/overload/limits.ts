@@ -39,13 +39,7 @@ export type ConcurrencyLimit = {
   acquire(tenantId: number): (() => void) | null
 }
 
-export function openConcurrencyLimit({
-  perTenant,
-  total,
-}: {
-  perTenant: number
-  total: number
-}): ConcurrencyLimit {
+export function openConcurrencyLimit({ perTenant, total }: { perTenant: number; total: number }): ConcurrencyLimit {
   const counts = new Map<number, number>()
   let running = 0
   return {

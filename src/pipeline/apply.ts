@@ -14,13 +14,7 @@ import type { ConversionEvent } from './conversions/profile-sales.ts'
 import type { LoadAudience } from './deliveries/audience.ts'
 import { notifyEvents, notifyRecords } from './deliveries/outgoing.ts'
 import { notifySaleChanges, startSaleChanges } from './deliveries/sales.ts'
-import {
-  claimFresh,
-  countEvents,
-  type FreshEvent,
-  separateSuppressed,
-  writeInboundResults,
-} from './events/events.ts'
+import { claimFresh, countEvents, type FreshEvent, separateSuppressed, writeInboundResults } from './events/events.ts'
 import type { Identities } from './identity/identity.ts'
 import { linkContacts, resolveNodes } from './identity/resolve.ts'
 import { noteSuppressed, type Suppressions } from './identity/suppressions.ts'
@@ -43,12 +37,8 @@ export type Effects = {
 export async function applyBatch(effects: Effects, transaction: Transaction, units: Unit[]): Promise<void> {
   const audience = await effects.loadAudience(transaction)
   startSaleChanges(transaction, audience)
-  await traced(transaction, 'record', units, own =>
-    applyRecords(effects, transaction, own as Unit<RecordChange>[]),
-  )
-  await traced(transaction, 'events', units, own =>
-    applyEvents(effects, transaction, own as Unit<NormalizedEvent>[]),
-  )
+  await traced(transaction, 'record', units, own => applyRecords(effects, transaction, own as Unit<RecordChange>[]))
+  await traced(transaction, 'events', units, own => applyEvents(effects, transaction, own as Unit<NormalizedEvent>[]))
   await notifySaleChanges(transaction, audience)
 }
 
@@ -63,11 +53,7 @@ async function traced(
   await (trace ? trace.effects(kind, own.length, () => apply(own)) : apply(own))
 }
 
-async function applyRecords(
-  effects: Effects,
-  transaction: Transaction,
-  units: Unit<RecordChange>[],
-): Promise<void> {
+async function applyRecords(effects: Effects, transaction: Transaction, units: Unit<RecordChange>[]): Promise<void> {
   const sentByShops = await findRowsSentByShops(transaction.client, units)
   const applied = sentByShops.size > 0 ? units.filter(unit => !sentByShops.has(unit)) : units
   const outcomes = applied.length > 0 ? await applyChanges(effects, transaction, applied) : []
@@ -101,11 +87,7 @@ async function applyChanges(
   return kept.map(change => (change === null ? 'superseded' : next.next().value!))
 }
 
-async function applyEvents(
-  effects: Effects,
-  transaction: Transaction,
-  units: Unit<NormalizedEvent>[],
-): Promise<void> {
+async function applyEvents(effects: Effects, transaction: Transaction, units: Unit<NormalizedEvent>[]): Promise<void> {
   // First, because it may restart the transaction.
   effects.ensureMonths(units.map(({ work }) => work.occurredAt))
   const { fresh, duplicates } = await claimFresh(transaction, units)

@@ -8,10 +8,7 @@ import type { Transaction, Unit } from './unit.ts'
  * Runs `work` in a savepoint. If it fails, its writes are undone and the error is returned. An error that `work` did not
  * cause (a conflict, an unavailable database, a missing table partition) is thrown: the whole transaction must restart.
  */
-export async function attempt(
-  client: pg.PoolClient,
-  work: () => Promise<void>,
-): Promise<{ error: unknown } | null> {
+export async function attempt(client: pg.PoolClient, work: () => Promise<void>): Promise<{ error: unknown } | null> {
   await client.query('savepoint attempt')
   try {
     await work()

@@ -1,12 +1,6 @@
 import type pg from 'pg'
 import { RestartTransaction } from '../postgres/database.ts'
-import {
-  lockTenants,
-  shareTenants,
-  TENANT_LOCKS,
-  tryLockTenants,
-  tryShareTenants,
-} from '../postgres/locks.ts'
+import { lockTenants, shareTenants, TENANT_LOCKS, tryLockTenants, tryShareTenants } from '../postgres/locks.ts'
 import type { ProfileLock, Transaction } from './unit.ts'
 
 // After a conflict over a tenant's profile lock, this many transactions wait for the lock before they write anything.

@@ -90,10 +90,7 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
         const failure = error instanceof RestartTransaction ? await catchFailure(error.prepare) : error
         if (failure === null || isConflict(failure)) {
           if (++conflicts % WARN_EVERY_CONFLICTS === 0)
-            logger.warn(
-              { err: error, conflicts },
-              'a worker restarts its transaction repeatedly because of conflicts',
-            )
+            logger.warn({ err: error, conflicts }, 'a worker restarts its transaction repeatedly because of conflicts')
           continue
         }
         const isOutage = isUnavailable(failure)

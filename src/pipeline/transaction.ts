@@ -2,13 +2,7 @@ import type pg from 'pg'
 import { type Entry, type EntryKind, orderKey } from '../domain/entries/entry.ts'
 import { suppressedReceipt } from '../domain/inbound/receipts.ts'
 import type { Log, PartitionName, Taken } from '../log/log.ts'
-import {
-  inTransaction,
-  isConflict,
-  isDeadlock,
-  isUnavailable,
-  RestartTransaction,
-} from '../postgres/database.ts'
+import { inTransaction, isConflict, isDeadlock, isUnavailable, RestartTransaction } from '../postgres/database.ts'
 import { createMissingPartition, isMissingPartition } from '../postgres/partitions.ts'
 import { insertDeadLetters, type NewDeadLetter } from '../store/entries/dead-letters.ts'
 import {
@@ -193,10 +187,7 @@ async function findDueRetries(client: pg.PoolClient, taken: Taken[]) {
 }
 
 /** Due retries first, then the new entries. A new entry is blocked while its ordering key has parked entries. */
-function planEntries(
-  taken: Taken[],
-  { retries, blocked }: Awaited<ReturnType<typeof findDueRetries>>,
-): Planned[] {
+function planEntries(taken: Taken[], { retries, blocked }: Awaited<ReturnType<typeof findDueRetries>>): Planned[] {
   const plan: Planned[] = retries.map(parked => ({
     partition: parked.partition,
     entry: parked.entry,
@@ -226,10 +217,7 @@ function isNotBlocked({ units }: Planned): boolean {
  * Decodes the entries that are not blocked. Returns the units to apply. An entry that cannot be decoded is one unit that
  * fails, so that the entries behind it wait. Entries behind a partially deferred entry are blocked.
  */
-function decodeEntries(
-  plan: Planned[],
-  kinds: Record<EntryKind, Kind>,
-): { units: Unit[]; hasDeferred: boolean } {
+function decodeEntries(plan: Planned[], kinds: Record<EntryKind, Kind>): { units: Unit[]; hasDeferred: boolean } {
   const toApply: Unit[] = []
   const deferredOrders = new Set<string>()
   for (const planned of plan.filter(isNotBlocked)) {
@@ -283,19 +271,14 @@ async function writeDispositions(context: DispositionContext, plan: Planned[]): 
     let next = { attempts: 0, nextAttemptAt: now, error: null as string | null }
     if (failed) {
       const { attempts, message } = describeFailure(failed)
-      context.logger.warn(
-        { err: failed.failure!.error, entry: entry.id, attempts },
-        'an entry could not be applied',
-      )
+      context.logger.warn({ err: failed.failure!.error, entry: entry.id, attempts }, 'an entry could not be applied')
       if (!isRetried) await giveUp(transaction, kinds[entry.kind], failed, { ...context, attempts, message })
-      else
-        next = { attempts, nextAttemptAt: new Date(now.getTime() + delayMs(retry, attempts)), error: message }
+      else next = { attempts, nextAttemptAt: new Date(now.getTime() + delayMs(retry, attempts)), error: message }
     }
     const left = (own: Unit[]) => ({ partition, entry: narrow(kinds, entry, own) })
     if (parked === null) {
       if (isRetried) await park(client, { ...left([failed]), ...next })
-      if (waiting.length > 0)
-        await park(client, { ...left(waiting), attempts: 0, nextAttemptAt: now, error: null })
+      if (waiting.length > 0) await park(client, { ...left(waiting), attempts: 0, nextAttemptAt: now, error: null })
       continue
     }
     const { parkedId } = parked
@@ -378,8 +361,7 @@ export async function giveUp(
 ): Promise<void> {
   const { client } = transaction
   const letter = buildDeadLetter(kind, unit, failure)
-  const { kept, suppressed } =
-    (await failure.suppressions?.letters(transaction, [letter])) ?? keepAll([letter])
+  const { kept, suppressed } = (await failure.suppressions?.letters(transaction, [letter])) ?? keepAll([letter])
   if (kept.length > 0) await insertDeadLetters(client, kept)
   // The error message may quote the event, so a suppressed event gets a receipt without it.
   const isSuppressed = suppressed.length > 0 && unit.entry.kind === 'events'

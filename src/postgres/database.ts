@@ -6,8 +6,7 @@ export type Db = { query: pg.Pool['query'] }
 
 export type Connection =
   /** A list has one URL per host. The pool connects to the one that accepts writes. */
-  | { url: string | string[] }
-  | { host: string; port: number; user: string; password: string; database: string }
+  { url: string | string[] } | { host: string; port: number; user: string; password: string; database: string }
 
 const JSON_OIDS = new Set([114, 3802])
 const INT8_OID = 20
@@ -122,10 +121,7 @@ export async function withClient<T>(pool: pg.Pool, work: (client: pg.PoolClient)
   }
 }
 
-export async function inTransaction<T>(
-  pool: pg.Pool,
-  work: (client: pg.PoolClient) => Promise<T>,
-): Promise<T> {
+export async function inTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect()
   const actions: (() => void)[] = []
   afterCommits.set(client, actions)
@@ -231,8 +227,7 @@ export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = (error as { code?: unknown }).code
   if (typeof code === 'string') {
-    if (NETWORK.has(code) || code.startsWith('08') || code.startsWith('53') || code.startsWith('57P'))
-      return true
+    if (NETWORK.has(code) || code.startsWith('08') || code.startsWith('53') || code.startsWith('57P')) return true
     // 25006: the primary failed over and is read-only; 3D000: the database does not exist (yet); 25P03: the session was idle too long
     if (code === '25006' || code === '3D000' || code === '25P03') return true
   }

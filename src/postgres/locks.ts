@@ -69,9 +69,7 @@ export async function lock(db: Db, which: Lock): Promise<void> {
 
 /** Returns false if another transaction holds it. */
 export async function tryLock(db: Db, which: Lock): Promise<boolean> {
-  const { rows } = await db.query<{ locked: boolean }>('select pg_try_advisory_xact_lock($1) as locked', [
-    which,
-  ])
+  const { rows } = await db.query<{ locked: boolean }>('select pg_try_advisory_xact_lock($1) as locked', [which])
   return rows[0]!.locked
 }
 
@@ -94,19 +92,11 @@ export async function shareTenants(db: Db, which: TenantLock, tenantIds: Iterabl
 }
 
 /** Does not wait. Returns false if another transaction holds one of them. */
-export async function tryLockTenants(
-  db: Db,
-  which: TenantLock,
-  tenantIds: Iterable<number>,
-): Promise<boolean> {
+export async function tryLockTenants(db: Db, which: TenantLock, tenantIds: Iterable<number>): Promise<boolean> {
   return tryTenants(db, 'pg_try_advisory_xact_lock', which, tenantIds)
 }
 
-export async function tryShareTenants(
-  db: Db,
-  which: TenantLock,
-  tenantIds: Iterable<number>,
-): Promise<boolean> {
+export async function tryShareTenants(db: Db, which: TenantLock, tenantIds: Iterable<number>): Promise<boolean> {
   return tryTenants(db, 'pg_try_advisory_xact_lock_shared', which, tenantIds)
 }
 

@@ -57,9 +57,7 @@ export async function applyMigrations(
 
 /** The schema as seen by this version. Throws SchemaError if another version created it. */
 export async function schemaState(db: Db): Promise<'empty' | 'current' | { lacks: string[] }> {
-  const { rows } = await db.query<{ exists: boolean }>(
-    `select to_regclass('schema_migrations') is not null as exists`,
-  )
+  const { rows } = await db.query<{ exists: boolean }>(`select to_regclass('schema_migrations') is not null as exists`)
   if (!rows[0]!.exists) return 'empty'
   const known = readMigrations()
   const applied = await appliedMigrations(db)
@@ -85,8 +83,7 @@ export function foreignMigration(
   known: readonly AppliedMigration[] = readMigrations(),
 ): { name: string; reason: 'preview' | 'unknown' | 'changed' } | null {
   const checksums = new Map(known.map(({ name, checksum }) => [name, checksum]))
-  if (applied.some(({ name }) => name === FIRST_OF_PREVIEW))
-    return { name: FIRST_OF_PREVIEW, reason: 'preview' }
+  if (applied.some(({ name }) => name === FIRST_OF_PREVIEW)) return { name: FIRST_OF_PREVIEW, reason: 'preview' }
   const unknown = applied.find(({ name }) => !checksums.has(name))
   if (unknown) return { name: unknown.name, reason: 'unknown' }
   const changed = applied.find(({ name, checksum }) => checksums.get(name) !== checksum)

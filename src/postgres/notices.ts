@@ -6,11 +6,7 @@ const RECONNECT_MS = 2_000
  * Calls `onNotice` for every NOTIFY on the channel, over a dedicated connection. Notifications are lost behind a transaction
  * pooler and during a reconnect, so the caller must also poll.
  */
-export function listenForNotices(
-  pool: pg.Pool,
-  channel: string,
-  onNotice: () => void,
-): { stop(): Promise<void> } {
+export function listenForNotices(pool: pg.Pool, channel: string, onNotice: () => void): { stop(): Promise<void> } {
   let client: pg.PoolClient | null = null
   let timer: NodeJS.Timeout | undefined
   let stopped = false

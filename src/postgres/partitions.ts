@@ -92,8 +92,7 @@ export async function momentsWithoutPartition(
 ): Promise<Date[]> {
   const existing = (await listPartitions(db, [table])).get(table)!
   return moments.filter(
-    at =>
-      !existing.some(({ from, to }) => from <= toPartitionKey(table, at) && toPartitionKey(table, at) < to),
+    at => !existing.some(({ from, to }) => from <= toPartitionKey(table, at) && toPartitionKey(table, at) < to),
   )
 }
 
@@ -205,10 +204,7 @@ function planPartition(table: PartitionedTable, key: number, existing: Range[], 
 }
 
 /** Reads the bounds, because the names do not determine what a partition holds. */
-async function listPartitions(
-  db: Db,
-  names: PartitionedTable[],
-): Promise<Map<PartitionedTable, Partition[]>> {
+async function listPartitions(db: Db, names: PartitionedTable[]): Promise<Map<PartitionedTable, Partition[]>> {
   const { rows } = await db.query<{
     table: PartitionedTable
     name: string
@@ -232,9 +228,7 @@ function parseBound(table: PartitionedTable, text: string | null): number {
   if (text === 'MINVALUE') return -Infinity
   if (text === null || text === 'MAXVALUE') return Infinity
   // PostgreSQL's format in UTC: 2026-05-01 00:00:00+00
-  return tables[table].bound === 'period'
-    ? Number(text)
-    : Date.parse(text.replace(' ', 'T').replace(/\+00$/, 'Z'))
+  return tables[table].bound === 'period' ? Number(text) : Date.parse(text.replace(' ', 'T').replace(/\+00$/, 'Z'))
 }
 
 /**

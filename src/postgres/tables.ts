@@ -115,10 +115,7 @@ export async function findRelation(db: Db): Promise<string | null> {
 /**
  * The rows of a table in COPY's binary format. `rowCount` is set once the next query on the connection is answered.
  */
-export function copyOut(
-  client: pg.PoolClient,
-  { name, columns }: StoredTable,
-): Readable & { rowCount: number } {
+export function copyOut(client: pg.PoolClient, { name, columns }: StoredTable): Readable & { rowCount: number } {
   return client.query(
     copyTo(`copy ${quoteName(name)} (${columns.map(quoteName).join(', ')}) to stdout (format binary)`),
   )
@@ -137,15 +134,12 @@ export type CopyIn = {
  */
 export function copyIn(client: pg.PoolClient, { name, columns }: StoredTable): CopyIn {
   const stream = client.query(
-    copyFrom(
-      `copy ${quoteName(name)} (${columns.map(quoteName).join(', ')}) from stdin (format binary, freeze true)`,
-    ),
+    copyFrom(`copy ${quoteName(name)} (${columns.map(quoteName).join(', ')}) from stdin (format binary, freeze true)`),
   )
   const failed = new Promise<never>((_, reject) => stream.on('error', reject))
   failed.catch(() => {}) // `write` and `end` report it
   return {
-    write: bytes =>
-      Promise.race([failed, new Promise<void>(resolve => stream.write(bytes, () => resolve()))]),
+    write: bytes => Promise.race([failed, new Promise<void>(resolve => stream.write(bytes, () => resolve()))]),
     async end() {
       await Promise.race([failed, new Promise<void>(resolve => stream.end(() => resolve()))])
       return stream.rowCount
@@ -177,9 +171,7 @@ export async function inStreamingTransaction<T>(
 
 /** The version of the PostgreSQL server as a number: 180001 is 18.1. */
 export async function readServerVersion(db: Db): Promise<number> {
-  const { rows } = await db.query<{ version: number }>(
-    `select current_setting('server_version_num')::int as version`,
-  )
+  const { rows } = await db.query<{ version: number }>(`select current_setting('server_version_num')::int as version`)
   return rows[0]!.version
 }
 

@@ -39,12 +39,7 @@ export type AccountEntry = {
 }
 
 /** The largest MRR first. */
-export function accountList(
-  db: Db,
-  question: ReportQuestion,
-  ledger: Ledger,
-  count: number,
-): ReportList<AccountEntry> {
+export function accountList(db: Db, question: ReportQuestion, ledger: Ledger, count: number): ReportList<AccountEntry> {
   return {
     count,
     rows: async slice => accountEntries(db, question, ledger, await ledger.accounts(slice, count)),
@@ -72,9 +67,7 @@ async function accountEntries(
     const own = all.filter(segment => segment.currency === currency)
     const hasPaymentIssue =
       issues.customers.has(account) ||
-      own.some(
-        ({ subscriptionId, status }) => status === 'unpaid' || issues.subscriptions.has(subscriptionId),
-      )
+      own.some(({ subscriptionId, status }) => status === 'unpaid' || issues.subscriptions.has(subscriptionId))
     return { ...accountEntry(account, own, all, facts.get(account), asOf), hasPaymentIssue }
   })
 }
@@ -191,8 +184,7 @@ export async function accountReport(
     timeline: toList(
       timeline.map(entry => ({
         ...entry,
-        mrrDelta:
-          entry.mrrBefore === null || entry.mrrAfter === null ? null : entry.mrrAfter - entry.mrrBefore,
+        mrrDelta: entry.mrrBefore === null || entry.mrrAfter === null ? null : entry.mrrAfter - entry.mrrBefore,
       })),
     ),
   }

@@ -36,11 +36,7 @@ type Retention = {
 }
 
 /** `horizon`: the age of the cohort in days. */
-export async function acquisitionReport(
-  db: Db,
-  question: ReportQuestion,
-  horizon: number,
-): Promise<AcquisitionReport> {
+export async function acquisitionReport(db: Db, question: ReportQuestion, horizon: number): Promise<AcquisitionReport> {
   const { currency, asOf } = question
   const then = daysFrom(asOf, -horizon)
   const ledger = await openLedger(db, question)
@@ -62,11 +58,7 @@ export async function acquisitionReport(
 export async function sourceList(
   db: Db,
   { tenantId, currency }: ReportQuestion,
-  {
-    figures,
-    kept,
-    isThenCovered,
-  }: { figures: SourceFigures[]; kept: Map<number, number>; isThenCovered: boolean },
+  { figures, kept, isThenCovered }: { figures: SourceFigures[]; kept: Map<number, number>; isThenCovered: boolean },
 ): Promise<ReportList<SourceEntry>> {
   const own = figures.filter(
     source => source.currency === currency && (source.activeAccounts > 0 || source.cohortAccounts > 0),
@@ -145,11 +137,7 @@ type BreakdownEntry = { name: string; mrr: number; accounts: number; subscriptio
 type Part = { mrr: number; accounts: Set<string>; subscriptions: number }
 
 /** Breaks MRR down by item, so the rows add up to it. The largest first. */
-export async function breakdownReport(
-  db: Db,
-  question: ReportQuestion,
-  by: Dimension,
-): Promise<BreakdownReport> {
+export async function breakdownReport(db: Db, question: ReportQuestion, by: Dimension): Promise<BreakdownReport> {
   const parts = new Map<string, Part>()
   let mrr = 0
   const withCountry = by === 'country' || question.filter.country !== undefined

@@ -76,11 +76,7 @@ type ChargeDue = Due & {
   includesMetered: boolean
 }
 
-export async function attentionReport(
-  db: Db,
-  question: ReportQuestion,
-  days: number,
-): Promise<AttentionReport> {
+export async function attentionReport(db: Db, question: ReportQuestion, days: number): Promise<AttentionReport> {
   const { matched } = await openLedger(db, question)
   const agenda = await openAgenda(db, question, days, matched)
   return {
@@ -126,10 +122,7 @@ function dueList<Row>(
 
 type BodyOf<Kind extends AgendaKind> = Extract<AgendaEntry, { kind: Kind }>['body']
 
-function renewalDue(
-  body: AgendaRow['body'],
-  { dueAt, segment, hasPaymentIssue, ...due }: DueFacts,
-): RenewalDue {
+function renewalDue(body: AgendaRow['body'], { dueAt, segment, hasPaymentIssue, ...due }: DueFacts): RenewalDue {
   const { interval, intervalCount, amount } = body as BodyOf<'renewal'>
   return {
     ...due,
@@ -150,10 +143,7 @@ function cancellationDue(
   return { ...due, cancelsAt: dueAt, requestedAt, reason, mrrAtRisk: segment.mrr }
 }
 
-function chargeDue(
-  body: AgendaRow['body'],
-  { dueAt, segment: _, hasPaymentIssue: __, ...due }: DueFacts,
-): ChargeDue {
+function chargeDue(body: AgendaRow['body'], { dueAt, segment: _, hasPaymentIssue: __, ...due }: DueFacts): ChargeDue {
   const { amount, collectionMethod, trialConversion, includesMetered } = body as BodyOf<'charge'>
   return {
     ...due,
@@ -178,9 +168,7 @@ function issueList(db: Db, question: ReportQuestion, issues: Issues): ReportList
       const named = invoices.flatMap(invoice => invoice.subscriptionId ?? [])
       const segments = await segmentsOfSubscriptions(db, tenantId, [...named, ...unpaid], asOf)
       return [
-        ...invoices.map(invoice =>
-          issueOfInvoice(invoice, segments.get(invoice.subscriptionId ?? ''), question),
-        ),
+        ...invoices.map(invoice => issueOfInvoice(invoice, segments.get(invoice.subscriptionId ?? ''), question)),
         ...unpaid.map(id => issueOfUnpaid(segments.get(id)!)),
       ]
     },
@@ -276,8 +264,7 @@ async function agendaOfSegments(
       }
     }
   }
-  const order = (a: AgendaRow, b: AgendaRow) =>
-    a.dueAt - b.dueAt || (a.subscriptionId < b.subscriptionId ? -1 : 1)
+  const order = (a: AgendaRow, b: AgendaRow) => a.dueAt - b.dueAt || (a.subscriptionId < b.subscriptionId ? -1 : 1)
   for (const list of Object.values(rows)) list.sort(order)
   return {
     counts: {
@@ -297,11 +284,7 @@ type Issues = {
   subscriptions(slice: Slice): Promise<string[]>
 }
 
-export async function openIssues(
-  db: Db,
-  question: ReportQuestion,
-  matched: MatchedItems | null,
-): Promise<Issues> {
+export async function openIssues(db: Db, question: ReportQuestion, matched: MatchedItems | null): Promise<Issues> {
   const counts = await issueCounts(db, question)
   if (matched === null) {
     return {

@@ -30,11 +30,7 @@ export type CashFigures = {
 type CashEntry = CashFigures & { date: string; invoices: number; payments: number }
 
 /** By bucket, the oldest first. Null: too many buckets. */
-export async function cashReport(
-  db: Db,
-  question: ReportQuestion,
-  window: SeriesWindow,
-): Promise<CashReport | null> {
+export async function cashReport(db: Db, question: ReportQuestion, window: SeriesWindow): Promise<CashReport | null> {
   const buckets = await seriesBuckets(db, question, window)
   if (buckets === null) return null
   const entries = buckets.length > 0 ? await readEntries(db, question, buckets) : []
@@ -168,8 +164,7 @@ export async function cashSince(
 /** Facts whose subscription matched the filter at their time. */
 function listUnmatched(facts: CashFact[], matched: MatchedItems): CashFact[] {
   return facts.filter(
-    ({ subscriptionId, occurredAt }) =>
-      subscriptionId !== null && matched.includes(subscriptionId, occurredAt),
+    ({ subscriptionId, occurredAt }) => subscriptionId !== null && matched.includes(subscriptionId, occurredAt),
   )
 }
 

@@ -91,8 +91,7 @@ const CAUTIONS: Record<Caution, { single: string; several: string }> = {
     several: 'subscriptions have prices that include tax at an unknown rate; their MRR is too high.',
   },
   id_of_two_customers: {
-    single:
-      'Two sources send one subscription id with different customers: give the sources different namespaces.',
+    single: 'Two sources send one subscription id with different customers: give the sources different namespaces.',
     several:
       'subscription ids are sent by two sources with different customers: give the sources different namespaces.',
   },

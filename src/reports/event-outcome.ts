@@ -39,11 +39,7 @@ export type EventOutcome = {
 }
 
 /** By Kontor's id. Null: unknown. */
-export async function eventOutcome(
-  { pool, log }: Deps,
-  tenantId: number,
-  id: string,
-): Promise<EventOutcome | null> {
+export async function eventOutcome({ pool, log }: Deps, tenantId: number, id: string): Promise<EventOutcome | null> {
   // Almost always it is stored.
   const [event] = await findEvents(pool, tenantId, [id])
   if (event) return storedOutcome(event)
@@ -61,9 +57,7 @@ export async function eventOutcome(
     item.inboundEventId === null ? [] : await findFirsts(pool, tenantId, item.inboundEventId, [item.sourceId])
   if (first === id) return null // it was stored, and has been erased or has expired
   if (first !== undefined) return duplicateOutcome(id, entry.receivedAt, first)
-  return waiting
-    ? waitingOutcome(id, waiting)
-    : { id, status: 'queued', reason: null, receivedAt: entry.receivedAt }
+  return waiting ? waitingOutcome(id, waiting) : { id, status: 'queued', reason: null, receivedAt: entry.receivedAt }
 }
 
 /**
@@ -79,8 +73,7 @@ export async function outcomeOfSent(
   const text = JSON.stringify(sentId).slice(1, -1)
   const { waiting, away } = await waitingWith({ pool, log }, tenantId, text)
   const firsts = await findFirsts(pool, tenantId, sentId, sourceIds)
-  const ends =
-    firsts.length > 0 ? await findOutcomes(pool, tenantId, firsts) : new Map<string, EventOutcome>()
+  const ends = firsts.length > 0 ? await findOutcomes(pool, tenantId, firsts) : new Map<string, EventOutcome>()
   for (const first of firsts) {
     const outcome = ends.get(first)
     if (outcome) return outcome
@@ -112,11 +105,7 @@ async function waitingWith({ pool, log }: Deps, tenantId: number, text: string) 
 const UNTRIED = { lastError: null, attempts: 0, nextAttemptAt: null }
 
 /** Null: tracking and CDP events, which have none. */
-async function sourcesAsked(
-  pool: pg.Pool,
-  tenantId: number,
-  sourceId: string | undefined,
-): Promise<(string | null)[]> {
+async function sourcesAsked(pool: pg.Pool, tenantId: number, sourceId: string | undefined): Promise<(string | null)[]> {
   if (sourceId !== undefined) return [sourceId]
   return [null, ...(await listSources(pool, tenantId)).map(({ id }) => id)]
 }
@@ -134,19 +123,11 @@ async function findFirsts(
 }
 
 /** Where these events ended: stored, given up, or refused when they arrived. */
-async function findOutcomes(
-  pool: pg.Pool,
-  tenantId: number,
-  ids: string[],
-): Promise<Map<string, EventOutcome>> {
+async function findOutcomes(pool: pg.Pool, tenantId: number, ids: string[]): Promise<Map<string, EventOutcome>> {
   const events = await findEvents(pool, tenantId, ids)
   const letters = await findEventLetters(pool, tenantId, ids)
   const receipts = await findInboundReceipts(pool, tenantId, ids)
-  const outcomes = [
-    ...receipts.map(receiptOutcome),
-    ...letters.map(letterOutcome),
-    ...events.map(storedOutcome),
-  ]
+  const outcomes = [...receipts.map(receiptOutcome), ...letters.map(letterOutcome), ...events.map(storedOutcome)]
   return new Map(outcomes.map(outcome => [outcome.id, outcome]))
 }
 

@@ -1,10 +1,4 @@
-import {
-  type Exclusion,
-  fixHint,
-  hasProviderHints,
-  pendingExclusion,
-  REASONS,
-} from '../domain/billing/exclusions.ts'
+import { type Exclusion, fixHint, hasProviderHints, pendingExclusion, REASONS } from '../domain/billing/exclusions.ts'
 import type { Instant, ReasonCode, SubscriptionStatus } from '../domain/billing/types.ts'
 import { type Slice, splitSlice } from '../domain/list-slices.ts'
 import type { Db } from '../postgres/database.ts'
@@ -81,9 +75,7 @@ export function exclusionList(
         }),
       ]
       const dependent = exclusions.filter(({ code }) => hasProviderHints(code))
-      const providers = await findProviders(db, tenantId, [
-        ...new Set(dependent.map(row => row.subscriptionId)),
-      ])
+      const providers = await findProviders(db, tenantId, [...new Set(dependent.map(row => row.subscriptionId))])
       return exclusions.map(({ code, ...exclusion }) => ({
         ...{ ...exclusion, reasonCode: code, reason: REASONS[code].reason },
         fixHint: fixHint(code, providers.get(exclusion.subscriptionId) ?? null),
@@ -93,10 +85,7 @@ export function exclusionList(
 }
 
 /** The number of excluded items: in the currency or without one, and in other currencies. */
-export function excludedItems(
-  figures: SourceFigures[],
-  currency: string,
-): { excluded: number; foreign: number } {
+export function excludedItems(figures: SourceFigures[], currency: string): { excluded: number; foreign: number } {
   const isOwn = (source: SourceFigures) => source.currency === currency || source.currency === ''
   return {
     excluded: sum(figures, source => (isOwn(source) ? source.itemsExcluded : 0)),

@@ -1,9 +1,4 @@
-import {
-  type AccountState,
-  accountStates,
-  computeFigures,
-  type SegmentFigures,
-} from '../domain/billing/account.ts'
+import { type AccountState, accountStates, computeFigures, type SegmentFigures } from '../domain/billing/account.ts'
 import { filterSegment, isFiltered } from '../domain/billing/dimensions.ts'
 import {
   type CohortChange,
@@ -62,10 +57,7 @@ export type Ledger = {
   /** Segments valid at the time of the question, in all currencies. */
   segments(accounts: string[]): Promise<Segment[]>
   /** Movements in (since, until]. `count`: how many there are. */
-  movements(
-    window: Window,
-    wanted: { slice: Slice; count: number; order: MovementOrder },
-  ): Promise<MovementEntry[]>
+  movements(window: Window, wanted: { slice: Slice; count: number; order: MovementOrder }): Promise<MovementEntry[]>
   movementsOf(account: string): Promise<MovementEntry[]>
   /** What the filter matches; null: there is no filter. */
   matched: MatchedItems | null
@@ -100,8 +92,7 @@ function storedLedger(db: Db, question: ReportQuestion): Ledger {
     moved: (since, until) => movedBetween(db, tenantId, currency, since, until),
     totalsBefore: bounds => totalsBefore(db, question, bounds),
     movedWithin: bounds => movedWithin(db, question, bounds),
-    cohorts: (since, base) =>
-      cohortChanges(db, tenantId, currency, { since, asOf, zone: policy.timeZone, base }),
+    cohorts: (since, base) => cohortChanges(db, tenantId, currency, { since, asOf, zone: policy.timeZone, base }),
     accounts: (slice, count) => accountSlice(db, question, slice, count),
     segments: accounts => segmentsOfAccounts(db, tenantId, accounts, asOf),
     movements: (window, wanted) => movementSlice(db, tenantId, currency, window, wanted),
@@ -202,9 +193,7 @@ async function filteredLedger(db: Db, question: ReportQuestion): Promise<Ledger>
   const { tenantId, currency, asOf, filter } = question
   const traits = new Map<string, ReportTraits>()
   const match = async (segments: Segment[]) => {
-    const unknown = [...new Set(segments.map(segment => segment.account))].filter(
-      account => !traits.has(account),
-    )
+    const unknown = [...new Set(segments.map(segment => segment.account))].filter(account => !traits.has(account))
     const found = await reportTraits(db, tenantId, unknown, filter.country !== undefined)
     for (const [account, known] of found) traits.set(account, known)
     return segments.flatMap(segment => filterSegment(segment, filter, traits.get(segment.account)!) ?? [])
@@ -226,9 +215,7 @@ async function filteredLedger(db: Db, question: ReportQuestion): Promise<Ledger>
   const accounts = deriveAccounts(matching, question, traits)
   const movements = accounts
     .flatMap(({ name, movements: own }) =>
-      own.map(
-        ({ at, ...movement }): MovementEntry => ({ account: name, occurredAt: new Date(at), ...movement }),
-      ),
+      own.map(({ at, ...movement }): MovementEntry => ({ account: name, occurredAt: new Date(at), ...movement })),
     )
     .sort((a, b) => a.occurredAt.getTime() - b.occurredAt.getTime() || (a.account < b.account ? -1 : 1))
   const within = ({ since, until }: Window) =>
@@ -244,14 +231,12 @@ async function filteredLedger(db: Db, question: ReportQuestion): Promise<Ledger>
     movedWithin: async bounds => sumByBucket(movements, bounds),
     cohorts: async (since, base) =>
       sumCohorts(accounts, { since: since.getTime(), base, zone: question.policy.timeZone }),
-    accounts: async ({ offset, limit }) =>
-      orderByMrr(accounts, currency, asOf.getTime()).slice(offset, offset + limit),
+    accounts: async ({ offset, limit }) => orderByMrr(accounts, currency, asOf.getTime()).slice(offset, offset + limit),
     segments: async names => match(await segmentsOfAccounts(db, tenantId, names, asOf)),
     movements: async (window, wanted) => sliceOfMovements(within(window), wanted),
     movementsOf: async account => movements.filter(entry => entry.account === account),
     matched: {
-      includes: (id, at) =>
-        bySubscription.get(id)?.some(segment => isValidAt(segment, at.getTime())) ?? false,
+      includes: (id, at) => bySubscription.get(id)?.some(segment => isValidAt(segment, at.getTime())) ?? false,
       excluded: items.excluded.sort(latestFirst),
       foreign: items.foreign.sort(latestFirst),
     },

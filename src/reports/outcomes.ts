@@ -98,11 +98,7 @@ type DunningEntry = {
 }
 
 /** The results of invoices with a first failed payment in a window. */
-export async function dunningReport(
-  db: Db,
-  question: ReportQuestion,
-  window: Window,
-): Promise<DunningReport> {
+export async function dunningReport(db: Db, question: ReportQuestion, window: Window): Promise<DunningReport> {
   const { matched } = await openLedger(db, question)
   const entries = (await failedInvoices(db, question, window))
     .map(dunningEntry)
@@ -142,10 +138,7 @@ function dunningEntry(invoice: FailedInvoice): DunningEntry {
 }
 
 /** Lost: written off, void, or still open when the subscription ends. */
-function resolution({
-  current,
-  subscriptionEndedAt,
-}: FailedInvoice): Pick<DunningEntry, 'outcome' | 'resolvedAt'> {
+function resolution({ current, subscriptionEndedAt }: FailedInvoice): Pick<DunningEntry, 'outcome' | 'resolvedAt'> {
   if (current.status === 'paid') return { outcome: 'recovered', resolvedAt: current.paidAt ?? current.from }
   if (current.status !== 'open') return { outcome: 'lost', resolvedAt: current.from }
   return subscriptionEndedAt === null

@@ -23,9 +23,7 @@ export async function search(
   const found: Found[] = []
   for (const type of ENTITY_TYPES.filter(may)) {
     const record =
-      type === 'product'
-        ? await findProduct(pool, tenantId, text)
-        : await findRecord(pool, tenantId, type, text)
+      type === 'product' ? await findProduct(pool, tenantId, text) : await findRecord(pool, tenantId, type, text)
     if (record) found.push(recordFound(type, record))
   }
   if (may('event')) found.push(...(await eventFound({ pool, log }, tenantId, text)))
@@ -39,11 +37,7 @@ function recordFound(kind: EntityType, { id, data }: StoredRecord): Found {
   return { kind, id, title: id, note: [name, email].filter(Boolean).join(', ') || null }
 }
 
-async function eventFound(
-  deps: { pool: pg.Pool; log: Log },
-  tenantId: number,
-  text: string,
-): Promise<Found[]> {
+async function eventFound(deps: { pool: pg.Pool; log: Log }, tenantId: number, text: string): Promise<Found[]> {
   const id = text.toLowerCase()
   const outcome = isUuid(id)
     ? await eventOutcome(deps, tenantId, id)
@@ -57,14 +51,12 @@ async function eventFound(
 async function peopleFound(pool: pg.Pool, tenantId: number, text: string, limit: number): Promise<Found[]> {
   const people = new Map<number, Found>()
   const add = (profile: number, title: string, note: string | null) => {
-    if (!people.has(profile))
-      people.set(profile, { kind: 'person', id: publicProfileId(profile)!, title, note })
+    if (!people.has(profile)) people.set(profile, { kind: 'person', id: publicProfileId(profile)!, title, note })
   }
   for (const { id, profile, data } of await searchContacts(pool, tenantId, text, limit)) {
     const { name, email } = contactFacts(JSON.parse(data))
     if (profile !== null) add(profile, name ?? id, email ?? id)
   }
-  for (const { kind, value, profile } of await searchProfiles(pool, tenantId, text, limit))
-    add(profile, value, kind)
+  for (const { kind, value, profile } of await searchProfiles(pool, tenantId, text, limit)) add(profile, value, kind)
   return [...people.values()]
 }

@@ -24,11 +24,7 @@ export type SeriesBucket = Sum & { at: Date; groups: Map<string, Sum> }
 const MAX_GROUPS = 100
 
 /** The number of events without conversions in each bucket; null: too many buckets. */
-export function eventSeries(
-  db: Db,
-  tenantId: number,
-  request: SeriesRequest,
-): Promise<SeriesBucket[] | null> {
+export function eventSeries(db: Db, tenantId: number, request: SeriesRequest): Promise<SeriesBucket[] | null> {
   return readSeries(request, async question => {
     const rows = await readEventSeries(db, tenantId, question)
     return rows.map(row => ({ ...row, currency: '', amount: '0' }))
@@ -36,11 +32,7 @@ export function eventSeries(
 }
 
 /** The same of conversions, and what they come to in each currency. */
-export function conversionSeries(
-  db: Db,
-  tenantId: number,
-  request: SeriesRequest,
-): Promise<SeriesBucket[] | null> {
+export function conversionSeries(db: Db, tenantId: number, request: SeriesRequest): Promise<SeriesBucket[] | null> {
   return readSeries(request, question => readConversionSeries(db, tenantId, question))
 }
 

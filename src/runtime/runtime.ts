@@ -136,9 +136,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     onClose(() => runningJobs.stop())
     if (runsWorkers) openDeliveries(options, parts, onClose)
 
-    const http = processes
-      ? null
-      : await buildApp(config, { surfaces: opened.surfaces, logger, metrics, tracing })
+    const http = processes ? null : await buildApp(config, { surfaces: opened.surfaces, logger, metrics, tracing })
     await http?.listen({ port: config.port, host: config.host })
     onClose(async () => (http ?? processes!).close())
 
@@ -280,9 +278,7 @@ async function openArchiving(
   if (url === null) {
     const { enabled } = await archiveState(pool)
     if (enabled)
-      logger.warn(
-        'The archive is enabled, but KONTOR_ARCHIVE_URL is not set. Set it, or run `kontor archive disable`.',
-      )
+      logger.warn('The archive is enabled, but KONTOR_ARCHIVE_URL is not set. Set it, or run `kontor archive disable`.')
     return
   }
   if (!(await openArchive(pool, url)))
@@ -398,12 +394,7 @@ async function openClock(pool: pg.Pool): Promise<Clock> {
 /** Registers the metrics that are read on each scrape. */
 function watchComponents(
   metrics: Metrics,
-  {
-    pool,
-    log: { outside },
-    backlog,
-    disk,
-  }: { pool: pg.Pool; log: Pick<Log, 'outside'>; backlog: Backlog; disk: Disk },
+  { pool, log: { outside }, backlog, disk }: { pool: pg.Pool; log: Pick<Log, 'outside'>; backlog: Backlog; disk: Disk },
 ): void {
   metrics.watchDisk(disk.free)
   metrics.watchDeadLetters(() => countDeadLetters(pool))
@@ -495,8 +486,7 @@ async function openSurfaces(config: Config, parts: Parts): Promise<OpenedSurface
   const rejections = openRejections(parts)
   const receiving = { ...parts, writeQueue, rejections }
   const readQueue = openReadQueue(config.poolSize)
-  if (serves('data'))
-    surfaces.push(dataSurface({ ...receiving, readQueue }), toolSurface({ ...parts, version }))
+  if (serves('data')) surfaces.push(dataSurface({ ...receiving, readQueue }), toolSurface({ ...parts, version }))
   if (serves('events')) surfaces.push(eventSurface({ ...receiving, budgets }))
   if (serves('console')) {
     const { allowPrivateDestinations, logRetentionMs } = config

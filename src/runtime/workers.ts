@@ -89,9 +89,7 @@ const FIRST_MONTH = Date.parse('2000-01-01T00:00:00Z')
 function createMonthPartitions(pool: pg.Pool): (moments: Date[]) => void {
   const known = new Set<number>()
   return moments => {
-    const missing = moments.filter(
-      at => at.getTime() >= FIRST_MONTH && !known.has(computePeriod('events', at)),
-    )
+    const missing = moments.filter(at => at.getTime() >= FIRST_MONTH && !known.has(computePeriod('events', at)))
     if (missing.length === 0) return
     throw new RestartTransaction('A partition for an event may be missing', async () => {
       await ensurePartitionsFor(pool, 'events', missing)

@@ -36,8 +36,7 @@ function serializeError(error: unknown): unknown {
   const { type, message } = serialized
   const { code: given } = error as { code?: unknown }
   const code = typeof given === 'string' ? given : ''
-  const isTransient =
-    TRANSIENT_CODE.test(code) || TRANSIENT_MESSAGE.test(message) || type === 'RestartTransaction'
+  const isTransient = TRANSIENT_CODE.test(code) || TRANSIENT_MESSAGE.test(message) || type === 'RestartTransaction'
   return isTransient ? { type, message, ...(code && { code }) } : serialized
 }
 

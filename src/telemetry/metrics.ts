@@ -136,11 +136,8 @@ export function openMetrics(): Metrics {
       ),
     watchBacklog({ entries, max }) {
       const limit = 'KONTOR_MAX_BACKLOG: above it, writes are answered with 503'
-      watchNumber(
-        registry,
-        'kontor_backlog_entries',
-        'Accepted entries that are not processed yet',
-        async () => requireKnown(entries()),
+      watchNumber(registry, 'kontor_backlog_entries', 'Accepted entries that are not processed yet', async () =>
+        requireKnown(entries()),
       )
       if (max !== null) watchNumber(registry, 'kontor_backlog_limit_entries', limit, async () => max)
     },
@@ -218,11 +215,7 @@ function requestMetrics(registry: Registry): Metrics['request'] {
   }
 }
 
-function durationValues({
-  labels,
-  buckets,
-  sum,
-}: RouteCounts): (MetricValue<string> & { metricName: string })[] {
+function durationValues({ labels, buckets, sum }: RouteCounts): (MetricValue<string> & { metricName: string })[] {
   const name = 'http_request_duration_seconds'
   let count = 0
   const values = buckets.map((inBucket, index) => {
@@ -260,11 +253,7 @@ function watchPipeline(registry: Registry, read: () => Promise<Lag[]>): void {
       },
     })
   gauge('kontor_pipeline_lag_entries', 'Entries that are not processed yet', lag => lag.entries)
-  gauge(
-    'kontor_pipeline_lag_seconds',
-    'Age of the oldest entry that is not processed yet',
-    lag => lag.seconds,
-  )
+  gauge('kontor_pipeline_lag_seconds', 'Age of the oldest entry that is not processed yet', lag => lag.seconds)
 }
 
 /** Throws for an unknown value, which omits it from the scrape. */

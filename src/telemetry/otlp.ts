@@ -128,10 +128,7 @@ function decoded(value: string): string {
 }
 
 /** OTEL_TRACES_SAMPLER. Default: the sender's decision, and all requests without one. */
-function readSampler({
-  OTEL_TRACES_SAMPLER: name,
-  OTEL_TRACES_SAMPLER_ARG: arg,
-}: NodeJS.ProcessEnv): Sampler {
+function readSampler({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: arg }: NodeJS.ProcessEnv): Sampler {
   const given = Number(arg ?? 1)
   const ratio = new TraceIdRatioBasedSampler(given >= 0 && given <= 1 ? given : 1)
   const roots: Record<string, Sampler> = {

@@ -36,11 +36,7 @@ function alertStates(values: number[], threshold: number | null = 10): string[] 
 test('an alert needs two evaluations in a row to be raised and three well below the threshold to be resolved', () => {
   assert.deepEqual(alertStates([10, 9, 10, 0, 11]), ['pending', '-', 'pending', '-', 'pending'], 'flapping')
   assert.deepEqual(alertStates([10, 12, 9, 10, 9, 8, 9]), ['pending', ...Array(6).fill('raised')], 'hovering')
-  assert.deepEqual(alertStates([10, 10, 7, 7, 8, 7, 7, 7]), [
-    'pending',
-    ...Array(6).fill('raised'),
-    'resolved',
-  ])
+  assert.deepEqual(alertStates([10, 10, 7, 7, 8, 7, 7, 7]), ['pending', ...Array(6).fill('raised'), 'resolved'])
   assert.deepEqual(alertStates([1e9, 1e9], null), ['-', '-'], 'off')
   assert.deepEqual(nextAlertState({ state: 'raised', streak: 0 }, 99, null), { state: 'resolved', streak: 0 })
 })
@@ -55,14 +51,10 @@ test('a source is silent relative to its own rhythm, and never before the rhythm
   assert.equal(measureSilence(minutes(busy, 10_000, '2026-01-01')).times, 0, 'one day is not enough')
   busy = minutes(busy, 100, '2026-01-02', true)
   assert.ok(measureSilence(minutes(busy, 29, '2026-01-03')).times < 3)
-  assert.ok(
-    measureSilence(minutes(busy, 30, '2026-01-03')).times >= 3,
-    'the usual pause is at least ten minutes',
-  )
+  assert.ok(measureSilence(minutes(busy, 30, '2026-01-03')).times >= 3, 'the usual pause is at least ten minutes')
   // closed overnight: 14 hours
   let nightly = busy
-  for (const day of ['2026-01-03', '2026-01-04'])
-    nightly = minutes(minutes(nightly, 14 * 60, day), 1, day, true)
+  for (const day of ['2026-01-03', '2026-01-04']) nightly = minutes(minutes(nightly, 14 * 60, day), 1, day, true)
   assert.ok(measureSilence(minutes(nightly, 20 * 60, '2026-01-05')).times < 3)
   assert.ok(measureSilence(minutes(nightly, 43 * 60, '2026-01-05')).times >= 3)
   const later = minutes(nightly, 10, '2026-01-06', true)
@@ -204,10 +196,10 @@ test('an unauthenticated caller who knows the URL of a source raises no alert', 
   const large = { method: 'POST', body: JSON.stringify('x'.repeat(3_000_000)) }
   assert.equal((await server.request(`/ingest/inbound/${stripe.id}`, large)).status, 413)
   await eventually('the refusals', async () => {
-    const { rowCount } = await server.pool.query(
-      'update rejections set suppressed = 600 where source_id in ($1, $2)',
-      [source.id, stripe.id],
-    )
+    const { rowCount } = await server.pool.query('update rejections set suppressed = 600 where source_id in ($1, $2)', [
+      source.id,
+      stripe.id,
+    ])
     return rowCount === 2
   })
   for (let i = 0; i < 2; i++) await evaluate()
@@ -218,8 +210,7 @@ test('a threshold out of range is rejected with an explanation; so is a duplicat
   const tenant = await server.anotherTenant('picky')
   useDatabase(server.databaseUrl)
   const path = `/admin/v1/tenants/${tenant.id}/alert-rules`
-  const set = (change: object) =>
-    server.request(path, { method: 'PATCH', key: adminKey, body: JSON.stringify(change) })
+  const set = (change: object) => server.request(path, { method: 'PATCH', key: adminKey, body: JSON.stringify(change) })
   const bad: [string, number][] = [
     ...([
       ['refused_share', 5],
@@ -253,14 +244,9 @@ test('only one of several nodes evaluates, and a clock jump makes no source sile
   await server.settled()
   await evaluate()
   const longest = JSON.stringify({ '2026-01-01': 60, '2026-01-02': 60 })
-  await server.pool.query('update source_silences set longest = $2 where source_id = $1', [
-    source.id,
-    longest,
-  ])
+  await server.pool.query('update source_silences set longest = $2 where source_id = $1', [source.id, longest])
   const quiet = async () => {
-    const { rows } = await server.pool.query('select quiet_s from source_silences where source_id = $1', [
-      source.id,
-    ])
+    const { rows } = await server.pool.query('select quiet_s from source_silences where source_id = $1', [source.id])
     return rows[0].quiet_s as number
   }
   // As if the clock had jumped a year ahead since the previous evaluation, and then back.

@@ -27,10 +27,7 @@ test('a start revokes keys that an interrupted start never showed, and shows its
   const { keys, sources } = opened.admin
   const all = [...(await keys.list('default')), ...(await keys.list(null))]
   const live = all.filter(({ revoked_at }) => revoked_at === null).map(({ id }) => id)
-  assert.deepEqual(
-    live.toSorted(),
-    [created.privateKey.id, created.trackingKey.id, created.adminKey.id].toSorted(),
-  )
+  assert.deepEqual(live.toSorted(), [created.privateKey.id, created.trackingKey.id, created.adminKey.id].toSorted())
   assert.equal(all.length, 6)
   assert.deepEqual(
     (await sources.list('default')).map(({ id }) => id),

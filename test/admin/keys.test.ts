@@ -39,8 +39,7 @@ test('an admin key belongs to no tenant unless it is bound to one, and is listed
   assert.equal(created.role, 'admin')
   const bound = await keys.create({ kind: 'admin', tenant, role: 'operator' })
   assert.deepEqual([bound.tenant, bound.role], [tenant, 'operator'])
-  for (const list of [await keys.list(null), await keys.list(tenant)])
-    assert.ok(list.some(({ id }) => id === bound.id))
+  for (const list of [await keys.list(null), await keys.list(tenant)]) assert.ok(list.some(({ id }) => id === bound.id))
 })
 
 test('revoking a key again keeps the first time of revocation', async () => {
@@ -129,9 +128,7 @@ test('a rotated key is replaced by a similar one and stays valid during the over
   assert.ok(days > 89.9 && days < 90.1, 'the same lifetime as before')
   const hours = (Date.parse(rotated.previous.expires_at) - Date.now()) / 3_600_000
   assert.ok(hours > 1.9 && hours <= 2)
-  await opened.pool.query("update api_keys set created_at = created_at - interval '60 days' where id = $1", [
-    old.id,
-  ])
+  await opened.pool.query("update api_keys set created_at = created_at - interval '60 days' where id = $1", [old.id])
   const listed = (await keys.list(tenant)).find(({ id }) => id === old.id)!
   assert.deepEqual([listed.expires_at, listed.expires_soon], [rotated.previous.expires_at, true])
   assert.ok((await keys.expiringSoon()).some(({ id }) => id === old.id))

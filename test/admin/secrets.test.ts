@@ -31,8 +31,7 @@ test('a changed seal, or one of another key, does not open', () => {
   const secrets = openSecrets([OLD])
   const sealed = secrets.seal('whsec_abc')
   const [format, iv, tag, data] = sealed.split('.')
-  const flipped = (part: string | undefined) =>
-    part!.startsWith('A') ? `B${part!.slice(1)}` : `A${part!.slice(1)}`
+  const flipped = (part: string | undefined) => (part!.startsWith('A') ? `B${part!.slice(1)}` : `A${part!.slice(1)}`)
   for (const changed of [
     [format, flipped(iv), tag, data],
     [format, iv, flipped(tag), data],

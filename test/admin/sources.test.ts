@@ -113,11 +113,7 @@ test('credentials and signatures cannot be kept headers', async () => {
 })
 
 test('an update changes only the given settings', async () => {
-  const {
-    token: _,
-    signing_secret: __,
-    ...before
-  } = await create({ name: 'one', event_type_override: { set: 'x' } })
+  const { token: _, signing_secret: __, ...before } = await create({ name: 'one', event_type_override: { set: 'x' } })
   const after = await opened.admin.sources.update(before.id, { overflow: 'drop', event_type_override: null })
   assert.deepEqual(
     { ...after, updated_at: before.updated_at },
@@ -193,10 +189,9 @@ test('concurrent rotations all take effect', async () => {
 test('an invalid overlap is rejected', async () => {
   const { id } = await create()
   for (const overlapHours of [-1, 721, Number.NaN])
-    assert.deepEqual(
-      await invalidPointers(opened.admin.sources.rotate(id, { what: 'token', overlapHours })),
-      ['/overlap_hours'],
-    )
+    assert.deepEqual(await invalidPointers(opened.admin.sources.rotate(id, { what: 'token', overlapHours })), [
+      '/overlap_hours',
+    ])
 })
 
 test('a source can be disabled, enabled and deleted', async () => {
@@ -233,12 +228,7 @@ test('a given token or secret must be long enough, and decodable if the preset d
     for (const name of ['token', 'signing_secret'])
       assert.deepEqual(await invalidPointers(create({ [name]: value })), [`/${name}`], value)
   const preset = 'standard-webhooks'
-  for (const bad of [
-    'whsec_not base64!!!!',
-    'whsec_c2hvcnQ=',
-    'not-base64-at-all',
-    `whsec_${btoa('15 bytes of key')}`,
-  ])
+  for (const bad of ['whsec_not base64!!!!', 'whsec_c2hvcnQ=', 'not-base64-at-all', `whsec_${btoa('15 bytes of key')}`])
     assert.deepEqual(await invalidPointers(create({ preset, signing_secret: bad })), ['/signing_secret'], bad)
   const good = `whsec_${btoa('a key of 16 byte')}`
   const { id } = await create({ preset, signing_secret: good })

@@ -37,16 +37,13 @@ test('conversion types are set without duplicates, and reset to the default list
   assert.deepEqual((await tenants.show(id)).conversion_types, ['purchase', 'demo.booked'])
   await tenants.update(id, { conversion_types: null })
   assert.equal((await tenants.show(id)).conversion_types, null)
-  await assert.rejects(
-    tenants.update(id, { conversion_types: ['good', '', 'x'.repeat(201)] }),
-    (error: unknown) => {
-      assert.deepEqual(
-        (error as { errors: { pointer: string }[] }).errors.map(({ pointer }) => pointer),
-        ['/conversion_types/1', '/conversion_types/2'],
-      )
-      return true
-    },
-  )
+  await assert.rejects(tenants.update(id, { conversion_types: ['good', '', 'x'.repeat(201)] }), (error: unknown) => {
+    assert.deepEqual(
+      (error as { errors: { pointer: string }[] }).errors.map(({ pointer }) => pointer),
+      ['/conversion_types/1', '/conversion_types/2'],
+    )
+    return true
+  })
 })
 
 test('the maximum age of events is set in days, and the other settings stay unchanged', async () => {

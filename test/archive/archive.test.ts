@@ -32,8 +32,7 @@ after(async () => {
 const writer = fileURLToPath(new URL('./writer.ts', import.meta.url))
 const NO_S3 = { endpoint: null, region: null, accessKeyId: null, secretAccessKey: null, sessionToken: null }
 const storage = await openStorage(`file://${directory}`, NO_S3)
-const flush = (into: Storage = storage) =>
-  flushArchive({ pool: server.pool, storage: into, owner: randomUUID() })
+const flush = (into: Storage = storage) => flushArchive({ pool: server.pool, storage: into, owner: randomUUID() })
 const post = (path: string, key: string, body: object) =>
   server.request(path, { method: 'POST', key, body: JSON.stringify(body) })
 const batch = (tenant: TestTenant, from: number, count: number) =>
@@ -48,8 +47,7 @@ const filesOf = async () =>
   (await readdir(directory, { recursive: true })).filter(name => name.endsWith('.parquet')).sort()
 const skip = duckdb === null ? 'DuckDB is not installed here' : false
 const ask: Query = (sql, ...values) => duckdb!.query(sql, ...values)
-const events = (root = directory) =>
-  `read_parquet('${root}/*/table=events/*/*/*.parquet', hive_partitioning = true)`
+const events = (root = directory) => `read_parquet('${root}/*/table=events/*/*/*.parquet', hive_partitioning = true)`
 const conversions = `read_parquet('${directory}/*/table=conversions/*/*/*.parquet', hive_partitioning = true)`
 
 test('every event is in exactly one file, as the API shows it, even if the writer is killed at any time', {
@@ -119,9 +117,7 @@ for (const place of ['folder', 'bucket'] as const)
     const { between } = chance(place)
     const env = {
       ...{ ...process.env, DATABASE_URL: server.databaseUrl },
-      ...(bucket
-        ? { ARCHIVE_URL: 's3://archive', S3_ENDPOINT: bucket.url }
-        : { ARCHIVE_URL: `file://${directory}` }),
+      ...(bucket ? { ARCHIVE_URL: 's3://archive', S3_ENDPOINT: bucket.url } : { ARCHIVE_URL: `file://${directory}` }),
     }
     const kills = bucket ? 3 : 4
     for (let round = 0; round < kills; round++) {
@@ -144,9 +140,7 @@ for (const place of ['folder', 'bucket'] as const)
       await server.pool.query(`update archive_progress set leased_until = '-infinity'`)
     }
     await flush(
-      bucket
-        ? await openStorage('s3://archive', { ...NO_S3, ...bucket.access, endpoint: bucket.url })
-        : storage,
+      bucket ? await openStorage('s3://archive', { ...NO_S3, ...bucket.access, endpoint: bucket.url }) : storage,
     )
     const found = await Promise.all(
       tenants.map(({ id }) =>

@@ -51,9 +51,7 @@ function learning(tenantId: number) {
       await attributeAccounts(transaction, await openTouches().apply(transaction, [fresh]))
     },
     async merge(transaction: Transaction) {
-      await resolveNodes(identities, transaction, [
-        { tenantId, identifiers: [VISITOR, CUSTOMER], ...TRUSTED },
-      ])
+      await resolveNodes(identities, transaction, [{ tenantId, identifiers: [VISITOR, CUSTOMER], ...TRUSTED }])
     },
     async account(transaction: Transaction) {
       const { type, data } = created('s')
@@ -102,8 +100,7 @@ async function atOnce(first: Work, second: Work): Promise<void> {
     isDone = true
   })
   const isWaiting = async () =>
-    (await server.pool.query('select cardinality(pg_blocking_pids($1)) > 0 as waits', [other.pid])).rows[0]
-      .waits
+    (await server.pool.query('select cardinality(pg_blocking_pids($1)) > 0 as waits', [other.pid])).rows[0].waits
   await eventually('the second transaction to end or to wait', async () => isDone || (await isWaiting()))
   await earlier.client.query('commit')
   await doing
@@ -129,12 +126,7 @@ test('of two concurrent transactions that each write half of a fact, the second 
 })
 
 test('one transaction gives the same result in any order of events', async () => {
-  for (const order of [
-    'touch merge account',
-    'account merge touch',
-    'merge account touch',
-    'account touch merge',
-  ]) {
+  for (const order of ['touch merge account', 'account merge touch', 'merge account touch', 'account touch merge']) {
     const tenant = await server.anotherTenant(order)
     const learn = learning(Number(tenant.id.slice(4)))
     await alone(async transaction => {

@@ -117,9 +117,7 @@ test('sums equal the totals of their rows at any time, and compacting them chang
   const ask = async () =>
     Promise.all(
       times.flatMap(as_of =>
-        ['EUR', 'USD'].map(currency =>
-          reportOf(server, 'overview', { as_of, currency, page_size: 100 }, tenant),
-        ),
+        ['EUR', 'USD'].map(currency => reportOf(server, 'overview', { as_of, currency, page_size: 100 }, tenant)),
       ),
     )
   const sums = await assertSums(server, tenant)

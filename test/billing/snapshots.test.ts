@@ -15,11 +15,7 @@ const dayOf = (days: number) => inDays(days).slice(0, 10)
 
 async function coverageOf(tenant: TestTenant, query = {}) {
   const { coverage } = await reportOf(server, 'overview', query, tenant)
-  return [
-    coverage.snapshot_first_at?.slice(0, 10) ?? null,
-    coverage.snapshot_days_available,
-    coverage.snapshot_gaps,
-  ]
+  return [coverage.snapshot_first_at?.slice(0, 10) ?? null, coverage.snapshot_days_available, coverage.snapshot_gaps]
 }
 
 async function forget(tenant: TestTenant, from: number, to: number): Promise<void> {

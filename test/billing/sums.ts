@@ -68,8 +68,7 @@ export async function assertSums(server: TestServer, tenant: TestTenant): Promis
     const [ours, theirs] = await Promise.all(
       [kept, counted].map(async text => {
         const { rows } = await server.pool.query(text, [Number(tenant.id.slice(4))])
-        const isSomething = (row: object) =>
-          Object.values(row).some(value => Number.isInteger(value) && value !== 0)
+        const isSomething = (row: object) => Object.values(row).some(value => Number.isInteger(value) && value !== 0)
         // removed rows may leave sums of zero
         return rows
           .filter(({ acquisition_id: _, ...row }) => isSomething(row))

@@ -132,8 +132,7 @@ export function historyOf(facts: Fact[]) {
   return {
     subscriptionIds: [...subscriptions.keys()],
     versionsOf: (id: string) => subscriptions.get(id) ?? [],
-    customerAt: (id: string, at: number): Customer | null =>
-      lastAt(customers.get(id) ?? [], at)?.state ?? null,
+    customerAt: (id: string, at: number): Customer | null => lastAt(customers.get(id) ?? [], at)?.state ?? null,
     subscriptionAt: (id: string, at: number): Subscription | null =>
       lastAt(subscriptions.get(id) ?? [], at)?.state ?? null,
     discountAt: (customer: string, at: number): Discount | null =>
@@ -179,10 +178,7 @@ function stepsOf(history: History, customer: string, ids: string[], policy: Poli
     })
 }
 
-function movementsOf(
-  history: History,
-  { customer, currency, steps }: Omit<Account, 'movements'>,
-): Movement[] {
+function movementsOf(history: History, { customer, currency, steps }: Omit<Account, 'movements'>): Movement[] {
   const movements: Movement[] = []
   let wasPaying = false
   let previous: Step = { at: 0, mrr: 0, committed: 0, values: new Map() }

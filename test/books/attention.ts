@@ -5,12 +5,7 @@ import type { Cash } from './cash.ts'
 import type { Invoice, Subscription } from './model.ts'
 import { worthOf } from './mrr.ts'
 
-export type IssueType =
-  | 'payment_failed'
-  | 'action_required'
-  | 'overdue'
-  | 'uncollectible'
-  | 'subscription_unpaid'
+export type IssueType = 'payment_failed' | 'action_required' | 'overdue' | 'uncollectible' | 'subscription_unpaid'
 
 export type PaymentIssue = {
   type: IssueType
@@ -25,10 +20,7 @@ export type PaymentIssue = {
 export type Upcoming = { subscription: string; at: number; isTrialConversion: boolean; hasMetered: boolean }
 
 const LONGER_THAN_A_MONTH = (unit: string, count: number) =>
-  unit === 'year' ||
-  (unit === 'month' && count > 1) ||
-  (unit === 'week' && count > 4) ||
-  (unit === 'day' && count > 31)
+  unit === 'year' || (unit === 'month' && count > 1) || (unit === 'week' && count > 4) || (unit === 'day' && count > 31)
 
 export function attentionOf({ valuesAt }: Accounts, { invoicesAt }: Cash) {
   /** Running subscriptions: started and not ended. */

@@ -91,8 +91,7 @@ for (const seed of SEEDS)
 
     test('cash by month adds up, except for refunds that failed later and invoices that were voided later', () => {
       const isFinal = (fact: Fact) =>
-        !(fact.kind === 'refund' && fact.what === 'failed') &&
-        !(fact.kind === 'invoice' && fact.what === 'voided')
+        !(fact.kind === 'refund' && fact.what === 'failed') && !(fact.kind === 'invoice' && fact.what === 'voided')
       const settled = keepBooks(history.facts.filter(isFinal))
       for (const currency of history.currencies) {
         const months = Array.from({ length: 14 }, (_, n) => later(history.from, 'month', n) - 1)
@@ -120,11 +119,7 @@ for (const seed of SEEDS)
 
     test('rates are fractions of the opening state', () => {
       everywhere((currency, at) => {
-        const {
-          customer_churn_rate: churn,
-          gross_revenue_retention: gross,
-          ...rates
-        } = books.rates(currency, at)
+        const { customer_churn_rate: churn, gross_revenue_retention: gross, ...rates } = books.rates(currency, at)
         if (churn !== null) assert.ok(churn >= 0 && churn <= 1)
         if (gross !== null) assert.ok(gross <= rates.net_revenue_retention! + 1e-12)
         const { opening } = books.flow(currency, at - 30 * DAY, at)
@@ -165,18 +160,10 @@ test('the same seed gives the same history, another seed another one', () => {
 test('a large history contains every feature', () => {
   const { facts, until, currencies } = business({ seed: 4, months: 30, accounts: 150 })
   const books = keepBooks(facts)
-  const kinds = new Set(
-    facts.map(fact => ('what' in fact ? `${fact.kind} ${fact.what}` : fact.payment.outcome)),
-  )
+  const kinds = new Set(facts.map(fact => ('what' in fact ? `${fact.kind} ${fact.what}` : fact.payment.outcome)))
   for (const what of ['finalized', 'paid', 'payment_failed', 'payment_action_required', 'overdue', 'voided'])
     assert.ok(kinds.has(`invoice ${what}`), what)
-  for (const kind of [
-    'subscription paused',
-    'subscription resumed',
-    'refund failed',
-    'dispute closed',
-    'failed',
-  ])
+  for (const kind of ['subscription paused', 'subscription resumed', 'refund failed', 'dispute closed', 'failed'])
     assert.ok(kinds.has(kind), kind)
   const causes = new Set(
     currencies.flatMap(currency => books.movementsIn(currency, 0, until).flatMap(m => [...m.causes])),

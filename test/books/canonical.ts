@@ -59,11 +59,9 @@ export function canonicalEvents({ facts, seed }: Business): CanonicalEvent[] {
     }
     if (fact.kind === 'subscription') {
       subscriptions.set(fact.after.id, fact.after)
-      if (!happensByItself(fact, customers.get(fact.after.customer)!))
-        sendSubscription(fact, fact.what, fact.after)
+      if (!happensByItself(fact, customers.get(fact.after.customer)!)) sendSubscription(fact, fact.what, fact.after)
     }
-    if (fact.kind === 'invoice' && fact.what !== 'sent')
-      emit(fact, `invoice.${fact.what}`, invoicePayload(fact.after))
+    if (fact.kind === 'invoice' && fact.what !== 'sent') emit(fact, `invoice.${fact.what}`, invoicePayload(fact.after))
     if (fact.kind === 'refund') {
       const { id, amount, payment } = fact.after
       emit(fact, 'refund.created', {

@@ -25,9 +25,7 @@ export function cashOf(facts: Fact[]) {
     if (fact.kind === 'invoice' && fact.after.livemode)
       push(invoices, fact.after.id, { at: fact.at, what: fact.what, state: fact.after })
   const payments = facts.flatMap(fact =>
-    fact.kind === 'payment' && fact.payment.livemode && fact.payment.outcome === 'succeeded'
-      ? [fact.payment]
-      : [],
+    fact.kind === 'payment' && fact.payment.livemode && fact.payment.outcome === 'succeeded' ? [fact.payment] : [],
   )
 
   function invoicesAt(currency: string, at: number): Invoice[] {
@@ -79,9 +77,7 @@ export function cashOf(facts: Fact[]) {
 /** As known at an instant: a refund that has failed by then does not count, nor does an open dispute. */
 function returnsOf(facts: Fact[], asOf: number): Return[] {
   const failed = new Set(
-    facts.flatMap(fact =>
-      fact.kind === 'refund' && fact.what === 'failed' && fact.at <= asOf ? [fact.after.id] : [],
-    ),
+    facts.flatMap(fact => (fact.kind === 'refund' && fact.what === 'failed' && fact.at <= asOf ? [fact.after.id] : [])),
   )
   return facts.flatMap((fact): Return[] => {
     if (fact.at > asOf) return []

@@ -12,12 +12,7 @@ export function createCatalog(currency: string) {
   const code = currency.toLowerCase()
   const amount = (units: number) => Math.round(units * scale)
 
-  const price = (
-    key: string,
-    name: string,
-    unitAmount: number | null,
-    changes: Partial<Price> = {},
-  ): Price => ({
+  const price = (key: string, name: string, unitAmount: number | null, changes: Partial<Price> = {}): Price => ({
     id: `price_${key}_${code}`,
     product: `prod_${changes.product ?? key.split('_')[0]}`,
     name,
@@ -31,9 +26,7 @@ export function createCatalog(currency: string) {
   })
   const tiers = (mode: 'graduated' | 'volume', steps: [number | null, number, number][]) => ({
     mode,
-    tiers: steps.map(
-      ([upTo, unit, flat]): Tier => ({ upTo, unitAmount: amount(unit), flatAmount: amount(flat) }),
-    ),
+    tiers: steps.map(([upTo, unit, flat]): Tier => ({ upTo, unitAmount: amount(unit), flatAmount: amount(flat) })),
   })
   const yearly = { interval: 'year' } as const
 
@@ -72,8 +65,7 @@ export function createCatalog(currency: string) {
       year: price('support_y', 'Support yearly', amount(150), yearly),
     },
     /** Parts of a large subscription. */
-    module: (n: number) =>
-      price(`module${n}_m`, `Module ${n}`, amount(3 + (n % 7)), { product: `module${n}` }),
+    module: (n: number) => price(`module${n}_m`, `Module ${n}`, amount(3 + (n % 7)), { product: `module${n}` }),
   }
 }
 

@@ -71,8 +71,7 @@ export function chargebeeEvents({ facts }: Business): ChargebeeEvent[] {
   }
 
   const customerOf = (id: string) => customerData(customers.get(id)!)
-  const subscriptionOf = (id: string | null) =>
-    id === null ? null : subscriptionData(subscriptions.get(id)!)
+  const subscriptionOf = (id: string | null) => (id === null ? null : subscriptionData(subscriptions.get(id)!))
   const invoiceOf = (invoice: Invoice) => invoiceData(invoice, payments.get(invoice.id) ?? [])
 
   function sendInvoice(fact: FactOf<'invoice'>): void {
@@ -95,9 +94,7 @@ export function chargebeeEvents({ facts }: Business): ChargebeeEvent[] {
       invoice: invoiceOf(after),
       customer: customerOf(after.customer),
       subscription:
-        after.subscription && subscriptions.has(after.subscription)
-          ? subscriptionOf(after.subscription)
-          : null,
+        after.subscription && subscriptions.has(after.subscription) ? subscriptionOf(after.subscription) : null,
     })
   }
 
@@ -141,8 +138,7 @@ function subscriptionType({ what, before, after }: FactOf<'subscription'>): stri
   if (before!.pause === null && after.pause !== null) return 'subscription_paused'
   if (before!.pause !== null && after.pause === null) return 'subscription_resumed'
   if (before!.cancelAt === null && after.cancelAt !== null) return 'subscription_cancellation_scheduled'
-  if (before!.cancelAt !== null && after.cancelAt === null)
-    return 'subscription_scheduled_cancellation_removed'
+  if (before!.cancelAt !== null && after.cancelAt === null) return 'subscription_scheduled_cancellation_removed'
   return before!.periodEnd !== after.periodEnd && before!.items === after.items
     ? 'subscription_renewed'
     : 'subscription_changed'

@@ -132,9 +132,7 @@ async function compareExclusions({ books, shape, currency, asOf, report, compare
   const theirs = rows
     // also of other currencies, with only the reason
     .filter(
-      row =>
-        row.reason_code !== 'other_currency' &&
-        !(row.reason_code === 'test_mode' && row.excluded_mrr === null),
+      row => row.reason_code !== 'other_currency' && !(row.reason_code === 'test_mode' && row.excluded_mrr === null),
     )
     .map(row => name(row.subscription_id, row.item_id, row.reason_code))
   const ours = books
@@ -153,8 +151,7 @@ async function compareAttention({ books, shape, currency, asOf, report, compare 
     return `${name} ${row.type} ${major(row.amountRemaining, currency)}`
   })
   compareLists('payment_issue', ours, issues, compare)
-  const dated = (rows: { subscription: string; at: number }[]) =>
-    rows.map(row => `${row.subscription} ${iso(row.at)}`)
+  const dated = (rows: { subscription: string; at: number }[]) => rows.map(row => `${row.subscription} ${iso(row.at)}`)
   const renewals = await list('renewals', 'renewal_page')
   compareLists(
     'renewal',
@@ -174,9 +171,7 @@ async function compareAttention({ books, shape, currency, asOf, report, compare 
   compareLists(
     'upcoming',
     dated(rows),
-    upcoming
-      .filter(row => !unsure.has(row.subscription_id))
-      .map(row => `${row.subscription_id} ${row.bills_at}`),
+    upcoming.filter(row => !unsure.has(row.subscription_id)).map(row => `${row.subscription_id} ${row.bills_at}`),
     compare,
   )
 }
@@ -228,10 +223,7 @@ async function compareBreakdowns({ books, shape, currency, asOf, report, compare
   }
 }
 
-async function compareHistory(
-  { books, currency, asOf, report, compare }: Month,
-  { from }: Business,
-): Promise<void> {
+async function compareHistory({ books, currency, asOf, report, compare }: Month, { from }: Business): Promise<void> {
   const money = (amount: number) => major(amount, currency)
   for (const interval of ['day', 'week', 'month'] as const) {
     const answer = await report('history', `&from=${iso(from)}&to=${iso(asOf)}&interval=${interval}`)
@@ -244,8 +236,7 @@ async function compareHistory(
       const name = `history.${interval} ${iso(start).slice(0, 10)}`
       compare(`${name} active_accounts`, activeAccounts, other?.active_accounts)
       compare(`${name} active_subscriptions`, activeSubscriptions, other?.active_subscriptions)
-      for (const [field, amount] of Object.entries(amounts))
-        compare(`${name} ${field}`, money(amount), other?.[field])
+      for (const [field, amount] of Object.entries(amounts)) compare(`${name} ${field}`, money(amount), other?.[field])
     }
   }
   const cohorts = await rowsOf(report, 'retention', 'cohorts', 'page', '&months=60')

@@ -85,8 +85,7 @@ export function decisionsOf(options: Options): Decision {
     if (decision === 'plan') changePlan(subscription)
     if (decision === 'price') raisePrice(subscription)
     if (decision === 'addOn') changeAddOn(subscription)
-    if (decision === 'second' && journal.subscriptions.size < 5)
-      subscribe(random.happens(0.15) ? other : catalog)
+    if (decision === 'second' && journal.subscriptions.size < 5) subscribe(random.happens(0.15) ? other : catalog)
     if (decision === 'coupon') changeCoupon(subscription)
     if (decision === 'customerCoupon') changeCustomerCoupon()
     if (decision === 'pause') pause(subscription)
@@ -111,8 +110,7 @@ export function decisionsOf(options: Options): Decision {
     const monthly = [starter.id, ...sameTerm.map(choice => choice.id)].includes(price.id)
     const yearly = [teamYearly.id, business.id].includes(price.id)
     const choices = [...(monthly ? sameTerm : []), ...(yearly ? [teamYearly, business] : [])]
-    if (features.termChanges && items.length === 1)
-      choices.push(...(monthly ? [teamYearly] : yearly ? [team] : []))
+    if (features.termChanges && items.length === 1) choices.push(...(monthly ? [teamYearly] : yearly ? [team] : []))
     const fitting = choices.filter(choice => choice.id !== price.id)
     if (fitting.length > 0) company.price(id, item, random.pick(fitting))
   }
@@ -145,8 +143,7 @@ export function decisionsOf(options: Options): Decision {
     const hasBoth = journal.customers.get(owner)!.discount !== null
     const fitting = suitable(items).filter(
       coupon =>
-        !discounts.some(discount => discount.coupon.id === coupon.id) &&
-        !(hasBoth && coupon.duration === 'once'),
+        !discounts.some(discount => discount.coupon.id === coupon.id) && !(hasBoth && coupon.duration === 'once'),
     )
     if (mayStack && fitting.length > 0) subscriptions.addCoupon(id, fitting[0]!)
   }
@@ -200,16 +197,10 @@ export function decisionsOf(options: Options): Decision {
       ...(features.manualInvoices && { manualInvoice: 3 }),
     })
     if (decision === 'refund' && payment) refund(payment)
-    if (decision === 'dispute' && payment?.subscription && money.left(payment) === payment.amount)
-      dispute(payment)
+    if (decision === 'dispute' && payment?.subscription && money.left(payment) === payment.amount) dispute(payment)
     if (decision === 'creditNote') creditNote()
     if (decision === 'charge')
-      money.charge(
-        customer(),
-        catalog.currency,
-        random.between(2, 40) * catalog.starter.unitAmount!,
-        'Workshop',
-      )
+      money.charge(customer(), catalog.currency, random.between(2, 40) * catalog.starter.unitAmount!, 'Workshop')
     if (decision === 'manualInvoice') manualInvoice()
   }
 
@@ -217,15 +208,13 @@ export function decisionsOf(options: Options): Decision {
     const left = money.left(payment)
     const amount = random.happens(0.5) ? left : Math.max(1, share(left, random.pick([0.1, 0.25, 0.5])))
     const { id } = money.refund(payment.id, amount)
-    if (features.failedRefunds && random.happens(0.08))
-      plan(journal.now + 4 * DAY, () => money.failRefund(id))
+    if (features.failedRefunds && random.happens(0.08)) plan(journal.now + 4 * DAY, () => money.failRefund(id))
   }
 
   function dispute(payment: Payment): void {
     const id = money.dispute(payment.id)
     const outcome = random.weighted({ won: 3, lost: 4, open: 2 })
-    if (outcome !== 'open')
-      plan(journal.now + random.between(15, 60) * DAY, () => money.closeDispute(id, outcome))
+    if (outcome !== 'open') plan(journal.now + random.between(15, 60) * DAY, () => money.closeDispute(id, outcome))
   }
 
   function creditNote(): void {
@@ -241,11 +230,7 @@ export function decisionsOf(options: Options): Decision {
     const invoice = journal.invoices.get(payment.invoice!)!
     const left = Math.min(money.left(payment), invoice.amountPaid - invoice.creditedAfterPayment)
     const amount = random.happens(0.4) ? left : share(left, 0.3)
-    const how = random.pick([
-      'refund',
-      'out_of_band',
-      ...(features.balances ? (['balance'] as const) : []),
-    ] as const)
+    const how = random.pick(['refund', 'out_of_band', ...(features.balances ? (['balance'] as const) : [])] as const)
     const isUsable = how !== 'balance' || journal.customers.get(customer())!.currency === invoice.currency
     if (amount > 0 && invoice.status === 'paid' && isUsable) money.creditNote(invoice.id, amount, how)
   }

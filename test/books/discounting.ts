@@ -38,8 +38,7 @@ export function discounting(journal: Journal, change: Change) {
   function runOut(discount: Discount): void {
     const { subscription: id } = discount
     if (id === null) dropCustomerDiscount(discount)
-    else if (get(id).discounts.includes(discount) && !isOver(id))
-      dropDiscounts(id, [discount], 'discount_end')
+    else if (get(id).discounts.includes(discount) && !isOver(id)) dropDiscounts(id, [discount], 'discount_end')
   }
 
   function dropDiscounts(id: string, gone: Discount[], cause: Cause): void {

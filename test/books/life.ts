@@ -52,10 +52,8 @@ export function live(options: LifeOptions): Fact[] {
     const pays = random.happens(0.5)
     plan(journal.now + random.between(10, 40) * DAY + HOUR, () => {
       if (subscriptions.isOver(subscription!)) return
-      for (const late of invoices.lateOf(subscription!))
-        if (pays) invoices.receive(late.id, late.amountRemaining)
-      if (!pays && journal.invoices.get(id)!.status === 'open')
-        subscriptions.end(subscription!, 'payment_failed')
+      for (const late of invoices.lateOf(subscription!)) if (pays) invoices.receive(late.id, late.amountRemaining)
+      if (!pays && journal.invoices.get(id)!.status === 'open') subscriptions.end(subscription!, 'payment_failed')
     })
   }
 

@@ -102,8 +102,7 @@ function untaxed({ tax }: Subscription, amount: Fraction): Fraction {
 function reduced({ items }: Subscription, rest: Fraction, { coupon }: Discount): Fraction {
   if (coupon.percentOff !== null) return times(rest, 100 - coupon.percentOff, 100)
   const priced = items.filter(
-    ({ price, quantity }) =>
-      price.usage === 'licensed' && !isZero(pricePerPeriod(price, quantity) ?? fraction(0)),
+    ({ price, quantity }) => price.usage === 'licensed' && !isZero(pricePerPeriod(price, quantity) ?? fraction(0)),
   )
   // No rule defines how an amount off is shared to the cent, so this company grants it only to a single item.
   if (priced.length > 1) throw new Error('an amount off is given to subscriptions with one price only')

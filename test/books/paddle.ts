@@ -100,8 +100,7 @@ export function paddleEvents({ facts }: Business): PaddleEvent[] {
       if (types.length > 0 && !unbilled.has(after.id))
         emit(fact, transactionData(after, attempts.get(after.id) ?? []), ...types)
     }
-    if (fact.kind === 'refund')
-      emit(fact, adjustmentData(fact.after, 'refund', fact.at), 'adjustment.created')
+    if (fact.kind === 'refund') emit(fact, adjustmentData(fact.after, 'refund', fact.at), 'adjustment.created')
     if (fact.kind === 'dispute' && fact.after.status === 'lost')
       emit(fact, adjustmentData(fact.after, 'chargeback', fact.at), 'adjustment.created')
   }
@@ -111,10 +110,7 @@ export function paddleEvents({ facts }: Business): PaddleEvent[] {
 function subscriptionTypes(after: Subscription, before: Subscription | null, what: string): string[] {
   if (what === 'deleted') return ['subscription.canceled']
   if (before === null)
-    return [
-      'subscription.created',
-      after.status === 'trialing' ? 'subscription.trialing' : 'subscription.activated',
-    ]
+    return ['subscription.created', after.status === 'trialing' ? 'subscription.trialing' : 'subscription.activated']
   const types = ['subscription.updated']
   if (before.status === 'trialing' && after.status === 'active') types.push('subscription.activated')
   if (before.status !== 'past_due' && after.status === 'past_due') types.push('subscription.past_due')

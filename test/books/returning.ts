@@ -8,9 +8,7 @@ export function returning(journal: Journal, collect: () => Collecting) {
   const { payments, refunds, disputes, invoices, customers } = journal
 
   function refundedOf(payment: string): number {
-    const made = [...refunds.values()].filter(
-      refund => refund.payment.id === payment && refund.status === 'succeeded',
-    )
+    const made = [...refunds.values()].filter(refund => refund.payment.id === payment && refund.status === 'succeeded')
     return sum(made.map(({ amount }) => amount))
   }
 

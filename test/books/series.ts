@@ -69,12 +69,7 @@ export function seriesOf(accounts: Accounts, { invoiceVersions }: Cash) {
     }))
   }
 
-  function keyOf(
-    by: By,
-    account: Account,
-    { country }: Subscription,
-    { item: { price } }: ItemValue,
-  ): string {
+  function keyOf(by: By, account: Account, { country }: Subscription, { item: { price } }: ItemValue): string {
     if (by === 'plan') return price.name
     if (by === 'interval') return `${price.intervalCount} ${price.interval}`
     if (by === 'country') return country ?? 'unknown'
@@ -111,11 +106,7 @@ export function seriesOf(accounts: Accounts, { invoiceVersions }: Cash) {
   }
 
   /** Accounts by the month of their first payment, and their state at the end of each later month. */
-  function retention(
-    currency: string,
-    asOf: number,
-    base: 'first_instant' | 'end_of_month' = 'first_instant',
-  ) {
+  function retention(currency: string, asOf: number, base: 'first_instant' | 'end_of_month' = 'first_instant') {
     const cohorts = new Map<number, { account: Account; starting: number }[]>()
     for (const account of inCurrency(currency)) {
       const first = account.movements[0]
@@ -156,8 +147,7 @@ export function seriesOf(accounts: Accounts, { invoiceVersions }: Cash) {
       if (now.currency !== currency || !now.livemode) continue
       if (before === null && now.status === 'trialing') counts.started++
       if (before?.status === 'trialing' && now.status === 'active') counts.converted++
-      if (before?.status === 'trialing' && (now.status === 'canceled' || now.status === 'paused'))
-        counts.expired++
+      if (before?.status === 'trialing' && (now.status === 'canceled' || now.status === 'paused')) counts.expired++
     }
     return counts
   }

@@ -45,8 +45,7 @@ test('previous attributes restore the previous version of an object', () => {
     const result = { ...object }
     for (const [name, was] of Object.entries(previous)) {
       const is = result[name]
-      const isNested =
-        typeof was === 'object' && was !== null && !Array.isArray(was) && typeof is === 'object' && is
+      const isNested = typeof was === 'object' && was !== null && !Array.isArray(was) && typeof is === 'object' && is
       result[name] = isNested ? patched(is as Fields, was as Fields) : was
     }
     return result
@@ -75,8 +74,7 @@ test('lines, discounts and taxes of an invoice add up to its total', () => {
     for (const invoice of objectsOf(version, 'invoice')) {
       const lines: Body[] = invoice.lines.data
       const taxes: Body[] = version === 'new' ? invoice.total_taxes : invoice.total_tax_amounts
-      const isExclusive = (tax: Body) =>
-        version === 'new' ? tax.tax_behavior === 'exclusive' : !tax.inclusive
+      const isExclusive = (tax: Body) => (version === 'new' ? tax.tax_behavior === 'exclusive' : !tax.inclusive)
       const discounted = sum(invoice.total_discount_amounts.map((discount: Body) => discount.amount))
       const added = sum(taxes.filter(isExclusive).map(tax => tax.amount))
       assert.equal(sum(lines.map(line => line.amount)), invoice.subtotal)
@@ -104,8 +102,7 @@ test('each version has only its own fields', () => {
   }
   for (const invoice of objectsOf('new', 'invoice'))
     assert.ok(!('subscription' in invoice) && !('payment_intent' in invoice) && !('charge' in invoice))
-  for (const invoice of objectsOf('old', 'invoice'))
-    assert.ok(!('parent' in invoice) && 'payment_intent' in invoice)
+  for (const invoice of objectsOf('old', 'invoice')) assert.ok(!('parent' in invoice) && 'payment_intent' in invoice)
   assert.ok(objectsOf('new', 'charge').every(charge => !('invoice' in charge)))
   assert.ok(objectsOf('old', 'charge').every(charge => 'invoice' in charge))
 })
@@ -127,10 +124,7 @@ test('payments of invoices minus refunds equal the collected amount of the books
 test('lists at the end equal the objects of the last events', () => {
   for (const version of VERSIONS) {
     const lists = stripeLists(history, version)
-    for (const [name, kind] of [
-      ['subscriptions', 'subscription'] as const,
-      ['disputes', 'dispute'] as const,
-    ]) {
+    for (const [name, kind] of [['subscriptions', 'subscription'] as const, ['disputes', 'dispute'] as const]) {
       const last = new Map(objectsOf(version, kind).map(object => [object.id, object]))
       assert.deepEqual(new Map(lists[name].map(object => [object.id, object])), last)
     }
@@ -208,17 +202,13 @@ test("Paddle's entities end in the company's states, and their totals are consis
   const events: Body[] = paddleEvents(known)
   assert.equal(new Set(events.map(event => event.event_id)).size, events.length)
   const last = new Map(
-    events
-      .filter(event => event.event_type.startsWith('subscription.'))
-      .map(({ data }) => [data.id, data.status]),
+    events.filter(event => event.event_type.startsWith('subscription.')).map(({ data }) => [data.id, data.status]),
   )
   assert.deepEqual(
     counted([...last.values()]),
     statuses(known, (status, { pause }) => (pause && status !== 'canceled' ? 'paused' : status)),
   )
-  const completed = events
-    .filter(event => event.event_type === 'transaction.completed')
-    .map(({ data }) => data)
+  const completed = events.filter(event => event.event_type === 'transaction.completed').map(({ data }) => data)
   for (const { details, payments } of completed) {
     const { subtotal, discount, tax, total } = details.totals
     assert.equal(Number(subtotal) - Number(discount) + Number(tax), Number(total))
@@ -228,13 +218,8 @@ test("Paddle's entities end in the company's states, and their totals are consis
   const books = keepBooks(known.facts)
   for (const currency of known.currencies) {
     const { amount, refunded, disputed } = books.collected(currency, 0, known.until)
-    const ours = completed.filter(
-      transaction => transaction.subscription_id && transaction.currency_code === currency,
-    )
-    assert.equal(
-      sum(ours.map(transaction => Number(transaction.details.totals.total))),
-      amount + refunded + disputed,
-    )
+    const ours = completed.filter(transaction => transaction.subscription_id && transaction.currency_code === currency)
+    assert.equal(sum(ours.map(transaction => Number(transaction.details.totals.total))), amount + refunded + disputed)
   }
 })
 

@@ -37,9 +37,7 @@ export const SHAPES: Record<string, Shape> = {
   paddle: {
     features: PADDLE_FEATURES,
     currencies: PADDLE_CURRENCIES,
-    deliveries: (history, reorder) => [
-      { preset: 'paddle', bodies: oneByOne(paddleEvents(history), reorder) },
-    ],
+    deliveries: (history, reorder) => [{ preset: 'paddle', bodies: oneByOne(paddleEvents(history), reorder) }],
     invoiceName: transactionId,
     hasItemIds: false,
     hasPlanNames: true,
@@ -47,9 +45,7 @@ export const SHAPES: Record<string, Shape> = {
   chargebee: {
     features: CHARGEBEE_FEATURES,
     currencies: CHARGEBEE_CURRENCIES,
-    deliveries: (history, reorder) => [
-      { preset: 'chargebee', bodies: oneByOne(chargebeeEvents(history), reorder) },
-    ],
+    deliveries: (history, reorder) => [{ preset: 'chargebee', bodies: oneByOne(chargebeeEvents(history), reorder) }],
     invoiceName: id => id,
     hasItemIds: false,
     // items are identified by their price

@@ -115,18 +115,11 @@ function chargeOf({ charges }: Known, fact: Fact): ChargeState | undefined {
 
 type RenderedEvent = { type: string; object: object; before?: Fields }
 
-function renderEvents(
-  fact: Fact,
-  known: Known,
-  version: Version,
-  chargeBefore: Partial<ChargeState>,
-): RenderedEvent[] {
+function renderEvents(fact: Fact, known: Known, version: Version, chargeBefore: Partial<ChargeState>): RenderedEvent[] {
   const render = renderer(known, version)
   if (fact.kind === 'coupon') {
     const { after } = fact
-    const code = after.promotionCode
-      ? [{ type: 'promotion_code.created', object: render.promotionCode(after) }]
-      : []
+    const code = after.promotionCode ? [{ type: 'promotion_code.created', object: render.promotionCode(after) }] : []
     return [{ type: 'coupon.created', object: couponObject(after) }, ...code]
   }
   if (fact.kind === 'customer')
@@ -142,8 +135,7 @@ function renderEvents(
   if (fact.kind === 'subscription') return renderSubscriptionEvents(fact, render)
   if (fact.kind === 'invoice') return renderInvoiceEvents(fact, render)
   if (fact.kind === 'payment') return renderPaymentEvents(fact, render, version)
-  if (fact.kind === 'credit_note')
-    return [{ type: 'credit_note.created', object: render.creditNote(fact.after) }]
+  if (fact.kind === 'credit_note') return [{ type: 'credit_note.created', object: render.creditNote(fact.after) }]
   const charge = render.charge(fact.after.payment)
   if (fact.kind === 'refund') {
     const object = refundObject(fact.after)
@@ -199,27 +191,20 @@ export function renderer({ customers, subscriptions, attempts, charges }: Known,
   }
 }
 
-function renderSubscriptionEvents(
-  { what, after, before }: FactOf<'subscription'>,
-  render: Renderer,
-): RenderedEvent[] {
+function renderSubscriptionEvents({ what, after, before }: FactOf<'subscription'>, render: Renderer): RenderedEvent[] {
   const object = render.subscription(after)
   const type = `customer.subscription.${what}`
   if (what === 'updated') return [{ type, object, before: asFields(render.subscription(before!)) }]
   const isBeside = what === 'paused' || what === 'resumed'
   const update = { type: 'customer.subscription.updated', object }
-  return [
-    ...(isBeside ? [{ ...update, before: asFields(render.subscription(before!)) }] : []),
-    { type, object },
-  ]
+  return [...(isBeside ? [{ ...update, before: asFields(render.subscription(before!)) }] : []), { type, object }]
 }
 
 function renderInvoiceEvents({ what, after, before }: FactOf<'invoice'>, render: Renderer): RenderedEvent[] {
   const object = render.invoice(after)
   const was = before ? asFields(render.invoice(before)) : {}
   if (what === 'updated') return [{ type: 'invoice.updated', object, before: was }]
-  const changes =
-    before !== null && before !== after && Object.keys(previousOf(was, asFields(object))).length > 0
+  const changes = before !== null && before !== after && Object.keys(previousOf(was, asFields(object))).length > 0
   return [
     { type: `invoice.${what}`, object },
     ...(what === 'paid' ? [{ type: 'invoice.payment_succeeded', object }] : []),
@@ -227,14 +212,9 @@ function renderInvoiceEvents({ what, after, before }: FactOf<'invoice'>, render:
   ]
 }
 
-function renderPaymentEvents(
-  { payment }: FactOf<'payment'>,
-  render: Renderer,
-  version: Version,
-): RenderedEvent[] {
+function renderPaymentEvents({ payment }: FactOf<'payment'>, render: Renderer, version: Version): RenderedEvent[] {
   const intent = render.intent(payment)
-  if (payment.outcome === 'requires_action')
-    return [{ type: 'payment_intent.requires_action', object: intent }]
+  if (payment.outcome === 'requires_action') return [{ type: 'payment_intent.requires_action', object: intent }]
   const charge = render.charge(payment)
   if (payment.outcome === 'failed')
     return [

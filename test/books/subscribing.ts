@@ -4,17 +4,7 @@ import type { Collecting, Order } from './collecting.ts'
 import { discounting } from './discounting.ts'
 import { periodLines, prorationLines } from './invoicing.ts'
 import type { Journal } from './journal.ts'
-import type {
-  CancelReason,
-  Cause,
-  Coupon,
-  FactOf,
-  Invoice,
-  Item,
-  PauseBehavior,
-  Price,
-  Subscription,
-} from './model.ts'
+import type { CancelReason, Cause, Coupon, FactOf, Invoice, Item, PauseBehavior, Price, Subscription } from './model.ts'
 
 export type Wanted = { price: Price; quantity?: number }
 
@@ -142,11 +132,7 @@ export function subscribing(journal: Journal, collect: () => Collecting) {
   function begin(
     id: string,
     at: number,
-    {
-      cause,
-      what,
-      ...changes
-    }: Partial<Subscription> & { cause: Cause; what?: FactOf<'subscription'>['what'] },
+    { cause, what, ...changes }: Partial<Subscription> & { cause: Cause; what?: FactOf<'subscription'>['what'] },
   ): Invoice {
     const renewed = { ...get(id), ...changes, periodStart: at }
     renewed.periodEnd = periodAfter(renewed, at)
@@ -247,8 +233,7 @@ export function subscribing(journal: Journal, collect: () => Collecting) {
       change(id, { cancelAt, cancelAtPeriodEnd: at === null, canceledAt: journal.now })
       if (at !== null)
         journal.plan(at, () => {
-          if (!isOver(id) && get(id).cancelAt === at && !get(id).cancelAtPeriodEnd)
-            end(id, 'cancellation_requested')
+          if (!isOver(id) && get(id).cancelAt === at && !get(id).cancelAtPeriodEnd) end(id, 'cancellation_requested')
         })
     },
     keep: (id: string) => change(id, { cancelAt: null, cancelAtPeriodEnd: false, canceledAt: null }),
@@ -256,8 +241,7 @@ export function subscribing(journal: Journal, collect: () => Collecting) {
       change(id, { pause: { since: journal.now, resumesAt, behavior } }, { cause: 'pause' })
       if (resumesAt === null) return
       journal.plan(resumesAt, () => {
-        if (!isOver(id) && get(id).pause?.resumesAt === resumesAt)
-          change(id, { pause: null }, { cause: 'resume' })
+        if (!isOver(id) && get(id).pause?.resumesAt === resumesAt) change(id, { pause: null }, { cause: 'resume' })
       })
     },
     resume: (id: string) => change(id, { pause: null }, { cause: 'resume' }),

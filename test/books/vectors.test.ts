@@ -45,10 +45,7 @@ function coupon(changes: Partial<Coupon>): Coupon {
 const yearly = { interval: 'year' } as const
 
 /** A company in which one account subscribes on the first day, with later events. */
-function story(
-  order: SubscriptionOrder,
-  more: (company: Company, id: string, customer: string) => void = () => {},
-) {
+function story(order: SubscriptionOrder, more: (company: Company, id: string, customer: string) => void = () => {}) {
   const company = openCompany()
   company.plan(START, () => {
     const customer = company.customer()
@@ -102,19 +99,16 @@ test('3: a second subscription of an account is expansion', () => {
 })
 
 test('4, 5, 6: movements are per account, not per subscription', () => {
-  const books = story(
-    { items: [{ price: price(50_000, yearly), quantity: 4 }] },
-    (company, first, customer) => {
-      const { start, end } = company.subscriptions
-      let second = ''
-      company.plan(START + 10 * DAY, () => {
-        second = start(customer, { items: [{ price: price(3_000), quantity: 2 }] }).id
-      })
-      company.plan(START + 20 * DAY, () => end(second, 'cancellation_requested'))
-      company.plan(START + 30 * DAY, () => end(first, 'cancellation_requested'))
-      company.plan(START + 40 * DAY, () => start(customer, { items: [{ price: price(5_000), quantity: 3 }] }))
-    },
-  )
+  const books = story({ items: [{ price: price(50_000, yearly), quantity: 4 }] }, (company, first, customer) => {
+    const { start, end } = company.subscriptions
+    let second = ''
+    company.plan(START + 10 * DAY, () => {
+      second = start(customer, { items: [{ price: price(3_000), quantity: 2 }] }).id
+    })
+    company.plan(START + 20 * DAY, () => end(second, 'cancellation_requested'))
+    company.plan(START + 30 * DAY, () => end(first, 'cancellation_requested'))
+    company.plan(START + 40 * DAY, () => start(customer, { items: [{ price: price(5_000), quantity: 3 }] }))
+  })
   assert.deepEqual(movementsOf(books), [
     ['new', 16_667],
     ['expansion', 6_000],
@@ -152,10 +146,7 @@ test('14, 15, 18: excluded items have a reason', () => {
     return [books.totalsAt('USD', START + DAY).mrr, ...rows]
   }
   const metered = price(2_000, { usage: 'metered' })
-  assert.deepEqual(reasons({ items: [{ price: price(5_000) }, { price: metered }] }), [
-    5_000,
-    'metered_usage',
-  ])
+  assert.deepEqual(reasons({ items: [{ price: price(5_000) }, { price: metered }] }), [5_000, 'metered_usage'])
   for (const broken of [{ intervalCount: 0 }, { intervalCount: null }, { interval: 'fortnight' }])
     assert.deepEqual(reasons({ items: [{ price: price(5_000, broken) }] }), [0, 'unsupported_interval'])
   const coupons = [coupon({ amountOff: 5_000 })]

@@ -70,13 +70,7 @@ type Served = Pick<Runtime, 'url'>
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
 type Answered = { status: number; body: any }
 
-async function call(
-  { url }: Served,
-  key: string,
-  path: string,
-  body?: unknown,
-  headers = {},
-): Promise<Answered> {
+async function call({ url }: Served, key: string, path: string, body?: unknown, headers = {}): Promise<Answered> {
   const response = await fetch(url + path, {
     ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
@@ -128,9 +122,7 @@ test('a restored server returns the same data, processes pending entries once, a
   const taken = await kontorOn(server.databaseUrl, 'backup', '--to', file)
   assert.equal(taken.code, 0, taken.err)
   const summary: Record<string, unknown> = taken.json()
-  assert.deepEqual(Object.keys(summary), [
-    ...['file', 'bytes', 'tenants', 'records', 'events', 'taken_at', 'version'],
-  ])
+  assert.deepEqual(Object.keys(summary), [...['file', 'bytes', 'tenants', 'records', 'events', 'taken_at', 'version']])
   assert.equal(summary.bytes, (await stat(file)).size)
   assert.deepEqual([summary.tenants, summary.records, summary.events], [1, 10, 10])
   assert.deepEqual((await kontor('backup', 'verify', file)).json(), summary)
@@ -262,9 +254,7 @@ test('a truncated, changed or newer backup is rejected, and nothing is restored'
   late[Math.floor(bytes.length * 0.8)]! ^= 4
   await writeFile(broken, late)
   await refuses(/is damaged at byte/, { restoring: true })
-  const left = await target.pool.query(
-    'select from pg_class where relnamespace = current_schema()::regnamespace',
-  )
+  const left = await target.pool.query('select from pg_class where relnamespace = current_schema()::regnamespace')
   assert.equal(left.rowCount, 0)
 
   await server.pool.query(`insert into schema_migrations (name, checksum) values ('9999_later.sql', 'x')`)
@@ -288,9 +278,7 @@ test('a backup of another cluster is restored with the unread entries of its log
   await inTransaction(old.pool, async client => {
     await applyMigrations(client)
     await client.query(`insert into tenants (name) values ('acme')`)
-    await client.query(
-      `create table log_p1 partition of log for values from ('2026-01-31') to ('2026-02-01')`,
-    )
+    await client.query(`create table log_p1 partition of log for values from ('2026-01-31') to ('2026-02-01')`)
     // The cursor is at the second of three entries. The transaction ids are those of another cluster.
     await client.query(`insert into log_cursors (partition, xid, ord) values (0, '9000000001', 0)`)
     await client.query(

@@ -37,8 +37,7 @@ async function found(options: Partial<Options> = {}): Promise<Map<string, string
     },
     ...options,
   })
-  for (const { what, means, help } of findings)
-    for (const words of [what, means, help]) assert.notEqual(words, '')
+  for (const { what, means, help } of findings) for (const words of [what, means, help]) assert.notEqual(words, '')
   const byCode = Map.groupBy(findings, ({ code }) => code as string)
   const words = (of: typeof findings) => of.map(({ what, help }) => `${what} → ${help}`).join('\n')
   return new Map([...byCode].map(([code, of]) => [code, words(of)]))
@@ -65,10 +64,7 @@ const ENTRY = `gen_random_uuid(), 1, 'events', 'key', now() - interval '3 hours'
 test('reports a missing server, a server without a worker, and nothing if both run', async () => {
   assert.match((await found()).get('no_server')!, /→ kontor start$/)
   // Without it, the command would create and start another database.
-  assert.match(
-    (await found({ dataDir: '/srv/kontor' })).get('no_server')!,
-    /→ kontor start --data '\/srv\/kontor'$/,
-  )
+  assert.match((await found({ dataDir: '/srv/kontor' })).get('no_server')!, /→ kontor start --data '\/srv\/kontor'$/)
   const connected = (name: string) => openPool({ connection: { url }, max: 1, name, onError: () => {} })
   const server = connected('kontor')
   const worker = connected('kontor worker')
@@ -160,14 +156,10 @@ test('reports a silent source, one that is over its budget for hours, and one wh
 
 test('reports a failing destination, a disabled one, and an archive that cannot be written', async () => {
   const { id } = await admin.destinations.create({ tenant: tenant.id, url: 'https://203.0.113.7/hooks' })
-  await findsOnly(
-    'destination_failing',
-    new RegExp(`${id}.*nothing for 2 h: answered 500.*deliveries ${id}`),
-    {
-      make: `update destination_states set failing_since = now() - interval '2 hours', last_error = 'answered 500'`,
-      undo: 'update destination_states set failing_since = null',
-    },
-  )
+  await findsOnly('destination_failing', new RegExp(`${id}.*nothing for 2 h: answered 500.*deliveries ${id}`), {
+    make: `update destination_states set failing_since = now() - interval '2 hours', last_error = 'answered 500'`,
+    undo: 'update destination_states set failing_since = null',
+  })
   await findsOnly('destination_disabled', /It answered 410 Gone/, {
     make: `update destinations set enabled = false, disabled_reason = 'It answered 410 Gone.'`,
     undo: 'update destinations set enabled = true, disabled_reason = null',

@@ -64,12 +64,7 @@ export type Running = {
 }
 
 /** Starts a command as a separate process, which is killed when the test ends. */
-export function startKontor(
-  t: TestContext,
-  words: string[],
-  env: Record<string, string>,
-  input?: string,
-): Running {
+export function startKontor(t: TestContext, words: string[], env: Record<string, string>, input?: string): Running {
   return startProgram(t, process.execPath, [main, ...words], env, { input })
 }
 

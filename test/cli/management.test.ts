@@ -86,8 +86,7 @@ test('all validation errors of a key are listed, with exit code 2', async () => 
   const asked = ['--kind', 'private', '--scopes', 'a:b,c:d', '--expires', 'soon']
   const { code, out, err } = await kontor('key', 'create', ...asked)
   assert.deepEqual({ code, out }, { code: 2, out: '' })
-  for (const error of [/tenant is required/, /scopes\/0/, /scopes\/1/, /expires_at must be/])
-    assert.match(err, error)
+  for (const error of [/tenant is required/, /scopes\/0/, /scopes\/1/, /expires_at must be/]) assert.match(err, error)
 })
 
 test('a key is revoked', async () => {
@@ -98,8 +97,7 @@ test('a key is revoked', async () => {
   assert.match(unknown.err, /There is no key "key_nothing"/)
 })
 
-const createSource = (...words: string[]) =>
-  done('source', 'create', '--tenant', 'acme', '--type', 'webhook', ...words)
+const createSource = (...words: string[]) => done('source', 'create', '--tenant', 'acme', '--type', 'webhook', ...words)
 
 test('source create prints {id, token, signing_secret, type, tenant}', async () => {
   const made = await createSource()
@@ -176,13 +174,7 @@ test('all validation errors of a source are listed', async () => {
 
 test('a source is updated, disabled, enabled, listed and deleted', async () => {
   const { id } = await createSource()
-  const updated = await done(
-    'source',
-    'update',
-    id,
-    '--config',
-    '{"rate_limit": {"events": 5, "per_seconds": 1}}',
-  )
+  const updated = await done('source', 'update', id, '--config', '{"rate_limit": {"events": 5, "per_seconds": 1}}')
   assert.deepEqual(updated.rate_limit, { events: 5, per_seconds: 1 })
   assert.equal((await done('source', 'disable', id)).enabled, false)
   assert.equal((await done('source', 'enable', id)).enabled, true)

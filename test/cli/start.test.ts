@@ -60,8 +60,7 @@ async function stop({ child, ended }: Running): Promise<number | null> {
 
 // No other user can read the program in a checkout under /root, for example.
 const nobody = await findAccount('nobody')
-const canChangeUser =
-  isRoot && nobody !== null && (await inaccessiblePart(import.meta.dirname, nobody, 0o5)) === null
+const canChangeUser = isRoot && nobody !== null && (await inaccessiblePart(import.meta.dirname, nobody, 0o5)) === null
 
 test('the first start prints keys with working commands, the next start prints none, and both stop cleanly', async t => {
   const database = await testDatabase()
@@ -77,8 +76,7 @@ test('the first start prints keys with working commands, the next start prints n
   assert.match(banner, new RegExp(`Admin key +in the file ${dataDir}/admin-key`))
   assert.match(await readFile(`${dataDir}/admin-key`, 'utf8'), /^adm_\w{38}\n$/)
   assert.equal((await stat(`${dataDir}/admin-key`)).mode & 0o777, 0o600)
-  if (canChangeUser)
-    assert.match(await readFile(`/proc/${first.child.pid}/status`, 'utf8'), /^Uid:(\t65534){4}$/m)
+  if (canChangeUser) assert.match(await readFile(`/proc/${first.child.pid}/status`, 'utf8'), /^Uid:(\t65534){4}$/m)
   assert.ok(!banner.includes(new URL(database.url).password))
   assert.equal(first.out(), '')
 
@@ -159,8 +157,7 @@ test('a server whose clock is a year behind uses the time of PostgreSQL for entr
     return results.length > 0 && results
   })
   const isOfToday = (at: string) => assert.ok(Math.abs(Date.now() - Date.parse(at)) < 86_400_000, at)
-  for (const { received_at, occurred_at } of results)
-    for (const at of [received_at, occurred_at]) isOfToday(at)
+  for (const { received_at, occurred_at } of results) for (const at of [received_at, occurred_at]) isOfToday(at)
   const url = /http:\/\/localhost:\d+/.exec(server.err())![0]
   const admin = async (path: string, body?: object) => {
     const key = (await readFile(`${directory}/data/admin-key`, 'utf8')).trim()

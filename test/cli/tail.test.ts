@@ -60,6 +60,5 @@ test('the bash script completes commands, subcommands and options', async () => 
   assert.deepEqual(complete('tena'), ['tenant'])
   assert.deepEqual(complete('key', 'rev'), ['revoke'])
   assert.deepEqual(complete('key', '--data', 'x', 'create', '--ki'), ['--kind'])
-  for (const shell of ['zsh', 'fish'])
-    assert.match((await kontor('completion', shell)).out, /complete .*kontor/)
+  for (const shell of ['zsh', 'fish']) assert.match((await kontor('completion', shell)).out, /complete .*kontor/)
 })

@@ -73,10 +73,7 @@ test('a sample that cannot be sent is explained', async () => {
   assert.deepEqual([refused.code, parseLines(refused.out)[0].status], [1, 401])
   await server.anotherTenant('second')
   assert.match((await trigger('page_view')).err, /several tenants/)
-  assert.match(
-    (await trigger('stripe.invoice.paid', '--tenant', 'second')).err,
-    /kontor source create --tenant second/,
-  )
+  assert.match((await trigger('stripe.invoice.paid', '--tenant', 'second')).err, /kontor source create --tenant second/)
   const elsewhere = await trigger(
     'webhook.order.shipped',
     '--tenant',
@@ -94,10 +91,7 @@ test('a sample that cannot be sent is explained', async () => {
   assert.deepEqual([ignored.code, ignored.out], [2, ''])
   assert.match(ignored.err, /page_view is sent to the event API, not to a source/)
   const shopify = await makeSource(server, { preset: 'shopify', signing_secret: 'generate' })
-  assert.match(
-    (await trigger('stripe.invoice.paid', '--source', shopify.id)).err,
-    /accepts webhooks of shopify/,
-  )
+  assert.match((await trigger('stripe.invoice.paid', '--source', shopify.id)).err, /accepts webhooks of shopify/)
   for (const words of [
     ['--set', '=1'],
     ['--set', '__proto__.x=1'],
@@ -112,8 +106,7 @@ test('a sample that cannot be sent is explained', async () => {
 })
 
 test('an unreachable server, or another program at its address, is reported in one sentence', async () => {
-  const send = (url: string) =>
-    kontor('trigger', 'page_view', '--tenant', 'second', '--count', '3', '--url', url)
+  const send = (url: string) => kontor('trigger', 'page_view', '--tenant', 'second', '--count', '3', '--url', url)
   const unreachable = await send('http://localhost:1/')
   assert.deepEqual([unreachable.code, unreachable.out], [1, ''])
   assert.match(unreachable.err, /^http:\/\/localhost:1 did not respond: .+\n$/)
@@ -138,9 +131,7 @@ test('the command waits for a server that is still starting, and uses the addres
   const config = { ...readConfig({}), databaseUrl: null, dataDir }
   const reached = await reachServer({ config, url: undefined, out: { ...processOutput(), say } })
   assert.deepEqual([reached.url, reached.readUrl, reached.lasts], [server.url, server.url, true])
-  assert.deepEqual(said, [
-    `Waiting for the server of this data directory (process ${starting.pid}) to start.`,
-  ])
+  assert.deepEqual(said, [`Waiting for the server of this data directory (process ${starting.pid}) to start.`])
 })
 
 function announcement(url: string, pid: number) {

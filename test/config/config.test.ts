@@ -141,9 +141,7 @@ test('sign-in requires all of its settings and https', () => {
 test('an unknown variable causes a warning with a suggestion', () => {
   const { config, warnings } = inspectConfig({ KONTOR_SURFACE: 'data', KONTOR_TEST_ANYTHING: '1' })
   assert.notEqual(config, null)
-  assert.deepEqual(warnings, [
-    'KONTOR_SURFACE is not a setting and is ignored. Did you mean KONTOR_SURFACES?',
-  ])
+  assert.deepEqual(warnings, ['KONTOR_SURFACE is not a setting and is ignored. Did you mean KONTOR_SURFACES?'])
 })
 
 test('the error for a port variable set by Kubernetes explains it', () => {

@@ -76,16 +76,7 @@ test('the image is built from the tarball, with the dependencies of the lock fil
     for (const [, name] of textOf(file).matchAll(/from '([^']+)'/g))
       if (name!.startsWith('.')) needed.push(join(dirname(file), name!))
       else assert.match(name!, /^node:/, file)
-  for (const folder of [
-    'src',
-    'demo',
-    'embedded-postgres',
-    'bin',
-    'console',
-    'migrations',
-    'docs',
-    'scripts',
-  ])
+  for (const folder of ['src', 'demo', 'embedded-postgres', 'bin', 'console', 'migrations', 'docs', 'scripts'])
     assert.ok(!ignored.includes(folder), folder)
   const [, entry] = /^ENTRYPOINT \["\/opt\/kontor\/(.+)"\]$/m.exec(dockerfile)!
   assert.ok(existsSync(new URL(entry!, root)))
@@ -120,9 +111,7 @@ test('the compose fleet has three NATS servers that sync, each with its own volu
 
 test('the kustomization lists every file in its folder', () => {
   const { resources } = parse(textOf('deploy/kubernetes/kustomization.yaml')) as { resources: string[] }
-  const others = readdirSync(new URL('deploy/kubernetes/', root)).filter(
-    name => name !== 'kustomization.yaml',
-  )
+  const others = readdirSync(new URL('deploy/kubernetes/', root)).filter(name => name !== 'kustomization.yaml')
   assert.deepEqual(resources.toSorted(), others.toSorted())
 })
 
@@ -161,9 +150,7 @@ test('the deployments are probed at the operations port, stop in time, and match
   assert.deepEqual([...surfaces].toSorted(), [...SURFACES].toSorted())
   const labels = deployments.map(({ spec }) => spec.template.metadata.labels)
   for (const { spec } of [...ofKind('PodDisruptionBudget'), ...ofKind('Service')])
-    assert.ok(
-      labels.some(own => JSON.stringify(own) === JSON.stringify(spec.selector.matchLabels ?? spec.selector)),
-    )
+    assert.ok(labels.some(own => JSON.stringify(own) === JSON.stringify(spec.selector.matchLabels ?? spec.selector)))
   for (const { spec } of ofKind('HorizontalPodAutoscaler'))
     assert.ok(deployments.some(({ metadata }) => metadata.name === spec.scaleTargetRef.name))
 })
@@ -197,9 +184,7 @@ test('the dashboard, the alerts and the autoscaler use only metrics that exist',
     ...dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
     ...alerts.groups.flatMap(({ rules }) => rules.map(({ expr }) => expr)),
     ...ofKind('HorizontalPodAutoscaler').flatMap(({ spec }) =>
-      spec.metrics.flatMap(
-        (metric: { external?: { metric: { name: string } } }) => metric.external?.metric.name ?? [],
-      ),
+      spec.metrics.flatMap((metric: { external?: { metric: { name: string } } }) => metric.external?.metric.name ?? []),
     ),
   ]
   assert.ok(expressions.length > 20)

@@ -22,9 +22,7 @@ const LONG = '12345678901234567890'
 const readDigits = (shown: string) => shown.replace(/[^\d]/g, '')
 
 test('a parsed number keeps all its digits', () => {
-  const body = parseJson(
-    `{"a": 0.6629213483146067, "b": ${LONG}, "c": 49.90, "d": 1e3, "e": -0.10000000000000000001}`,
-  )
+  const body = parseJson(`{"a": 0.6629213483146067, "b": ${LONG}, "c": 49.90, "d": 1e3, "e": -0.10000000000000000001}`)
   const { a, b, c, d, e } = body as Record<string, Amount>
   assert.equal(a, 0.6629213483146067, 'what a double holds is a double, however long it is')
   assert.deepEqual([c, d], [49.9, 1000])
@@ -69,14 +67,7 @@ test('a sign precedes the amount, except for zero', () => {
 })
 
 test('numbers of any length can be formatted as shares and counts, and plotted', () => {
-  for (const written of [
-    '0.5',
-    '0.66292134831460671234',
-    LONG,
-    `-${LONG}`,
-    '1e400',
-    '0.00000000000000000001',
-  ]) {
+  for (const written of ['0.5', '0.66292134831460671234', LONG, `-${LONG}`, '1e400', '0.00000000000000000001']) {
     const amount = toAmount(written)
     for (const show of [percent, number]) assert.doesNotMatch(show(amount), /NaN|undefined|object/)
     assert.equal(typeof toNumber(amount), 'number')
@@ -103,10 +94,7 @@ test('sums are exact to the last digit', () => {
 })
 
 test('an amount and its negative cancel out', () => {
-  const decimal = fc.tuple(
-    fc.bigInt({ min: -(10n ** 30n), max: 10n ** 30n }),
-    fc.integer({ min: 0, max: 20 }),
-  )
+  const decimal = fc.tuple(fc.bigInt({ min: -(10n ** 30n), max: 10n ** 30n }), fc.integer({ min: 0, max: 20 }))
   fc.assert(
     fc.property(decimal, ([units, places]) => {
       const amount = toAmount(`${units}e-${places}`)

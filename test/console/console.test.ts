@@ -40,18 +40,7 @@ function raw(path: string, headers: Record<string, string> = {}): Promise<Raw> {
 }
 
 test('secrets in sample commands reach the shell unchanged', () => {
-  for (const secret of [
-    "it's",
-    '$HOME',
-    '$(id)',
-    '`id`',
-    '"; id; "',
-    "'; id; '",
-    '$A',
-    'a\\',
-    '!x',
-    'x$TOKEN y',
-  ])
+  for (const secret of ["it's", '$HOME', '$(id)', '`id`', '"; id; "', "'; id; '", '$A', 'a\\', '!x', 'x$TOKEN y'])
     assert.equal(execFileSync('sh', ['-c', `printf %s ${literal(secret)}`]).toString(), secret)
   assert.equal(quoted('Authorization: Bearer $TOKEN'), '"Authorization: Bearer $TOKEN"')
   for (const text of ['Bearer `id` $TOKEN', 'Bearer $(id)$TOKEN', 'Bearer $TOKEN"'])
@@ -135,8 +124,7 @@ async function open(page: Page, path: string, title: string) {
   await heading(page, title)
 }
 
-const heading = (page: Page, name: string) =>
-  page.getByRole('heading', { level: 1, name, exact: true }).waitFor()
+const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name, exact: true }).waitFor()
 const text = (page: Page, words: string) => page.locator('main').getByText(words).first().waitFor()
 const post = (path: string, key: string, body: unknown) =>
   server.request(path, { method: 'POST', key, body: JSON.stringify(body) })
@@ -309,34 +297,31 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     await page.getByRole('link', { name: 'came_later' }).waitFor()
   })
 
-  await t.test(
-    'a person is found by an identifier, has a timeline, and is erased after confirmation',
-    async () => {
-      await post('/v1/identify', server.tenant.trackingKey, {
-        anonymousId: 'v-ada',
-        userId: 'ada',
-        traits: { plan: 'pro' },
-      })
-      await server.settled()
-      await open(page, 'people', 'People')
-      await page.getByLabel('Person').fill('visitor:v-ada')
-      await page.getByRole('button', { name: 'Find' }).click()
-      await page.getByRole('row', { name: /ada user/ }).waitFor()
-      await page.getByRole('button', { name: 'Load timeline' }).click()
-      await page.getByRole('link', { name: 'identify' }).waitFor()
-      await page.getByRole('button', { name: 'Preview erasure' }).click()
-      const title = String(await page.locator('h1').textContent())
-      const confirmation = page.getByLabel(`Type ${title} to confirm`)
-      const erase = page.getByRole('button', { name: 'Erase permanently' })
-      await confirmation.fill('prof_0')
-      assert.ok(await erase.isDisabled())
-      await confirmation.fill(title)
-      await erase.click()
-      await page.getByRole('heading', { name: 'Erased' }).waitFor()
-      const gone = `/admin/v1/people/visitor:v-ada?tenant=${server.tenant.id}`
-      assert.equal((await server.request(gone, { key: adminKey })).status, 404)
-    },
-  )
+  await t.test('a person is found by an identifier, has a timeline, and is erased after confirmation', async () => {
+    await post('/v1/identify', server.tenant.trackingKey, {
+      anonymousId: 'v-ada',
+      userId: 'ada',
+      traits: { plan: 'pro' },
+    })
+    await server.settled()
+    await open(page, 'people', 'People')
+    await page.getByLabel('Person').fill('visitor:v-ada')
+    await page.getByRole('button', { name: 'Find' }).click()
+    await page.getByRole('row', { name: /ada user/ }).waitFor()
+    await page.getByRole('button', { name: 'Load timeline' }).click()
+    await page.getByRole('link', { name: 'identify' }).waitFor()
+    await page.getByRole('button', { name: 'Preview erasure' }).click()
+    const title = String(await page.locator('h1').textContent())
+    const confirmation = page.getByLabel(`Type ${title} to confirm`)
+    const erase = page.getByRole('button', { name: 'Erase permanently' })
+    await confirmation.fill('prof_0')
+    assert.ok(await erase.isDisabled())
+    await confirmation.fill(title)
+    await erase.click()
+    await page.getByRole('heading', { name: 'Erased' }).waitFor()
+    const gone = `/admin/v1/people/visitor:v-ada?tenant=${server.tenant.id}`
+    assert.equal((await server.request(gone, { key: adminKey })).status, 404)
+  })
 
   await t.test('a record is listed and opened', async () => {
     const data = { sku: 'MUG 01/a', name: 'Mug', price: 12.9 }
@@ -367,9 +352,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     assert.notEqual(replaced, made)
     for (const key of [made, replaced])
       assert.equal((await post('/v1/track/', key, { event_type: 'during_the_overlap' })).status, 200)
-    await server.admin.keys.revoke(
-      (await keysOfTenant()).find(({ hint }) => replaced.endsWith(hint.slice(1)))!.id,
-    )
+    await server.admin.keys.revoke((await keysOfTenant()).find(({ hint }) => replaced.endsWith(hint.slice(1)))!.id)
     await row.getByRole('button', { name: 'Revoke' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
     await row.waitFor({ state: 'detached' })

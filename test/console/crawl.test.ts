@@ -40,8 +40,7 @@ async function fillShop(): Promise<void> {
   const doors = { url: server.url, privateKey, trackingKey, source }
   await deliver(shopYear(createYear({ seed: 1, scale: 0.05, end })), doors, () => {})
 
-  const post = (path: string, key: string, body: string) =>
-    server.request(path, { method: 'POST', key, body })
+  const post = (path: string, key: string, body: string) => server.request(path, { method: 'POST', key, body })
   const convert = (currency: string, amount: string) =>
     `{"event_type":"convert","visitor":"v-1","data":{"order_id":"${currency}","amount":${amount},"currency":"${currency}"}}`
   await post('/v1/track/', trackingKey, convert('JPY', LONG))

@@ -55,10 +55,7 @@ test('the first page is at most 250 KB on the wire', async () => {
   const served = await readConsoleFiles()
   const { file } = buildPage(served)
   const names = [...file.text.matchAll(/(?:src|href)="\/console\/[^/]+\/([^"]+)"/g)].map(match => match[1]!)
-  const bytes = [...new Set(names)].reduce(
-    (sum, name) => sum + gzipped(served.files.get(name)!),
-    gzipped(file),
-  )
+  const bytes = [...new Set(names)].reduce((sum, name) => sum + gzipped(served.files.get(name)!), gzipped(file))
   assert.ok(names.includes('lib/preact.js'))
   assert.ok(bytes <= 250_000, `${bytes} bytes`)
 })

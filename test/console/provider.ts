@@ -58,9 +58,7 @@ export async function startProvider(redirectUri: string): Promise<TestProvider> 
       await provider.interactionFinished(request, response, { login: { accountId: as } })
     } else {
       const links = Object.keys(state.people).map(who => `<li><a href="?as=${who}">${who}</a>`)
-      response
-        .setHeader('content-type', 'text/html')
-        .end(`<title>Who is it?</title><ul>${links.join('')}</ul>`)
+      response.setHeader('content-type', 'text/html').end(`<title>Who is it?</title><ul>${links.join('')}</ul>`)
     }
   }
   return state
@@ -78,8 +76,7 @@ function buildConfiguration(state: TestProvider, redirectUri: string): Configura
     ttl: { IdToken: 3_600, AccessToken: 60, Grant: 600, Interaction: 600, Session: 600 },
     features: { devInteractions: { enabled: false } },
     interactions: { url: (_ctx, { uid }) => `/interaction/${uid}` },
-    findAccount: (_ctx, sub) =>
-      state.people[sub] && { accountId: sub, claims: () => ({ sub, ...state.people[sub] }) },
+    findAccount: (_ctx, sub) => state.people[sub] && { accountId: sub, claims: () => ({ sub, ...state.people[sub] }) },
     async loadExistingGrant({ oidc }) {
       const grant = new oidc.provider.Grant({
         clientId: oidc.client!.clientId,

@@ -23,8 +23,7 @@ const server = await startServer({
   KONTOR_OIDC_ISSUER: provider.issuer,
   KONTOR_OIDC_CLIENT_ID: 'kontor',
   KONTOR_OIDC_CLIENT_SECRET: CLIENT_SECRET,
-  KONTOR_OIDC_ROLES:
-    'admins=admin,support=viewer,shop-team=operator@default,closed-shop=viewer@never-was-there',
+  KONTOR_OIDC_ROLES: 'admins=admin,support=viewer,shop-team=operator@default,closed-shop=viewer@never-was-there',
 })
 after(server.close)
 const otherTenant = await server.anotherTenant('otherTenant')
@@ -186,10 +185,7 @@ test('a person without a role is rejected, and one who lost it loses their sessi
   const norman = openBrowser()
   const refused = await norman.signInAs('norman')
   assert.equal(refused.status, 403)
-  assert.match(
-    refused.text,
-    /You are signed in at 127\.0\.0\.1:\d+ as norman@example\.com, but have no role in Kontor/,
-  )
+  assert.match(refused.text, /You are signed in at 127\.0\.0\.1:\d+ as norman@example\.com, but have no role in Kontor/)
   assert.equal(norman.own().has(session), false)
   assert.equal((await openBrowser().signInAs('gone')).status, 403)
 
@@ -261,10 +257,7 @@ test('a sign-in returns to the same console page and nowhere else', async () => 
     const start = `/console/oidc/start?to=${encodeURIComponent(to)}`
     return (await openBrowser().signInAs('ada', start)).location
   }
-  assert.equal(
-    await ends('#/events?limit=5&since=2026-01-01'),
-    `${home}/console#/events?limit=5&since=2026-01-01`,
-  )
+  assert.equal(await ends('#/events?limit=5&since=2026-01-01'), `${home}/console#/events?limit=5&since=2026-01-01`)
   for (const to of [
     'https://evil.example',
     '//evil.example',

@@ -45,9 +45,7 @@ test(`killed ${ROUNDS} times at random moments under load: nothing acknowledged 
     await stop()
   }
   assert.equal(service.hasEnded(), false)
-  const acknowledged = [...traffic.writes, ...traffic.events].filter(
-    ({ outcome }) => outcome === 'acknowledged',
-  )
+  const acknowledged = [...traffic.writes, ...traffic.events].filter(({ outcome }) => outcome === 'acknowledged')
   t.diagnostic(
     `${traffic.writes.length} writes and ${traffic.events.length} events sent, ${acknowledged.length} acknowledged`,
   )
@@ -71,8 +69,7 @@ async function verifyEvents(pool: pg.Pool, { events }: Traffic): Promise<void> {
   const counts = new Map(rows.map(row => [row.marker, row.count]))
   for (const { marker, outcome } of events) {
     const count = counts.get(marker) ?? 0
-    if (outcome === 'acknowledged')
-      assert.equal(count, 1, `${marker} was acknowledged and is there ${count} times`)
+    if (outcome === 'acknowledged') assert.equal(count, 1, `${marker} was acknowledged and is there ${count} times`)
     else assert.ok(count <= 1, `${marker} was sent once and is there ${count} times`)
   }
   assert.ok(rows.length <= events.length)
@@ -89,8 +86,7 @@ async function verifyWrites(pool: pg.Pool, { writes }: Traffic): Promise<void> {
   for (const { marker, outcome, operationId, key } of writes) {
     const own = entries.get(marker) ?? []
     assert.ok(own.length <= 1, `${marker} (key ${key}) is in the log ${own.length} times`)
-    for (const { status } of own)
-      assert.ok(status === 'applied' || status === 'superseded', `${marker} ${status}`)
+    for (const { status } of own) assert.ok(status === 'applied' || status === 'superseded', `${marker} ${status}`)
     if (outcome === 'acknowledged')
       assert.deepEqual(
         own.map(({ id }) => id),
@@ -106,16 +102,10 @@ async function verifyRecords(pool: pg.Pool, { writes }: Traffic): Promise<void> 
   )
   const stored = new Map(rows.map(row => [row.id, row]))
   for (const [id, own] of Map.groupBy(writes, (write: RecordWrite) => write.id)) {
-    const newest = Math.max(
-      0,
-      ...own.filter(({ outcome }) => outcome === 'acknowledged').map(({ version }) => version),
-    )
+    const newest = Math.max(0, ...own.filter(({ outcome }) => outcome === 'acknowledged').map(({ version }) => version))
     const record = stored.get(id)
     if (newest === 0 && !record) continue
-    assert.ok(
-      record && record.version >= newest,
-      `${id} is at ${record?.version}, acknowledged was ${newest}`,
-    )
+    assert.ok(record && record.version >= newest, `${id} is at ${record?.version}, acknowledged was ${newest}`)
     assert.ok(own.some(({ marker, version }) => marker === record.marker && version === record.version))
   }
 }

@@ -110,10 +110,7 @@ export async function openService() {
   }
 }
 
-async function withPool<T>(
-  dataDir: string,
-  work: (pool: ReturnType<typeof openPool>) => Promise<T>,
-): Promise<T> {
+async function withPool<T>(dataDir: string, work: (pool: ReturnType<typeof openPool>) => Promise<T>): Promise<T> {
   const cluster = await joinCluster({ name: 'kontor', dataDir, log: () => {} })
   const pool = openPool({ connection: cluster.connection, max: 2, name: 'crash test', onError: () => {} })
   try {

@@ -54,12 +54,7 @@ export function startTraffic(service: Service) {
     }
     traffic.writes.push(sent)
     for (;;) {
-      const answer = await send(
-        '/v1/orders',
-        service.privateKey,
-        body,
-        key ? { 'x-idempotency-key': key } : {},
-      )
+      const answer = await send('/v1/orders', service.privateKey, body, key ? { 'x-idempotency-key': key } : {})
       if (answer && (answer.status === 202 || answer.status === 200)) {
         sent.outcome = 'acknowledged'
         sent.operationId = answer.body.operationId as string
@@ -97,12 +92,7 @@ export function startTraffic(service: Service) {
 type Reply = { status: number; body: Record<string, unknown> }
 
 /** Null when the connection broke. A server that lives has to answer within two minutes. */
-function post(
-  agent: Agent,
-  url: string,
-  headers: Record<string, string>,
-  body: object,
-): Promise<Reply | null> {
+function post(agent: Agent, url: string, headers: Record<string, string>, body: object): Promise<Reply | null> {
   return new Promise((resolve, reject) => {
     const message = request(url, {
       agent,

@@ -37,10 +37,7 @@ test('every billing event is understood', () => {
   everyShop(({ billing }) => {
     for (const event of billing) {
       if (event.event_type === 'order.returned') continue
-      assert.ok(
-        readCanonical(event.event_type, event.payload, Date.parse(event.occurred_at)),
-        event.event_type,
-      )
+      assert.ok(readCanonical(event.event_type, event.payload, Date.parse(event.occurred_at)), event.event_type)
       assert.equal(event.payload.updated_at, event.occurred_at)
     }
   })
@@ -105,8 +102,7 @@ function expectedCharge({ segments }: DerivedSubscription, at: number) {
 test('an invoice is paid in full, or still owed in full', () => {
   everyShop(shop => {
     for (const [id, versions] of read(shop).invoices) {
-      for (const version of versions)
-        assert.equal(version.amountPaid! + version.amountRemaining!, version.total, id)
+      for (const version of versions) assert.equal(version.amountPaid! + version.amountRemaining!, version.total, id)
       const states = deriveInvoice(versions)
       assert.equal(states.filter(({ status }) => status === 'paid').length <= 1, true, id)
       for (const { finalizedAt, paidAt } of states) assert.ok(paidAt === null || finalizedAt! <= paidAt, id)

@@ -83,10 +83,7 @@ test('the reports are not empty, and their rows add up to the total', async () =
 test('a second run adds nothing, also with a temporary server, and its keys expire after a day', async () => {
   const before = await countRows(first.tenant)
   const { url, keys_expire_at, source, counts, ...again } = await demo()
-  assert.deepEqual(
-    { tenant: again.tenant, source, url },
-    { tenant: first.tenant, source: first.source, url: null },
-  )
+  assert.deepEqual({ tenant: again.tenant, source, url }, { tenant: first.tenant, source: first.source, url: null })
   assert.ok(keys_expire_at !== null && counts.already_there > 0)
   const after = await countRows(first.tenant)
   // duplicates are acknowledged, and only their receipts are new
@@ -101,15 +98,7 @@ test('another seed adds a second shop to the same tenant', async () => {
 })
 
 test('the same seed with another end is rejected in a tenant that has it', async () => {
-  const { code, out, err } = await kontor(
-    'demo',
-    '--scale',
-    '0.1',
-    '--end',
-    '2020-01-31',
-    '--url',
-    server.url,
-  )
+  const { code, out, err } = await kontor('demo', '--scale', '0.1', '--end', '2020-01-31', '--url', server.url)
   assert.deepEqual({ code, out }, { code: 2, out: '' })
   assert.match(err, /already has the year of seed 1/)
 })

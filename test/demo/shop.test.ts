@@ -12,9 +12,7 @@ test('the same seed and end generate the same year, byte for byte', () => {
 
 test('another seed generates another shop', () => {
   const listContacts = (seed: number) =>
-    shopYear(createYear({ seed, scale: 1, end: END })).contacts.map(
-      ({ data }) => `${data.firstName} ${data.city}`,
-    )
+    shopYear(createYear({ seed, scale: 1, end: END })).contacts.map(({ data }) => `${data.firstName} ${data.city}`)
   assert.notDeepEqual(listContacts(1), listContacts(2))
 })
 
@@ -34,10 +32,7 @@ test('a shop has about the documented size, and grows with its scale', () => {
     assert.equal(counts.contacts, 300)
     assert.equal(counts.visits, 8_000)
     assert.ok(counts.orders > 600 && counts.orders < 1_350, `${counts.orders} orders`)
-    assert.ok(
-      counts.subscriptions > 150 && counts.subscriptions < 290,
-      `${counts.subscriptions} subscriptions`,
-    )
+    assert.ok(counts.subscriptions > 150 && counts.subscriptions < 290, `${counts.subscriptions} subscriptions`)
   })
   const twice = shopYear(createYear({ seed: 1, scale: 2, end: END })).counts
   assert.equal(twice.contacts, 600)

@@ -11,37 +11,17 @@ test('addresses of private networks, loopback and link-local are recognized in e
     ...['169.254.169.254', '100.64.0.1', '100.127.255.254', '198.18.0.1', '224.0.0.1', '255.255.255.255'],
     ...['::1', '::', 'fe80::1', 'fe80::1%eth0', 'fc00::1', 'fd12:3456::1', 'ff02::1', 'fec0::1'],
     ...['::ffff:127.0.0.1', '::ffff:7f00:1', '0:0:0:0:0:ffff:10.0.0.1', '::127.0.0.1', '[::1]'],
-    ...[
-      '64:ff9b::a00:1',
-      '64:ff9b::8.8.8.8',
-      '64:ff9b:1::1',
-      '2002:7f00:1::',
-      '2001:0:1::1',
-      '::ffff:0:7f00:1',
-    ],
+    ...['64:ff9b::a00:1', '64:ff9b::8.8.8.8', '64:ff9b:1::1', '2002:7f00:1::', '2001:0:1::1', '::ffff:0:7f00:1'],
     ...['not an address', ''],
   ]
   for (const address of closed) assert.equal(isPrivateAddress(address), true, address)
-  for (const address of [
-    '8.8.8.8',
-    '100.63.0.1',
-    '100.128.0.1',
-    '172.32.0.1',
-    '2606:4700::1111',
-    '::ffff:8.8.8.8',
-  ])
+  for (const address of ['8.8.8.8', '100.63.0.1', '100.128.0.1', '172.32.0.1', '2606:4700::1111', '::ffff:8.8.8.8'])
     assert.equal(isPrivateAddress(address), false, address)
 })
 
 test('a URL of a private network is rejected in every notation', () => {
   const refused = [
-    ...[
-      'http://example.com/',
-      'https://127.0.0.1/',
-      'https://2130706433/',
-      'https://0x7f.1/',
-      'https://0177.0.0.1/',
-    ],
+    ...['http://example.com/', 'https://127.0.0.1/', 'https://2130706433/', 'https://0x7f.1/', 'https://0177.0.0.1/'],
     ...['https://[::1]/', 'https://[::ffff:10.0.0.1]/', 'https://localhost/', 'https://a.localhost./'],
     ...['https://user:pass@example.com/', 'ftp://example.com/', 'example.com', 'javascript:alert(1)'],
     ...['https://example.com:0/', 'https://example.com:65536/'],

@@ -163,8 +163,7 @@ test('a failed delivery is retried with the same id, with increasing delays, and
   receiver.answerWith((_, response) => response.writeHead(503, { 'retry-after': '40' }).end('not now\0'))
   await track(tenant, { event_type: 'page_view', visitor: 'v-4' })
   await sentTo('/retries', 1)
-  const attempts = async () =>
-    destinations.deliveries(destination.id, { limit: 20, outcome: null, before: null })
+  const attempts = async () => destinations.deliveries(destination.id, { limit: 20, outcome: null, before: null })
   const written = (count: number) =>
     eventually(`${count} attempts`, async () => {
       const found = await attempts()
@@ -174,8 +173,7 @@ test('a failed delivery is retried with the same id, with increasing delays, and
   for (let attempt = 1; attempt <= 10; attempt++) {
     const [last] = await written(attempt)
     assert.equal(last!.response, 'not now\ufffd')
-    if (last!.next_attempt_at)
-      waits.push((Date.parse(last!.next_attempt_at) - Date.parse(last!.attempted_at)) / 1000)
+    if (last!.next_attempt_at) waits.push((Date.parse(last!.next_attempt_at) - Date.parse(last!.attempted_at)) / 1000)
     await makeDue(destination.id)
   }
   const scheduled = [40, 60, 300, 1800, 7200, 18_000, 36_000, 72_000, 86_400]
@@ -246,8 +244,7 @@ test('after five days without a success a destination is disabled', async () => 
 
 test('a destination that does not respond delays no other, and a redirect is not a delivery', async () => {
   const tenant = await server.anotherTenant('beside')
-  const make = (path: string) =>
-    destinations.create({ tenant: tenant.id, url: receiver.url + path, what: ['events'] })
+  const make = (path: string) => destinations.create({ tenant: tenant.id, url: receiver.url + path, what: ['events'] })
   const [hanging, moved, prompt] = await Promise.all([make('/hanging'), make('/moved'), make('/prompt')])
   receiver.answerWith(({ path }, response) => {
     if (path === '/hanging') return
@@ -379,14 +376,10 @@ test('an operator of another tenant finds no destination, and all validation err
   const { key } = await server.admin.keys.create({ kind: 'admin', tenant: server.tenant.id })
   const paths = ['', '/deliveries']
   for (const path of paths)
-    assert.equal(
-      (await server.request(`/admin/v1/destinations/${destination.id}${path}`, { key })).status,
-      404,
-    )
+    assert.equal((await server.request(`/admin/v1/destinations/${destination.id}${path}`, { key })).status, 404)
   for (const verb of ['test', 'enable', 'disable'])
     assert.equal(
-      (await server.request(`/admin/v1/destinations/${destination.id}/${verb}`, { method: 'POST', key }))
-        .status,
+      (await server.request(`/admin/v1/destinations/${destination.id}/${verb}`, { method: 'POST', key })).status,
       404,
     )
   const bad = await post('/admin/v1/destinations', key, {

@@ -17,21 +17,7 @@ test('a currency code is accepted in upper or lower case, and only while it is i
   for (const code of ['eur', 'Usd', ' JPY ', 'KWD', 'CLF', 'XOF', 'HRK']) {
     assert.equal(knownCurrency(code), code.trim().toUpperCase())
   }
-  for (const code of [
-    'XXX',
-    'XTS',
-    'XAU',
-    'DEM',
-    'ZZZ',
-    'EU',
-    'EURO',
-    '',
-    null,
-    undefined,
-    978,
-    {},
-    'constructor',
-  ]) {
+  for (const code of ['XXX', 'XTS', 'XAU', 'DEM', 'ZZZ', 'EU', 'EURO', '', null, undefined, 978, {}, 'constructor']) {
     assert.equal(knownCurrency(code), null)
   }
 })
@@ -79,20 +65,7 @@ for (const [amount, currency, minor] of amounts) {
 }
 
 test('an invalid amount is null, never a guess', () => {
-  for (const garbage of [
-    null,
-    undefined,
-    '',
-    ' ',
-    '.',
-    '-',
-    'abc',
-    '1,234.50',
-    '12 EUR',
-    '0x10',
-    'NaN',
-    NaN,
-  ]) {
+  for (const garbage of [null, undefined, '', ' ', '.', '-', 'abc', '1,234.50', '12 EUR', '0x10', 'NaN', NaN]) {
     assert.equal(toMinor(garbage, 'EUR'), null, String(garbage))
   }
   for (const garbage of [Infinity, true, {}, [], [5], () => 5]) assert.equal(toMinor(garbage, 'EUR'), null)

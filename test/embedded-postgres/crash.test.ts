@@ -64,10 +64,7 @@ test('PostgreSQL starts although another process has the pid of a stale pid file
   // This process plays the one that has the recycled pid.
   await writeFile(pidFile, written.replace(/^\d+/, String(process.pid)))
   const usage = join(dataDir, 'usage', 'users.json')
-  await writeFile(
-    usage,
-    JSON.stringify([{ id: 'x', role: 'server', pid: process.pid, started: 'at another time' }]),
-  )
+  await writeFile(usage, JSON.stringify([{ id: 'x', role: 'server', pid: process.pid, started: 'at another time' }]))
   const second = await ownCluster({ dataDir, log: silent })
   assert.equal(second.state, 'started')
   assert.deepEqual(await query(second.connection, 'select 1'), [1])
@@ -78,10 +75,7 @@ test('a socket that answers for a moment after PostgreSQL has died does not coun
   const home = homeAt(await temporaryDirectory(t))
   await mkdir(home.data)
   const { pid } = spawnSync(process.execPath, ['--version'])
-  await writeFile(
-    join(home.data, 'postmaster.pid'),
-    [pid, home.data, '0', '5432', home.directory, ''].join('\n'),
-  )
+  await writeFile(join(home.data, 'postmaster.pid'), [pid, home.data, '0', '5432', home.directory, ''].join('\n'))
   let asked = 0
   const left = createServer(() => {
     if (++asked === 2) left.close()
@@ -98,10 +92,7 @@ test('a start waits for a PostgreSQL that is shutting down, then starts it again
   await client.connect()
   await killed.crash()
   process.kill((await findPostmasterIn(dataDir))!.pid, 'SIGTERM') // smart: it waits for our client
-  await eventually(
-    'PostgreSQL to be stopping',
-    async () => (await findPostmasterIn(dataDir))?.status === 'stopping',
-  )
+  await eventually('PostgreSQL to be stopping', async () => (await findPostmasterIn(dataDir))?.status === 'stopping')
 
   const starting = ownCluster({ dataDir, log: silent })
   await client.query('select 1')
@@ -141,8 +132,7 @@ test('a failed start is reported with the end of PostgreSQL’s log', async t =>
 async function killDuringInitialization(t: TestContext): Promise<string | null> {
   const dataDir = join(await temporaryDirectory(t, 'data'), 'data')
   const server = startProcess(t, 'own', dataDir)
-  const findPartial = async () =>
-    (await readdir(dataDir).catch(() => [])).find(name => name.includes('.partial-'))
+  const findPartial = async () => (await readdir(dataDir).catch(() => [])).find(name => name.includes('.partial-'))
   const listFiles = (...path: string[]) => readdir(join(dataDir, ...path)).catch(() => [] as string[])
   await eventually('initdb to have started', async () => {
     const name = await findPartial()

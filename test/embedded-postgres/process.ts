@@ -8,12 +8,7 @@ import type { Embedded } from '../../embedded-postgres/cluster.ts'
 type Answer = Pick<Embedded, 'state' | 'connection'> & { refused?: string }
 
 /** Another process that uses a cluster; see using.ts. */
-export function startProcess(
-  t: TestContext,
-  how: 'own' | 'join',
-  dataDir: string,
-  options: SpawnOptions = {},
-) {
+export function startProcess(t: TestContext, how: 'own' | 'join', dataDir: string, options: SpawnOptions = {}) {
   const script = fileURLToPath(new URL('using.ts', import.meta.url))
   const child = spawn(process.execPath, [script, how, dataDir], {
     ...options,

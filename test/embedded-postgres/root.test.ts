@@ -1,17 +1,5 @@
 import assert from 'node:assert/strict'
-import {
-  chmod,
-  chown,
-  lstat,
-  mkdir,
-  readdir,
-  readlink,
-  realpath,
-  rename,
-  rm,
-  stat,
-  writeFile,
-} from 'node:fs/promises'
+import { chmod, chown, lstat, mkdir, readdir, readlink, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { inaccessiblePart, isRoot } from '../../embedded-postgres/account.ts'
@@ -83,8 +71,7 @@ if (isRoot()) {
   test('programs that PostgreSQL’s user cannot reach are copied once to the system directory', async t => {
     const directory = await temporaryDirectory(t)
     const native = join(directory, 'hidden', 'native')
-    for (const part of ['bin', 'lib', 'share/postgresql'])
-      await mkdir(join(native, part), { recursive: true })
+    for (const part of ['bin', 'lib', 'share/postgresql']) await mkdir(join(native, part), { recursive: true })
     await writeFile(join(native, 'share/postgresql/postgres.bki'), 'words', { mode: 0o600 })
     for (const name of ['postgres', 'initdb']) {
       await writeFile(join(native, 'bin', name), '#!/bin/sh\nid -u', { mode: 0o700 })
@@ -92,8 +79,7 @@ if (isRoot()) {
     await chmod(join(directory, 'hidden'), 0o700)
     const system = join(directory, 'system')
     const messages: string[] = []
-    const find = () =>
-      reachableRoot({ native, version: '18.0.0' }, ordinaryUser, system, line => messages.push(line))
+    const find = () => reachableRoot({ native, version: '18.0.0' }, ordinaryUser, system, line => messages.push(line))
 
     const root = await find()
     const ran = await run(ordinaryUser, '/bin/sh', [

@@ -30,10 +30,7 @@ test('LZ4 is used only if the build supports it, and small shared memory is avoi
   assert.equal(settingsFor(machine).wal_compression, 'lz4')
   assert.equal(settingsFor({ ...machine, hasLz4: false }).wal_compression, undefined)
   assert.equal(settingsFor(machine).dynamic_shared_memory_type, undefined)
-  assert.equal(
-    settingsFor({ ...machine, sharedMemoryBytes: 64 * 1024 ** 2 }).dynamic_shared_memory_type,
-    'sysv',
-  )
+  assert.equal(settingsFor({ ...machine, sharedMemoryBytes: 64 * 1024 ** 2 }).dynamic_shared_memory_type, 'sysv')
 })
 
 test('values are quoted as PostgreSQL reads them', () => {

@@ -77,14 +77,7 @@ test('every kind on its long, its browser and its Jitsu route', async () => {
 })
 
 test('batches on every batch route; the type of an item says its kind', async () => {
-  for (const path of [
-    '/v1/batch',
-    '/v1/import',
-    '/v1/b',
-    '/beacon/v1/batch',
-    '/api/s/batch',
-    '/api/s/s2s/batch',
-  ]) {
+  for (const path of ['/v1/batch', '/v1/import', '/v1/b', '/beacon/v1/batch', '/api/s/batch', '/api/s/s2s/batch']) {
     const items = LONG.map(kind => ({ type: kind, ...message(kind) }))
     const { status, body } = await post(path, { batch: items, sentAt: new Date().toISOString() })
     assert.equal(status, 200, path)
@@ -167,11 +160,7 @@ test('a beacon is text/plain with the key in the query', async () => {
 
 test('invalid items do not affect valid ones: the response lists them and they become dead letters', async () => {
   const good = [message('track'), message('page')]
-  const bad = [
-    { type: 'track', messageId: messageId() },
-    'no object',
-    { type: 'dance', messageId: messageId() },
-  ]
+  const bad = [{ type: 'track', messageId: messageId() }, 'no object', { type: 'dance', messageId: messageId() }]
   const batch = [{ type: 'track', ...good[0] }, bad[0], bad[1], { type: 'page', ...good[1] }, bad[2]]
   const { status, body } = await post('/v1/batch', { batch })
   assert.equal(status, 200)
@@ -183,9 +172,7 @@ test('invalid items do not affect valid ones: the response lists them and they b
   assert.deepEqual(body.rejected[0], { index: 1, message: 'event is required' })
   const rows = await byMessageId()
   for (const item of good) assert.ok(rows.has(item.messageId))
-  const { rows: letters } = await server.pool.query(
-    'select reason, error, body from dead_letters order by id',
-  )
+  const { rows: letters } = await server.pool.query('select reason, error, body from dead_letters order by id')
   assert.deepEqual(
     letters.map(letter => [letter.reason, JSON.parse(letter.body)]),
     bad.map(item => ['rejected', item]),
@@ -212,14 +199,8 @@ test('a batch may have 1 MiB, a single call 64 KiB', async () => {
   })
   assert.equal((await post('/v1/t', item(60_000))).status, 200)
   assert.equal((await post('/v1/t', item(66_000))).status, 413)
-  assert.equal(
-    (await post('/v1/batch', { batch: Array.from({ length: 16 }, () => item(60_000)) })).status,
-    200,
-  )
-  assert.equal(
-    (await post('/v1/batch', { batch: Array.from({ length: 18 }, () => item(60_000)) })).status,
-    413,
-  )
+  assert.equal((await post('/v1/batch', { batch: Array.from({ length: 16 }, () => item(60_000)) })).status, 200)
+  assert.equal((await post('/v1/batch', { batch: Array.from({ length: 18 }, () => item(60_000)) })).status, 413)
   const zipped = gzipSync(json({ batch: Array.from({ length: 18 }, () => item(60_000)) }))
   assert.equal((await post('/v1/batch', zipped, { headers: { 'content-encoding': 'gzip' } })).status, 413)
 })

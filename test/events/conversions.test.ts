@@ -13,25 +13,8 @@ before(async () => {
 after(() => server.close())
 
 const FIELDS = [
-  ...[
-    'id',
-    'occurred_at',
-    'conversion_type',
-    'event_type',
-    'source',
-    'source_object_id',
-    'currency',
-    'visitor',
-  ],
-  ...[
-    'profile_id',
-    'contact_id',
-    'contact_name',
-    'contact_email',
-    'company_name',
-    'integration_id',
-    'amount',
-  ],
+  ...['id', 'occurred_at', 'conversion_type', 'event_type', 'source', 'source_object_id', 'currency', 'visitor'],
+  ...['profile_id', 'contact_id', 'contact_name', 'contact_email', 'company_name', 'integration_id', 'amount'],
 ]
 
 async function track(tenant: TestTenant, body: object) {
@@ -70,11 +53,9 @@ async function hook(source: { id: string; token: string }, body: object) {
   assert.equal(status, 200)
 }
 
-const sourceOf = (tenant: TestTenant, type = 'webhook') =>
-  server.admin.sources.create({ tenant: tenant.id, type })
+const sourceOf = (tenant: TestTenant, type = 'webhook') => server.admin.sources.create({ tenant: tenant.id, type })
 
-const sales = (tenant: TestTenant, query = '') =>
-  rowsOf(server, 'conversions', { key: tenant.privateKey, query })
+const sales = (tenant: TestTenant, query = '') => rowsOf(server, 'conversions', { key: tenant.privateKey, query })
 
 const eventTypes = async (tenant: TestTenant) =>
   (await rowsOf(server, 'events', { key: tenant.privateKey })).map(row => row.event_type).sort()
@@ -321,8 +302,7 @@ test('an invoice event sent with a tracking key changes no sale of a billing sys
   const tenant = await server.anotherTenant('forged invoices')
   const source = await sourceOf(tenant)
   await server.settled()
-  const forged = () =>
-    track(tenant, { event_type: 'invoice.paid', data: { id: 'in_1', total: 9999, currency: 'USD' } })
+  const forged = () => track(tenant, { event_type: 'invoice.paid', data: { id: 'in_1', total: 9999, currency: 'USD' } })
   await forged()
   await server.settled()
   await hook(source, {
@@ -398,18 +378,7 @@ test('amounts keep their digits', async () => {
   })
   const shown = [...(await response.text()).matchAll(/"amount":([^}]+)\}/g)].map(match => match[1])
   assert.deepEqual(shown.reverse(), [
-    ...[
-      '0.1',
-      '49.9',
-      '1234567890123456.78',
-      '0.30000000000000004',
-      '19.99',
-      '-5',
-      '1000',
-      'null',
-      'null',
-      'null',
-    ],
+    ...['0.1', '49.9', '1234567890123456.78', '0.30000000000000004', '19.99', '-5', '1000', 'null', 'null', 'null'],
   ])
 })
 

@@ -24,13 +24,8 @@ async function post(path: string, key: string, body: object, expected = 200) {
 }
 
 const track = (tenant: TestTenant, body: object) => post('/v1/track/', tenant.trackingKey, body)
-const record = (
-  tenant: TestTenant,
-  entityType: string,
-  id: string,
-  data: object,
-  at = '2026-01-01T00:00:00Z',
-) => post(`/v1/${entityType}s`, tenant.privateKey, { entityType, id, sourceUpdatedAt: at, data }, 202)
+const record = (tenant: TestTenant, entityType: string, id: string, data: object, at = '2026-01-01T00:00:00Z') =>
+  post(`/v1/${entityType}s`, tenant.privateKey, { entityType, id, sourceUpdatedAt: at, data }, 202)
 const erase = (body: object) => post('/admin/v1/erasures', adminKey, body, 201)
 const events = (tenant: TestTenant) => rowsOf(server, 'events', { key: tenant.privateKey })
 const sales = (tenant: TestTenant) => rowsOf(server, 'conversions', { key: tenant.privateKey })
@@ -151,8 +146,7 @@ test('late data does not restore an erased person, new data creates a new person
   const { tenant } = await twoPeople('late')
   const worker = await startNode(server, 'worker')
   const profileOf = async (who: string) =>
-    (await events(tenant)).find(row => row.visitor === `visitor-${who}` && row.event_type === 'page_view')
-      ?.profile_id
+    (await events(tenant)).find(row => row.visitor === `visitor-${who}` && row.event_type === 'page_view')?.profile_id
   const [ada, ben] = [await profileOf('ada'), await profileOf('ben')]
   await erase({ tenant: tenant.id, profile: ada })
   // a repeat of an old event, and an old write of the contact
@@ -230,9 +224,7 @@ test('events received during an erasure belong to a new person: no worker uses i
   const seen = (await events(tenant)).find(row => row.visitor === 'visitor-ada')!
   const release = await holdWriters(t, 'touches')
   const erasing = erase({ tenant: tenant.id, email: 'ada@example.com' })
-  await eventually('the erasure to have taken her names', () =>
-    isWaiting(`a.query ilike 'delete from touches%'`),
-  )
+  await eventually('the erasure to have taken her names', () => isWaiting(`a.query ilike 'delete from touches%'`))
   await track(tenant, { event_type: 'meanwhile', visitor: 'visitor-ada', user_id: 'user-ada' })
   await release()
   assert.equal((await erasing).erased.events, 5)
@@ -251,10 +243,7 @@ test('the command line erases, too, and reports an unknown person', async () => 
   const again = await kontor('erase', '--tenant', tenant.name, '--email', 'ada@example.com')
   assert.deepEqual([again.code, again.err.trim()], [1, 'No matching person: "ada@example.com".'])
   assert.equal((await kontor('erase', '--tenant', tenant.name)).code, 2)
-  assert.equal(
-    (await kontor('erase', '--tenant', tenant.name, '--email', 'x', '--profile', 'prof_1')).code,
-    2,
-  )
+  assert.equal((await kontor('erase', '--tenant', tenant.name, '--email', 'x', '--profile', 'prof_1')).code, 2)
   assert.equal((await kontor('erase', '--tenant', 'nobody', '--email', 'a@b.co')).code, 1)
 })
 
@@ -262,10 +251,7 @@ test('only an admin key can erase, and only with a valid identifier', async () =
   const { tenant } = await twoPeople('refused')
   const attempt = (body: object, key = adminKey) =>
     server.request('/admin/v1/erasures', { method: 'POST', key, body: json(body) })
-  assert.equal(
-    (await attempt({ tenant: tenant.id, email: 'ada@example.com' }, tenant.privateKey)).status,
-    401,
-  )
+  assert.equal((await attempt({ tenant: tenant.id, email: 'ada@example.com' }, tenant.privateKey)).status, 401)
   assert.equal((await attempt({ tenant: tenant.id, email: 'nonsense' })).status, 400)
   assert.equal((await attempt({ tenant: tenant.id, profile: '7' })).status, 400)
   assert.equal((await attempt({ tenant: tenant.id })).status, 400)
@@ -346,11 +332,7 @@ test('a dry run reports what would be erased and which identifiers, and changes 
   const progress = await server.request(`/admin/v1/erasures/${receipt.id}`, { key: adminKey })
   assert.deepEqual([progress.status, progress.body], [200, receipt])
   assert.equal(receipt.status, 'completed')
-  for (const unknown of [
-    { email: 'ada@example.com' },
-    { profile: body.profile_id },
-    { profile: 'prof_987654' },
-  ])
+  for (const unknown of [{ email: 'ada@example.com' }, { profile: body.profile_id }, { profile: 'prof_987654' }])
     assert.equal((await eraseAnyway({ tenant: tenant.id, ...unknown })).body.code, 'person_not_found')
   assert.equal((await server.request('/admin/v1/erasures/nonsense', { key: adminKey })).status, 404)
 })
@@ -498,8 +480,7 @@ test('a received batch shows the item of the event, or all items on request; aft
   const idOf = async (name: string) =>
     (await server.request(`/v1/events/lookup?event_id=n-${name}`, { key: tenant.privateKey })).body.id
   const requestOf = async (id: string, more = '') =>
-    (await server.request(`/admin/v1/events/${id}/request?tenant=${tenant.id}${more}`, { key: adminKey }))
-      .body
+    (await server.request(`/admin/v1/events/${id}/request?tenant=${tenant.id}${more}`, { key: adminKey })).body
   const ben = await idOf('ben')
   const shown = await requestOf(ben)
   assert.equal(shown.body, item('ben'))

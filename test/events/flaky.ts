@@ -33,9 +33,7 @@ export async function flakyWay(t: TestContext, target: () => string) {
     onward.end(body)
   }
 
-  const server = createServer((incoming, outgoing) =>
-    pass(incoming, outgoing).catch(() => incoming.socket.destroy()),
-  )
+  const server = createServer((incoming, outgoing) => pass(incoming, outgoing).catch(() => incoming.socket.destroy()))
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   way.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   t.after(

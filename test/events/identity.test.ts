@@ -85,9 +85,7 @@ const sightingOf = (...kinds: Identifier['kind'][]) =>
     { minLength: 1, maxLength: 4, selector: ({ kind, value }) => kind + value },
   )
 const cut = (sightings: Identifier[][], size: number) =>
-  Array.from({ length: Math.ceil(sightings.length / size) }, (_, i) =>
-    sightings.slice(i * size, (i + 1) * size),
-  )
+  Array.from({ length: Math.ceil(sightings.length / size) }, (_, i) => sightings.slice(i * size, (i + 1) * size))
 
 let lastTenant = 1_000
 
@@ -108,13 +106,10 @@ test('groups of records and servers give the same profiles in any order, in any 
         await see(tenantB, cut(second, size))
         // three workers, each with a part, and the first sighting with all of them
         await Promise.all(
-          [0, 1, 2].map(worker =>
-            see(tenantC, cut([...first.filter((_, i) => i % 3 === worker), first[0]!], size)),
-          ),
+          [0, 1, 2].map(worker => see(tenantC, cut([...first.filter((_, i) => i % 3 === worker), first[0]!], size))),
         )
         const expected = expectedClusters(first)
-        for (const tenantId of [tenantA, tenantB, tenantC])
-          assert.deepEqual(await clustersOf(tenantId), expected)
+        for (const tenantId of [tenantA, tenantB, tenantC]) assert.deepEqual(await clustersOf(tenantId), expected)
       },
     ),
     { numRuns: 40 },
@@ -174,9 +169,7 @@ test('later links show in earlier rows, and no event is rewritten', async () => 
   assert.notEqual(before.get('on the phone').profile_id, before.get('on the desk').profile_id)
   assert.equal(before.get('on the desk').contact_id, null)
   const places = () =>
-    server.pool.query(
-      "select id, ctid, tableoid, xmin from events where event_type like 'on the %' order by id",
-    )
+    server.pool.query("select id, ctid, tableoid, xmin from events where event_type like 'on the %' order by id")
   const { rows: written } = await places()
 
   await track(tenant, { event_type: 'identify', visitor: 'phone', user_id: 'ada' })
@@ -199,12 +192,7 @@ test('later links show in earlier rows, and no event is rewritten', async () => 
 test('the fields of a contact come from its record, however the conversion is linked to it', async () => {
   const tenant = await server.anotherTenant('contacts')
   const sales = async () =>
-    new Map(
-      (await rowsOf(server, 'conversions', { key: tenant.privateKey })).map(row => [
-        row.source_object_id,
-        row,
-      ]),
-    )
+    new Map((await rowsOf(server, 'conversions', { key: tenant.privateKey })).map(row => [row.source_object_id, row]))
   await track(tenant, { event_type: 'convert', visitor: 'v', data: { order_id: 'o-visitor', amount: 1 } })
   await track(tenant, {
     event_type: 'convert',
@@ -252,18 +240,7 @@ test('the fields of a contact come from its record, however the conversion is li
 
 test('placeholder identifiers link no one', async () => {
   const tenant = await server.anotherTenant('placeholders')
-  const nobody = [
-    'null',
-    'undefined',
-    'anonymous',
-    '0',
-    '',
-    ' ',
-    'N/A',
-    '[object Object]',
-    'unknown',
-    'guest',
-  ]
+  const nobody = ['null', 'undefined', 'anonymous', '0', '', ' ', 'N/A', '[object Object]', 'unknown', 'guest']
   for (const [i, id] of nobody.entries()) {
     await track(tenant, { event_type: `visit ${i}`, visitor: `v-${i}`, user_id: id, data: { email: id } })
   }

@@ -36,9 +36,7 @@ async function inTurn(...steps: (() => Promise<void>)[]): Promise<void> {
 }
 
 const profiles = async (tenant: TestTenant): Promise<Map<string, Row>> =>
-  new Map(
-    (await rowsOf(server, 'events', { key: tenant.privateKey })).map(row => [row.event_type, row.profile_id]),
-  )
+  new Map((await rowsOf(server, 'events', { key: tenant.privateKey })).map(row => [row.event_type, row.profile_id]))
 
 const sales = (tenant: TestTenant) => rowsOf(server, 'conversions', { key: tenant.privateKey })
 

@@ -43,10 +43,7 @@ test('limit and offset; more than 100 is served as 100; an invalid number is rej
   assert.equal(all.results.length, 100)
   assert.equal(all.limit, 100)
   const last = (await list('limit=100&offset=30')).body
-  assert.deepEqual(
-    [last.results.length, last.has_more, last.next_cursor, last.offset],
-    [100, false, null, 30],
-  )
+  assert.deepEqual([last.results.length, last.has_more, last.next_cursor, last.offset], [100, false, null, 30])
   assert.deepEqual((await list('offset=130')).body.results, [])
   for (const name of ['events', 'conversions']) {
     for (const offset of ['1000000', '9007199254740993', '100000000000000000000']) {
@@ -82,12 +79,7 @@ test('since and until are both inclusive, in any zone; since after until is reje
   assert.deepEqual(await from(`since=2026-03-31T02:58:00%2B02:00&until=2026-03-31T00:59:00`), [119, 118])
   assert.deepEqual(await from('until=2026-03-30'), [])
   assert.equal((await from('since=2026-03-31')).length, 70)
-  for (const query of [
-    `since=${minute(2)}&until=${minute(1)}`,
-    'since=yesterday',
-    'until=1775000000',
-    'until=',
-  ]) {
+  for (const query of [`since=${minute(2)}&until=${minute(1)}`, 'since=yesterday', 'until=1775000000', 'until=']) {
     assert.equal((await list(query)).status, 400, query)
     assert.equal((await list(query, undefined, 'conversions')).status, 400, query)
   }
@@ -260,9 +252,7 @@ test('a stream sends new events of the tenant and the requested type until its k
   const sent = text.split('\n').filter(line => line.startsWith('data: '))
   assert.deepEqual(
     sent.map(
-      line =>
-        JSON.parse(line.slice('data: '.length)).payload.data ??
-        JSON.parse(line.slice('data: '.length)).payload,
+      line => JSON.parse(line.slice('data: '.length)).payload.data ?? JSON.parse(line.slice('data: '.length)).payload,
     ),
     [{ n: 1 }, { n: 2 }],
   )

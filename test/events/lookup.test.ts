@@ -88,12 +88,7 @@ test('a sale that does not count as its sender may expect says why', async () =>
       { amount: 5, currency: 'EUR', order_id: 'o'.repeat(300) },
       /^its order_id has 300 characters, more than 255: it is a sale of its own$/,
     ],
-    [
-      's-null',
-      'convert',
-      { amount: 5, currency: 'EUR', orderId: 'null' },
-      /orderId is "null", which names no order/,
-    ],
+    ['s-null', 'convert', { amount: 5, currency: 'EUR', orderId: 'null' }, /orderId is "null", which names no order/],
     ['s-type', 'bought', { amount: 5, currency: 'EUR' }, /no conversion: "bought" is not among/],
     ['s-view', 'page_view', { page: 'https://shop.example/' }, null],
   ]
@@ -114,10 +109,7 @@ test('a sale that does not count as its sender may expect says why', async () =>
     ({ source_object_id, currency }) => !source_object_id && !currency,
   )
   assert.match((await ask(noAmount!.id)).body.reason, /amount|currency/, 'a conversion leads to its event')
-  assert.match(
-    (await ask('lookup?event_id=s-cdp')).body.reason,
-    /total is "x", which is no number; it has no/,
-  )
+  assert.match((await ask('lookup?event_id=s-cdp')).body.reason, /total is "x", which is no number; it has no/)
 })
 
 test('conversions are found too, and retries that wait say why', async () => {

@@ -280,11 +280,7 @@ test('text that cannot be stored is replaced, and stalls nothing', async () => {
   assert.equal(row.meta.sanitized, true)
   assert.equal((await stored('after odd')).meta.sanitized, undefined)
 
-  const invalidUtf8 = Buffer.concat([
-    Buffer.from('{"event_type":"bytes'),
-    Buffer.from([0xff, 0xc0]),
-    Buffer.from('"}'),
-  ])
+  const invalidUtf8 = Buffer.concat([Buffer.from('{"event_type":"bytes'), Buffer.from([0xff, 0xc0]), Buffer.from('"}')])
   assert.equal((await track(invalidUtf8)).status, 200)
   await track('{"event_type":"odd\\u0000name"}')
   await stored('odd\ufffdname')
@@ -299,17 +295,13 @@ test('numbers come back with the digits that were sent', async () => {
     headers: { authorization: `Bearer ${server.tenant.privateKey}` },
   })
   const text = await response.text()
-  for (const digits of ['12345678901234567890', '9007199254740993', '0.10'])
-    assert.ok(text.includes(digits), text)
+  for (const digits of ['12345678901234567890', '9007199254740993', '0.10']) assert.ok(text.includes(digits), text)
 })
 
 test('bots are marked and never dropped', async () => {
   const agents: [string, boolean][] = [
     ['Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)', true],
-    [
-      'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36',
-      false,
-    ],
+    ['Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36', false],
     ['analytics-node (3.1.0)', false],
   ]
   for (const [agent, isBot] of agents) {

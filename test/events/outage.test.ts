@@ -72,18 +72,13 @@ test('while storage is unavailable: 503 with Retry-After, never 401, whether the
     })
     assert.equal(answer.status, 200, path)
   }
-  assert.deepEqual((await rowsOf(server, 'events')).map(row => row.event_type).sort(), [
-    'before',
-    'during',
-    'page',
-  ])
+  assert.deepEqual((await rowsOf(server, 'events')).map(row => row.event_type).sort(), ['before', 'during', 'page'])
 })
 
 test('requests beyond the memory limit get 503; every request that got 200 is stored', async () => {
   const busy = await startServer({ KONTOR_MAX_PENDING_BYTES: '1MiB', KONTOR_POOL_SIZE: '2' })
   try {
-    const body = (n: number) =>
-      json({ event_type: 'big', event_id: `e-${n}`, data: { fill: 'x'.repeat(60_000) } })
+    const body = (n: number) => json({ event_type: 'big', event_id: `e-${n}`, data: { fill: 'x'.repeat(60_000) } })
     const answers = await Promise.all(
       Array.from({ length: 200 }, (_, n) =>
         busy.request('/v1/track/', { method: 'POST', key: busy.tenant.trackingKey, body: body(n) }),

@@ -47,8 +47,7 @@ async function who(tenant: TestTenant, id: string): Promise<Row> {
   return body
 }
 
-const namesOf = (person: Row): string[] =>
-  person.names.map((name: Row) => `${name.kind}:${name.value}`).toSorted()
+const namesOf = (person: Row): string[] => person.names.map((name: Row) => `${name.kind}:${name.value}`).toSorted()
 
 /** Everything that distinguishes one person from another. */
 async function stateOf(tenant: TestTenant): Promise<Row> {
@@ -288,14 +287,9 @@ test('a person counts what their export and an erasure hold: merged profiles, or
   }
   const contact = await heldOf('contact:c-1')
   const { person: user } = await heldOf('user:c-1')
-  assert.deepEqual(
-    [contact.person.events, contact.person.events_of_others, contact.person.conversions],
-    [1, 1, 2],
-  )
+  assert.deepEqual([contact.person.events, contact.person.events_of_others, contact.person.conversions], [1, 1, 2])
   // what was sent under the same id and stays: all but the event that names the contact
-  assert.deepEqual(contact.others, [
-    { profile_id: user.profile_id, kind: 'user', value: 'c-1', remaining_events: 3 },
-  ])
+  assert.deepEqual(contact.others, [{ profile_id: user.profile_id, kind: 'user', value: 'c-1', remaining_events: 3 }])
   await people('user:c-1/merge', { tenant: tenant.id, into: 'contact:c-1' })
   const one = await heldOf('contact:c-1')
   assert.deepEqual([one.person.events, one.person.events_of_others, one.person.conversions], [5, 0, 2])

@@ -112,10 +112,7 @@ test('a page deep in the list reads as many rows as the first, by the index', as
         table.startsWith('events'),
       )
       const read = scans.reduce((sum, scan) => sum + scan.read, 0)
-      assert.ok(
-        read >= 40 && read <= 60,
-        `${eventType} after ${after?.occurredAt.toISOString()}: ${read} rows`,
-      )
+      assert.ok(read >= 40 && read <= 60, `${eventType} after ${after?.occurredAt.toISOString()}: ${read} rows`)
       for (const { kind, table, index } of scans) {
         assert.match(kind, /^Index Scan/, table)
         assert.match(index, eventType === null ? /occurred_at/ : /event_type/, table)

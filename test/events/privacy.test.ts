@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { newEntryId } from '../../src/domain/ids.ts'
-import {
-  headersWithoutAddresses,
-  keptAddress,
-  withoutAddresses,
-} from '../../src/domain/tenants/ip-addresses.ts'
+import { headersWithoutAddresses, keptAddress, withoutAddresses } from '../../src/domain/tenants/ip-addresses.ts'
 import { openSuppressions, writeSuppressed } from '../../src/pipeline/identity/suppressions.ts'
 import { giveUp } from '../../src/pipeline/transaction.ts'
 import type { Kind, Transaction, Unit } from '../../src/pipeline/unit.ts'
@@ -88,10 +84,7 @@ test('addresses in lists, objects, escapes and headers of every proxy are reache
     const without = withoutAddresses(mode, text)
     assert.doesNotMatch(without, /113\.77|\\u002e77|1:2::3/, mode)
     const { client, address, app_version, at, ip } = JSON.parse(without)
-    assert.deepEqual(
-      [client.version, address, app_version, at],
-      ['1.2.3.4', body.address, '1.2.3.4', '12:30:45'],
-    )
+    assert.deepEqual([client.version, address, app_version, at], ['1.2.3.4', body.address, '1.2.3.4', '12:30:45'])
     assert.equal(ip.country, 'DE')
     assert.deepEqual(JSON.parse(without).ips, mode === 'drop' ? [null, null] : ['203.0.113.0', '203.0.113.0'])
     const proxies = [
@@ -200,9 +193,7 @@ async function sendEverywhere(mode: string) {
   await server.settled()
   // Refusals are written a moment later.
   await eventually('the refusals', async () => {
-    const { rows } = await server.pool.query('select count(*) from rejections where source_id = $1', [
-      source.id,
-    ])
+    const { rows } = await server.pool.query('select count(*) from rejections where source_id = $1', [source.id])
     return Number(rows[0].count) === 2
   })
   return { tenant, rows: await rowsOf(server, 'events', { key: tenant.privateKey }) }
@@ -305,15 +296,12 @@ test('nothing is stored when an erased and suppressed person returns, and revenu
     ['visitor-of-ben', 'visitor-of-ben'],
   )
   const sales = await rowsOf(server, 'conversions', { key: tenant.privateKey })
-  assert.deepEqual(
-    sales.map(row => [row.source_object_id, row.amount, row.profile_id, row.contact_email]).sort(),
-    [
-      ['order-1', 49.9, null, null],
-      ['order-2', 49.9, null, null],
-      ['sale-1', 12.5, null, null],
-      ['sale-2', 12.5, null, null],
-    ],
-  )
+  assert.deepEqual(sales.map(row => [row.source_object_id, row.amount, row.profile_id, row.contact_email]).sort(), [
+    ['order-1', 49.9, null, null],
+    ['order-2', 49.9, null, null],
+    ['sale-1', 12.5, null, null],
+    ['sale-2', 12.5, null, null],
+  ])
   assert.equal((await server.request('/v1/contacts/cus-ada', { key: tenant.privateKey })).status, 404)
   const order = await server.request('/v1/orders/order-2', { key: tenant.privateKey })
   assert.deepEqual(order.body.data, { total: 49.9, currency: 'EUR' })
@@ -491,10 +479,9 @@ test('a request that is being stored while its person is suppressed is not store
   await erasing
   await Promise.all(sent)
   await server.settled()
-  const { rows } = await server.pool.query(
-    'select count(*) as kept from inbound_requests where source_id = $1',
-    [source.id],
-  )
+  const { rows } = await server.pool.query('select count(*) as kept from inbound_requests where source_id = $1', [
+    source.id,
+  ])
   assert.equal(rows[0].kept, 0)
 })
 
@@ -503,14 +490,7 @@ test('everything of one person comes out as JSON, by e-mail, on the command line
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   await comeBack(tenant, source, 1)
   useDatabase(server.databaseUrl)
-  const done = await kontor(
-    'export',
-    'person',
-    '--tenant',
-    tenant.name,
-    '--email',
-    'Ada.Lovelace@example.com',
-  )
+  const done = await kontor('export', 'person', '--tenant', tenant.name, '--email', 'Ada.Lovelace@example.com')
   assert.equal(done.code, 0, done.err)
   const types = new Set(JSON.parse(done.out).map((item: { type: string }) => item.type))
   for (const type of ['person', 'contact', 'conversion', 'order', 'billing_account', 'event'])
@@ -518,13 +498,6 @@ test('everything of one person comes out as JSON, by e-mail, on the command line
   assert.doesNotMatch(done.out, /visitor-of-ben/)
   assert.equal((await kontor('export', 'person', '--tenant', tenant.name)).code, 2)
   const nowhere = ['--out', '/no-such-folder/ada.json', '--email']
-  const unwritten = await kontor(
-    'export',
-    'person',
-    '--tenant',
-    tenant.name,
-    ...nowhere,
-    'ada.lovelace@example.com',
-  )
+  const unwritten = await kontor('export', 'person', '--tenant', tenant.name, ...nowhere, 'ada.lovelace@example.com')
   assert.deepEqual([unwritten.code, unwritten.err.includes('cannot be written (ENOENT)')], [2, true])
 })

@@ -31,9 +31,7 @@ async function post(path: string, key: string, body: object): Promise<void> {
   assert.ok(status === 200 || status === 202, `${path} ${status} ${json(answer)}`)
 }
 
-type Step =
-  | { by: 'good' | 'bad'; event: Row }
-  | { by: 'good'; record: 'contact' | 'order'; id: string; data: object }
+type Step = { by: 'good' | 'bad'; event: Row } | { by: 'good'; record: 'contact' | 'order'; id: string; data: object }
 
 const LONG_AGO = '2020-01-01T00:00:00Z'
 let lastStep = 0
@@ -56,10 +54,7 @@ async function play(tenant: Shop, steps: Step[]): Promise<void> {
 async function stateOf(tenant: Shop): Promise<unknown> {
   const id = Number(tenant.id.slice(4))
   const key = tenant.privateKey
-  const rows = [
-    ...(await rowsOf(server, 'events', { key })),
-    ...(await rowsOf(server, 'conversions', { key })),
-  ]
+  const rows = [...(await rowsOf(server, 'events', { key })), ...(await rowsOf(server, 'conversions', { key }))]
   const { rows: names } = await server.pool.query(
     `select profile, array_agg(kind || ' ' || value || case when retired_at is null then '' else ' before' end order by kind, value, node) as names
      from identities where tenant_id = $1 group by profile`,
@@ -79,8 +74,7 @@ async function stateOf(tenant: Shop): Promise<unknown> {
   return { told: told.map(json).toSorted(), people: [...people.values()].toSorted(), touches }
 }
 
-const purge = (body: object) =>
-  server.request('/admin/v1/purges', { method: 'POST', key: adminKey, body: json(body) })
+const purge = (body: object) => server.request('/admin/v1/purges', { method: 'POST', key: adminKey, body: json(body) })
 
 const pick = (prefix: string, count: number) =>
   fc.option(
@@ -204,9 +198,7 @@ test('a browser that sent all customers’ orders and e-mails leaves no trace af
   )
   // what comes later is new
   await play(attacked, [visit('good', { event_type: 'later', visitor: 'evil' })])
-  assert.ok(
-    (await rowsOf(server, 'events', { key: attacked.privateKey })).some(row => row.profile_id !== null),
-  )
+  assert.ok((await rowsOf(server, 'events', { key: attacked.privateKey })).some(row => row.profile_id !== null))
 })
 
 test('only events of the given period are purged; an unknown key, another tenant’s and invalid input are rejected', async () => {

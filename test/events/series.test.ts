@@ -214,21 +214,16 @@ test('series equal the counted rows after any operations in any order', async ()
 
 test('buckets are whole, oldest first, empty ones included, and none lies in the future', async () => {
   const tenant = await server.anotherTenant('buckets')
-  const startsOf = async (query: string) =>
-    (await series(tenant, 'events', query)).results.map(({ at }: Row) => at)
+  const startsOf = async (query: string) => (await series(tenant, 'events', query)).results.map(({ at }: Row) => at)
   assert.deepEqual(await startsOf('interval=hour&since=2026-01-31T22:15:00Z&until=2026-02-01T00:00:01Z'), [
     ...['2026-01-31T22:00:00.000Z', '2026-01-31T23:00:00.000Z', '2026-02-01T00:00:00.000Z'],
   ])
   assert.deepEqual(await startsOf('interval=day&since=2026-01-31&until=2026-02-02'), [
     ...['2026-01-31T00:00:00.000Z', '2026-02-01T00:00:00.000Z'],
   ])
-  assert.deepEqual(await startsOf('interval=day&since=2026-01-31&until=2026-01-31'), [
-    '2026-01-31T00:00:00.000Z',
-  ])
+  assert.deepEqual(await startsOf('interval=day&since=2026-01-31&until=2026-01-31'), ['2026-01-31T00:00:00.000Z'])
   assert.deepEqual(await startsOf('interval=day&since=9000-01-01'), [])
-  for (const [interval, count] of [
-    ...[['minute', 60] as const, ['hour', 24] as const, ['day', 30] as const],
-  ]) {
+  for (const [interval, count] of [...[['minute', 60] as const, ['hour', 24] as const, ['day', 30] as const]]) {
     const starts = await startsOf(`interval=${interval}`)
     assert.equal(starts.length, count)
     const age = Date.now() - Date.parse(starts.at(-1))
@@ -244,12 +239,7 @@ test('buckets are those of the tenant’s time zone, also when clocks are change
       ...{ method: 'POST', key: tenant.trackingKey },
       body: json({ event_type: 'view', occurred_at }),
     })
-  for (const at of [
-    '2026-03-28T22:59:59Z',
-    '2026-03-28T23:00:00Z',
-    '2026-03-29T21:59:59Z',
-    '2026-03-29T22:00:00Z',
-  ])
+  for (const at of ['2026-03-28T22:59:59Z', '2026-03-28T23:00:00Z', '2026-03-29T21:59:59Z', '2026-03-29T22:00:00Z'])
     assert.equal((await post(at)).status, 200)
   await server.settled()
   const inZone = async (time_zone: string, query: string) => {
@@ -298,10 +288,7 @@ test('an empty event type is no event type: nothing has it', async () => {
   })
   await server.settled()
   const counted = async (query: string) =>
-    (await series(tenant, 'conversions', query)).results.reduce(
-      (sum: number, { count }: Row) => sum + count,
-      0,
-    )
+    (await series(tenant, 'conversions', query)).results.reduce((sum: number, { count }: Row) => sum + count, 0)
   assert.equal(await counted('interval=day'), 1)
   assert.equal(await counted('interval=day&event_type=order'), 1)
   assert.equal(await counted('interval=day&event_type='), 0)

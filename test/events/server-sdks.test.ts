@@ -27,10 +27,7 @@ async function assertArrived(tenant: TestTenant, tracked: number, kinds: string[
   const counts = Object.fromEntries(
     [...Map.groupBy(rows, row => row.event_type)].map(([type, { length }]) => [type, length]).sort(),
   )
-  assert.deepEqual(
-    counts,
-    Object.fromEntries([...kinds.map(kind => [kind, 1]), ['Signed Up', tracked]].sort()),
-  )
+  assert.deepEqual(counts, Object.fromEntries([...kinds.map(kind => [kind, 1]), ['Signed Up', tracked]].sort()))
   assert.equal(new Set(rows.map(row => row.inbound_event_id)).size, rows.length)
   assert.equal(new Set(rows.map(row => row.profile_id)).size, 1)
   for (const row of rows) {

@@ -170,8 +170,7 @@ test('an erasure deletes ids built from the address in receipts and orders', asy
   await post('/v1/orders', tenant.privateKey, order, { status: 202 })
   await post('/admin/v1/erasures', adminKey, { tenant: tenant.id, email }, { status: 201 })
   await server.pool.query('delete from log where tenant_id = $1', [Number(tenant.id.slice(4))])
-  for (const text of ['eve\\_1@', 'eve\\_1\\%40'])
-    assert.deepEqual(await tracesOf(server, tenant, text), [], text)
+  for (const text of ['eve\\_1@', 'eve\\_1\\%40']) assert.deepEqual(await tracesOf(server, tenant, text), [], text)
   const { body } = await server.request(`/admin/v1/receipts?source=${source.id}`, { key: adminKey })
   assert.deepEqual(
     body.results.map((row: { inbound_event_id: string | null }) => row.inbound_event_id),
@@ -260,9 +259,7 @@ test('unlinked data is found by the text of the address, and data of others that
     ['o-2', { referred_by: email }],
   ] as const)
     await post('/v1/orders', tenant.privateKey, { ...facts, id, data: { total: 5, ...who } }, { status: 202 })
-  await server.pool.query('update conversions set order_node = null where tenant_id = $1', [
-    Number(tenant.id.slice(4)),
-  ])
+  await server.pool.query('update conversions set order_node = null where tenant_id = $1', [Number(tenant.id.slice(4))])
   const erasure = { tenant: tenant.id, email }
   const preview = await server.admin.erasures.preview(erasure)
   const receipt = await post('/admin/v1/erasures', adminKey, erasure, { status: 201 })
@@ -270,8 +267,7 @@ test('unlinked data is found by the text of the address, and data of others that
   assert.deepEqual([preview.would_erase.events, preview.would_erase.orders], [3, 1])
   const left = await rowsOf(server, 'events', { key: tenant.privateKey })
   assert.deepEqual(left.map(({ event_type }) => event_type).sort(), ['invited', 'ticket.opened'])
-  const order = async (id: string) =>
-    (await server.request(`/v1/orders/${id}`, { key: tenant.privateKey })).body.data
+  const order = async (id: string) => (await server.request(`/v1/orders/${id}`, { key: tenant.privateKey })).body.data
   assert.deepEqual([await order('o-1'), await order('o-2')], [{ total: 5 }, { total: 5, referred_by: email }])
 })
 
@@ -289,18 +285,13 @@ test('a suppressing transaction locks the row of the count last, and uses what i
   const { changes, among } = openSuppressions()
   await inTransaction(server.pool, async client => {
     const transaction: Transaction = { client, now: new Date(), configVersion: -1 }
-    const [known, other] = [
-      contact('c-9', { email: 'eve@example.com', user_id: 'u-of-crm' }),
-      contact('c-10', {}),
-    ]
+    const [known, other] = [contact('c-9', { email: 'eve@example.com', user_id: 'u-of-crm' }), contact('c-10', {})]
     assert.deepEqual(await changes(transaction, [known, other]), [null, other])
     const user = { kind: 'user', value: 'u-of-crm' } as const
     const thing = { tenantId, identities: () => [user], learned: 'none' } as const
     assert.deepEqual((await among(transaction, [thing])).are, [true])
     // Other transactions that count do not wait for the locks that this one waits for.
-    await server.pool.query('select from suppression_counts where tenant_id = $1 for update nowait', [
-      tenantId,
-    ])
+    await server.pool.query('select from suppression_counts where tenant_id = $1 for update nowait', [tenantId])
     await writeSuppressed(transaction)
     await assert.rejects(
       server.pool.query('select from suppression_counts where tenant_id = $1 for update nowait', [tenantId]),

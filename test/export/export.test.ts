@@ -135,14 +135,9 @@ test('CSV, Parquet and NDJSON contain the same data', async () => {
       for (const [name, value] of Object.entries(flat[at]!)) {
         const isNested = typeof rows[at]![name] === 'object' && value !== null
         const cell = csv[at]![name]!.replace(/^'(?==)/, '')
-        assert.equal(
-          isNested ? JSON.stringify(JSON.parse(cell)) : cell,
-          String(value ?? ''),
-          `${path} ${name}`,
-        )
+        assert.equal(isNested ? JSON.stringify(JSON.parse(cell)) : cell, String(value ?? ''), `${path} ${name}`)
         const field = parquet[at]![name]
-        const shown =
-          field instanceof Date ? field.toISOString() : isNested ? JSON.stringify(JSON.parse(field)) : field
+        const shown = field instanceof Date ? field.toISOString() : isNested ? JSON.stringify(JSON.parse(field)) : field
         assert.equal(shown, value, `${path} ${name}`)
       }
     }
@@ -172,10 +167,7 @@ test('bounds are inclusive, and invalid bounds are reported', async () => {
 test('an empty table is a file without rows', async () => {
   const empty = await server.anotherTenant('empty')
   assert.equal(await (await exported(empty, 'events')).text(), '')
-  assert.match(
-    await (await exported(empty, 'movements?format=csv')).text(),
-    /^occurred_at,currency,[^\n]+\r\n$/,
-  )
+  assert.match(await (await exported(empty, 'movements?format=csv')).text(), /^occurred_at,currency,[^\n]+\r\n$/)
   const file = await (await exported(empty, 'events?format=parquet')).arrayBuffer()
   assert.deepEqual(await parquetReadObjects({ file }), [])
 })
@@ -201,12 +193,7 @@ test('subscriptions are exported in their latest version, movements with currenc
   )
   const movements = lines(await (await exported(shop, 'movements')).text())
   assert.deepEqual(
-    movements.map(({ customer, currency, movement_type, mrr_delta }) => [
-      customer,
-      currency,
-      movement_type,
-      mrr_delta,
-    ]),
+    movements.map(({ customer, currency, movement_type, mrr_delta }) => [customer, currency, movement_type, mrr_delta]),
     [
       ['contact-1', 'EUR', 'new', 12.34],
       ['contact-2', 'EUR', 'new', 12.34],

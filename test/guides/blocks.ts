@@ -42,11 +42,7 @@ export function parseCommands({ text, line: first }: Block): Command[] {
     if (pending === '' && line.trim() === '') continue
     pending += `${line}\n`
     hereDocument =
-      hereDocument === null
-        ? (/<<-?'?(\w+)'?/.exec(line)?.[1] ?? null)
-        : line === hereDocument
-          ? null
-          : hereDocument
+      hereDocument === null ? (/<<-?'?(\w+)'?/.exec(line)?.[1] ?? null) : line === hereDocument ? null : hereDocument
     if (hereDocument !== null || isUnfinished(pending)) continue
     const lines = pending.split('\n').length - 1
     commands.push({ text: pending, line: first + index - lines + 1, expected: [] })

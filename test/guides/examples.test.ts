@@ -80,8 +80,7 @@ test('webhook-receiver.ts: a signed message is accepted once, any other is rejec
   const { POST } = (await import(join(folder, 'nextjs/app/api/kontor/route.ts'))) as {
     POST(request: Request): Promise<Response>
   }
-  const request = (headers: Record<string, string>) =>
-    new Request('http://x/', { method: 'POST', body, headers })
+  const request = (headers: Record<string, string>) => new Request('http://x/', { method: 'POST', body, headers })
   assert.equal((await POST(request(headers))).status, 204)
   assert.equal((await POST(request({}))).status, 401)
 })
@@ -140,8 +139,7 @@ test('send-webhook.py: the event is accepted, the second time as a duplicate', a
     TOKEN: made.token!,
     SECRET: made.signing_secret!,
   }
-  const send = async () =>
-    JSON.parse((await run('python3', [join(folder, 'send-webhook.py')], { env })).stdout)
+  const send = async () => JSON.parse((await run('python3', [join(folder, 'send-webhook.py')], { env })).stdout)
   assert.equal((await send()).accepted, 1)
   await server.settled()
   assert.equal((await send()).duplicates, 1)
@@ -150,9 +148,7 @@ test('send-webhook.py: the event is accepted, the second time as a duplicate', a
 test('stripe-backfill.ts: its output can be imported with kontor import stripe', async t => {
   const stripe = createServer((request, response) => {
     const isFirst = !request.url!.includes('starting_after')
-    const data = request.url!.startsWith('/v1/subscriptions')
-      ? [subscription(isFirst ? 'sub_1' : 'sub_2')]
-      : []
+    const data = request.url!.startsWith('/v1/subscriptions') ? [subscription(isFirst ? 'sub_1' : 'sub_2')] : []
     response.setHeader('content-type', 'application/json')
     response.end(JSON.stringify({ object: 'list', data, has_more: isFirst && data.length > 0, url: '/v1/x' }))
   })

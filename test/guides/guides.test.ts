@@ -81,8 +81,7 @@ test('the TypeScript in guides and examples compiles', async () => {
     const written = blocks.filter(block => block.language === 'ts' && reasonNotToRun(block) === null)
     // The blocks of a guide are one program, except blocks with a file name.
     const program = written.filter(block => readFileName(block) === null)
-    if (program.length > 0)
-      await writeFile(join(project, `${basename(guide, '.md')}.ts`), joinBlocks(program))
+    if (program.length > 0) await writeFile(join(project, `${basename(guide, '.md')}.ts`), joinBlocks(program))
     for (const block of written) {
       const file = readFileName(block)
       if (file === null) continue

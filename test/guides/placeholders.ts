@@ -4,18 +4,7 @@ export type Placeholders = ReturnType<typeof openPlaceholders>
 
 type Known = { tenant: TestTenant; adminKey: string; url: string; hooksUrl: string; emptyDatabase: string }
 
-const PREFIXES = [
-  'src_',
-  'tok_',
-  'trk_',
-  'adm_',
-  'private-',
-  'whsec_',
-  'dst_',
-  'key_',
-  'prof_',
-  'kontor_bi_',
-] as const
+const PREFIXES = ['src_', 'tok_', 'trk_', 'adm_', 'private-', 'whsec_', 'dst_', 'key_', 'prof_', 'kontor_bi_'] as const
 const PRINTED = /\b(src_|tok_|trk_|adm_|private-|whsec_|dst_|key_|prof_|kontor_bi_)[\w+/=-]{6,}/g
 const PRINTED_ID = /\b0[0-9a-f]{7}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/
 

@@ -24,8 +24,7 @@ after(async () => {
 
 const post = (path: string, key: string, body: object) =>
   server.request(path, { method: 'POST', key, body: JSON.stringify(body) })
-const track = (n: number) =>
-  post('/v1/track', server.tenant.trackingKey, { event_type: 'seen', user_id: String(n) })
+const track = (n: number) => post('/v1/track', server.tenant.trackingKey, { event_type: 'seen', user_id: String(n) })
 const opsText = async (path: string) => (await fetch(server.opsUrl! + path)).text()
 
 test('with a full backlog writes are rejected and reads are served; accepted entries are processed', async () => {

@@ -98,8 +98,7 @@ test('the size of webhook events is limited only by their source', async () => {
 test('100 rejected items of a request are listed and stored, and all are counted', async () => {
   const tenant = await server.anotherTenant('rejections')
   const bad = Array.from({ length: 450 }, (_, i) => i)
-  const letters = () =>
-    count('select count(*) from dead_letters where tenant_id = $1', parseTenantId(tenant.id))
+  const letters = () => count('select count(*) from dead_letters where tenant_id = $1', parseTenantId(tenant.id))
   const { status, body } = await post('/v1/batch', { batch: [...bad, page('kept-1')] }, tenant.trackingKey)
   assert.deepEqual([status, body.rejected.length, body.rejected_total], [200, 100, 450])
   await server.settled()

@@ -23,10 +23,7 @@ const OFFICE = ['203.0.113.0/24', '198.51.100.7', '2001:db8::/32']
 let database: Awaited<ReturnType<typeof testDatabase>>
 let pool: pg.Pool
 let directory: Directory
-let keys: Record<
-  'private' | 'tracking' | 'admin' | 'reader' | 'revoked' | 'expired' | 'office' | 'root',
-  string
->
+let keys: Record<'private' | 'tracking' | 'admin' | 'reader' | 'revoked' | 'expired' | 'office' | 'root', string>
 let clock = new Date()
 
 before(async () => {
@@ -97,8 +94,7 @@ const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 async function refusal(app: App, url: string, headers: Record<string, string>) {
   const answer = await app.inject({ method: /track/.test(url) ? 'POST' : 'GET', url, headers })
   const { code, detail } = problemIn(answer)
-  if (answer.statusCode === 401)
-    assert.match(String(answer.headers['www-authenticate']), /^Bearer realm="kontor"/)
+  if (answer.statusCode === 401) assert.match(String(answer.headers['www-authenticate']), /^Bearer realm="kontor"/)
   return { status: answer.statusCode, code, detail }
 }
 

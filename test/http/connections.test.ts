@@ -81,9 +81,7 @@ test('a body that ends before its announced length is a 400 problem', async t =>
   socket.setEncoding('utf8').on('data', part => {
     text += part
   })
-  socket.end(
-    'POST /post HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{}',
-  )
+  socket.end('POST /post HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{}')
   await once(socket, 'close')
   assert.match(text, /^HTTP\/1\.1 400 [\s\S]*application\/problem\+json/)
 })
@@ -116,9 +114,7 @@ test('a body that was on its way when closing began is read to its end and answe
   socket.setEncoding('utf8').on('data', part => {
     text += part
   })
-  socket.write(
-    'POST /post HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{',
-  )
+  socket.write('POST /post HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{')
   await reached
   const closed = app.close()
   await refusesConnections(port)

@@ -5,8 +5,7 @@ import { launchChromium, openContext } from '../chromium.ts'
 import { listen, openShell } from './shell.ts'
 
 const nothing = () => {}
-const namesIn = (page: string) =>
-  [...page.matchAll(/href="\/docs\/guides\/([\w-]+)"/g)].map(([, name]) => name!)
+const namesIn = (page: string) => [...page.matchAll(/href="\/docs\/guides\/([\w-]+)"/g)].map(([, name]) => name!)
 
 test('every document is a page, and every link in it leads somewhere', async t => {
   const { app } = await openShell(t, nothing)
@@ -25,8 +24,7 @@ test('every document is a page, and every link in it leads somewhere', async t =
     for (const [, target, id] of body.matchAll(/href="(?:\/docs\/guides\/([\w-]+))?(?:#([^"]+))?"/g)) {
       const page = pages.get(target ?? name)
       assert.ok(page, `${name} leads to ${target}, which is not there`)
-      if (id)
-        assert.ok(page.includes(`id="${id}"`), `${name} leads to ${target ?? name}#${id}, which is not there`)
+      if (id) assert.ok(page.includes(`id="${id}"`), `${name} leads to ${target ?? name}#${id}, which is not there`)
     }
 })
 
@@ -46,23 +44,11 @@ test('the pictures of a guide are served with it, and no other file is', async t
 test('a search finds sections, the best first, and shows what was asked for as text', async t => {
   const { app } = await openShell(t, nothing)
   const found = async (query: string) =>
-    (await app.inject(`/docs/guides?q=${encodeURIComponent(query)}`)).body
-      .split('<main>')[1]!
-      .split('</main>')[0]!
-  assert.match(
-    await found('idempotency key'),
-    /<ol class="results"><li><a href="\/docs\/guides\/records#idempotency">/,
-  )
+    (await app.inject(`/docs/guides?q=${encodeURIComponent(query)}`)).body.split('<main>')[1]!.split('</main>')[0]!
+  assert.match(await found('idempotency key'), /<ol class="results"><li><a href="\/docs\/guides\/records#idempotency">/)
   assert.match(await found('Dead Letters'), /<mark>Dead<\/mark> <mark>letters<\/mark>/i)
   assert.match(await found('qwertyuiop'), /No section contains all of these words/)
-  for (const query of [
-    '<img src=x onerror=alert(1)>',
-    '"><script>',
-    '$(.*+[',
-    '\u0000',
-    'a'.repeat(5_000),
-    '. . .',
-  ])
+  for (const query of ['<img src=x onerror=alert(1)>', '"><script>', '$(.*+[', '\u0000', 'a'.repeat(5_000), '. . .'])
     assert.doesNotMatch(await found(query), /<img|<script|"><s/)
   assert.equal((await app.inject('/docs/guides?q=a&q=b')).statusCode, 200)
   assert.equal((await app.inject('/docs/guides/..%2f..%2fpackage')).statusCode, 404)

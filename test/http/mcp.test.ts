@@ -18,9 +18,7 @@ const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 async function overHttp(t: TestContext, key = privateKey): Promise<Client> {
   const client = new Client({ name: 'test', version: '1' })
   const requestInit = { headers: { authorization: `Bearer ${key}` } }
-  await client.connect(
-    new StreamableHTTPClientTransport(new URL(`${server.url}/mcp`), { requestInit }) as never,
-  )
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${server.url}/mcp`), { requestInit }) as never)
   t.after(() => client.close())
   return client
 }
@@ -42,12 +40,7 @@ const get = async (path: string) => (await server.request(path, { key: privateKe
 
 const ALL = [
   ...['find_records', 'get_record', 'list_events', 'lookup_event', 'list_conversions', 'event_series'],
-  ...[
-    'subscriptions_overview',
-    'subscriptions_attention',
-    'subscriptions_acquisition',
-    'subscriptions_account',
-  ],
+  ...['subscriptions_overview', 'subscriptions_attention', 'subscriptions_acquisition', 'subscriptions_account'],
   ...['subscriptions_history', 'subscriptions_movements', 'explain_exclusions', 'search_docs'],
 ]
 
@@ -58,8 +51,7 @@ await post('/v1/products', privateKey, {
   ...{ entityType: 'product', id: 'p-1', sourceUpdatedAt: '2026-01-01T00:00:00Z' },
   data: { sku: 'MUG/01', name: IGNORE },
 })
-for (const id of ['e-1', 'e-2', 'e-3'])
-  await post('/v1/track', trackingKey, { event_type: 'page_view', event_id: id })
+for (const id of ['e-1', 'e-2', 'e-3']) await post('/v1/track', trackingKey, { event_type: 'page_view', event_id: id })
 const [started, over] = ['2026-02-10T00:00:00.000Z', '2026-03-10T00:00:00.000Z']
 await send(server, [
   created('a', { customer: 'c-1', customer_name: 'Ada', started_at: started, items: [item(50)] }),
@@ -108,10 +100,7 @@ test('an answer is the body of the route, with what was received marked as not t
   const { structuredContent: event } = await call(client, 'lookup_event', { event_id: 'e-1' })
   assert.equal(event.status, 'stored')
   assert.deepEqual((await call(client, 'lookup_event', { id: event.id })).structuredContent, event)
-  assert.equal(
-    (await call(client, 'find_records', { entityType: 'product' })).structuredContent.results.length,
-    1,
-  )
+  assert.equal((await call(client, 'find_records', { entityType: 'product' })).structuredContent.results.length, 1)
   for (const [tool, path] of [
     ['subscriptions_attention', '/v1/subscriptions/attention?currency=EUR&as_of=2026-04-01'],
     ['explain_exclusions', '/v1/subscriptions/exclusions?currency=EUR&as_of=2026-04-01'],
@@ -226,10 +215,7 @@ test('what is wrong with a call is told, not thrown', async t => {
     assert.match(answer.headers.get('content-type')!, /problem\+json/)
   }
   assert.equal((await post('/mcp', privateKey, { jsonrpc: '2.0', id: 1, method: 'ping' })).status, 200)
-  assert.equal(
-    (await post('/mcp', privateKey, { jsonrpc: '2.0', method: 'notifications/initialized' })).status,
-    202,
-  )
+  assert.equal((await post('/mcp', privateKey, { jsonrpc: '2.0', method: 'notifications/initialized' })).status, 202)
   await assert.rejects(call(client, 'delete_everything'), /Unknown tool/)
   await assert.rejects(call(client, 'search_docs', { query: 'x'.repeat(10_000_000) }), /413|too large/i)
 })
@@ -247,6 +233,5 @@ test('a key sees the tools of its scopes and the data of its tenant', async t =>
   const stranger = await overHttp(t, (await server.anotherTenant('stranger')).privateKey)
   assert.equal((await call(stranger, 'get_record', { entityType: 'product', id: 'MUG/01' })).isError, true)
   assert.deepEqual((await call(stranger, 'list_events')).structuredContent.results, [])
-  for (const key of ['', trackingKey, 'private-nobody'])
-    await assert.rejects(overHttp(t, key), /401|credential|key/i)
+  for (const key of ['', trackingKey, 'private-nobody']) await assert.rejects(overHttp(t, key), /401|credential|key/i)
 })

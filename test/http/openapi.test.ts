@@ -46,12 +46,7 @@ test('the document is made from the schemas of the routes', async t => {
   assert.equal(document.openapi, '3.1.0')
   assert.equal(document.info.version, '1.2.3')
   assert.deepEqual(document.servers, [{ url: 'https://data.example.com' }])
-  assert.deepEqual(Object.keys(document.paths).sort(), [
-    '/',
-    '/v1/products',
-    '/v1/products/{id}',
-    '/v1/track',
-  ])
+  assert.deepEqual(Object.keys(document.paths).sort(), ['/', '/v1/products', '/v1/products/{id}', '/v1/track'])
   const body = document.paths['/v1/products'].post.requestBody.content['application/json'].schema
   assert.equal(body.properties.sourceUpdatedAt.format, 'date-time')
   assert.deepEqual(body.required, ['id', 'sourceUpdatedAt'])
@@ -67,10 +62,7 @@ test('every operation says which key it takes and how it may fail, with examples
   assert.deepEqual(statuses('/', 'get'), ['200'])
 
   const { post } = document.paths['/v1/products']
-  assert.deepEqual(post.security, [
-    { privateKey: ['products:write'] },
-    { privateKeyHeader: ['products:write'] },
-  ])
+  assert.deepEqual(post.security, [{ privateKey: ['products:write'] }, { privateKeyHeader: ['products:write'] }])
   assert.match(post.description, /Scope: `products:write`/)
   for (const [name, response] of Object.entries<Record<string, never>>(document.components.responses)) {
     const { example, schema } = (response.content as never)['application/problem+json']
@@ -100,13 +92,7 @@ test('routes and document are compared both ways', async t => {
   const { undocumented, unanswered, hidden } = compareWithOpenApi(app)
   assert.deepEqual({ undocumented, unanswered }, { undocumented: [], unanswered: [] })
   const guides = ['', '/pictures/{name}', '/style.css', '/{name}'].map(path => `GET /docs/guides${path}`)
-  assert.deepEqual(hidden.sort(), [
-    'GET /docs',
-    ...guides,
-    'GET /docs/scalar.js',
-    'GET /openapi.json',
-    'GET /secret',
-  ])
+  assert.deepEqual(hidden.sort(), ['GET /docs', ...guides, 'GET /docs/scalar.js', 'GET /openapi.json', 'GET /secret'])
   app.routeTable.push({ ...app.routeTable[0]!, method: 'GET', url: '/new/:id', isHidden: false })
   assert.deepEqual(compareWithOpenApi(app).undocumented, ['GET /new/{id}'])
   app.routeTable.splice(0, app.routeTable.length)

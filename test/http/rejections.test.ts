@@ -105,14 +105,7 @@ test('a key that is refused is named, in a header and in a body; one that nobody
 test('what is kept of them holds no credential and no card number', async () => {
   const { id, trackingKey } = await server.anotherTenant('careless')
   const secrets = [
-    ...[
-      'whsec_c2VjcmV0+/x=',
-      'sk_live_c2VjcmV0',
-      'rk_test_c2VjcmV0',
-      'trk_c2VjcmV0',
-      'shpat_c2VjcmV0',
-      'eyJc2VjcmV0',
-    ],
+    ...['whsec_c2VjcmV0+/x=', 'sk_live_c2VjcmV0', 'rk_test_c2VjcmV0', 'trk_c2VjcmV0', 'shpat_c2VjcmV0', 'eyJc2VjcmV0'],
     ...['Bearer c2VjcmV0', '4242 4242 4242 4242', '5555555555554444', '378282246310005'],
   ]
   await post('/v1/track', trackingKey, { order: 4242424242424241, at: 1763262000000, secrets })

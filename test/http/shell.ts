@@ -58,11 +58,7 @@ export function exchange(port: number, ...parts: (string | Buffer)[]): Promise<s
 }
 
 /** The problem in an answer, after the checks that hold for every problem. */
-export function problemIn(answer: {
-  statusCode: number
-  headers: Record<string, unknown>
-  body: string
-}): ProblemBody {
+export function problemIn(answer: { statusCode: number; headers: Record<string, unknown>; body: string }): ProblemBody {
   assert.equal(answer.headers['content-type'], 'application/problem+json')
   const problem = JSON.parse(answer.body) as ProblemBody
   assert.equal(problem.status, answer.statusCode)

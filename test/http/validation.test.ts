@@ -31,11 +31,10 @@ function routes(app: App): void {
     const own = [{ pointer: '/data/sku', message: 'is taken' }]
     throw problems.invalid([...readValidationErrors(request.validationError), ...own])
   })
-  app.post(
-    '/documented',
-    { schema: { body: Body, querystring: Query }, config: { body: 'raw' } },
-    async request => ({ query: request.query, text: request.rawText }),
-  )
+  app.post('/documented', { schema: { body: Body, querystring: Query }, config: { body: 'raw' } }, async request => ({
+    query: request.query,
+    text: request.rawText,
+  }))
 }
 
 const good = { entityType: 'product', id: 'p-1', sourceUpdatedAt: '2026-01-31' }
@@ -91,20 +90,14 @@ test('all faults of a body are in one answer, in plain words', async t => {
 
 test('of a value or null, the faults of the value are told', async t => {
   const { app } = await openShell(t, routes)
-  assert.deepEqual(await faultsOf(app, { ...good, parent: {} }), [
-    { pointer: '/parent/a~1b', message: 'is required' },
-  ])
-  assert.deepEqual(await faultsOf(app, { ...good, parent: 7 }), [
-    { pointer: '/parent', message: 'must be an object' },
-  ])
+  assert.deepEqual(await faultsOf(app, { ...good, parent: {} }), [{ pointer: '/parent/a~1b', message: 'is required' }])
+  assert.deepEqual(await faultsOf(app, { ...good, parent: 7 }), [{ pointer: '/parent', message: 'must be an object' }])
 })
 
 test('bodies are not converted', async t => {
   const { app } = await openShell(t, routes)
   assert.deepEqual(await faultsOf(app, { ...good, id: 7 }), [{ pointer: '/id', message: 'must be a string' }])
-  assert.deepEqual(await faultsOf(app, { ...good, count: '7' }), [
-    { pointer: '/count', message: 'must be an integer' },
-  ])
+  assert.deepEqual(await faultsOf(app, { ...good, count: '7' }), [{ pointer: '/count', message: 'must be an integer' }])
   for (const body of [[], 'text', 7, null, true])
     assert.deepEqual(await faultsOf(app, body), [{ pointer: '', message: 'must be an object' }])
 })
@@ -158,10 +151,7 @@ test('the schema of a raw body is documentation, that of its query is not', asyn
   const { app } = await openShell(t, routes)
   const free = await app.inject({ method: 'POST', url: '/documented?limit=3', payload: 'anything' })
   assert.deepEqual(free.json(), { query: { limit: 3 }, text: 'anything' })
-  assert.equal(
-    (await app.inject({ method: 'POST', url: '/documented?limit=x', payload: '' })).statusCode,
-    400,
-  )
+  assert.equal((await app.inject({ method: 'POST', url: '/documented?limit=x', payload: '' })).statusCode, 400)
 })
 
 test('a body that is all faults does not get a larger answer than anyone can read', async t => {

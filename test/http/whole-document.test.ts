@@ -30,12 +30,7 @@ test('every route of the service is in the OpenAPI document, and the other way r
   assert.deepEqual(unexpected, [])
 
   assert.equal(document.openapi.slice(0, 3), '3.1')
-  for (const path of [
-    '/v1/products',
-    '/v1/track',
-    '/ingest/inbound/{sourceConfigId}',
-    '/v1/subscriptions/overview',
-  ]) {
+  for (const path of ['/v1/products', '/v1/track', '/ingest/inbound/{sourceConfigId}', '/v1/subscriptions/overview']) {
     assert.ok(document.paths[path], `${path} is documented`)
   }
 })
@@ -109,9 +104,7 @@ test('the server takes every example of a request', async () => {
       const answer = await server.request(url, { method, headers, ...(key && { key }), body })
       // What an example names need not be there, or may be there already.
       if (answer.status >= 300 && ![404, 409].includes(answer.status))
-        refused.push(
-          `${method} ${path}: ${answer.status} ${JSON.stringify(answer.body.errors ?? answer.body.detail)}`,
-        )
+        refused.push(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body.errors ?? answer.body.detail)}`)
     }
   }
   assert.deepEqual(refused, [])

@@ -17,17 +17,8 @@ after(server.close)
 useDatabase(server.databaseUrl, { KONTOR_SECRET_KEY: TEST_SECRET_KEY })
 
 /** Writes a string to a file and imports it into a tenant with the command. */
-async function imported(
-  t: TestContext,
-  tenant: TestTenant,
-  table: string,
-  content: string,
-  ...options: string[]
-) {
-  const file = join(
-    await temporaryDirectory(t),
-    table === 'stripe' || /^\s*\{/.test(content) ? 'in.ndjson' : 'in.csv',
-  )
+async function imported(t: TestContext, tenant: TestTenant, table: string, content: string, ...options: string[]) {
+  const file = join(await temporaryDirectory(t), table === 'stripe' || /^\s*\{/.test(content) ? 'in.ndjson' : 'in.csv')
   await writeFile(file, content)
   const again = (...more: string[]) =>
     kontor('import', table, file, '--tenant', tenant.name, '--url', server.url, ...options, ...more)
@@ -85,11 +76,9 @@ test('the same file twice adds nothing, for records and for events', async t => 
   assert.deepEqual(counts(await events.again()), { read: 3, accepted: 0, duplicates: 3, rejected: 0 })
   const { results } = await get(tenant, '/v1/events')
   assert.deepEqual(
-    results.map(
-      ({ event_type, visitor, occurred_at, source, payload, meta }: Record<string, { bot?: true }>) => [
-        ...[event_type, visitor, occurred_at, source, payload, meta!.bot],
-      ],
-    ),
+    results.map(({ event_type, visitor, occurred_at, source, payload, meta }: Record<string, { bot?: true }>) => [
+      ...[event_type, visitor, occurred_at, source, payload, meta!.bot],
+    ]),
     [
       ['signup', 'v2', '2019-03-02T00:00:00.000Z', 'tracking', { amount: '7' }, undefined],
       ['page_view', 'v1', '2019-03-01T09:00:00.000Z', 'tracking', { page: '/a' }, undefined],
@@ -101,18 +90,9 @@ test('invalid rows are rejected with their line, and the others are imported', a
   const tenant = await server.anotherTenant('bad')
   const rows = Array.from({ length: 1_000 }, (_, i) => `o${i},2026-01-01T00:00:00Z,"line\n${i}"`)
   for (let i = 50; i < 1_000; i += 100)
-    rows[i] = [`,2026-01-01,x`, `o${i},soon,x`, `o${i},2026-01-01,x,y`, `o${i},2026-01-01,a\0b`][
-      ((i / 50) % 4) >> 0
-    ]!
+    rows[i] = [`,2026-01-01,x`, `o${i},soon,x`, `o${i},2026-01-01,x,y`, `o${i},2026-01-01,a\0b`][((i / 50) % 4) >> 0]!
   const errors = join(await temporaryDirectory(t), 'errors.ndjson')
-  const run = await imported(
-    t,
-    tenant,
-    'orders',
-    `id,sourceUpdatedAt,note\n${rows.join('\n')}\n`,
-    '--errors',
-    errors,
-  )
+  const run = await imported(t, tenant, 'orders', `id,sourceUpdatedAt,note\n${rows.join('\n')}\n`, '--errors', errors)
   assert.equal(run.code, 1)
   assert.deepEqual(counts(run), { read: 1_000, accepted: 990, duplicates: 0, rejected: 10 })
   const rejected = (await readFile(errors, 'utf8'))
@@ -128,13 +108,7 @@ test('invalid rows are rejected with their line, and the others are imported', a
 
 test('a dry run checks and sends nothing', async t => {
   const tenant = await server.anotherTenant('dry')
-  const run = await imported(
-    t,
-    tenant,
-    'contacts',
-    'id,sourceUpdatedAt\na,2026-01-01\n,2026-01-01\n',
-    '--dry-run',
-  )
+  const run = await imported(t, tenant, 'contacts', 'id,sourceUpdatedAt\na,2026-01-01\n,2026-01-01\n', '--dry-run')
   assert.equal(run.code, 1)
   assert.deepEqual(counts(run), { read: 2, accepted: 1, duplicates: 0, rejected: 1 })
   assert.match(run.err, /Line 3: id is missing/)
@@ -172,10 +146,7 @@ test('the errors file contains no spreadsheet formulas, and a directory is rejec
   const tenant = await server.anotherTenant('formulas')
   const errors = join(await temporaryDirectory(t), 'errors.csv')
   const map = join(await temporaryDirectory(t), 'map.json')
-  await writeFile(
-    map,
-    JSON.stringify({ id: 'a', sourceUpdatedAt: 'now', data: { n: { from: '=1+1', as: 'number' } } }),
-  )
+  await writeFile(map, JSON.stringify({ id: 'a', sourceUpdatedAt: 'now', data: { n: { from: '=1+1', as: 'number' } } }))
   const run = await imported(t, tenant, 'products', 'a,=1+1\nx,=2\n', '--map', map, '--errors', errors)
   assert.equal(run.code, 1)
   const [, row] = (await readFile(errors, 'utf8')).split('\r\n')
@@ -288,18 +259,13 @@ test('a killed import continues where it stopped, and every row is imported once
   await writeFile(file, `event_type,visitor\n${rows.join('\n')}\n`)
   const words = ['import', 'events', file, '--tenant', tenant.name, '--url', server.url, '--errors', errors]
   const first = startKontor(t, words, {})
-  await eventually('the journal', async () =>
-    (await readdir(directory)).some(name => name.endsWith('.kontor-import')),
-  )
+  await eventually('the journal', async () => (await readdir(directory)).some(name => name.endsWith('.kontor-import')))
   first.child.kill('SIGKILL')
   await first.ended
   const second = await kontor(...words)
   assert.match(second.err, /Continuing after the first [\d,]+ rows/)
   const { read, accepted, duplicates, rejected } = counts(second)
-  assert.deepEqual(
-    { read, rejected, rest: accepted + duplicates },
-    { read: 8_000, rejected: 80, rest: 7_920 },
-  )
+  assert.deepEqual({ read, rejected, rest: accepted + duplicates }, { read: 8_000, rejected: 80, rest: 7_920 })
   const lines = (await readFile(errors, 'utf8')).trimEnd().split('\r\n')
   assert.deepEqual([lines.length, new Set(lines).size, lines[1]?.split(',')[0]], [81, 81, '9'])
   assert.deepEqual(await readdir(directory), ['errors.csv', 'many.csv'])

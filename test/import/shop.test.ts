@@ -251,10 +251,6 @@ for (const seed of ['1', '2', '3', '4'])
     })
     const once = [...new Map(delivered.map(message => [message.id, message])).values()]
     const created = once.filter(({ type }) => type === 'conversion.created')
-    assert.deepEqual(
-      created.map(({ data }) => (data as Row).id).sort(),
-      sales.map(({ id }) => id).sort(),
-      order,
-    )
+    assert.deepEqual(created.map(({ data }) => (data as Row).id).sort(), sales.map(({ id }) => id).sort(), order)
     assert.equal(delivered.length, once.length)
   })

@@ -122,8 +122,7 @@ const stripe = createServer((request, response) => {
   }
   if (request.headers.authorization !== 'Bearer rk_live_reading')
     return answer(401, { error: { message: 'Invalid API Key provided', type: 'invalid_request_error' } })
-  if (++requests % 5 === 0)
-    return answer(429, { error: { type: 'rate_limit_error', message: 'Too many requests' } })
+  if (++requests % 5 === 0) return answer(429, { error: { type: 'rate_limit_error', message: 'Too many requests' } })
   const name = pathname.replace('/v1/', '') as keyof StripeLists
   const all = name === 'subscriptions' && query.get('status') !== 'all' ? [] : lists[name]
   const after = query.get('starting_after')

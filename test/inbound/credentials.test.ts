@@ -27,14 +27,7 @@ async function answers(
 test('404 for an unknown source, 403 for a disabled one, 401 for a missing or invalid token; nothing is accepted', async () => {
   const source = await makeSource(server)
   const other = await makeSource(server)
-  for (const id of [
-    'src_nothing',
-    'x',
-    '%00',
-    "src_'--",
-    `src_${'a'.repeat(100)}`,
-    source.id.toLowerCase(),
-  ]) {
+  for (const id of ['src_nothing', 'x', '%00', "src_'--", `src_${'a'.repeat(100)}`, source.id.toLowerCase()]) {
     const answer = await server.request(`/ingest/inbound/${id}`, {
       method: 'POST',
       key: source.token,
@@ -43,20 +36,11 @@ test('404 for an unknown source, 403 for a disabled one, 401 for a missing or in
     assert.deepEqual([answer.status, answer.body.code], [404, 'source_not_found'])
   }
   await answers([401, 'missing_credentials'], source.post(BODY, { key: '' }))
-  for (const key of [
-    other.token,
-    `${source.token}x`,
-    source.token.slice(0, -1),
-    'tok_',
-    server.tenant.privateKey,
-  ])
+  for (const key of [other.token, `${source.token}x`, source.token.slice(0, -1), 'tok_', server.tenant.privateKey])
     await answers([401, 'invalid_credentials'], source.post(BODY, { key }))
   for (const authorization of ['Basic dG9rOg==', source.token, `Token ${source.token}`, 'Bearer'])
     await answers([401, 'invalid_credentials'], source.post(BODY, { key: '', headers: { authorization } }))
-  await answers(
-    [401, 'missing_credentials'],
-    source.post(BODY, { key: '', headers: { 'x-api-key': source.token } }),
-  )
+  await answers([401, 'missing_credentials'], source.post(BODY, { key: '', headers: { 'x-api-key': source.token } }))
   await answers([200], source.post(BODY))
 
   await server.admin.sources.setEnabled(source.id, false)
@@ -164,12 +148,8 @@ test('during a rotation the last two secrets are valid, and older ones are not',
   const source = await makeSource(server, { signing_secret: 'generate' })
   const second = await server.admin.sources.rotate(source.id, { what: 'signing_secret' })
   const third = await server.admin.sources.rotate(source.id, { what: 'signing_secret' })
-  const post = (secret: string) =>
-    source.post(BODY, { headers: { 'x-service-signature': signed(secret, BODY) } })
-  await eventually(
-    'the third secret to be good',
-    async () => (await post(third.signing_secret!)).status === 200,
-  )
+  const post = (secret: string) => source.post(BODY, { headers: { 'x-service-signature': signed(secret, BODY) } })
+  await eventually('the third secret to be good', async () => (await post(third.signing_secret!)).status === 200)
   await answers([200], post(second.signing_secret!))
   await answers([401, 'signature_invalid'], post(source.signing_secret!))
 })
@@ -181,10 +161,7 @@ test('503 for a secret that cannot be decrypted, so that senders retry', async (
     [source.id],
   )
   const headers = { 'x-service-signature': signed(source.signing_secret!, BODY) }
-  await eventually(
-    'the broken secret to be noticed',
-    async () => (await source.post(BODY, { headers })).status !== 200,
-  )
+  await eventually('the broken secret to be noticed', async () => (await source.post(BODY, { headers })).status !== 200)
   const answer = await source.post(BODY, { headers })
   assert.equal(answer.status, 503)
   assert.match(answer.headers.get('retry-after')!, /^\d+$/)
@@ -274,17 +251,12 @@ test('an unsigned topic must match the signed body, and an id is required', asyn
     created_at: '2026-01-31',
     total_price: '9',
   }
-  const shop = (
-    topic: string,
-    body: object,
-    id: Record<string, string> = { 'x-shopify-webhook-id': topic },
-  ) => {
+  const shop = (topic: string, body: object, id: Record<string, string> = { 'x-shopify-webhook-id': topic }) => {
     const signature = hmac(secret, JSON.stringify(body), 'base64')
     const headers = { 'x-shopify-topic': topic, 'x-shopify-hmac-sha256': signature, ...id }
     return shopify.post(body, { key: '', headers })
   }
-  for (const topic of ['orders/create', 'orders/cancelled', 'app/uninstalled'])
-    await answers([200], shop(topic, order))
+  for (const topic of ['orders/create', 'orders/cancelled', 'app/uninstalled']) await answers([200], shop(topic, order))
   for (const topic of ['orders/delete', 'products/update', 'customers/delete', 'refunds/create'])
     await answers([400, 'invalid_request'], shop(topic, order))
   await answers([200], shop('orders/delete', { id: 1 }))
@@ -312,10 +284,7 @@ test('an unsigned topic must match the signed body, and an id is required', asyn
 
 test('a preset without a secret does not replace the token', async () => {
   const source = await makeSource(server, { preset: 'stripe' })
-  await answers(
-    [401, 'missing_credentials'],
-    source.post({ id: 'e', object: 'event', type: 't' }, { key: '' }),
-  )
+  await answers([401, 'missing_credentials'], source.post({ id: 'e', object: 'event', type: 't' }, { key: '' }))
   await answers([200], source.post({ id: 'e', object: 'event', type: 't' }))
 })
 
@@ -339,8 +308,7 @@ test('a provider with its secret in the Authorization header is authenticated by
   const basic = (text: string) => ({ authorization: `Basic ${Buffer.from(text).toString('base64')}` })
   const event = (id: string) => ({ id, object: 'event', event_type: 'ping', content: {} })
   const chargebee = await makeSource(server, { preset: 'chargebee', signing_secret: 'hook:a-long-password' })
-  const post = (id: string, headers: Record<string, string>) =>
-    chargebee.post(event(id), { key: '', headers })
+  const post = (id: string, headers: Record<string, string>) => chargebee.post(event(id), { key: '', headers })
   await answers([200], post('ev_1', basic('hook:a-long-password')))
   await answers([401, 'signature_invalid'], post('ev_2', basic('hook:a-wrong-password')))
   await answers([401, 'signature_missing'], post('ev_2', {}))

@@ -29,10 +29,7 @@ after(() => server.close())
 const replay = (body: object) =>
   server.request('/admin/v1/dead-letters/replay', { method: 'POST', key, body: JSON.stringify(body) })
 const lettersOf = async (source: string) =>
-  (await server.request(`/admin/v1/dead-letters?source=${source}`, { key })).body.results as Record<
-    string,
-    string
-  >[]
+  (await server.request(`/admin/v1/dead-letters?source=${source}`, { key })).body.results as Record<string, string>[]
 
 const told = (replayed: number, { applied = replayed, failed_again = 0, waiting = 0 } = {}) => ({
   ...{ replayed, applied, failed_again, waiting },
@@ -130,10 +127,7 @@ test('a rejected event is applied once the source is fixed, with its original ti
     [{ payload: { n: 1 } }, { payload: { n: 2 } }].map(({ payload }) => payload),
   )
   for (const event of events)
-    assert.ok(
-      Date.now() - (event.occurred_at as Date).getTime() > 2 * 86_400_000,
-      'counts from its first receipt',
-    )
+    assert.ok(Date.now() - (event.occurred_at as Date).getTime() > 2 * 86_400_000, 'counts from its first receipt')
 })
 
 test('bulk replay by tenant, by reason, or all; other dead letters stay', async () => {
@@ -149,8 +143,7 @@ test('bulk replay by tenant, by reason, or all; other dead letters stay', async 
   assert.equal((await lettersOf(source.id)).length, 50)
   assert.deepEqual((await replay({ tenant: server.tenant.id, all: true })).body.remaining, 0)
   assert.equal((await eventsOf(server, source.id)).length, 1212)
-  const { results: changes } = (await server.request(`/admin/v1/audit?tenant=${server.tenant.id}`, { key }))
-    .body
+  const { results: changes } = (await server.request(`/admin/v1/audit?tenant=${server.tenant.id}`, { key })).body
   const [replayed] = changes.filter(({ action }: { action: string }) => action === 'dead_letter.replay')
   assert.ok(replayed.after.dead_letters >= 1200, 'one row for the three portions of a replay')
   const { count } = (
@@ -224,8 +217,7 @@ test('the operation of a record is failed before the replay and applied after it
     body: JSON.stringify({ entityType: 'product', id: 'p-1', sourceUpdatedAt: '2025-01-01T00:00:00Z' }),
   })
   const operation = async () =>
-    (await server.request(`/v1/operations/${written.body.operationId}`, { key: server.tenant.privateKey }))
-      .body.status
+    (await server.request(`/v1/operations/${written.body.operationId}`, { key: server.tenant.privateKey })).body.status
   await eventually('the operation to fail', async () => {
     await server.pool.query('update parked_entries set next_attempt_at = now()')
     return (await operation()) === 'failed'
@@ -245,9 +237,7 @@ test('the operation of a record is failed before the replay and applied after it
     }),
   })
   await server.settled()
-  await server.pool.query('update dead_letters set replayed_at = null where id = $1', [
-    written.body.operationId,
-  ])
+  await server.pool.query('update dead_letters set replayed_at = null where id = $1', [written.body.operationId])
   await replay({ id: written.body.operationId })
   await server.settled()
   assert.equal(await operation(), 'superseded')
@@ -348,11 +338,10 @@ test('an invalid item in a request that waits behind a failing one leaves one re
   await eventually('the second to wait behind it', async () => (await parked()) === 2)
   await givenUp(source.id, 2)
   await server.settled()
-  const receipts = await rows(
-    server,
-    'select outcome from receipts where source_id = $1 and inbound_event_id = $2',
-    [source.id, 'bad'],
-  )
+  const receipts = await rows(server, 'select outcome from receipts where source_id = $1 and inbound_event_id = $2', [
+    source.id,
+    'bad',
+  ])
   assert.deepEqual(receipts, [{ outcome: 'dead_letter' }])
   await server.pool.query(`delete from poison`)
 })
@@ -442,8 +431,7 @@ test('a resolved group is no longer open, is not replayed, and has the time of i
   assert.deepEqual((await resolve(order)).body, { resolved: 2, remaining: 0 })
   assert.deepEqual((await resolve(order)).body, { resolved: 0, remaining: 0 })
   const listed = async (closed: boolean) =>
-    (await server.request(`/admin/v1/dead-letters?tenant=${tenant}&closed=${closed}`, { key })).body.results
-      .length
+    (await server.request(`/admin/v1/dead-letters?tenant=${tenant}&closed=${closed}`, { key })).body.results.length
   assert.deepEqual([await listed(true), await listed(false)], [2, 0])
   assert.equal((await issues()).filter(({ cause }) => cause === group.cause).length, 0)
   assert.deepEqual((await replay({ id: group.example_id })).body, told(0))

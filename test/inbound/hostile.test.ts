@@ -72,24 +72,10 @@ const BOMB = gzipSync(Buffer.alloc(3_000_000, 32))
 const DEEP = `${'['.repeat(5_000)}${']'.repeat(5_000)}`
 
 /** Cycles through all kinds of requests; `n` makes each unique. */
-function mixture({
-  open,
-  strict,
-  small,
-  disabled,
-  slow,
-  dropping,
-  cdp,
-}: Awaited<ReturnType<typeof makeSources>>) {
+function mixture({ open, strict, small, disabled, slow, dropping, cdp }: Awaited<ReturnType<typeof makeSources>>) {
   const signedBody = (n: number) => text(event(`signed-${n}`))
   const signature = (value: string) => ({ 'x-service-signature': value })
-  const refused = (
-    source: Source | null,
-    status: number,
-    code: string,
-    body: Sent['body'],
-    headers = {},
-  ): Sent => ({
+  const refused = (source: Source | null, status: number, code: string, body: Sent['body'], headers = {}): Sent => ({
     ...{ source, status, code, body, headers },
   })
   return [
@@ -128,14 +114,7 @@ function mixture({
     () => refused(small, 413, 'payload_too_large', 'x'.repeat(301)),
     () => refused(small, 413, 'payload_too_large', BOMB, { 'content-encoding': 'gzip' }),
     n => refused(strict, 401, 'signature_missing', signedBody(n)),
-    n =>
-      refused(
-        strict,
-        401,
-        'signature_invalid',
-        signedBody(n),
-        signature(`sha256=${hmac('wrong', signedBody(n))}`),
-      ),
+    n => refused(strict, 401, 'signature_invalid', signedBody(n), signature(`sha256=${hmac('wrong', signedBody(n))}`)),
     n =>
       refused(
         ...([strict, 401, 'signature_expired', signedBody(n)] as const),
@@ -185,8 +164,7 @@ test(`${REQUESTS} mixed valid, repeated and hostile requests end with exactly th
   }
   assert.equal(expected.get(sources.dropping.id)!.size, 50)
 
-  const count = async (sql: string) =>
-    (await rows<{ count: number }>(server, `select count(*) ${sql}`))[0]!.count
+  const count = async (sql: string) => (await rows<{ count: number }>(server, `select count(*) ${sql}`))[0]!.count
   assert.equal(await count('from dead_letters'), bad)
   assert.equal(await count('from overflow'), 0)
   assert.equal(await count('from parked_entries'), 0)

@@ -4,10 +4,7 @@ import { type Runtime, startRuntime } from '../../src/runtime/runtime.ts'
 import { TEST_SECRET_KEY, type TestServer } from '../server.ts'
 
 /** Another node with the inbound surface for a test server, with its own settings. */
-export async function startInboundNode(
-  server: TestServer,
-  settings: Record<string, string> = {},
-): Promise<Runtime> {
+export async function startInboundNode(server: TestServer, settings: Record<string, string> = {}): Promise<Runtime> {
   const config = readConfig({
     DATABASE_URL: server.databaseUrl,
     KONTOR_OPS_PORT: 'off',

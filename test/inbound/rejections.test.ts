@@ -16,10 +16,7 @@ after(() => server.close())
 
 const GOOD = '{"event_type":"x"}'
 const rejectionsOf = async (id: string) =>
-  (await server.request(`/admin/v1/rejections?source=${id}`, { key })).body.results as Record<
-    string,
-    unknown
-  >[]
+  (await server.request(`/admin/v1/rejections?source=${id}`, { key })).body.results as Record<string, unknown>[]
 
 test('rejected requests are recorded with their cause, without credentials', async () => {
   const source = await makeSource(server, { signing_secret: 'generate', max_body_bytes: 1000 })
@@ -38,10 +35,7 @@ test('rejected requests are recorded with their cause, without credentials', asy
   await source.post('zz', { headers: { 'content-encoding': 'br' } })
   await source.post(GOOD, sign(GOOD))
   await server.admin.sources.setEnabled(source.id, false)
-  await eventually(
-    'the disabled source to refuse',
-    async () => (await source.post(GOOD, sign(GOOD))).status === 403,
-  )
+  await eventually('the disabled source to refuse', async () => (await source.post(GOOD, sign(GOOD))).status === 403)
   await eventually('ten rejections', async () => (await rejectionsOf(source.id)).length >= 10)
   const found = await rejectionsOf(source.id)
   assert.deepEqual(found.map(({ status, code }) => `${status} ${code}`).reverse(), [

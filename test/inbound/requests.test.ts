@@ -269,11 +269,7 @@ test('listen forwards past and new requests unchanged, across a restart and whil
   await once(dying, 'listening')
   t.after(() => dying.close())
   const dyingUrl = `http://127.0.0.1:${(dying.address() as AddressInfo).port}/`
-  const dyingListen = startKontor(
-    t,
-    ['listen', source.id, '--forward', dyingUrl, '--since', '1h', '--retry'],
-    env,
-  )
+  const dyingListen = startKontor(t, ['listen', source.id, '--forward', dyingUrl, '--since', '1h', '--retry'], env)
   await eventually('each to be told', () => dyingListen.out().split('\n').length > 4, {
     state: dyingListen.err,
   })

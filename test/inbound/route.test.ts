@@ -107,8 +107,7 @@ test('event_id_path selects the id; a repeat of a processed event is detected on
   const sent = { event_type: 'x', payload: { ref: 77 } }
   assert.deepEqual((await source.post(sent)).body, ONE)
   await server.settled()
-  for (let i = 0; i < 3; i++)
-    assert.deepEqual((await source.post(sent)).body, { ...ONE, accepted: 0, duplicates: 1 })
+  for (let i = 0; i < 3; i++) assert.deepEqual((await source.post(sent)).body, { ...ONE, accepted: 0, duplicates: 1 })
   const events = await eventsOf(server, source.id)
   assert.deepEqual(
     events.map(event => event.inbound_event_id),
@@ -142,11 +141,9 @@ test('invalid items do not affect valid ones, and a batch without a valid item i
     ],
   })
   assert.equal((await eventsOf(server, source.id)).length, 2)
-  const letters = await rows(
-    server,
-    'select body, reason from dead_letters where source_id = $1 order by id',
-    [source.id],
-  )
+  const letters = await rows(server, 'select body, reason from dead_letters where source_id = $1 order by id', [
+    source.id,
+  ])
   assert.deepEqual(letters, [
     { body: '{}', reason: 'rejected' },
     { body: '7', reason: 'rejected' },
@@ -264,8 +261,7 @@ test('each event has one receipt and one archived result', async () => {
   await server.settled()
   await source.post({ inbound_event_id: 'r1', event_type: 'x' })
   const { key } = await server.admin.keys.create({ kind: 'admin' })
-  const receipts = async () =>
-    (await server.request(`/admin/v1/receipts?source=${source.id}`, { key })).body.results
+  const receipts = async () => (await server.request(`/admin/v1/receipts?source=${source.id}`, { key })).body.results
   await eventually('four receipts', async () => (await receipts()).length >= 4)
   assert.deepEqual((await receipts()).map((receipt: Record<string, unknown>) => receipt.outcome).sort(), [
     'dead_letter',
@@ -289,9 +285,7 @@ test('each event has one receipt and one archived result', async () => {
   assert.equal(archive.status, 200)
   assert.equal(archive.body.result.event_type, 'x')
   assert.equal(archive.body.result.source_config_id, source.id)
-  const processed = await rows(server, 'select event_id from processed_events where event_id = $1', [
-    receipt.id,
-  ])
+  const processed = await rows(server, 'select event_id from processed_events where event_id = $1', [receipt.id])
   assert.equal(processed.length, 1)
   assert.equal((await server.request('/admin/v1/archive/nothing', { key })).status, 404)
   assert.equal((await server.request('/admin/v1/receipts', { key: server.tenant.privateKey })).status, 401)

@@ -67,10 +67,7 @@ test('a custom body shows the response that a real request would get', async () 
   assert.match(bad.steps.at(-1).detail, /400: \/event_type: event_type is required/)
   await server.admin.sources.setEnabled(source.id, false)
   assert.match((await run({})).steps[0].detail, /403/)
-  assert.equal(
-    (await server.request('/admin/v1/sources/src_nothing/test', { method: 'POST', key })).status,
-    404,
-  )
+  assert.equal((await server.request('/admin/v1/sources/src_nothing/test', { method: 'POST', key })).status, 404)
 })
 
 test('the command prints the steps, and the complete result as JSON', async () => {
@@ -79,15 +76,7 @@ test('the command prints the steps, and the complete result as JSON', async () =
   assert.equal(tested.code, 0, tested.err)
   assert.match(tested.err, /✓ archive/)
   assert.equal((tested.json() as { ok: boolean }).ok, true)
-  const refused = await kontor(
-    'source',
-    'test',
-    source.id,
-    '--body',
-    '{',
-    '--header',
-    'X-Shopify-Topic: orders/paid',
-  )
+  const refused = await kontor('source', 'test', source.id, '--body', '{', '--header', 'X-Shopify-Topic: orders/paid')
   assert.equal(refused.code, 1)
   assert.match(refused.err, /✗ normalize.*not valid JSON/)
   const paid = await kontor(
@@ -110,10 +99,7 @@ test('dead letters are listed, shown and replayed from the command line, with pr
     reason: string
   }[]
   assert.equal(listed.length, 120)
-  assert.equal(
-    ((await kontor('dead-letters', 'list', '--source', source.id, '--limit', '7')).json() as []).length,
-    7,
-  )
+  assert.equal(((await kontor('dead-letters', 'list', '--source', source.id, '--limit', '7')).json() as []).length, 7)
   const [single] = (await kontor('dead-letters', 'list', '--id', listed[3]!.id)).json() as typeof listed
   assert.deepEqual(single, listed[3])
   const shown = (await kontor('dead-letters', 'show', listed[0]!.id)).json() as { body: string }

@@ -64,8 +64,7 @@ export async function eventsOf(server: TestServer, sourceId: string) {
 export async function drained(server: TestServer, sourceId: string): Promise<void> {
   await eventually(
     'the overflow to be empty',
-    async () =>
-      (await rows(server, 'select from overflow where source_id = $1 limit 1', [sourceId])).length === 0,
+    async () => (await rows(server, 'select from overflow where source_id = $1 limit 1', [sourceId])).length === 0,
   )
   await server.settled()
 }

@@ -22,9 +22,7 @@ const event = (n: number) => ({ inbound_event_id: `e${n}`, event_type: 'x', payl
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i)
 const batch = (from: number, to: number) => range(from, to).map(event)
 const waiting = (sourceId: string) =>
-  rows<{ items: number }>(server, 'select items from overflow where source_id = $1 order by position', [
-    sourceId,
-  ])
+  rows<{ items: number }>(server, 'select items from overflow where source_id = $1 order by position', [sourceId])
 
 test('events over the budget are deferred, one unit per item, and the response is always 200', async () => {
   const source = await makeSource(server, { rate_limit: perDay(5) })
@@ -56,10 +54,7 @@ test('events over the budget are deferred, one unit per item, and the response i
   )
   const { key } = await server.admin.keys.create({ kind: 'admin' })
   const { body } = await server.request('/admin/v1/overflow', { key })
-  assert.equal(
-    body.results.find((row: Record<string, unknown>) => row.source_config_id === source.id).events,
-    4,
-  )
+  assert.equal(body.results.find((row: Record<string, unknown>) => row.source_config_id === source.id).events, 4)
 })
 
 test('the overflow queue drains in order as the budget is refilled, including entries larger than the budget', async () => {
@@ -140,10 +135,7 @@ test('while the overflow queue is not empty, new events queue behind it', async 
     order.slice(0, 2).map(row => row.n),
     [0, 1],
   )
-  await eventually(
-    'room for one more event',
-    async () => (await source.post(event(Date.now()))).body.accepted === 1,
-  )
+  await eventually('room for one more event', async () => (await source.post(event(Date.now()))).body.accepted === 1)
 })
 
 test('a duplicate uses no budget, also while others wait', async () => {
@@ -210,15 +202,13 @@ test('an event that waited for more than half a day gets a new id and keeps its 
   await source.post(event(0))
   await source.post({ ...event(1), occurred_at: '2020-01-01T00:00:00Z' })
   await source.post(event(2))
-  await server.pool.query(
-    `update overflow set received_at = now() - interval '40 days' where source_id = $1`,
-    [source.id],
-  )
+  await server.pool.query(`update overflow set received_at = now() - interval '40 days' where source_id = $1`, [
+    source.id,
+  ])
   await server.admin.sources.update(source.id, { rate_limit: perDay(10) })
   await drained(server, source.id)
   const events = await eventsOf(server, source.id)
-  const ageMs = (n: number) =>
-    Date.now() - (events.find(e => e.payload.n === n)!.occurred_at as Date).getTime()
+  const ageMs = (n: number) => Date.now() - (events.find(e => e.payload.n === n)!.occurred_at as Date).getTime()
   assert.equal(events.length, 3)
   assert.ok(ageMs(0) < 3_600_000)
   assert.ok(ageMs(1) > 365 * 86_400_000)
@@ -264,10 +254,7 @@ test('a clock that was a year ahead blocks no source after it is corrected', asy
     assert.equal(await node!.take('src_ahead', limit, 1), 1)
     t.mock.timers.reset()
     for (const budgets of [node!, other!])
-      await eventually(
-        `${store} to have budget again`,
-        async () => (await budgets.take('src_ahead', limit, 1)) === 1,
-      )
+      await eventually(`${store} to have budget again`, async () => (await budgets.take('src_ahead', limit, 1)) === 1)
   }
 })
 

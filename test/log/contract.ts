@@ -38,14 +38,7 @@ export function logContract(
     after(() => opened.close())
 
     test('an entry is read exactly as it was appended', async () => {
-      const texts = [
-        '{}',
-        '',
-        'tab\tnewline\nreturn\r\\backslash\\n \\. "quotes"',
-        '\\N',
-        '🦀 ü \u2028',
-        '\u0001',
-      ]
+      const texts = ['{}', '', 'tab\tnewline\nreturn\r\\backslash\\n \\. "quotes"', '\\N', '🦀 ü \u2028', '\u0001']
       const appends = texts.map(text => anAppend({ body: text, context: text, orderingKey: `k${text}` }))
       assert.deepEqual(
         await log.append(appends),
@@ -70,9 +63,7 @@ export function logContract(
     test('entries of one ordering key are read in the order in which they were appended', async () => {
       for (let round = 0; round < 5; round++) {
         await log.append(
-          Array.from({ length: 40 }, (_, i) =>
-            anAppend({ orderingKey: `key-${i % 7}`, body: String(round * 40 + i) }),
-          ),
+          Array.from({ length: 40 }, (_, i) => anAppend({ orderingKey: `key-${i % 7}`, body: String(round * 40 + i) })),
         )
       }
       const read = await readAll(log, pool, { ...EVERYTHING, maxPartitions: 2, maxEntries: 7 })
@@ -91,9 +82,7 @@ export function logContract(
       await opened.readable()
       const partitions = await takeOnce(log, pool)
       for (let i = 0; i < 5; i++) {
-        const holding = partitions.filter(partition =>
-          partition.entries.some(entry => entry.orderingKey === `k-${i}`),
-        )
+        const holding = partitions.filter(partition => partition.entries.some(entry => entry.orderingKey === `k-${i}`))
         assert.equal(holding.length, 1)
       }
     })
@@ -177,10 +166,7 @@ export function logContract(
       const empty = await log.lag()
       assert.ok(empty.every(({ entries, oldestAt }) => entries === 0 && oldestAt === null))
       const oldest = new Date(Date.now() - 5_000)
-      await log.append([
-        anAppend({ orderingKey: 'lagging', receivedAt: oldest }),
-        anAppend({ orderingKey: 'lagging' }),
-      ])
+      await log.append([anAppend({ orderingKey: 'lagging', receivedAt: oldest }), anAppend({ orderingKey: 'lagging' })])
       const waiting = (await log.lag()).filter(({ entries }) => entries > 0)
       assert.deepEqual(
         waiting.map(({ entries, oldestAt }) => ({ entries, oldestAt })),
@@ -302,10 +288,7 @@ function claimContract(opened: () => OpenedLog) {
 
   test('two tenants can use the same key', async () => {
     const { log, pool } = opened()
-    const results = await log.append([
-      aRecord({ tenantId: 1 }, 'shared name'),
-      aRecord({ tenantId: 2 }, 'shared name'),
-    ])
+    const results = await log.append([aRecord({ tenantId: 1 }, 'shared name'), aRecord({ tenantId: 2 }, 'shared name')])
     assert.deepEqual(results, [{ duplicateOf: null }, { duplicateOf: null }])
     await readAll(log, pool)
   })

@@ -69,9 +69,7 @@ test('positions are not reset by a server without quorum, but are once it has a 
   )
   const everywhere = { ...settingsOn(servers), stream: 'elsewhere' }
   const leaving = () => leaveStreams(pool, everywhere).then(() => 'left', String)
-  await eventually('its number to be reported', async () =>
-    /contains \d+ unprocessed entr/.test(await leaving()),
-  )
+  await eventually('its number to be reported', async () => /contains \d+ unprocessed entr/.test(await leaving()))
   assert.ok(bodies(await readAll(again, pool)).includes('after'))
   await again.close()
   await eventually('all to be confirmed as read', async () => (await leaving()) === 'left')

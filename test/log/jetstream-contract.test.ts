@@ -15,9 +15,7 @@ test('a transaction takes about one megabyte and leaves the rest to others', {
   const { log, pool, close } = await openJetStreamTestLog()
   t.after(close)
   const body = 'x'.repeat(100_000)
-  const appends = Array.from({ length: 80 }, (_, i) =>
-    anAppend({ kind: 'events', orderingKey: `key-${i}`, body }),
-  )
+  const appends = Array.from({ length: 80 }, (_, i) => anAppend({ kind: 'events', orderingKey: `key-${i}`, body }))
   await log.append(appends)
   await asReader(pool, async client => {
     const mine = await eventually('something to do', async () => some(await log.take(client, EVERYTHING)))

@@ -84,10 +84,7 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
     await log.append([anEvent('a'), anEvent('b'), anEvent('c')])
     await log.close()
     // NATS cannot be queried without credentials: the last known number counts.
-    await assert.rejects(
-      leaveStreams(postgres.pool, null),
-      /3 when it was last seen.*kontor start --surfaces worker/s,
-    )
+    await assert.rejects(leaveStreams(postgres.pool, null), /3 when it was last seen.*kontor start --surfaces worker/s)
     const other = createSettings()
     await assert.rejects(leaveStreams(postgres.pool, other), /contains 3 unprocessed entries/)
     const again = await opened(settings)
@@ -117,8 +114,7 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
     assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['a'])
     // As if the writer had been killed after it acknowledged another entry.
     await log.append([anEvent('b')])
-    const killed = () =>
-      postgres.pool.query(`update jetstream_writers set seen_at = now() - interval '31 seconds'`)
+    const killed = () => postgres.pool.query(`update jetstream_writers set seen_at = now() - interval '31 seconds'`)
     await killed()
     await assert.rejects(leaveStreams(postgres.pool, createSettings()), /contains 1 unprocessed entry/)
     assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['b'])
@@ -252,9 +248,7 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
       const log = await opened(createSettings({ systemAccess: access(user) }), warnings)
       assert.equal(log.outside.promise(), 'process-crash only')
       await log.close()
-      assert.deepEqual(warnings, [
-        'cannot find out whether NATS syncs; acknowledged means process-crash only',
-      ])
+      assert.deepEqual(warnings, ['cannot find out whether NATS syncs; acknowledged means process-crash only'])
     }
     assert.ok(compareVersions('2.9.10', '2.10.27') < 0)
     assert.ok(compareVersions('2.10.27', '2.10.27') === 0)
@@ -301,10 +295,7 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
     ]
     for (const [given, words] of refusals) {
       const settings = createSettings({ access: { ...access('app'), ...given } })
-      await assert.rejects(
-        opened(settings),
-        error => error instanceof LogRefused && words.test(error.message),
-      )
+      await assert.rejects(opened(settings), error => error instanceof LogRefused && words.test(error.message))
     }
     const settings = createSettings({ access: access('unknown') })
     const log = openJetStreamLog({
@@ -447,10 +438,7 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
     const connected = await connectTo(settings.access, 'test')
     await alone.end()
     await eventually('the client to notice', async () => connected.connection.info === undefined)
-    await assert.rejects(
-      ensureStream(connected, settings, { owner: 'test', formerOwner: null }),
-      LogUnavailable,
-    )
+    await assert.rejects(ensureStream(connected, settings, { owner: 'test', formerOwner: null }), LogUnavailable)
     await connected.connection.close()
   })
 
@@ -462,9 +450,7 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
     await log.append([anEvent('behind it')])
     assert.equal((await readAll(log, postgres.pool)).length, 1)
     await log.close()
-    await manage(manager =>
-      manager.streams.purge(settings.stream, { filter: `${settings.stream}.log.*.part.>` }),
-    )
+    await manage(manager => manager.streams.purge(settings.stream, { filter: `${settings.stream}.log.*.part.>` }))
     const warnings: string[] = []
     const again = await opened(settings, warnings)
     await again.append([anEvent('after')])

@@ -186,8 +186,7 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
       headers: { prefer: 'wait=10' },
     })
     assert.deepEqual([record.status, record.body.status], [202, 'applied'])
-    const reads = async (path: string) =>
-      (await server.request(path, { key: server.tenant.privateKey })).status
+    const reads = async (path: string) => (await server.request(path, { key: server.tenant.privateKey })).status
     assert.equal(await reads('/v1/events'), 200)
     assert.equal(await reads('/v1/events/lookup?event_id=n-1'), 200)
     assert.equal(await reads('/v1/operations/01890000-0000-7000-8000-000000000000'), 404)
@@ -215,11 +214,7 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     const tenantId = Number(server.tenant.id.slice('ten_'.length))
     for (let partition = 0; partition < 4; partition++) {
       await put(`kontor.log.${partition}`, 'hello junk')
-      await put(
-        `kontor.log.${partition}`,
-        '[["not","an","entry"]]',
-        json({ ...facts, tenants: [tenantId, 999] }),
-      )
+      await put(`kontor.log.${partition}`, '[["not","an","entry"]]', json({ ...facts, tenants: [tenantId, 999] }))
       await put(`kontor.log.${partition}`, '[]', '{"id":')
     }
     await put('kontor.log.9999', 'junk')
@@ -233,17 +228,11 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     await startWorker()
     assert.equal((await listed('beside')).length, 20)
     const { unread, skippedMessages } = await server.log.outside!.status()
-    assert.deepEqual(
-      [unread, skippedMessages.foreign?.messages, skippedMessages.unreadable?.messages],
-      [0, 4, 9],
-    )
+    assert.deepEqual([unread, skippedMessages.foreign?.messages, skippedMessages.unreadable?.messages], [0, 4, 9])
     assert.match(skippedMessages.unreadable!.subject, /^kontor\.log\.[0-3]$/)
     const letters = await server.admin.deadLetters.list({ tenant: server.tenant.id, limit: 10 })
     assert.equal(letters.length, 1)
-    assert.match(
-      (await server.admin.deadLetters.show(letters[0]!.id)).body,
-      /cannot be read.*eyJldmVudF90eXBl/s,
-    )
+    assert.match((await server.admin.deadLetters.show(letters[0]!.id)).body, /cannot be read.*eyJldmVudF90eXBl/s)
     const kept = await server.pool.query('select from jetstream_skipped_messages where payload is not null')
     assert.equal(kept.rowCount, 8)
     await server.log.outside!.forgetRead()

@@ -77,13 +77,10 @@ async function again<T>(work: () => Promise<T>): Promise<T> {
 }
 
 const made = (keys: number[], daysAgo: number): Append[] =>
-  keys.map(key =>
-    anAppend({ orderingKey: `key ${key}`, receivedAt: new Date(Date.now() - daysAgo * DAY_MS) }),
-  )
+  keys.map(key => anAppend({ orderingKey: `key ${key}`, receivedAt: new Date(Date.now() - daysAgo * DAY_MS) }))
 
 function noted(model: Model, appends: Append[], state: 'open' | 'there'): string[] {
-  for (const { entry } of appends)
-    model.entries.push({ id: entry.id, key: entry.orderingKey, state, isRead: false })
+  for (const { entry } of appends) model.entries.push({ id: entry.id, key: entry.orderingKey, state, isRead: false })
   return appends.map(({ entry }) => entry.id)
 }
 
@@ -179,9 +176,7 @@ class Take implements Command {
       assert.ok(entries.length <= this.maxEntries)
       // The next entries of each key, without a gap, and all of them visible.
       for (const [key, own] of Map.groupBy(entries, entry => entry.orderingKey)) {
-        const next = model.entries.filter(
-          entry => entry.key === key && !entry.isRead && entry.state !== 'gone',
-        )
+        const next = model.entries.filter(entry => entry.key === key && !entry.isRead && entry.state !== 'gone')
         assert.deepEqual(
           own.map(({ id }) => id),
           next.slice(0, own.length).map(({ id }) => id),
@@ -189,9 +184,7 @@ class Take implements Command {
         assert.ok(next.slice(0, own.length).every(({ state }) => state === 'there'))
       }
     }
-    const ids = real.readers.flatMap(({ taken }) =>
-      taken.flatMap(({ entries }) => entries.map(({ id }) => id)),
-    )
+    const ids = real.readers.flatMap(({ taken }) => taken.flatMap(({ entries }) => entries.map(({ id }) => id)))
     assert.equal(new Set(ids).size, ids.length, 'two readers have the same entry')
   }
   toString = () => `take ${this.maxEntries} of ${this.maxPartitions} partitions`
@@ -282,9 +275,7 @@ test('appends, takes, crashes, drops and restores in any order: each entry is re
       }
       const rest = await readAll(opened.log, opened.pool)
       for (const key of new Set(model.entries.map(entry => entry.key))) {
-        const unread = model.entries.filter(
-          entry => entry.key === key && entry.state === 'there' && !entry.isRead,
-        )
+        const unread = model.entries.filter(entry => entry.key === key && entry.state === 'there' && !entry.isRead)
         assert.deepEqual(
           rest.filter(({ orderingKey }) => orderingKey === key).map(({ id }) => id),
           unread.map(({ id }) => id),

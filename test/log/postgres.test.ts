@@ -17,9 +17,7 @@ test('counting unread entries does not read the others, even without statistics'
     await close()
   })
   for (let i = 0; i < 5; i++)
-    await log.append(
-      Array.from({ length: 1_000 }, (_, n) => anAppend({ orderingKey: `${n}`, kind: 'events' })),
-    )
+    await log.append(Array.from({ length: 1_000 }, (_, n) => anAppend({ orderingKey: `${n}`, kind: 'events' })))
   assert.equal((await readAll(log, pool)).length, 5_000)
   const counting = openPostgresLog({ pool: own })
   const read = async () => {

@@ -86,10 +86,7 @@ test('when the database is replaced while in use, no entry is lost, hidden or re
     )
   }
   const { rows: after } = await pool.query<{ version: number }>('select version from config_version')
-  assert.ok(
-    after[0]!.version > before[0]!.version + 1_000,
-    'nodes discard what they cached of the old cluster',
-  )
+  assert.ok(after[0]!.version > before[0]!.version + 1_000, 'nodes discard what they cached of the old cluster')
 })
 
 test('nodes that start on a restored database at the same time lose nothing', async () => {

@@ -24,8 +24,7 @@ test('on the busiest machine every tenant has a running request', () => {
   waitFor(1_000, 0.1)
   const queue = openFairQueue({ capacity, now: () => 0 })
   const started: string[] = []
-  for (const tenant of ['a', 'b', 'c', 'd', 'e', 'a', 'b'])
-    queue.enter(tenant, 12, () => started.push(tenant))
+  for (const tenant of ['a', 'b', 'c', 'd', 'e', 'a', 'b']) queue.enter(tenant, 12, () => started.push(tenant))
   assert.deepEqual(started, ['a', 'b', 'c', 'd', 'e'])
 })
 

@@ -146,8 +146,7 @@ test('in any order of arrivals, ends and cancellations, every other request runs
             running.push(each)
             order[each.tenant]!.push(number)
           })
-          if (isIdle)
-            assert.ok(order[each.tenant]!.includes(number), 'a tenant without running requests does not wait')
+          if (isIdle) assert.ok(order[each.tenant]!.includes(number), 'a tenant without running requests does not wait')
         }
       }
       while (running.length > 0) end()

@@ -174,8 +174,7 @@ test('a large entry takes effect in portions, each once and in order, whatever f
     async apply(...[transaction, units]: Parameters<typeof kind.apply>) {
       await kind.apply(transaction, units)
       sizes.push(units.filter(({ work }) => work.text.startsWith('large')).length)
-      if (sizes.length % 2 === 1 && sizes.length < 12)
-        throw Object.assign(new Error('gone'), { code: '40001' })
+      if (sizes.length % 2 === 1 && sizes.length < 12) throw Object.assign(new Error('gone'), { code: '40001' })
     },
   }
   pipeline.start({ kind: flaky })

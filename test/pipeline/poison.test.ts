@@ -159,9 +159,7 @@ test('with several consumers a poisonous entry is still tried one at a time, and
 })
 
 test('more entries behind a poisonous one than a transaction takes keep their order', async () => {
-  const behind = Array.from({ length: 1_300 }, (_, i) =>
-    anAppend({ orderingKey: 'crowd', ...texts(String(i)) }),
-  )
+  const behind = Array.from({ length: 1_300 }, (_, i) => anAppend({ orderingKey: 'crowd', ...texts(String(i)) }))
   await pipeline.log.append([anAppend({ orderingKey: 'crowd', ...texts('poison') }), ...behind])
   pipeline.start({ kind: effectKind(isPoison) })
   await pipeline.settled()

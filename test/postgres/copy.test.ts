@@ -13,9 +13,7 @@ let pool: pg.Pool
 before(async () => {
   database = await testDatabase()
   pool = openPool({ connection: { url: database.url }, max: 2, name: 'copy', onError: () => undefined })
-  await pool.query(
-    `create table copied (n int, a boolean, b smallint, c int, d bigint, e timestamptz, f uuid, g text)`,
-  )
+  await pool.query(`create table copied (n int, a boolean, b smallint, c int, d bigint, e timestamptz, f uuid, g text)`)
 })
 after(async () => {
   await pool.end()

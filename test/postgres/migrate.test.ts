@@ -78,10 +78,7 @@ test('a database with a changed migration is refused and not modified', async ()
   await migrate(pool)
   await pool.query(`update schema_migrations set checksum = 'another' where name = $1`, [allNames[0]])
   const before = await schema()
-  await assert.rejects(
-    migrate(pool),
-    new RegExp(`its migration ${allNames[0]} differs from the one of this version`),
-  )
+  await assert.rejects(migrate(pool), new RegExp(`its migration ${allNames[0]} differs from the one of this version`))
   assert.equal(await schema(), before)
 })
 
@@ -89,10 +86,7 @@ test('a database of a newer version is refused and not modified', async () => {
   await migrate(pool)
   await pool.query(`insert into schema_migrations (name, checksum) values ('9999_later.sql', 'x')`)
   const before = await schema()
-  await assert.rejects(
-    migrate(pool),
-    /created by a newer version of Kontor: it has the migration 9999_later.sql/,
-  )
+  await assert.rejects(migrate(pool), /created by a newer version of Kontor: it has the migration 9999_later.sql/)
   assert.equal(await schema(), before)
 })
 

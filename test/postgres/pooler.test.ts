@@ -45,9 +45,7 @@ test('everything works behind a transaction pooler, and a revoked key is rejecte
   assert.equal(listed.body.results.length, 40)
   assert.equal((await server.request('/v1/contacts/c-49', { key: privateKey })).status, 200)
 
-  const [key] = (await server.admin.keys.list(server.tenant.id)).filter(
-    candidate => candidate.kind === 'private',
-  )
+  const [key] = (await server.admin.keys.list(server.tenant.id)).filter(candidate => candidate.kind === 'private')
   await server.admin.keys.revoke(key!.id)
   // Notifications do not pass the pooler: the node has to poll.
   await eventually(

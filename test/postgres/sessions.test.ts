@@ -41,9 +41,7 @@ test('every transaction has its limits and every connection its keepalives, what
   )
   const own = open(database.url, 'kontor test')
   assert.equal(await limitsIn(own), '10s 30s 2min')
-  const { rows } = await own.query(
-    `select name, setting from pg_settings where name ~ '^tcp_(keep|user)' order by 1`,
-  )
+  const { rows } = await own.query(`select name, setting from pg_settings where name ~ '^tcp_(keep|user)' order by 1`)
   assert.deepEqual(
     rows.map(({ setting }) => setting),
     ['3', '15', '5', '30000'],
@@ -142,8 +140,7 @@ test('a session that hangs after a write is terminated; one that waits for a loc
   }
   await eventually(
     'all to wait: three for their client, one for the lock',
-    async () =>
-      (await written()).length === 4 && (await written(`and wait_event_type = 'Client'`)).length === 3,
+    async () => (await written()).length === 4 && (await written(`and wait_event_type = 'Client'`)).length === 3,
   )
 
   assert.equal(await endStuckSessions(pool, 60_000), 0)

@@ -52,8 +52,7 @@ async function setStandbys(names: string): Promise<void> {
 
 /** The setting takes effect a moment later. */
 async function untilCommitsWait(): Promise<void> {
-  for (;;)
-    if ((await observeOutcome(() => pool.query(insert), 'pg_terminate_backend')) !== 'acknowledged') return
+  for (;;) if ((await observeOutcome(() => pool.query(insert), 'pg_terminate_backend')) !== 'acknowledged') return
 }
 
 /** The outcome of a commit whose session gets the signal `end` while it waits. */

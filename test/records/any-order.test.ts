@@ -174,9 +174,7 @@ async function play(list: History[]): Promise<Record<'a' | 'b', State>[]> {
     })
     await opened.log.append(appends)
   }
-  await eventually('the log to be read', async () =>
-    (await opened.log.lag()).every(({ entries }) => entries === 0),
-  )
+  await eventually('the log to be read', async () => (await opened.log.lag()).every(({ entries }) => entries === 0))
   return Promise.all(list.map((_, i) => stored(first + i)))
 }
 

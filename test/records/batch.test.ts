@@ -37,14 +37,7 @@ test('a batch is 202 with a result per item, in order: valid items accepted, inv
     ],
   )
   const [first, , third] = answer.body.results
-  assert.deepEqual(Object.keys(first).sort(), [
-    'accepted',
-    'duplicate',
-    'entityType',
-    'id',
-    'index',
-    'operationId',
-  ])
+  assert.deepEqual(Object.keys(first).sort(), ['accepted', 'duplicate', 'entityType', 'id', 'index', 'operationId'])
   assert.equal(first.id, 'a')
   assert.equal(third.warnings[0].pointer, '/surprise')
   assert.deepEqual(pointers(1), ['/id', '/sourceUpdatedAt'])
@@ -102,10 +95,7 @@ test('keys of items work as they do alone, also twice in one batch', async () =>
   assert.equal(first[2].payloadMismatch, true)
   const again = (await api.post('/v1/orders/batch', { records })).body.results
   assert.deepEqual(
-    again.map(({ duplicate, operationId }: { duplicate: boolean; operationId: string }) => [
-      duplicate,
-      operationId,
-    ]),
+    again.map(({ duplicate, operationId }: { duplicate: boolean; operationId: string }) => [duplicate, operationId]),
     first.map(({ operationId }: { operationId: string }) => [true, operationId]),
   )
   assert.deepEqual((await api.record('order', 'keyed-k-1')).data, { v: 0 })
@@ -137,8 +127,7 @@ test('a thousand items are accepted, one more is not', async () => {
 })
 
 test('eight mebibytes are accepted, more is not, compressed or plain', async () => {
-  const filled = (bytes: number) =>
-    JSON.stringify({ records: [aRecord('order', { data: { x: 'x'.repeat(bytes) } })] })
+  const filled = (bytes: number) => JSON.stringify({ records: [aRecord('order', { data: { x: 'x'.repeat(bytes) } })] })
   assert.equal((await api.post('/v1/orders/batch', filled(8 * 1_048_576 - 500))).status, 202)
   assert.equal((await api.post('/v1/orders/batch', filled(8 * 1_048_576))).status, 413)
   const answer = await api.server.request('/v1/orders/batch', {

@@ -35,14 +35,8 @@ const deletions: [how: string, deletion: Deletion][] = [
   ['externalId of an order', { type: 'order', names: { externalId: 'ext' }, by: { externalId: 'ext' } }],
   ['sku', { type: 'product', names: { data: { sku: 'S-1' } }, by: { data: { sku: 'S-1' } } }],
   ['code', { type: 'product', names: { data: { code: 'C-1' } }, by: { data: { code: 'C-1' } } }],
-  [
-    'a sku that is a number',
-    { type: 'product', names: { data: { sku: 4711 } }, by: { data: { sku: 4711 } } },
-  ],
-  [
-    'a number for a sku that is text',
-    { type: 'product', names: { data: { sku: '815' } }, by: { data: { sku: 815 } } },
-  ],
+  ['a sku that is a number', { type: 'product', names: { data: { sku: 4711 } }, by: { data: { sku: 4711 } } }],
+  ['a number for a sku that is text', { type: 'product', names: { data: { sku: '815' } }, by: { data: { sku: 815 } } }],
   [
     'a unicode sku',
     { type: 'product', names: { data: { sku: '🦀'.repeat(255) } }, by: { data: { sku: '🦀'.repeat(255) } } },

@@ -12,10 +12,7 @@ const withKey = (key: string) => ({ headers: { 'x-idempotency-key': key } })
 
 for (const [how, send] of [
   ['header', (key: string, v: number) => api.write('order', { id: `${key}-o`, data: { v } }, withKey(key))],
-  [
-    'body field',
-    (key: string, v: number) => api.write('order', { id: `${key}-o`, data: { v }, idempotencyKey: key }),
-  ],
+  ['body field', (key: string, v: number) => api.write('order', { id: `${key}-o`, data: { v }, idempotencyKey: key })],
 ] as const) {
   test(`a key in the ${how} that was used is 200 duplicate, and the change is not applied again`, async () => {
     const key = `by-${how.replace(' ', '-')}`
@@ -63,8 +60,7 @@ test('a repeated key is a duplicate whatever the body: another record, another t
 })
 
 test('the same content in another order and spelling is not a mismatch', async () => {
-  const written =
-    '{"entityType":"order","id":"o","sourceUpdatedAt":"2026-01-01","data":{"a":1,"b":{"c":[1,2],"d":2}}}'
+  const written = '{"entityType":"order","id":"o","sourceUpdatedAt":"2026-01-01","data":{"a":1,"b":{"c":[1,2],"d":2}}}'
   const other = ` { "data": {"b":{"d":2.0,"c":[1, 2]},"\\u0061":1.0}, "sourceUpdatedAt":"2026-01-01","id":"o", "entityType":"order"}`
   assert.equal((await api.post('/v1/orders', written, withKey('spelling'))).status, 202)
   const again = await api.post('/v1/orders', other, withKey('spelling'))

@@ -61,10 +61,7 @@ test('each route requires its scope, and a 403 says which', async () => {
   const keyWith = async (list: string[]) =>
     (await api.server.admin.keys.create({ tenant: api.server.tenant.id, kind: 'private', scopes: list })).key
   for (const scope of all) {
-    const [only, without] = await Promise.all([
-      keyWith([scope]),
-      keyWith(all.filter(other => other !== scope)),
-    ])
+    const [only, without] = await Promise.all([keyWith([scope]), keyWith(all.filter(other => other !== scope))])
     for (const [method, path, type] of scopes.filter(([, , , needed]) => needed === scope)) {
       const record = { entityType: type, id: 'x', sourceUpdatedAt: '2026-01-01' }
       const body = method === 'GET' ? undefined : path.endsWith('batch') ? { records: [record] } : record

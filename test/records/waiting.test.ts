@@ -64,9 +64,7 @@ test('a request that waits for the pipeline holds no slot of the fair queue: lat
   await client.query('lock table records in access exclusive mode')
   const answered: Answer[] = []
   const keep = async (answer: Promise<Answer>) => void answered.push(await answer)
-  const waiters = Array.from({ length: 60 }, (_, i) =>
-    keep(api.write('contact', { id: `waits-${i}` }, waiting(10))),
-  )
+  const waiters = Array.from({ length: 60 }, (_, i) => keep(api.write('contact', { id: `waits-${i}` }, waiting(10))))
   const records = [aRecord('contact', { id: 'waits in a batch' })]
   waiters.push(keep(api.post('/v1/contacts/batch', { records }, waiting(10))))
   try {

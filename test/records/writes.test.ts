@@ -109,10 +109,7 @@ test('numbers keep every digit', async () => {
 
 test('unknown top-level fields are ignored and named in warnings, tenantId too', async () => {
   const { warnings } = (await api.write('contact', { id: 'warned', tenantId: 'other', 'a/b~c': 1 })).body
-  assert.deepEqual(warnings.map(({ pointer }: { pointer: string }) => pointer).sort(), [
-    '/a~1b~0c',
-    '/tenantId',
-  ])
+  assert.deepEqual(warnings.map(({ pointer }: { pointer: string }) => pointer).sort(), ['/a~1b~0c', '/tenantId'])
   for (const { message } of warnings) assert.equal(typeof message, 'string')
   assert.equal((await api.record('contact', 'warned')).id, 'warned')
 })

@@ -75,9 +75,7 @@ async function unpack(tarball: string, folder: string, home: string): Promise<vo
 
 /** Links the packages that npm would install beside the package. */
 async function linkDependencies(home: string, target: string): Promise<void> {
-  const { dependencies, optionalDependencies } = JSON.parse(
-    await readFile(join(home, 'package.json'), 'utf8'),
-  )
+  const { dependencies, optionalDependencies } = JSON.parse(await readFile(join(home, 'package.json'), 'utf8'))
   for (const name of Object.keys({ ...dependencies, ...optionalDependencies })) {
     const installed = join(root, 'node_modules', name)
     if (!existsSync(installed)) continue

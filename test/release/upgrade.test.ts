@@ -40,9 +40,7 @@ for (const file of globSync('kontor-*.backup', { cwd: folder })) {
       ...{ DATABASE_URL: database.url, KONTOR_SECRET_KEY: FIXTURE_SECRET_KEY },
       ...{ KONTOR_PORT: '0', KONTOR_OPS_PORT: 'off' },
     })
-    const { key, answers } = JSON.parse(
-      readFileSync(`${folder}${file.replace('.backup', '.json')}`, 'utf8'),
-    ) as {
+    const { key, answers } = JSON.parse(readFileSync(`${folder}${file.replace('.backup', '.json')}`, 'utf8')) as {
       key: string
       answers: Answers
     }

@@ -28,10 +28,7 @@ test('a plan is the cost of one event times the rate, plus headroom', () => {
   assert.equal(plan.walMegabytesPerSecond, 10)
   // 700 bytes per event are kept, and 400 bytes stay in the log for a week
   assert.equal(plan.keptGigabytesPerDay, (700 * 5_000 * 86_400) / 1e9)
-  assert.equal(
-    Math.round(plan.diskGigabytes),
-    Math.round(((700 * 30 + 400 * 7) * 5_000 * 86_400 * 1.3) / 1e9),
-  )
+  assert.equal(Math.round(plan.diskGigabytes), Math.round(((700 * 30 + 400 * 7) * 5_000 * 86_400 * 1.3) / 1e9))
   assert.match(
     formatPlan(question, plan),
     /^10,000 events per second in the busiest hour, 5,000 on average, of 10 tenants/,
@@ -68,8 +65,7 @@ test('a plan shows the resource that requires several clusters, and reports an i
 })
 
 test('invalid input is explained', () => {
-  const errors = (words: Parameters<typeof parseQuestion>[0]) =>
-    parseQuestion({ events: '100', ...words }).errors
+  const errors = (words: Parameters<typeof parseQuestion>[0]) => parseQuestion({ events: '100', ...words }).errors
   assert.deepEqual(errors({ retention: '30', tenants: '1', single: '1', average: '1' }), [])
   for (const events of ['0', '-5', 'abc', 'Infinity', '']) assert.match(errors({ events })[0]!, /--events/)
   for (const tenants of ['0', '1.5', '-1']) assert.match(errors({ tenants })[0]!, /--tenants/)

@@ -16,12 +16,10 @@ const ALLOWED = [
 ]
 
 type Package = { dev?: boolean; link?: boolean; license?: string; integrity?: string; resolved?: string }
-const { packages } = JSON.parse(
-  readFileSync(new URL('../../package-lock.json', import.meta.url), 'utf8'),
-) as { packages: Record<string, Package> }
-const installed = Object.entries(packages).filter(
-  ([path, { link }]) => path.startsWith('node_modules/') && !link,
-)
+const { packages } = JSON.parse(readFileSync(new URL('../../package-lock.json', import.meta.url), 'utf8')) as {
+  packages: Record<string, Package>
+}
+const installed = Object.entries(packages).filter(([path, { link }]) => path.startsWith('node_modules/') && !link)
 
 test('all packages of the server have a permissive license', () => {
   const others = installed.filter(([, { dev, license }]) => !dev && !isAllowed(license))

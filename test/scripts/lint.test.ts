@@ -14,12 +14,7 @@ const oneWay = (from: string, to: string) => new RegExp(`${from} may not import 
 const onlyThere = /SQL is written only in/
 
 const breaches: [what: string, file: string, content: string, rule: RegExp][] = [
-  [
-    'http imports pipeline',
-    'src/http/a.ts',
-    "import { x } from '../pipeline/x.ts'",
-    oneWay('http', 'pipeline'),
-  ],
+  ['http imports pipeline', 'src/http/a.ts', "import { x } from '../pipeline/x.ts'", oneWay('http', 'pipeline')],
   [
     'domain imports a type of store',
     'src/domain/a/b.ts',
@@ -27,12 +22,7 @@ const breaches: [what: string, file: string, content: string, rule: RegExp][] = 
     oneWay('domain', 'store'),
   ],
   ['store imports the log', 'src/store/a/b.ts', "import { x } from '../../log/x.ts'", oneWay('store', 'log')],
-  [
-    'store imports reports',
-    'src/store/a/c.ts',
-    "import { x } from '../../reports/x.ts'",
-    oneWay('store', 'reports'),
-  ],
+  ['store imports reports', 'src/store/a/c.ts', "import { x } from '../../reports/x.ts'", oneWay('store', 'reports')],
   ['store passes http on', 'src/store/a/d.ts', "export * from '../../http/x.ts'", oneWay('store', 'http')],
   [
     'a provider imports intake',
@@ -46,43 +36,18 @@ const breaches: [what: string, file: string, content: string, rule: RegExp][] = 
     "const x = await import('../../embedded-postgres/x.ts')",
     oneWay('http', 'embedded-postgres'),
   ],
-  [
-    'intake imports admin',
-    'src/intake/a.ts',
-    "import\n  x,\n  { y }\nfrom '../admin/x.ts'",
-    oneWay('intake', 'admin'),
-  ],
+  ['intake imports admin', 'src/intake/a.ts', "import\n  x,\n  { y }\nfrom '../admin/x.ts'", oneWay('intake', 'admin')],
   ['a bare import counts', 'src/log/a.ts', "import '../intake/x.ts'", oneWay('log', 'intake')],
-  [
-    'the server imports a test',
-    'src/http/c.ts',
-    "import { x } from '../../test/x.ts'",
-    oneWay('http', 'test'),
-  ],
-  [
-    'a folder without a place',
-    'src/helpers/a.ts',
-    "import { x } from '../store/x.ts'",
-    oneWay('helpers', 'store'),
-  ],
-  [
-    'the demo imports the store',
-    'demo/a.ts',
-    "import { x } from '../src/store/x.ts'",
-    /demo may import domain/,
-  ],
+  ['the server imports a test', 'src/http/c.ts', "import { x } from '../../test/x.ts'", oneWay('http', 'test')],
+  ['a folder without a place', 'src/helpers/a.ts', "import { x } from '../store/x.ts'", oneWay('helpers', 'store')],
+  ['the demo imports the store', 'demo/a.ts', "import { x } from '../src/store/x.ts'", /demo may import domain/],
   [
     'the embedded database imports config',
     'embedded-postgres/a.ts',
     "import { x } from '../src/config/x.ts'",
     /knows nothing of the rest/,
   ],
-  [
-    'two files import each other',
-    'src/http/d.ts',
-    "import { e } from './e.ts'\nexport const d = e",
-    /part of a cycle/,
-  ],
+  ['two files import each other', 'src/http/d.ts', "import { e } from './e.ts'\nexport const d = e", /part of a cycle/],
   [
     'two files import types of each other',
     'bench/f.ts',

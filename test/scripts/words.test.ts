@@ -12,10 +12,7 @@ test('lint rejects words of the list in comments, identifiers and docs, and name
   const folder = mkdtempSync(join(tmpdir(), 'kontor-words-'))
   t.after(() => rmSync(folder, { recursive: true }))
   execFileSync('git', ['init', '-q'], { cwd: folder })
-  writeFileSync(
-    join(folder, 'a.ts'),
-    'const notifyAll = 1\nconst tellAll = notifyAll // as who\u{65}ver asked\n',
-  )
+  writeFileSync(join(folder, 'a.ts'), 'const notifyAll = 1\nconst tellAll = notifyAll // as who\u{65}ver asked\n')
   writeFileSync(
     join(folder, 'b.md'),
     'The metric `kontor_nats_passed_over_messages` is allowed. The epoch starts an\u{65}w.\n',

@@ -13,8 +13,7 @@ const guide = readFileSync(new URL('../../docs/guides/browser.md', import.meta.u
 const stub = /```html\n(<script>.*?<\/script>)/s.exec(guide)![1]!
 
 const named = (name: string) => (event: Sent) => event.event_type === name
-const isPageView = (page: string) => (event: Sent) =>
-  event.event_type === 'page_view' && event.data.page === page
+const isPageView = (page: string) => (event: Sent) => event.event_type === 'page_view' && event.data.page === page
 const loaded = (page: Page) => page.waitForFunction('window.kontor && kontor.loaded')
 const queueLength = "Object.keys(localStorage).filter(name => name.startsWith('kontor.q.')).length"
 const queueEmpty = (page: Page) => page.waitForFunction(`${queueLength} === 0`)
@@ -91,11 +90,7 @@ test('browser script in Chromium', { timeout: 900_000 }, async t => {
     await page.evaluate("kontor.track('last')")
     await shop.arrival(named('last'))
 
-    const addresses = shop.arrivals.map(({ event }) => [
-      event.event_type,
-      event.data.page,
-      event.data.referrer,
-    ])
+    const addresses = shop.arrivals.map(({ event }) => [event.event_type, event.data.page, event.data.referrer])
     const cart = `${shop.url}/cart`
     assert.deepEqual(addresses, [
       ['page_view', tea, ''],
@@ -144,35 +139,32 @@ test('browser script in Chromium', { timeout: 900_000 }, async t => {
     assert.notEqual(anonymous.session_id, event.session_id)
   })
 
-  await t.test(
-    'tabs share visitor and session; a new session starts after 30 minutes without an event',
-    async t => {
-      const shop = await startShop(t)
-      const context = await openContext(t, browser)
-      const [firstTab, secondTab] = [await context.newPage(), await context.newPage()]
-      const start = new Date('2026-03-01T09:00:00Z')
-      for (const page of [firstTab, secondTab]) {
-        await page.clock.install({ time: start })
-        await page.goto(shop.url)
-        await loaded(page)
-      }
-      const trackAt = async (page: Page, minute: number, name: string) => {
-        await queueEmpty(page)
-        await page.clock.setFixedTime(new Date(start.getTime() + minute * 60_000))
-        await page.evaluate(`kontor.track('${name}')`)
-        return (await shop.arrival(named(name))).event
-      }
-      const early = await trackAt(firstTab, 0, 'early')
-      const inOtherTab = await trackAt(secondTab, 29, 'in other tab')
-      const stillGoing = await trackAt(firstTab, 58, 'still going')
-      const later = await trackAt(secondTab, 88, 'later')
-      assert.equal(inOtherTab.session_id, early.session_id)
-      assert.equal(stillGoing.session_id, early.session_id)
-      assert.notEqual(later.session_id, early.session_id)
-      assert.equal(new Set(shop.arrivals.map(({ event }) => event.visitor)).size, 1)
-      assert.equal(later.occurred_at, '2026-03-01T10:28:00.000Z')
-    },
-  )
+  await t.test('tabs share visitor and session; a new session starts after 30 minutes without an event', async t => {
+    const shop = await startShop(t)
+    const context = await openContext(t, browser)
+    const [firstTab, secondTab] = [await context.newPage(), await context.newPage()]
+    const start = new Date('2026-03-01T09:00:00Z')
+    for (const page of [firstTab, secondTab]) {
+      await page.clock.install({ time: start })
+      await page.goto(shop.url)
+      await loaded(page)
+    }
+    const trackAt = async (page: Page, minute: number, name: string) => {
+      await queueEmpty(page)
+      await page.clock.setFixedTime(new Date(start.getTime() + minute * 60_000))
+      await page.evaluate(`kontor.track('${name}')`)
+      return (await shop.arrival(named(name))).event
+    }
+    const early = await trackAt(firstTab, 0, 'early')
+    const inOtherTab = await trackAt(secondTab, 29, 'in other tab')
+    const stillGoing = await trackAt(firstTab, 58, 'still going')
+    const later = await trackAt(secondTab, 88, 'later')
+    assert.equal(inOtherTab.session_id, early.session_id)
+    assert.equal(stillGoing.session_id, early.session_id)
+    assert.notEqual(later.session_id, early.session_id)
+    assert.equal(new Set(shop.arrivals.map(({ event }) => event.visitor)).size, 1)
+    assert.equal(later.occurred_at, '2026-03-01T10:28:00.000Z')
+  })
 
   await t.test('events tracked offline arrive once, when the browser is online again', async t => {
     const shop = await startShop(t)
@@ -208,35 +200,28 @@ test('browser script in Chromium', { timeout: 900_000 }, async t => {
     assert.equal(event.visitor, shop.arrivals[0]!.event.visitor)
   })
 
-  await t.test(
-    '429 and 5xx are retried under the same event_id, with back-off, after Retry-After',
-    async t => {
-      const shop = await startShop(t)
-      const answers: Answer[] = [
-        { status: 500 },
-        { status: 503 },
-        { status: 429, headers: { 'retry-after': '120' } },
-      ]
-      shop.answer = () => answers.shift() ?? { status: 200 }
-      const page = await (await openContext(t, browser)).newPage()
-      await page.addInitScript(heldTimers)
-      await page.goto(shop.url)
-      for (const [index, from, to] of [
-        [0, 500, 1000],
-        [1, 1000, 2000],
-        [2, 122_000, 124_000],
-      ] as const) {
-        await page.waitForFunction(`waits.length === ${index + 1}`)
-        const waitMs = Number(await page.evaluate(`waits[${index}].ms`))
-        assert.ok(waitMs >= from && waitMs <= to, `retry ${index + 1} after ${waitMs} ms`)
-        assert.equal(await page.evaluate(queueLength), 1)
-        await page.evaluate(`waits[${index}].run()`)
-      }
-      await queueEmpty(page)
-      assert.equal(shop.arrivals.length, 4)
-      assert.equal(new Set(shop.arrivals.map(({ event }) => event.event_id)).size, 1)
-    },
-  )
+  await t.test('429 and 5xx are retried under the same event_id, with back-off, after Retry-After', async t => {
+    const shop = await startShop(t)
+    const answers: Answer[] = [{ status: 500 }, { status: 503 }, { status: 429, headers: { 'retry-after': '120' } }]
+    shop.answer = () => answers.shift() ?? { status: 200 }
+    const page = await (await openContext(t, browser)).newPage()
+    await page.addInitScript(heldTimers)
+    await page.goto(shop.url)
+    for (const [index, from, to] of [
+      [0, 500, 1000],
+      [1, 1000, 2000],
+      [2, 122_000, 124_000],
+    ] as const) {
+      await page.waitForFunction(`waits.length === ${index + 1}`)
+      const waitMs = Number(await page.evaluate(`waits[${index}].ms`))
+      assert.ok(waitMs >= from && waitMs <= to, `retry ${index + 1} after ${waitMs} ms`)
+      assert.equal(await page.evaluate(queueLength), 1)
+      await page.evaluate(`waits[${index}].run()`)
+    }
+    await queueEmpty(page)
+    assert.equal(shop.arrivals.length, 4)
+    assert.equal(new Set(shop.arrivals.map(({ event }) => event.event_id)).size, 1)
+  })
 
   await t.test('an event without a response is sent again with the same event_id', async t => {
     const shop = await startShop(t)
@@ -334,51 +319,45 @@ test('browser script in Chromium', { timeout: 900_000 }, async t => {
     )
   })
 
-  await t.test(
-    'without localStorage the visitor id is stored in a cookie, and without cookies in memory',
-    async t => {
-      const shop = await startShop(t)
-      const page = await (await openContext(t, browser)).newPage()
-      const errors: Error[] = []
-      page.on('pageerror', error => errors.push(error))
-      const forbidden = "{ get() { throw new DOMException('no', 'SecurityError') } }"
-      await page.addInitScript(`Object.defineProperty(window, 'localStorage', ${forbidden})`)
-      await page.goto(`${shop.url}/1`)
-      const first = (await shop.arrival(isPageView(`${shop.url}/1`))).event
-      await page.goto(`${shop.url}/2`)
-      const second = (await shop.arrival(isPageView(`${shop.url}/2`))).event
-      assert.deepEqual([second.visitor, second.session_id], [first.visitor, first.session_id])
+  await t.test('without localStorage the visitor id is stored in a cookie, and without cookies in memory', async t => {
+    const shop = await startShop(t)
+    const page = await (await openContext(t, browser)).newPage()
+    const errors: Error[] = []
+    page.on('pageerror', error => errors.push(error))
+    const forbidden = "{ get() { throw new DOMException('no', 'SecurityError') } }"
+    await page.addInitScript(`Object.defineProperty(window, 'localStorage', ${forbidden})`)
+    await page.goto(`${shop.url}/1`)
+    const first = (await shop.arrival(isPageView(`${shop.url}/1`))).event
+    await page.goto(`${shop.url}/2`)
+    const second = (await shop.arrival(isPageView(`${shop.url}/2`))).event
+    assert.deepEqual([second.visitor, second.session_id], [first.visitor, first.session_id])
 
-      await page.addInitScript(`Object.defineProperty(Document.prototype, 'cookie', ${forbidden})`)
-      await page.goto(`${shop.url}/3`)
-      const third = (await shop.arrival(isPageView(`${shop.url}/3`))).event
-      await page.evaluate("kontor.track('same page')")
-      const fourth = (await shop.arrival(named('same page'))).event
-      assert.notEqual(third.visitor, first.visitor)
-      assert.deepEqual([fourth.visitor, fourth.session_id], [third.visitor, third.session_id])
-      assert.deepEqual(errors, [])
-    },
-  )
+    await page.addInitScript(`Object.defineProperty(Document.prototype, 'cookie', ${forbidden})`)
+    await page.goto(`${shop.url}/3`)
+    const third = (await shop.arrival(isPageView(`${shop.url}/3`))).event
+    await page.evaluate("kontor.track('same page')")
+    const fourth = (await shop.arrival(named('same page'))).event
+    assert.notEqual(third.visitor, first.visitor)
+    assert.deepEqual([fourth.visitor, fourth.session_id], [third.visitor, third.session_id])
+    assert.deepEqual(errors, [])
+  })
 
-  await t.test(
-    'data-auto="false" disables automatic page views, and data-host changes the event host',
-    async t => {
-      const shop = await startShop(t)
-      const elsewhere = await startShop(t)
-      shop.attributes = `data-key="trk_test" data-auto="false" data-host="${elsewhere.eventHost}/"`
-      const page = await (await openContext(t, browser)).newPage()
-      await page.goto(shop.url)
-      await loaded(page)
-      await page.evaluate("history.pushState({}, '', '/cart'), kontor.track('mine')")
-      await elsewhere.arrival(named('mine'))
-      await queueEmpty(page)
-      assert.deepEqual(
-        elsewhere.arrivals.map(({ event }) => event.event_type),
-        ['mine'],
-      )
-      assert.equal(shop.arrivals.length, 0)
-    },
-  )
+  await t.test('data-auto="false" disables automatic page views, and data-host changes the event host', async t => {
+    const shop = await startShop(t)
+    const elsewhere = await startShop(t)
+    shop.attributes = `data-key="trk_test" data-auto="false" data-host="${elsewhere.eventHost}/"`
+    const page = await (await openContext(t, browser)).newPage()
+    await page.goto(shop.url)
+    await loaded(page)
+    await page.evaluate("history.pushState({}, '', '/cart'), kontor.track('mine')")
+    await elsewhere.arrival(named('mine'))
+    await queueEmpty(page)
+    assert.deepEqual(
+      elsewhere.arrivals.map(({ event }) => event.event_type),
+      ['mine'],
+    )
+    assert.equal(shop.arrivals.length, 0)
+  })
 
   await t.test('the script defines one global and never throws', async t => {
     const shop = await startShop(t)

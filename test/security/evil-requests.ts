@@ -109,8 +109,7 @@ function query(random: Chance, ids: string[]): string {
 }
 
 /** Lone surrogates have no encoding: they go as the bytes that some senders make of them. */
-const uriText = (text: string) =>
-  encodeURIComponent(text.toWellFormed() === text ? text.slice(0, 3_000) : 'a')
+const uriText = (text: string) => encodeURIComponent(text.toWellFormed() === text ? text.slice(0, 3_000) : 'a')
 
 function body(random: Chance): Buffer {
   let text = JSON.stringify(bent(random, structuredClone(random.pick(BODIES))))
@@ -118,22 +117,9 @@ function body(random: Chance): Buffer {
   if (random.happens(0.03)) text = `${'['.repeat(random.between(1, 5_000))}${text}`
   if (random.happens(0.05)) text = text.slice(0, random.between(0, text.length))
   if (random.happens(0.02))
-    text = random.pick([
-      '',
-      'null',
-      '0',
-      '""',
-      '[]',
-      '{}',
-      '[[]]',
-      '\ufeff{}',
-      'NaN',
-      '{"a":1}{"b":2}',
-      '\n\n',
-    ])
+    text = random.pick(['', 'null', '0', '""', '[]', '{}', '[[]]', '\ufeff{}', 'NaN', '{"a":1}{"b":2}', '\n\n'])
   const bytes = Buffer.from(text)
-  if (random.happens(0.05) && bytes.length > 0)
-    bytes[random.between(0, bytes.length - 1)] = random.between(0, 255)
+  if (random.happens(0.05) && bytes.length > 0) bytes[random.between(0, bytes.length - 1)] = random.between(0, 255)
   return bytes
 }
 

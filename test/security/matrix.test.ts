@@ -267,10 +267,7 @@ async function makeCredentials(): Promise<Credential[]> {
       issuer: ISSUER,
       roles: [{ value: role, role, tenant: role === 'operator' ? tenant : null }],
     })
-    const token = await sessions.begin(
-      { subject: role, name: role, values: [role] },
-      { ip: null, requestId: null },
-    )
+    const token = await sessions.begin({ subject: role, name: role, values: [role] }, { ip: null, requestId: null })
     made.push({
       name: `a person (${role})`,
       secret: token!,
@@ -285,9 +282,7 @@ async function makeCredentials(): Promise<Credential[]> {
     await keys.revoke(revoked.id)
     made.push({ name: `a revoked ${kind} key`, secret: revoked.key, is: 'bad' })
     const expired = await keys.create({ ...of, kind, expires_at: '2999-01-01' })
-    await server.pool.query(`update api_keys set expires_at = now() - interval '1 second' where id = $1`, [
-      expired.id,
-    ])
+    await server.pool.query(`update api_keys set expires_at = now() - interval '1 second' where id = $1`, [expired.id])
     made.push({ name: `an expired ${kind} key`, secret: expired.key, is: 'bad' })
   }
   return made
@@ -377,14 +372,10 @@ function faultOf(
 ): string | null {
   const { statusCode, body } = answer
   if (statusCode >= 500 && !(who.key === 'none' && who.needs && statusCode === 503)) return `${statusCode}`
-  if (who.key === 'none')
-    return statusCode === 401 || statusCode === 403 ? `${statusCode}: is for anybody` : null
+  if (who.key === 'none') return statusCode === 401 || statusCode === 403 ? `${statusCode}: is for anybody` : null
   // Admin keys without a tenant may see every tenant.
   const seesAll =
-    credential.is !== 'bad' &&
-    credential.is.key === 'admin' &&
-    credential.ofTenant === undefined &&
-    who.key === 'admin'
+    credential.is !== 'bad' && credential.is.key === 'admin' && credential.ofTenant === undefined && who.key === 'admin'
   const shown = body.replaceAll(/"(instance|detail|message)":"[^"]*"/g, '')
   if (!seesAll && statusCode < 400 && shown.includes(MARK))
     return `shows what is the neighbour’s: ${body.slice(0, 200)}`
@@ -411,14 +402,12 @@ function opens(
   place: string,
 ): true | 401 | 403 {
   const isNothing = secret === ''
-  if (who.key === 'tracking' && who.optional && (isNothing || !PLACES_OF.tracking.includes(place)))
-    return true
+  if (who.key === 'tracking' && who.optional && (isNothing || !PLACES_OF.tracking.includes(place))) return true
   if (who.key === 'session') return isPerson && place === 'cookie' ? true : 401
   const places = isPerson ? ['cookie'] : PLACES_OF[who.key]
   if (is === 'bad' || is.key !== who.key || !places.includes(place)) return 401
   if (who.key === 'private' && is.key === 'private')
     return who.scopes.some(scope => is.scopes.includes(scope)) ? true : 403
-  if (who.key === 'admin' && is.key === 'admin')
-    return ROLES.indexOf(is.role) >= ROLES.indexOf(who.role) ? true : 403
+  if (who.key === 'admin' && is.key === 'admin') return ROLES.indexOf(is.role) >= ROLES.indexOf(who.role) ? true : 403
   return true
 }

@@ -5,11 +5,7 @@ import { newEntryId } from '../../src/domain/ids.ts'
 import { inTransaction, openPool } from '../../src/postgres/database.ts'
 import { lockPeople } from '../../src/postgres/locks.ts'
 import { insertErasure } from '../../src/store/identity/erasures.ts'
-import {
-  configVersion,
-  holdConfigVersion,
-  watchConfigVersion,
-} from '../../src/store/tenants/config-version.ts'
+import { configVersion, holdConfigVersion, watchConfigVersion } from '../../src/store/tenants/config-version.ts'
 import { createTenant, updateTenant } from '../../src/store/tenants/tenants.ts'
 import { testDatabase } from '../database.ts'
 import { eventually } from '../eventually.ts'

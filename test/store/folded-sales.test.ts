@@ -63,15 +63,11 @@ async function spokenBy(upserts: EventSale[][]): Promise<unknown> {
 
 test('a sale is determined by the same event whether events arrive one by one, in any order, or together', async () => {
   await fc.assert(
-    fc.asyncProperty(
-      fc.array(spokenFact, { minLength: 1, maxLength: 4 }),
-      fc.boolean(),
-      async (all, isReversed) => {
-        const sales = all.map((given, i) => saleOf(given, i + 1))
-        const inTurn = isReversed ? sales.toReversed() : sales
-        assert.deepEqual(await spokenBy(inTurn.map(sale => [sale])), await spokenBy([[foldSales(sales)]]))
-      },
-    ),
+    fc.asyncProperty(fc.array(spokenFact, { minLength: 1, maxLength: 4 }), fc.boolean(), async (all, isReversed) => {
+      const sales = all.map((given, i) => saleOf(given, i + 1))
+      const inTurn = isReversed ? sales.toReversed() : sales
+      assert.deepEqual(await spokenBy(inTurn.map(sale => [sale])), await spokenBy([[foldSales(sales)]]))
+    }),
     { numRuns: 80 },
   )
 })

@@ -115,12 +115,7 @@ const questions: Question[] = [
   ['a record by id', async client => [await findRecord(client, 1, 'product', 'p-77')], 1],
   ['a product by sku', async client => [await findProduct(client, 1, 's-77')], 1],
   ['contacts by the beginning of a name', client => searchContacts(client, 1, 'ADA7772', 20), 1, 40],
-  [
-    'contacts by the beginning of a last name',
-    client => searchContacts(client, 1, 'lovelace-777', 20),
-    5,
-    60,
-  ],
+  ['contacts by the beginning of a last name', client => searchContacts(client, 1, 'lovelace-777', 20), 5, 60],
   [
     'products by handle',
     async client => {

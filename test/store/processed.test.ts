@@ -60,8 +60,7 @@ test('on either side of midnight, two machines meet', async () => {
 })
 
 test('a plan made for a few claims is also fast for many', async () => {
-  const some = (from: number, count: number) =>
-    Array.from({ length: count }, (_, i) => claim(`plan ${from + i}`, 7))
+  const some = (from: number, count: number) => Array.from({ length: count }, (_, i) => claim(`plan ${from + i}`, 7))
   await claimed(some(0, 100))
   await pool.query('analyze processed_events')
   await withClient(pool, async client => {
@@ -98,9 +97,7 @@ test('of two workers that claim one key at the same time, the second restarts an
       error => error,
     )
     await eventually('the second one to wait in the index', async () => {
-      const { rows } = await pool.query(
-        `select 1 from pg_locks where not granted and locktype = 'transactionid'`,
-      )
+      const { rows } = await pool.query(`select 1 from pg_locks where not granted and locktype = 'transactionid'`)
       return rows.length > 0
     })
   })

@@ -12,11 +12,7 @@ after(() => server.close())
 test('a request without customer and subscription_id is a validation error, reported with all others', async () => {
   const { status, body } = await ask(server, 'account', { currency: 'nope', page: 0 })
   assert.equal(status, 400)
-  assert.deepEqual(body.errors.map((error: Body) => error.pointer).sort(), [
-    '/currency',
-    '/customer',
-    '/page',
-  ])
+  assert.deepEqual(body.errors.map((error: Body) => error.pointer).sort(), ['/currency', '/customer', '/page'])
 })
 
 test('an account that does not exist, does not exist yet, or belongs to another tenant is not found', async () => {
@@ -33,12 +29,7 @@ test('an account that does not exist, does not exist yet, or belongs to another 
   for (const { status, body } of await Promise.all(answers)) {
     assert.deepEqual([status, body.code], [404, 'not_found'])
   }
-  const found = await ask(
-    server,
-    'account',
-    { currency: 'EUR', customer: 'cus_s', subscription_id: 's' },
-    { tenant },
-  )
+  const found = await ask(server, 'account', { currency: 'EUR', customer: 'cus_s', subscription_id: 's' }, { tenant })
   assert.equal(found.status, 200)
 })
 
@@ -63,10 +54,7 @@ test('without a customer the account is the e-mail address, else the subscriptio
     tenant,
   )
   assert.equal((await reportOf(server, 'account', { customer: 'ada@example.com' }, tenant)).summary.mrr, 20)
-  assert.equal(
-    (await reportOf(server, 'account', { subscription_id: 'alone' }, tenant)).summary.customer,
-    'alone',
-  )
+  assert.equal((await reportOf(server, 'account', { subscription_id: 'alone' }, tenant)).summary.customer, 'alone')
 })
 
 test('items: the MRR of each, and the reason of each exclusion', async () => {
@@ -109,13 +97,7 @@ test('items: the MRR of each, and the reason of each exclusion', async () => {
     ...period,
   })
   assert.deepEqual(
-    items.results.map((row: Body) => [
-      row.subscription_id,
-      row.item_id,
-      row.mrr,
-      row.included,
-      row.exclusion_reason,
-    ]),
+    items.results.map((row: Body) => [row.subscription_id, row.item_id, row.mrr, row.included, row.exclusion_reason]),
     [
       ['s', 'a', 15, true, null],
       ['s', 'b', 0, false, 'metered_usage'],
@@ -130,12 +112,7 @@ test('items: the MRR of each, and the reason of each exclusion', async () => {
 test('in a currency that it does not pay in, an account exists with an MRR of 0', async () => {
   const tenant = await server.anotherTenant('foreign')
   await send(server, [created('s')], tenant)
-  const { summary, items, timeline } = await reportOf(
-    server,
-    'account',
-    { customer: 'cus_s', currency: 'JPY' },
-    tenant,
-  )
+  const { summary, items, timeline } = await reportOf(server, 'account', { customer: 'cus_s', currency: 'JPY' }, tenant)
   assert.deepEqual([summary.mrr, summary.subscriptions, summary.status], [0, 0, 'active'])
   assert.deepEqual([items.results[0].exclusion_reason, timeline.count], ['other_currency', 0])
 })
@@ -189,13 +166,7 @@ test('the timeline contains every change, the newest first, with its source even
   )
   const { timeline } = await reportOf(server, 'account', { customer: 'c' }, tenant)
   assert.deepEqual(
-    timeline.results.map((row: Body) => [
-      row.occurred_at,
-      row.category,
-      row.event_type,
-      row.amount,
-      row.mrr_delta,
-    ]),
+    timeline.results.map((row: Body) => [row.occurred_at, row.category, row.event_type, row.amount, row.mrr_delta]),
     [
       [t6, 'movement', 'movement.churn', null, -30],
       [t6, 'subscription', 'subscription.deleted', null, null],
@@ -254,9 +225,7 @@ test('items and timeline are paged separately', async () => {
   await send(
     server,
     [
-      ...Array.from({ length: 7 }, (_, i) =>
-        created(`s${i}`, { customer: 'c', started_at: inDays(-60 + i) }),
-      ),
+      ...Array.from({ length: 7 }, (_, i) => created(`s${i}`, { customer: 'c', started_at: inDays(-60 + i) })),
       ...Array.from({ length: 5 }, (_, i) =>
         updated('s0', {
           customer: 'c',
@@ -276,12 +245,7 @@ test('items and timeline are paged separately', async () => {
   ] as const) {
     const found: Body[] = []
     for (let page = 1; page <= Math.ceil(whole[list].count / 5) + 1; page++) {
-      const report = await reportOf(
-        server,
-        'account',
-        { customer: 'c', page_size: 5, [parameter]: page },
-        tenant,
-      )
+      const report = await reportOf(server, 'account', { customer: 'c', page_size: 5, [parameter]: page }, tenant)
       found.push(...report[list].results)
     }
     assert.deepEqual(found, whole[list].results)

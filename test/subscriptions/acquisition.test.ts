@@ -61,15 +61,12 @@ test('the source of an account is that of its subscription, else of its metadata
     tenant,
   )
   const { sources, mrr, coverage } = await reportOf(server, 'acquisition', {}, tenant)
-  assert.deepEqual(
-    sources.results.map(({ source, medium, campaign }: Body) => [source, medium, campaign]).sort(),
-    [
-      ['meta', 'cpc', 'june'],
-      ['touch', null, null],
-      ['unattributed', null, null],
-      ['word', 'mouth', 'may'],
-    ],
-  )
+  assert.deepEqual(sources.results.map(({ source, medium, campaign }: Body) => [source, medium, campaign]).sort(), [
+    ['meta', 'cpc', 'june'],
+    ['touch', null, null],
+    ['unattributed', null, null],
+    ['word', 'mouth', 'may'],
+  ])
   assert.equal(
     sources.results.reduce((sum: number, row: Body) => sum + row.mrr, 0),
     mrr,
@@ -173,14 +170,7 @@ test('all MRR of an account belongs to one source: that of its oldest subscripti
   )
   const { sources } = await reportOf(server, 'acquisition', {}, tenant)
   assert.deepEqual(
-    sources.results.map((row: Body) => [
-      row.source,
-      row.accounts,
-      row.subscriptions,
-      row.mrr,
-      row.mrr_share,
-      row.arpa,
-    ]),
+    sources.results.map((row: Body) => [row.source, row.accounts, row.subscriptions, row.mrr, row.mrr_share, row.arpa]),
     [['first', 1, 3, 16, 1, 16]],
   )
 })
@@ -210,13 +200,7 @@ test('cohort and retention of a source', async () => {
   assert.equal(horizon, 30)
   const [ads, podcast] = sources.results
   assert.deepEqual(
-    [
-      ads.cohort_accounts,
-      ads.cohort_starting_mrr,
-      ads.retained_mrr,
-      ads.retention_rate,
-      ads.retention_status,
-    ],
+    [ads.cohort_accounts, ads.cohort_starting_mrr, ads.retained_mrr, ads.retention_rate, ads.retention_status],
     [3, 30, 32, 32 / 30, 'available'],
   )
   assert.deepEqual([ads.accounts, ads.mrr], [3, 42])
@@ -231,10 +215,7 @@ test('cohort and retention of a source', async () => {
     [0, 0, null, null, 'horizon_not_reached'],
   )
   const ninety = await reportOf(server, 'acquisition', { horizon: 90 }, tenant)
-  assert.deepEqual(
-    [ninety.sources.results[0].cohort_accounts, ninety.sources.results[0].retained_mrr],
-    [4, 32],
-  )
+  assert.deepEqual([ninety.sources.results[0].cohort_accounts, ninety.sources.results[0].retained_mrr], [4, 32])
   const overview = await reportOf(server, 'overview', {}, tenant)
   assert.deepEqual(overview.acquisition_sources, sources)
 })
@@ -267,10 +248,7 @@ test('without a snapshot of the day the retention is unknown', async () => {
   const { retained_mrr, retention_rate, retention_status } = sources.results[0]
   assert.deepEqual([retained_mrr, retention_rate, retention_status], [null, null, 'insufficient_history'])
   assert.deepEqual([coverage.snapshot_gaps, coverage.movements_complete], [1, false])
-  assert.equal(
-    (await reportOf(server, 'acquisition', { horizon: 60 }, tenant)).sources.results[0].retained_mrr,
-    10,
-  )
+  assert.equal((await reportOf(server, 'acquisition', { horizon: 60 }, tenant)).sources.results[0].retained_mrr, 10)
 })
 
 test('horizon is 30, 60 or 90, and sources are paged', async () => {
@@ -281,9 +259,7 @@ test('horizon is 30, 60 or 90, and sources are paged', async () => {
   const tenant = await server.anotherTenant('source pages')
   await send(
     server,
-    Array.from({ length: 9 }, (_, i) =>
-      created(`s${i}`, { items: [item(i + 1)], acquisition: { source: `src${i}` } }),
-    ),
+    Array.from({ length: 9 }, (_, i) => created(`s${i}`, { items: [item(i + 1)], acquisition: { source: `src${i}` } })),
     tenant,
   )
   const found: string[] = []

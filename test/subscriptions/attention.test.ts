@@ -217,8 +217,7 @@ test('upcoming billing has one row for every expected charge', async () => {
     tenant,
   )
   const { upcoming_billing } = await reportOf(server, 'attention', { days: 90 }, tenant)
-  const of = (id: string): Body[] =>
-    upcoming_billing.results.filter((row: Body) => row.subscription_id === id)
+  const of = (id: string): Body[] => upcoming_billing.results.filter((row: Body) => row.subscription_id === id)
   assert.equal(of('monthly').length, 3)
   assert.deepEqual(
     of('trial').map(({ bills_at: _, ...row }) => row),
@@ -303,10 +302,7 @@ test('each list is paged separately, and a page past the end is empty', async ()
     const found: Body[] = []
     for (let page = 1; page <= Math.ceil(whole[list].count / 4); page++) {
       const report = await reportOf(server, 'attention', { page_size: 4, [parameter]: page }, tenant)
-      assert.deepEqual(
-        [report[list].page, report[list].page_size, report[list].count],
-        [page, 4, whole[list].count],
-      )
+      assert.deepEqual([report[list].page, report[list].page_size, report[list].count], [page, 4, whole[list].count])
       for (const other of LISTS) if (other !== list) assert.equal(report[other].page, 1)
       found.push(...report[list].results)
     }

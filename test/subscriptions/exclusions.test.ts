@@ -3,17 +3,7 @@ import { after, before, test } from 'node:test'
 import { REASONS } from '../../src/domain/billing/exclusions.ts'
 import { makeSource } from '../inbound/source.ts'
 import { sharedServer, type TestServer } from '../server.ts'
-import {
-  type BillingEvent,
-  type Body,
-  created,
-  ended,
-  inDays,
-  invoice,
-  item,
-  reportOf,
-  send,
-} from './shop.ts'
+import { type BillingEvent, type Body, created, ended, inDays, invoice, item, reportOf, send } from './shop.ts'
 
 let server: TestServer
 before(async () => {
@@ -163,9 +153,7 @@ test('the first matching reason is reported', async () => {
     tenant,
   )
   const { exclusions } = await reportOf(server, 'overview', {}, tenant)
-  const codes = Object.fromEntries(
-    exclusions.results.map((row: Body) => [row.subscription_id, row.reason_code]),
-  )
+  const codes = Object.fromEntries(exclusions.results.map((row: Body) => [row.subscription_id, row.reason_code]))
   assert.deepEqual(codes, {
     a: 'other_currency',
     b: 'missing_currency',
@@ -212,10 +200,7 @@ test('a pending subscription leaves the list when it arrives, and its MRR counts
   assert.equal(before.coverage.invoices_without_subscription, 1)
   await send(server, [created('s')], tenant)
   const after = await reportOf(server, 'overview', {}, tenant)
-  assert.deepEqual(
-    [after.exclusions.count, after.coverage.invoices_without_subscription, after.mrr],
-    [0, 0, 10],
-  )
+  assert.deepEqual([after.exclusions.count, after.coverage.invoices_without_subscription, after.mrr], [0, 0, 10])
   assert.equal((await reportOf(server, 'overview', { as_of: inDays(-99) }, tenant)).mrr, 10)
 })
 
@@ -241,8 +226,7 @@ test('the pages of the exclusions, with any mix of currencies, contain each row 
   const found: Body[] = []
   const first = (await reportOf(server, 'overview', { page_size: 7 }, tenant)).exclusions
   for (let page = 1; page <= first.pages; page++) {
-    const part = (await reportOf(server, 'overview', { page_size: 7, exclusion_page: page }, tenant))
-      .exclusions
+    const part = (await reportOf(server, 'overview', { page_size: 7, exclusion_page: page }, tenant)).exclusions
     assert.deepEqual([part.page, part.page_size, part.count], [page, 7, whole.count])
     found.push(...part.results)
   }

@@ -2,17 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { DAY_MS } from '../../src/domain/time.ts'
 import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
-import {
-  type BillingEvent,
-  type Body,
-  created,
-  ended,
-  invoice,
-  item,
-  reportOf,
-  send,
-  updated,
-} from './shop.ts'
+import { type BillingEvent, type Body, created, ended, invoice, item, reportOf, send, updated } from './shop.ts'
 
 let server: TestServer
 before(async () => {
@@ -31,10 +21,7 @@ const SEATS = { id: 'si_seats', name: 'Seats', interval: 'year' }
 type Wanted = { item?: (item: Body) => boolean; account?: (account: string) => boolean }
 
 /** The events of a shop, or of a part of it: only these accounts and these items. */
-function eventsOf({
-  item: isItem = () => true,
-  account: isAccount = () => true,
-}: Wanted = {}): BillingEvent[] {
+function eventsOf({ item: isItem = () => true, account: isAccount = () => true }: Wanted = {}): BillingEvent[] {
   const from = (source: string, country: string) => ({ acquisition: { source }, metadata: { country } })
   const ads = {
     ...from('ads', 'DE'),

@@ -157,13 +157,9 @@ test('a webhook source accepts Stripe events of old and new API versions', async
       created: unix('2025-02-01'),
     }),
     stripeEvent('customer.subscription.created', stripeSubscription(), { id: 'evt_2' }),
-    stripeEvent(
-      'customer.subscription.created',
-      olderSubscription({ id: 'sub_older', customer: 'cus_older' }),
-      {
-        id: 'evt_3',
-      },
-    ),
+    stripeEvent('customer.subscription.created', olderSubscription({ id: 'sub_older', customer: 'cus_older' }), {
+      id: 'evt_3',
+    }),
     stripeEvent('charge.refunded', charge(), { id: 'evt_6', created: unix('2025-02-03') }),
     stripeEvent('refund.created', stripeRefund(), { id: 'evt_4', created: unix('2025-02-03') }),
     stripeEvent(

@@ -9,9 +9,7 @@ before(async () => {
 })
 after(() => server.close())
 
-const DAYS = ['2026-01-10', '2026-02-10', '2026-03-10', '2026-04-10', '2026-05-10'].map(
-  day => `${day}T00:00:00.000Z`,
-)
+const DAYS = ['2026-01-10', '2026-02-10', '2026-03-10', '2026-04-10', '2026-05-10'].map(day => `${day}T00:00:00.000Z`)
 
 test('all movements, the oldest first, with totals that add up, for any window', async () => {
   const tenant = await server.anotherTenant('all')
@@ -44,12 +42,7 @@ test('all movements, the oldest first, with totals that add up, for any window',
     cause: 'other',
   })
   assert.deepEqual(
-    all.results.map((row: Body) => [
-      row.occurred_at,
-      row.movement_type,
-      row.mrr_delta,
-      row.subscription_ids.join(),
-    ]),
+    all.results.map((row: Body) => [row.occurred_at, row.movement_type, row.mrr_delta, row.subscription_ids.join()]),
     [
       [d1, 'new', 10, 'a'],
       [d2, 'expansion', 5, 'b'],

@@ -1,18 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { sharedServer, type TestServer } from '../server.ts'
-import {
-  type Body,
-  created,
-  ended,
-  inDays,
-  invoice,
-  item,
-  type ReportQuery,
-  reportOf,
-  send,
-  updated,
-} from './shop.ts'
+import { type Body, created, ended, inDays, invoice, item, type ReportQuery, reportOf, send, updated } from './shop.ts'
 
 let server: TestServer
 before(async () => {
@@ -114,10 +103,7 @@ test('dunning: failed = recovered + lost + open, with the invoices', async () =>
     ],
   )
   const before = await reportOf(server, 'dunning', { as_of: inDays(-25) }, tenant)
-  assert.deepEqual(
-    [before.totals.recovered.count, before.totals.lost.count, before.totals.open.count],
-    [1, 0, 2],
-  )
+  assert.deepEqual([before.totals.recovered.count, before.totals.lost.count, before.totals.open.count], [1, 0, 2])
   const window = await reportOf(server, 'dunning', { since: inDays(-5) }, tenant)
   assert.deepEqual(window.totals.failed, { count: 1, amount: 80 })
 })
@@ -140,41 +126,20 @@ test('exclusions by reason equal the sums of their rows', async () => {
     created('counts'),
   ]
   await send(server, events, tenant)
-  const queries: ReportQuery[] = [
-    {},
-    { as_of: inDays(-5) },
-    { plan: 'Plan' },
-    { plan: 'Seats' },
-    { currency: 'USD' },
-  ]
+  const queries: ReportQuery[] = [{}, { as_of: inDays(-5) }, { plan: 'Plan' }, { plan: 'Seats' }, { currency: 'USD' }]
   for (const query of queries) {
-    const { by_reason, results, count } = await reportOf(
-      server,
-      'exclusions',
-      { page_size: 100, ...query },
-      tenant,
-    )
+    const { by_reason, results, count } = await reportOf(server, 'exclusions', { page_size: 100, ...query }, tenant)
     assert.equal(results.length, count)
     const sums = new Map<string, number[]>()
     for (const { reason_code, excluded_mrr } of results) {
       const [items = 0, mrr = 0, unpriced = 0] = sums.get(reason_code) ?? []
-      sums.set(reason_code, [
-        items + 1,
-        mrr + cents(excluded_mrr ?? 0),
-        unpriced + (excluded_mrr === null ? 1 : 0),
-      ])
+      sums.set(reason_code, [items + 1, mrr + cents(excluded_mrr ?? 0), unpriced + (excluded_mrr === null ? 1 : 0)])
     }
-    const shown = by_reason.map((row: Body) => [
-      row.reason_code,
-      [row.items, cents(row.excluded_mrr), row.unpriced],
-    ])
+    const shown = by_reason.map((row: Body) => [row.reason_code, [row.items, cents(row.excluded_mrr), row.unpriced]])
     assert.deepEqual(Object.fromEntries(shown), Object.fromEntries(sums), JSON.stringify(query))
   }
   const { by_reason } = await reportOf(server, 'exclusions', {}, tenant)
-  assert.deepEqual(
-    [by_reason[0].reason_code, by_reason[0].items, by_reason[0].excluded_mrr],
-    ['trialing', 3, 22],
-  )
+  assert.deepEqual([by_reason[0].reason_code, by_reason[0].items, by_reason[0].excluded_mrr], ['trialing', 3, 22])
 })
 
 test('consolidated: rates of each day, the effect of rates as fx, and currencies without a rate listed', async () => {
@@ -212,19 +177,12 @@ test('consolidated: rates of each day, the effect of rates as fx, and currencies
   // 100 at 1 / 2, then 40 at 1 / 1.6, finally 140 at 1 / 1.25
   assert.deepEqual([row('USD').opening_mrr, row('USD').expansion, row('USD').fx], [50, 25, 37])
   // 1,000 at 1 / 200, churned at 1 / 160
-  assert.deepEqual(
-    [row('JPY').opening_mrr, row('JPY').churn, row('JPY').fx, row('JPY').mrr],
-    [5, 6.25, 1.25, 0],
-  )
-  assert.deepEqual(
-    [row('BRL').own_mrr, row('BRL').rate, row('BRL').mrr, row('CHF')],
-    [33, null, null, undefined],
-  )
+  assert.deepEqual([row('JPY').opening_mrr, row('JPY').churn, row('JPY').fx, row('JPY').mrr], [5, 6.25, 1.25, 0])
+  assert.deepEqual([row('BRL').own_mrr, row('BRL').rate, row('BRL').mrr, row('CHF')], [33, null, null, undefined])
   for (const currency of ['EUR', 'USD', 'JPY', 'BRL']) {
     for (const as_of of [inDays(0), inDays(-12), inDays(-99)]) {
       const { results, mrr, movements } = await reportOf(server, 'consolidated', { currency, as_of }, tenant)
-      const total = (field: string) =>
-        results.reduce((sum: number, own: Body) => sum + cents(own[field] ?? 0), 0)
+      const total = (field: string) => results.reduce((sum: number, own: Body) => sum + cents(own[field] ?? 0), 0)
       assert.equal(cents(mrr), total('mrr'))
       const { window_days: _, ...parts } = movements
       for (const part of Object.keys(parts)) assert.equal(cents(parts[part]), total(part), part)

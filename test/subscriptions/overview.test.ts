@@ -103,12 +103,7 @@ test('an account row has every field, from all of its subscriptions', async () =
     ],
     tenant,
   )
-  const { accounts, mrr, committed_mrr, active_subscriptions } = await reportOf(
-    server,
-    'overview',
-    {},
-    tenant,
-  )
+  const { accounts, mrr, committed_mrr, active_subscriptions } = await reportOf(server, 'overview', {}, tenant)
   assert.deepEqual(accounts.results, [
     {
       customer: 'cus_1',
@@ -141,8 +136,7 @@ test('totals are the sums of their rows, down to the items', async () => {
   )
   await send(server, events, tenant)
   const overview = await reportOf(server, 'overview', { page_size: 100 }, tenant)
-  const cents = (rows: Body[], field: string) =>
-    rows.reduce((sum, row) => sum + Math.round(row[field] * 100), 0)
+  const cents = (rows: Body[], field: string) => rows.reduce((sum, row) => sum + Math.round(row[field] * 100), 0)
   assert.equal(cents(overview.accounts.results, 'mrr'), Math.round(overview.mrr * 100))
   assert.equal(cents(overview.acquisition_sources.results, 'mrr'), Math.round(overview.mrr * 100))
   let ofItems = 0
@@ -150,10 +144,7 @@ test('totals are the sums of their rows, down to the items', async () => {
     const { items, summary } = await reportOf(server, 'account', { customer }, tenant)
     assert.equal(summary.mrr, mrr)
     assert.equal(cents(items.results, 'mrr'), Math.round(mrr * 100))
-    assert.equal(
-      cents(items.results, 'gross_mrr') - cents(items.results, 'discount_mrr'),
-      cents(items.results, 'mrr'),
-    )
+    assert.equal(cents(items.results, 'gross_mrr') - cents(items.results, 'discount_mrr'), cents(items.results, 'mrr'))
     ofItems += items.count
   }
   assert.equal(ofItems, overview.coverage.items_seen)
@@ -165,12 +156,7 @@ test('accounts without MRR are listed after those with MRR', async () => {
   const tenant = await server.anotherTenant('order')
   await send(
     server,
-    [
-      created('small'),
-      ended('gone', inDays(-3)),
-      created('large', { items: [item(100)] }),
-      created('also', {}),
-    ],
+    [created('small'), ended('gone', inDays(-3)), created('large', { items: [item(100)] }), created('also', {})],
     tenant,
   )
   const { accounts, active_accounts, arpa } = await reportOf(server, 'overview', {}, tenant)
@@ -276,10 +262,7 @@ test('each change is a movement, and movements add up for every window', async (
   })
   for (const days of [-200, -100, -60, -31, -20, -12, -7, -2, 0]) {
     const { movements: m, mrr } = await reportOf(server, 'overview', { as_of: inDays(days) }, tenant)
-    assert.equal(
-      m.opening_mrr + m.new + m.expansion + m.reactivation - m.contraction - m.churn,
-      m.closing_mrr,
-    )
+    assert.equal(m.opening_mrr + m.new + m.expansion + m.reactivation - m.contraction - m.churn, m.closing_mrr)
     assert.equal(m.closing_mrr, mrr)
     assert.equal(m.opening_mrr + m.net, m.closing_mrr)
   }

@@ -189,8 +189,7 @@ type Asked = { text: string; read: number }
 
 /** A connection that records how many rows each statement reads, with the plans that reports get. */
 function counting(client: pg.PoolClient, asked: Asked[]): Db {
-  const inArray = (value: unknown) =>
-    JSON.stringify(value instanceof Date ? value.toISOString() : String(value))
+  const inArray = (value: unknown) => JSON.stringify(value instanceof Date ? value.toISOString() : String(value))
   const literal = (value: unknown): string => {
     if (value === null || value === undefined) return 'null'
     if (value instanceof Date) return pg.escapeLiteral(value.toISOString())

@@ -36,10 +36,7 @@ test('without a change the policy is version 1, and reports contain it', async (
   const { policy } = await reportOf(server, 'overview', {}, tenant)
   assert.deepEqual(settingsIn(policy), DEFAULTS)
   const shown = await server.admin.policies.show(tenant.id)
-  assert.deepEqual(
-    [settingsIn(shown), shown.applied, shown.set_at, shown.set_by],
-    [DEFAULTS, true, null, null],
-  )
+  assert.deepEqual([settingsIn(shown), shown.applied, shown.set_at, shown.set_by], [DEFAULTS, true, null, null])
 })
 
 test('a change creates a version and an audit row; a request without changes creates neither', async () => {
@@ -129,8 +126,7 @@ async function applied(tenant: TestTenant, settings: Record<string, unknown>) {
 test('paused, again trialing and long past due subscriptions count according to the policy, at any time', async () => {
   const tenant = await server.anotherTenant('restated')
   await send(server, CHANGED, tenant)
-  const mrrAt = async (days: number) =>
-    (await reportOf(server, 'overview', { as_of: inDays(days) }, tenant)).mrr
+  const mrrAt = async (days: number) => (await reportOf(server, 'overview', { as_of: inDays(days) }, tenant)).mrr
   assert.deepEqual([await mrrAt(-60), await mrrAt(0)], [100, 70])
   assert.equal((await applied(tenant, { pause: 'keep' })).mrr, 80)
   assert.equal((await applied(tenant, { trial_on_paying: 'keep' })).mrr, 100)
@@ -148,9 +144,11 @@ test('paused, again trialing and long past due subscriptions count according to 
       ['p5', 'trialing'],
     ],
   )
-  const movements = (await reportOf(server, 'movements', {}, tenant)).results.map(
-    (row: Record<string, unknown>) => [row.customer, row.movement_type, row.cause],
-  )
+  const movements = (await reportOf(server, 'movements', {}, tenant)).results.map((row: Record<string, unknown>) => [
+    row.customer,
+    row.movement_type,
+    row.cause,
+  ])
   assert.deepEqual(movements.at(-1), ['cus_p3', 'churn', 'cancellation_failed_payment'])
   assert.equal(movements.length, 5)
   assert.equal(
@@ -209,17 +207,8 @@ test('with the netting policy, movements of an account on one day of the time zo
   )
   const moved = async () => {
     const { totals, results, count } = await reportOf(server, 'movements', {}, tenant)
-    const history = await reportOf(
-      server,
-      'history',
-      { interval: 'day', from: '2026-01-12', to: '2026-01-12' },
-      tenant,
-    )
-    const rows = results.map((row: Record<string, unknown>) => [
-      row.occurred_at,
-      row.movement_type,
-      row.mrr_delta,
-    ])
+    const history = await reportOf(server, 'history', { interval: 'day', from: '2026-01-12', to: '2026-01-12' }, tenant)
+    const rows = results.map((row: Record<string, unknown>) => [row.occurred_at, row.movement_type, row.mrr_delta])
     assert.equal(count, rows.length)
     assert.equal(totals.opening_mrr + totals.new + totals.expansion - totals.contraction, totals.closing_mrr)
     return {

@@ -54,10 +54,7 @@ test('every report requires the scope subscriptions:read', async () => {
 test('currency is required, case-insensitive, and must be valid', async () => {
   for (const [report, query] of Object.entries(ROUTES)) {
     const missing = await ask(server, report, query)
-    assert.deepEqual(
-      [missing.status, missing.body.errors],
-      [400, [{ pointer: '/currency', message: 'is required' }]],
-    )
+    assert.deepEqual([missing.status, missing.body.errors], [400, [{ pointer: '/currency', message: 'is required' }]])
     for (const currency of ['', 'EURO', 'XXX', 'E R', '978']) {
       const { status, body } = await ask(server, report, { ...query, currency })
       assert.equal(status, 400, `${report} ${currency}`)
@@ -143,12 +140,7 @@ test('unknown parameters are ignored', async () => {
 
 test('CSV contains the complete list with all digits, and formulas are escaped', async () => {
   const csv = async (report: string, query = {}) => {
-    const answer = await ask(
-      server,
-      report,
-      { currency: 'EUR', ...query },
-      { headers: { accept: 'text/csv' } },
-    )
+    const answer = await ask(server, report, { currency: 'EUR', ...query }, { headers: { accept: 'text/csv' } })
     assert.equal(answer.status, 200)
     assert.match(answer.headers.get('content-type')!, /^text\/csv/)
     return (answer.body as string).trimEnd().split('\r\n')
@@ -198,16 +190,11 @@ test('the OpenAPI document has all reports, with examples that have every field 
     const answer = await reportOf(server, report, query)
     assert.deepEqual(Object.keys(schema.properties).sort(), Object.keys(answer).sort(), report)
     assert.deepEqual(Object.keys(example).sort(), Object.keys(answer).sort(), report)
-    assert.ok(
-      operation.parameters.some((parameter: Body) => parameter.name === 'currency' && parameter.required),
-    )
+    assert.ok(operation.parameters.some((parameter: Body) => parameter.name === 'currency' && parameter.required))
     for (const [list, shown] of Object.entries<Body>(answer)) {
       const row = shown?.results?.[0]
       if (!row) continue
-      assert.deepEqual(
-        Object.keys(schema.properties[list].properties.results.items.properties),
-        Object.keys(row),
-      )
+      assert.deepEqual(Object.keys(schema.properties[list].properties.results.items.properties), Object.keys(row))
       assert.deepEqual(Object.keys(example[list].results[0] ?? row), Object.keys(row))
     }
   }

@@ -270,8 +270,7 @@ test('every cash total is the sum of its facts, in any time zone and as of any d
   await send(server, events, tenant)
   const march = { from: '2025-02-28', to: '2025-03-06', interval: 'day' }
   const { results } = await reportOf(server, 'cash', march, tenant)
-  const shownOn = (date: string) =>
-    FIGURES.map(figure => results.find((row: Body) => row.date === date)[figure])
+  const shownOn = (date: string) => FIGURES.map(figure => results.find((row: Body) => row.date === date)[figure])
   assert.deepEqual(shownOn('2025-03-01'), [119, 119, 0, 0, 0, 0])
   assert.deepEqual(shownOn('2025-03-02'), [80, -19, 19, 0, 30, 30])
   assert.deepEqual(shownOn('2025-03-04'), [0, 0, 0, 0, 0, -10])
@@ -321,13 +320,7 @@ test('retention by both bases: the first MRR of accounts, or their MRR at the en
     const rows = report.cohorts.results.filter((row: Body) => row.cohort === '2025-03')
     return [
       report.retention_base,
-      ...rows.map((row: Body) => [
-        row.starting_accounts,
-        row.starting_mrr,
-        row.accounts,
-        row.mrr,
-        row.gross_mrr,
-      ]),
+      ...rows.map((row: Body) => [row.starting_accounts, row.starting_mrr, row.accounts, row.mrr, row.gross_mrr]),
     ]
   }
   const first = ['first_instant', [2, 30, 1, 40, 10], [2, 30, 1, 30, 10], [2, 30, 1, 30, 10]]

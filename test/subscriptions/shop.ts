@@ -24,8 +24,7 @@ export async function sendersOf(server: TestServer, tenant = server.tenant): Pro
       for (const { type, data } of events) accepted(await webhook.post({ event_type: type, payload: data }))
     },
     async automation(events) {
-      for (const { type, data } of events)
-        accepted(await automation.post({ event_type: type, payload: data }))
+      for (const { type, data } of events) accepted(await automation.post({ event_type: type, payload: data }))
     },
     cdpSource: async events => accepted(await cdpSource.post(batch(events))),
   }
@@ -36,11 +35,7 @@ function accepted({ status, body }: Answer): void {
 }
 
 /** Sends events in order in one batch, and returns when they are processed. */
-export async function send(
-  server: TestServer,
-  events: BillingEvent[],
-  tenant = server.tenant,
-): Promise<void> {
+export async function send(server: TestServer, events: BillingEvent[], tenant = server.tenant): Promise<void> {
   const batch = events.map(({ type, data }) => ({ type: 'track', event: type, properties: data }))
   const source = feeds.get(tenant) ?? (await makeFeed(server, tenant))
   feeds.set(tenant, source)

@@ -20,16 +20,7 @@ const items = fc.array(
   }),
   { maxLength: 3 },
 )
-const status = fc.constantFrom(
-  'active',
-  'active',
-  'active',
-  'past_due',
-  'trialing',
-  'paused',
-  'unpaid',
-  'canceled',
-)
+const status = fc.constantFrom('active', 'active', 'active', 'past_due', 'trialing', 'paused', 'unpaid', 'canceled')
 
 const subscriptionEvent = fc
   .record({

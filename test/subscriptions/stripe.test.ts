@@ -97,11 +97,7 @@ const cases: [string, Fields[], number][] = [
     'a discount by promotion code',
     [
       event('promotion_code.created', START, { id: 'promo_1', object: 'promotion_code', coupon: half }),
-      event(
-        'customer.discount.created',
-        START,
-        discount('di_1', { source: null, promotion_code: 'promo_1' }),
-      ),
+      event('customer.discount.created', START, discount('di_1', { source: null, promotion_code: 'promo_1' })),
       event('customer.subscription.created', START, subscription({ discounts: ['di_1'] }), undefined, NEW),
     ],
     5,
@@ -131,11 +127,7 @@ const cases: [string, Fields[], number][] = [
     "the subscription's own takes the place of the customer's",
     [
       event('customer.discount.created', START, discount('di_1', { subscription: null, coupon: coupon() })),
-      event(
-        'customer.subscription.created',
-        START,
-        subscription({ discount: discount('di_2', { coupon: half }) }),
-      ),
+      event('customer.subscription.created', START, subscription({ discount: discount('di_2', { coupon: half }) })),
     ],
     5,
   ],
@@ -181,11 +173,7 @@ for (const [name, list, mrr] of cases) {
 
 test('one event from an old and a new endpoint applies its discount once', async () => {
   const shown = { ...discount('di_1', { coupon: coupon() }) }
-  const old = event(
-    'customer.subscription.created',
-    START,
-    subscription({ discount: shown, discounts: ['di_1'] }),
-  )
+  const old = event('customer.subscription.created', START, subscription({ discount: shown, discounts: ['di_1'] }))
   const newer = { ...old, api_version: NEW, data: { object: subscription({ discounts: ['di_1'] }) } }
   assert.equal((await send('old first', [[old], [newer]])).mrr, 9)
   assert.equal((await send('new first', [[newer], [old]])).mrr, 9)
@@ -355,11 +343,7 @@ const cash: [string, Fields[], number[]][] = [
     [event('charge.succeeded', START, charge()), event('refund.created', START + 60, refund())],
     [0, 0, 0, 0, 6],
   ],
-  [
-    'a refund of what never came takes nothing off',
-    [event('refund.created', START + 60, refund())],
-    [0, 0, 0, 0, 0],
-  ],
+  ['a refund of what never came takes nothing off', [event('refund.created', START + 60, refund())], [0, 0, 0, 0, 0]],
   [
     'an invoice of no subscription is one-off',
     [
@@ -444,9 +428,6 @@ test('a payment issue has the message of the failed charge', async () => {
     await send(order, [arrived], tenant)
     const { payment_issues } = await reportOf(server, 'attention', { as_of: AS_OF }, tenant)
     const [{ issue_type, failure_code, failure_message }] = payment_issues.results
-    assert.deepEqual(
-      [issue_type, failure_code, failure_message],
-      ['payment_failed', 'card_declined', 'Declined.'],
-    )
+    assert.deepEqual([issue_type, failure_code, failure_message], ['payment_failed', 'card_declined', 'Declined.'])
   }
 })

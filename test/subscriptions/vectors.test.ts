@@ -125,11 +125,7 @@ const STORIES: { what: string; events: (currency: string) => BillingEvent[]; mov
         of(currency, 'returns', created('r2', second)),
         of(currency, 'returns', ended('r2', inDays(-70), second)),
         of(currency, 'returns', ended('r1', inDays(-60), first)),
-        of(
-          currency,
-          'returns',
-          created('r3', { started_at: inDays(-40), items: [item(50, { quantity: 3 })] }),
-        ),
+        of(currency, 'returns', created('r3', { started_at: inDays(-40), items: [item(50, { quantity: 3 })] })),
       ]
     },
     moves: ['new 166.67', 'expansion 60', 'contraction -60', 'churn -166.67', 'reactivation 150'],
@@ -164,9 +160,7 @@ function of(currency: string, customer: string, { type, data }: BillingEvent): B
 }
 
 const EVENTS = CURRENCIES.flatMap(currency => [
-  ...PRICES.map(({ what, items, discounts = [] }, i) =>
-    of(currency, what, created(`p${i}`, { items, discounts })),
-  ),
+  ...PRICES.map(({ what, items, discounts = [] }, i) => of(currency, what, created(`p${i}`, { items, discounts }))),
   ...STORIES.flatMap(({ events }) => events(currency)),
 ])
 
@@ -183,9 +177,7 @@ async function assertVectors(tenant: TestTenant): Promise<void> {
         .map((row: { reason_code: string }) => row.reason_code)
       assert.deepEqual(reasons, excluded, what)
     }
-    for (const [customer, { moves }] of ['grows', 'returns', 'upgrades'].map(
-      (c, i) => [c, STORIES[i]!] as const,
-    )) {
+    for (const [customer, { moves }] of ['grows', 'returns', 'upgrades'].map((c, i) => [c, STORIES[i]!] as const)) {
       const { timeline } = await reportOf(
         server,
         'account',
@@ -207,8 +199,7 @@ test('every published example is correct, in three currencies at the same time',
 
 test('100 × 100 a month and 50 × 600 a year are 12,500', async () => {
   const tenant = await server.anotherTenant('glossary')
-  const many = (count: number, of: (i: number) => BillingEvent) =>
-    Array.from({ length: count }, (_, i) => of(i))
+  const many = (count: number, of: (i: number) => BillingEvent) => Array.from({ length: count }, (_, i) => of(i))
   await send(
     server,
     [

@@ -78,15 +78,10 @@ test('the standard variables enable and disable traces', () => {
 })
 
 test('without the variables OpenTelemetry is not loaded, and entries carry no trace', async () => {
-  assert.equal(
-    (await post('/v1/track', server.tenant.trackingKey, { event_type: 'off', visitor: 'v' })).status,
-    200,
-  )
+  assert.equal((await post('/v1/track', server.tenant.trackingKey, { event_type: 'off', visitor: 'v' })).status, 200)
   await server.settled()
   assert.deepEqual([...loaded], [])
-  const { rows } = await server.pool.query(
-    `select count(*)::int as count from log where context like '%traceparent%'`,
-  )
+  const { rows } = await server.pool.query(`select count(*)::int as count from log where context like '%traceparent%'`)
   assert.equal(rows[0].count, 0)
 })
 
@@ -112,10 +107,7 @@ test('one trace covers a request from arrival to effects, and contains no reques
     sourceUpdatedAt: new Date().toISOString(),
     data: {},
   }
-  assert.equal(
-    (await post('/v1/products', tenant.privateKey, record, { traceparent: 'nonsense' })).status,
-    202,
-  )
+  assert.equal((await post('/v1/products', tenant.privateKey, record, { traceparent: 'nonsense' })).status, 202)
   assert.equal((await post('/v1/products', 'private-secret', record)).status, 401)
   await server.settled()
   const wanted = ['POST /v1/track', 'log append', 'process batch', 'effects events', 'effects record']

@@ -11,8 +11,7 @@ import { isLong } from '../long.ts'
  * subject to a time limit.
  */
 export async function quickRun(t: TestContext, mode: Mode, names: string[]): Promise<void> {
-  for (const name of names)
-    if (KNOWN_DEFECTS[name]) t.diagnostic(`${name} is left out: ${KNOWN_DEFECTS[name]}`)
+  for (const name of names) if (KNOWN_DEFECTS[name]) t.diagnostic(`${name} is left out: ${KNOWN_DEFECTS[name]}`)
   const faults = names.filter(name => !KNOWN_DEFECTS[name]).map(faultNamed)
   let output = ''
   const { problems, acknowledged, struck } = await run({

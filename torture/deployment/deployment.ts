@@ -98,9 +98,7 @@ const WORKERS = 2
 
 async function deployFleet(parts: Parts): Promise<Deployment> {
   let postgres = await ownPostgres(parts.dataDir, parts.conditions.postgres)
-  let standby = parts.conditions.standby
-    ? await startStandby(postgres, join(parts.directory, 'disk/standby'))
-    : null
+  let standby = parts.conditions.standby ? await startStandby(postgres, join(parts.directory, 'disk/standby')) : null
   const proxies = new Map<KontorProcess, Network>()
   const env = { KONTOR_SECRET_KEY: '22'.repeat(32), KONTOR_VOLUME_STORE: 'postgres' }
 
@@ -115,8 +113,7 @@ async function deployFleet(parts: Parts): Promise<Deployment> {
   }
   const first = await node('http-1', 'http', 'data,events,inbound,console')
   const processes = [first]
-  for (let i = 2; i <= parts.httpNodes; i++)
-    processes.push(await node(`http-${i}`, 'http', 'data,events,inbound'))
+  for (let i = 2; i <= parts.httpNodes; i++) processes.push(await node(`http-${i}`, 'http', 'data,events,inbound'))
   for (let i = 1; i <= WORKERS; i++) processes.push(await node(`worker-${i}`, 'worker', 'worker'))
   return {
     ...describeParts(parts),

@@ -33,9 +33,7 @@ export async function startNatsCluster(
   /** By source and destination. */
   const routes = await Promise.all(
     places.map((_, from) =>
-      Promise.all(
-        places.map(({ route }, to) => (from === to ? null : openProxy({ targetPort: route, random }))),
-      ),
+      Promise.all(places.map(({ route }, to) => (from === to ? null : openProxy({ targetPort: route, random })))),
     ),
   )
   const servers: Nats[] = []
@@ -50,8 +48,7 @@ ${count > 1 ? cluster : ''}`
     servers.push(await startNats(join(directory, String(i)), { synced: true, settings, port }))
   }
 
-  const buildRoutes = (i: number) =>
-    [...routes[i]!, ...routes.map(row => row[i]!)].filter(proxy => proxy !== null)
+  const buildRoutes = (i: number) => [...routes[i]!, ...routes.map(row => row[i]!)].filter(proxy => proxy !== null)
   const networks = [...places.map(({ clients }) => clients), ...routes.flat().filter(proxy => proxy !== null)]
   return {
     url: places.map(({ clients }) => `nats://127.0.0.1:${clients.port}`).join(','),

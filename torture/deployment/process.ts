@@ -90,8 +90,7 @@ export function kontorProcess(options: ProcessOptions) {
   async function there(launched: ChildProcess, deadline: number): Promise<boolean> {
     while (Date.now() < deadline) {
       if (hasEnded(launched)) return false
-      if ((await answers(`http://127.0.0.1:${opsPort}/healthz`)) && (url === null || (await answers(url))))
-        return true
+      if ((await answers(`http://127.0.0.1:${opsPort}/healthz`)) && (url === null || (await answers(url)))) return true
       await sleep(50)
     }
     return false
@@ -160,12 +159,7 @@ function nodeFlags(): string[] {
 }
 
 /** Removes the Kontor settings of the current environment. */
-function environment({
-  env,
-  opsPort,
-  clockFile,
-  logFile,
-}: ProcessOptions): Record<string, string | undefined> {
+function environment({ env, opsPort, clockFile, logFile }: ProcessOptions): Record<string, string | undefined> {
   const own = Object.entries(process.env).filter(
     ([name]) => !/^(KONTOR_(?!TEST_)|DATABASE_URL|NATS_|PG|npm_|NODE_)/.test(name),
   )

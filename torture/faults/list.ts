@@ -55,8 +55,7 @@ const BY_NAME: readonly Fault[] = [failOver]
 export function faultNamed(name: string): Fault {
   const all = [...FAULTS, ...BY_NAME]
   const fault = all.find(fault => fault.name === name)
-  if (!fault)
-    throw new Error(`There is no fault "${name}". Faults: ${all.map(({ name }) => name).join(', ')}`)
+  if (!fault) throw new Error(`There is no fault "${name}". Faults: ${all.map(({ name }) => name).join(', ')}`)
   return fault
 }
 

@@ -71,9 +71,7 @@ export async function overload(options: OverloadOptions): Promise<boolean> {
     await deployment.close()
     await rm(directory, { recursive: true, force: true })
   }
-  options.print(
-    faults.length === 0 ? '\nPASSED' : `\nFAILED\n${faults.map(words => `  ${words}`).join('\n')}`,
-  )
+  options.print(faults.length === 0 ? '\nPASSED' : `\nFAILED\n${faults.map(words => `  ${words}`).join('\n')}`)
   return faults.length === 0
 }
 
@@ -104,13 +102,7 @@ async function flooded(scene: Scene, surface: Surface, how: 'busy' | 'hanging'):
   const other = [...result.statuses].filter(([status]) => status >= 300 && status !== 503)
   const per = (count: number) => String(Math.round(count / result.seconds))
   const row = [
-    ...[
-      name,
-      String(Math.round(capacity)),
-      per(result.sent),
-      per(result.accepted.length),
-      per(result.shed.length),
-    ],
+    ...[name, String(Math.round(capacity)), per(result.sent), per(result.accepted.length), per(result.shed.length)],
     ...[ms(quantile(result.shed, 0.5)), ms(quantile(result.shed, 0.99))],
     other.map(([status, count]) => `${count}×${status}`).join(' ') || '0',
     ...[String(result.unanswered + result.broken), `${peakMb} MB`, percent(after / capacity)],
@@ -135,19 +127,10 @@ function judge(facts: {
   const slow = quantile(result.shed, 0.5)
   find(slow > FAST_503_MS, `half of the answers 503 took longer than ${ms(slow)}`)
   find(after < FULL_RATE * capacity, `5 s after it the rate is ${percent(after / capacity)} of what it was`)
-  for (const [status, count] of result.statuses)
-    find(status >= 300 && status !== 503, `${count} answers ${status}`)
+  for (const [status, count] of result.statuses) find(status >= 300 && status !== 503, `${count} answers ${status}`)
 }
 
-const SLOW_HEAD = [
-  'clients',
-  'rate quiet/s',
-  'rate beside them/s',
-  'p99 quiet',
-  'p99',
-  'still open',
-  'memory',
-]
+const SLOW_HEAD = ['clients', 'rate quiet/s', 'rate beside them/s', 'p99 quiet', 'p99', 'still open', 'memory']
 
 /** Opens slow clients and checks that an ordinary client still works. */
 async function besieged({ url, shop, options, faults, deployment }: Scene, name: string): Promise<string[]> {
@@ -166,17 +149,12 @@ async function besieged({ url, shop, options, faults, deployment }: Scene, name:
   const peakMb = memory.peakMb.get('server') ?? 0
   const [before, worst] = [computeRate(quiet), Math.min(computeRate(beside), computeRate(later))]
   // Slow clients may use their share of the machine, but no more.
-  if (worst < 0.3 * before)
-    faults.push(`${name}: an ordinary client gets ${percent(worst / before)} of its rate`)
+  if (worst < 0.3 * before) faults.push(`${name}: an ordinary client gets ${percent(worst / before)} of its rate`)
   if (beside.broken + later.broken > 0) faults.push(`${name}: an ordinary client's connections broke`)
   if (peakMb > options.memoryMb) faults.push(`${name}: ${peakMb} MB of memory`)
   const row = [
     ...[name, String(Math.round(before)), String(Math.round(worst)), ms(quantile(quiet.accepted, 0.99))],
-    ...[
-      ms(Math.max(quantile(beside.accepted, 0.99), quantile(later.accepted, 0.99))),
-      String(open),
-      `${peakMb} MB`,
-    ],
+    ...[ms(Math.max(quantile(beside.accepted, 0.99), quantile(later.accepted, 0.99))), String(open), `${peakMb} MB`],
   ]
   options.print(row.join('  '))
   return row

@@ -36,13 +36,7 @@ export const SLOW_CLIENTS: Record<string, (url: string, shop: Shop) => SlowClien
   'half-open': (url, shop) =>
     crowd(url, COUNT, socket => {
       const body = { data: 'x'.repeat(60_000) }
-      const whole = httpRequest(
-        'POST',
-        url,
-        '/v1/track/',
-        { authorization: `Bearer ${shop.trackingKey}` },
-        body,
-      )
+      const whole = httpRequest('POST', url, '/v1/track/', { authorization: `Bearer ${shop.trackingKey}` }, body)
       socket.write(whole.subarray(0, whole.length / 2))
       socket.resume()
     }),

@@ -15,12 +15,7 @@ export async function checkBilling(url: string, shop: Shop, outcomes: Outcome[])
   const sources = await sumOfPages(read, '/v1/subscriptions/acquisition?currency=EUR', 'sources', 'page')
   const moved = overview.movements as Record<string, number>
   const closing =
-    moved.opening_mrr! +
-    moved.new! +
-    moved.expansion! +
-    moved.reactivation! -
-    moved.contraction! -
-    moved.churn!
+    moved.opening_mrr! + moved.new! + moved.expansion! + moved.reactivation! - moved.contraction! - moved.churn!
   const sums = {
     mrr: overview.mrr,
     'sum of accounts': accounts,
@@ -46,8 +41,7 @@ function expectedCents(outcomes: Outcome[]): number | null {
   const newest = new Map<string, Outcome>()
   for (const outcome of outcomes) {
     const own = outcome.item.subscription
-    if (own && own.version > (newest.get(own.id)?.item.subscription?.version ?? 0))
-      newest.set(own.id, outcome)
+    if (own && own.version > (newest.get(own.id)?.item.subscription?.version ?? 0)) newest.set(own.id, outcome)
   }
   const all = [...newest.values()]
   if (all.some(({ acknowledgedAt }) => acknowledgedAt === null)) return null

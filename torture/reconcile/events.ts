@@ -72,8 +72,7 @@ export function compare(what: string, sent: Outcome[], counts: Map<string, numbe
     const at = acknowledgedAt ?? firstSentAt
     const name = `${what} ${item.marker}${item.claim ? ` (${item.claim})` : ''}`
     if (found < least) problems.push({ kind: 'missing', words: name, at })
-    if (found > most && found === 1)
-      problems.push({ kind: 'unexpected', words: `${name}, which was rejected`, at })
+    if (found > most && found === 1) problems.push({ kind: 'unexpected', words: `${name}, which was rejected`, at })
     if (found > most && found > 1) problems.push({ kind: 'duplicate', words: `${name}, ${found} times`, at })
   }
   for (const name of counts.keys())
@@ -86,9 +85,7 @@ function sameCounts(what: string, listed: Map<string, number>, conversions: Map<
   return [...ids].flatMap(id => {
     const [rows, sales] = [listed.get(id) ?? 0, conversions.get(id) ?? 0]
     if (rows === 1 && sales === 1) return []
-    return [
-      { kind: 'wrong' as const, words: `${what} ${id}: ${rows} records, ${sales} conversions`, at: null },
-    ]
+    return [{ kind: 'wrong' as const, words: `${what} ${id}: ${rows} records, ${sales} conversions`, at: null }]
   })
 }
 
@@ -103,9 +100,7 @@ export async function checkReceipts(postgres: Postgres, outcomes: Outcome[]): Pr
     `select source_id as source, inbound_event_id as claim, count(*)::int as processed
      from receipts where outcome = 'processed' group by 1, 2 having count(*) > 1`,
   )
-  const sentAt = new Map(
-    outcomes.map(({ item, firstSentAt }) => [`${item.source}/${item.claim}`, firstSentAt]),
-  )
+  const sentAt = new Map(outcomes.map(({ item, firstSentAt }) => [`${item.source}/${item.claim}`, firstSentAt]))
   return rows.map(({ source, claim, processed }) => ({
     kind: 'duplicate',
     words: `inbound event ${claim} was processed ${processed} times`,

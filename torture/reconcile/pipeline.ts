@@ -44,11 +44,7 @@ async function whatWaits({ processes, postgres, nats }: Deployment, admin: Admin
     }))
   const [parked] = await query<{ count: number }>(postgres, 'select count(*)::int from parked_entries')
   const { count } = parked!
-  return [
-    ...lagging,
-    ...deferred,
-    ...(count > 0 ? [{ things: count, words: `${count} entries are parked` }] : []),
-  ]
+  return [...lagging, ...deferred, ...(count > 0 ? [{ things: count, words: `${count} entries are parked` }] : [])]
 }
 
 /** Dead letters may contain only invalid items. */

@@ -28,9 +28,7 @@ export async function reconcile({
   const outcomes = [...computeOutcomes(ledger.attempts).values()]
   const url = deployment.processes.find(process => process.url)!.url!
   const isAged = (at: number) =>
-    ledger.faults.some(
-      ({ name, from, until }) => name.includes(AGED_BY) && at >= from - 15_000 && at <= until + 1_000,
-    )
+    ledger.faults.some(({ name, from, until }) => name.includes(AGED_BY) && at >= from - 15_000 && at <= until + 1_000)
   const problems: Problem[] = ledger.violations.map(({ at, words }) => ({ kind: 'violation', words, at }))
   problems.push(...(await settled(deployment, admin, patienceMs)))
   for (const shop of shops) {

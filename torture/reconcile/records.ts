@@ -20,13 +20,9 @@ export async function checkRecord(read: Read, path: string, writes: Write[]): Pr
   const valid = writes.filter(({ item }) => !item.invalid)
   const newest = valid
     .filter(({ acknowledgedAt }) => acknowledgedAt !== null)
-    .reduce<Write | null>(
-      (best, write) => (best && readVersion(best) > readVersion(write) ? best : write),
-      null,
-    )
+    .reduce<Write | null>((best, write) => (best && readVersion(best) > readVersion(write) ? best : write), null)
   const possible = valid.filter(
-    write =>
-      write === newest || (write.unclear > 0 && readVersion(write) > (newest ? readVersion(newest) : 0)),
+    write => write === newest || (write.unclear > 0 && readVersion(write) > (newest ? readVersion(newest) : 0)),
   )
   const { status, body } = await read(`/v1/${path}`)
   const at = newest?.acknowledgedAt ?? null

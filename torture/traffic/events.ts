@@ -25,9 +25,7 @@ export function eventTraffic({
   const visitor = () => `visitor-${random.integer(1, 200)}`
   /** Mostly now; sometimes backdated by up to two days. */
   const occurred = () =>
-    random.chance(0.2)
-      ? { occurred_at: new Date(Date.now() - random.between(0, 48 * HOUR_MS)).toISOString() }
-      : {}
+    random.chance(0.2) ? { occurred_at: new Date(Date.now() - random.between(0, 48 * HOUR_MS)).toISOString() } : {}
 
   return {
     /** A native event. With an id, it is sent until its outcome is certain, otherwise once. */

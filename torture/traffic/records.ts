@@ -23,12 +23,7 @@ export function recordTraffic({ sender, random, shops }: { sender: Sender; rando
     return version
   }
 
-  function newItem(
-    shop: Shop,
-    type: EntityType,
-    id: string,
-    options: { deleted: boolean; keyed: boolean },
-  ): Item {
+  function newItem(shop: Shop, type: EntityType, id: string, options: { deleted: boolean; keyed: boolean }): Item {
     const { deleted, keyed } = options
     const marker = sender.marker()
     return {

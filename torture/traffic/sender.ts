@@ -48,9 +48,7 @@ export function openSender({
       ...(answer && answer.status < 300 && request.read?.(answer)),
     })
     if (answer && ![...expects, 503].includes(answer.status))
-      ledger.violation(
-        `${method} ${path} was answered ${answer.status}: ${JSON.stringify(answer.body).slice(0, 300)}`,
-      )
+      ledger.violation(`${method} ${path} was answered ${answer.status}: ${JSON.stringify(answer.body).slice(0, 300)}`)
     if (answer?.status === 503 && !/^\d+$/.test(String(answer.headers['retry-after'])))
       ledger.violation(`${method} ${path} was answered 503 without Retry-After`)
     return answer

@@ -65,9 +65,7 @@ export function startTraffic({
     const headers = { authorization: `Bearer ${shop.privateKey}` }
     const answer = await client.send({ url: pace.pick(urls()) + path, method: 'GET', headers })
     if (answer && ![200, 404, 503].includes(answer.status))
-      ledger.violation(
-        `GET ${path} was answered ${answer.status}: ${JSON.stringify(answer.body).slice(0, 300)}`,
-      )
+      ledger.violation(`GET ${path} was answered ${answer.status}: ${JSON.stringify(answer.body).slice(0, 300)}`)
   }
 
   const senders = [

@@ -7,17 +7,7 @@ import { Facts, Page, Section, Tiles } from '../../components/page.ts'
 import { Plot } from '../../components/plot.ts'
 import { type Column, PagedTable } from '../../components/table.ts'
 import { Day, Time } from '../../components/time.ts'
-import {
-  compact,
-  DAY_MS,
-  lowerWords,
-  money,
-  number,
-  signedMoney,
-  type TimeUnit,
-  text,
-  words,
-} from '../../format.ts'
+import { compact, DAY_MS, lowerWords, money, number, signedMoney, type TimeUnit, text, words } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
@@ -172,10 +162,7 @@ function includedCell({ included, exclusion_reason }: Item): VNode {
   return html`<span>${h(Badge, { text: 'no' })} ${lowerWords(text(exclusion_reason))}</span>`
 }
 
-function priceCell(
-  { quantity, unit_amount, currency, interval, interval_count }: Item,
-  reported: string,
-): string {
+function priceCell({ quantity, unit_amount, currency, interval, interval_count }: Item, reported: string): string {
   const times = quantity === null ? '' : `${number(quantity)} × `
   const term = (interval_count ?? 1) > 1 ? `${interval_count} ${interval}s` : interval
   return `${times}${money(unit_amount, currency ?? reported)}${interval ? ` / ${term}` : ''}`

@@ -10,15 +10,7 @@ import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
-import {
-  NoSubscriptions,
-  pageLink,
-  ReportPage,
-  readReport,
-  readScope,
-  reportCsv,
-  type Scope,
-} from './report-page.ts'
+import { NoSubscriptions, pageLink, ReportPage, readReport, readScope, reportCsv, type Scope } from './report-page.ts'
 
 const HORIZONS = ['30', '60', '90'].map(days => [days, `${days} days ago`] as const)
 
@@ -84,8 +76,7 @@ function SourceName({ row: { source, medium, campaign } }: { row: AcquisitionSou
 }
 
 function Retained({ row, currency }: { row: AcquisitionSource; currency: string }): VNode {
-  if (row.retention_status !== 'available')
-    return html`<span class="faint">${words(row.retention_status)}</span>`
+  if (row.retention_status !== 'available') return html`<span class="faint">${words(row.retention_status)}</span>`
   return html`
     <span>${money(row.retained_mrr, currency)} <span class="faint">${percent(row.retention_rate)}</span></span>
   `

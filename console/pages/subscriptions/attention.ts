@@ -1,14 +1,7 @@
 import type { VNode } from 'preact'
 import type { Amount } from '../../amount.ts'
 import { reports } from '../../api/data.ts'
-import type {
-  AttentionReport,
-  Cancellation,
-  Paged,
-  PaymentIssue,
-  Renewal,
-  UpcomingBilling,
-} from '../../api/types.ts'
+import type { AttentionReport, Cancellation, Paged, PaymentIssue, Renewal, UpcomingBilling } from '../../api/types.ts'
 import { SelectField } from '../../components/form.ts'
 import { Badge } from '../../components/notice.ts'
 import { Section } from '../../components/page.ts'

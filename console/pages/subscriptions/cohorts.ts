@@ -31,8 +31,7 @@ export const cohortsPage = definePage(
     return { scope, measure, report: await readReport(scope, reports.retention(asked, signal)) }
   },
   ({ data: { scope, measure, report } }) => {
-    if (!report)
-      return h(ReportPage, { name: 'cohorts', scope }, h(NoSubscriptions, { name: 'cohorts', scope }))
+    if (!report) return h(ReportPage, { name: 'cohorts', scope }, h(NoSubscriptions, { name: 'cohorts', scope }))
     const filter = h(SelectField, {
       id: 'measure',
       label: 'Measure',

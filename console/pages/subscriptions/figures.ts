@@ -92,10 +92,7 @@ export function MrrPlot({ history: { results, currency, interval }, height = 200
 }
 
 /** Movements per interval: gains above zero, losses below. */
-export function MovementPlot({
-  history: { results, currency, interval },
-  height = 240,
-}: HistoryProps): VNode {
+export function MovementPlot({ history: { results, currency, interval }, height = 240 }: HistoryProps): VNode {
   const gains = ['new', 'expansion', 'reactivation'] as const
   const losses = ['contraction', 'churn'] as const
   return h(Plot, {

@@ -54,11 +54,7 @@ export const movementsPage = definePage(
       onChange: chosen => go(link('movements', { ...scope, month: chosen })),
     })
     if (!report)
-      return h(
-        ReportPage,
-        { name: 'movements', scope, filter },
-        h(NoSubscriptions, { name: 'movements', scope }),
-      )
+      return h(ReportPage, { name: 'movements', scope, filter }, h(NoSubscriptions, { name: 'movements', scope }))
     return h(
       ReportPage,
       { name: 'movements', scope, filter },
@@ -83,17 +79,9 @@ export const movementsPage = definePage(
   },
 )
 
-function NetChange({
-  report: { totals, currency },
-  month,
-}: {
-  report: MovementsReport
-  month: string
-}): VNode {
+function NetChange({ report: { totals, currency }, month }: { report: MovementsReport; month: string }): VNode {
   const { net, opening_mrr, closing_mrr } = totals
-  const how = isZero(net)
-    ? 'unchanged'
-    : `${isNegative(net) ? 'down' : 'up'} ${money(absolute(net), currency)}`
+  const how = isZero(net) ? 'unchanged' : `${isNegative(net) ? 'down' : 'up'} ${money(absolute(net), currency)}`
   return html`
     <p>
       In ${shortTime(monthStart(month), 'month')} MRR is <strong>${how}</strong>: from${' '}

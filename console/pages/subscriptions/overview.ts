@@ -50,11 +50,7 @@ export const subscriptionsPage = definePage(
   },
   ({ data: { scope, report, history, breakdown }, route }) => {
     if (!hasSubscriptions(report))
-      return h(
-        ReportPage,
-        { name: 'subscriptions', scope },
-        h(NoSubscriptions, { name: 'subscriptions', scope }),
-      )
+      return h(ReportPage, { name: 'subscriptions', scope }, h(NoSubscriptions, { name: 'subscriptions', scope }))
     return h(
       ReportPage,
       { name: 'subscriptions', scope },
@@ -109,8 +105,7 @@ function OverTime({ history: whole, route }: { history: HistoryReport; route: Ro
 }
 
 function NoneIncluded({ report: { exclusions, currency } }: ReportProps): VNode {
-  const excluded =
-    exclusions.count > 0 && `, and ${plural(exclusions.count, 'item is', 'items are')} excluded`
+  const excluded = exclusions.count > 0 && `, and ${plural(exclusions.count, 'item is', 'items are')} excluded`
   return html`
     <p class="notice">No subscriptions are included in ${currency}${excluded}. Try another currency, or see Excluded.</p>
   `

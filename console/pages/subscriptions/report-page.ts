@@ -54,8 +54,7 @@ function ScopeForm({ name, scope, children }: Omit<ReportPageProps, 'filter'>): 
     {
       submit: 'Show',
       layout: 'filter',
-      run: ({ currency, ...others }) =>
-        go(link(name, { ...others, currency: currency.trim().toUpperCase() })),
+      run: ({ currency, ...others }) => go(link(name, { ...others, currency: currency.trim().toUpperCase() })),
     },
     h(TextField, {
       id: 'currency',

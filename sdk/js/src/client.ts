@@ -76,8 +76,7 @@ export type Operations = ReturnType<typeof openOperations>
 function openConversions(api: Api) {
   return {
     /** Newest first, one row per sale. */
-    list: ({ limit, ...query }: EventListOptions = {}) =>
-      rows<Conversion>(api, '/v1/conversions', query, limit),
+    list: ({ limit, ...query }: EventListOptions = {}) => rows<Conversion>(api, '/v1/conversions', query, limit),
   }
 }
 

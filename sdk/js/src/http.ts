@@ -111,11 +111,7 @@ function networkError({ method, url }: Call, cause: unknown): KontorError {
   })
 }
 
-function responseError(
-  { method, url }: Call,
-  answer: FetchAnswer,
-  body: Partial<Problem> | null,
-): KontorError {
+function responseError({ method, url }: Call, answer: FetchAnswer, body: Partial<Problem> | null): KontorError {
   const { status, headers } = answer
   const isOk = status >= 200 && status < 300
   const location = headers.get('location')
@@ -138,9 +134,7 @@ function withoutQuery(url: string): string {
 /** Retry-After: seconds, or a date. */
 function secondsUntil(retryAfter: string | null): number | null {
   if (!retryAfter) return null
-  const seconds = /^\d+$/.test(retryAfter)
-    ? Number(retryAfter)
-    : (Date.parse(retryAfter) - Date.now()) / 1_000
+  const seconds = /^\d+$/.test(retryAfter) ? Number(retryAfter) : (Date.parse(retryAfter) - Date.now()) / 1_000
   return Number.isNaN(seconds) ? null : Math.max(0, seconds)
 }
 

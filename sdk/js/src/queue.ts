@@ -264,10 +264,7 @@ function batchLength(items: Item[], maxBytes: number): number {
   return count
 }
 
-function collectRejected(
-  batch: Item[],
-  rejected: NonNullable<Answer['rejected']>,
-): [TrackedEvent[], KontorError] {
+function collectRejected(batch: Item[], rejected: NonNullable<Answer['rejected']>): [TrackedEvent[], KontorError] {
   const events = rejected.flatMap(({ index }) => batch[index]?.event ?? [])
   const errors = rejected.map(({ index, message }) => ({ pointer: `/batch/${index}`, message }))
   const message = `${rejected.length} of ${batch.length} events were refused: ${rejected[0]!.message}`

@@ -33,10 +33,7 @@ export type WriteOptions = {
 
 export type WriteResult = Json<paths['/v1/products']['post']['responses'][202]>
 
-export type StoredRecord<Data = Record<string, unknown>> = Rename<
-  Get<'/v1/products/{id}'>['body'],
-  { data: Data }
->
+export type StoredRecord<Data = Record<string, unknown>> = Rename<Get<'/v1/products/{id}'>['body'], { data: Data }>
 
 /** In lists that include deleted records, the data of a deleted record is null. */
 export type ListedRecord = Get<'/v1/products'>['body']['results'][number]

@@ -62,9 +62,7 @@ function standardClaim(headers: WebhookHeaders): Claim | null {
   const timestamp = readHeader(headers, 'webhook-timestamp')
   const value = readHeader(headers, 'webhook-signature')
   if (!id || !timestamp || !value) return null
-  const signatures = value
-    .split(' ')
-    .flatMap(part => (part.startsWith('v1,') ? (fromBase64(part.slice(3)) ?? []) : []))
+  const signatures = value.split(' ').flatMap(part => (part.startsWith('v1,') ? (fromBase64(part.slice(3)) ?? []) : []))
   return { isStandard: true, timestamp, prefix: `${id}.${timestamp}.`, signatures }
 }
 

@@ -62,9 +62,7 @@ export async function openHttpProcesses(
         else reject(Object.assign(new Error(message.message), message.details))
       })
       worker.once('error', reject)
-      worker.once('exit', code =>
-        reject(new Error(`An HTTP process exited with code ${code} before it was listening`)),
-      )
+      worker.once('exit', code => reject(new Error(`An HTTP process exited with code ${code} before it was listening`)))
     })
   }
 

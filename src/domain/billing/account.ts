@@ -4,14 +4,7 @@ import { canonicalJson } from '../json/json.ts'
 import { type Movement, type MovementType, mainChange } from './movements.ts'
 import { nextCharge } from './price.ts'
 import { mergeEqual, type Segment } from './timeline.ts'
-import type {
-  Acquisition,
-  Instant,
-  InvoiceVersion,
-  Refund,
-  SubscriptionStatus,
-  SubscriptionVersion,
-} from './types.ts'
+import type { Acquisition, Instant, InvoiceVersion, Refund, SubscriptionStatus, SubscriptionVersion } from './types.ts'
 
 type Figures = {
   mrr: number
@@ -67,11 +60,7 @@ export function accountStates(segments: SegmentFigures[]): AccountState[] {
  * Derives the states from `at` on. `segments`: those that end at `at` or later. `before`: the states right before `at`;
  * the result includes them with their new ends.
  */
-export function continueStates(
-  segments: SegmentFigures[],
-  at: Instant,
-  before: AccountState[],
-): AccountState[] {
+export function continueStates(segments: SegmentFigures[], at: Instant, before: AccountState[]): AccountState[] {
   const clipped = segments
     .filter(({ to }) => to === null || to > at)
     .map(segment => (segment.from < at ? { ...segment, from: at } : segment))

@@ -7,12 +7,7 @@ import { type Charge, type ChargeCycle, chargesBetween } from './price.ts'
 import type { Segment } from './timeline.ts'
 import type { Instant } from './types.ts'
 
-export type IssueType =
-  | 'payment_failed'
-  | 'action_required'
-  | 'overdue'
-  | 'uncollectible'
-  | 'subscription_unpaid'
+export type IssueType = 'payment_failed' | 'action_required' | 'overdue' | 'uncollectible' | 'subscription_unpaid'
 
 type Renewal = {
   renewsAt: Instant

@@ -32,12 +32,7 @@ export function termsBetween(from: Instant, to: Instant, interval: Interval, cou
  * The anchor of a charge on `at`. A charge on 28 February may belong to a cycle on the 31st. This is the case if the day of
  * one of `hints` (a billing anchor, the start of the period), limited to that month, is the same day.
  */
-export function findAnchor(
-  at: Instant,
-  interval: Interval,
-  count: number,
-  hints: (Instant | null)[],
-): Instant {
+export function findAnchor(at: Instant, interval: Interval, count: number, hints: (Instant | null)[]): Instant {
   if (interval !== 'month' && interval !== 'year') return at
   const charge = new Date(at)
   const day = charge.getUTCDate()
@@ -45,8 +40,7 @@ export function findAnchor(
   for (const hint of hints) {
     if (hint === null || hint >= at || new Date(hint).getUTCDate() <= day) continue
     const onTheHour = startOfDay(hint) + (at - startOfDay(at))
-    if ((monthNumber(at) - monthNumber(hint)) % (interval === 'year' ? 12 * count : count) === 0)
-      return onTheHour
+    if ((monthNumber(at) - monthNumber(hint)) % (interval === 'year' ? 12 * count : count) === 0) return onTheHour
   }
   return at
 }

@@ -47,11 +47,7 @@ export function isCanonicalType(eventType: string): boolean {
 }
 
 /** null: the type is not a canonical one, or the payload has no id. */
-export function readCanonical(
-  eventType: string,
-  payload: unknown,
-  occurredAt: Instant,
-): BillingChange | null {
+export function readCanonical(eventType: string, payload: unknown, occurredAt: Instant): BillingChange | null {
   const object = readObject(payload)
   const [, money, person] = CANONICAL.exec(eventType) ?? []
   const subject = money ?? person
@@ -68,12 +64,7 @@ export function readCanonical(
   return { kind: 'cash', payments: [], refunds: [readRefund(eventType, id, object, sourceAt)] }
 }
 
-function readSubscription(
-  eventType: string,
-  id: string,
-  object: Fields,
-  sourceAt: Instant,
-): SubscriptionVersion {
+function readSubscription(eventType: string, id: string, object: Fields, sourceAt: Instant): SubscriptionVersion {
   const currency = knownCurrency(object.currency)
   const items = readList(object.items).map(item => readObject(item) ?? {})
   const resumesAt = readInstant(object.resumes_at)

@@ -2,15 +2,7 @@
 
 import { compareRefunds, orderInvoices } from './order.ts'
 import { buildSpans, mergeEqual, type Span } from './timeline.ts'
-import type {
-  CashReturn,
-  FailedAttempt,
-  Instant,
-  InvoiceVersion,
-  Payment,
-  PaymentFailure,
-  Refund,
-} from './types.ts'
+import type { CashReturn, FailedAttempt, Instant, InvoiceVersion, Payment, PaymentFailure, Refund } from './types.ts'
 
 /** All reports of one payment, merged. */
 export type PaymentRecord = {
@@ -48,9 +40,7 @@ export function mergePayments(reports: Payment[]): PaymentRecord {
   const inOrder = [...reports].sort((a, b) => a.sourceAt - b.sourceAt)
   const paid = inOrder.filter(({ status, amount }) => status === 'succeeded' && amount !== null && amount > 0)
   const first = (order: Payment['reportedBy'][]) =>
-    order
-      .map(source => paid.findLast(payment => payment.reportedBy === source))
-      .find(payment => payment !== undefined)
+    order.map(source => paid.findLast(payment => payment.reportedBy === source)).find(payment => payment !== undefined)
   const open = inOrder.findLast(payment => payment.unlinkedAmount !== undefined)
   const newest = (field: 'invoiceId' | 'customer' | 'currency') =>
     inOrder.findLast(payment => payment[field] !== null)?.[field] ?? null
@@ -166,11 +156,8 @@ function withAttempts(ordered: InvoiceVersion[], attempts: FailedAttempt[]): Inv
   if (attempts.length === 0) return ordered
   const explained = ordered.map(version => {
     const attempt = attempts.findLast(({ at }) => at <= version.sourceAt + SAME_FAILURE_MS)
-    const isOpen =
-      version.failure !== null && version.failure.code === null && version.failure.message === null
-    return isOpen && attempt
-      ? { ...version, failure: { ...attempt.failure, kind: version.failure!.kind } }
-      : version
+    const isOpen = version.failure !== null && version.failure.code === null && version.failure.message === null
+    return isOpen && attempt ? { ...version, failure: { ...attempt.failure, kind: version.failure!.kind } } : version
   })
   const own = attempts.flatMap(({ at, failure }) => {
     const held = explained.findLast(version => version.sourceAt <= at)
@@ -196,11 +183,7 @@ function spanStates(span: Span<InvoiceVersion>, failure: PaymentFailure | null):
 }
 
 /** Without a finalized or paid date, the first version with that status supplies it. */
-function withDates(
-  version: InvoiceVersion,
-  finalizedBy: Instant | null,
-  paidBy: Instant | null,
-): InvoiceVersion {
+function withDates(version: InvoiceVersion, finalizedBy: Instant | null, paidBy: Instant | null): InvoiceVersion {
   const paidAt = version.status === 'paid' ? (version.paidAt ?? paidBy) : null
   const isFinal = version.status !== 'draft' && version.status !== 'unknown'
   const finalized = isFinal ? Math.min(finalizedBy ?? version.sourceAt, paidAt ?? version.sourceAt) : null
@@ -270,9 +253,7 @@ export function mergeRefund(a: Refund, b: Refund): Refund {
 
 /** A refund derived from a charge's total is superseded by refunds of that charge with their own ids. */
 export function markSuperseded(refunds: Refund[]): CashReturn[] {
-  const named = new Set(
-    refunds.flatMap(refund => (refund.fromChargeTotal || refund.kind ? [] : [refund.chargeId])),
-  )
+  const named = new Set(refunds.flatMap(refund => (refund.fromChargeTotal || refund.kind ? [] : [refund.chargeId])))
   return refunds.map(refund => ({
     refund,
     superseded: refund.fromChargeTotal && named.has(refund.chargeId),

@@ -34,12 +34,7 @@ export function createExchange(rates: DailyRate[]) {
 }
 
 /** Converts minor units to minor units of the target, rounded half up. */
-export function convertAmount(
-  minor: number,
-  currency: string,
-  target: string,
-  { from, to }: Exchange,
-): number {
+export function convertAmount(minor: number, currency: string, target: string, { from, to }: Exchange): number {
   const ten = (digits: number) => 10n ** BigInt(digits)
   const above = BigInt(minor) * to.digits * ten(from.scale) * ten(minorDigits(target))
   const below = from.digits * ten(to.scale) * ten(minorDigits(currency))

@@ -18,8 +18,7 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
   },
   canceled: {
     reason: 'The subscription has ended.',
-    fixHint:
-      'Nothing to do, unless it should still be active: then send its current state with a newer `updated_at`.',
+    fixHint: 'Nothing to do, unless it should still be active: then send its current state with a newer `updated_at`.',
   },
   incomplete: {
     reason: 'The first payment is not complete, or the status of the subscription is unknown.',
@@ -112,11 +111,7 @@ export type Exclusion = {
 }
 
 /** The row of a subscription that is known only from invoices. */
-export function pendingExclusion(
-  subscriptionId: string,
-  customer: string | null,
-  firstInvoiceAt: Instant,
-): Exclusion {
+export function pendingExclusion(subscriptionId: string, customer: string | null, firstInvoiceAt: Instant): Exclusion {
   return {
     subscriptionId,
     itemId: null,
@@ -146,10 +141,8 @@ const PROVIDER_HINTS: Partial<Record<ReasonCode, (name: string) => string>> = {
   missing_items: name => `Have ${name} send the subscription again, with its items.`,
   missing_price: name =>
     `Set a price in the currency of the subscription in ${name}, and have it send the subscription again.`,
-  missing_interval: name =>
-    `Set the billing interval of the item in ${name}, and have it send the subscription again.`,
-  tiered_price_unknown: name =>
-    `Have ${name} send the subscription with the tiers of its price, or with its amount.`,
+  missing_interval: name => `Set the billing interval of the item in ${name}, and have it send the subscription again.`,
+  tiered_price_unknown: name => `Have ${name} send the subscription with the tiers of its price, or with its amount.`,
 }
 
 const NAMES: Record<string, string> = {

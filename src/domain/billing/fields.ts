@@ -160,8 +160,7 @@ export function readUsageType(...hints: unknown[]): Item['usageType'] {
 export function readAcquisition(acquisition: unknown, metadata: unknown): Acquisition | null {
   const own = readObject(acquisition)
   const ownSource = readText(own?.source)
-  if (ownSource)
-    return { source: ownSource, medium: readText(own?.medium), campaign: readText(own?.campaign) }
+  if (ownSource) return { source: ownSource, medium: readText(own?.medium), campaign: readText(own?.campaign) }
   const utm = readObject(metadata)
   const source = readText(utm?.utm_source)
   return source ? { source, medium: readText(utm?.utm_medium), campaign: readText(utm?.utm_campaign) } : null
@@ -189,10 +188,7 @@ const UNKNOWN_DISCOUNT: Discount = {
 }
 
 /** Gives every item a unique id. More discounts than the limit become one discount with unknown terms. */
-export function limitTerms(
-  items: GivenItem[],
-  discounts: Discount[],
-): { items: Item[]; discounts: Discount[] } {
+export function limitTerms(items: GivenItem[], discounts: Discount[]): { items: Item[]; discounts: Discount[] } {
   const bounded = (given: Discount[]) => (given.length <= MAX_DISCOUNTS ? given : [UNKNOWN_DISCOUNT])
   const named = assignItemIds(items)
   return {
@@ -307,11 +303,7 @@ export function readInvoiceStatus(eventType: string, value: unknown): InvoiceSta
   return (given ? INVOICE_STATUSES.get(given) : INVOICE_EVENTS.get(lastWord(eventType))) ?? 'unknown'
 }
 
-export function readFailure(
-  eventType: string,
-  code: string | null,
-  message: string | null,
-): PaymentFailure | null {
+export function readFailure(eventType: string, code: string | null, message: string | null): PaymentFailure | null {
   if (eventType.endsWith('.payment_action_required') || ACTION_REQUIRED.test(code ?? '')) {
     return { kind: 'action_required', code, message }
   }

@@ -86,10 +86,7 @@ type Link = {
 }
 
 /** Puts each version after the one whose result it changed, beginning with the state before all of them. */
-function orderByChain(
-  group: SubscriptionVersion[],
-  previous: SubscriptionVersion | null,
-): SubscriptionVersion[] {
+function orderByChain(group: SubscriptionVersion[], previous: SubscriptionVersion | null): SubscriptionVersion[] {
   let rest = group.map((version): Link => {
     const before = version.before ? { ...version, ...version.before } : null
     return {
@@ -103,10 +100,7 @@ function orderByChain(
   let last = previous
   while (rest.length > 0) {
     const next =
-      (last && following(rest, last)) ??
-      (last && partlyFollowing(rest, last)) ??
-      firstOfChain(rest) ??
-      rest[0]!
+      (last && following(rest, last)) ?? (last && partlyFollowing(rest, last)) ?? firstOfChain(rest) ?? rest[0]!
     ordered.push(next.version)
     last = next.version
     rest = rest.filter(link => link !== next)

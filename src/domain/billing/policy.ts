@@ -164,31 +164,23 @@ export function formatSettings(policy: Policy) {
 }
 
 /** Settings that differ, by their public names. */
-export function changedSettings(
-  before: Policy,
-  after: Policy,
-): Record<string, { before: unknown; after: unknown }> {
+export function changedSettings(before: Policy, after: Policy): Record<string, { before: unknown; after: unknown }> {
   const [old, now] = [formatSettings(before), formatSettings(after)]
   const names = Object.keys(now) as (keyof typeof now)[]
   return Object.fromEntries(
-    names
-      .filter(name => old[name] !== now[name])
-      .map(name => [name, { before: old[name], after: now[name] }]),
+    names.filter(name => old[name] !== now[name]).map(name => [name, { before: old[name], after: now[name] }]),
   )
 }
 
 /** Whether both policies derive the same ledger. The other settings take effect when a report is read. */
 export function countsEqually(a: Policy, b: Policy): boolean {
-  return (
-    a.pause === b.pause && a.trialOnPaying === b.trialOnPaying && a.pastDueGraceDays === b.pastDueGraceDays
-  )
+  return a.pause === b.pause && a.trialOnPaying === b.trialOnPaying && a.pastDueGraceDays === b.pastDueGraceDays
 }
 
 /** The policy in reports: its settings and all rules. */
 export function describePolicy(policy: PolicyVersion) {
   const isKept = (status: string) =>
-    (status === 'paused' && policy.pause === 'keep') ||
-    (status === 'trialing' && policy.trialOnPaying === 'keep')
+    (status === 'paused' && policy.pause === 'keep') || (status === 'trialing' && policy.trialOnPaying === 'keep')
   const kept = RULES.excluded_statuses.filter(isKept)
   return {
     version: policy.version,
@@ -204,9 +196,7 @@ export function describePolicy(policy: PolicyVersion) {
 function describeExceptions({ pause, trialOnPaying, pastDueGraceDays }: Policy): string[] {
   return [
     ...(pause === 'keep' ? ['A subscription that counted keeps its MRR while it is paused.'] : []),
-    ...(trialOnPaying === 'keep'
-      ? ['A subscription that counted keeps its MRR while it is in a new trial.']
-      : []),
+    ...(trialOnPaying === 'keep' ? ['A subscription that counted keeps its MRR while it is in a new trial.'] : []),
     ...(pastDueGraceDays === null
       ? []
       : [`A past-due subscription counts for ${pastDueGraceDays} days after it became past due.`]),

@@ -124,11 +124,7 @@ function grossLine(item: Item, currency: string | null): Line {
   if (item.interval === null) return unpriced('missing_interval')
   if (!isInterval(item.interval) || item.intervalCount === null) return unpriced('unsupported_interval')
   if (item.usageType === 'metered') return unpriced('metered_usage')
-  const amount = price
-    ? product(price, quantity)
-    : item.tiers
-      ? tieredAmount(item.tiers, item.billedQuantity!)
-      : null
+  const amount = price ? product(price, quantity) : item.tiers ? tieredAmount(item.tiers, item.billedQuantity!) : null
   if (amount === null) return unpriced('tiered_price_unknown')
   const gross = { n: amount.digits * 10n ** BigInt(minorDigits(currency)), d: 10n ** BigInt(amount.scale) }
   if (exceeds(gross) || exceeds(perMonth(gross, item))) return unpriced('missing_price')
@@ -289,11 +285,7 @@ function subscriptionReason(terms: MrrTerms, at: Instant): ReasonCode | null {
   return terms.items.length === 0 ? 'missing_items' : null
 }
 
-export function itemStates(
-  terms: MrrTerms,
-  at: Instant,
-  linesAt: LinesAt = createLinePricer(terms),
-): ItemState[] {
+export function itemStates(terms: MrrTerms, at: Instant, linesAt: LinesAt = createLinePricer(terms)): ItemState[] {
   const reason = subscriptionReason(terms, at)
   if (terms.items.length === 0) return [excludedItem(NO_ITEM, reason ?? 'missing_items', null)]
   const states = linesAt(at).map(line => itemState(line, reason))
@@ -411,8 +403,7 @@ export function chargeCycles(
   endsAt: Instant | null,
   linesAt: LinesAt,
 ): ChargeCycle[] {
-  if (version.currency === null || !(status === 'active' || status === 'past_due' || status === 'trialing'))
-    return []
+  if (version.currency === null || !(status === 'active' || status === 'past_due' || status === 'trialing')) return []
   const groups = new Map<string, Group>()
   for (const [place, item] of version.items.entries()) {
     const first = firstCharge(version, item, status, at)
@@ -455,12 +446,7 @@ function buildCycle(
   const interval = item.interval as Interval
   const intervalCount = item.intervalCount!
   const trialConversion = status === 'trialing'
-  const hints = [
-    version.billingAnchor,
-    item.currentPeriodStart,
-    version.currentPeriodStart,
-    version.startedAt,
-  ]
+  const hints = [version.billingAnchor, item.currentPeriodStart, version.currentPeriodStart, version.startedAt]
   return {
     interval,
     intervalCount,

@@ -14,10 +14,7 @@ import { isCanonicalType, readCanonical } from './canonical.ts'
 import { readInstant } from './fields.ts'
 import type { BillingChange, Instant, Term } from './types.ts'
 
-export type BillingEvent = Pick<
-  NormalizedEvent,
-  'eventType' | 'subject' | 'preset' | 'headers' | 'occurredAt'
->
+export type BillingEvent = Pick<NormalizedEvent, 'eventType' | 'subject' | 'preset' | 'headers' | 'occurredAt'>
 
 /** `unrecognized`: it looks like a billing event, but no part of it could be read. */
 type BillingReading = { changes: BillingChange[]; unrecognized: boolean }

@@ -11,8 +11,7 @@ import type { CouponTerms, Discount, Instant, SubscriptionVersion, Term, TermKin
 export function addTerm(versions: Term[], term: Term): Term[] {
   const text = termText(term)
   const same = versions.find(other => termText(other) === text)
-  if (!same)
-    return [...versions, term].sort((a, b) => a.sourceAt - b.sourceAt || (termText(a) < termText(b) ? -1 : 1))
+  if (!same) return [...versions, term].sort((a, b) => a.sourceAt - b.sourceAt || (termText(a) < termText(b) ? -1 : 1))
   // with a single version, the time does not matter
   if (versions.length === 1 || same.sourceAt >= term.sourceAt) return versions
   return addTerm(
@@ -39,8 +38,7 @@ export type KnownTerms = Record<TermKind, Map<string, Term>> & {
 export const NO_TERMS: KnownTerms = indexTerms([])
 
 export function indexTerms(terms: Term[]): KnownTerms {
-  const of = (kind: TermKind) =>
-    new Map(terms.filter(term => term.kind === kind).map(term => [term.id, term] as const))
+  const of = (kind: TermKind) => new Map(terms.filter(term => term.kind === kind).map(term => [term.id, term] as const))
   const ofCustomers = terms.filter(term => term.ofCustomer && term.customer !== undefined)
   return {
     customer: of('customer'),
@@ -62,17 +60,13 @@ export function resolveTerms(version: SubscriptionVersion, known: KnownTerms): S
     customerName: customer?.name ?? version.customerName,
     customerEmail: customer?.email ?? version.customerEmail,
     discounts: of(version.discounts),
-    items: version.items.map(item =>
-      item.discounts.length === 0 ? item : { ...item, discounts: of(item.discounts) },
-    ),
+    items: version.items.map(item => (item.discounts.length === 0 ? item : { ...item, discounts: of(item.discounts) })),
     ...(inherited.length > 0 && { inherited: inheritedDiscounts(inherited, version.currency, known) }),
   }
 }
 
 function distinctById(discounts: Discount[]): Discount[] {
-  return discounts.filter(
-    ({ id }, i) => id === undefined || discounts.findIndex(other => other.id === id) === i,
-  )
+  return discounts.filter(({ id }, i) => id === undefined || discounts.findIndex(other => other.id === id) === i)
 }
 
 function isKnown({ percentOff, amountOff, duration, endsAt }: Discount): boolean {
@@ -132,11 +126,7 @@ function inheritedDiscounts(terms: Term[], currency: string | null, known: Known
   const inOrder = [...terms].sort((a, b) => termStart(a) - termStart(b) || (a.id < b.id ? -1 : 1))
   return inOrder.map((term, i) => {
     const discount = buildDiscount(findCoupon(term, known) ?? UNKNOWN, currency, term.startsAt, term.endsAt)
-    const ends = [
-      discount.endsAt,
-      term.deletedAt ?? null,
-      i + 1 < inOrder.length ? termStart(inOrder[i + 1]!) : null,
-    ]
+    const ends = [discount.endsAt, term.deletedAt ?? null, i + 1 < inOrder.length ? termStart(inOrder[i + 1]!) : null]
     const limits = ends.filter(end => end !== null)
     const endsAt = limits.length > 0 ? Math.min(...limits) : null
     const isCut = endsAt !== discount.endsAt

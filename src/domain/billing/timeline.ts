@@ -105,9 +105,7 @@ export function deriveSubscription(
   policy: Policy = DEFAULT_POLICY,
   sizes: CheckpointSizes = CHECKPOINT_SIZES,
 ): DerivedSubscription {
-  const ordered = prependPreviousState(orderSubscriptions(versions)).map(version =>
-    resolveTerms(version, terms),
-  )
+  const ordered = prependPreviousState(orderSubscriptions(versions)).map(version => resolveTerms(version, terms))
   return buildTimeline(ordered, policy, null, sizes)
 }
 
@@ -134,9 +132,7 @@ function canContinue(ordered: SubscriptionVersion[], { checkpoint, before }: Con
   if (rest.some(version => version.sourceAt <= checkpoint.at || holdsFrom(version, false) <= checkpoint.at))
     return false
   // a field that had no value before is also filled in for the past
-  return FILLED_FIELDS.every(
-    field => before[field] !== null || ordered.every(version => version[field] === null),
-  )
+  return FILLED_FIELDS.every(field => before[field] !== null || ordered.every(version => version[field] === null))
 }
 
 function buildTimeline(
@@ -203,8 +199,7 @@ function fillGaps(
   }
   for (const [i, version] of filled.entries()) {
     const last = filled[i - 1]
-    if (version.itemsUnchanged && last)
-      Object.assign(version, { items: last.items, discounts: last.discounts })
+    if (version.itemsUnchanged && last) Object.assign(version, { items: last.items, discounts: last.discounts })
   }
   const end = filled.at(-1)!
   const previous = filled.at(-2)
@@ -336,9 +331,7 @@ function buildSpanStates(
     const ends = next.countDecision === null ? graceEnd(billingState, policy) : null
     const until = starts[i + 1] ?? span.to
     if (ends !== null && ends > at && (until === null || ends < until)) starts.splice(i + 1, 0, ends)
-    states.push(
-      stateAt(span, { at, to: starts[i + 1] ?? span.to, status, countDecision: next.countDecision }, linesAt),
-    )
+    states.push(stateAt(span, { at, to: starts[i + 1] ?? span.to, status, countDecision: next.countDecision }, linesAt))
   }
   return { states, billingState }
 }
@@ -373,8 +366,7 @@ function scheduledEnd(version: SubscriptionVersion): Instant | null {
 function statusAt({ version, first }: Span<SubscriptionVersion>, at: Instant): SubscriptionStatus {
   const end = findEnd(version, first)
   const over = version.status === 'canceled' || version.change === 'deleted'
-  if (end === null ? over : at >= end)
-    return version.status === 'incomplete_expired' ? version.status : 'canceled'
+  if (end === null ? over : at >= end) return version.status === 'incomplete_expired' ? version.status : 'canceled'
   const cancelsAt = scheduledEnd(version)
   if (!over && cancelsAt !== null && at >= cancelsAt) return 'canceled'
   if (first && wasInTrial(version, over, at)) return 'trialing'
@@ -537,8 +529,7 @@ export function mergeEqual<S extends { from: Instant; to: Instant | null }>(segm
   const result: S[] = []
   for (const segment of segments) {
     const last = result.at(-1)
-    if (last && isDeepStrictEqual({ ...last, from: 0, to: 0 }, { ...segment, from: 0, to: 0 }))
-      last.to = segment.to
+    if (last && isDeepStrictEqual({ ...last, from: 0, to: 0 }, { ...segment, from: 0, to: 0 })) last.to = segment.to
     else result.push(segment)
   }
   return result
@@ -599,10 +590,7 @@ function findCheckpoint(
 }
 
 /** The first version with this field; -1: an earlier one, or none. */
-function findFirstPlace(
-  { given, known, isFirst }: Derivation,
-  field: (typeof FILLED_FIELDS)[number],
-): number {
+function findFirstPlace({ given, known, isFirst }: Derivation, field: (typeof FILLED_FIELDS)[number]): number {
   return isFirst || known[0]![field] === null ? given.findIndex(version => version[field] !== null) : -1
 }
 
@@ -614,18 +602,10 @@ function isOnlyVersionAt(
 ): boolean {
   const { sourceAt, change } = version
   const [last, next] = [known[place - 1]!, known[place + 1]]
-  return (
-    from === sourceAt &&
-    change !== 'deleted' &&
-    last.sourceAt < sourceAt &&
-    (!next || next.sourceAt > sourceAt)
-  )
+  return from === sourceAt && change !== 'deleted' && last.sourceAt < sourceAt && (!next || next.sourceAt > sourceAt)
 }
 
-function checkpointAt(
-  { spans, billingStates, earlierEnds, firstSourceAt }: Derivation,
-  s: number,
-): Checkpoint | null {
+function checkpointAt({ spans, billingStates, earlierEnds, firstSourceAt }: Derivation, s: number): Checkpoint | null {
   const at = spans[s]!.from
   const announced = spans.slice(0, s).flatMap(({ version }) => discountEnds(version))
   const ends = new Set([...earlierEnds, ...announced].filter(end => end >= at))
@@ -735,8 +715,7 @@ function itemCause(before: ItemState[], after: ItemState[]): Cause | null {
   if (isAdded) return 'item_added'
   if (isRemoved) return 'item_removed'
   if (has((a, b) => a.productId !== b.productId || planKey(a) !== planKey(b))) return 'plan'
-  if (has((a, b) => hasOtherInterval(a, b) || (a.unitAmount !== b.unitAmount && !isTierChange(a, b))))
-    return 'price'
+  if (has((a, b) => hasOtherInterval(a, b) || (a.unitAmount !== b.unitAmount && !isTierChange(a, b)))) return 'price'
   return has((a, b) => a.quantity !== b.quantity) ? 'quantity' : null
 }
 
@@ -754,12 +733,7 @@ function planKey(item: ItemState): string | null {
   return item.productId === null ? item.name : null
 }
 
-function discountCause(
-  before: ItemState[],
-  after: ItemState[],
-  at: Instant,
-  discountEnds: Set<Instant>,
-): Cause {
+function discountCause(before: ItemState[], after: ItemState[], at: Instant, discountEnds: Set<Instant>): Cause {
   const taken = (items: ItemState[]) =>
     items.reduce(
       (sum, item) => sum + item.discountMrr + (item.reason === 'fully_discounted' ? item.excludedMrr! : 0),

@@ -89,9 +89,7 @@ export function orderSaleKey(orderId: string): string {
 
 function readConversionType(object: JsonObject): string | null {
   const given = object.conversion_type
-  return typeof given === 'string' && given !== '' && !isLongerThan(given, MAX_EVENT_TYPE_LENGTH)
-    ? given
-    : null
+  return typeof given === 'string' && given !== '' && !isLongerThan(given, MAX_EVENT_TYPE_LENGTH) ? given : null
 }
 
 /** `order_id | orderId`, also as Stripe metadata; for an event about an order (order.paid, Order Completed) the object's id. */
@@ -121,13 +119,7 @@ export function orderConversion(data: JsonObject): OrderConversion {
 
 /** The fields of the price of a sale. The first one present counts. */
 export const PRICE_FIELDS = ['amount', 'total', 'total_price', 'value', 'revenue', 'amount_paid'] as const
-export const STRIPE_PRICE_FIELDS = [
-  'amount_paid',
-  'amount_total',
-  'amount_received',
-  'amount',
-  'total',
-] as const
+export const STRIPE_PRICE_FIELDS = ['amount_paid', 'amount_total', 'amount_received', 'amount', 'total'] as const
 
 function firstPresent(data: JsonObject, fields: readonly string[]): unknown {
   for (const field of fields) {
@@ -225,11 +217,7 @@ export function foldSales(sales: EventSale[]): EventSale {
   }
 }
 
-function firstNaming(
-  sales: EventSale[],
-  name: 'visitor' | 'node',
-  rank: 'visitorRank' | 'nodeRank',
-): EventSale {
+function firstNaming(sales: EventSale[], name: 'visitor' | 'node', rank: 'visitorRank' | 'nodeRank'): EventSale {
   return sales.reduce((a, b) => (b[name] !== null && (a[name] === null || b[rank]! < a[rank]!) ? b : a))
 }
 

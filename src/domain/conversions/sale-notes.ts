@@ -23,8 +23,7 @@ export function saleNote(event: NormalizedEvent, isConversion: boolean): string 
 }
 
 function priceNotes(object: JsonObject, fields: readonly string[], field: string | undefined): string[] {
-  if (field === undefined)
-    return [`it counts as a conversion without an amount: it has none of ${fields.join(', ')}`]
+  if (field === undefined) return [`it counts as a conversion without an amount: it has none of ${fields.join(', ')}`]
   const notes: string[] = []
   const amount = parseDecimal(object[field])
   if (amount === null)
@@ -43,9 +42,7 @@ function priceNotes(object: JsonObject, fields: readonly string[], field: string
 
 /** Explains an order id that is not valid. */
 function orderNotes(object: JsonObject): string[] {
-  const name = (['order_id', 'orderId'] as const).find(
-    name => object[name] !== undefined && object[name] !== null,
-  )
+  const name = (['order_id', 'orderId'] as const).find(name => object[name] !== undefined && object[name] !== null)
   const given = name === undefined ? '' : object[name]
   if (given === '' || parseId(given) !== null) return []
   const why =

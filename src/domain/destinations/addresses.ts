@@ -65,18 +65,14 @@ export function literalAddress(hostname: string): string | null {
 }
 
 /** What is wrong with the URL of a destination, completing "must …". Null if it is valid; DNS is not queried. */
-export function validateDestinationUrl(
-  text: string,
-  { allowPrivate }: { allowPrivate: boolean },
-): string | null {
+export function validateDestinationUrl(text: string, { allowPrivate }: { allowPrivate: boolean }): string | null {
   if (!URL.canParse(text) || text.length > 2_000) return 'be an address like https://example.com/hooks'
   const { protocol, hostname, port, username, password } = new URL(text)
   if (protocol !== 'https:' && protocol !== 'http:') return 'be an address like https://example.com/hooks'
   if (username !== '' || password !== '') return 'not contain a user or password: put them into a header'
   if (port === '0') return 'not use port 0'
   if (allowPrivate) return null
-  if (protocol === 'http:')
-    return 'begin with https:// (http only with KONTOR_ALLOW_PRIVATE_DESTINATIONS=true)'
+  if (protocol === 'http:') return 'begin with https:// (http only with KONTOR_ALLOW_PRIVATE_DESTINATIONS=true)'
   const address = literalAddress(hostname)
   const isLocal = /(^|\.)localhost\.?$/.test(hostname)
   return isLocal || (address !== null && isPrivateAddress(address)) ? PRIVATE : null

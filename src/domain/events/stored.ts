@@ -8,15 +8,7 @@ import { readCdp } from './normalize/items.ts'
 /** An event as it is stored. */
 export type StoredEvent = Pick<
   NormalizedEvent,
-  | 'id'
-  | 'eventType'
-  | 'occurredAt'
-  | 'receivedAt'
-  | 'sourceConfigId'
-  | 'keyId'
-  | 'trusted'
-  | 'visitor'
-  | 'userId'
+  'id' | 'eventType' | 'occurredAt' | 'receivedAt' | 'sourceConfigId' | 'keyId' | 'trusted' | 'visitor' | 'userId'
 > & {
   source: EventSource
   /** Both are JSON text. */

@@ -58,9 +58,7 @@ function readQuery(url: string | null): Touch | null {
 
 function campaignTouch(source: unknown, medium: unknown, campaign: unknown): Touch | null {
   const name = text(source)
-  return name === null
-    ? null
-    : { source: name, medium: text(medium), campaign: text(campaign), direct: false }
+  return name === null ? null : { source: name, medium: text(medium), campaign: text(campaign), direct: false }
 }
 
 function readReferrer(referrer: string | null, url: string | null): Touch | null {

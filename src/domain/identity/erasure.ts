@@ -30,16 +30,13 @@ type Items = { about: number[]; others: number[] }
 /** Like `findItems`, but also searches the raw text of a dead letter. It may have failed because of a misplaced identifier. */
 export function findLetterItems(entry: StoredEntry, person: IdentifierIndex): Items {
   const { about, others } = findItems(entry, person)
-  return about.length === 0 && mentionsAny(entry.body, person)
-    ? { about: others, others: [] }
-    : { about, others }
+  return about.length === 0 && mentionsAny(entry.body, person) ? { about: others, others: [] } : { about, others }
 }
 
 /** Finds which items of an entry that was never applied are about a person, and which are not. */
 export function findItems(entry: StoredEntry, person: IdentifierIndex): Items {
   const { wanted } = person
-  const isKnown = (identities: Identifier[]) =>
-    identities.some(identity => wanted.has(identifierKey(identity)))
+  const isKnown = (identities: Identifier[]) => identities.some(identity => wanted.has(identifierKey(identity)))
   const about: number[] = []
   const others: number[] = []
   if (entry.kind === 'record') {
@@ -91,9 +88,7 @@ type IdentifierIndex = { wanted: Set<string>; emails: Set<string>; ids: Set<stri
 export function indexIdentifiers(identifiers: Identifier[]): IdentifierIndex {
   return {
     wanted: new Set(identifiers.map(identifierKey)),
-    emails: new Set(
-      identifiers.flatMap(identifier => (identifier.kind === 'email' ? [identifier.value] : [])),
-    ),
+    emails: new Set(identifiers.flatMap(identifier => (identifier.kind === 'email' ? [identifier.value] : []))),
     ids: new Set(identifiers.flatMap(({ value }) => (value.length >= MIN_IDENTIFYING_LENGTH ? [value] : []))),
   }
 }
@@ -122,8 +117,7 @@ export function findMentions(raw: string): Identifier[] {
     const id = parseId(text)
     if (id === null) continue
     if (kinds && named++ < MAX_IDS) for (const kind of kinds) add({ kind, value: id })
-    if (id.length >= MIN_IDENTIFYING_LENGTH && others++ < MAX_IDS)
-      for (const kind of ID_KINDS) add({ kind, value: id })
+    if (id.length >= MIN_IDENTIFYING_LENGTH && others++ < MAX_IDS) for (const kind of ID_KINDS) add({ kind, value: id })
   }
   return [...identifiers.values()]
 }
@@ -140,9 +134,7 @@ export function hashIdentifiers(tenantId: number, identifiers: Identifier[]): Bu
   const hashes = new Map<string, Buffer>()
   for (const identifier of identifiers) {
     const email = identifier.kind === 'email' ? null : parseEmail(identifier.value)
-    for (const compared of email === null
-      ? [identifier]
-      : [identifier, { kind: 'email' as const, value: email }]) {
+    for (const compared of email === null ? [identifier] : [identifier, { kind: 'email' as const, value: email }]) {
       const hash = hashIdentifier(tenantId, compared)
       hashes.set(hash.toString('hex'), hash)
     }
@@ -153,9 +145,7 @@ export function hashIdentifiers(tenantId: number, identifiers: Identifier[]): Bu
 /** An order after an erasure: only `KEPT_ORDER_FIELDS`. Digits stay as they were written. */
 export function anonymizeOrder(write: RecordWrite): RecordWrite {
   const kept = new Map(
-    objectFields(write.dataText).filter(
-      ([key, raw]) => KEPT_ORDER_FIELDS.includes(key) && !/^[[{n]/.test(raw),
-    ),
+    objectFields(write.dataText).filter(([key, raw]) => KEPT_ORDER_FIELDS.includes(key) && !/^[[{n]/.test(raw)),
   )
   const dataText = `{${[...kept].map(([key, raw]) => `${JSON.stringify(key)}:${raw}`).join(',')}}`
   const data = Object.fromEntries([...kept.keys()].map(key => [key, write.data[key]]))

@@ -80,11 +80,7 @@ function addContact(found: Identifier[], event: NormalizedEvent): void {
   if (stripe || /^(?:subscription|invoice|refund)\./.test(event.eventType)) {
     const customer = object.object === 'customer' ? object : object.customer
     add(found, 'contact', parseId(isObject(customer) ? customer.id : customer))
-    add(
-      found,
-      'email',
-      parseEmail(object.customer_email) ?? (isObject(customer) ? parseEmail(customer.email) : null),
-    )
+    add(found, 'email', parseEmail(object.customer_email) ?? (isObject(customer) ? parseEmail(customer.email) : null))
   } else {
     add(found, 'contact', readContactId(object))
   }
@@ -132,11 +128,7 @@ function readEmail(data: JsonObject): string | null {
 
 function readOwnEmail({ email, Email, emails }: JsonObject): string | null {
   const first = Array.isArray(emails) ? emails[0] : null
-  return (
-    parseEmail(email) ??
-    parseEmail(Email) ??
-    parseEmail(isObject(first) ? (first.email ?? first.value) : first)
-  )
+  return parseEmail(email) ?? parseEmail(Email) ?? parseEmail(isObject(first) ? (first.email ?? first.value) : first)
 }
 
 /** The contact's own id in an order or event: `contactId | contact_id | customerId | customer_id`. */

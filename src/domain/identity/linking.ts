@@ -58,8 +58,7 @@ export function linkIdentifiers(groups: Group[]): Links {
   for (const group of groups) {
     const { identifiers, trusted } = group
     const primary = choosePrimary(identifiers)
-    for (const identifier of identifiers)
-      if (identifier !== primary) linkIdentifier(links, group, primary!, identifier)
+    for (const identifier of identifiers) if (identifier !== primary) linkIdentifier(links, group, primary!, identifier)
     recordUnlinked(links, group)
     if (trusted && areConfirming(identifiers)) {
       for (const identifier of identifiers) {

@@ -22,21 +22,13 @@ export function readWebhook(item: JsonObject, context: InboundContext, errors: V
   const object = stripeObject(subject) ?? subject
   const ownTime = provider?.ownTime ?? readOwnTime(item, subject)
   return {
-    ...readEventType(
-      item,
-      provider ? provider.eventType : item.event_type,
-      context.eventTypeOverride,
-      errors,
-    ),
+    ...readEventType(item, provider ? provider.eventType : item.event_type, context.eventTypeOverride, errors),
     kind: null,
     inboundEventId: readEventId(item, context, provider, errors),
     providerEventId: provider?.eventId ?? providerEventId(item, subject, context),
     visitor: looseId(item.visitor ?? object.visitor ?? object.anonymousId ?? object.anonymous_id),
     sessionId: looseId(item.session_id ?? object.session_id),
-    userId:
-      provider?.userId === undefined
-        ? looseId(item.user_id ?? object.user_id ?? object.userId)
-        : provider.userId,
+    userId: provider?.userId === undefined ? looseId(item.user_id ?? object.user_id ?? object.userId) : provider.userId,
     previousId: null,
     email: parseEmail(object.email),
     subject,
@@ -90,8 +82,7 @@ function readTime(value: unknown): Date | null {
   return at === null ? null : new Date(at)
 }
 
-const ID_REQUIRED =
-  'the event has no id, so a repeat cannot be detected; the source requires one (require_event_id)'
+const ID_REQUIRED = 'the event has no id, so a repeat cannot be detected; the source requires one (require_event_id)'
 
 function readEventId(
   item: JsonObject,

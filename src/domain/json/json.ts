@@ -135,9 +135,7 @@ function isValueAt(text: string, start: number, end: number): boolean {
   while (isSpace(text.charCodeAt(before))) before--
   let after = end
   while (isSpace(text.charCodeAt(after))) after++
-  return (
-    (before < 0 || ':,['.includes(text[before]!)) && (after >= text.length || ',]}'.includes(text[after]!))
-  )
+  return (before < 0 || ':,['.includes(text[before]!)) && (after >= text.length || ',]}'.includes(text[after]!))
 }
 
 function isSpace(c: number): boolean {

@@ -20,10 +20,7 @@ const TYPES: Record<string, EntityType> = {
 }
 
 /** The entity type of the records that an event of this topic may change; null: none. */
-export function readEntityType({
-  preset,
-  headers,
-}: Pick<ShopEvent, 'preset' | 'headers'>): EntityType | null {
+export function readEntityType({ preset, headers }: Pick<ShopEvent, 'preset' | 'headers'>): EntityType | null {
   const topic = headers[preset === 'woocommerce' ? WOOCOMMERCE_TOPIC : SHOPIFY_TOPIC] ?? ''
   const [resource = ''] = topic.split(/[/.]/)
   return Object.hasOwn(TYPES, resource) ? TYPES[resource]! : null

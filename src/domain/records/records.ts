@@ -66,13 +66,8 @@ export function isTooLongForName(text: string): boolean {
   return text.length > MAX_NAME_LENGTH && [...text].length > MAX_NAME_LENGTH
 }
 
-export function recordOrderingKey(
-  entityType: EntityType,
-  target: { name: 'id' | RecordName; value: string },
-): string {
-  return target.name === 'id'
-    ? `${entityType}:${target.value}`
-    : `${entityType}:${target.name}:${target.value}`
+export function recordOrderingKey(entityType: EntityType, target: { name: 'id' | RecordName; value: string }): string {
+  return target.name === 'id' ? `${entityType}:${target.value}` : `${entityType}:${target.name}:${target.value}`
 }
 
 /** Reads the change of a valid entry. */

@@ -177,10 +177,7 @@ function unquoted(quoted: string): string {
 }
 
 /** Truncates or removes the addresses in request headers. */
-export function headersWithoutAddresses(
-  mode: IpMode,
-  headers: Record<string, string>,
-): Record<string, string> {
+export function headersWithoutAddresses(mode: IpMode, headers: Record<string, string>): Record<string, string> {
   if (mode === 'keep') return headers
   const kept: Record<string, string> = {}
   for (const [name, value] of Object.entries(headers)) {

@@ -14,8 +14,7 @@ export function auditRoute(app: App, { admin }: { admin: RequestAdmin }): void {
         tags: ['Admin: audit'],
         security: security.admin,
         summary: 'List audit log entries',
-        description:
-          'Every change by command line, admin API or console, newest first. Entries cannot be modified.',
+        description: 'Every change by command line, admin API or console, newest first. Entries cannot be modified.',
         querystring: Type.Object({
           tenant: Type.Optional(
             Type.String({ description: 'Id or name; default: all tenants and the installation itself' }),

@@ -10,15 +10,7 @@ import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'
 import type { RequestAdmin } from './operator.ts'
-import {
-  ById,
-  DestinationChangeBody,
-  KeyRotationBody,
-  List,
-  NewDestinationBody,
-  settingsIn,
-  whole,
-} from './schemas.ts'
+import { ById, DestinationChangeBody, KeyRotationBody, List, NewDestinationBody, settingsIn, whole } from './schemas.ts'
 
 const MESSAGE = '^msg_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
 const documented = { tags: ['Admin: destinations'], security: security.admin }
@@ -109,8 +101,7 @@ function itemRoutes(app: App, admin: RequestAdmin): void {
       schema: {
         ...documented,
         summary: 'Delete a destination',
-        description:
-          'Its waiting messages and its list of attempts are deleted too. To pause it, disable it instead.',
+        description: 'Its waiting messages and its list of attempts are deleted too. To pause it, disable it instead.',
         params: ById,
         response: { 204: Type.Null() },
       },

@@ -15,9 +15,7 @@ const NewErasure = Type.Object(
   {
     tenant: Type.String({ description: 'Id or name' }),
     email: Type.Optional(Type.String({ description: 'An e-mail address of the person' })),
-    profile: Type.Optional(
-      Type.String({ description: 'Instead of email: profile_id of an event or a conversion' }),
-    ),
+    profile: Type.Optional(Type.String({ description: 'Instead of email: profile_id of an event or a conversion' })),
     dry_run: Type.Optional(
       Type.Boolean({ description: 'Preview: return what would be erased and the identifiers of the person' }),
     ),
@@ -131,7 +129,6 @@ export function suppressionRoutes(app: App, { admin }: { admin: RequestAdmin }):
         response: { 200: RemovedSuppression },
       },
     },
-    async request =>
-      admin(request).suppressions.remove({ tenant: request.query.tenant, id: request.params.id }),
+    async request => admin(request).suppressions.remove({ tenant: request.query.tenant, id: request.params.id }),
   )
 }

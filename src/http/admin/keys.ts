@@ -92,7 +92,6 @@ export function keyRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
         response: { 200: RevokedKey },
       },
     },
-    async request =>
-      admin(request).keys.revoke(request.params.id, { withMade: request.body.with_made ?? false }),
+    async request => admin(request).keys.revoke(request.params.id, { withMade: request.body.with_made ?? false }),
   )
 }

@@ -56,8 +56,7 @@ export function purgeRoutes(app: App, { admin }: { admin: RequestAdmin }): void 
       schema: {
         ...documented,
         summary: 'Get a purge',
-        description:
-          'The receipt of a purge: `running`, then `completed` with the number of deleted objects.',
+        description: 'The receipt of a purge: `running`, then `completed` with the number of deleted objects.',
         params: ById,
         response: { 200: PurgeReceipt },
       },

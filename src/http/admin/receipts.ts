@@ -73,10 +73,7 @@ function archiveRoute(app: App, admin: RequestAdmin): void {
       },
     },
     async (request, reply) => {
-      const { facts, result } = await admin(request).receipts.archived(
-        request.params.id,
-        request.query.tenant,
-      )
+      const { facts, result } = await admin(request).receipts.archived(request.params.id, request.query.tenant)
       // The result is sent as stored: parsing it would lose exact digits.
       return sendJson(reply, `${JSON.stringify(facts).slice(0, -1)},"result":${result}}`)
     },

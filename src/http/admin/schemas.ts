@@ -36,9 +36,7 @@ export const TenantChangeBody = Type.Object(
   },
   {
     ...{ ...whole, minProperties: 1 },
-    examples: [
-      { conversion_types: ['purchase', 'demo.booked'], events_floor: '3650d', ip_addresses: 'truncate' },
-    ],
+    examples: [{ conversion_types: ['purchase', 'demo.booked'], events_floor: '3650d', ip_addresses: 'truncate' }],
   },
 )
 
@@ -110,8 +108,7 @@ export const RevocationBody = Type.Object(
   {
     with_made: Type.Optional(
       Type.Boolean({
-        description:
-          'Also revoke keys and disable sources and destinations that were created with it. Default: false',
+        description: 'Also revoke keys and disable sources and destinations that were created with it. Default: false',
       }),
     ),
   },
@@ -141,9 +138,7 @@ const destinationSettings = optional({ name, what, event_types: types, enabled, 
 export const NewDestinationBody = Type.Object(
   { tenant: Type.String({ description: 'Id or name' }), url, ...destinationSettings },
   {
-    examples: [
-      { tenant: 'acme', url: 'https://example.com/hooks', what: ['events'], event_types: ['order.*'] },
-    ],
+    examples: [{ tenant: 'acme', url: 'https://example.com/hooks', what: ['events'], event_types: ['order.*'] }],
   },
 )
 export const DestinationChangeBody = Type.Object(

@@ -22,8 +22,7 @@ function collectionRoutes(app: App, admin: RequestAdmin): void {
       schema: {
         ...documented,
         summary: 'List sources',
-        description:
-          'The sources of a tenant with their settings and URLs. Tokens and secrets are not included.',
+        description: 'The sources of a tenant with their settings and URLs. Tokens and secrets are not included.',
         querystring: Type.Object({ tenant: Type.String({ description: 'Id or name' }) }),
         response: { 200: List(SourceView) },
       },
@@ -49,9 +48,7 @@ function collectionRoutes(app: App, admin: RequestAdmin): void {
       },
     },
     async (request, reply) => {
-      const source = await admin(request).sources.create(
-        settingsIn(request.body) as { tenant: string; type: string },
-      )
+      const source = await admin(request).sources.create(settingsIn(request.body) as { tenant: string; type: string })
       return reply.code(201).header('location', `/admin/v1/sources/${source.id}`).send(source)
     },
   )

@@ -16,9 +16,7 @@ export function buildPage(
   const base = `/console/${version}`
   const imports = Object.fromEntries([...libraries].map(([name, file]) => [name, `${base}/${file}`]))
   const importMap = JSON.stringify({ imports })
-  const preload = firstModules(files, libraries).map(
-    name => `<link rel="modulepreload" href="${base}/${name}" />`,
-  )
+  const preload = firstModules(files, libraries).map(name => `<link rel="modulepreload" href="${base}/${name}" />`)
   const text = files
     .get('index.html')!
     .text.replaceAll('{{base}}', base)
@@ -79,8 +77,7 @@ type ProblemPage = {
   console: string
 }
 
-const POLICY =
-  "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const POLICY = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 /** Why a sign-in failed. It may contain foreign text and is shown as plain text. */
 export function problemPage(options: ProblemPage): { html: string; policy: string } {

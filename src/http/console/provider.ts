@@ -167,9 +167,7 @@ function claimAt(claims: Claims, name: string): unknown {
     .split('.')
     .reduce<unknown>(
       (value, part) =>
-        typeof value === 'object' && value !== null && Object.hasOwn(value, part)
-          ? (value as Claims)[part]
-          : undefined,
+        typeof value === 'object' && value !== null && Object.hasOwn(value, part) ? (value as Claims)[part] : undefined,
       claims,
     )
 }

@@ -33,9 +33,7 @@ export function consoleRoutes(app: App, signIn: SignIn | null): void {
   if (!signIn) return
   const stylesheets = async () => {
     const { version, files } = await opened()
-    return [...files.keys()]
-      .filter(name => name.startsWith('css/'))
-      .map(name => `/console/${version}/${name}`)
+    return [...files.keys()].filter(name => name.startsWith('css/')).map(name => `/console/${version}/${name}`)
   }
   signInRoutes(app, { ...signIn, stylesheets })
 }

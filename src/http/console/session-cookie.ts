@@ -20,18 +20,14 @@ export function sessionCookie(publicUrl: string): SessionCookie {
  */
 const OWN_HEADER = 'x-kontor-console'
 
-export function sessionReader(options: {
-  sessions: Pick<ConsoleSessions, 'find'>
-  publicUrl: string
-}): FindSession {
+export function sessionReader(options: { sessions: Pick<ConsoleSessions, 'find'>; publicUrl: string }): FindSession {
   const { name } = sessionCookie(options.publicUrl)
   const { origin } = new URL(options.publicUrl)
   return request => {
     const { headers } = request.raw
     const token = cookieIn(headers, name)
     // A key that is sent along counts alone.
-    if (token === null || headers.authorization !== undefined || headers['x-api-key'] !== undefined)
-      return null
+    if (token === null || headers.authorization !== undefined || headers['x-api-key'] !== undefined) return null
     const isRead = request.method === 'GET' || request.method === 'HEAD'
     if (headers[OWN_HEADER] === undefined || (!isRead && headers.origin !== origin))
       return Promise.reject(
@@ -45,8 +41,7 @@ export function sessionReader(options: {
 
   async function find(token: string): Promise<ConsoleSession> {
     const session = await options.sessions.find(token)
-    if (session === null)
-      throw problems.unauthorized('session_ended', 'Your session has ended. Sign in again.')
+    if (session === null) throw problems.unauthorized('session_ended', 'Your session has ended. Sign in again.')
     return session
   }
 }

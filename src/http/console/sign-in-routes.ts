@@ -54,15 +54,11 @@ export function signInRoutes(app: App, options: SignIn & { stylesheets(): Promis
     reply.header('set-cookie', kept.gone)
     if (own === null || own.until < now().getTime() || own.state !== query.get('state')) throw toEndedSignIn()
     const person = toPerson(await provider.complete(query, own), options.roleClaim)
-    if (person === null)
-      throw problems.malformed('The claim sub of the provider is missing or invalid.', 'no_subject')
+    if (person === null) throw problems.malformed('The claim sub of the provider is missing or invalid.', 'no_subject')
     const token = await sessions.begin(person, { ip: request.ip, requestId: request.id })
     if (token === null) {
       const { name, values } = person
-      request.log.warn(
-        { person: name, values: values.slice(0, 50) },
-        'sign-in rejected: the person has no role',
-      )
+      request.log.warn({ person: name, values: values.slice(0, 50) }, 'sign-in rejected: the person has no role')
       throw problems.forbidden(
         'no_role',
         `You are signed in at ${provider.name} as ${name}, but have no role in Kontor. Ask an operator of this server to add one (KONTOR_OIDC_ROLES).`,

@@ -55,9 +55,7 @@ const CdpBody = Type.Object(
     properties: Type.Optional(Type.Object({})),
     traits: Type.Optional(Type.Object({})),
     context: Type.Optional(Type.Object({})),
-    writeKey: Type.Optional(
-      Type.String({ description: 'A tracking key, for clients that cannot send headers' }),
-    ),
+    writeKey: Type.Optional(Type.String({ description: 'A tracking key, for clients that cannot send headers' })),
   },
   {
     examples: [

@@ -3,13 +3,7 @@ import { Type } from 'typebox'
 import { isUuid } from '../../domain/ids.ts'
 import { storableText } from '../../domain/json/json.ts'
 import type { Log } from '../../log/log.ts'
-import {
-  eventOutcome,
-  outcomeOfSent,
-  outcomeText,
-  whyUnknown,
-  whyUnknownSent,
-} from '../../reports/event-outcome.ts'
+import { eventOutcome, outcomeOfSent, outcomeText, whyUnknown, whyUnknownSent } from '../../reports/event-outcome.ts'
 import { EVENT_COLUMNS } from '../../reports/export/tables.ts'
 import { eventSeries } from '../../reports/series.ts'
 import { appliedPolicy } from '../../store/billing/policies.ts'

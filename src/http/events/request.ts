@@ -123,11 +123,9 @@ function rateDetail({ events, per_seconds }: RateLimit): string {
 
 /** Why a request without any valid event is refused; `list` is where the events should have been. */
 export function toRejectionProblem({ errors, isTooLarge, isForbidden }: Inspection, list: string): Problem {
-  if (isForbidden)
-    return problems.forbidden('event_type_not_allowed', 'This key may not send events of this type.')
+  if (isForbidden) return problems.forbidden('event_type_not_allowed', 'This key may not send events of this type.')
   if (isTooLarge) return problems.holdsTooMuch(errors[0]!.message)
-  if (errors.length === 0)
-    return problems.invalid([{ pointer: list, message: 'must contain at least one event' }])
+  if (errors.length === 0) return problems.invalid([{ pointer: list, message: 'must contain at least one event' }])
   if (errors.length <= MAX_NAMED_REJECTIONS) return problems.invalid(errors)
   return problems.invalid(
     errors.slice(0, MAX_NAMED_REJECTIONS),
@@ -139,9 +137,7 @@ export const RejectedItems = {
   rejected: Type.Array(Type.Object({ index: Type.Integer(), message: Type.String() }), {
     description: `Invalid items, kept as dead letters; the first ${MAX_NAMED_REJECTIONS}`,
   }),
-  rejected_total: Type.Optional(
-    Type.Integer({ description: 'The number of rejected items, if larger than the list' }),
-  ),
+  rejected_total: Type.Optional(Type.Integer({ description: 'The number of rejected items, if larger than the list' })),
 }
 
 /** For the answer: the first of them by name, and how many they are where that is more. */

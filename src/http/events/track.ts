@@ -24,9 +24,7 @@ const TrackBody = Type.Object(
     event_id: Type.Optional(
       Type.String({ description: 'Identifies duplicates: a second event with the same id is ignored' }),
     ),
-    occurred_at: Type.Optional(
-      Type.String({ format: 'timestamp', description: 'Default: the time of receipt' }),
-    ),
+    occurred_at: Type.Optional(Type.String({ format: 'timestamp', description: 'Default: the time of receipt' })),
     data: Type.Optional(Type.Object({}, { description: 'Event data; `page` is the URL' })),
   },
   {

@@ -26,12 +26,8 @@ const BOUNDS: Record<TableName, string> = {
 const exportQuery = (name: TableName) =>
   Type.Object({
     format: Type.Enum([...FORMATS], { default: 'ndjson' }),
-    since: Type.Optional(
-      Type.String({ format: 'timestamp', description: `Inclusive lower bound of ${BOUNDS[name]}` }),
-    ),
-    until: Type.Optional(
-      Type.String({ format: 'timestamp', description: `Inclusive upper bound of ${BOUNDS[name]}` }),
-    ),
+    since: Type.Optional(Type.String({ format: 'timestamp', description: `Inclusive lower bound of ${BOUNDS[name]}` })),
+    until: Type.Optional(Type.String({ format: 'timestamp', description: `Inclusive upper bound of ${BOUNDS[name]}` })),
   })
 
 /** Whole tables as files. A file that ends early is told from a whole one by the connection, which breaks off. */
@@ -92,9 +88,6 @@ export function exportRoutes(app: App, { pool }: { pool: pg.Pool }): void {
   }
 }
 
-async function* whole<T>(
-  first: IteratorResult<T>,
-  next: () => Promise<IteratorResult<T>>,
-): AsyncGenerator<T> {
+async function* whole<T>(first: IteratorResult<T>, next: () => Promise<IteratorResult<T>>): AsyncGenerator<T> {
   for (let part = first; !part.done; part = await next()) yield part.value
 }

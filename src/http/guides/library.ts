@@ -21,25 +21,13 @@ const ROOT = new URL('../../../', import.meta.url)
 
 /** In this order; what is not named here comes last. */
 const GROUPS: [title: string, names: string[]][] = [
-  [
-    'Get started',
-    ['nextjs', 'stripe', 'shopify', 'woocommerce', 'switch', 'automation', 'local-development'],
-  ],
+  ['Get started', ['nextjs', 'stripe', 'shopify', 'woocommerce', 'switch', 'automation', 'local-development']],
   ['Send data', ['events', 'browser', 'sdk', 'records', 'webhooks', 'import']],
   ['Analyze', ['console', 'subscriptions', 'metrics', 'bi', 'agents']],
   ['Export', ['export', 'archive', 'destinations']],
   [
     'Operate',
-    [
-      'operations',
-      'configuration',
-      'security',
-      'privacy',
-      'own-postgresql',
-      'scaling',
-      'scale',
-      'versioning',
-    ],
+    ['operations', 'configuration', 'security', 'privacy', 'own-postgresql', 'scaling', 'scale', 'versioning'],
   ],
   ['Internals', ['architecture', 'write-an-adapter', 'releasing', 'changelog']],
 ]
@@ -67,9 +55,7 @@ const PICTURES = { '.png': 'image/png', '.svg': 'image/svg+xml' }
 /** Which there are; each is read when somebody looks at it. */
 function readPictures(): Map<string, Picture> {
   const paths = ['docs/images/', 'docs/performance/'].flatMap(folder =>
-    existsSync(new URL(folder, ROOT))
-      ? readdirSync(new URL(folder, ROOT)).map(file => `${folder}${file}`)
-      : [],
+    existsSync(new URL(folder, ROOT)) ? readdirSync(new URL(folder, ROOT)).map(file => `${folder}${file}`) : [],
   )
   return new Map(
     paths.flatMap(path => {

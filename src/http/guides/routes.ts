@@ -144,9 +144,7 @@ function search(documents: Iterable<{ document: Document; sections: Section[] }>
 }
 
 function computeScore(document: Document, section: Section, words: string[]): number {
-  const [title, heading, text] = [document.title, section.heading, section.text].map(part =>
-    part.toLowerCase(),
-  )
+  const [title, heading, text] = [document.title, section.heading, section.text].map(part => part.toLowerCase())
   let score = 0
   for (const word of words) {
     const times = text!.split(word).length - 1

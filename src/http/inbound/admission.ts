@@ -41,8 +41,7 @@ export function admit(deps: Deps) {
     }
     const source = deps.directory.source((request.params as { sourceConfigId: string }).sourceConfigId)
     // A look-up that fails says nothing about the source: 503, never 404.
-    if (source instanceof Promise)
-      source.then(settle, error => done(problems.unavailable(undefined, undefined, error)))
+    if (source instanceof Promise) source.then(settle, error => done(problems.unavailable(undefined, undefined, error)))
     else settle(source)
   }
 }
@@ -150,10 +149,7 @@ function tokenProblem(credentials: Credentials, headers: IncomingHttpHeaders, no
       'The token does not match this source. Send Authorization: Bearer tok_….',
     )
   if (found.expiresAt <= now.getTime())
-    return problems.unauthorized(
-      'token_expired',
-      'This token was replaced and has expired. Use the current token.',
-    )
+    return problems.unauthorized('token_expired', 'This token was replaced and has expired. Use the current token.')
   return null
 }
 
@@ -164,8 +160,7 @@ function isSame(a: Buffer, b: Buffer): boolean {
 const SIGNATURE_ERRORS = {
   signature_missing: 'This source requires a signature, but the request has none.',
   signature_invalid: 'The signature does not match the body and the signing secret of this source.',
-  signature_expired:
-    'The signature is valid, but its timestamp differs from the server time by more than 5 minutes.',
+  signature_expired: 'The signature is valid, but its timestamp differs from the server time by more than 5 minutes.',
 }
 
 /** How the request was signed; null where the source has no secret. Throws where it had to be and is not. */
@@ -177,9 +172,7 @@ export function verifiedSignature(
   if (!credentials.hasSecrets) return null
   const { body, now, signatureHeader } = request
   const headers = request.headers as Headers
-  const secrets = credentials.secrets
-    .filter(({ expiresAt }) => expiresAt > now.getTime())
-    .map(({ secret }) => secret)
+  const secrets = credentials.secrets.filter(({ expiresAt }) => expiresAt > now.getTime()).map(({ secret }) => secret)
   const verification: Verification = credentials.preset
     ? credentials.preset.verify({ headers, body, secrets, now, custom: source.config.custom })
     : verifySignature({

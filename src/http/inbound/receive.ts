@@ -51,8 +51,7 @@ export function inboundRoute(app: App, options: InboundOptions): void {
     {
       config: {
         body: 'raw',
-        bodyLimit: request =>
-          request.target?.source.config.max_body_bytes ?? DEFAULT_SOURCE_CONFIG.max_body_bytes,
+        bodyLimit: request => request.target?.source.config.max_body_bytes ?? DEFAULT_SOURCE_CONFIG.max_body_bytes,
         problems: [403],
       },
       schema: {
@@ -180,9 +179,7 @@ const InboundBody = Type.Union(
             description: 'Identifies duplicates. Default: the value at event_id_path, or a generated id.',
           }),
         ),
-        event_type: Type.Optional(
-          Type.String({ description: 'Required unless the source has event_type_override' }),
-        ),
+        event_type: Type.Optional(Type.String({ description: 'Required unless the source has event_type_override' })),
         payload: Type.Optional(Type.Object({}, { description: 'Default: the whole body' })),
         occurred_at: Type.Optional(Type.String({ format: 'timestamp' })),
       },
@@ -219,8 +216,7 @@ export const InboundAnswer = Type.Object(
     duplicates: Count('Events that were processed before, or occur twice in this body'),
     deferred: Count('Events over the volume limit: durable, and processed when the limit allows'),
     rejected: Type.Array(Type.Object({ index: Type.Integer(), message: Type.String() }), {
-      description:
-        'Invalid items (kept as dead letters) and events dropped over the source’s limit; the first 100',
+      description: 'Invalid items (kept as dead letters) and events dropped over the source’s limit; the first 100',
     }),
     rejected_total: RejectedItems.rejected_total,
   },

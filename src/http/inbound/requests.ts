@@ -13,9 +13,7 @@ import { InboundAnswer, InboundParams } from './receive.ts'
 const MOST_WAITING = { perTenant: 50, total: 100 }
 
 const Query = Type.Object({
-  since: Type.Optional(
-    Type.String({ format: 'timestamp', description: 'Inclusive lower bound of received_at' }),
-  ),
+  since: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive lower bound of received_at' })),
   cursor: Type.Optional(
     Type.String({
       description: 'next_cursor of the previous response. Without cursor and since: only new requests',
@@ -85,12 +83,7 @@ export function requestListRoute(app: App, { pool, directory }: Deps): void {
       try {
         const since = parseTimestamp(query.since)
         const page = { cursor: query.cursor ?? null, since, limit: query.limit, waitMs: query.wait * 1000 }
-        return await readRequests(
-          pool,
-          { tenantId: caller.tenantId, sourceId: source.id },
-          page,
-          ending.signal,
-        )
+        return await readRequests(pool, { tenantId: caller.tenantId, sourceId: source.id }, page, ending.signal)
       } finally {
         waiting.delete(ending)
         leave()

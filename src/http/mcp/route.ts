@@ -48,11 +48,7 @@ export function mcpRoute(app: App, { version }: { version: string }): void {
 }
 
 /** With the caller's own key and address: what it may not see there, it may not see here. */
-async function get(
-  app: App,
-  request: FastifyRequest,
-  url: string,
-): Promise<{ status: number; body: string }> {
+async function get(app: App, request: FastifyRequest, url: string): Promise<{ status: number; body: string }> {
   const { authorization, 'x-api-key': apiKey } = request.headers
   const headers = { ...(authorization && { authorization }), ...(apiKey && { 'x-api-key': apiKey }) }
   const { statusCode, body } = await app.inject({ method: 'GET', url, headers, remoteAddress: request.ip })

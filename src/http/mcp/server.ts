@@ -3,12 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
-import {
-  CallToolRequestSchema,
-  ErrorCode,
-  ListToolsRequestSchema,
-  McpError,
-} from '@modelcontextprotocol/sdk/types.js'
+import { CallToolRequestSchema, ErrorCode, ListToolsRequestSchema, McpError } from '@modelcontextprotocol/sdk/types.js'
 import type { Scope } from '../../domain/tenants/keys.ts'
 import { readLibrary } from '../guides/library.ts'
 import { type Arguments, accountsBehind, SEARCH_DOCS, TOOLS, type Tool, type Why } from './tools.ts'
@@ -134,8 +129,7 @@ function findArgumentError(
   for (const argument of required) if (args[argument] === undefined) return `${argument} is required`
   for (const [argument, value] of Object.entries(args)) {
     if (typeof value === 'object') return `${argument} must be a string, a number or a boolean`
-    if (typeof value === 'string' && !value.isWellFormed())
-      return `${argument} contains an unpaired surrogate`
+    if (typeof value === 'string' && !value.isWellFormed()) return `${argument} contains an unpaired surrogate`
   }
   return null
 }
@@ -192,9 +186,7 @@ let sections: Section[] | null = null
 
 /** Sections of the Markdown that ships with the server, by how well they fit some words. */
 export async function searchDocs(query: string): Promise<{ results: Section[] }> {
-  sections ??= [...readLibrary().documents.values()].flatMap(({ path, markdown }) =>
-    splitSections(path, markdown),
-  )
+  sections ??= [...readLibrary().documents.values()].flatMap(({ path, markdown }) => splitSections(path, markdown))
   const words = [
     ...new Set(
       query
@@ -206,9 +198,7 @@ export async function searchDocs(query: string): Promise<{ results: Section[] }>
   const scored = sections.map(section => ({ section, score: computeScore(section, words) }))
   const found = scored.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score)
   return {
-    results: found
-      .slice(0, MAX_RESULTS)
-      .map(({ section }) => ({ ...section, text: section.text.slice(0, MAX_TEXT) })),
+    results: found.slice(0, MAX_RESULTS).map(({ section }) => ({ ...section, text: section.text.slice(0, MAX_TEXT) })),
   }
 }
 

@@ -107,8 +107,7 @@ export const TOOLS: readonly Tool[] = [
   {
     name: 'list_events',
     title: 'List events',
-    description:
-      'List events without conversions, newest first, in pages (cursor = next_cursor of the previous page).',
+    description: 'List events without conversions, newest first, in pages (cursor = next_cursor of the previous page).',
     scopes: ['events:read'],
     route: '/v1/events',
   },
@@ -174,8 +173,7 @@ export const TOOLS: readonly Tool[] = [
   {
     name: 'explain_exclusions',
     title: 'Items excluded from MRR',
-    description:
-      'Subscription items that are excluded from MRR, with the reason and the MRR they would have.',
+    description: 'Subscription items that are excluded from MRR, with the reason and the MRR they would have.',
     scopes: ['subscriptions:read'],
     route: '/v1/subscriptions/exclusions',
   },
@@ -190,10 +188,7 @@ export const TOOLS: readonly Tool[] = [
   },
 ]
 
-function report(
-  name: string,
-  { title, description, why: behind }: Pick<Tool, 'title' | 'description' | 'why'>,
-): Tool {
+function report(name: string, { title, description, why: behind }: Pick<Tool, 'title' | 'description' | 'why'>): Tool {
   return {
     ...{ name: `subscriptions_${name}`, title, description },
     scopes: ['subscriptions:read'],

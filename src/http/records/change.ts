@@ -120,8 +120,7 @@ export function buildAppend(change: {
       context: JSON.stringify(context),
       body: text,
     },
-    claim:
-      key === undefined ? null : { key, bodyHash: hashBody(op, body), entityType, recordId: body.id ?? null },
+    claim: key === undefined ? null : { key, bodyHash: hashBody(op, body), entityType, recordId: body.id ?? null },
   }
 }
 
@@ -138,12 +137,7 @@ function canonical(value: unknown): string {
 }
 
 /** The answer to an accepted or repeated change. */
-export function acceptedBody(
-  append: Append,
-  first: FirstUse | null,
-  entityType: EntityType,
-  body: RecordBody,
-) {
+export function acceptedBody(append: Append, first: FirstUse | null, entityType: EntityType, body: RecordBody) {
   if (!first) {
     return { accepted: true, duplicate: false, operationId: append.entry.id, entityType, id: body.id ?? null }
   }

@@ -58,8 +58,7 @@ export function readRoutes(app: App, entityType: EntityType, { pool }: { pool: p
       schema: {
         tags: ['Records'],
         summary: `List ${entityType}s`,
-        description:
-          'In the order of their last change. With `Accept: text/csv` the rows are returned as CSV.',
+        description: 'In the order of their last change. With `Accept: text/csv` the rows are returned as CSV.',
         querystring: ListQuery,
         response: { 200: PagedList(StoredRecordBody) },
       },

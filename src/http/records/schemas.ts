@@ -1,13 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { ENTITY_TYPES, type EntityType, OPERATION_OUTCOMES } from '../../domain/records/records.ts'
-import {
-  Nullable,
-  NullableText,
-  NullableTimestamp,
-  OpenObject,
-  Timestamp,
-  Uuid,
-} from '../../domain/shapes.ts'
+import { Nullable, NullableText, NullableTimestamp, OpenObject, Timestamp, Uuid } from '../../domain/shapes.ts'
 import { ValidationError } from '../../domain/validation-error.ts'
 
 /** What writes and deletes have in common: a delete may name the record in other ways than by its id. */
@@ -28,9 +21,7 @@ export const RecordWriteBody = Type.Object({
     description:
       'When the record last changed in your system. The newest change wins, in whatever order changes arrive.',
   }),
-  externalId: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 255, description: 'A second identifier' }),
-  ),
+  externalId: Type.Optional(Type.String({ minLength: 1, maxLength: 255, description: 'A second identifier' })),
   idempotencyKey: Type.Optional(
     Type.String({ description: 'May be sent as header x-idempotency-key instead; the header wins.' }),
   ),

@@ -23,14 +23,7 @@ import {
   validateChange,
   waitSeconds,
 } from './change.ts'
-import {
-  Accepted,
-  BatchResult,
-  buildBodies,
-  type RecordBody,
-  RecordWriteBody,
-  withArticle,
-} from './schemas.ts'
+import { Accepted, BatchResult, buildBodies, type RecordBody, RecordWriteBody, withArticle } from './schemas.ts'
 
 type WriteOptions = { pool: pg.Pool; accept: Accept; awaitOutcomes: AwaitOutcomes; now: () => Date }
 
@@ -40,9 +33,7 @@ const WriteHeaders = Type.Object({
       description: 'A repeated key returns 200 with duplicate: true, and the change is not applied again.',
     }),
   ),
-  prefer: Type.Optional(
-    Type.String({ description: 'wait=N (up to 10 seconds): respond when the change is applied.' }),
-  ),
+  prefer: Type.Optional(Type.String({ description: 'wait=N (up to 10 seconds): respond when the change is applied.' })),
 })
 
 export function writeRoutes(app: App, entityType: EntityType, options: WriteOptions): void {
@@ -85,8 +76,7 @@ function changeHandler(op: RecordContext['op'], entityType: EntityType, options:
     const body = request.body as RecordBody
     const text = request.rawText
     const key =
-      idempotencyHeader(request) ??
-      (typeof body?.idempotencyKey === 'string' ? body.idempotencyKey : undefined)
+      idempotencyHeader(request) ?? (typeof body?.idempotencyKey === 'string' ? body.idempotencyKey : undefined)
     const { tenantId } = request.caller
     const faults = [
       ...readValidationErrors(request.validationError),

@@ -13,9 +13,7 @@ export const Text = Type.String()
 export const MaybeText = maybe(Text)
 // Reports return instants as milliseconds or dates. Responses contain ISO 8601.
 export const time = (description?: string) =>
-  Type.Unsafe<number | Date>(
-    Type.String({ format: 'timestamp', ...(description !== undefined && { description }) }),
-  )
+  Type.Unsafe<number | Date>(Type.String({ format: 'timestamp', ...(description !== undefined && { description }) }))
 export const Time = time()
 export const MaybeTime = maybe(Time)
 export const Count = Type.Integer({ minimum: 0 })

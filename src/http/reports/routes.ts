@@ -72,8 +72,7 @@ export function subscriptionRoutes(app: App, deps: ReportDeps): void {
     },
     own: { days: WindowDays('The number of days ahead') },
     body: AttentionBody,
-    build: async (db, question, query) =>
-      shownAttention(await attentionReport(db, question, Number(query.days))),
+    build: async (db, question, query) => shownAttention(await attentionReport(db, question, Number(query.days))),
   })
   reportRoute(app, deps, {
     path: '/v1/subscriptions/acquisition',

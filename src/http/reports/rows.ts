@@ -43,13 +43,7 @@ export const PaymentIssueRow = Type.Object({
   invoice_number: MaybeText,
   subscription_id: MaybeText,
   customer: MaybeText,
-  issue_type: Type.Enum([
-    'payment_failed',
-    'action_required',
-    'overdue',
-    'uncollectible',
-    'subscription_unpaid',
-  ]),
+  issue_type: Type.Enum(['payment_failed', 'action_required', 'overdue', 'uncollectible', 'subscription_unpaid']),
   amount_due: maybe(money()),
   amount_remaining: maybe(money()),
   attempt_count: maybe(Count),
@@ -173,9 +167,7 @@ export const HistoryRow = Type.Object({
   contraction: money(),
   churn: money(),
   reactivation: money(),
-  net: money(
-    'new + expansion + reactivation − contraction − churn: the change of MRR since the previous bucket',
-  ),
+  net: money('new + expansion + reactivation − contraction − churn: the change of MRR since the previous bucket'),
 })
 
 /** The first field has the name of the dimension. */
@@ -274,9 +266,7 @@ export const CurrencyRow = Type.Object({
   currency: Type.String({ description: 'The currency of the subscriptions' }),
   own_mrr: Type.Number({ description: 'In that currency' }),
   active_subscriptions: Count,
-  rate: maybe(
-    Type.Number({ description: 'Units of the report’s currency for one unit; null if there is none' }),
-  ),
+  rate: maybe(Type.Number({ description: 'Units of the report’s currency for one unit; null if there is none' })),
   rate_date: maybe(Type.String({ description: 'The day of the rate' })),
   mrr: maybe(money('In the currency of the report')),
   opening_mrr: maybe(money('By the rate of the first day')),

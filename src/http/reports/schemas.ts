@@ -180,8 +180,7 @@ const Movements = {
   closing_mrr: Amount,
 }
 
-const Rate = (description?: string) =>
-  Type.Union([Type.Number({ ...(description && { description }) }), Type.Null()])
+const Rate = (description?: string) => Type.Union([Type.Number({ ...(description && { description }) }), Type.Null()])
 
 export const Rates = Type.Object(
   {

@@ -37,10 +37,7 @@ export function seriesRoutes(app: App, deps: ReportDeps): void {
     body: HistoryBody,
     errors: seriesErrors,
     build: async (db, question, query) =>
-      shownHistory(
-        requireSeries(await historyReport(db, question, seriesWindow(question, query))),
-        question.currency,
-      ),
+      shownHistory(requireSeries(await historyReport(db, question, seriesWindow(question, query))), question.currency),
   })
   reportRoute(app, deps, {
     path: '/v1/subscriptions/breakdown',

@@ -54,17 +54,13 @@ export async function enterStream(pool: pg.Pool, stream: FoundStream, now: Strea
     [stream.name, stream.created, stream.partitions, stream.servers],
   )
   const isKnown = rows[0]!.isKnown
-  if (
-    isKnown &&
-    (await findOutdated(await lockCursors(pool, stream.name, 'share'), stream.lastSeq, now)).length === 0
-  )
+  if (isKnown && (await findOutdated(await lockCursors(pool, stream.name, 'share'), stream.lastSeq, now)).length === 0)
     return { movedBack: [], lost: null }
   return inTransaction(pool, async client => {
     await lock(client, LOCKS.epoch)
-    const known = await client.query<Before>(
-      'select created, servers, unread from jetstream_streams where name = $1',
-      [stream.name],
-    )
+    const known = await client.query<Before>('select created, servers, unread from jetstream_streams where name = $1', [
+      stream.name,
+    ])
     // Locked while NATS is asked again: readers may have advanced since.
     await lockCursors(client, stream.name, 'update')
     const { created, lastSeq } = await now.state()
@@ -124,11 +120,7 @@ function refuseLeavingUnread({ name, servers, takesOver }: FoundStream, before: 
 }
 
 /** Cursors of a previous stream of this name are kept under a name that no stream can have. */
-async function swapCursors(
-  db: Db,
-  stream: string,
-  { before, now }: { before: string; now: string },
-): Promise<void> {
+async function swapCursors(db: Db, stream: string, { before, now }: { before: string; now: string }): Promise<void> {
   const rename = `update jetstream_cursors set stream = $2 where stream = $1`
   await db.query(rename, [stream, `${stream}@${before}`])
   await db.query(rename, [`${stream}@${now}`, stream])
@@ -168,10 +160,12 @@ async function moveBack(
   stream: string,
   { partition, seq, lastId }: { partition: number; seq: number; lastId: string | null },
 ): Promise<void> {
-  await db.query(
-    'update jetstream_cursors set seq = $3, ord = 0, last_id = $4 where stream = $1 and partition = $2',
-    [stream, partition, seq, lastId],
-  )
+  await db.query('update jetstream_cursors set seq = $3, ord = 0, last_id = $4 where stream = $1 and partition = $2', [
+    stream,
+    partition,
+    seq,
+    lastId,
+  ])
 }
 
 export async function listCursors(db: Db, stream: string): Promise<Cursor[]> {

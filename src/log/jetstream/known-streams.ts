@@ -73,10 +73,7 @@ export async function listWriters(db: Db): Promise<SeenWriter[]> {
 }
 
 /** Registers a writer, unless others write to another stream: returns those. `wasDrained`: whether the stream was drained before. */
-function beginWriting(
-  pool: pg.Pool,
-  writer: Writer,
-): Promise<{ elsewhere: SeenWriter[]; wasDrained: boolean }> {
+function beginWriting(pool: pg.Pool, writer: Writer): Promise<{ elsewhere: SeenWriter[]; wasDrained: boolean }> {
   return inTransaction(pool, async client => {
     await lock(client, LOCKS.streamWriters)
     const elsewhere = (await listWriters(client)).filter(({ stream }) => stream !== writer.stream)
@@ -275,11 +272,7 @@ export type SkippedMessage = {
 }
 
 /** In the transaction that moves the cursor past them. */
-export async function recordSkippedMessages(
-  db: Db,
-  stream: string,
-  messages: SkippedMessage[],
-): Promise<void> {
+export async function recordSkippedMessages(db: Db, stream: string, messages: SkippedMessage[]): Promise<void> {
   await db.query(
     `insert into jetstream_skipped_messages (stream, seq, stored_at, subject, reason, is_foreign, payload)
      select $1, * from unnest($2::bigint[], $3::timestamptz[], $4::text[], $5::text[], $6::boolean[], $7::bytea[])
@@ -317,10 +310,9 @@ export async function dropSkippedMessages(db: Db, stream: string, keptMs: number
 
 /** They may contain erased data. The rows stay and are still reported. */
 export async function eraseSkippedPayloads(db: Db, stream: string): Promise<void> {
-  await db.query(
-    'update jetstream_skipped_messages set payload = null where stream = $1 and payload is not null',
-    [stream],
-  )
+  await db.query('update jetstream_skipped_messages set payload = null where stream = $1 and payload is not null', [
+    stream,
+  ])
 }
 
 const EVERY_MS = 5_000

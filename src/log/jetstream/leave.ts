@@ -35,10 +35,7 @@ function refuseOtherWriter([writer]: SeenWriter[]): void {
   if (writer) throw new NatsRefused(describeOtherWriter(writer))
 }
 
-function describeUnread(
-  { name, servers, unread: last }: KnownStream,
-  unread: number | { unknown: string },
-): string {
+function describeUnread({ name, servers, unread: last }: KnownStream, unread: number | { unknown: string }): string {
   const count =
     typeof unread === 'object'
       ? `may contain unprocessed entries (${last} when it was last seen), and ${unread.unknown}`

@@ -140,8 +140,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   }
   /** Before the stream was seen, the number that it would be created with. Publishing computes partitions again. */
   const partitions = () => connection.writable()?.stream.partitions ?? settings.partitions
-  const partitionFor = ({ tenantId, orderingKey }: Entry) =>
-    choosePartition(tenantId, orderingKey, partitions())
+  const partitionFor = ({ tenantId, orderingKey }: Entry) => choosePartition(tenantId, orderingKey, partitions())
 
   async function publish(appends: Append[]): Promise<void> {
     const invalid = appends.find(({ entry }) => entry.body.includes('\0') || entry.context.includes('\0'))
@@ -220,8 +219,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
 
   async function* unreadOnNats(tenantId: number): AsyncGenerator<Entry[]> {
     const opened = await connection.waitReadable()
-    for (const cursor of await listCursors(pool, stream))
-      yield* unreadEntries(opened, stream, cursor, tenantId)
+    for (const cursor of await listCursors(pool, stream)) yield* unreadEntries(opened, stream, cursor, tenantId)
   }
   async function countUnreadOnNats(tenantId: number, receivedBy: Date | null): Promise<Unread> {
     let entries = 0
@@ -249,15 +247,11 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       const events = batch.filter(goesToNats)
       if (events.length === 0) return postgres.append(batch)
       const others = batch.filter(append => !goesToNats(append))
-      const [appended] = await Promise.all([
-        others.length > 0 ? postgres.append(others) : [],
-        publish(events),
-      ])
+      const [appended] = await Promise.all([others.length > 0 ? postgres.append(others) : [], publish(events)])
       for (const listener of listeners) listener()
       return mergeResults(batch, appended)
     },
-    flushGroup: append =>
-      goesToNats(append) ? groupFor(partitionFor(append.entry)) : postgres.flushGroup(append),
+    flushGroup: append => (goesToNats(append) ? groupFor(partitionFor(append.entry)) : postgres.flushGroup(append)),
     onAppend(listener) {
       listeners.add(listener)
       const stop = postgres.onAppend(listener)
@@ -374,10 +368,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
     },
     async close() {
       await endWriting().catch(error =>
-        logger?.warn(
-          { stream, reason: errorReason(error) },
-          'how much is unread on NATS could not be recorded',
-        ),
+        logger?.warn({ stream, reason: errorReason(error) }, 'how much is unread on NATS could not be recorded'),
       )
       await connection.close()
     },

@@ -62,15 +62,13 @@ export function pack(appends: Append[], maxPayload: number): Packed[] {
   const limit = maxPayload - HEADER_BYTES - JSON.stringify(facts).length
   if (bytes.length <= limit) return [{ payload: bytes, facts, parts: [] }]
   const compressed = zstdCompressSync(bytes)
-  if (compressed.length <= limit)
-    return [{ payload: compressed, facts: { ...facts, isCompressed: true }, parts: [] }]
+  if (compressed.length <= limit) return [{ payload: compressed, facts: { ...facts, isCompressed: true }, parts: [] }]
   if (appends.length > 1) {
     const half = appends.length >> 1
     return [...pack(appends.slice(0, half), maxPayload), ...pack(appends.slice(half), maxPayload)]
   }
   const parts: Uint8Array[] = []
-  for (let from = 0; from < compressed.length; from += limit)
-    parts.push(compressed.subarray(from, from + limit))
+  for (let from = 0; from < compressed.length; from += limit) parts.push(compressed.subarray(from, from + limit))
   return [{ payload: EMPTY, facts: { ...facts, isCompressed: true, parts: parts.length }, parts }]
 }
 
@@ -134,8 +132,7 @@ function isRow(row: Row): boolean {
 const isText = (value: unknown) => typeof value === 'string' && !value.includes('\0')
 // Dates that PostgreSQL and ISO 8601 write alike: a dead letter with another date could not be stored.
 const isTime = (value: unknown) => isCount(value) && (value as number) <= Date.UTC(9999, 11, 31)
-const isTenantId = (value: unknown) =>
-  Number.isInteger(value) && (value as number) > 0 && (value as number) < 2 ** 31
+const isTenantId = (value: unknown) => Number.isInteger(value) && (value as number) > 0 && (value as number) < 2 ** 31
 const isCount = (value: unknown) => Number.isInteger(value) && (value as number) >= 0
 
 function toEntry(row: Row, context: string, body: string): Entry {

@@ -122,10 +122,7 @@ export function toRefusal(error: unknown, context: RefusalContext): NatsRefused 
 }
 
 // The client has classes for some of its errors only.
-function describeRefusal(
-  error: Error & { code?: string },
-  { access, hasJetStream }: RefusalContext,
-): string | null {
+function describeRefusal(error: Error & { code?: string }, { access, hasJetStream }: RefusalContext): string | null {
   const { name, message = '', code = '' } = error ?? {}
   const { credentialsFile, user, token, tls } = access
   const servers = access.servers.join(',')

@@ -1,11 +1,5 @@
 import type { Db } from '../../postgres/database.ts'
-import {
-  HEAVY_ENTRIES,
-  MAX_BYTES_PER_PARTITION,
-  type PartitionName,
-  type Taken,
-  type TakeOptions,
-} from '../log.ts'
+import { HEAVY_ENTRIES, MAX_BYTES_PER_PARTITION, type PartitionName, type Taken, type TakeOptions } from '../log.ts'
 import { type Cursor, moveCursors, ownCursors, type Position, type Step } from './cursors.ts'
 import { recordSkippedMessages, type SkippedMessage } from './known-streams.ts'
 import { getNext, type Message } from './messages.ts'
@@ -118,9 +112,7 @@ export function openReader(
     const filled = shuffled([...buffers])
       .filter(([partition, { messages }]) => messages.length > 0 && !isHeld(partition))
       .map(([partition, buffer]) => ({ partition, buffer, fresh: freshIn(buffer) }))
-    for (const { partition, buffer, fresh } of filled.sort(
-      (a, b) => Math.sign(b.fresh) - Math.sign(a.fresh),
-    )) {
+    for (const { partition, buffer, fresh } of filled.sort((a, b) => Math.sign(b.fresh) - Math.sign(a.fresh))) {
       if (chosen.length >= limit.maxPartitions || entries >= HEAVY_ENTRIES || bytes >= HEAVY_BYTES) break
       chosen.push(partition)
       entries += fresh
@@ -175,9 +167,7 @@ export function openReader(
     async advance(db, taken) {
       const steps = taken.flatMap(({ partition, position }) => {
         const number = partitionNumber(partition)
-        return number !== null && position !== null
-          ? [{ partition: number, ...(position as NextPosition) }]
-          : []
+        return number !== null && position !== null ? [{ partition: number, ...(position as NextPosition) }] : []
       })
       if (steps.length === 0) return
       await moveCursors(db, stream, steps)
@@ -212,10 +202,7 @@ function openSkippedReporter(logger: LogLogger | undefined): (skipped: SkippedMe
     unlogged += foreign.length
     if (foreign.length === 0 || performance.now() - loggedAt < WARN_EVERY_MS) return
     const { seq, subject } = foreign[0]!
-    logger?.warn(
-      { subject, seq, messages: unlogged },
-      `message ${seq} of ${subject} is not from Kontor and is skipped`,
-    )
+    logger?.warn({ subject, seq, messages: unlogged }, `message ${seq} of ${subject} is not from Kontor and is skipped`)
     loggedAt = performance.now()
     unlogged = 0
   }
@@ -248,12 +235,7 @@ function takeFrom(messages: Message[], cursor: Cursor, maxEntries: number): Take
 }
 
 /** Once their message is read. */
-async function purgeParts(
-  opened: OpenStream,
-  stream: string,
-  partition: number,
-  group: string,
-): Promise<void> {
+async function purgeParts(opened: OpenStream, stream: string, partition: number, group: string): Promise<void> {
   await refuseTaken(opened, stream)
   await opened.manager.streams.purge(stream, { filter: partSubject(stream, partition, group, '*') })
 }

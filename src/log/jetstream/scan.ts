@@ -93,8 +93,7 @@ export async function readLag(
 
 /** Whether the server that answers has unread messages. */
 export async function hasUnread(connected: Connected, stream: string, cursors: Cursor[]): Promise<boolean> {
-  for (const { partition, seq } of cursors)
-    if ((await getNext(connected, stream, partition, seq)) !== null) return true
+  for (const { partition, seq } of cursors) if ((await getNext(connected, stream, partition, seq)) !== null) return true
   return false
 }
 
@@ -251,9 +250,7 @@ export async function withCount<T>(
       work(countWith(cursor => confirmedBefore(connected, stream, cursor, marker))),
     )
   return work(
-    countWith(async cursor =>
-      cursor.seq > state.last_seq ? 0 : (await readLag(connected, stream, cursor)).entries,
-    ),
+    countWith(async cursor => (cursor.seq > state.last_seq ? 0 : (await readLag(connected, stream, cursor)).entries)),
   )
 }
 
@@ -266,12 +263,7 @@ function countWith(unreadBehind: (cursor: Cursor) => Promise<number>): Count {
 }
 
 /** A server that lags behind has the marker a moment later. */
-async function confirmedBefore(
-  connected: Connected,
-  stream: string,
-  cursor: Cursor,
-  marker: Marker,
-): Promise<number> {
+async function confirmedBefore(connected: Connected, stream: string, cursor: Cursor, marker: Marker): Promise<number> {
   const deadline = performance.now() + CONFIRMED_WITHIN_MS
   for (;;) {
     const unread = await unreadBefore(connected, stream, cursor, marker)

@@ -75,8 +75,7 @@ export async function refuseTaken(
   stream: string,
 ): Promise<void> {
   const info = await readStreamInfo(connected, stream)
-  if (info && readStreamOwner(info.config) !== connected.stream.owner)
-    throw new StreamTaken(describeTaken(stream))
+  if (info && readStreamOwner(info.config) !== connected.stream.owner) throw new StreamTaken(describeTaken(stream))
 }
 
 /** Null: not claimed yet. */
@@ -97,11 +96,7 @@ export async function readStreamInfo({ manager }: Connected, stream: string): Pr
 }
 
 /** The id of one of Kontor's messages, according to the stream's leader. Null: no message has this number. */
-export async function readMessageId(
-  { manager }: Connected,
-  stream: string,
-  seq: number,
-): Promise<string | null> {
+export async function readMessageId({ manager }: Connected, stream: string, seq: number): Promise<string | null> {
   const message = seq < 1 ? null : await manager.streams.getMessage(stream, { seq })
   return message?.header.get('Nats-Msg-Id') ?? null
 }
@@ -176,13 +171,8 @@ function buildConfig(settings: OwnedSettings): Partial<StreamConfig> & { name: s
   }
 }
 
-async function createStream(
-  connected: Connected,
-  settings: OwnedSettings,
-  server: ServerInfo,
-): Promise<StreamInfo> {
-  const add = (replicas: number) =>
-    connected.manager.streams.add({ ...buildConfig(settings), num_replicas: replicas })
+async function createStream(connected: Connected, settings: OwnedSettings, server: ServerInfo): Promise<StreamInfo> {
+  const add = (replicas: number) => connected.manager.streams.add({ ...buildConfig(settings), num_replicas: replicas })
   if (settings.replicas !== null) return add(settings.replicas)
   if (!server.cluster) return add(1)
   const known = new Set([...(server.connect_urls ?? []), ...settings.access.servers]).size
@@ -199,8 +189,7 @@ async function reconcileStream(
 ): Promise<StreamInfo> {
   const { stream, replicas, owner, formerOwner } = settings
   const before = readStreamOwner(config)
-  if (![null, owner, formerOwner].includes(before) && !settings.takesOver)
-    throw new StreamTaken(describeTaken(stream))
+  if (![null, owner, formerOwner].includes(before) && !settings.takesOver) throw new StreamTaken(describeTaken(stream))
   const errors: string[] = []
   const wanted = buildConfig(settings)
   if (config.storage !== 'file') errors.push(`stores its messages in ${config.storage}, not in files`)
@@ -208,8 +197,7 @@ async function reconcileStream(
   if (config.retention !== 'limits') errors.push(`has the retention ${config.retention}, not limits`)
   if (replicas !== null && config.num_replicas < replicas)
     errors.push(`has ${config.num_replicas} replicas, and KONTOR_NATS_REPLICAS is ${replicas}`)
-  if (!config.subjects?.includes(wanted.subjects![0]!))
-    errors.push(`does not have the subjects ${wanted.subjects![0]}`)
+  if (!config.subjects?.includes(wanted.subjects![0]!)) errors.push(`does not have the subjects ${wanted.subjects![0]}`)
   if (!/^[1-9]\d{0,2}$/.test(config.metadata?.[PARTITIONS] ?? ''))
     errors.push('has no number of partitions in its metadata: Kontor did not create it')
   if (errors.length > 0)

@@ -116,9 +116,7 @@ export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date
 }
 
 const COLUMNS = {
-  partition: int2(({ entry }, _, { partitions }) =>
-    choosePartition(entry.tenantId, entry.orderingKey, partitions),
-  ),
+  partition: int2(({ entry }, _, { partitions }) => choosePartition(entry.tenantId, entry.orderingKey, partitions)),
   epoch: int4((_entry, _index, { epoch }) => epoch),
   ord: int4((_entry, index, { firstOrd }) => firstOrd + index),
   id: uuid(({ entry }) => entry.id),
@@ -163,10 +161,7 @@ function openEpochs(pool: pg.Pool) {
     /** The epoch as known here. PostgreSQL rejects a statement with an outdated one. */
     async current(db: Db): Promise<number> {
       if (known === undefined) {
-        const { rows } = await queryPrepared<{ epoch: number }>(
-          db,
-          'select max(epoch) as epoch from log_epochs',
-        )
+        const { rows } = await queryPrepared<{ epoch: number }>(db, 'select max(epoch) as epoch from log_epochs')
         known = rows[0]!.epoch
       }
       return known

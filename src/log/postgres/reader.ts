@@ -36,10 +36,7 @@ export async function take(
     epoch,
   ])
   const taken = new Map<number, Taken>(
-    cursors.map(({ partition }) => [
-      partition,
-      { partition: partitionName(partition), entries: [], position: null },
-    ]),
+    cursors.map(({ partition }) => [partition, { partition: partitionName(partition), entries: [], position: null }]),
   )
   for (const row of rows) {
     const own = taken.get(row.partition)!
@@ -86,9 +83,7 @@ cross join lateral (
 order by l.partition, l.epoch, l.xid, l.ord`
 
 export async function advance(client: pg.PoolClient, taken: Taken[]): Promise<void> {
-  const positions = taken
-    .map(({ position }) => position as Position | null)
-    .filter(position => position !== null)
+  const positions = taken.map(({ position }) => position as Position | null).filter(position => position !== null)
   if (positions.length === 0) return
   await queryPrepared(
     client,
@@ -172,12 +167,7 @@ export async function find(db: Db, tenantId: number, id: string): Promise<Entry 
   return rows[0] ?? null
 }
 
-export async function forget(
-  db: Db,
-  tenantId: number,
-  entries: EntryName[],
-  { dryRun = false } = {},
-): Promise<number> {
+export async function forget(db: Db, tenantId: number, entries: EntryName[], { dryRun = false } = {}): Promise<number> {
   const names = [tenantId, entries.map(({ id }) => id), entries.map(({ receivedAt }) => receivedAt)]
   if (!dryRun) {
     const { rowCount } = await db.query(

@@ -39,11 +39,7 @@ type AccountNews = {
  * Derives accounts from the segments of their subscriptions. The caller holds the profile lock, so the profiles read
  * here do not change until the end of the transaction.
  */
-export async function deriveAccounts(
-  { client, now }: Deriving,
-  keys: ObjectKey[],
-  news: AccountNews,
-): Promise<void> {
+export async function deriveAccounts({ client, now }: Deriving, keys: ObjectKey[], news: AccountNews): Promise<void> {
   if (keys.length === 0) return
   const rows = await lockAccounts(client, keys)
   const owners = rows.map(row => ({ ...row, since: findStart(row, news) }))
@@ -89,9 +85,7 @@ async function writeAccounts(
   findSegments: (key: ObjectKey) => AccountSegment[],
   { isRestated = false }: AccountNews,
 ): Promise<void> {
-  const partial = accounts.flatMap(({ tenantId, id, since }) =>
-    since === null ? [] : [{ tenantId, id, since }],
-  )
+  const partial = accounts.flatMap(({ tenantId, id, since }) => (since === null ? [] : [{ tenantId, id, since }]))
   const pasts = Map.groupBy(partial.length > 0 ? await loadAccountPasts(client, partial) : [], keyText)
   const findPasts = (key: ObjectKey) => pasts.get(keyText(key)) ?? []
   const states = accounts.flatMap(account =>
@@ -102,9 +96,7 @@ async function writeAccounts(
     })),
   )
   await replaceStates(client, accounts, states)
-  const movements = accounts.flatMap(account =>
-    deriveMovements(account, findSegments(account), findPasts(account)),
-  )
+  const movements = accounts.flatMap(account => deriveMovements(account, findSegments(account), findPasts(account)))
   const replace = (returnsNew: boolean) => replaceMovements(client, accounts, movements, returnsNew)
   // a policy change is no movement, so destinations receive no message
   if (isRestated) await replace(false)
@@ -121,11 +113,7 @@ async function writeAccounts(
   )
 }
 
-function deriveStates(
-  { since }: DerivedAccount,
-  segments: AccountSegment[],
-  pasts: AccountPast[],
-): AccountState[] {
+function deriveStates({ since }: DerivedAccount, segments: AccountSegment[], pasts: AccountPast[]): AccountState[] {
   if (since === null) return accountStates(segments)
   return continueStates(
     segments,
@@ -197,11 +185,7 @@ function isBefore(a: AccountSegment, b: AccountSegment): boolean {
   return a.subscriptionId === b.subscriptionId ? a.from < b.from : a.subscriptionId < b.subscriptionId
 }
 
-function deriveMovements(
-  account: DerivedAccount,
-  segments: AccountSegment[],
-  pasts: AccountPast[],
-): MovementRow[] {
+function deriveMovements(account: DerivedAccount, segments: AccountSegment[], pasts: AccountPast[]): MovementRow[] {
   const { tenantId, id, since } = account
   const moved = new Map(
     pasts.flatMap(past => (past.moved && past.currency !== null ? [[past.currency, past.moved]] : [])),

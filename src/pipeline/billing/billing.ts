@@ -152,11 +152,7 @@ type TenantTerm = { tenantId: number; term: Term }
  * tenant's exclusive terms lock, deriving subscriptions (`deriving`) a shared one. Of two transactions that each write
  * half of a fact, the second therefore sees both halves.
  */
-async function applyTerms(
-  { client }: Deriving,
-  terms: TenantTerm[],
-  deriving: number[],
-): Promise<ObjectKey[]> {
+async function applyTerms({ client }: Deriving, terms: TenantTerm[], deriving: number[]): Promise<ObjectKey[]> {
   const changing = await tenantsWithNews(client, terms)
   await lockTenants(client, TENANT_LOCKS.terms, changing)
   const sharing = deriving.filter(tenantId => !changing.has(tenantId))

@@ -80,11 +80,7 @@ export async function applyCash(
   await replaceCash(client, [...ofInvoices, ...alone])
 }
 
-async function derivePayments(
-  client: pg.PoolClient,
-  keys: ObjectKey[],
-  invoices: ObjectKey[],
-): Promise<PaymentRow[]> {
+async function derivePayments(client: pg.PoolClient, keys: ObjectKey[], invoices: ObjectKey[]): Promise<PaymentRow[]> {
   if (keys.length === 0) return []
   await lockPayments(client, keys)
   const known = await loadVersions<Payment>(client, 'payment', keys)

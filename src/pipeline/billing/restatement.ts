@@ -57,9 +57,7 @@ export async function applyPolicy(transaction: Deriving, pending: PendingPolicy)
   await markApplied(
     client,
     pending,
-    Object.fromEntries(
-      currencies.map(code => [code, { before: before.get(code) ?? 0, after: after.get(code) ?? 0 }]),
-    ),
+    Object.fromEntries(currencies.map(code => [code, { before: before.get(code) ?? 0, after: after.get(code) ?? 0 }])),
   )
 }
 

@@ -1,10 +1,5 @@
 import { computeFigures } from '../../domain/billing/account.ts'
-import {
-  agendaHorizon,
-  agendaNeededUntil,
-  buildAgenda,
-  continuesAfter,
-} from '../../domain/billing/attention.ts'
+import { agendaHorizon, agendaNeededUntil, buildAgenda, continuesAfter } from '../../domain/billing/attention.ts'
 import type { Policy } from '../../domain/billing/policy.ts'
 import { indexTerms, type KnownTerms, mergeTerm } from '../../domain/billing/terms.ts'
 import {
@@ -102,10 +97,7 @@ async function writeItems(db: Db, derived: Derived[]): Promise<void> {
 }
 
 /** The applied policies. If one is pending, the subscriptions are queued to be derived by it later. */
-async function followedPolicies(
-  db: Db,
-  keys: ObjectKey[],
-): Promise<(tenantId: number) => Policy | undefined> {
+async function followedPolicies(db: Db, keys: ObjectKey[]): Promise<(tenantId: number) => Policy | undefined> {
   const policies = await readPolicies(
     db,
     keys.map(({ tenantId }) => tenantId),
@@ -136,9 +128,7 @@ async function writeSegments({ client }: Deriving, derived: Derived[]): Promise<
   await replaceSegments(
     client,
     gone,
-    added.map(
-      (row, i): SegmentRow => ({ ...row, figures: computeFigures(row.segment), acquisitionId: ids[i]! }),
-    ),
+    added.map((row, i): SegmentRow => ({ ...row, figures: computeFigures(row.segment), acquisitionId: ids[i]! })),
   )
   const isContinued = new Set(derived.filter(({ since }) => since !== null).map(keyText))
   return changedAccounts([
@@ -191,11 +181,7 @@ export async function deriveOutdated(transaction: Deriving, limit: number): Prom
 }
 
 /** Writes the agenda of these subscriptions and marks them as seen. They are locked. */
-async function writeAgenda(
-  db: Db,
-  subscriptions: (ObjectKey & { segments: Segment[] })[],
-  now: number,
-): Promise<void> {
+async function writeAgenda(db: Db, subscriptions: (ObjectKey & { segments: Segment[] })[], now: number): Promise<void> {
   const horizon = agendaHorizon(now)
   await replaceAgenda(
     db,
@@ -274,11 +260,7 @@ async function deriveWhole(
   const terms = await termsNamedBy(db, known)
   return [...Map.groupBy(known, keyText).values()].map(versions => {
     const { tenantId, id } = versions[0]!
-    const { segments, checkpoint } = deriveSubscription(
-      toVersions(versions),
-      terms.get(tenantId),
-      findPolicy(tenantId),
-    )
+    const { segments, checkpoint } = deriveSubscription(toVersions(versions), terms.get(tenantId), findPolicy(tenantId))
     const isConflicting = hasConflictingCustomers(customersBySource(versions))
     return {
       ...{ tenantId, id, since: null, versions: versions.length },
@@ -356,16 +338,11 @@ async function termsNamedBy(
   const coupons = [
     ...references,
     ...codeRows.map(({ tenantId, versions }) => ({ tenantId, ...mergeTerm(versions) })),
-  ].flatMap(({ tenantId, couponId: id }) =>
-    id === undefined ? [] : [{ tenantId, kind: 'coupon' as const, id }],
-  )
+  ].flatMap(({ tenantId, couponId: id }) => (id === undefined ? [] : [{ tenantId, kind: 'coupon' as const, id }]))
   const couponRows = coupons.length > 0 ? await loadTerms(db, distinctTerms(coupons)) : []
   const byTenant = Map.groupBy([...rows, ...codeRows, ...couponRows], ({ tenantId }) => tenantId)
   return new Map(
-    [...byTenant].map(([tenantId, own]) => [
-      tenantId,
-      indexTerms(own.map(({ versions }) => mergeTerm(versions))),
-    ]),
+    [...byTenant].map(([tenantId, own]) => [tenantId, indexTerms(own.map(({ versions }) => mergeTerm(versions)))]),
   )
 }
 

@@ -50,9 +50,7 @@ export async function shopRecordChanges(client: pg.PoolClient, all: ReportedChan
   const imported = await findImported(client, all)
   return all.flatMap(reported => [
     ...recordChanges(reported, families),
-    ...(imported.get(reported) ?? []).map(id =>
-      buildDelete(reported, 'product', id, importedUntil(reported)),
-    ),
+    ...(imported.get(reported) ?? []).map(id => buildDelete(reported, 'product', id, importedUntil(reported))),
   ])
 }
 
@@ -110,10 +108,7 @@ function findParent(change: Extract<ShopChange, { op: 'write' }>): string | null
   return end < 0 ? null : id.slice(0, end)
 }
 
-async function loadKnownFamilies(
-  client: pg.PoolClient,
-  all: ReportedChange[],
-): Promise<Map<string, KnownFamily>> {
+async function loadKnownFamilies(client: pg.PoolClient, all: ReportedChange[]): Promise<Map<string, KnownFamily>> {
   const families = new Map<string, Family>()
   for (const { tenantId, change } of all) {
     const id = change.op === 'product' ? change.id : change.op === 'write' ? findParent(change) : null
@@ -127,10 +122,7 @@ async function loadKnownFamilies(
 }
 
 /** Records imported from a file under the handles of these products. Stores the handles. */
-async function findImported(
-  client: pg.PoolClient,
-  all: ReportedChange[],
-): Promise<Map<ReportedChange, string[]>> {
+async function findImported(client: pg.PoolClient, all: ReportedChange[]): Promise<Map<ReportedChange, string[]>> {
   const named = all.flatMap(reported => {
     const { tenantId, change } = reported
     if (change.op !== 'product' || change.handle === null || change.handle === change.id) return []
@@ -153,12 +145,7 @@ function familyText({ tenantId, id }: Family): string {
   return `${tenantId} ${id}`
 }
 
-function buildDelete(
-  reported: ReportedChange,
-  entityType: EntityType,
-  id: string,
-  at = reported.change.at,
-): Change {
+function buildDelete(reported: ReportedChange, entityType: EntityType, id: string, at = reported.change.at): Change {
   return { entry: toEntry(reported), work: { op: 'delete', entityType, id, sourceUpdatedAt: at } }
 }
 

@@ -22,12 +22,7 @@ import {
   upsertOrderSales,
 } from '../../store/conversions/conversions.ts'
 import type { StoredNode } from '../../store/events/events.ts'
-import {
-  findProfiles,
-  loadIdentifiers,
-  loadProfileFacts,
-  undoSaleLinks,
-} from '../../store/identity/identities.ts'
+import { findProfiles, loadIdentifiers, loadProfileFacts, undoSaleLinks } from '../../store/identity/identities.ts'
 import { findTenantById } from '../../store/tenants/tenants.ts'
 import { rememberSales } from '../deliveries/sales.ts'
 import { type Identities, openIdentities } from '../identity/identity.ts'
@@ -106,10 +101,7 @@ export async function applyOrders(
 }
 
 /** Takes the event sales of these orders, folded into one per order under the key of its record. */
-async function takeSalesOfOrders(
-  client: Transaction['client'],
-  orders: OrderKey[],
-): Promise<Map<string, EventSale>> {
+async function takeSalesOfOrders(client: Transaction['client'], orders: OrderKey[]): Promise<Map<string, EventSale>> {
   const rows = (await rowsOfOrders(client, orders)).filter(({ hasRecord }) => !hasRecord)
   const sales = rows.length > 0 ? await takeEventSales(client, rows) : []
   const renamed = sales.map(sale => ({ ...sale, saleKey: orderSaleKey(sale.orderId!) }))
@@ -178,10 +170,7 @@ async function saleKeys(
   }
 }
 
-async function profileMap(
-  client: Transaction['client'],
-  conversions: ConversionEvent[],
-): Promise<Map<string, number>> {
+async function profileMap(client: Transaction['client'], conversions: ConversionEvent[]): Promise<Map<string, number>> {
   const nodes = conversions.flatMap(({ tenantId, node }) => (node === null ? [] : [{ tenantId, node }]))
   const rows = nodes.length > 0 ? await findProfiles(client, nodes) : []
   return new Map(rows.map(({ tenantId, node, profile }) => [`${tenantId} ${node}`, profile]))
@@ -191,11 +180,7 @@ async function profileMap(
  * A sale links the contact of its order's record with the visitor of the only event that names the order, if that visitor
  * is still anonymous. An order that several visitors named links none of them, because any visitor can send any order id.
  */
-async function linkBuyers(
-  identities: Identities,
-  transaction: Transaction,
-  sales: SalePeople[],
-): Promise<void> {
+async function linkBuyers(identities: Identities, transaction: Transaction, sales: SalePeople[]): Promise<void> {
   const { client } = transaction
   const disputed = sales.flatMap(({ tenantId, orderId, orderState, severalVisitors }) =>
     severalVisitors && orderState !== null && orderId !== null ? [{ tenantId, orderId }] : [],
@@ -209,9 +194,7 @@ async function linkBuyers(
   const nodes = open.flatMap(({ tenantId, eventNode, orderNode }) =>
     [eventNode!, orderNode!].map(node => ({ tenantId, node })),
   )
-  const names = new Map(
-    (await loadIdentifiers(client, nodes)).map(name => [`${name.tenantId} ${name.node}`, name]),
-  )
+  const names = new Map((await loadIdentifiers(client, nodes)).map(name => [`${name.tenantId} ${name.node}`, name]))
   const meeting = open.flatMap(sale => {
     const visitor = names.get(`${sale.tenantId} ${sale.eventNode}`)
     const buyer = names.get(`${sale.tenantId} ${sale.orderNode}`)
@@ -239,11 +222,7 @@ async function linkBuyers(
 }
 
 /** The sale of an event, if it is one of these (`order:…`, `invoice:…`). Otherwise null. */
-export function saleAmong(
-  stored: StoredNode,
-  tenantId: number,
-  sales: ReadonlySet<string>,
-): EventSale | null {
+export function saleAmong(stored: StoredNode, tenantId: number, sales: ReadonlySet<string>): EventSale | null {
   const event = parseStoredEvent(stored)
   const conversion = readConversion(event, new Set([event.eventType]))
   const key = conversion && saleNamed(conversion)

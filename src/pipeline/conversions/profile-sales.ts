@@ -39,12 +39,8 @@ export async function combineSales(
   if (orders.length === 0) return
   await lockSales(client, orders)
   await rememberSales(transaction, orders)
-  const rows = (await rowsOfOrders(client, orders)).filter(
-    ({ hasRecord, profile }) => !hasRecord && profile !== null,
-  )
-  const doubled = [...Map.groupBy(rows, row => personText(row, row.profile)).values()].filter(
-    own => own.length > 1,
-  )
+  const rows = (await rowsOfOrders(client, orders)).filter(({ hasRecord, profile }) => !hasRecord && profile !== null)
+  const doubled = [...Map.groupBy(rows, row => personText(row, row.profile)).values()].filter(own => own.length > 1)
   if (doubled.length === 0) return
   const firstKeys = new Map(doubled.flatMap(own => own.map(row => [saleText(row), own[0]!.saleKey] as const)))
   const taken = await takeEventSales(client, doubled.flat())
@@ -76,11 +72,7 @@ export async function salesOfNodes(
 }
 
 /** After a split: a sale that belonged to one profile becomes one sale per profile. */
-export async function splitSales(
-  transaction: Transaction,
-  tenantId: number,
-  sales: EventSale[],
-): Promise<void> {
+export async function splitSales(transaction: Transaction, tenantId: number, sales: EventSale[]): Promise<void> {
   if (sales.length === 0) return
   const { client } = transaction
   const orders = [...new Set(sales.map(({ orderId }) => orderId!))].map(orderId => ({ tenantId, orderId }))
@@ -96,9 +88,7 @@ export async function splitSales(
   // Of an event that is no longer stored, only the row is left.
   const taken = (await takeEventSales(client, rows)).filter(({ eventId }) => !known.has(eventId))
   const all = [...sales, ...taken].filter(({ node }) => node !== null)
-  const perProfile = [
-    ...Map.groupBy(all, ({ orderId, node }) => `${profiles.get(node!) ?? node}\n${orderId}`).values(),
-  ]
+  const perProfile = [...Map.groupBy(all, ({ orderId, node }) => `${profiles.get(node!) ?? node}\n${orderId}`).values()]
   await upsertEventSales(client, perProfile.map(foldProfileSales))
 }
 

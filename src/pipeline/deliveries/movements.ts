@@ -3,12 +3,7 @@ import { hashToId } from '../../domain/ids.ts'
 import type { MovementRow } from '../../store/billing/accounts.ts'
 import type { ObjectKey } from '../../store/billing/rows.ts'
 import { listSubscribed } from '../../store/destinations/destinations.ts'
-import {
-  findSentMessages,
-  lockMovementClock,
-  type Message,
-  movementsBetween,
-} from '../../store/destinations/outbox.ts'
+import { findSentMessages, lockMovementClock, type Message, movementsBetween } from '../../store/destinations/outbox.ts'
 import { accountNames } from '../../store/reports/accounts.ts'
 import type { Deriving } from '../unit.ts'
 import { type Audience, enqueueMessages, wantsAny } from './audience.ts'
@@ -26,9 +21,7 @@ export async function notifyMovements(
   replace: (isNotifying: boolean) => Promise<MovementRow[]>,
 ): Promise<void> {
   const tenants = new Set(accounts.map(({ tenantId }) => tenantId))
-  const listeners = (await listSubscribed(client, 'movements')).filter(({ tenantId }) =>
-    tenants.has(tenantId),
-  )
+  const listeners = (await listSubscribed(client, 'movements')).filter(({ tenantId }) => tenants.has(tenantId))
   const audience: TenantAudience = { ofTenant: Map.groupBy(listeners, ({ tenantId }) => tenantId) }
   const added = await replace(listeners.length > 0)
   // Future movements are sent when they are due, because they may still change.

@@ -12,11 +12,7 @@ import { type Audience, enqueueMessages, isEmpty, isWantedByAny, wantsAny } from
 const messageType = ({ event }: FreshEvent) => `event.${event.eventType}`
 
 /** Sends events to destinations. A message has the id of its event. */
-export async function notifyEvents(
-  transaction: Transaction,
-  audience: Audience,
-  events: FreshEvent[],
-): Promise<void> {
+export async function notifyEvents(transaction: Transaction, audience: Audience, events: FreshEvent[]): Promise<void> {
   if (isEmpty(audience)) return
   if (audience.isArchived) await insertArchivable(transaction.client, events.map(archivable))
   const wanted = events.filter(fresh =>

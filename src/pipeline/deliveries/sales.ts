@@ -1,11 +1,6 @@
 import { newEntryId } from '../../domain/ids.ts'
 import { type Archivable, insertArchivable } from '../../store/archive/archive.ts'
-import {
-  type SaleRef,
-  type SaleState,
-  saleStates,
-  salesOfProfiles,
-} from '../../store/conversions/conversions.ts'
+import { type SaleRef, type SaleState, saleStates, salesOfProfiles } from '../../store/conversions/conversions.ts'
 import type { Message } from '../../store/destinations/outbox.ts'
 import { conversionText } from '../../store/export/row-texts.ts'
 import type { Transaction } from '../unit.ts'
@@ -47,10 +42,7 @@ export async function rememberSalesOfProfiles(
 }
 
 /** Writes messages about the sales that are different now. */
-export async function notifySaleChanges(
-  { client, now, salesBefore }: Transaction,
-  audience: Audience,
-): Promise<void> {
+export async function notifySaleChanges({ client, now, salesBefore }: Transaction, audience: Audience): Promise<void> {
   if (!salesBefore || salesBefore.refs.length === 0) return
   const changes = compareSales(salesBefore.states, await saleStates(client, salesBefore.refs))
   if (changes.length === 0) return

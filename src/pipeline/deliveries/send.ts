@@ -182,9 +182,7 @@ type Opening = { open(sealed: string): string }
 
 /** Throws if the master key cannot decrypt the secrets. */
 export function buildTarget(destination: Destination, secrets: Opening, now: Date): Target {
-  const good = destination.secrets.filter(
-    ({ expires_at }) => expires_at === null || new Date(expires_at) > now,
-  )
+  const good = destination.secrets.filter(({ expires_at }) => expires_at === null || new Date(expires_at) > now)
   return {
     url: destination.url,
     keys: good.map(({ sealed }) => signingKey(secrets.open(sealed))),

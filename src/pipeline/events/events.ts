@@ -37,10 +37,7 @@ function readContext(entry: Entry): EventContext {
 }
 
 /** Decodes the events of an entry. The first hundred invalid items become dead letters. */
-function decode(
-  entry: Entry,
-  floorMs: number | null,
-): { works: NormalizedEvent[]; rejected: NewDeadLetter[] } {
+function decode(entry: Entry, floorMs: number | null): { works: NormalizedEvent[]; rejected: NewDeadLetter[] } {
   const context = readContext(entry)
   // The event times of a replayed entry are relative to when it was first received.
   const receivedAt = context.firstReceivedAt ? new Date(context.firstReceivedAt) : entry.receivedAt
@@ -201,19 +198,13 @@ export async function writeInboundResults(
     ...duplicates
       .filter(isInbound)
       .map(unit => ({ ...receiptFields(unit), outcome: 'duplicate' as const, detail: null })),
-    ...suppressed
-      .filter(isInbound)
-      .map(unit => ({ ...receiptFields(unit), ...suppressedReceipt(unit.work) })),
+    ...suppressed.filter(isInbound).map(unit => ({ ...receiptFields(unit), ...suppressedReceipt(unit.work) })),
   ]
   if (receipts.length > 0) await insertReceipts(client, receipts)
 }
 
 /** Writes the receipt of an inbound event that becomes a dead letter. */
-async function writeFailureReceipt(
-  { client }: Transaction,
-  unit: Unit<NormalizedEvent>,
-  error: string,
-): Promise<void> {
+async function writeFailureReceipt({ client }: Transaction, unit: Unit<NormalizedEvent>, error: string): Promise<void> {
   if (!isInbound(unit)) return
   await insertReceipts(client, [{ ...receiptFields(unit), outcome: 'dead_letter', detail: error }])
 }

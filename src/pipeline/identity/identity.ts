@@ -55,10 +55,7 @@ export function openIdentities(): Identities {
   const memory = openMemory(() => new Map<number, IdentifierMemory>())
 
   /** Per tenant, what is remembered and still valid. */
-  async function recall(
-    transaction: Transaction,
-    groups: IdentifierGroup[],
-  ): Promise<Map<number, IdentifierMemory>> {
+  async function recall(transaction: Transaction, groups: IdentifierGroup[]): Promise<Map<number, IdentifierMemory>> {
     const remembered = memory(transaction)
     const tenantIds = [...new Set(groups.map(({ tenantId }) => tenantId))]
     const versions = await loadIdentityVersions(transaction.client, tenantIds)
@@ -274,11 +271,7 @@ async function writeLinks(client: Transaction['client'], loaded: Loaded, links: 
 }
 
 /** In one statement, however often an identifier moves: a batch can move one back and forth thousands of times. */
-async function writeMoves(
-  client: Transaction['client'],
-  { tenantOf }: Loaded,
-  { moves }: Links,
-): Promise<void> {
+async function writeMoves(client: Transaction['client'], { tenantOf }: Loaded, { moves }: Links): Promise<void> {
   const nodes = await allocateNodes(client, moves.length)
   const first = new Map<KnownIdentifier, number>()
   const last = new Map(moves.map(move => [move.identifier, move]))

@@ -104,12 +104,7 @@ async function loadSightings({ client }: Transaction, rebuild: Rebuild, nodes: n
     seen.push({ tenantId, identifiers, trusted, cause, at: joinedAt.getTime(), event: null })
   }
   const contactIds = circle.flatMap(({ kind, value }) => (kind === 'contact' ? [value] : []))
-  for (const { entityType, id, data, updatedAt } of await loadLinkingRecords(
-    client,
-    tenantId,
-    nodes,
-    contactIds,
-  )) {
+  for (const { entityType, id, data, updatedAt } of await loadLinkingRecords(client, tenantId, nodes, contactIds)) {
     const identifiers =
       entityType === 'order' ? orderIdentifiers(JSON.parse(data)) : contactIdentifiers(id, JSON.parse(data))
     const cause = { kind: 'record' as const, id: `${entityType}/${id}` }

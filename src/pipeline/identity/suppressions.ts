@@ -5,12 +5,7 @@ import {
   hashIdentifier,
   hashIdentifiers,
 } from '../../domain/identity/erasure.ts'
-import {
-  contactIdentifiers,
-  type Identifier,
-  orderIdentifiers,
-  parseEmail,
-} from '../../domain/identity/identity.ts'
+import { contactIdentifiers, type Identifier, orderIdentifiers, parseEmail } from '../../domain/identity/identity.ts'
 import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
 import {
   countSuppressed,
@@ -45,10 +40,7 @@ type Noted = { things: { tenantId: number; id: string; receivedAt: Date }[]; lea
 export function openSuppressions(): Suppressions {
   const memory = openMemory(() => new Map<number, boolean>())
 
-  async function suppressing(
-    transaction: Transaction,
-    tenantIds: Set<number>,
-  ): Promise<Map<number, boolean>> {
+  async function suppressing(transaction: Transaction, tenantIds: Set<number>): Promise<Map<number, boolean>> {
     const known = memory(transaction)
     const unknown = [...tenantIds].filter(id => !known.has(id))
     if (unknown.length === 0) return known
@@ -60,9 +52,7 @@ export function openSuppressions(): Suppressions {
   const among: Suppressions['among'] = async (transaction, things) => {
     const known = await suppressing(transaction, new Set(things.map(({ tenantId }) => tenantId)))
     const names = things.map(({ tenantId, identities }) => (known.get(tenantId) ? identities() : []))
-    const keys = things.map(({ tenantId }, i) =>
-      hashIdentifiers(tenantId, names[i]!).map(hash => ({ tenantId, hash })),
-    )
+    const keys = things.map(({ tenantId }, i) => hashIdentifiers(tenantId, names[i]!).map(hash => ({ tenantId, hash })))
     const wanted = keys.flat()
     if (wanted.length === 0) return { are: things.map(() => false), learned: [] }
     const found = await findSuppressed(transaction.client, wanted)
@@ -154,9 +144,7 @@ export async function writeSuppressed({ client, learned }: Transaction): Promise
 function learnable({ tenantId, learned }: Naming, names: Identifier[]) {
   const isLearned = ({ kind, value }: Identifier) =>
     learned === 'all' || (learned === 'browsers' && kind === 'visitor' && parseEmail(value) === null)
-  return names
-    .filter(isLearned)
-    .map(name => ({ tenantId, kind: name.kind, hash: hashIdentifier(tenantId, name) }))
+  return names.filter(isLearned).map(name => ({ tenantId, kind: name.kind, hash: hashIdentifier(tenantId, name) }))
 }
 
 /** One count per tenant. */
@@ -168,8 +156,7 @@ function sumByTenant(counts: SuppressionCount[]): SuppressionCount[] {
   }))
 }
 
-const keyText = ({ tenantId, hash }: { tenantId: number; hash: Buffer }) =>
-  `${tenantId} ${hash.toString('hex')}`
+const keyText = ({ tenantId, hash }: { tenantId: number; hash: Buffer }) => `${tenantId} ${hash.toString('hex')}`
 
 function changeIdentifiers({ work }: Change): Identifier[] {
   if (work.op !== 'write') return []

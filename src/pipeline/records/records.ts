@@ -60,9 +60,7 @@ export const recordKind: Kind<RecordChange> = {
     attempts,
   }),
   async recordFailure({ client }, unit) {
-    await insertOperations(client, [
-      { ...toOperation(unit.entry, unit.work), status: 'failed', error: NOT_APPLIED },
-    ])
+    await insertOperations(client, [{ ...toOperation(unit.entry, unit.work), status: 'failed', error: NOT_APPLIED }])
   },
 }
 
@@ -91,9 +89,7 @@ function toOperation(entry: Entry, change: RecordChange | undefined) {
 /** Writes changes of records. Returns the outcome of each change, in order, and the records that changed. */
 export async function writeRecords({ client }: Transaction, units: Change[]) {
   await lockRecordTypes(client, locksFor(units))
-  const direct = units.filter(unit => unit.work.op !== 'delete-by-name') as Change<
-    RecordWrite | RecordDelete
-  >[]
+  const direct = units.filter(unit => unit.work.op !== 'delete-by-name') as Change<RecordWrite | RecordDelete>[]
   const byName = units.filter(unit => unit.work.op === 'delete-by-name') as Change<RecordDeleteByName>[]
   const statuses = new Map<Change, OperationOutcome>()
   const changed = new Map<string, ChangedRecord>()
@@ -131,10 +127,7 @@ async function findNewest(
     const version = { sourceUpdatedAt: unit.work.sourceUpdatedAt, entryId: unit.entry.id }
     const before = versions.get(key)
     // Entries of one record arrive in order, so with equal source times this one is later, unless it is replayed.
-    if (
-      before &&
-      (version.sourceUpdatedAt < before.sourceUpdatedAt || isOutrun(unit.entry, version, before))
-    ) {
+    if (before && (version.sourceUpdatedAt < before.sourceUpdatedAt || isOutrun(unit.entry, version, before))) {
       statuses.set(unit, 'superseded')
       continue
     }
@@ -292,9 +285,7 @@ export async function findRowsSentByShops(
   // Before the query: a concurrent webhook would neither be seen nor see these rows.
   await lockRecordTypes(client, locksFor(changes))
   const distinct = new Map([...named.values()].map(handle => [handleText(handle), handle]))
-  const known = new Map(
-    (await productsOfHandles(client, [...distinct.values()])).map(row => [handleText(row), row]),
-  )
+  const known = new Map((await productsOfHandles(client, [...distinct.values()])).map(row => [handleText(row), row]))
   const isSent = ([change, handle]: [Change, Handle]) => {
     const product = known.get(handleText(handle))
     return product !== undefined && (product.isLive || product.sentAt >= change.work.sourceUpdatedAt)

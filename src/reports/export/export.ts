@@ -36,10 +36,7 @@ export function exportBytes(
   }
 }
 
-async function* counted<Row>(
-  pages: AsyncIterable<Row[]>,
-  onRows?: (count: number) => void,
-): AsyncGenerator<Row[]> {
+async function* counted<Row>(pages: AsyncIterable<Row[]>, onRows?: (count: number) => void): AsyncGenerator<Row[]> {
   for await (const rows of pages) {
     if (rows.length === 0) continue
     onRows?.(rows.length)

@@ -124,14 +124,7 @@ export const TABLES = [
   ...['products', 'contacts', 'orders', 'events', 'conversions', 'subscriptions', 'movements'],
 ] as const satisfies TableName[]
 
-export type TableName =
-  | 'products'
-  | 'contacts'
-  | 'orders'
-  | 'events'
-  | 'conversions'
-  | 'subscriptions'
-  | 'movements'
+export type TableName = 'products' | 'contacts' | 'orders' | 'events' | 'conversions' | 'subscriptions' | 'movements'
 
 /** A table with rows of any type. */
 export type AnyTable = Table<never>
@@ -201,27 +194,18 @@ async function* subscriptionPages(
 ): AsyncGenerator<Record<string, unknown>[]> {
   for await (const ids of subscriptionIdPages(db, tenantId)) {
     const keys = ids.map(({ id }) => ({ tenantId, id }))
-    const versions = Map.groupBy(
-      await loadVersions<SubscriptionVersion>(db, 'subscription', keys),
-      ({ id }) => id,
-    )
+    const versions = Map.groupBy(await loadVersions<SubscriptionVersion>(db, 'subscription', keys), ({ id }) => id)
     const newest = ids.flatMap(({ id }) => {
       const own = versions.get(id)?.map(({ version }) => version) ?? []
       return orderSubscriptions(own).at(-1) ?? []
     })
     yield newest
-      .filter(
-        ({ sourceAt }) => !(since && sourceAt < since.getTime()) && !(until && sourceAt > until.getTime()),
-      )
+      .filter(({ sourceAt }) => !(since && sourceAt < since.getTime()) && !(until && sourceAt > until.getTime()))
       .map(toCanonicalSubscription)
   }
 }
 
-async function* shownMovements(
-  db: Db,
-  tenantId: number,
-  window: Window,
-): AsyncGenerator<Record<string, unknown>[]> {
+async function* shownMovements(db: Db, tenantId: number, window: Window): AsyncGenerator<Record<string, unknown>[]> {
   for await (const rows of movementPages(db, tenantId, window)) {
     const names = await accountNames(db, tenantId, [...new Set(rows.map(({ account }) => account))])
     yield rows.map(row => toMovement(row, names.get(row.account) ?? null))

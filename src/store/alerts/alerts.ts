@@ -19,10 +19,7 @@ const COLUMNS = `id, tenant_id as "tenantId", rule, subject, state, streak, valu
   raised_at as "raisedAt", resolved_at as "resolvedAt"`
 
 /** Claims the next evaluation. Returns the seconds since the previous one; null: another node has done it. */
-export async function beginEvaluation(
-  db: Db,
-  everyS: number,
-): Promise<{ now: Date; elapsedS: number } | null> {
+export async function beginEvaluation(db: Db, everyS: number): Promise<{ now: Date; elapsedS: number } | null> {
   const { rows } = await db.query<{ now: Date; elapsedS: number | null }>(
     `select date_trunc('milliseconds', now()) as now,
        case when isfinite(evaluated_at) then extract(epoch from now() - evaluated_at)::float8 end as "elapsedS"
@@ -77,9 +74,7 @@ export async function deleteAlertsBefore(db: Db, before: Date): Promise<void> {
   await db.query(`delete from alerts where state = 'resolved' and resolved_at < $1`, [before])
 }
 
-export async function listTenantThresholds(
-  db: Db,
-): Promise<{ tenantId: number; own: Partial<Thresholds> }[]> {
+export async function listTenantThresholds(db: Db): Promise<{ tenantId: number; own: Partial<Thresholds> }[]> {
   const { rows } = await db.query<{ tenantId: number; own: string }>(
     'select id as "tenantId", alert_rules as own from tenants order by id',
   )
@@ -87,9 +82,7 @@ export async function listTenantThresholds(
 }
 
 export async function readTenantThresholds(db: Db, tenantId: number): Promise<Partial<Thresholds>> {
-  const { rows } = await db.query<{ own: string }>('select alert_rules as own from tenants where id = $1', [
-    tenantId,
-  ])
+  const { rows } = await db.query<{ own: string }>('select alert_rules as own from tenants where id = $1', [tenantId])
   return JSON.parse(rows[0]?.own ?? '{}')
 }
 
@@ -109,9 +102,7 @@ export async function countOpenDeadLetters(db: Db): Promise<{ tenantId: number; 
  * The rejected webhook requests and accepted events of the last hour, for tenants with rejections. Requests without a valid
  * credential do not count, because any caller who knows the URL can send them. 429 does not count: it reports load, not an error.
  */
-export async function countRejectedInLastHour(
-  db: Db,
-): Promise<{ tenantId: number; refused: number; taken: number }[]> {
+export async function countRejectedInLastHour(db: Db): Promise<{ tenantId: number; refused: number; taken: number }[]> {
   const { rows } = await db.query<{ tenantId: number; refused: number; taken: number }>(
     `with refused as materialized (
        select s.tenant_id, sum(1 + r.suppressed) as count from sources s

@@ -46,10 +46,9 @@ export async function saveArchiveState(db: Db, state: ArchiveState): Promise<voi
 
 /** After a restore, the copy must not write to the archive of the original. Returns whether the archive was enabled. */
 export async function disableArchive(db: Db, reason: string): Promise<boolean> {
-  const { rowCount } = await db.query(
-    'update archive_state set enabled = false, disabled_reason = $1 where enabled',
-    [reason],
-  )
+  const { rowCount } = await db.query('update archive_state set enabled = false, disabled_reason = $1 where enabled', [
+    reason,
+  ])
   return (rowCount ?? 0) > 0
 }
 
@@ -125,11 +124,7 @@ export async function nextFile(db: Db): Promise<PlannedFile | null> {
   return rows[0] ?? null
 }
 
-export async function markWritten(
-  db: Db,
-  id: string,
-  { rows, bytes }: { rows: number; bytes: number },
-): Promise<void> {
+export async function markWritten(db: Db, id: string, { rows, bytes }: { rows: number; bytes: number }): Promise<void> {
   await db.query(
     `update archive_files set written_at = now(), rows = $2, bytes = $3, ids = null, occurred_at = null, bodies = null
      where id = $1`,

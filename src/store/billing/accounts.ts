@@ -227,14 +227,10 @@ export type AccountPast = ObjectKey & {
 }
 
 /** What reaches beyond `since` began at it or before; movements up to it, and it included. */
-export async function loadAccountPasts(
-  db: Db,
-  accounts: (ObjectKey & { since: number })[],
-): Promise<AccountPast[]> {
+export async function loadAccountPasts(db: Db, accounts: (ObjectKey & { since: number })[]): Promise<AccountPast[]> {
   const columns = [...keyColumns(accounts), accounts.map(({ since }) => timeText(since))]
   const { rows: states } = await queryPrepared<
-    ObjectKey &
-      Omit<AccountState, 'from' | 'to' | 'currency'> & { currency: string; from: Date; to: Date | number }
+    ObjectKey & Omit<AccountState, 'from' | 'to' | 'currency'> & { currency: string; from: Date; to: Date | number }
   >(
     db,
     `select k.tenant_id as "tenantId", k.account as id, s.*
@@ -284,9 +280,7 @@ type OfTenant = { tenantId: number; acquisition: Acquisition | null }
 export async function acquisitionIds(db: Db, acquisitions: OfTenant[]): Promise<number[]> {
   const distinct = new Map(
     acquisitions.flatMap(({ tenantId, acquisition }) =>
-      acquisition === null
-        ? []
-        : [[acquisitionText(tenantId, acquisition), { tenantId, ...acquisition }] as const],
+      acquisition === null ? [] : [[acquisitionText(tenantId, acquisition), { tenantId, ...acquisition }] as const],
     ),
   )
   if (distinct.size === 0) return acquisitions.map(() => 0)

@@ -21,10 +21,7 @@ export async function lockPayments(db: Db, payments: ObjectKey[]): Promise<void>
   await lockRows(db, 'billing_payments', payments)
 }
 
-export async function updatePayments(
-  db: Db,
-  payments: (ObjectKey & { record: PaymentRecord })[],
-): Promise<void> {
+export async function updatePayments(db: Db, payments: (ObjectKey & { record: PaymentRecord })[]): Promise<void> {
   await queryPrepared(
     db,
     `update billing_payments p set invoice_id = k.invoice_id, unlinked_customer = k.customer, body = k.body
@@ -128,11 +125,7 @@ export async function loadRefundsOfInvoices(db: Db, invoices: ObjectKey[]): Prom
   return loadRefunds(db, 'invoice_id', invoices)
 }
 
-async function loadRefunds(
-  db: Db,
-  by: 'payment_id' | 'invoice_id',
-  owners: ObjectKey[],
-): Promise<StoredRefund[]> {
+async function loadRefunds(db: Db, by: 'payment_id' | 'invoice_id', owners: ObjectKey[]): Promise<StoredRefund[]> {
   const { rows } = await queryPrepared<ObjectKey & { body: string }>(
     db,
     `select k.tenant_id as "tenantId", r.id, r.body from unnest($1::int[], $2::text[]) as k (tenant_id, owner)
@@ -225,17 +218,7 @@ const STATES: DerivedTable = {
   name: 'billing_invoice_states',
   owner: 'invoice_id',
   key: ['valid_from'],
-  values: [
-    'valid_to',
-    'currency',
-    'subscription_id',
-    'customer',
-    'invoiced_at',
-    'total',
-    'issue_from',
-    'hash',
-    'body',
-  ],
+  values: ['valid_to', 'currency', 'subscription_id', 'customer', 'invoiced_at', 'total', 'issue_from', 'hash', 'body'],
   compared: row => `${row}.hash`,
 }
 const REPLACE_STATES = replacing(STATES, INVOICE_EFFECTS)

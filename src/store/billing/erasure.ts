@@ -39,12 +39,7 @@ export async function listInvoices(
 const NAMELESS = `(body::jsonb || '{"customerName": null, "customerEmail": null}')::json`
 
 /** Removes names and e-mail addresses from all rows of these subscriptions and invoices. */
-export async function eraseNames(
-  db: Db,
-  tenantId: number,
-  subscriptions: string[],
-  invoices: string[],
-): Promise<void> {
+export async function eraseNames(db: Db, tenantId: number, subscriptions: string[], invoices: string[]): Promise<void> {
   // The hashes stay, so that a late repeat of an erased version is not added again.
   await db.query(
     `update billing_versions set body = ${NAMELESS}
@@ -56,14 +51,14 @@ export async function eraseNames(
     tenantId,
     subscriptions,
   ])
-  await db.query(
-    `update billing_segments set body = ${NAMELESS} where tenant_id = $1 and subscription_id = any($2)`,
-    [tenantId, subscriptions],
-  )
-  await db.query(
-    `update billing_invoice_states set body = ${NAMELESS} where tenant_id = $1 and invoice_id = any($2)`,
-    [tenantId, invoices],
-  )
+  await db.query(`update billing_segments set body = ${NAMELESS} where tenant_id = $1 and subscription_id = any($2)`, [
+    tenantId,
+    subscriptions,
+  ])
+  await db.query(`update billing_invoice_states set body = ${NAMELESS} where tenant_id = $1 and invoice_id = any($2)`, [
+    tenantId,
+    invoices,
+  ])
   await db.query(
     `update billing_invoices set customer_name = null, customer_email = null where tenant_id = $1 and id = any($2)`,
     [tenantId, invoices],
@@ -71,11 +66,7 @@ export async function eraseNames(
 }
 
 /** Removes names and e-mail addresses from the terms of these customers. */
-export async function eraseCustomers(
-  db: Db,
-  tenantId: number,
-  { customers, emails }: ErasedPerson,
-): Promise<void> {
+export async function eraseCustomers(db: Db, tenantId: number, { customers, emails }: ErasedPerson): Promise<void> {
   await db.query(
     `update billing_terms set versions = (
        select json_agg(t.term - 'name' - 'email' order by t.n)
@@ -87,12 +78,7 @@ export async function eraseCustomers(
 }
 
 /** Also in stored versions, so that a new derivation finds the same account. Figures and sums do not change. */
-export async function renameAccount(
-  db: Db,
-  tenantId: number,
-  account: string,
-  newName: string,
-): Promise<void> {
+export async function renameAccount(db: Db, tenantId: number, account: string, newName: string): Promise<void> {
   const values = [tenantId, account, newName]
   await db.query(
     `update billing_versions v set body = (v.body::jsonb || jsonb_build_object('customer', $3::text))::json
@@ -108,10 +94,7 @@ export async function renameAccount(
     values,
   )
   await db.query('update billing_accounts set account = $3 where tenant_id = $1 and account = $2', values)
-  await db.query(
-    'update billing_account_states set account = $3 where tenant_id = $1 and account = $2',
-    values,
-  )
+  await db.query('update billing_account_states set account = $3 where tenant_id = $1 and account = $2', values)
   await db.query('update billing_movements set account = $3 where tenant_id = $1 and account = $2', values)
 }
 

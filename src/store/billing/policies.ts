@@ -98,10 +98,7 @@ export async function pendingPolicies(db: Db): Promise<PendingPolicy[]> {
 }
 
 /** Null: it is applied, replaced by a newer one, or locked by another transaction. */
-export async function lockPending(
-  db: Db,
-  { tenantId, version }: PendingPolicy,
-): Promise<PolicyVersion | null> {
+export async function lockPending(db: Db, { tenantId, version }: PendingPolicy): Promise<PolicyVersion | null> {
   const { rows } = await queryPrepared<Stored>(
     db,
     `select version, policy from tenant_policies p

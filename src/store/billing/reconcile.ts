@@ -3,11 +3,7 @@ import type { Segment } from '../../domain/billing/timeline.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
 /** The current segments of these subscriptions. */
-export async function currentSegments(
-  db: Db,
-  tenantId: number,
-  ids: string[],
-): Promise<Map<string, Segment>> {
+export async function currentSegments(db: Db, tenantId: number, ids: string[]): Promise<Map<string, Segment>> {
   const { rows } = await queryPrepared<{ id: string; body: string }>(
     db,
     `select k.id, s.body from unnest($2::text[]) as k (id) cross join lateral (
@@ -18,11 +14,7 @@ export async function currentSegments(
   return new Map(rows.map(({ id, body }) => [id, JSON.parse(body) as Segment]))
 }
 
-export async function currentInvoices(
-  db: Db,
-  tenantId: number,
-  ids: string[],
-): Promise<Map<string, InvoiceState>> {
+export async function currentInvoices(db: Db, tenantId: number, ids: string[]): Promise<Map<string, InvoiceState>> {
   const { rows } = await queryPrepared<{ id: string; body: string }>(
     db,
     `select k.id, s.body from unnest($2::text[]) as k (id) cross join lateral (

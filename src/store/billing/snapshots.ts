@@ -68,12 +68,7 @@ export async function snapshotSize(db: Db, tenantId: number, day: Day): Promise<
 }
 
 /** What the snapshots of the days before `until` cover, and whether they cover the day of `at`. */
-export async function snapshotCoverage(
-  db: Db,
-  tenantId: number,
-  until: Day,
-  at: Date,
-): Promise<SnapshotCoverage> {
+export async function snapshotCoverage(db: Db, tenantId: number, until: Day, at: Date): Promise<SnapshotCoverage> {
   const { rows } = await queryPrepared<{
     firstDay: Day | null
     days: number | null

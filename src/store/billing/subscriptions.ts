@@ -198,10 +198,7 @@ export async function saveCheckpoints(
     `update billing_subscriptions s set checkpoint = k.checkpoint
      from unnest($1::int[], $2::text[], $3::json[]) as k (tenant_id, id, checkpoint)
      where s.tenant_id = k.tenant_id and s.id = k.id`,
-    [
-      ...keyColumns(rows),
-      rows.map(({ checkpoint }) => (checkpoint === null ? null : JSON.stringify(checkpoint))),
-    ],
+    [...keyColumns(rows), rows.map(({ checkpoint }) => (checkpoint === null ? null : JSON.stringify(checkpoint)))],
   )
 }
 

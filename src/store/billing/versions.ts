@@ -51,9 +51,7 @@ export async function loadVersions<Version>(
   kind: VersionKind,
   keys: ObjectKey[],
 ): Promise<(ObjectKey & { sourceId: string | null; eventId: string; version: Version })[]> {
-  const { rows } = await queryPrepared<
-    ObjectKey & { sourceId: string | null; eventId: string; body: string }
-  >(
+  const { rows } = await queryPrepared<ObjectKey & { sourceId: string | null; eventId: string; body: string }>(
     db,
     `select k.tenant_id as "tenantId", k.id, v.source_id as "sourceId", v.event_id as "eventId", v.body from unnest($2::int[], $3::text[]) as k (tenant_id, id)
      cross join lateral (
@@ -69,9 +67,7 @@ export async function loadVersionsSince<Version>(
   db: Db,
   keys: (ObjectKey & { from: number })[],
 ): Promise<(ObjectKey & { sourceId: string | null; eventId: string; version: Version })[]> {
-  const { rows } = await queryPrepared<
-    ObjectKey & { sourceId: string | null; eventId: string; body: string }
-  >(
+  const { rows } = await queryPrepared<ObjectKey & { sourceId: string | null; eventId: string; body: string }>(
     db,
     `select k.tenant_id as "tenantId", k.id, v.source_id as "sourceId", v.event_id as "eventId", v.body
      from unnest($1::int[], $2::text[], $3::timestamptz[]) as k (tenant_id, id, since)
@@ -85,10 +81,7 @@ export async function loadVersionsSince<Version>(
 }
 
 /** Notes that the tenant has ids in these namespaces. */
-export async function keepNamespaces(
-  db: Db,
-  namespaces: { tenantId: number; namespace: string }[],
-): Promise<void> {
+export async function keepNamespaces(db: Db, namespaces: { tenantId: number; namespace: string }[]): Promise<void> {
   await queryPrepared(
     db,
     `insert into billing_namespaces (tenant_id, namespace)
@@ -128,11 +121,7 @@ export async function countUnrecognized(
 }
 
 /** Counts up to `asOf` of the most frequent types. */
-export async function unrecognizedTypes(
-  db: Db,
-  tenantId: number,
-  asOf: Date,
-): Promise<Record<string, number>> {
+export async function unrecognizedTypes(db: Db, tenantId: number, asOf: Date): Promise<Record<string, number>> {
   const { rows } = await queryPrepared<{ eventType: string; events: number }>(
     db,
     `select event_type as "eventType", sum(events)::bigint as events from billing_unrecognized

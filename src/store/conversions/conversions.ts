@@ -141,10 +141,7 @@ export async function ordersNamedBy(db: Db, tenantId: number, nodes: number[]): 
 }
 
 /** Deletes and returns rows created by events, to be folded into others. */
-export async function takeEventSales(
-  db: Db,
-  sales: { tenantId: number; saleKey: string }[],
-): Promise<EventSale[]> {
+export async function takeEventSales(db: Db, sales: { tenantId: number; saleKey: string }[]): Promise<EventSale[]> {
   const { rows } = await queryPrepared<EventSale>(
     db,
     `delete from conversions c using unnest($1::int[], $2::text[]) as s (tenant_id, sale_key)
@@ -184,10 +181,7 @@ export async function dropEventFacts(
 }
 
 /** Orders for which one of these people has several rows, because they were different people before a merge. */
-export async function ordersNamedTwice(
-  db: Db,
-  people: { tenantId: number; profile: number }[],
-): Promise<OrderKey[]> {
+export async function ordersNamedTwice(db: Db, people: { tenantId: number; profile: number }[]): Promise<OrderKey[]> {
   const { rows } = await queryPrepared<OrderKey>(
     db,
     `select c.* from unnest($1::int[], $2::bigint[]) as p (tenant_id, profile)
@@ -310,10 +304,7 @@ export type SaleState = ConversionRow & {
 const MAX_SALES_OF_PERSON = 1_000
 
 /** Sales whose contact depends on these profiles. */
-export async function salesOfProfiles(
-  db: Db,
-  profiles: { tenantId: number; profile: number }[],
-): Promise<SaleRef[]> {
+export async function salesOfProfiles(db: Db, profiles: { tenantId: number; profile: number }[]): Promise<SaleRef[]> {
   const { rows } = await queryPrepared<SaleRef>(
     db,
     `select c.tenant_id as "tenantId", c.sale_key as "saleKey"

@@ -1,9 +1,4 @@
-import {
-  type DeadLetterReason,
-  type Entry,
-  type EntryKind,
-  failureCause,
-} from '../../domain/entries/entry.ts'
+import { type DeadLetterReason, type Entry, type EntryKind, failureCause } from '../../domain/entries/entry.ts'
 import { lastItemId } from '../../domain/ids.ts'
 import type { Db } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
@@ -129,10 +124,7 @@ export async function findDeadLetter(
   return rows[0] ?? null
 }
 
-export async function countDeadLetters(
-  db: Db,
-  filter: DeadLetterFilter = { tenantId: null },
-): Promise<number> {
+export async function countDeadLetters(db: Db, filter: DeadLetterFilter = { tenantId: null }): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
     `select count(*) from dead_letters where ${CHOSEN}`,
     chosenValues(filter),
@@ -183,10 +175,7 @@ export async function takeForReplay(
 }
 
 /** Stores the entry id of each replay. */
-export async function markReplayed(
-  db: Db,
-  replays: { tenantId: number; id: string; as: string }[],
-): Promise<void> {
+export async function markReplayed(db: Db, replays: { tenantId: number; id: string; as: string }[]): Promise<void> {
   await db.query(
     `update dead_letters d set replayed_as = r.replayed_as
      from unnest($1::int[], $2::uuid[], $3::uuid[]) as r (tenant_id, id, replayed_as)

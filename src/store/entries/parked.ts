@@ -125,14 +125,7 @@ export async function postpone(
   await db.query(
     `update parked_entries set context = $3, attempts = $4, next_attempt_at = $5, last_error = $6
      where partition = $1 and parked_id = $2`,
-    [
-      parked.partition,
-      parked.parkedId,
-      parked.entry.context,
-      parked.attempts,
-      parked.nextAttemptAt,
-      parked.error,
-    ],
+    [parked.partition, parked.parkedId, parked.entry.context, parked.attempts, parked.nextAttemptAt, parked.error],
   )
 }
 
@@ -174,10 +167,7 @@ export async function countParked(db: Db, tenantId: number, receivedBy: Date): P
 }
 
 /** The number of parked entries of a tenant, and the oldest time. */
-export async function summarizeParked(
-  db: Db,
-  tenantId: number,
-): Promise<{ entries: number; oldestAt: Date | null }> {
+export async function summarizeParked(db: Db, tenantId: number): Promise<{ entries: number; oldestAt: Date | null }> {
   const { rows } = await db.query<{ entries: number; oldestAt: Date | null }>(
     'select count(*) as entries, min(received_at) as "oldestAt" from parked_entries where tenant_id = $1',
     [tenantId],

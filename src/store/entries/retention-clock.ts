@@ -12,10 +12,7 @@ export async function lockRetentionClock(db: Db, now: Date): Promise<RetentionCl
   return rows[0]!
 }
 
-export async function writeRetentionClock(
-  db: Db,
-  { trustedAt, heldSince, heldReason }: RetentionClock,
-): Promise<void> {
+export async function writeRetentionClock(db: Db, { trustedAt, heldSince, heldReason }: RetentionClock): Promise<void> {
   await db.query('update retention_clock set trusted_at = $1, held_since = $2, held_reason = $3', [
     trustedAt,
     heldSince,

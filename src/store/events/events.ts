@@ -259,11 +259,7 @@ export type InboundReceipt = {
 }
 
 /** Receipts of inbound events without any other trace: duplicates, dropped events and suppressed events. */
-export async function findInboundReceipts(
-  db: Db,
-  tenantId: number,
-  ids: string[],
-): Promise<InboundReceipt[]> {
+export async function findInboundReceipts(db: Db, tenantId: number, ids: string[]): Promise<InboundReceipt[]> {
   const { rows } = await db.query<InboundReceipt>(
     `select id, outcome, detail, first_id as "firstId", received_at as "receivedAt" from receipts
      where tenant_id = $1 and received_at = any($2::timestamptz[]) and id = any($3::uuid[])

@@ -39,10 +39,12 @@ export async function savePurge(
   db: Db,
   { tenantId, id, status, receipt }: Pick<StoredPurge, 'tenantId' | 'id' | 'status' | 'receipt'>,
 ): Promise<void> {
-  await db.query(
-    'update purges set status = $3, receipt = $4, seen_at = now() where tenant_id = $1 and id = $2',
-    [tenantId, id, status, receipt],
-  )
+  await db.query('update purges set status = $3, receipt = $4, seen_at = now() where tenant_id = $1 and id = $2', [
+    tenantId,
+    id,
+    status,
+    receipt,
+  ])
 }
 
 export async function keepPurge(db: Db, { tenantId, id }: PurgeKey): Promise<void> {
@@ -120,10 +122,11 @@ export async function nodesToWorkOut(db: Db, { tenantId, id }: PurgeKey, limit: 
 }
 
 export async function nodesWorkedOut(db: Db, { tenantId, id }: PurgeKey, nodes: number[]): Promise<void> {
-  await db.query(
-    'delete from purge_nodes where tenant_id = $1 and purge_id = $2 and node = any($3::bigint[])',
-    [tenantId, id, nodes],
-  )
+  await db.query('delete from purge_nodes where tenant_id = $1 and purge_id = $2 and node = any($3::bigint[])', [
+    tenantId,
+    id,
+    nodes,
+  ])
   // A trigger increments the version of the configuration, so workers drop their memory.
   await db.query('update purges set rounds = rounds + 1 where tenant_id = $1 and id = $2', [tenantId, id])
 }

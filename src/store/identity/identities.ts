@@ -72,10 +72,7 @@ export async function loadProfileFacts(db: Db, profiles: ProfileKey[]): Promise<
   return rows
 }
 
-export async function findProfiles(
-  db: Db,
-  nodes: { tenantId: number; node: number }[],
-): Promise<NodeProfile[]> {
+export async function findProfiles(db: Db, nodes: { tenantId: number; node: number }[]): Promise<NodeProfile[]> {
   const { rows } = await queryPrepared<NodeProfile>(
     db,
     `select i.tenant_id as "tenantId", i.node, i.profile from identities i
@@ -259,10 +256,7 @@ export async function bumpIdentityVersions(db: Db, tenantIds: number[]): Promise
 export type NewTouch = DatedTouch & { tenantId: number; node: number }
 
 /** Keeps the first touch of each node, in any order of arrival (see `isEarlierTouch`). Returns the changed nodes. */
-export async function upsertTouches(
-  db: Db,
-  touches: NewTouch[],
-): Promise<{ tenantId: number; node: number }[]> {
+export async function upsertTouches(db: Db, touches: NewTouch[]): Promise<{ tenantId: number; node: number }[]> {
   const { rows } = await queryPrepared<{ tenantId: number; node: number }>(
     db,
     `insert into touches as t (tenant_id, node, direct, occurred_at, event_id, source, medium, campaign)

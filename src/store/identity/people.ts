@@ -49,11 +49,7 @@ export type ProfileIdentifier = Identifier & {
 }
 
 /** All identifiers of a profile, each with its first link to others. */
-export async function listIdentifiers(
-  db: Db,
-  tenantId: number,
-  profile: number,
-): Promise<ProfileIdentifier[]> {
+export async function listIdentifiers(db: Db, tenantId: number, profile: number): Promise<ProfileIdentifier[]> {
   const { rows } = await db.query<
     Omit<ProfileIdentifier, 'cause'> & { causeKind: Cause['kind'] | null; causeId: string | null }
   >(
@@ -117,10 +113,7 @@ export async function listMergedProfiles(db: Db, tenantId: number, profile: numb
 }
 
 export async function undoLink(db: Db, tenantId: number, id: number): Promise<void> {
-  await db.query('update identity_merges set undone_at = now() where tenant_id = $1 and id = $2', [
-    tenantId,
-    id,
-  ])
+  await db.query('update identity_merges set undone_at = now() where tenant_id = $1 and id = $2', [tenantId, id])
 }
 
 export async function assignNodes(db: Db, tenantId: number, nodes: number[], profile: number): Promise<void> {
@@ -193,12 +186,7 @@ export async function countProfileData(
 type NamedContact = { id: string; profile: number | null; data: string }
 
 /** Contacts whose name, or its last word, starts with the text, with their profiles. */
-export async function searchContacts(
-  db: Db,
-  tenantId: number,
-  text: string,
-  limit: number,
-): Promise<NamedContact[]> {
+export async function searchContacts(db: Db, tenantId: number, text: string, limit: number): Promise<NamedContact[]> {
   // A prefix search as a range: from the prefix to the prefix followed by the greatest character, compared by bytes.
   const named = (name: string) => {
     const known = `(tenant_id::text || ' ' || ${name}) collate "C"`
@@ -220,12 +208,7 @@ export async function searchContacts(
 type FoundProfile = Identifier & { profile: number }
 
 /** Active identifiers that start with the text. E-mail addresses are stored in lower case. */
-export async function searchProfiles(
-  db: Db,
-  tenantId: number,
-  text: string,
-  limit: number,
-): Promise<FoundProfile[]> {
+export async function searchProfiles(db: Db, tenantId: number, text: string, limit: number): Promise<FoundProfile[]> {
   const { rows } = await db.query<FoundProfile>(
     `select i.kind, i.value, i.profile
      from unnest(array['email', 'user', 'contact', 'visitor'], array[lower($2), $2, $2, $2]) with ordinality as n (kind, text, place)

@@ -130,10 +130,10 @@ export async function deleteUnreferenced(db: Db, tenantId: number, nodes: number
     'delete from identity_unmerged where tenant_id = $1 and (node = any($2::bigint[]) or other = any($2::bigint[]))',
     [tenantId, nodes],
   )
-  const { rowCount } = await db.query(
-    'delete from identities where tenant_id = $1 and node = any($2::bigint[])',
-    [tenantId, nodes],
-  )
+  const { rowCount } = await db.query('delete from identities where tenant_id = $1 and node = any($2::bigint[])', [
+    tenantId,
+    nodes,
+  ])
   return rowCount ?? 0
 }
 

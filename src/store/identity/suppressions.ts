@@ -119,11 +119,7 @@ export async function countSuppressed(db: Db, counts: SuppressionCount[]): Promi
      select t.id, t.events, t.records, now() from unnest($1::int[], $2::bigint[], $3::bigint[]) as t (id, events, records)
      on conflict (tenant_id) do update
        set events = c.events + excluded.events, records = c.records + excluded.records, last_at = excluded.last_at`,
-    [
-      sorted.map(count => count.tenantId),
-      sorted.map(count => count.events),
-      sorted.map(count => count.records),
-    ],
+    [sorted.map(count => count.tenantId), sorted.map(count => count.events), sorted.map(count => count.records)],
   )
 }
 

@@ -9,11 +9,7 @@ import { SUBTRACT_EVENTS } from '../sums/series.ts'
 export type TracedIdentifier = { node: number | null; kind: IdentifierKind; value: string }
 
 /** All identifiers of a person. */
-export async function loadTracedIdentifiers(
-  db: Db,
-  tenantId: number,
-  profile: number,
-): Promise<TracedIdentifier[]> {
+export async function loadTracedIdentifiers(db: Db, tenantId: number, profile: number): Promise<TracedIdentifier[]> {
   const { rows } = await db.query<TracedIdentifier>(
     'select node, kind, value from identities where tenant_id = $1 and profile = $2 order by node',
     [tenantId, profile],
@@ -152,12 +148,7 @@ export async function anonymizeSales(db: Db, tenantId: number, saleKeys: string[
 }
 
 /** Keeps only these fields of orders. A repeated write with the same time is superseded and cannot restore the others. */
-export async function reduceOrders(
-  db: Db,
-  tenantId: number,
-  ids: string[],
-  keptFields: string[],
-): Promise<number> {
+export async function reduceOrders(db: Db, tenantId: number, ids: string[], keptFields: string[]): Promise<number> {
   const { rowCount } = await db.query(
     `update records set external_id = null, updated_at = now(), source_updated_at = source_updated_at + interval '1 microsecond', data = coalesce(
        (select jsonb_object_agg(f.key, f.value) from jsonb_each(data) f
@@ -263,10 +254,7 @@ export async function* readEntries(
     [tenantId],
   )
   for (;;) {
-    const { rows } = await queryLong<Entry & { row: string }>(
-      client,
-      `fetch ${ROWS_AT_A_TIME} from waiting_entries`,
-    )
+    const { rows } = await queryLong<Entry & { row: string }>(client, `fetch ${ROWS_AT_A_TIME} from waiting_entries`)
     if (rows.length > 0) yield rows.map(row => ({ row: row.row, entry: toEntry(row) }))
     if (rows.length < ROWS_AT_A_TIME) return
   }
@@ -274,10 +262,11 @@ export async function* readEntries(
 
 /** Returns false if the entry has been applied or moved in the meantime. */
 export async function deleteEntry(db: Db, table: EntryTable, { row, entry }: EntryRow): Promise<boolean> {
-  const { rowCount } = await db.query(
-    `delete from ${table} where tenant_id = $1 and ctid = $2::tid and id = $3`,
-    [entry.tenantId, row, entry.id],
-  )
+  const { rowCount } = await db.query(`delete from ${table} where tenant_id = $1 and ctid = $2::tid and id = $3`, [
+    entry.tenantId,
+    row,
+    entry.id,
+  ])
   return rowCount === 1
 }
 

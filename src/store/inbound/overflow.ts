@@ -74,17 +74,11 @@ export async function firstInOverflow(
 }
 
 export async function deleteOverflow(db: Db, sourceId: string, positions: number[]): Promise<void> {
-  await db.query('delete from overflow where source_id = $1 and position = any($2::bigint[])', [
-    sourceId,
-    positions,
-  ])
+  await db.query('delete from overflow where source_id = $1 and position = any($2::bigint[])', [sourceId, positions])
 }
 
 /** Keeps the items of an entry that are not due yet, in the same place. */
-export async function shrinkOverflow(
-  db: Db,
-  { sourceId, position, entry, items }: QueuedEntry,
-): Promise<void> {
+export async function shrinkOverflow(db: Db, { sourceId, position, entry, items }: QueuedEntry): Promise<void> {
   await db.query('update overflow set context = $3, items = $4 where source_id = $1 and position = $2', [
     sourceId,
     position,

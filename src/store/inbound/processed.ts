@@ -20,11 +20,7 @@ export type EventClaim = ProcessedKey & { eventId: string }
  * primary key makes the second wait for the first and then restart. In the first minutes of a period the previous period is
  * claimed too, because the clocks of two machines may be on different sides of midnight.
  */
-export async function claimEvents(
-  client: pg.PoolClient,
-  claims: EventClaim[],
-  now: Date,
-): Promise<Set<string>> {
+export async function claimEvents(client: pg.PoolClient, claims: EventClaim[], now: Date): Promise<Set<string>> {
   const period = computePeriod('processed_events', now)
   const known = await knownClaims(client, claims)
   const fresh = known.size > 0 ? claims.filter(claim => !known.has(claim)) : [...claims]

@@ -35,10 +35,7 @@ export type Rejection = Omit<SourceRejection, 'sourceId' | 'isAuthenticated'> & 
   body: string | null
 }
 
-export async function insertRejections(
-  db: Db,
-  rejections: (SourceRejection | RejectionExample)[],
-): Promise<void> {
+export async function insertRejections(db: Db, rejections: (SourceRejection | RejectionExample)[]): Promise<void> {
   await db.query(
     `insert into rejections (tenant_id, source_id, key_id, rejected_at, route, status, code, detail, cause, ip, user_agent, bytes,
        body, is_authenticated, suppressed)
@@ -83,19 +80,13 @@ export async function listRejections(db: Db, filter: RejectionFilter): Promise<R
        where ($1::int is null or t.id = $1) and $2::text is null
      ) r
      order by r.id desc limit $7`,
-    [
-      ...[filter.tenantId, filter.sourceId, filter.code, filter.route, filter.cause],
-      ...[filter.before, filter.limit],
-    ],
+    [...[filter.tenantId, filter.sourceId, filter.code, filter.route, filter.cause], ...[filter.before, filter.limit]],
   )
   return rows
 }
 
 /** Keeps the newest rejections of each source and deletes all older than `before`. */
-export async function pruneSourceRejections(
-  db: Db,
-  options: { before: Date; perSource: number },
-): Promise<void> {
+export async function pruneSourceRejections(db: Db, options: { before: Date; perSource: number }): Promise<void> {
   await db.query(
     `delete from rejections r using sources s
      where r.tenant_id = s.tenant_id and r.source_id = s.id and (

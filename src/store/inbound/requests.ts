@@ -54,9 +54,7 @@ export async function holdRequests(db: Db): Promise<void> {
 
 /** All requests before this position are final. Later ones sort after it. */
 export async function endOfRequests(db: Db): Promise<RequestPosition> {
-  const { rows } = await db.query<{ xid: string }>(
-    'select pg_snapshot_xmin(pg_current_snapshot())::text as xid',
-  )
+  const { rows } = await db.query<{ xid: string }>('select pg_snapshot_xmin(pg_current_snapshot())::text as xid')
   return { xid: rows[0]!.xid, ord: 0 }
 }
 
@@ -88,10 +86,7 @@ export async function listRequests(
 }
 
 /** How long the requests of a source are still stored. */
-export async function findListenedUntil(
-  db: Db,
-  sourceId: string,
-): Promise<{ left: 'none' | 'little' | 'enough' }> {
+export async function findListenedUntil(db: Db, sourceId: string): Promise<{ left: 'none' | 'little' | 'enough' }> {
   const { rows } = await db.query<{ left: 'none' | 'little' | 'enough' }>(
     `select case when listened_until > now() + interval '6 days' then 'enough'
        when listened_until > now() then 'little' else 'none' end as left from sources where id = $1`,

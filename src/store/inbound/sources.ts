@@ -39,16 +39,7 @@ const COLUMNS = `id, tenant_id as "tenantId", name, type, preset, enabled, token
 
 export type NewSource = Pick<
   Source,
-  | 'id'
-  | 'tenantId'
-  | 'name'
-  | 'type'
-  | 'preset'
-  | 'enabled'
-  | 'tokens'
-  | 'signingSecrets'
-  | 'config'
-  | 'createdBy'
+  'id' | 'tenantId' | 'name' | 'type' | 'preset' | 'enabled' | 'tokens' | 'signingSecrets' | 'config' | 'createdBy'
 >
 
 export async function insertSource(db: Db, source: NewSource): Promise<Source> {
@@ -84,10 +75,7 @@ export async function sealedSecrets(db: Db): Promise<{ ownerId: string; sealed: 
 }
 
 export async function findSource(db: Db, id: string): Promise<Source | null> {
-  const { rows } = await db.query<Row>(
-    `select ${COLUMNS} from sources where id = $1 and deleted_at is null`,
-    [id],
-  )
+  const { rows } = await db.query<Row>(`select ${COLUMNS} from sources where id = $1 and deleted_at is null`, [id])
   return rows[0] ? toSource(rows[0]) : null
 }
 

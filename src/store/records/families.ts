@@ -70,10 +70,7 @@ export async function loadOrderData(
 export type Handle = { tenantId: number; handle: string }
 
 /** Stores the product of each handle. If several products had it, the latest one counts. */
-export async function keepHandles(
-  db: Db,
-  handles: (Handle & { productId: string; sentAt: string })[],
-): Promise<void> {
+export async function keepHandles(db: Db, handles: (Handle & { productId: string; sentAt: string })[]): Promise<void> {
   await queryPrepared(
     db,
     `insert into shop_handles as n (tenant_id, handle, product_id, source_updated_at)

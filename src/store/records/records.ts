@@ -29,8 +29,7 @@ export async function loadVersions(db: Db, keys: RecordKey[]): Promise<(RecordKe
   return rows
 }
 
-export type RecordRow = RecordKey &
-  Version & { externalId: string | null; deleted: boolean; dataText: string | null }
+export type RecordRow = RecordKey & Version & { externalId: string | null; deleted: boolean; dataText: string | null }
 
 /** Writes the newest versions. The caller has compared them with the stored ones. */
 export async function upsertRecords(db: Db, rows: RecordRow[]): Promise<void> {
@@ -85,10 +84,7 @@ export async function findRecord(
 }
 
 /** The current records, including deleted ones. */
-export async function loadRecords(
-  db: Db,
-  keys: RecordKey[],
-): Promise<(StoredRecord & { tenantId: number })[]> {
+export async function loadRecords(db: Db, keys: RecordKey[]): Promise<(StoredRecord & { tenantId: number })[]> {
   const { rows } = await queryPrepared<StoredRecord & { tenantId: number }>(
     db,
     `select k.tenant_id as "tenantId", r.* from unnest($1::int[], $2::text[], $3::text[]) as k (tenant_id, entity_type, id)
@@ -166,8 +162,7 @@ function startOfPage({
   after: RecordCursor | null
   updatedSince: Date | null
 }): [string, string] {
-  if (after && (!updatedSince || new Date(after.changedAt) >= updatedSince))
-    return [after.changedAt, after.id]
+  if (after && (!updatedSince || new Date(after.changedAt) >= updatedSince)) return [after.changedAt, after.id]
   return [updatedSince?.toISOString() ?? '-infinity', '']
 }
 

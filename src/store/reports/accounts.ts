@@ -38,12 +38,7 @@ export async function accountSlice(
 }
 
 /** Segments of these accounts that are valid at `asOf`, in all currencies. */
-export async function segmentsOfAccounts(
-  db: Db,
-  tenantId: number,
-  accounts: string[],
-  asOf: Date,
-): Promise<Segment[]> {
+export async function segmentsOfAccounts(db: Db, tenantId: number, accounts: string[], asOf: Date): Promise<Segment[]> {
   const { rows } = await queryPrepared<{ body: string }>(
     db,
     `select body from billing_segments
@@ -80,11 +75,7 @@ export function countingSegments(db: Db, scope: Scope): AsyncGenerator<Segment[]
   return segmentsAt(db, scope, 'mrr > 0')
 }
 
-async function* segmentsAt(
-  db: Db,
-  { tenantId, currency, asOf }: Scope,
-  condition: string,
-): AsyncGenerator<Segment[]> {
+async function* segmentsAt(db: Db, { tenantId, currency, asOf }: Scope, condition: string): AsyncGenerator<Segment[]> {
   for (let after = ''; ; ) {
     const { rows } = await queryPrepared<{ id: string; body: string }>(
       db,
@@ -128,16 +119,11 @@ export type AccountFacts = { source: string | null; name: string | null; email: 
  * Where accounts came from, and what invoices and contact records call them: the record with the customer's id, else
  * that of the same profile.
  */
-export async function accountFacts(
-  db: Db,
-  tenantId: number,
-  accounts: string[],
-): Promise<Map<string, AccountFacts>> {
-  const { rows } = await queryPrepared<AccountFacts & { account: string; contact: string | null }>(
-    db,
-    ACCOUNT_FACTS,
-    [tenantId, accounts],
-  )
+export async function accountFacts(db: Db, tenantId: number, accounts: string[]): Promise<Map<string, AccountFacts>> {
+  const { rows } = await queryPrepared<AccountFacts & { account: string; contact: string | null }>(db, ACCOUNT_FACTS, [
+    tenantId,
+    accounts,
+  ])
   return new Map(
     rows.map(({ account, source, name, email, contact }) => {
       const known = contact === null ? null : contactFacts(JSON.parse(contact))
@@ -185,11 +171,7 @@ left join lateral (
 ${contactOfAccount('data')}`
 
 /** Names of accounts: from their newest segment, else from `accountFacts`. */
-export async function accountNames(
-  db: Db,
-  tenantId: number,
-  accounts: string[],
-): Promise<Map<string, string>> {
+export async function accountNames(db: Db, tenantId: number, accounts: string[]): Promise<Map<string, string>> {
   if (accounts.length === 0) return new Map()
   const { rows } = await queryPrepared<{ account: string; name: string }>(
     db,
@@ -291,12 +273,7 @@ export async function accountOfSubscription(
 }
 
 /** Subscriptions that belonged to an account at any time up to `asOf`. */
-export async function subscriptionsOfAccount(
-  db: Db,
-  tenantId: number,
-  account: string,
-  asOf: Date,
-): Promise<string[]> {
+export async function subscriptionsOfAccount(db: Db, tenantId: number, account: string, asOf: Date): Promise<string[]> {
   const { rows } = await queryPrepared<{ id: string }>(
     db,
     `select distinct subscription_id as id from billing_segments

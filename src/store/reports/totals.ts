@@ -62,12 +62,7 @@ select currency, acquisition_id as "acquisitionId", ${now('accounts')} as accoun
 from changes group by currency, acquisition_id`
 
 /** The figures at `asOf`, in all currencies, with those at `then` beside them. */
-export async function sourceFigures(
-  db: Db,
-  tenantId: number,
-  asOf: Date,
-  then: Date,
-): Promise<SourceFigures[]> {
+export async function sourceFigures(db: Db, tenantId: number, asOf: Date, then: Date): Promise<SourceFigures[]> {
   const { rows } = await queryPrepared<SourceFigures>(db, SOURCE_FIGURES, [tenantId, asOf, then])
   return rows
 }
@@ -213,11 +208,7 @@ select ${total('invoiced')} as invoiced, ${total('invoices')} as invoices, ${tot
   ${total('one_off')} as "oneOff"
 from parts`
 
-export async function acquisitionNames(
-  db: Db,
-  tenantId: number,
-  ids: number[],
-): Promise<Map<number, Acquisition>> {
+export async function acquisitionNames(db: Db, tenantId: number, ids: number[]): Promise<Map<number, Acquisition>> {
   const { rows } = await queryPrepared<{ id: number } & Acquisition>(
     db,
     'select id, source, medium, campaign from billing_acquisitions where tenant_id = $1 and id = any($2)',
@@ -277,11 +268,7 @@ where b.at > b.day_starts
 group by b.place`
 
 /** The totals right before each of these times. `bounds`: in ascending order. */
-export async function totalsBefore(
-  db: Db,
-  { tenantId, currency }: Scope,
-  bounds: Date[],
-): Promise<AccountTotals[]> {
+export async function totalsBefore(db: Db, { tenantId, currency }: Scope, bounds: Date[]): Promise<AccountTotals[]> {
   const { rows } = await queryPrepared<Change>(db, TOTALS, [tenantId, currency, bounds])
   const days = rows.filter(row => row.bound === null).sort((a, b) => ((a.day ?? '') < (b.day ?? '') ? -1 : 1))
   const parts = new Map(rows.flatMap(row => (row.bound === null ? [] : [[row.bound, row]])))

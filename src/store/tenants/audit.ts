@@ -32,8 +32,7 @@ export async function insertChange(db: Db, change: Omit<StoredChange, 'at'>): Pr
   )
 }
 
-const COLUMNS =
-  'id, at, actor, action, target, tenant_id as "tenantId", ip, request_id as "requestId", before, after'
+const COLUMNS = 'id, at, actor, action, target, tenant_id as "tenantId", ip, request_id as "requestId", before, after'
 
 type ChangePage = {
   since: Date | null

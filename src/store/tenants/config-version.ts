@@ -39,10 +39,7 @@ const CHECK_EVERY_MS = 1_000
  * For caches outside of transactions: calls `changed` soon after a change. A notification arrives immediately. If notifications do
  * not arrive (behind a transaction pooler, while the listener reconnects), a check finds the change within a second.
  */
-export async function watchConfigVersion(
-  pool: pg.Pool,
-  changed: () => void,
-): Promise<{ stop(): Promise<void> }> {
+export async function watchConfigVersion(pool: pg.Pool, changed: () => void): Promise<{ stop(): Promise<void> }> {
   // Read before anything is cached, so that every later change is detected.
   let seen = await configVersion(pool)
   let checking = Promise.resolve()

@@ -24,15 +24,7 @@ export async function insertSession(
   await db.query(
     `insert into console_sessions (hash, issuer, subject, actor, role, tenant_id, expires_at)
      values ($1, $2, $3, $4, $5, $6, date_trunc('milliseconds', now() + $7 * interval '1 millisecond'))`,
-    [
-      session.hash,
-      session.issuer,
-      session.subject,
-      session.actor,
-      session.role,
-      session.tenantId,
-      session.lifetimeMs,
-    ],
+    [session.hash, session.issuer, session.subject, session.actor, session.role, session.tenantId, session.lifetimeMs],
   )
 }
 

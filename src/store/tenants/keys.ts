@@ -93,18 +93,15 @@ export async function findKeyByHash(db: Db, hash: Buffer): Promise<KeyOfTenant |
 
 /** All keys of a tenant, including its admin keys. */
 export async function listKeys(db: Db, tenantId: number): Promise<ApiKey[]> {
-  const { rows } = await db.query<Row>(
-    `select ${COLUMNS} from api_keys where tenant_id = $1 order by created_at, id`,
-    [tenantId],
-  )
+  const { rows } = await db.query<Row>(`select ${COLUMNS} from api_keys where tenant_id = $1 order by created_at, id`, [
+    tenantId,
+  ])
   return rows.map(keyOf)
 }
 
 /** All admin keys, with and without a tenant. */
 export async function listAdminKeys(db: Db): Promise<ApiKey[]> {
-  const { rows } = await db.query<Row>(
-    `select ${COLUMNS} from api_keys where kind = 'admin' order by created_at, id`,
-  )
+  const { rows } = await db.query<Row>(`select ${COLUMNS} from api_keys where kind = 'admin' order by created_at, id`)
   return rows.map(keyOf)
 }
 

@@ -24,9 +24,7 @@ export async function listSqlAccess(db: Db, tenantId: number | null): Promise<Sq
 }
 
 export async function deleteSqlAccess(db: Db, role: string): Promise<SqlAccess | null> {
-  const { rows } = await db.query<SqlAccess>(`delete from sql_access where role = $1 returning ${COLUMNS}`, [
-    role,
-  ])
+  const { rows } = await db.query<SqlAccess>(`delete from sql_access where role = $1 returning ${COLUMNS}`, [role])
   return rows[0] ?? null
 }
 
@@ -82,9 +80,7 @@ const MAX_TEMPORARY_FILES = '2GB'
 
 /** Applies only if Kontor's database user is a superuser or may set the parameter. */
 export async function limitTemporaryFiles(db: Db, role: string): Promise<void> {
-  const { rows } = await db.query<{ may: boolean }>(
-    `select has_parameter_privilege('temp_file_limit', 'set') as may`,
-  )
+  const { rows } = await db.query<{ may: boolean }>(`select has_parameter_privilege('temp_file_limit', 'set') as may`)
   if (rows[0]?.may) await db.query(`alter role ${role} set temp_file_limit = '${MAX_TEMPORARY_FILES}'`)
 }
 

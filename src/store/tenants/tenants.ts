@@ -42,8 +42,10 @@ export async function updateTenant(
   db: Db,
   { id, conversionTypes, eventsFloorDays, ipAddresses }: Omit<Tenant, 'name' | 'createdAt'>,
 ): Promise<void> {
-  await db.query(
-    'update tenants set conversion_types = $2, events_floor_days = $3, ip_addresses = $4 where id = $1',
-    [id, conversionTypes, eventsFloorDays, ipAddresses],
-  )
+  await db.query('update tenants set conversion_types = $2, events_floor_days = $3, ip_addresses = $4 where id = $1', [
+    id,
+    conversionTypes,
+    eventsFloorDays,
+    ipAddresses,
+  ])
 }

@@ -20,16 +20,7 @@ export function customerData({ id, name, email, country, createdAt }: Customer) 
   }
 }
 
-export function couponData({
-  id,
-  name,
-  percentOff,
-  amountOff,
-  currency,
-  duration,
-  months,
-  createdAt,
-}: Coupon) {
+export function couponData({ id, name, percentOff, amountOff, currency, duration, months, createdAt }: Coupon) {
   return {
     id,
     name,
@@ -144,8 +135,7 @@ export function invoiceData(invoice: Invoice, attempts: Payment[]) {
     price_type: 'tax_exclusive',
     date: invoice.finalizedAt,
     due_date: invoice.dueAt ?? invoice.finalizedAt,
-    net_term_days:
-      collection === 'send_invoice' ? Math.round((invoice.dueAt! - invoice.finalizedAt!) / DAY) : 0,
+    net_term_days: collection === 'send_invoice' ? Math.round((invoice.dueAt! - invoice.finalizedAt!) / DAY) : 0,
     currency_code: invoice.currency,
     total,
     tax,
@@ -229,9 +219,7 @@ export function transactionData(payment: Payment) {
     currency_code: payment.currency,
     status: outcome === 'succeeded' ? 'success' : 'failure',
     ...(failure && { error_code: failure.code, error_text: failure.message }),
-    linked_invoices: [
-      { invoice_id: payment.invoice, applied_amount: payment.amount, applied_at: payment.at },
-    ],
+    linked_invoices: [{ invoice_id: payment.invoice, applied_amount: payment.amount, applied_at: payment.at }],
   }
 }
 

@@ -32,16 +32,7 @@ function addressId(customer: string): string {
   return customer.replace('cus_', 'add_')
 }
 
-export function discountData({
-  id,
-  name,
-  percentOff,
-  amountOff,
-  currency,
-  duration,
-  months,
-  createdAt,
-}: Coupon) {
+export function discountData({ id, name, percentOff, amountOff, currency, duration, months, createdAt }: Coupon) {
   return {
     id: discountId(id),
     status: 'active',
@@ -132,8 +123,7 @@ export function subscriptionData(subscription: Subscription, at: number) {
     created_at: iso(subscription.createdAt),
     started_at: iso(subscription.startedAt),
     first_billed_at: status === 'trialing' ? null : iso(subscription.trialEnd ?? subscription.startedAt),
-    next_billed_at:
-      isPaused || status === 'canceled' || subscription.cancelAt ? null : iso(subscription.periodEnd),
+    next_billed_at: isPaused || status === 'canceled' || subscription.cancelAt ? null : iso(subscription.periodEnd),
     paused_at: isPaused ? iso(pause.since) : null,
     canceled_at: subscription.endedAt === null ? null : iso(subscription.endedAt),
     discount: discounts.length > 0 ? discountOf(discounts[0]!) : null,
@@ -180,17 +170,13 @@ export function transactionData(invoice: Invoice, attempts: Payment[]) {
     discount_id: invoice.discounts.length > 0 ? discountId(invoice.discounts[0]!.coupon.id) : null,
     billing_details: isSent ? { payment_terms: { interval: 'day', frequency: daysOf(invoice) } } : null,
     billing_period:
-      invoice.subscription === null
-        ? null
-        : { starts_at: iso(invoice.periodStart), ends_at: iso(invoice.periodEnd) },
+      invoice.subscription === null ? null : { starts_at: iso(invoice.periodStart), ends_at: iso(invoice.periodEnd) },
     currency_code: currency,
     billed_at: iso(invoice.finalizedAt!),
     created_at: iso(invoice.createdAt),
     revised_at: null,
     items: lines.flatMap(({ item, quantity }) =>
-      item
-        ? [{ price_id: priceData(item.price).id, price: priceData(item.price), quantity, proration: null }]
-        : [],
+      item ? [{ price_id: priceData(item.price).id, price: priceData(item.price), quantity, proration: null }] : [],
     ),
     details: {
       totals: {

@@ -281,9 +281,7 @@ export function subscriptionObject(subscription: Subscription, { expand = false 
     default_source: null,
     default_tax_rates: tax && taxOn === 'subscription' ? [taxRateObject(tax, livemode)] : [],
     description: null,
-    discounts: subscription.discounts.map(discount =>
-      expand ? discountObject(discount, { expand }) : discount.id,
-    ),
+    discounts: subscription.discounts.map(discount => (expand ? discountObject(discount, { expand }) : discount.id)),
     ended_at: subscription.endedAt,
     invoice_settings: {
       account_tax_ids: null,

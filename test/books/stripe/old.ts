@@ -1,16 +1,7 @@
 // The same objects in an API version before 2025-03-31: discounts and coupons inline, periods on the
 // subscription, payments on the invoice, prices and taxes flat on a line.
 import { netOf } from '../invoicing.ts'
-import type {
-  Coupon,
-  CreditNote,
-  Customer,
-  Discount,
-  Invoice,
-  Line,
-  Payment,
-  Subscription,
-} from '../model.ts'
+import type { Coupon, CreditNote, Customer, Discount, Invoice, Line, Payment, Subscription } from '../model.ts'
 import { invoiceObject, totalDiscounts } from './invoices.ts'
 import {
   couponObject,
@@ -72,9 +63,7 @@ export function oldSubscription(subscription: Subscription): Fields {
     ...without(newest, 'billing_mode', 'billing_schedules', 'customer_account', 'managed_payments'),
     items: {
       ...newest.items,
-      data: newest.items.data.map(item =>
-        without(item, 'current_period_start', 'current_period_end', 'current_trial'),
-      ),
+      data: newest.items.data.map(item => without(item, 'current_period_start', 'current_period_end', 'current_trial')),
     },
     current_period_start: subscription.periodStart,
     current_period_end: subscription.periodEnd,

@@ -2,12 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { summarizeAccount } from '../../../src/domain/billing/account.ts'
-import {
-  daysUntil,
-  findCancellation,
-  renewalsBetween,
-  upcomingCharges,
-} from '../../../src/domain/billing/attention.ts'
+import { daysUntil, findCancellation, renewalsBetween, upcomingCharges } from '../../../src/domain/billing/attention.ts'
 import { addIntervals, isLongerThanAMonth } from '../../../src/domain/billing/calendar.ts'
 import { nextCharge } from '../../../src/domain/billing/price.ts'
 import type { Segment } from '../../../src/domain/billing/timeline.ts'
@@ -61,9 +56,7 @@ test('a subscription billed on the 31st returns to the 31st after shorter months
     current_period_start: '2026-02-28',
     current_period_end: '2027-02-28',
   }
-  assert.deepEqual(charges({ ...leapYear, updated_at: '2026-02-28' }, 400, at('2027-03-01')), [
-    ['2028-02-29', 20_00],
-  ])
+  assert.deepEqual(charges({ ...leapYear, updated_at: '2026-02-28' }, 400, at('2027-03-01')), [['2028-02-29', 20_00]])
 })
 
 test('weeks and days have fixed lengths', () => {
@@ -72,10 +65,7 @@ test('weeks and days have fixed lengths', () => {
     charges(weekly, 30).map(([day]) => day),
     ['2025-03-12', '2025-03-26', '2025-04-09'],
   )
-  assert.equal(
-    charges({ items: [item({ interval: 'day' })], current_period_end: '2025-03-11' }, 30).length,
-    30,
-  )
+  assert.equal(charges({ items: [item({ interval: 'day' })], current_period_end: '2025-03-11' }, 30).length, 30)
 })
 
 test('discounts count while they are valid, one-time discounts never', () => {
@@ -117,11 +107,7 @@ test('canceled, paused, unpaid, incomplete and free subscriptions are not charge
 test('usage is flagged, and an unknown price is null', () => {
   const current_period_end = '2025-04-01'
   const metered = item({ id: 'm', usage_type: 'metered' })
-  const [mixed] = upcomingCharges(
-    current({ current_period_end, items: [item(), metered] }),
-    AS_OF,
-    AS_OF + 30 * DAY,
-  )
+  const [mixed] = upcomingCharges(current({ current_period_end, items: [item(), metered] }), AS_OF, AS_OF + 30 * DAY)
   assert.deepEqual([mixed!.amount, mixed!.includesMetered], [20_00, true])
   const [usage] = upcomingCharges(current({ current_period_end, items: [metered] }), AS_OF, AS_OF + 30 * DAY)
   assert.deepEqual([usage!.amount, usage!.includesMetered], [0, true])
@@ -189,8 +175,7 @@ test('adding months one by one or all together leads to the same month, never pa
     fc.property(fc.integer({ min: 0, max: 4e12 }), fc.integer({ min: 0, max: 60 }), (from, months) => {
       const start = new Date(from)
       const end = new Date(addIntervals(from, 'month', months))
-      const passed =
-        (end.getUTCFullYear() - start.getUTCFullYear()) * 12 + end.getUTCMonth() - start.getUTCMonth()
+      const passed = (end.getUTCFullYear() - start.getUTCFullYear()) * 12 + end.getUTCMonth() - start.getUTCMonth()
       assert.equal(passed, months)
       assert.ok(end.getUTCDate() <= start.getUTCDate())
       assert.equal(end.getTime() % DAY, start.getTime() % DAY)

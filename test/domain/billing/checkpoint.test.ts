@@ -25,16 +25,7 @@ const anyVersion = fc
     cancel_at: rarely(day.map(iso), 12),
     trial_end: rarely(day.map(iso), 8),
     resumes_at: rarely(day.map(iso), 8),
-    status: fc.constantFrom(
-      'active',
-      'active',
-      'active',
-      'past_due',
-      'past_due',
-      'paused',
-      'trialing',
-      'unpaid',
-    ),
+    status: fc.constantFrom('active', 'active', 'active', 'past_due', 'past_due', 'paused', 'trialing', 'unpaid'),
     customer: fc.constantFrom('acme', 'acme', 'acme', undefined, 'globex'),
     customer_name: fc.constantFrom('Acme', 'Acme', 'Acme', undefined, 'Globex'),
     items: fc.array(
@@ -49,10 +40,7 @@ const anyVersion = fc
       maxLength: 1,
     }),
     sequence: rarely(fc.integer({ min: 1, max: 3 }), 4),
-    kind: fc.oneof(
-      { weight: 60, arbitrary: fc.constant('updated') },
-      { weight: 1, arbitrary: fc.constant('deleted') },
-    ),
+    kind: fc.oneof({ weight: 60, arbitrary: fc.constant('updated') }, { weight: 1, arbitrary: fc.constant('deleted') }),
   })
   .map(({ kind, items, ...fields }) => ({
     ...version(
@@ -82,23 +70,14 @@ function arrive(arrivals: SubscriptionVersion[][], rules: Policy) {
     const continues: unknown = checkpoint && before && news.every(({ sourceAt }) => sourceAt > from)
     const window = versions.filter(({ sourceAt }) => sourceAt >= from)
     const derived: DerivedSubscription | null = continues
-      ? continueSubscription(
-          { checkpoint: checkpoint!, before: stored(before!) },
-          window,
-          undefined,
-          rules,
-          SIZES,
-        )
+      ? continueSubscription({ checkpoint: checkpoint!, before: stored(before!) }, window, undefined, rules, SIZES)
       : null
     if (derived) {
       continued++
       segments = [...segments.filter(segment => segment.from < before!.from), ...derived.segments]
       checkpoint = derived.checkpoint ?? checkpoint
     } else ({ segments, checkpoint } = deriveSubscription(versions, undefined, rules, SIZES))
-    assert.deepEqual(
-      segments.map(stored),
-      deriveSubscription(versions, undefined, rules).segments.map(stored),
-    )
+    assert.deepEqual(segments.map(stored), deriveSubscription(versions, undefined, rules).segments.map(stored))
   }
   return continued
 }

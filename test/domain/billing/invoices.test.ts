@@ -113,13 +113,10 @@ test('collected: the known payments, and the paid amount of the invoice beyond t
     ['2025-02-03', 18_80],
   ])
   assert.deepEqual(cameOf([invoice(paid)], [payment('pi_1', 23_80, '2025-02-04')]), [['2025-02-04', 23_80]])
-  assert.deepEqual(
-    cameOf([invoice(paid)], [payment('pi_1', 20_00, '2025-02-02'), payment('pi_2', 0, null)]),
-    [
-      ['2025-02-02', 20_00],
-      ['2025-02-03', 3_80],
-    ],
-  )
+  assert.deepEqual(cameOf([invoice(paid)], [payment('pi_1', 20_00, '2025-02-02'), payment('pi_2', 0, null)]), [
+    ['2025-02-02', 20_00],
+    ['2025-02-03', 3_80],
+  ])
   const nothing = { ...paid, total: 0, amount_due: 0, amount_paid: 0 }
   assert.deepEqual(cameOf([invoice(nothing)]), [])
 })
@@ -128,14 +125,7 @@ test('missing fields are derived from the given ones', () => {
   const bare = { status: undefined, amount_due: undefined, finalized_at: undefined, updated_at: '2025-02-05' }
   const state = deriveInvoice([invoice(bare, 'invoice.paid')]).at(-1)!
   assert.deepEqual(
-    [
-      state.status,
-      state.amountDue,
-      state.amountPaid,
-      state.amountRemaining,
-      day(state.finalizedAt),
-      day(state.paidAt),
-    ],
+    [state.status, state.amountDue, state.amountPaid, state.amountRemaining, day(state.finalizedAt), day(state.paidAt)],
     ['paid', 23_80, 23_80, 0, '2025-02-05', '2025-02-05'],
   )
 })
@@ -180,17 +170,11 @@ test('an invoice received only when it was paid was no issue before', () => {
 })
 
 test('a failure is remembered while the invoice stays open', () => {
-  const failed = invoice(
-    { failure_code: 'card_declined', failure_message: 'Declined' },
-    'invoice.payment_failed',
-  )
+  const failed = invoice({ failure_code: 'card_declined', failure_message: 'Declined' }, 'invoice.payment_failed')
   const later = invoice({ updated_at: '2025-02-05' })
   const state = deriveInvoice([later, failed]).at(-1)!
   assert.equal(state.failure?.code, 'card_declined')
-  assert.equal(
-    deriveInvoice([later, failed, invoice({ ...paid, updated_at: '2025-02-06' })]).at(-1)!.failure,
-    null,
-  )
+  assert.equal(deriveInvoice([later, failed, invoice({ ...paid, updated_at: '2025-02-06' })]).at(-1)!.failure, null)
 })
 
 test('failed and action required within one second: action required counts', () => {
@@ -238,10 +222,7 @@ test('versions of an invoice in any order, with repeats, give the same invoice',
   fc.assert(
     fc.property(
       feed.chain(given =>
-        fc.tuple(
-          fc.constant(given),
-          fc.shuffledSubarray([...given, ...given], { minLength: given.length * 2 }),
-        ),
+        fc.tuple(fc.constant(given), fc.shuffledSubarray([...given, ...given], { minLength: given.length * 2 })),
       ),
       ([given, shuffled]) => {
         const states = deriveInvoice(given)

@@ -51,17 +51,10 @@ function stateAt(segments: Segment[], currency: string, instant: number): number
 test('changes of one account at one instant are one movement', () => {
   const swap = [
     ...derive(version({ ended_at: '2025-03-01' })).segments,
-    ...derive(version({ id: 'sub_2', started_at: '2025-03-01', items: [item({ unit_amount: 50 })] }))
-      .segments,
+    ...derive(version({ id: 'sub_2', started_at: '2025-03-01', items: [item({ unit_amount: 50 })] })).segments,
   ]
   assert.deepEqual(
-    movementsOf(swap).map(({ at: instant, type, before, after, changes }) => [
-      instant,
-      type,
-      before,
-      after,
-      changes,
-    ]),
+    movementsOf(swap).map(({ at: instant, type, before, after, changes }) => [instant, type, before, after, changes]),
     [
       [START, 'new', 0, 20_00, [{ subscriptionId: 'sub_1', before: 0, after: 20_00, cause: 'other' }]],
       [
@@ -94,11 +87,7 @@ const causes: [string, Payload, Payload][] = [
   ['resume', { status: 'paused' }, {}],
   ['trial_end', { status: 'trialing' }, {}],
   ['cancellation_voluntary', {}, { status: 'canceled' }],
-  [
-    'cancellation_voluntary',
-    { status: 'past_due' },
-    { status: 'canceled', cancellation_reason: 'too_expensive' },
-  ],
+  ['cancellation_voluntary', { status: 'past_due' }, { status: 'canceled', cancellation_reason: 'too_expensive' }],
   ['cancellation_failed_payment', { status: 'past_due' }, { status: 'canceled' }],
   ['cancellation_failed_payment', {}, { status: 'canceled', cancellation_reason: 'payment_failed' }],
   ['cancellation_failed_payment', { status: 'past_due' }, { status: 'unpaid' }],

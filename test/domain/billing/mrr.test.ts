@@ -76,8 +76,7 @@ test('every reason of an item is tested above, and each has a text and a hint', 
   const elsewhere = ['other_currency', 'pending_subscription', 'items_incomplete', 'past_due']
   const shown = new Set([...reasons.map(([reason]) => reason), ...elsewhere])
   assert.deepEqual([...shown].sort(), Object.keys(REASONS).sort())
-  for (const { reason, fixHint } of Object.values(REASONS))
-    assert.ok(reason.length > 10 && fixHint.length > 10)
+  for (const { reason, fixHint } of Object.values(REASONS)) assert.ok(reason.length > 10 && fixHint.length > 10)
 })
 
 const counted: [string, Payload, number][] = [
@@ -164,11 +163,7 @@ test('the remaining cent of an amount off goes to the item with the largest roun
 })
 
 test('metered and one-time items receive no share of an amount off', () => {
-  const items = [
-    item({ id: 'a' }),
-    item({ id: 'b', usage_type: 'metered' }),
-    item({ id: 'c', type: 'one_time' }),
-  ]
+  const items = [item({ id: 'a' }), item({ id: 'b', usage_type: 'metered' }), item({ id: 'c', type: 'one_time' })]
   assert.equal(mrrOf({ items, discounts: [{ amount_off: 5 }] }), 15_00)
 })
 

@@ -1,9 +1,5 @@
 import { readCanonical } from '../../../src/domain/billing/canonical.ts'
-import {
-  type DerivedSubscription,
-  deriveSubscription,
-  type Segment,
-} from '../../../src/domain/billing/timeline.ts'
+import { type DerivedSubscription, deriveSubscription, type Segment } from '../../../src/domain/billing/timeline.ts'
 import type { Instant, SubscriptionVersion } from '../../../src/domain/billing/types.ts'
 
 export const DAY = 86_400_000

@@ -12,24 +12,16 @@ function day(instant: number | null): string | null {
 
 /** [from, to, status, mrr in dollars] of each segment. */
 function stretches(...versions: SubscriptionVersion[]): [string | null, string | null, string, number][] {
-  return derive(...versions).segments.map(({ from, to, status, mrr }) => [
-    day(from),
-    day(to),
-    status,
-    mrr / 100,
-  ])
+  return derive(...versions).segments.map(({ from, to, status, mrr }) => [day(from), day(to), status, mrr / 100])
 }
 
 const dearer = { items: [item({ unit_amount: 50 })] }
 
 test('the first version is valid from the start of the subscription, later ones from their own time', () => {
-  assert.deepEqual(
-    stretches(version({ updated_at: '2025-02-10' }), version({ ...dearer, updated_at: '2025-03-01' })),
-    [
-      ['2025-01-01', '2025-03-01', 'active', 20],
-      ['2025-03-01', null, 'active', 50],
-    ],
-  )
+  assert.deepEqual(stretches(version({ updated_at: '2025-02-10' }), version({ ...dearer, updated_at: '2025-03-01' })), [
+    ['2025-01-01', '2025-03-01', 'active', 20],
+    ['2025-03-01', null, 'active', 50],
+  ])
 })
 
 test('a late older version corrects the past', () => {

@@ -170,8 +170,8 @@ test('an account that expands, contracts, churns and returns', () => {
 })
 
 test('$20/month changed to $50/month in mid-cycle is an expansion of 30, whatever is prorated', () => {
-  assert.deepEqual(
-    movementsOf(version(), version({ updated_at: '2025-01-16', items: [item({ unit_amount: 50 })] })),
-    ['new 20', 'expansion 30'],
-  )
+  assert.deepEqual(movementsOf(version(), version({ updated_at: '2025-01-16', items: [item({ unit_amount: 50 })] })), [
+    'new 20',
+    'expansion 30',
+  ])
 })

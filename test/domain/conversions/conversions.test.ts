@@ -61,8 +61,7 @@ test('amounts are exact decimals, invalid values are null', () => {
   for (const [data, amount] of cases) {
     assert.equal(conversion('convert', data)?.amount, amount, JSON.stringify(data))
   }
-  for (const currency of ['euro', '', 5, null, 'XXX'])
-    assert.equal(conversion('convert', { currency })?.currency, null)
+  for (const currency of ['euro', '', 5, null, 'XXX']) assert.equal(conversion('convert', { currency })?.currency, null)
 })
 
 test('an event about an order contains the order id', () => {
@@ -120,8 +119,7 @@ test("a paid invoice is a billing sale, in Stripe's minor units or in canonical 
 })
 
 test('large numeric ids keep all digits', () => {
-  const body =
-    '{"event_type":"order.paid","payload":{"id":820982911946154508,"total_price":"199.00","currency":"USD"}}'
+  const body = '{"event_type":"order.paid","payload":{"id":820982911946154508,"total_price":"199.00","currency":"USD"}}'
   assert.partialDeepStrictEqual(readConversion(inboundEvent(body), types), {
     orderId: '820982911946154508',
     saleKey: null,
@@ -157,14 +155,11 @@ test('an order record has an amount, a contact and a time', () => {
 })
 
 test('a contact has a name, an e-mail and a company', () => {
-  assert.deepEqual(
-    contactFacts({ name: 'Ada L', first_name: 'A', email: 'Ada@Example.com', company_name: 'Ltd' }),
-    {
-      name: 'Ada L',
-      email: 'Ada@Example.com',
-      company: 'Ltd',
-    },
-  )
+  assert.deepEqual(contactFacts({ name: 'Ada L', first_name: 'A', email: 'Ada@Example.com', company_name: 'Ltd' }), {
+    name: 'Ada L',
+    email: 'Ada@Example.com',
+    company: 'Ltd',
+  })
   assert.equal(contactFacts({ firstName: 'Ada', last_name: 'Lovelace' }).name, 'Ada Lovelace')
   assert.equal(contactFacts({ last_name: 'Lovelace' }).name, 'Lovelace')
   assert.deepEqual(contactFacts({ name: {}, email: 'none', company: [] }), {

@@ -12,71 +12,22 @@ import { anyText, anyValue } from '../json/any-json.ts'
 import { cdpContext, inboundContext, received, trackContext } from './received.ts'
 
 const FIELDS = [
-  ...[
-    'event_type',
-    'visitor',
-    'session_id',
-    'user_id',
-    'event_id',
-    'occurred_at',
-    'data',
-    'payload',
-    'type',
-    'kind',
-  ],
-  ...[
-    'event',
-    'messageId',
-    'anonymousId',
-    'userId',
-    'previousId',
-    'traits',
-    'properties',
-    'context',
-    'timestamp',
-  ],
-  ...[
-    'sentAt',
-    'writeKey',
-    'inbound_event_id',
-    'id',
-    'object',
-    'created',
-    'email',
-    'page',
-    'batch',
-    '__proto__',
-  ],
+  ...['event_type', 'visitor', 'session_id', 'user_id', 'event_id', 'occurred_at', 'data', 'payload', 'type', 'kind'],
+  ...['event', 'messageId', 'anonymousId', 'userId', 'previousId', 'traits', 'properties', 'context', 'timestamp'],
+  ...['sentAt', 'writeKey', 'inbound_event_id', 'id', 'object', 'created', 'email', 'page', 'batch', '__proto__'],
   ...['campaign', 'referrer', 'amount', 'currency', 'order_id', 'customer', 'metadata', 'conversion_type'],
 ]
-const WORDS = [
-  'track',
-  'identify',
-  'alias',
-  'group',
-  'event',
-  'invoice',
-  'invoice.paid',
-  'convert',
-  '2025-01-01',
-  'u1',
-]
+const WORDS = ['track', 'identify', 'alias', 'group', 'event', 'invoice', 'invoice.paid', 'convert', '2025-01-01', 'u1']
 
 const field = fc.constantFrom(...FIELDS)
 const loose = fc.oneof(anyValue, fc.constantFrom(...WORDS), fc.constantFrom(1e21, 1735732800, 5))
-const nested = fc.oneof(
-  loose,
-  fc.dictionary(field, fc.oneof(loose, fc.dictionary(field, loose, { maxKeys: 4 }))),
-)
+const nested = fc.oneof(loose, fc.dictionary(field, fc.oneof(loose, fc.dictionary(field, loose, { maxKeys: 4 }))))
 const item = fc.oneof({ weight: 5, arbitrary: fc.dictionary(field, nested) }, loose)
 const body = fc.oneof(
   { weight: 4, arbitrary: item },
   {
     weight: 3,
-    arbitrary: fc.record(
-      { batch: fc.array(item), sentAt: loose, context: nested },
-      { requiredKeys: ['batch'] },
-    ),
+    arbitrary: fc.record({ batch: fc.array(item), sentAt: loose, context: nested }, { requiredKeys: ['batch'] }),
   },
   { weight: 2, arbitrary: fc.array(item) },
 )
@@ -138,13 +89,7 @@ test('every accepted event can be stored and processed', () => {
         assert.ok(storable(event.payload))
         const payload = JSON.parse(event.payload)
         assert.ok(typeof payload === 'object' && payload !== null && !Array.isArray(payload))
-        for (const column of [
-          event.visitor,
-          event.sessionId,
-          event.userId,
-          event.inboundEventId,
-          event.email,
-        ]) {
+        for (const column of [event.visitor, event.sessionId, event.userId, event.inboundEventId, event.email]) {
           assert.ok(column === null || (column.length > 0 && [...column].length <= 255))
         }
         assert.ok(event.eventType.length > 0 && [...event.eventType].length <= 200)
@@ -163,8 +108,7 @@ test('every accepted event can be stored and processed', () => {
 })
 
 test('events that belong together have the same ordering key', () => {
-  const key = (body: object, context: EventContext) =>
-    inspect(openBody(JSON.stringify(body)), context).orderingKey
+  const key = (body: object, context: EventContext) => inspect(openBody(JSON.stringify(body)), context).orderingKey
   assert.equal(key({ event_type: 'x', visitor: 'v', user_id: 'u' }, trackContext), 'v')
   assert.equal(key({ event_type: 'x', user_id: 'u' }, trackContext), 'u')
   assert.equal(key({ event_type: 'x' }, trackContext), null)

@@ -40,13 +40,7 @@ test('the route sets the kind if the item has none', () => {
 })
 
 test('an invalid item does not affect valid ones', () => {
-  const batch = [
-    { type: 'track' },
-    { type: 'page', messageId: 'm' },
-    5,
-    { type: 'x' },
-    { type: 'screen', userId: {} },
-  ]
+  const batch = [{ type: 'track' }, { type: 'page', messageId: 'm' }, 5, { type: 'x' }, { type: 'screen', userId: {} }]
   const { events, rejected } = received({ batch }, cdpContext('batch'))
   assert.deepEqual(
     events.map(event => [event.id, event.index, event.meta.batch_index, event.meta.batch_size]),
@@ -87,10 +81,7 @@ test('sentAt and context of a batch apply to its items', () => {
 test("the client's clock is corrected only if it is wrong", () => {
   const at = (fields: object) => cdpEvent({ type: 'page', ...fields }).occurredAt.toISOString()
   assert.equal(at({}), RECEIVED_AT.toISOString())
-  assert.equal(
-    at({ timestamp: '2024-12-31T00:00:00Z', sentAt: '2025-01-01T11:59:59Z' }),
-    '2024-12-31T00:00:00.000Z',
-  )
+  assert.equal(at({ timestamp: '2024-12-31T00:00:00Z', sentAt: '2025-01-01T11:59:59Z' }), '2024-12-31T00:00:00.000Z')
   assert.equal(
     at({ originalTimestamp: '2025-01-02T00:00:00Z', sentAt: '2025-01-02T00:01:00Z' }),
     '2025-01-01T11:59:00.000Z',
@@ -137,10 +128,7 @@ test('a body without a valid batch is rejected completely', () => {
 
 test('a cdp source accepts single events and batches, and its override applies', () => {
   const context = inboundContext({ sourceType: 'cdp', eventTypeOverride: { prefix: 'shop.' } })
-  const { events } = received(
-    { batch: [{ type: 'track', event: 'a', messageId: 'm' }, { type: 'page' }] },
-    context,
-  )
+  const { events } = received({ batch: [{ type: 'track', event: 'a', messageId: 'm' }, { type: 'page' }] }, context)
   assert.partialDeepStrictEqual(events, [
     {
       eventType: 'shop.a',

@@ -58,9 +58,7 @@ test('other fields and data are merged in the payload, data wins, digits stay', 
 })
 
 test('a __proto__ field changes no prototype', () => {
-  const event = trackEvent(
-    '{"event_type":"x","__proto__":{"email":"a@b.c"},"data":{"__proto__":{"amount":1}}}',
-  )
+  const event = trackEvent('{"event_type":"x","__proto__":{"email":"a@b.c"},"data":{"__proto__":{"amount":1}}}')
   assert.equal(event.email, null)
   assert.equal(event.subject.amount, undefined)
   assert.equal(({} as Record<string, unknown>).email, undefined)
@@ -96,8 +94,7 @@ test('all validation errors of an event are reported together', () => {
 })
 
 test('an event type has 1 to 200 characters, whatever their size in bytes', () => {
-  for (const good of ['x', 'é'.repeat(200), '😀'.repeat(200)])
-    assert.deepEqual(errors({ event_type: good }), [])
+  for (const good of ['x', 'é'.repeat(200), '😀'.repeat(200)]) assert.deepEqual(errors({ event_type: good }), [])
   for (const bad of ['', 'x'.repeat(201), '😀'.repeat(201), 5, null, {}]) {
     assert.equal(errors({ event_type: bad }).length, 1, String(bad))
   }
@@ -108,10 +105,7 @@ test('a time more than five minutes ahead is replaced, and the original is store
   assert.deepEqual(event.occurredAt, RECEIVED_AT)
   assert.equal(event.meta.client_time, '2025-01-01T12:06:00Z')
   const near = trackEvent({ event_type: 'x', occurred_at: '2025-01-01T12:04:00Z' })
-  assert.deepEqual(
-    [near.occurredAt.toISOString(), near.meta.client_time],
-    ['2025-01-01T12:04:00.000Z', undefined],
-  )
+  assert.deepEqual([near.occurredAt.toISOString(), near.meta.client_time], ['2025-01-01T12:04:00.000Z', undefined])
 })
 
 test('a body that is no event is reported, not thrown', () => {
@@ -122,9 +116,7 @@ test('a body that is no event is reported, not thrown', () => {
 })
 
 test('unstorable text is replaced in every column, and the event is marked', () => {
-  const event = trackEvent(
-    '{"event_type":"a\\u0000","visitor":"\\ud800","event_id":"x","data":{"k\\u0000":1e999}}',
-  )
+  const event = trackEvent('{"event_type":"a\\u0000","visitor":"\\ud800","event_id":"x","data":{"k\\u0000":1e999}}')
   assert.equal(event.eventType, 'a\ufffd')
   assert.equal(event.visitor, '\ufffd')
   assert.equal(event.payload, '{"k\\ufffd":null}')
@@ -135,8 +127,7 @@ test('unstorable text is replaced in every column, and the event is marked', () 
 
 test('crawlers are tagged, people and server libraries are not', () => {
   const bot = (userAgent: string) =>
-    received('{"event_type":"x"}', { ...trackContext, headers: { 'user-agent': userAgent } }).events[0]!.meta
-      .bot
+    received('{"event_type":"x"}', { ...trackContext, headers: { 'user-agent': userAgent } }).events[0]!.meta.bot
   assert.equal(bot('Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)'), true)
   assert.equal(
     bot('Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15) AppleWebKit/605.1.15 Version/17.0 Safari/605.1.15'),

@@ -4,8 +4,7 @@ import { isEarlierTouch, readTouch } from '../../../src/domain/identity/attribut
 import { cdpEvent, trackEvent } from '../events/received.ts'
 
 const view = (data: object) => readTouch(trackEvent({ event_type: 'page_view', data }))
-const page = (context: object, properties: object = {}) =>
-  readTouch(cdpEvent({ type: 'page', context, properties }))
+const page = (context: object, properties: object = {}) => readTouch(cdpEvent({ type: 'page', context, properties }))
 const campaign = { source: 'news', medium: 'email', campaign: 'spring sale', direct: false }
 const direct = { source: 'direct', medium: null, campaign: null, direct: true }
 const url = 'https://shop.example/p?utm_source=news&utm_medium=email&utm_campaign=spring%20sale#top'
@@ -16,10 +15,7 @@ test('UTM parameters are found in the page address, the fields and the context',
   assert.deepEqual(view({ utm_source: 'news', utm_medium: 'email', utm_campaign: 'spring sale' }), campaign)
   assert.deepEqual(page({ page: { url } }), campaign)
   assert.deepEqual(page({ page: { url: 'https://shop.example/p' } }, { url }), campaign)
-  assert.deepEqual(
-    page({ page: { search: '?utm_source=news&utm_medium=email&utm_campaign=spring+sale' } }),
-    campaign,
-  )
+  assert.deepEqual(page({ page: { search: '?utm_source=news&utm_medium=email&utm_campaign=spring+sale' } }), campaign)
   assert.deepEqual(page({ campaign: { source: 'news', medium: 'email', name: 'spring sale' } }), campaign)
   assert.deepEqual(view({ page: '/p?utm_source=news' }), {
     source: 'news',
@@ -32,23 +28,12 @@ test('UTM parameters are found in the page address, the fields and the context',
 test('UTM parameters take precedence over an external referrer', () => {
   assert.deepEqual(view({ page: url, referrer: 'https://google.com/' }), campaign)
   const referral = { source: 'google.com', medium: 'referral', campaign: null, direct: false }
-  assert.deepEqual(
-    view({ page: 'https://shop.example/', referrer: 'https://www.Google.com:443/search?q=x' }),
-    referral,
-  )
+  assert.deepEqual(view({ page: 'https://shop.example/', referrer: 'https://www.Google.com:443/search?q=x' }), referral)
   assert.deepEqual(page({ page: { url: 'https://shop.example/', referrer: 'https://google.com' } }), referral)
 })
 
 test('a page view without a source is direct: own pages and invalid addresses are no referrers', () => {
-  for (const referrer of [
-    'https://shop.example/a',
-    'http://www.shop.example',
-    '',
-    'android-app://x',
-    'x',
-    5,
-    null,
-  ]) {
+  for (const referrer of ['https://shop.example/a', 'http://www.shop.example', '', 'android-app://x', 'x', 5, null]) {
     assert.deepEqual(view({ page: 'https://shop.example/b', referrer }), direct, String(referrer))
   }
   assert.deepEqual(view({}), direct)

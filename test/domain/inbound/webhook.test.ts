@@ -37,8 +37,7 @@ test('without an id, a deterministic one is derived from the entry', () => {
 })
 
 test('the id can be anywhere in the body', () => {
-  const id = (body: object, eventIdPath: string) =>
-    inboundEvent({ event_type: 'x', ...body }, { eventIdPath })
+  const id = (body: object, eventIdPath: string) => inboundEvent({ event_type: 'x', ...body }, { eventIdPath })
   assert.equal(id({ payload: { meta: { id: 'p1' } } }, 'payload.meta.id').inboundEventId, 'p1')
   assert.equal(id({ list: [{ id: 5 }] }, 'list.0.id').inboundEventId, '5')
   assert.equal(id({ inbound_event_id: 'own', other: 'x' }, 'other').inboundEventId, 'own')
@@ -73,10 +72,7 @@ test('an event without a type from the body or the source is rejected', () => {
   assert.equal(message({ event_type: 5 }), 'event_type must be a string')
   assert.equal(message({}, { eventTypeOverride: { prefix: 'x.' } }), 'event_type is required')
   assert.equal(message({}, { eventTypeOverride: { path: 'kind' } }), 'event_type is required')
-  assert.match(
-    message({ event_type: 'x' }, { eventTypeOverride: { set: 'y'.repeat(201) } })!,
-    /1 to 200 characters/,
-  )
+  assert.match(message({ event_type: 'x' }, { eventTypeOverride: { set: 'y'.repeat(201) } })!, /1 to 200 characters/)
   assert.equal(
     message({ inbound_event_id: {}, payload: 'x' }),
     'payload must be an object; event_type is required; inbound_event_id must be a string',

@@ -18,9 +18,7 @@ export const anyValue = fc.letrec<{ value: unknown }>(tie => ({
     fc.constantFrom(null, true, false),
     anyText,
     fc.integer(),
-    fc
-      .double({ noNaN: true, noDefaultInfinity: true })
-      .filter(n => !Number.isInteger(n) || Number.isSafeInteger(n)),
+    fc.double({ noNaN: true, noDefaultInfinity: true }).filter(n => !Number.isInteger(n) || Number.isSafeInteger(n)),
     fc.array(tie('value'), { maxLength: 4 }),
     fc.dictionary(anyText, tie('value'), { maxKeys: 4 }),
   ),

@@ -1,25 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import {
-  MAX_DEPTH,
-  openJson,
-  parseJson,
-  storable,
-  unstorablePointers,
-} from '../../../src/domain/json/json.ts'
+import { MAX_DEPTH, openJson, parseJson, storable, unstorablePointers } from '../../../src/domain/json/json.ts'
 import { anyJson, anyText, sanitize } from './any-json.ts'
 
 test('integers beyond 2^53 keep their digits', () => {
-  assert.deepEqual(
-    parseJson('{"id":820982911946154508,"n":-9007199254740993,"m":9007199254740991,"s":"1"}'),
-    {
-      id: '820982911946154508',
-      n: '-9007199254740993',
-      m: 9007199254740991,
-      s: '1',
-    },
-  )
+  assert.deepEqual(parseJson('{"id":820982911946154508,"n":-9007199254740993,"m":9007199254740991,"s":"1"}'), {
+    id: '820982911946154508',
+    n: '-9007199254740993',
+    m: 9007199254740991,
+    s: '1',
+  })
   assert.deepEqual(parseJson('[1234567890123456.5, 0.1234567890123456, 1e20, "12345678901234567890"]'), [
     1234567890123456.5,
     0.1234567890123456,
@@ -43,20 +34,7 @@ const almostJson = fc
   .map(tokens => tokens.join(''))
 
 test('text that JSON.parse rejects is a SyntaxError that does not quote the text', () => {
-  for (const text of [
-    '',
-    ' ',
-    '{',
-    '{"secret":}',
-    'nul',
-    '[1,]',
-    '"a',
-    '{"a":1}x',
-    '\u0000',
-    '01',
-    '1e',
-    '"\\x"',
-  ]) {
+  for (const text of ['', ' ', '{', '{"secret":}', 'nul', '[1,]', '"a', '{"a":1}x', '\u0000', '01', '1e', '"\\x"']) {
     assert.throws(
       () => parseJson(text),
       (error: Error) => error instanceof SyntaxError && !error.message.includes('secret'),
@@ -143,9 +121,7 @@ test('sanitized JSON is storable, keeps its structure, and differs only where ne
 
 test('only text that needs no sanitizing is plain, and a normal event is plain', () => {
   const plain = (text: string) => openJson(text).plain
-  assert.ok(
-    plain('{"type":"track","properties":{"price":12.9,"ids":["a\\"b",1]},"at":"2026-01-31T09:30:00.000Z"}'),
-  )
+  assert.ok(plain('{"type":"track","properties":{"price":12.9,"ids":["a\\"b",1]},"at":"2026-01-31T09:30:00.000Z"}'))
   assert.ok(!plain('{"id":820982911946154508}'))
   assert.ok(!plain('{"n":1e999}'))
   assert.ok(!plain('{"s":"\\u0000"}'))

@@ -17,10 +17,10 @@ test('object fields and array items are the raw text of their values', () => {
   fc.assert(
     fc.property(anyJson, text => {
       const value = JSON.parse(text)
-      assert.deepEqual(
-        arrayItemsOfField(`{"a":${text}, "b\\u0061tch" :[${text} ,${text}],"z":[${text}]}`, 'batch'),
-        [text.trim(), text.trim()],
-      )
+      assert.deepEqual(arrayItemsOfField(`{"a":${text}, "b\\u0061tch" :[${text} ,${text}],"z":[${text}]}`, 'batch'), [
+        text.trim(),
+        text.trim(),
+      ])
       if (Array.isArray(value)) {
         assert.deepEqual(
           arrayItems(text).map(raw => JSON.parse(raw)),

@@ -51,14 +51,7 @@ test('PostgreSQL accepts sanitized and storable text', async () => {
 })
 
 test('PostgreSQL rejects unstorable text', async () => {
-  for (const text of [
-    '"\\u0000"',
-    '{"\\u0000":1}',
-    '"\\ud800"',
-    '"\\udc00"',
-    '"\\ud83d\\u0041"',
-    '[1e200000]',
-  ]) {
+  for (const text of ['"\\u0000"', '{"\\u0000":1}', '"\\ud800"', '"\\udc00"', '"\\ud83d\\u0041"', '[1e200000]']) {
     assert.ok(!storable(text))
     assert.ok(!(await stores(text)), text)
     assert.ok(await stores(sanitize(text).text), text)

@@ -35,11 +35,7 @@ test('nothing answers without an admin key', async t => {
   for (const { method, url } of routes) {
     if (method === 'HEAD') continue
     const path = url.replace(':id', 'src_1')
-    assert.equal(
-      (await app.inject({ method: method as Method, url: path })).statusCode,
-      401,
-      `${method} ${url}`,
-    )
+    assert.equal((await app.inject({ method: method as Method, url: path })).statusCode, 401, `${method} ${url}`)
     const answer = await call(method as Method, path, undefined, privateKey)
     assert.equal(answer.statusCode, 401, `${method} ${url}`)
     assert.equal(problemIn(answer).code, 'wrong_key_kind')
@@ -127,8 +123,7 @@ test('every route is in the OpenAPI document, as one that needs an admin key', a
   assert.deepEqual({ undocumented, unanswered }, { undocumented: [], unanswered: [] })
   for (const [path, operations] of Object.entries(openApiDocument(app).paths))
     if (path.startsWith('/admin/'))
-      for (const operation of Object.values(operations))
-        assert.deepEqual(operation.security, [{ adminKey: [] }], path)
+      for (const operation of Object.values(operations)) assert.deepEqual(operation.security, [{ adminKey: [] }], path)
 })
 
 type AuditRow = { id: string; action: string; target: string; actor: string; before: object; after: object }
@@ -188,8 +183,7 @@ test('every change leaves one row that tells who, what and from where, and no se
   assert.deepEqual([rows[1]!.before, rows[1]!.after], [{ enabled: true }, { enabled: false }])
   assert.deepEqual([rows[3]!.before, rows[3]!.after], [{ overflow: 'defer' }, { overflow: 'drop' }])
   const text = JSON.stringify((await pool.query('select row_to_json(a)::text as row from audit a')).rows)
-  for (const secret of [key.key, source.token, rotated.signing_secret, adminKey])
-    assert.ok(!text.includes(secret))
+  for (const secret of [key.key, source.token, rotated.signing_secret, adminKey]) assert.ok(!text.includes(secret))
 })
 
 test('reads, refusals and what changes nothing leave no row', async t => {

@@ -31,9 +31,7 @@ async function report(name: string, query: string): Promise<Body> {
 
 const overview = (currency: string, asOf: string) => report('overview', `currency=${currency}&as_of=${asOf}`)
 const reasons = (body: Body): string[] =>
-  body.exclusions.results
-    .map((row: Body) => row.reason_code)
-    .filter((reason: string) => reason !== 'other_currency')
+  body.exclusions.results.map((row: Body) => row.reason_code).filter((reason: string) => reason !== 'other_currency')
 const mrrs = async (currency: string, ...dates: string[]) => {
   const found: number[] = []
   for (const date of dates) found.push((await overview(currency, date)).mrr)
@@ -122,10 +120,7 @@ test('paddle: a subscription with a discount received before or after it, its tr
   ])
   const january = await overview('GBP', '2024-01-31')
   assert.deepEqual([january.mrr, january.accounts.results[0].customer_name], [300, 'Sam'])
-  assert.deepEqual(
-    [january.collected.amount, january.collected.refunded, january.invoiced.amount],
-    [350, 10, 360],
-  )
+  assert.deepEqual([january.collected.amount, january.collected.refunded, january.invoiced.amount], [350, 10, 360])
   assert.deepEqual(january.coverage.unrecognized, { 'adjustment.updated': 1 })
   assert.deepEqual(reasons(await overview('GBP', '2024-02-20')), ['discount_terms_unknown'])
   const told = {
@@ -139,13 +134,7 @@ test('paddle: a subscription with a discount received before or after it, its tr
   assert.deepEqual(await mrrs('GBP', '2024-01-31', '2024-02-20'), [300, 270])
   const { body } = await server.request('/v1/conversions', { key: server.tenant.privateKey })
   assert.deepEqual(
-    body.results.map((row: Body) => [
-      row.conversion_type,
-      row.source,
-      row.source_object_id,
-      row.amount,
-      row.currency,
-    ]),
+    body.results.map((row: Body) => [row.conversion_type, row.source, row.source_object_id, row.amount, row.currency]),
     [['transaction.completed', 'billing', 'txn_01', 360, 'GBP']],
   )
 })
@@ -270,10 +259,7 @@ test('lago: the plan’s amount by its interval, paid at updated_at', async () =
     ),
     lago('k5', 'event.error', 'event_error', { error: {} }),
   ])
-  const [before, paid] = [
-    await overview('CHF', '2024-01-08T00:00:00Z'),
-    await overview('CHF', '2024-01-10T00:00:00Z'),
-  ]
+  const [before, paid] = [await overview('CHF', '2024-01-08T00:00:00Z'), await overview('CHF', '2024-01-10T00:00:00Z')]
   assert.deepEqual([before.mrr, before.collected.amount, paid.collected.amount], [100, 0, 300])
   assert.deepEqual(
     [paid.accounts.results[0].customer, paid.accounts.results[0].customer_email],
@@ -388,10 +374,7 @@ test('woocommerce, shopify and recurly: subscriptions as far as their webhooks d
     [{ id: 282 }, wc('subscription.deleted', 'c')],
   ])
   const found = await overview('NOK', '2024-01-31')
-  assert.deepEqual(
-    [found.mrr, found.committed_mrr, found.accounts.results[0].customer_name],
-    [200, 0, 'Ola Nordmann'],
-  )
+  assert.deepEqual([found.mrr, found.committed_mrr, found.accounts.results[0].customer_name], [200, 0, 'Ola Nordmann'])
   assert.deepEqual(await mrrs('NOK', '2024-02-06'), [0])
   const contract = {
     ...{

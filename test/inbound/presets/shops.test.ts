@@ -71,22 +71,14 @@ test('shopify: a product of one variant is one record, with the object as it cam
   const shop = await makeSource(server, { preset: 'shopify' })
   await shopify(shop, 'products/create', product(101, '2024-01-01T10:00:00Z', [variant(1, 'Default Title')]))
   const found = await record('products/SKU-1')
-  assert.deepEqual(
-    [found.id, found.externalId, found.sourceUpdatedAt],
-    ['101', null, '2024-01-01T10:00:00.000Z'],
-  )
+  assert.deepEqual([found.id, found.externalId, found.sourceUpdatedAt], ['101', null, '2024-01-01T10:00:00.000Z'])
   const { source, ...data } = found.data
   assert.deepEqual(data, {
     ...{ sku: 'SKU-1', name: 'Example T-Shirt', price: '19.99', inventory: 75, title: 'Example T-Shirt' },
     ...{ product_id: '101', handle: 'shirt-101', vendor: 'Acme', type: 'Shirts', status: 'active' },
   })
   assert.equal(source.variants[0].id, 1)
-  await shopify(
-    shop,
-    'products/delete',
-    { id: 101 },
-    { 'x-shopify-triggered-at': '2024-01-02T10:00:00.877041743Z' },
-  )
+  await shopify(shop, 'products/delete', { id: 101 }, { 'x-shopify-triggered-at': '2024-01-02T10:00:00.877041743Z' })
   assert.equal(await record('products/101'), null)
   // late, and older than the delete
   await shopify(shop, 'products/update', product(101, '2024-01-02T09:00:00Z', [variant(1, 'Default Title')]))
@@ -98,10 +90,7 @@ test('shopify: one record per variant; variants missing from a newer version are
   const three = [variant(21, 'S'), variant(22, 'M'), variant(23, 'L')]
   await shopify(shop, 'products/update', product(102, '2024-01-01T10:00:00Z', three))
   const medium = await record('products/SKU-22')
-  assert.deepEqual(
-    [medium.id, medium.data.name, medium.data.price],
-    ['102/22', 'Example T-Shirt - M', '19.99'],
-  )
+  assert.deepEqual([medium.id, medium.data.name, medium.data.price], ['102/22', 'Example T-Shirt - M', '19.99'])
   assert.deepEqual([medium.data.source.id, medium.data.source.sku], [22, 'SKU-22'])
   // The newer version first: it has neither M nor the variant of an older version that arrives later.
   await shopify(
@@ -135,11 +124,7 @@ test('shopify: what was imported under the handle gives way to the real ids', as
   await write('shirt-103x', { handle: 'shirt-103x', sku: 'CSV-3' })
   await write('shirt-103/own', { sku: 'CSV-4' })
   await server.settled()
-  await shopify(
-    shop,
-    'products/update',
-    product(103, '2020-01-01T10:00:00Z', [variant(31, 'S'), variant(32, 'M')]),
-  )
+  await shopify(shop, 'products/update', product(103, '2020-01-01T10:00:00Z', [variant(31, 'S'), variant(32, 'M')]))
   for (const gone of ['CSV-1', 'CSV-2']) assert.equal(await record(`products/${gone}`), null)
   for (const stays of ['CSV-3', 'CSV-4', 'SKU-31']) assert.ok(await record(`products/${stays}`))
 })
@@ -160,10 +145,7 @@ test('shopify: an order is one conversion with its contact, a cancelled and a re
   await shopify(shop, 'orders/create', order(5001))
   await shopify(shop, 'orders/paid', order(5001, { updated_at: '2022-01-01T10:00:00Z' }))
   const [contact, found] = [await record('contacts/207119551'), await record('orders/5001')]
-  assert.deepEqual(
-    [contact.data.firstName, contact.data.company, contact.data.country],
-    ['Jon', 'The Wall', 'US'],
-  )
+  assert.deepEqual([contact.data.firstName, contact.data.company, contact.data.country], ['Jon', 'The Wall', 'US'])
   assert.deepEqual(
     [found.data.contactId, found.data.total_price, found.data.currency, found.data.source.user_id],
     ['207119551', '403.00', 'USD', 548380009],
@@ -184,14 +166,7 @@ test('shopify: an order is one conversion with its contact, a cancelled and a re
   })
   const rows = await conversionsOf('5001')
   assert.deepEqual(
-    rows.map(row => [
-      row.source,
-      row.amount,
-      row.currency,
-      row.contact_id,
-      row.contact_name,
-      row.occurred_at,
-    ]),
+    rows.map(row => [row.source, row.amount, row.currency, row.contact_id, row.contact_name, row.occurred_at]),
     [['orders', 403, 'USD', '207119551', 'Jon Snow', '2022-01-01T00:00:00.000Z']],
   )
   const refunded = await record('orders/5001')
@@ -213,10 +188,7 @@ test('shopify: an order is one conversion with its contact, a cancelled and a re
 })
 
 test('of webhooks and writes that come at once from several sides, the newest stays', async () => {
-  const shops = [
-    await makeSource(server, { preset: 'shopify' }),
-    await makeSource(server, { preset: 'shopify' }),
-  ]
+  const shops = [await makeSource(server, { preset: 'shopify' }), await makeSource(server, { preset: 'shopify' })]
   const moment = (n: number) => new Date(Date.UTC(2024, 0, 1, 0, 0, n)).toISOString()
   const numbers = Array.from({ length: 48 }, (_, i) => (i * 29) % 48)
   await Promise.all(
@@ -234,11 +206,7 @@ test('of webhooks and writes that come at once from several sides, the newest st
         })
         assert.equal(status, 202)
       } else
-        await shopify(
-          shops[n % 2]!,
-          'orders/updated',
-          order(id, { updated_at: moment(n), total_price: String(n) }),
-        )
+        await shopify(shops[n % 2]!, 'orders/updated', order(id, { updated_at: moment(n), total_price: String(n) }))
       await shopify(
         shops[n % 2]!,
         'products/update',

@@ -24,9 +24,7 @@ async function openShop(t: TestContext): Promise<string> {
     const file = (request.params as { '*': string })['*']
     return reply.type('text/javascript').send(await readFile(join(project.installed, 'dist', file)))
   })
-  site.get('/*', (_request, reply) =>
-    reply.type('text/html').send('<!doctype html><link rel="icon" href="data:,">'),
-  )
+  site.get('/*', (_request, reply) => reply.type('text/html').send('<!doctype html><link rel="icon" href="data:,">'))
   t.after(() => site.close())
   return site.listen({ host: '127.0.0.1', port: 0 })
 }
@@ -54,9 +52,7 @@ async function arrived(tenant: TestTenant, name: string): Promise<void> {
 }
 
 function track(page: Page, ...events: string[]): Promise<unknown> {
-  return page.evaluate(
-    `${JSON.stringify(events)}.forEach(event_type => kontor.track({ event_type, visitor: 'v-1' }))`,
-  )
+  return page.evaluate(`${JSON.stringify(events)}.forEach(event_type => kontor.track({ event_type, visitor: 'v-1' }))`)
 }
 
 test('in a browser, events go to Kontor on another origin, without a preflight', async t => {

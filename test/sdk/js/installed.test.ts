@@ -33,9 +33,7 @@ async function sellSubscriptions(tenant: TestTenant): Promise<void> {
       current_period_start: at(-20),
       current_period_end: at(10),
       updated_at: at(-20),
-      items: [
-        { id: `item-${n}`, name: 'Tea', quantity: 1, unit_amount: 10, interval: 'month', interval_count: 1 },
-      ],
+      items: [{ id: `item-${n}`, name: 'Tea', quantity: 1, unit_amount: 10, interval: 'month', interval_count: 1 }],
     },
   }))
   const { status, body } = await source.post(events)
@@ -65,8 +63,7 @@ test('the package has no dependencies, and holds what it exports and no more', a
   assert.deepEqual(Object.keys(lock.packages), ['', 'node_modules/@kontor/sdk'])
   for (const { types, default: script } of [manifest.exports['.'], manifest.exports['./webhooks']])
     for (const file of [types, script]) assert.ok(await readFile(join(project.installed, file), 'utf8'))
-  for (const file of ['README.md', 'LICENSE'])
-    assert.ok(await readFile(join(project.installed, file), 'utf8'))
+  for (const file of ['README.md', 'LICENSE']) assert.ok(await readFile(join(project.installed, file), 'utf8'))
 })
 
 test(`the core is at most ${MAX_CORE_BYTES} bytes, minified`, async () => {

@@ -136,11 +136,7 @@ test('while the server is unavailable, events stay queued: flush rejects with th
 
 test('background requests are retried automatically after Retry-After', async t => {
   const pauses = notePauses(t)
-  const service = await scriptedService(
-    t,
-    { status: 503, headers: { 'retry-after': '900' } },
-    { status: 500 },
-  )
+  const service = await scriptedService(t, { status: 503, headers: { 'retry-after': '900' } }, { status: 500 })
   const { kontor, reported } = open(service.url)
   kontor.track(view(1))
   await eventually('the third attempt', () => service.asked.length === 3)

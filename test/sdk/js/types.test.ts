@@ -15,25 +15,14 @@ before(async () => {
 })
 after(() => project.remove())
 
-const STRICT = [
-  '--strict',
-  '--noEmit',
-  '--target',
-  'es2022',
-  '--module',
-  'nodenext',
-  '--exactOptionalPropertyTypes',
-]
+const STRICT = ['--strict', '--noEmit', '--target', 'es2022', '--module', 'nodenext', '--exactOptionalPropertyTypes']
 /** Without DOM and Node types: the package needs neither. Its own types are checked too. */
 const BARE = [...STRICT, '--lib', 'es2022']
 
 function compile(compiler: string, ...args: string[]): Promise<string> {
   return new Promise(resolve =>
-    execFile(
-      process.execPath,
-      [compiler, ...args, '--pretty', 'false'],
-      { cwd: project.directory },
-      (_, stdout) => resolve(stdout),
+    execFile(process.execPath, [compiler, ...args, '--pretty', 'false'], { cwd: project.directory }, (_, stdout) =>
+      resolve(stdout),
     ),
   )
 }

@@ -48,10 +48,7 @@ test('verifyWebhook accepts signatures of the Standard Webhooks library, with he
   for (const raw of [body, Buffer.from(body), new TextEncoder().encode(body).buffer])
     assert.equal(await verifyWebhook({ secret, body: raw, headers: standard() }), true)
   const rotated = `v1a,xyz ${standard(body, new Date(), other)['webhook-signature']} ${standard()['webhook-signature']}`
-  assert.equal(
-    await verifyWebhook({ secret, body, headers: { ...standard(), 'webhook-signature': rotated } }),
-    true,
-  )
+  assert.equal(await verifyWebhook({ secret, body, headers: { ...standard(), 'webhook-signature': rotated } }), true)
   assert.equal(await verifyWebhook({ secret: [other, secret], body, headers: standard() }), true)
 })
 

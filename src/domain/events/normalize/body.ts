@@ -65,11 +65,7 @@ export function rawEnvelopeContext(text: string, envelope: Envelope): string | n
  * Extracts one item of a request as a request of its own, in its raw text, so that a dead letter contains only the item
  * that failed. The shared fields of a batch stay with the item.
  */
-export function itemAlone(
-  text: string,
-  context: EventContext,
-  index: number,
-): { text: string; context: EventContext } {
+export function itemAlone(text: string, context: EventContext, index: number): { text: string; context: EventContext } {
   const { items: _, ...rest } = context
   const items = readItems(openBody(text), context, [])
   if (!items || items.form === 'single') return { text, context: rest }
@@ -155,8 +151,7 @@ export function measureSizes(body: Body, items: Items, context: EventContext): S
       return { pointer: '', message }
     },
     storedBytes(indexes) {
-      const sharing =
-        sharedBytes === 0 ? 0 : indexes.filter(index => sharesContext(items.values[index])).length
+      const sharing = sharedBytes === 0 ? 0 : indexes.filter(index => sharesContext(items.values[index])).length
       return bodyBytes + sharing * sharedBytes + indexes.length * headerBytes
     },
   }

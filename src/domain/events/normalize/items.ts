@@ -14,14 +14,7 @@ import type { Envelope } from './body.ts'
 /** The content of one item, before its entry id and times are added. */
 export type Draft = Pick<
   NormalizedEvent,
-  | 'eventType'
-  | 'inboundEventId'
-  | 'providerEventId'
-  | 'visitor'
-  | 'sessionId'
-  | 'userId'
-  | 'previousId'
-  | 'email'
+  'eventType' | 'inboundEventId' | 'providerEventId' | 'visitor' | 'sessionId' | 'userId' | 'previousId' | 'email'
 > & {
   kind: string | null
   subject: JsonObject
@@ -39,8 +32,7 @@ export type Draft = Pick<
 /** Reads a name of 1 to 200 characters. */
 export function nameField(value: unknown, field: string, errors: ValidationError[]): string {
   if (typeof value !== 'string') {
-    const message =
-      value === undefined || value === null ? `${field} is required` : `${field} must be a string`
+    const message = value === undefined || value === null ? `${field} is required` : `${field} must be a string`
     errors.push({ pointer: `/${field}`, message })
     return ''
   }

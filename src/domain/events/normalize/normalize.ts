@@ -6,14 +6,7 @@ import { isObject, type JsonObject } from '../../json/json.ts'
 import { isShop } from '../../providers/shops.ts'
 import { occurredAt } from '../../time.ts'
 import type { ValidationError } from '../../validation-error.ts'
-import type {
-  EventContext,
-  Inspection,
-  Normalized,
-  NormalizedEvent,
-  ReceivedEvents,
-  RejectedItem,
-} from '../events.ts'
+import type { EventContext, Inspection, Normalized, NormalizedEvent, ReceivedEvents, RejectedItem } from '../events.ts'
 import {
   type Body,
   type Envelope,
@@ -155,12 +148,7 @@ function read(items: Items, context: EventContext, sizes: Sizes, errors: Validat
 }
 
 /** Reads an item in the format of its route. */
-function readItem(
-  value: unknown,
-  context: EventContext,
-  envelope: Envelope,
-  errors: ValidationError[],
-): Draft | null {
+function readItem(value: unknown, context: EventContext, envelope: Envelope, errors: ValidationError[]): Draft | null {
   if (!isObject(value)) {
     errors.push({ pointer: '', message: 'an event must be a JSON object' })
     return null
@@ -274,8 +262,7 @@ function buildMeta(
   if (draft.overriddenFrom !== null) meta.overridden_from = draft.overriddenFrom
   if (is.replaced) meta.client_time = draft.clientTime
   // Webhooks are sent by servers. Their user agent says nothing about the visitor.
-  const userAgent =
-    context.route === 'inbound' ? draft.userAgent : (draft.userAgent ?? context.headers['user-agent'])
+  const userAgent = context.route === 'inbound' ? draft.userAgent : (draft.userAgent ?? context.headers['user-agent'])
   if (userAgent && isBot(userAgent)) meta.bot = true
   return meta
 }

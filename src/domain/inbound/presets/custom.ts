@@ -26,17 +26,13 @@ function verifyCustom(request: PresetRequest, setting: CustomSignature): Verific
   const { algorithm = 'sha256', encoding = 'hex', prefix = '', timestamp_header } = setting
   // parse the body before the signature is verified only if the signature covers fields of the body
   const body = usesFields(setting) ? tryParse(request.body) : undefined
-  const shown = setting.header
-    ? request.headers[setting.header]
-    : readIdString(valueAt(body, setting.body_path!))
+  const shown = setting.header ? request.headers[setting.header] : readIdString(valueAt(body, setting.body_path!))
   const signature = shown?.trim()
   if (!signature) return MISSING_SIGNATURE
   const timestamp = timestamp_header ? (request.headers[timestamp_header]?.trim() ?? null) : null
   if (timestamp_header && !timestamp) return MISSING_SIGNATURE
   const content = buildContent(setting.template ?? DEFAULT_TEMPLATE, { request, body, timestamp })
-  const bytes = signature.startsWith(prefix)
-    ? digestBytes(signature.slice(prefix.length), encoding, algorithm)
-    : null
+  const bytes = signature.startsWith(prefix) ? digestBytes(signature.slice(prefix.length), encoding, algorithm) : null
   if (content === null || bytes === null) return INVALID_SIGNATURE
   const keys = request.secrets.map(secret => Buffer.from(secret))
   if (timestamp === null) {

@@ -18,8 +18,7 @@ export const shopify: Preset = {
   },
   eventType: headers => readString(headers['x-shopify-topic']),
   // a repeated delivery has the same webhook id
-  eventId: headers =>
-    readString(headers['x-shopify-webhook-id']) ?? readString(headers['x-shopify-event-id']),
+  eventId: headers => readString(headers['x-shopify-webhook-id']) ?? readString(headers['x-shopify-event-id']),
   contradiction: (headers, body) => findContradiction(readString(headers['x-shopify-topic']) ?? '', body),
   subject: wholeBody,
   // the `user_id` of an order is that of a staff member

@@ -21,9 +21,7 @@ export const woocommerce: Preset = {
   eventId(headers, body) {
     const delivery = readString(headers['x-wc-webhook-delivery-id'])
     if (delivery === null) return null
-    return [delivery, readString(headers['x-wc-webhook-topic']), readIdString(body.id)]
-      .filter(Boolean)
-      .join('/')
+    return [delivery, readString(headers['x-wc-webhook-topic']), readIdString(body.id)].filter(Boolean).join('/')
   },
   contradiction: (headers, body) => findContradiction(readString(headers['x-wc-webhook-topic']) ?? '', body),
   subject: wholeBody,

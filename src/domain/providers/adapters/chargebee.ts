@@ -1,13 +1,6 @@
 /** Chargebee (product catalog 1 and 2). An event contains every object that it concerns, with amounts in minor units. */
 
-import {
-  type Fields,
-  readDecimalText,
-  readInteger,
-  readList,
-  readObject,
-  readText,
-} from '../../billing/fields.ts'
+import { type Fields, readDecimalText, readInteger, readList, readObject, readText } from '../../billing/fields.ts'
 import type { CouponTerms } from '../../billing/types.ts'
 import { knownCurrency, toMinor } from '../../money.ts'
 import { type Adapter, flatPrice, minorToMajor, type ProviderEvent, type ProviderFact } from '../adapter.ts'
@@ -21,9 +14,7 @@ export const chargebee: Adapter = {
     const facts = [
       ...readObjectFact(content.customer, customer => toCustomer(event, customer)),
       ...readObjectFact(content.subscription, subscription => toSubscription(event, subscription)),
-      ...readObjectFact(content.invoice, invoice =>
-        toInvoice(event, invoice, readObject(content.transaction)),
-      ),
+      ...readObjectFact(content.invoice, invoice => toInvoice(event, invoice, readObject(content.transaction))),
       ...readObjectFact(content.transaction, transaction => toRefund(event, transaction, content)),
       ...readObjectFact(content.coupon, coupon => toCoupon(event, coupon)),
     ]
@@ -94,9 +85,7 @@ function toSubscription(event: ProviderEvent, subscription: Fields): ProviderFac
 const UNPAID_REASONS = /^(not_paid|no_card|payment_failed)$/
 
 function readReason({ cancel_reason, cancel_reason_code }: Fields): unknown {
-  return UNPAID_REASONS.test(readText(cancel_reason) ?? '')
-    ? 'payment_failed'
-    : (cancel_reason_code ?? cancel_reason)
+  return UNPAID_REASONS.test(readText(cancel_reason) ?? '') ? 'payment_failed' : (cancel_reason_code ?? cancel_reason)
 }
 
 function toItems(subscription: Fields): Fields[] {
@@ -161,8 +150,7 @@ function toDiscount(discount: Fields, subscription: Fields): Fields {
 function toCoupon(event: ProviderEvent, object: Fields): ProviderFact | null {
   const currency = knownCurrency(object.currency_code)
   const amountOff = currency && toMinor(minorToMajor(object.discount_amount, currency), currency)
-  const percentOff =
-    object.discount_type === 'percentage' ? readDecimalText(object.discount_percentage) : null
+  const percentOff = object.discount_type === 'percentage' ? readDecimalText(object.discount_percentage) : null
   const isWhole = object.apply_on === undefined || object.apply_on === 'invoice_amount'
   if (!isWhole || (percentOff === null && !amountOff)) return null
   const period = readInteger(object.period ?? object.duration_month, 1)
@@ -195,8 +183,7 @@ function toInvoice(event: ProviderEvent, invoice: Fields, transaction: Fields | 
   const status = STATUSES[readText(invoice.status) ?? '']
   const attempts = readList(invoice.linked_payments).map(payment => readObject(payment) ?? {})
   const failures = attempts.filter(attempt => attempt.txn_status === 'failure')
-  const isFailed =
-    status === 'open' && (event.eventType === 'payment_failed' || invoice.dunning_status != null)
+  const isFailed = status === 'open' && (event.eventType === 'payment_failed' || invoice.dunning_status != null)
   const paid = Number(invoice.amount_paid ?? 0)
   const remaining = Number(invoice.amount_due ?? 0)
   return {
@@ -249,8 +236,7 @@ function toRefund(event: ProviderEvent, transaction: Fields, content: Fields): P
       amount: minorToMajor(transaction.amount, transaction.currency_code),
       currency: transaction.currency_code,
       created_at: transaction.date,
-      status:
-        transaction.status === 'success' ? 'succeeded' : transaction.status === 'failure' ? 'failed' : null,
+      status: transaction.status === 'success' ? 'succeeded' : transaction.status === 'failure' ? 'failed' : null,
     },
   }
 }

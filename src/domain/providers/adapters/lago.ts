@@ -112,8 +112,7 @@ function toInvoice({ eventType, occurredAt }: ProviderEvent, invoice: Fields): P
   const updatedAt = invoice.updated_at ?? occurredAt
   const paid = invoice.total_paid_amount_cents ?? (isPaid ? invoice.total_amount_cents : 0)
   return {
-    type:
-      eventType === 'invoice.deleted' ? eventType : isFailed ? 'invoice.payment_failed' : 'invoice.updated',
+    type: eventType === 'invoice.deleted' ? eventType : isFailed ? 'invoice.payment_failed' : 'invoice.updated',
     payload: {
       ...readCustomerFields(invoice),
       id: invoice.lago_id,

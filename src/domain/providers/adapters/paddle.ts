@@ -28,9 +28,7 @@ export const paddle: Adapter = {
     if (subject === 'transaction') return [toInvoice(event, data)]
     if (subject === 'adjustment') return toRefunds(event, data)
     if (subject === 'discount') return toCoupons(event, data)
-    return subject === 'customer'
-      ? [{ type: 'customer.updated', payload: { ...data, ...readTime(event) } }]
-      : []
+    return subject === 'customer' ? [{ type: 'customer.updated', payload: { ...data, ...readTime(event) } }] : []
   },
 }
 
@@ -176,13 +174,11 @@ function toRefunds(event: ProviderEvent, data: Fields): ProviderFact[] | null {
 function toCoupons(event: ProviderEvent, data: Fields): ProviderFact[] {
   const id = readText(data.id)
   const currency = knownCurrency(data.currency_code)
-  const amountOff =
-    currency && data.type === 'flat' ? toMinor(minorToMajor(data.amount, currency), currency) : null
+  const amountOff = currency && data.type === 'flat' ? toMinor(minorToMajor(data.amount, currency), currency) : null
   const coupon: CouponTerms = {
     percentOff: data.type === 'percentage' ? readDecimalText(data.amount) : null,
     amountsOff: currency && amountOff !== null ? { [currency]: amountOff } : {},
-    duration:
-      data.recur !== true ? 'once' : data.maximum_recurring_intervals == null ? 'forever' : 'repeating',
+    duration: data.recur !== true ? 'once' : data.maximum_recurring_intervals == null ? 'forever' : 'repeating',
     months: null,
     productIds: null,
   }
@@ -191,9 +187,7 @@ function toCoupons(event: ProviderEvent, data: Fields): ProviderFact[] {
 }
 
 /** The sale of a completed transaction; null: another event. */
-export function paddleSale(
-  body: Fields,
-): { id: unknown; amount: unknown; currency: unknown; data: Fields } | null {
+export function paddleSale(body: Fields): { id: unknown; amount: unknown; currency: unknown; data: Fields } | null {
   if (body.event_type !== 'transaction.completed' || !paddle.recognizes(body)) return null
   const data = readObject(body.data)!
   const totals = readObject(readObject(data.details)?.totals) ?? {}

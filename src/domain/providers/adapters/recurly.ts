@@ -7,9 +7,7 @@ const BILLING = /^(subscription|invoice|charge_invoice|credit_invoice|payment|tr
 
 export const recurly: Adapter = {
   recognizes: body =>
-    typeof body.object_type === 'string' &&
-    typeof body.event_type === 'string' &&
-    readText(body.site_id) !== null,
+    typeof body.object_type === 'string' && typeof body.event_type === 'string' && readText(body.site_id) !== null,
   eventType: body => `${body.object_type}.${body.event_type}`,
   read: ({ eventType }) => (BILLING.test(eventType) ? null : []),
 }

@@ -33,9 +33,7 @@ const READERS: Record<string, (id: string, event: Fields) => ProviderFact[]> = {
   NON_RENEWING_PURCHASE: (_id, event) => toInvoices(event, null),
   CANCELLATION: toCancellation,
   UNCANCELLATION: (id, event) => [toSubscription(id, event, { ...unchanged(event), status: 'active' })],
-  SUBSCRIPTION_EXTENDED: (id, event) => [
-    toSubscription(id, event, { ...unchanged(event), status: 'active' }),
-  ],
+  SUBSCRIPTION_EXTENDED: (id, event) => [toSubscription(id, event, { ...unchanged(event), status: 'active' })],
   BILLING_ISSUE: (id, event) => [toSubscription(id, event, { ...unchanged(event), status: 'past_due' })],
   EXPIRATION: toExpiration,
 }
@@ -96,9 +94,7 @@ function toBillingInterval({ purchased_at_ms, expiration_at_ms }: Fields): Field
   if (days < 1) return {}
   const known = TERMS.find(([least, most]) => days >= least && days <= most)
   if (known) return { interval: known[2], interval_count: known[3] }
-  return days % 7 === 0
-    ? { interval: 'week', interval_count: days / 7 }
-    : { interval: 'day', interval_count: days }
+  return days % 7 === 0 ? { interval: 'week', interval_count: days / 7 } : { interval: 'day', interval_count: days }
 }
 
 function toInvoices(event: Fields, subscription: string | null): ProviderFact[] {

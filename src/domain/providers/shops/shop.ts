@@ -53,9 +53,7 @@ export function readShopId(value: unknown): string | null {
 }
 
 export function sharedText(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== ''
-    ? value.slice(0, MAX_SHARED_TEXT).toWellFormed()
-    : undefined
+  return typeof value === 'string' && value !== '' ? value.slice(0, MAX_SHARED_TEXT).toWellFormed() : undefined
 }
 
 /** The first valid timestamp, else the time of the event. */

@@ -23,8 +23,7 @@ export function shopifyChanges(event: ShopEvent): ShopChange[] {
   const { subject } = event
   if (resource === 'refunds' && action === 'create') return toRefund(event)
   const id = readShopId(subject.id)
-  if (id === null || !(resource === 'products' || resource === 'customers' || resource === 'orders'))
-    return []
+  if (id === null || !(resource === 'products' || resource === 'customers' || resource === 'orders')) return []
   if (action === 'delete') return [toDeletion(event, resource, id)]
   if (!isWhole(resource, subject)) return []
   const at = readTime(event, subject.updated_at, subject.created_at, event.headers[TRIGGERED_AT])
@@ -42,8 +41,7 @@ function isWhole(resource: string, subject: JsonObject): boolean {
 
 function toDeletion(event: ShopEvent, resource: 'products' | 'customers' | 'orders', id: string): ShopChange {
   const at = readTime(event, event.headers[TRIGGERED_AT])
-  if (resource === 'products')
-    return { op: 'product', at, id, records: [], kept: [], isSnapshot: true, handle: null }
+  if (resource === 'products') return { op: 'product', at, id, records: [], kept: [], isSnapshot: true, handle: null }
   return { op: 'delete', at, entityType: resource === 'orders' ? 'order' : 'contact', id }
 }
 
@@ -151,9 +149,7 @@ function orderFields(order: JsonObject): JsonObject {
 function sumRefunds(refunds: unknown[]): string | null {
   const paid = refunds
     .flatMap(refund => (isObject(refund) ? readList(refund.transactions) : []))
-    .flatMap(entry =>
-      isObject(entry) && entry.kind === 'refund' && entry.status !== 'failure' ? [entry.amount] : [],
-    )
+    .flatMap(entry => (isObject(entry) && entry.kind === 'refund' && entry.status !== 'failure' ? [entry.amount] : []))
   return sumText(paid)
 }
 

@@ -2,15 +2,7 @@
 
 import { readList } from '../../billing/fields.ts'
 import { isObject, type JsonObject } from '../../json/json.ts'
-import {
-  lineFields,
-  present,
-  readShopId,
-  readTime,
-  type ShopChange,
-  type ShopEvent,
-  sharedText,
-} from './shop.ts'
+import { lineFields, present, readShopId, readTime, type ShopChange, type ShopEvent, sharedText } from './shop.ts'
 
 export const WOOCOMMERCE_TOPIC = 'x-wc-webhook-topic'
 
@@ -40,8 +32,7 @@ function readDates(object: JsonObject, name: string): unknown[] {
 
 function toDeletion(event: ShopEvent, resource: 'product' | 'customer' | 'order', id: string): ShopChange {
   const at = readTime(event)
-  if (resource === 'product')
-    return { op: 'product', at, id, records: [], kept: [], isSnapshot: false, handle: null }
+  if (resource === 'product') return { op: 'product', at, id, records: [], kept: [], isSnapshot: false, handle: null }
   return { op: 'delete', at, entityType: resource === 'order' ? 'order' : 'contact', id }
 }
 

@@ -70,9 +70,7 @@ function intentPayment(id: string, { type, object, sourceAt }: StripeSubject): P
     amount: isPaid ? stripeMinor(object.amount_received ?? object.amount, currency) : null,
     currency,
     at: sourceAt,
-    failure: hasFailed
-      ? failure(readText(error.decline_code) ?? readText(error.code), readText(error.message))
-      : null,
+    failure: hasFailed ? failure(readText(error.decline_code) ?? readText(error.code), readText(error.message)) : null,
   }
 }
 

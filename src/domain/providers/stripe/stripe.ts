@@ -2,14 +2,7 @@
 
 import { type Fields, readInstant, readObject, readText } from '../../billing/fields.ts'
 import type { BillingChange, Instant, Term } from '../../billing/types.ts'
-import {
-  readCreditNote,
-  readDispute,
-  readInvoice,
-  readInvoicePayments,
-  readPayments,
-  readRefunds,
-} from './cash.ts'
+import { readCreditNote, readDispute, readInvoice, readInvoicePayments, readPayments, readRefunds } from './cash.ts'
 import type { StripeSubject } from './objects.ts'
 import { readSubscription, readSubscriptionTerms, readTerms } from './subscription.ts'
 
@@ -117,8 +110,7 @@ function toBillingChange(subject: StripeSubject): BillingChange | null {
       return { kind: 'cash', payments: [], refunds: [readDispute(id, subject)] }
     default: {
       const payments = readPayments(id, subject)
-      const refunds =
-        subject.object.object === 'credit_note' ? readCreditNote(id, subject) : readRefunds(subject)
+      const refunds = subject.object.object === 'credit_note' ? readCreditNote(id, subject) : readRefunds(subject)
       return payments.length > 0 || refunds.length > 0 ? { kind: 'cash', payments, refunds } : null
     }
   }

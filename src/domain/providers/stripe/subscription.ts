@@ -70,9 +70,7 @@ function readFacts(type: string, object: Fields): SubscriptionFacts {
   const listed = readList(readObject(object.items)?.data).map(item => readObject(item) ?? {})
   // old API versions have a single plan
   const given =
-    listed.length === 0 && readObject(object.plan)
-      ? [{ plan: object.plan, quantity: object.quantity }]
-      : listed
+    listed.length === 0 && readObject(object.plan) ? [{ plan: object.plan, quantity: object.quantity }] : listed
   const currency = knownCurrency(object.currency) ?? knownCurrency(readPrice(given[0] ?? {}).currency)
   const terms = limitTerms(
     given.map(item => readItem(item, currency, object)),
@@ -93,8 +91,7 @@ function readFacts(type: string, object: Fields): SubscriptionFacts {
     trialEnd: readInstant(object.trial_end),
     currentPeriodStart:
       readInstant(object.current_period_start) ?? extreme(Math.max, terms.items, 'currentPeriodStart'),
-    currentPeriodEnd:
-      readInstant(object.current_period_end) ?? extreme(Math.min, terms.items, 'currentPeriodEnd'),
+    currentPeriodEnd: readInstant(object.current_period_end) ?? extreme(Math.min, terms.items, 'currentPeriodEnd'),
     billingAnchor: readInstant(object.billing_cycle_anchor),
     cancelAtPeriodEnd: readFlag(object.cancel_at_period_end),
     cancelAt: readInstant(object.cancel_at),
@@ -166,10 +163,7 @@ function readItem(item: Fields, currency: string | null, owner: Fields): GivenIt
       readText(readObject(price.product)?.name) ??
       readText(plan?.name),
     quantity,
-    billedQuantity: inPacks(
-      quantity,
-      readObject(price.transform_quantity) ?? readObject(price.transform_usage),
-    ),
+    billedQuantity: inPacks(quantity, readObject(price.transform_quantity) ?? readObject(price.transform_usage)),
     unitAmount: readUnitAmount(amounts, currency),
     tiered: price.billing_scheme === 'tiered' || readList(price.tiers).length > 0,
     ...(tiers && { tiers }),
@@ -212,10 +206,7 @@ function readDiscounts(owner: Fields, currency: string | null): Discount[] {
   const listed = readList(owner.discounts)
   if (listed.length === 0) return single ? [readDiscount(single, currency)] : []
   return listed.map(entry =>
-    readDiscount(
-      readObject(entry) ?? (single && readId(single) === entry ? single : { id: entry }),
-      currency,
-    ),
+    readDiscount(readObject(entry) ?? (single && readId(single) === entry ? single : { id: entry }), currency),
   )
 }
 
@@ -261,10 +252,7 @@ export function readTerms(id: string, subject: StripeSubject): Term[] {
       return couponTerm(object, sourceAt)
     case 'promotion_code': {
       const given = object.coupon ?? readObject(object.promotion)?.coupon
-      return [
-        ...couponTerm(given, sourceAt),
-        { kind: 'promotion_code', id, sourceAt, ...couponReference(given) },
-      ]
+      return [...couponTerm(given, sourceAt), { kind: 'promotion_code', id, sourceAt, ...couponReference(given) }]
     }
     case 'discount':
       return discountTerms(object, sourceAt, type.endsWith('.deleted') ? { deletedAt: sourceAt } : {})

@@ -132,11 +132,7 @@ const itemReasons: [string, Fields, string][] = [
     'tiered_price_unknown',
   ],
   ['one-time', price({ type: 'one_time', recurring: null }), 'one_time_price'],
-  [
-    'no amount',
-    price({ unit_amount: null, unit_amount_decimal: null, custom_unit_amount: {} }),
-    'missing_price',
-  ],
+  ['no amount', price({ unit_amount: null, unit_amount_decimal: null, custom_unit_amount: {} }), 'missing_price'],
   ['free', price({ unit_amount: 0, unit_amount_decimal: '0' }), 'free'],
 ]
 for (const [what, given, reason] of itemReasons) {
@@ -230,10 +226,7 @@ for (const [what, object] of unknownDiscounts) {
 }
 
 test('a subscription with paused collection is paused, whatever its status', () => {
-  assert.deepEqual(worth(subscription({ pause_collection: { behavior: 'void', resumes_at: null } })), [
-    0,
-    ['paused'],
-  ])
+  assert.deepEqual(worth(subscription({ pause_collection: { behavior: 'void', resumes_at: null } })), [0, ['paused']])
   assert.equal(
     subscriptionFrom(subscription({ status: 'trialing', pause_collection: { behavior: 'void' } })).status,
     'trialing',
@@ -391,11 +384,7 @@ test('billing events are recognized by type or shape, and Stripe events by shape
 })
 
 test('same type, both shapes: canonical amounts are in major units, Stripe amounts in minor units', () => {
-  const canonical = readBilling(
-    'invoice.paid',
-    { id: 'in_9', total: 20, currency: 'usd', status: 'paid' },
-    NOW,
-  )
+  const canonical = readBilling('invoice.paid', { id: 'in_9', total: 20, currency: 'usd', status: 'paid' }, NOW)
   const stripe = readBilling('invoice.paid', stripeEvent('invoice.paid', invoice({ total: 2000 })), NOW)
   assert.equal(canonical?.kind === 'invoice' && canonical.version.total, 20_00)
   assert.equal(stripe?.kind === 'invoice' && stripe.version.total, 20_00)
@@ -428,10 +417,7 @@ test('a Stripe object of nothing but wrong types never throws', () => {
   for (const value of junk) {
     for (const base of [subscription(), invoice(), charge(), refund()]) {
       const spoiled = Object.fromEntries(
-        Object.entries(base).map(([key, was]) => [
-          key,
-          ['id', 'object', 'created'].includes(key) ? was : value,
-        ]),
+        Object.entries(base).map(([key, was]) => [key, ['id', 'object', 'created'].includes(key) ? was : value]),
       )
       const change = readStripe(
         stripeEvent(`${base.object === 'subscription' ? 'customer.' : ''}${base.object}.updated`, spoiled),
@@ -483,8 +469,7 @@ test('changes of one second are chained by their previous values, in any order o
 test('one event from endpoints of two API versions counts once', () => {
   const versions = [seatsChanged(8, null), seatsChanged(9, 8), seatsChanged(8, 9)]
   const sent = versions.flatMap(version => [version, { ...version, billingAnchor: 1 }])
-  for (const arrived of permutationsOf(sent.slice(2)))
-    assert.equal(lastMrr([...sent.slice(0, 2), ...arrived]), 160_00)
+  for (const arrived of permutationsOf(sent.slice(2))) assert.equal(lastMrr([...sent.slice(0, 2), ...arrived]), 160_00)
 })
 
 test('the first known event contains the state before it', () => {
@@ -506,9 +491,7 @@ test('a subscription that was in trial before its first known event does not cou
     type: 'customer.subscription.updated',
     data: { object: subscription(), previous_attributes: { status: 'trialing' } },
   }
-  const { segments } = deriveSubscription([
-    (readStripe(event, 0) as { version: SubscriptionVersion }).version,
-  ])
+  const { segments } = deriveSubscription([(readStripe(event, 0) as { version: SubscriptionVersion }).version])
   assert.deepEqual(
     segments.map(({ status }) => status),
     ['trialing', 'active'],

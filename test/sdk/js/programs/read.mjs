@@ -38,9 +38,7 @@ assert.deepEqual(
   views.map(({ payload }) => payload.properties.n).sort((a, b) => a - b),
   Array.from({ length: 1_200 }, (_, n) => n),
 )
-const [seen] = await all(
-  kontor.events.list({ event_type: 'seen', since: '2026-03-01', until: new Date('2026-03-02') }),
-)
+const [seen] = await all(kontor.events.list({ event_type: 'seen', since: '2026-03-01', until: new Date('2026-03-02') }))
 assert.deepEqual(
   [seen.inbound_event_id, seen.visitor, seen.session_id, seen.occurred_at, seen.payload.properties],
   ['e-1', 'v-1', 's-1', '2026-03-01T09:00:00.000Z', { sku: 'MUG-01' }],

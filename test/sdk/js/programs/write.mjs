@@ -23,8 +23,7 @@ const order = { id: 'o-1', data: { total: 49.9, currency: 'EUR', contactId: 'c/1
 assert.equal((await kontor.orders.upsert(order, { waitS: 10 })).status, 'applied')
 
 async function* catalog() {
-  for (let n = 0; n < 2_345; n++)
-    yield n === 1_234 ? { id: '' } : { id: `many-${n}`, data: { sku: `SKU-${n}`, n } }
+  for (let n = 0; n < 2_345; n++) yield n === 1_234 ? { id: '' } : { id: `many-${n}`, data: { sku: `SKU-${n}`, n } }
 }
 const results = []
 for await (const result of kontor.products.upsertMany(catalog(), { waitS: 10 })) results.push(result)

@@ -15,10 +15,7 @@ const kontor = new Kontor({
 })
 
 export async function everything(mug: Mug): Promise<void> {
-  const written = await kontor.products.upsert(
-    { id: 'p-1', sourceUpdatedAt: new Date(), data: mug },
-    { waitS: 5 },
-  )
+  const written = await kontor.products.upsert({ id: 'p-1', sourceUpdatedAt: new Date(), data: mug }, { waitS: 5 })
   const status: 'queued' | 'applied' | 'superseded' | 'failed' | undefined = written.status
   const stored: StoredRecord<Mug> | null = await kontor.products.get<Mug>('MUG-01')
   const price: number | undefined = stored?.data.price
@@ -26,8 +23,7 @@ export async function everything(mug: Mug): Promise<void> {
   const field: unknown = order?.data.total
 
   const results: BatchItemResult[] = []
-  for await (const result of kontor.contacts.upsertMany(new Set([{ id: 'c-1', externalId: 'x' }])))
-    results.push(result)
+  for await (const result of kontor.contacts.upsertMany(new Set([{ id: 'c-1', externalId: 'x' }]))) results.push(result)
   for (const result of results) {
     if (result.accepted) result.operationId.toUpperCase()
     else result.errors.map(({ pointer, message }) => pointer + message)
@@ -49,17 +45,14 @@ export async function everything(mug: Mug): Promise<void> {
   })
   const rows: number = accounts.results.length + mrr
   const attention = await kontor.subscriptions.attention({ currency: 'EUR', days: 60 })
-  for await (const account of kontor.subscriptions.accounts({ currency: 'EUR' }))
-    account.customer.toUpperCase()
-  for await (const row of kontor.subscriptions.timeline({ currency: 'EUR', customer: 'c' }))
-    console_(row.mrr_delta)
+  for await (const account of kontor.subscriptions.accounts({ currency: 'EUR' })) account.customer.toUpperCase()
+  for await (const row of kontor.subscriptions.timeline({ currency: 'EUR', customer: 'c' })) console_(row.mrr_delta)
   const account = await kontor.subscriptions.account({ currency: 'EUR', subscription_id: 's' })
   console_(status, price, field, taken, rows, attention.days, account?.summary.mrr)
 }
 
 export async function failures(error: unknown): Promise<string> {
-  if (error instanceof KontorError)
-    return `${error.status} ${error.code} ${error.requestId} ${error.errors.length}`
+  if (error instanceof KontorError) return `${error.status} ${error.code} ${error.requestId} ${error.errors.length}`
   const signature: string = await signWebhook({ secret: 's', body: new Uint8Array(), timestamp: 1 })
   const ok: boolean = await verifyWebhook({
     secret: ['s'],

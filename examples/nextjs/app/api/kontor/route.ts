@@ -6,8 +6,7 @@ type Message = { id: string; type: string; timestamp: string; data: Record<strin
 export async function POST(request: Request): Promise<Response> {
   const body = await request.text() // the raw body, because the signature covers every byte
   const secret = process.env.KONTOR_WEBHOOK_SECRET ?? ''
-  if (!(await verifyWebhook({ secret, body, headers: request.headers })))
-    return new Response(null, { status: 401 })
+  if (!(await verifyWebhook({ secret, body, headers: request.headers }))) return new Response(null, { status: 401 })
 
   const message = JSON.parse(body) as Message
   if (message.type === 'movement.churn') console.log('lost', message.data.customer)
