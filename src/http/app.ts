@@ -10,5 +10,5 @@ export type App = FastifyInstance<
   TypeBoxTypeProvider
 >
 
-/** Routes that belong together. `register` gets an instance of its own: its hooks touch no other surface. */
+/** Routes that belong together. `register` gets its own instance, so its hooks do not affect other surfaces. */
 export type Surface = { name: string; register(app: App): void | Promise<void> }

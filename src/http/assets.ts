@@ -2,13 +2,13 @@ import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /**
- * A file that browsers load, ready to send: compressed once, with an ETag for each coding. By hand and not with
- * @fastify/static (26 packages): our files are few, change only with the server, and are looked up in memory, so that
- * no path of a request ever reaches the disk.
+ * A file that browsers load, ready to send: compressed once, with an ETag for each encoding. Not @fastify/static (26
+ * packages), because our files are few, change only with the server, and are served from memory, so that no path of a
+ * request ever reaches the disk.
  */
 export type Asset = { type: string; etag: string; bodies: { coding: string | null; body: Buffer }[] }
 
-/** `codings`: the compressed forms there are, the best first. */
+/** `codings`: the compressed forms, best first. */
 export function asset(type: string, plain: Buffer, codings: Record<string, Buffer>): Asset {
   const compressed = Object.entries(codings).map(([coding, body]) => ({ coding, body }))
   const etag = hash('sha256', plain, 'base64url').slice(0, 22)
@@ -30,7 +30,7 @@ export function sendAsset(
   return reply.type(type).send(body)
 }
 
-/** `q=0` refuses a coding. */
+/** `q=0` excludes an encoding. */
 function acceptedCodings(acceptEncoding: string | string[] | undefined): (string | undefined)[] {
   return String(acceptEncoding ?? '')
     .toLowerCase()

@@ -10,20 +10,20 @@ import type { Directory } from '../store/tenants/directory.ts'
 import type { KeyOfTenant } from '../store/tenants/keys.ts'
 import { Problem, problems } from './problems.ts'
 
-/** On whose behalf a request to the admin API is made. */
+/** The caller of the admin API. */
 export type Operator = Pick<Actor, 'name' | 'role' | 'tenantId'>
 
-/** On whose behalf a request is made. */
+/** The caller of the data API or the event API. */
 export type Caller = { tenantId: number; key: KeyOfTenant }
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     /**
-     * What a private key must be allowed to do; of several, one suffices. A route behind `authenticatePrivate` must
-     * say it: `[]` leaves the decision to the handler (see `requireScope`).
+     * The scope that a private key needs; of several, one is enough. Required on routes with `authenticatePrivate`: with
+     * `[]`, the handler decides (see `requireScope`).
      */
     scope?: Scope | readonly Scope[]
-    /** What an admin key or a person must be allowed to do. Default: reads are for viewers, everything else is for admins. */
+    /** The role that an admin key or a person needs. Default: viewer for reads, admin for everything else. */
     role?: Role
   }
   interface FastifyRequest {
@@ -60,8 +60,8 @@ export function authenticatePrivate(deps: Deps): OnRequest {
 }
 
 /**
- * For the event API. With `optional` a request without any credential passes, and `request.caller` stays null: the
- * key may be in the body, for the handler to find and give to `trackingCaller`.
+ * For the event API. With `optional`, a request without any credential passes and `request.caller` stays null: the key
+ * may be in the body, where the handler finds it and calls `trackingCaller`.
  */
 export function authenticateTracking(deps: Deps & { optional?: boolean }): OnRequest {
   return (request, _reply, done) => {
@@ -77,7 +77,7 @@ export function authenticateTracking(deps: Deps & { optional?: boolean }): OnReq
   }
 }
 
-/** A tracking key may be for certain pages only: browsers say which one sends. */
+/** A tracking key may allow only certain origins. Browsers send the origin of the page. */
 export function originRefusal(key: KeyOfTenant, request: FastifyRequest): Problem | undefined {
   if (allowsOrigin(key.limits, request.raw.headers.origin)) return undefined
   return problems.forbidden(
@@ -86,10 +86,10 @@ export function originRefusal(key: KeyOfTenant, request: FastifyRequest): Proble
   )
 }
 
-/** Who a tracking key found in the body of the request belongs to. */
+/** Authenticates a tracking key that was found in the body of the request. */
 export type TrackingCaller = (secret: string, request: FastifyRequest) => Caller | Promise<Caller>
 
-/** Throws or rejects with a Problem. Not a promise when remembered. */
+/** Throws or rejects with a Problem. Returns synchronously if the key is cached. */
 export function trackingCaller(deps: Deps): TrackingCaller {
   return (secret, request) => {
     const settle = (found: KeyOfTenant | null) => {
@@ -105,7 +105,7 @@ export function trackingCaller(deps: Deps): TrackingCaller {
 
 /**
  * For the admin API: `Authorization: Bearer` or `x-api-key`; without them, the cookie of the console, which `sessionOf`
- * reads where people can sign in.
+ * reads if sign-in is configured.
  */
 export function authenticateAdmin(
   deps: Deps & { sessionOf?: ((request: FastifyRequest) => Promise<ConsoleSession> | null) | null },
@@ -145,7 +145,7 @@ function hasScope(key: KeyOfTenant, scope: Scope | readonly Scope[]): boolean {
   return scope.length === 0 || scope.some(name => key.scopes.includes(name))
 }
 
-/** For handlers that learn only later which scope they need. */
+/** For handlers whose required scope depends on the request. */
 export function requireScope(caller: Caller, scope: Scope | readonly Scope[]): void {
   if (!hasScope(caller.key, scope)) throw problems.insufficientScope(scope)
 }
@@ -154,7 +154,7 @@ export function requireScope(caller: Caller, scope: Scope | readonly Scope[]): v
 export function bearerToken(headers: IncomingHttpHeaders): string | null {
   const { authorization } = headers
   if (authorization === undefined) return null
-  // the spelling everyone uses, without a regular expression
+  // the usual spelling, without a regular expression
   if (authorization.startsWith('Bearer ')) return authorization.slice(7).trim() || null
   return /^bearer +(\S+) *$/i.exec(authorization)?.[1] ?? null
 }
@@ -189,13 +189,13 @@ function trackingSecret(request: FastifyRequest): string | null {
   return typeof query.writeKey === 'string' && query.writeKey !== '' ? beforeColon(query.writeKey) : null
 }
 
-/** Of `key:secret`, the key; of Basic credentials `key:`, too. */
+/** The key of `key:secret`, or of Basic credentials `key:`. */
 function beforeColon(text: string): string {
   const colon = text.indexOf(':')
   return colon < 0 ? text : text.slice(0, colon)
 }
 
-/** Calls `use` with the key, at once when it is remembered; a Problem that `use` returns is the answer. */
+/** Calls `use` with the key, synchronously if it is cached. A Problem that `use` returns is the response. */
 function admit(
   deps: Deps,
   request: FastifyRequest,
@@ -220,7 +220,7 @@ function admit(
   else settle(key)
 }
 
-/** A look-up that fails says nothing about the key: 503, never 401, because SDKs throw away what gets a 401. */
+/** A failed look-up does not mean that the key is invalid: 503, never 401, because SDKs drop events after a 401. */
 function lookUp({ directory }: Deps, secret: string): KeyOfTenant | null | Promise<KeyOfTenant | null> {
   try {
     const key = directory.key(secret)

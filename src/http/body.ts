@@ -7,16 +7,16 @@ import { type Problem, problems } from './problems.ts'
 
 /**
  * json: Content-Type must be JSON; `request.body` is the parsed value.
- * optional-json: the same, but no body is as good as {}.
- * raw: any Content-Type; `request.body` is a RawBody, and the handler makes of it what it wants.
- * none: what is sent is ignored.
+ * optional-json: the same, but an empty body is read as {}.
+ * raw: any Content-Type; `request.body` is a RawBody that the handler parses itself.
+ * none: a body is ignored.
  */
 export type BodyMode = 'json' | 'optional-json' | 'raw' | 'none'
 
 /** Decompressed, but otherwise as sent. */
 export type RawBody = { raw: Buffer; text: string }
 
-/** In bytes, after decompression; may depend on what authentication found out. */
+/** In bytes, after decompression; may depend on the result of authentication. */
 type BodyLimit = number | ((request: FastifyRequest) => number)
 
 declare module 'fastify' {
@@ -26,17 +26,17 @@ declare module 'fastify' {
     bodyLimit?: BodyLimit
   }
   interface FastifyRequest {
-    /** The body as text: valid UTF-8 in JSON routes, with U+FFFD for what is not in raw ones. */
+    /** The body as text. JSON routes reject invalid UTF-8; raw routes replace it with U+FFFD. */
     rawText: string
   }
 }
 
 const DEFAULT_BODY_LIMIT = 1_048_576
-// A client that is refused while it sends often never sees why, so what is too large is read to its end, up to here.
+// A client that is still sending often never reads an early response, so a body over the limit is read and discarded, up to this size.
 const READ_AND_DISCARD_BYTES = 32 * 1_048_576
-// Inflating this much takes less time than the way to another thread and back.
+// Inflating this much takes less time than a round trip to another thread.
 const INFLATE_AT_ONCE_BYTES = 65_536
-// Node has four threads for it; what they make is counted only when it is there.
+// Node has four threads for zlib. Inflated bytes are counted only once they are complete, so few may be in progress.
 const MAX_INFLATING = 4
 const NOTHING = Buffer.alloc(0)
 const JSON_TYPE = /^[ \t]*[\w.+-]+\/(?:[\w.-]+\+)?json[ \t]*(?:;|$)/i
@@ -44,7 +44,7 @@ const JSON_TYPE = /^[ \t]*[\w.+-]+\/(?:[\w.-]+\+)?json[ \t]*(?:;|$)/i
 type Done = (problem?: Problem) => void
 type OnReceived = (problem: Problem | null, bytes: Buffer) => void
 
-/** A preParsing hook that reads the body as the route wants it. */
+/** A preParsing hook that reads the body in the mode of the route. */
 export function bodyReader(
   bodies: BodiesInFlight,
   mode: Exclude<BodyMode, 'none'>,
@@ -62,13 +62,13 @@ export function bodyReader(
     // Data that does not compress becomes a little longer: 5 bytes in 16 KiB, and the gzip header.
     const sentLimit = isGzip ? limitBytes + (limitBytes >> 10) + 1024 : limitBytes
     receive(bodies, request, sentLimit, (problem, bytes) => {
-      // It is answered before it has been sent.
+      // The response is sent before the body has arrived completely.
       if (problem !== null && !message.complete) reply.header('connection', 'close')
       if (problem?.status === 413) done(problems.tooLarge(limitBytes))
       else if (isGzip && problem === null && bytes.length > 0) {
-        inflate(bytes, limitBytes, (fault, inflated) => {
-          const fits = fault !== null || bodies.hold(request, inflated.length - bytes.length)
-          finish(fits ? fault : problems.overloaded(), inflated)
+        inflate(bytes, limitBytes, (inflateError, inflated) => {
+          const fits = inflateError !== null || bodies.hold(request, inflated.length - bytes.length)
+          finish(fits ? inflateError : problems.overloaded(), inflated)
         })
       } else finish(problem, bytes)
     })
@@ -97,7 +97,7 @@ function setBody(request: FastifyRequest, mode: BodyMode, bytes: Buffer): Proble
   }
 }
 
-/** Gathers what is sent. What there is no room for, or too much of, is read to its end all the same, and thrown away. */
+/** Collects the chunks of the body. A body that is too large, or that exceeds the memory bound, is read to its end and discarded. */
 function receive(bodies: BodiesInFlight, request: FastifyRequest, limitBytes: number, done: OnReceived) {
   const message = request.raw
   const declared = Number(message.headers['content-length'])
@@ -145,9 +145,9 @@ function receive(bodies: BodiesInFlight, request: FastifyRequest, limitBytes: nu
   message.on('error', () => end(problems.malformed('The body is incomplete.', 'incomplete_body')))
 }
 
-/** Away from the event loop, a few at a time: what waits for its turn is counted as it was sent. */
+/** Off the event loop, at most MAX_INFLATING at a time. A waiting body counts with its compressed size. */
 function inflate(bytes: Buffer, limitBytes: number, done: OnReceived) {
-  // The last four bytes say how long it is; who lies about it goes the long way.
+  // The last four bytes state the inflated size. A body that is larger than it states takes the asynchronous path.
   if (bytes.length > 4 && bytes.readUInt32LE(bytes.length - 4) <= INFLATE_AT_ONCE_BYTES) {
     try {
       const maxOutputLength = Math.min(limitBytes, INFLATE_AT_ONCE_BYTES)

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { App } from './app.ts'
 
-// What the browser SDKs send, the last two Jitsu's (RudderStack adds headers of its own, all beginning with rsa-).
+// The headers that browser SDKs send; the last two are Jitsu's. RudderStack adds its own, which all start with rsa-.
 const ALLOWED_HEADERS =
   'authorization, content-type, content-encoding, x-retry-count, anonymousid, sentat, x-write-key, x-request-id, ' +
   'x-enable-debug, x-ip-policy'
@@ -10,8 +10,8 @@ const EXPOSED_HEADERS = 'x-request-id, retry-after'
 const MAX_AGE_S = '86400'
 
 /**
- * Opens the routes declared on `app` after this call to every origin: their key is public by nature and no cookie
- * is read. Register it before authentication, so that a refusal can be read by the page that caused it.
+ * Allows every origin on the routes declared on `app` after this call: tracking keys are public, and no cookie is read.
+ * Register it before authentication, so that the page that sent a rejected request can read the error.
  */
 export function openCors(app: App): void {
   const opened = new Set<string>()
@@ -32,7 +32,7 @@ export function openCors(app: App): void {
 }
 
 export function allowOrigin(request: FastifyRequest, reply: FastifyReply): void {
-  // also without an Origin: what a cache keeps from a server's request may be given to a browser
+  // also without an Origin: a cache may serve a response to a server's request to a browser
   reply.header('access-control-allow-origin', '*')
   if (request.raw.headers.origin !== undefined) {
     reply.header('access-control-expose-headers', EXPOSED_HEADERS)

@@ -12,7 +12,7 @@ import { type Problem, ProblemBody, problemBody, problems } from './problems.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Statuses that a route answers with a problem beyond those that follow from what it declares, such as 409. */
+    /** Error statuses of a route in addition to those that follow from its declaration, such as 409. */
     problems?: readonly number[]
   }
   interface FastifyInstance {
@@ -37,7 +37,7 @@ type Document = {
   components: { schemas: Record<string, unknown>; responses?: object; securitySchemes?: object }
 }
 
-/** For a route's `schema.security`. Routes that declare a scope need none of it. */
+/** For a route's `schema.security`. Routes that declare a scope do not need it. */
 export const security = {
   private: [{ privateKey: [] }, { privateKeyHeader: [] }] as Record<string, string[]>[],
   tracking: [{ trackingKey: [] }, { trackingKeyBasic: [] }, { trackingKeyQuery: [] }, { writeKeyHeader: [] }] as Record<
@@ -82,7 +82,7 @@ const EXAMPLES: Record<number, Problem> = {
   503: problems.unavailable(),
 }
 
-/** To be called before any route is declared. The document is made when it is first asked for. */
+/** Call before any route is declared. The first request builds the document. */
 export async function registerOpenApi(app: App, options: { publicUrl: string | null; version: string }): Promise<void> {
   const table: DeclaredRoute[] = []
   app.decorate('routeTable', table)
@@ -123,7 +123,7 @@ export function openApiDocument(app: App): Document {
     operation.operationId ??= buildOperationId(method, url)
     describeSecurity(operation, options)
     for (const [status, response] of Object.entries(operation.responses))
-      if (response.description === 'Default Response') response.description = STATUS_CODES[status] ?? 'The answer'
+      if (response.description === 'Default Response') response.description = STATUS_CODES[status] ?? 'Response'
     for (const status of problemStatuses(operation, options, url)) {
       operation.responses[status] ??= { $ref: `#/components/responses/problem-${status}`, description: '' }
       used.add(status)
@@ -134,12 +134,12 @@ export function openApiDocument(app: App): Document {
   return document
 }
 
-/** As OpenAPI writes it: {id} for :id. */
+/** The path in OpenAPI's notation: {id} for :id. */
 export function documentedPath(url: string): string {
   return url.replace(/:(\w+)/g, '{$1}')
 }
 
-/** `getProductsById` for GET /v1/products/:id: what generators of clients call it. */
+/** `getProductsById` for GET /v1/products/:id. Client generators use it as the method name. */
 function buildOperationId(method: string, url: string): string {
   const words = url.split('/').filter(word => word !== '' && word !== 'v1')
   const named = words.map(word =>
@@ -196,7 +196,7 @@ function problemResponse(status: number): [string, object] {
   return [`problem-${status}`, response]
 }
 
-/** Our timestamps allow more than RFC 3339, but tools know no other name for them. */
+/** Our timestamps allow more than RFC 3339, but `date-time` is the only format that tools know. */
 function asDateTime(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(asDateTime)
   if (typeof value !== 'object' || value === null) return value
@@ -208,10 +208,10 @@ function asDateTime(value: unknown): unknown {
 type Reference = { page: string; policy: string; script: Asset }
 
 const SCRIPT_PATH = '/docs/scalar.js'
-// Without it browsers request /favicon.ico.
+// Without an icon, browsers request /favicon.ico.
 const NO_ICON = '<link rel="icon" href="data:," />'
 
-// A sandboxed page has no storage, and the script does not start without: this one lasts as long as the page.
+// A sandboxed page has no storage, and the script does not start without one. This replacement lasts as long as the page.
 const STORAGE = `for (const name of ['localStorage', 'sessionStorage']) {
   const kept = new Map()
   const value = {
@@ -225,25 +225,25 @@ const STORAGE = `for (const name of ['localStorage', 'sessionStorage']) {
   Object.defineProperty(window, name, { value })
 }`
 
-// Nothing but this server: no fonts, no proxy, no statistics, no assistant.
+// The page connects only to this server: no fonts, proxy, telemetry or assistant.
 const configuration = {
   pageTitle: 'Kontor API',
   url: '/openapi.json',
   cdn: SCRIPT_PATH,
   theme: 'default',
-  // What most operations take: a key pasted there stands in their examples.
+  // The scheme of most operations. A key entered there is inserted into their examples.
   authentication: { preferredSecurityScheme: 'privateKey' },
   withDefaultFonts: false,
   telemetry: false,
   hideClientButton: true,
-  // A sandboxed page cannot send what the APIs accept from their own origin only.
+  // From the sandboxed page, only routes that allow every origin could be called.
   hideTestRequestButton: true,
   showDeveloperTools: 'never',
   agent: { disabled: true },
   mcp: { disabled: true },
 } as const
 
-/** The API reference at /docs. Its four megabytes are loaded on the first request. */
+/** The API reference at /docs. The first request loads its four megabytes. */
 function registerReference(app: App, { publicUrl }: { publicUrl: string | null }): void {
   let loading: Promise<Reference> | null = null
   const load = () => {
@@ -264,7 +264,7 @@ function registerReference(app: App, { publicUrl }: { publicUrl: string | null }
   })
 }
 
-/** The package provides page and script only as routes, so it gets a server of its own to declare them on. */
+/** The package provides page and script only as routes, so they are read from a temporary server. */
 async function loadReference(publicUrl: string | null): Promise<Reference> {
   const { default: scalar } = await import('@scalar/fastify-api-reference')
   const server = Fastify()

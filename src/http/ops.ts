@@ -5,16 +5,16 @@ type Readiness = { ok: boolean; checks: Record<string, string> }
 export type OpsMetrics = { text(): Promise<string>; contentType: string }
 export type Ops = { port: number; close(): Promise<void> }
 
-// Below the second that orchestrators commonly wait for a probe.
-const LONGEST_CHECK_MS = 900
+// Less than the second that orchestrators commonly wait for a probe.
+const READINESS_TIMEOUT_MS = 900
 
-/** The operations listener. It asks for no credentials, so it belongs on a private address. */
+/** The operations listener. It requires no credentials and must listen on a private address. */
 export async function startOps(options: {
   port: number
   host: string
   metrics: OpsMetrics
   readiness: () => Promise<Readiness>
-  /** Which server this is: `kontor status` tells it. */
+  /** Identifies this server: `kontor status` prints it. */
   about?: object
 }): Promise<Ops> {
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -69,8 +69,8 @@ async function readinessOrReason(readiness: () => Promise<Readiness>): Promise<R
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<Readiness>(resolve => {
     timer = setTimeout(() => {
-      resolve({ ok: false, checks: { readiness: `no answer within ${LONGEST_CHECK_MS} ms` } })
-    }, LONGEST_CHECK_MS)
+      resolve({ ok: false, checks: { readiness: `no answer within ${READINESS_TIMEOUT_MS} ms` } })
+    }, READINESS_TIMEOUT_MS)
   })
   try {
     return await Promise.race([readiness(), late])

@@ -7,7 +7,7 @@ import { type Problem, problems } from './problems.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** For a read that waits for something to happen: it would keep the slot from other reads of its tenant. */
+    /** For a read that waits for new data. In the queue, it would occupy a slot that other reads of its tenant need. */
     skipsReadQueue?: boolean
   }
   interface FastifyRequest {
@@ -170,7 +170,7 @@ async function readInQueue<T>(queue: FairQueue, request: FastifyRequest, read: (
   }
 }
 
-/** A key in the body is not checked yet: then the address of the sender stands for the tenant. */
+/** A key in the body is not authenticated yet; until then, the sender's address takes the place of the tenant. */
 function queueName({ caller, ip }: FastifyRequest): string {
   return caller ? String(caller.tenantId) : ip
 }

@@ -29,12 +29,12 @@ export const PagedList = <Item extends TSchema>(item: Item) =>
 
 type Page<Row> = { rows: Row[]; limit: number; hasMore: boolean; nextCursor: string | null }
 
-/** How many rows a page has at most. */
+/** The maximum number of rows of a page. */
 export function rowLimit({ limit }: { limit: number }): number {
   return Math.min(limit, MAX_LIMIT)
 }
 
-/** Reads one row more than the page shows: it tells whether there is another page. */
+/** Reads one row more than the page shows, to find out whether there is another page. */
 export async function readPage<Row>(
   query: { limit: number },
   read: (limit: number) => Promise<Row[]>,
@@ -52,21 +52,21 @@ export function pageBody<Row>({ rows, nextCursor }: Page<Row>) {
   return { results: rows, next_cursor: nextCursor }
 }
 
-/** Where a page ended, opaque to callers. */
+/** Encodes where a page ended. Opaque to clients. */
 export function encodeCursor(parts: string[]): string {
   return Buffer.from(JSON.stringify(parts)).toString('base64url')
 }
 
 type PartCheck = (part: string) => boolean
 
-/** The parts of a cursor, each of which passes its check; null where none was sent. */
+/** The parts of a cursor, each validated with its check; null if no cursor was sent. */
 export function decodeCursor<Checks extends PartCheck[]>(
   cursor: string | undefined,
   ...checks: Checks
 ): { [Index in keyof Checks]: string } | null {
   if (cursor === undefined) return null
   const parts = parseCursor(cursor)
-  if (parts?.length === checks.length && checks.every((isGood, index) => isGood(parts[index]!)))
+  if (parts?.length === checks.length && checks.every((isValid, index) => isValid(parts[index]!)))
     return parts as { [Index in keyof Checks]: string }
   throw problems.invalid([{ pointer: '/cursor', message: 'is not a cursor of this list' }])
 }
@@ -113,18 +113,18 @@ export const TimeList = <Item extends TSchema>(item: Item) =>
     next_cursor: NullableText,
   })
 
-/** Rows of a page; `isCut`: it may have more, which are asked for once these are on their way. */
+/** Some rows of a page. `isCut`: there may be more, which are read after these are sent. */
 type Portion<Row> = { rows: Row[]; isCut: boolean }
 
 export type ListOfPortions<Row> = {
   limit: number
-  /** At most so many rows after this one. */
+  /** Reads at most `limit` rows after this one. */
   read(limit: number, after: Row | null): Promise<Portion<Row>>
   /** A row as JSON. */
   text(row: Row): string
-  /** What is needed to go on after this row. */
+  /** The parts of a cursor that continues after this row. */
   placeOf(row: Row): string[]
-  /** What follows the rows; the cursor is null on the last page. */
+  /** The JSON after the rows; the cursor is null on the last page. */
   end(cursor: string | null): string
 }
 
@@ -136,7 +136,7 @@ export async function sendList<Row>(
   columns: Column<Row>[],
 ): Promise<FastifyReply> {
   const { read } = list
-  // The first portion is read in the turn of the request, which ends when the answer begins.
+  // The first portion is read in the fair-queue slot of the request. It ends when the response starts, so each later portion takes its own.
   const queued: typeof list = {
     ...list,
     read: (limit, after) => (after ? request.inReadQueue(() => read(limit, after)) : read(limit, null)),
@@ -144,10 +144,10 @@ export async function sendList<Row>(
   return wantsCsv(request) ? csvList(reply, queued, columns) : sendJson(reply, await portionedList(queued))
 }
 
-/** The answer with a list. A large page is a stream of portions: it is never held as a whole. */
+/** The JSON of a list. A large page is a stream of portions and is never held in memory as a whole. */
 async function portionedList<Row>(list: ListOfPortions<Row>): Promise<string | Readable> {
   const { limit, read, text, end, placeOf } = list
-  // One row more than the page shows: it tells whether there is another page.
+  // One row more than the page shows, to find out whether there is another page.
   const first = await read(limit + 1, null)
   if (first.isCut) return Readable.from(streamedList(list, first), { objectMode: true, highWaterMark: 1 })
   const rows = first.rows.slice(0, limit)
@@ -198,7 +198,7 @@ async function* streamedList<Row>(
       shown++
     }
     if (!portion.isCut) break
-    // Not all that is left: their sizes would be added up again for every portion.
+    // Not all remaining rows: the query would add up their sizes again for every portion.
     const left = limit + 1 - shown
     const most = Math.min(left, 2 * count)
     const { rows, isCut } = await read(most, last!)
@@ -209,7 +209,7 @@ async function* streamedList<Row>(
 
 type TimeRow = { occurredAt: Date; id: string }
 
-/** The answer to a query by time, newest first; `text` writes a row as JSON. */
+/** A list by time, newest first; `text` converts a row to JSON. */
 export function timeList<Row extends TimeRow>(
   query: Static<typeof TimeQuery>,
   read: (page: TimePage) => Promise<Portion<Row>>,
@@ -226,16 +226,16 @@ export function timeList<Row extends TimeRow>(
   }
 }
 
-/** Faults of a stretch of time that ends before it begins. */
+/** The validation error of a time window that ends before it starts. */
 export function validateWindow({ since, until }: Readonly<Record<string, unknown>>): ValidationError[] {
   const [from, to] = [parseTimestamp(since), parseTimestamp(until)]
   return from && to && from > to ? [{ pointer: '/since', message: 'must not be after until' }] : []
 }
 
-/** A bare date is midnight in UTC. */
+/** A date without a time is midnight in UTC. */
 export function timeWindow(query: { since?: string; until?: string }) {
-  const faults = validateWindow(query)
-  if (faults.length > 0) throw problems.invalid(faults)
+  const errors = validateWindow(query)
+  if (errors.length > 0) throw problems.invalid(errors)
   return { since: parseTimestamp(query.since), until: parseTimestamp(query.until) }
 }
 
@@ -251,7 +251,7 @@ function timePage(query: Static<typeof TimeQuery>): Omit<TimePage, 'limit'> {
   }
 }
 
-/** Text that is JSON already goes out as it is. */
+/** Sends text that is already JSON. */
 export function sendJson(reply: FastifyReply, text: string | Readable): FastifyReply {
   return reply.header('content-type', 'application/json; charset=utf-8').send(text)
 }
@@ -260,7 +260,7 @@ export function wantsCsv(request: FastifyRequest): boolean {
   return /\btext\/csv\b/i.test(request.headers.accept ?? '')
 }
 
-/** An onSend hook for lists that are small and made at once: with `Accept: text/csv` their rows go out as CSV. */
+/** An onSend hook for small lists that are not streamed: with `Accept: text/csv`, sends their rows as CSV. */
 export async function listsAsCsv(request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
   if (!wantsCsv(request) || reply.statusCode !== 200 || typeof payload !== 'string') return payload
   const body: unknown = JSON.parse(payload)

@@ -57,12 +57,12 @@ export class Problem extends Error {
   }
 }
 
-// 503 means "again soon": the SDKs that obey Retry-After would lose time with more, the others ignore it.
+// A 503 is meant to be retried soon. SDKs that obey Retry-After would lose time with a larger value; the others ignore it.
 const RETRY_AFTER_S = 1
 export const ADDRESS_NOT_ALLOWED = 'address_not_allowed'
 const REALM = 'Bearer realm="kontor"'
 
-/** Every error answer there is; no other file decides a status. */
+/** All error responses. No other file decides the status of an error. */
 export const problems = {
   invalid(errors: ValidationError[], detail = invalidDetail(errors)) {
     return new Problem({ status: 400, code: 'invalid_request', title: 'Invalid request', detail, errors })
@@ -113,9 +113,9 @@ export const problems = {
     return new Problem({ status: 409, code, title: 'Conflict', detail, choices })
   },
   tooLarge(limitBytes: number) {
-    return problems.holdsTooMuch(`The body is larger than the limit of ${limitBytes} bytes (after decompression).`)
+    return problems.payloadTooLarge(`The body is larger than the limit of ${limitBytes} bytes (after decompression).`)
   },
-  holdsTooMuch(detail: string): Problem {
+  payloadTooLarge(detail: string): Problem {
     return new Problem({ status: 413, code: 'payload_too_large', title: 'Payload too large', detail })
   },
   uriTooLong() {
@@ -188,11 +188,11 @@ export const problems = {
   },
 }
 
-/** The response to whatever was thrown. Only what is meant for clients is shown to them. */
+/** Converts any thrown error to a response. Only errors that are meant for clients keep their message. */
 export function toProblem(error: unknown, isUnavailable: (error: unknown) => boolean): Problem {
   if (error instanceof Problem) return error
-  const faults = readValidationErrors(error)
-  if (faults.length > 0) return problems.invalid(faults)
+  const errors = readValidationErrors(error)
+  if (errors.length > 0) return problems.invalid(errors)
   if (error instanceof AdminError) return toAdminProblem(error)
   if (error instanceof Overloaded) return problems.overloaded(error)
   if (isUnavailable(error)) return problems.unavailable(undefined, undefined, error)
@@ -201,7 +201,7 @@ export function toProblem(error: unknown, isUnavailable: (error: unknown) => boo
   return toFrameworkProblem(error) ?? problems.internal(error)
 }
 
-// What PostgreSQL says to a NUL character, wherever in a request it stood: nothing can be found or kept by such a name.
+// PostgreSQL's error codes for a NUL character. It can be in any part of a request, and cannot be stored or searched for.
 function isUnstorableText(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code
   return code === '22021' || code === '22P05'

@@ -48,8 +48,8 @@ export function recordRejections(app: App, { rejections, now }: { rejections: Re
     items(request, items) {
       const { key, tenantId } = request.caller
       const at = now()
-      for (const { index, errors: faults, text } of items) {
-        const problem = problems.invalid(faults, `Item ${index}: ${faults.map(validationErrorSentence).join('; ')}`)
+      for (const { index, errors, text } of items) {
+        const problem = problems.invalid(errors, `Item ${index}: ${errors.map(validationErrorSentence).join('; ')}`)
         rejections.recordForKey(toKeyRejection({ request, key, problem, tenantId, at, text }))
       }
     },
@@ -66,7 +66,7 @@ type RejectionFacts = {
   tenantId: number
   problem: Problem
   at: Date
-  /** Of an item; default: the body. */
+  /** The text of a batch item. Default: the body. */
   text?: string
 }
 
@@ -101,7 +101,7 @@ function rejectionDetail({ code, detail, errors }: Problem, ip: string | null): 
   return withoutCredentials(words.slice(0, 2 * MAX_TEXT))
 }
 
-/** Without credentials. */
+/** The beginning of a body or item, without credentials and addresses. */
 function storableBeginning(text: string, { ipAddresses }: KeyOfTenant): string | null {
   if (text === '') return null
   // Cut before redacting: a key or an address that crosses the end is removed with its field.
@@ -113,7 +113,7 @@ function countBytes({ headers }: FastifyRequest, text: string): number | null {
   return storableInt(text === '' ? Number(headers['content-length']) : Buffer.byteLength(text))
 }
 
-/** Null: not a number. */
+/** Limits a number to PostgreSQL's integer. Null: not a number. */
 function storableInt(number: number): number | null {
   return Number.isSafeInteger(number) ? Math.min(number, 2_147_483_647) : null
 }

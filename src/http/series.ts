@@ -35,7 +35,7 @@ export function seriesRequest(
   query: Static<typeof SeriesQuery>,
   { now, timeZone }: { now: Date; timeZone: string },
 ): SeriesRequest {
-  // As in the lists that these count, whatever the zone of the buckets.
+  // The same window as in the lists, in UTC, whatever the time zone of the buckets.
   const { since, until } = timeWindow(query)
   return {
     ...{ interval: query.interval, since, until, now, timeZone, groupBy: query.group_by ?? null },
@@ -43,7 +43,7 @@ export function seriesRequest(
   }
 }
 
-/** The answer as JSON text: amounts are exact decimals, and groups may have any name. */
+/** The response as JSON text, because amounts are exact decimals and a group may have any name (`__proto__`). */
 export function seriesText(
   series: SeriesBucket[] | null,
   { interval, groupBy }: SeriesRequest,

@@ -22,19 +22,19 @@ export type ServerOptions = {
   surfaces: Surface[]
   log: Logger
   metrics: Pick<Metrics, 'request' | 'accept'>
-  /** Null: requests are not traced, and pay nothing for it. */
+  /** Null: requests are not traced, at no cost. */
   tracing?: Tracing | null
-  /** Whose X-Forwarded-For is believed: nobody's, everybody's, that of so many hops, or of these networks. */
+  /** Which proxies' X-Forwarded-For is trusted: none (false), all (true), a number of hops, or these networks. */
   trustProxy?: boolean | number | string[]
   timeouts?: Partial<Timeouts>
   /** Where clients reach this server, for the OpenAPI document. */
   publicUrl?: string | null
-  /** How many bytes of request bodies may be held at a time, from their arrival until the answer. */
+  /** Limit of the bytes of all request bodies held in memory, each from its arrival until the response. */
   maxInFlightBytes?: number
-  /** Failed credentials a second from one address, beyond which they are answered 429; null: no limit. */
+  /** Failed authentications per second from one address. Above it, the response is 429. Null: no limit. */
   failedAuthLimit?: number | null
   version?: string
-  /** Whether an error is an outage (503, try again) or a fault of ours (500). */
+  /** Whether an error is an outage (503, the client retries) or a bug of ours (500). */
   isUnavailable: (error: unknown) => boolean
 }
 
@@ -52,7 +52,7 @@ export async function buildServer(options: ServerOptions): Promise<App> {
   const unmatched = options.metrics.request('any', 'unmatched')
   const compile = validatorCompiler()
 
-  // Fastify's own lines are of use only when something is wrong
+  // Fastify's own log lines are useful only when something is wrong.
   app.log = options.log.child({}, { level: 'warn' })
   app.decorateRequest('startedAt', 0)
   app.decorateRequest('problem', null)
@@ -93,8 +93,8 @@ export async function buildServer(options: ServerOptions): Promise<App> {
     await app.register(async scope => surface.register(scope as unknown as App))
   }
   await app.ready()
-  // Bodies are read by the routes' own preParsing hook (see `addSharedHooks`); told that no method has one, Fastify does not
-  // look for a second reader, which would cost a tenth of a small request and refuse unusual Content-Types of raw routes.
+  // A preParsing hook of each route reads the body (see `addSharedHooks`). Without `hasBody`, Fastify does not look for a
+  // second reader, which would cost a tenth of a small request and reject unusual Content-Types on raw routes.
   for (const method of app.supportedMethods) {
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
   }
@@ -129,7 +129,7 @@ function createApp(options: ServerOptions, timeouts: Timeouts, newRequestId: Ret
   }).withTypeProvider<TypeBoxTypeProvider>()
 }
 
-/** What a route shares with all others, bound when it is declared: a request looks nothing up. */
+/** Adds the hooks that all routes share. They are bound when the route is declared, so that a request looks nothing up. */
 function addSharedHooks(
   route: RouteOptions,
   shared: {
@@ -146,7 +146,7 @@ function addSharedHooks(
   route.onSend = [
     ...[route.onSend ?? []].flat(),
     (request, reply, _payload, done) => {
-      // What a key may see must not be cached for others; pages and scripts set their own cache-control.
+      // Responses to one key must not be cached for others. Pages and scripts set their own cache-control.
       if (isRead && !reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store')
       if (request.heldBytes > 0) bodies.release(request)
       finish(request, reply, observe)
@@ -156,7 +156,7 @@ function addSharedHooks(
   const mode: BodyMode = route.config?.body ?? (methods.some(method => BODY_METHODS.includes(method)) ? 'json' : 'none')
   if (mode === 'none') return
   route.preParsing = [bodyReader(bodies, mode, route.config?.bodyLimit), ...[route.preParsing ?? []].flat()]
-  // The schema of a raw body is documentation: its handler decides what is good.
+  // The schema of a raw body is documentation only: the handler validates the body.
   if (mode === 'raw')
     route.validatorCompiler = part => (part.httpPart === 'body' ? () => true : compile(part as Parameters<Compile>[0]))
 }
@@ -212,7 +212,7 @@ function protectPage(reply: FastifyReply): void {
   if (!reply.hasHeader('content-security-policy')) reply.header('content-security-policy', PAGE_POLICY)
 }
 
-/** One wide line: everything there is to know about the request. */
+/** One wide log line with everything about the request. */
 function logRequest(log: Logger, request: FastifyRequest, status: number, elapsedMs: number, more: object = {}): void {
   const level = status < 500 ? 'debug' : status === 503 ? 'warn' : 'error'
   const { problem } = request
@@ -236,7 +236,7 @@ function logRequest(log: Logger, request: FastifyRequest, status: number, elapse
   )
 }
 
-/** Sets status and headers, and returns what to send: bytes, because Fastify would add a charset to text. */
+/** Sets status and headers, and returns the payload: bytes, because Fastify would add a charset to a string. */
 function problemPayload(request: FastifyRequest, reply: FastifyReply, problem: Problem): Buffer {
   request.problem = problem
   reply.code(problem.status)
@@ -245,7 +245,7 @@ function problemPayload(request: FastifyRequest, reply: FastifyReply, problem: P
   return Buffer.from(JSON.stringify(problemBody(problem, request.id)))
 }
 
-/** For what no route answers: 404, or 405 where the path has other methods. Returns what to send. */
+/** For requests that match no route: 404, or 405 if the path has other methods. Returns the payload to send. */
 function unmatchedPayload(app: App, request: FastifyRequest, reply: FastifyReply): Buffer | null {
   const { url } = request
   const allow = METHODS.filter(method => app.findRoute({ method, url }) !== null)
@@ -276,7 +276,7 @@ const DEFAULT_TIMEOUTS: Timeouts = {
   keepAliveMs: 75_000,
   drainMs: 10_000,
 }
-// For a client that does not read its answer.
+// For a client that does not read its response.
 const FINAL_WRITE_MS = 2_000
 const USABLE_REQUEST_ID = /^[\w-]{1,128}$/
 
@@ -285,7 +285,7 @@ function withDefaultTimeouts(given: Partial<Timeouts> = {}): Timeouts {
   return { ...timeouts, headersMs: Math.min(timeouts.headersMs, timeouts.requestMs) }
 }
 
-/** The sender's id where it is usable, else one that no other process generates. */
+/** The client's request id if it is usable, otherwise one that no other process generates. */
 function requestIds(): (request: Pick<IncomingMessage, 'headers'>) => string {
   const process = `req_${randomBytes(9).toString('base64url')}`
   let count = 0
@@ -297,8 +297,8 @@ function requestIds(): (request: Pick<IncomingMessage, 'headers'>) => string {
 }
 
 /**
- * Closing answers what has arrived and what is in flight, each on a connection that then ends, and drops what is
- * left after `drainMs`. Returns whether the server is closing.
+ * On close, responds to all requests that have arrived, closes each connection after its response, and drops the
+ * connections that remain after `drainMs`. Returns a function that says whether the server is closing.
  */
 function drainOnClose(app: App, drainMs: number): () => boolean {
   const sockets = new Set<Socket>()
@@ -309,7 +309,7 @@ function drainOnClose(app: App, drainMs: number): () => boolean {
   })
   app.addHook('preClose', done => {
     isDraining = true
-    // Node counts a connection on which nothing has come yet as busy; nothing is lost with it.
+    // Node counts a connection that has not received anything yet as busy. Closing it loses nothing.
     for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
     const timer = setTimeout(() => app.server.closeAllConnections(), drainMs)
     timer.unref()
@@ -319,7 +319,7 @@ function drainOnClose(app: App, drainMs: number): () => boolean {
   return () => isDraining
 }
 
-/** Answers what cannot be parsed as HTTP or does not arrive in time, and so never becomes a request. */
+/** Responds to input that is not HTTP or does not arrive in time, and therefore never becomes a request. */
 function clientErrorHandler(newRequestId: () => string) {
   return (error: NodeJS.ErrnoException, socket: Socket): void => {
     const inFlight = (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage
@@ -357,7 +357,7 @@ function toClientProblem({ code }: NodeJS.ErrnoException): Problem {
   }
 }
 
-/** A span for every request; what its handler appends to the log is part of it. */
+/** Creates a span for every request. The spans of its appends to the log are its children. */
 function traceRequests(app: App, tracing: Tracing): void {
   app.decorateRequest('span', null)
   app.addHook('onRequest', (request, _reply, done) => {
@@ -366,7 +366,7 @@ function traceRequests(app: App, tracing: Tracing): void {
     request.span = tracing.request(request.method, request.routeOptions.url ?? 'unmatched', sent)
     done()
   })
-  // Here, not on arrival: what reads the body goes on in the context of the connection.
+  // Not in onRequest: the code after reading the body runs in the async context of the connection.
   app.addHook('preHandler', (request, _reply, done) => {
     if (request.span) tracing.within(request.span, done)
     else done()

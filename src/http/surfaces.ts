@@ -51,10 +51,10 @@ import { recordRejections } from './rejections.ts'
 import { subscriptionRoutes } from './reports/routes.ts'
 import { searchRoute } from './search.ts'
 
-/** Every surface, its credentials and its routes. What all servers have (/openapi.json, /docs) is in openapi.ts. */
+/** Every surface with its credentials and routes. Routes that all servers have (/openapi.json, /docs) are in openapi.ts. */
 
 type Credentials = { directory: Directory; now: () => Date }
-/** What both that take in writes with keys need. */
+/** Options of the surfaces that accept writes with keys. */
 type Receiving = Credentials & {
   accept: Accept
   backlog: BacklogState
@@ -87,7 +87,7 @@ export function dataSurface(options: Receiving & { pool: pg.Pool; log: Log; read
   }
 }
 
-/** What agents use. Apart from the data API, because each of their requests makes requests there. */
+/** Tools for agents. Separate from the data API, because each tool call sends requests to the data API. */
 export function toolSurface(options: Credentials & { version: string }): Surface {
   return {
     name: 'tools',
@@ -166,7 +166,7 @@ export function adminSurface({
   }
 }
 
-/** `signIn`: where people sign in, besides using keys. */
+/** `signIn`: the provider at which people can sign in, besides using keys. */
 export function consoleSurface({ signIn }: { signIn: SignIn | null }): Surface {
   return {
     name: 'console',

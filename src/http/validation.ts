@@ -3,9 +3,9 @@ import { pointerToken } from '../domain/json/json.ts'
 import { parseTimestamp } from '../domain/time.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
 
-// A hostile body can have a fault in every byte; nobody reads more than this.
+// A hostile body can have an error in every byte. More than this number is of no use to a reader.
 const MAX_VALIDATION_ERRORS = 1_000
-// A choice breaks once for itself and once for each alternative.
+// Ajv reports a failed choice once for itself and once for each alternative.
 const MAX_ERRORS = 3 * MAX_VALIDATION_ERRORS
 
 const TYPE_WORDS: Record<string, string> = {
@@ -23,7 +23,7 @@ type Schema = Record<string, unknown>
 const options: Options = {
   allErrors: true,
   useDefaults: true,
-  // adds to every fault the schema that it violates, from which the messages below are made
+  // adds to every error the schema that it violates; the messages below are built from it
   verbose: true,
   // the schemas are TypeBox's; checking them against the meta-schema cost 0.3 s at every start
   validateSchema: false,
@@ -41,7 +41,7 @@ function newAjv(coerceTypes: boolean): Ajv2020 {
   return ajv
 }
 
-/** Fastify's validator compiler: bodies are validated as they are, parameters and headers are converted from text. */
+/** Fastify's validator compiler. Bodies are validated as they are; parameters and headers are converted from strings first. */
 export function validatorCompiler() {
   const strictly = newAjv(false)
   const coercing = newAjv(true)
@@ -67,7 +67,7 @@ function whenUsed(compile: () => ValidateFunction): ValidateFunction {
 
 const INTEGER = /^-?\d+$/
 
-/** Converting takes 1e3, 0x10 and " 1" for integers too; nobody who means a number writes it so. */
+/** Ajv's conversion also accepts 1e3, 0x10 and " 1" as integers. In a parameter they are more likely mistakes. */
 function withPlainIntegers(validate: ValidateFunction, { properties }: Schema): ValidateFunction {
   const integers = Object.entries((properties ?? {}) as Record<string, Schema>).flatMap(([name, { type }]) =>
     type === 'integer' ? [name] : [],
@@ -87,8 +87,8 @@ function withPlainIntegers(validate: ValidateFunction, { properties }: Schema): 
 }
 
 /**
- * The faults that validation found, in plain words; none when the error is about something else. A route with
- * `attachValidation` takes them from `request.validationError`, adds its own and throws `problems.invalid` once.
+ * The validation errors in plain words; empty for any other error. A route with `attachValidation` reads them from
+ * `request.validationError`, adds its own and throws `problems.invalid` once.
  */
 export function readValidationErrors(error: unknown): ValidationError[] {
   const errors = (error as { validation?: unknown } | null | undefined)?.validation
@@ -96,18 +96,18 @@ export function readValidationErrors(error: unknown): ValidationError[] {
 }
 
 function toValidationErrors(errors: ErrorObject[]): ValidationError[] {
-  const faults = new Map<string, ValidationError>()
+  const found = new Map<string, ValidationError>()
   for (const error of withoutAlternatives(errors.slice(0, MAX_ERRORS))) {
-    const fault = { pointer: buildPointer(error), message: buildMessage(error) }
-    faults.set(`${fault.pointer} ${fault.message}`, fault)
-    if (faults.size === MAX_VALIDATION_ERRORS) break
+    const validationError = { pointer: buildPointer(error), message: buildMessage(error) }
+    found.set(`${validationError.pointer} ${validationError.message}`, validationError)
+    if (found.size === MAX_VALIDATION_ERRORS) break
   }
-  return [...faults.values()]
+  return [...found.values()]
 }
 
 /**
- * A value that fits no alternative breaks each of them, and Ajv reports all. Where only one alternative was meant
- * (the other being null) its faults are the telling ones; otherwise the choice itself is.
+ * If a value matches no alternative, Ajv reports the errors of every alternative. If only one alternative is not null,
+ * its errors are kept; otherwise only the error of the choice itself.
  */
 function withoutAlternatives(errors: ErrorObject[]): ErrorObject[] {
   const choices = errors.filter(isChoice)
@@ -129,7 +129,7 @@ function isHiddenBy(choice: ErrorObject, error: ErrorObject): boolean {
   return meant === null || !error.schemaPath.startsWith(`${under}${meant}/`)
 }
 
-/** Index of the only alternative that is not null, unless it is a mere constant. */
+/** Index of the only alternative that is not null; null if there are several. */
 function meantAlternative(choice: ErrorObject): number | null {
   const alternatives = choice.schema as Schema[]
   const others = alternatives.flatMap((schema, index) => (schema.type === 'null' ? [] : [index]))

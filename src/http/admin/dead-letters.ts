@@ -12,9 +12,9 @@ const byCause = {
   cause: Type.Optional(Type.String({ description: 'The cause as in GET /admin/v1/tenants/:id/issues' })),
 }
 // A request should not run for minutes: it can be repeated.
-const AT_MOST = 10_000
-const WAIT_SECONDS = 5
-const MOST_SECONDS = 20
+const MAX_PER_REQUEST = 10_000
+const DEFAULT_WAIT_SECONDS = 5
+const MAX_WAIT_SECONDS = 20
 
 export function deadLetterRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
   readRoutes(app, admin)
@@ -95,7 +95,7 @@ function replayRoute(app: App, admin: RequestAdmin): void {
       schema: {
         ...documented,
         summary: 'Replay dead letters',
-        description: `Replays one dead letter, those of a source, reason or cause, or all. Each dead letter is replayed once; events use the source's current settings. The response waits for the result, at most wait_seconds. A request replays about ${AT_MOST} at most: repeat it until remaining is 0.`,
+        description: `Replays one dead letter, those of a source, reason or cause, or all. Each dead letter is replayed once; events use the source's current settings. The response waits for the result, at most wait_seconds. A request replays about ${MAX_PER_REQUEST} at most: repeat it until remaining is 0.`,
         body: Type.Object(
           {
             ...which,
@@ -107,8 +107,8 @@ function replayRoute(app: App, admin: RequestAdmin): void {
             ),
             wait_seconds: Type.Optional(
               Type.Number({
-                ...{ minimum: 0, maximum: MOST_SECONDS },
-                description: `How long to wait for the result; default: ${WAIT_SECONDS}`,
+                ...{ minimum: 0, maximum: MAX_WAIT_SECONDS },
+                description: `How long to wait for the result; default: ${DEFAULT_WAIT_SECONDS}`,
               }),
             ),
           },
@@ -138,8 +138,8 @@ function replayRoute(app: App, admin: RequestAdmin): void {
       },
     },
     async request => {
-      const { wait_seconds: seconds = WAIT_SECONDS, ...order } = request.body
-      return admin(request).deadLetters.replay(order, { atMost: AT_MOST, waitMs: seconds * 1000 })
+      const { wait_seconds: seconds = DEFAULT_WAIT_SECONDS, ...order } = request.body
+      return admin(request).deadLetters.replay(order, { atMost: MAX_PER_REQUEST, waitMs: seconds * 1000 })
     },
   )
 }
@@ -152,7 +152,7 @@ function resolveRoute(app: App, admin: RequestAdmin): void {
       schema: {
         ...documented,
         summary: 'Resolve dead letters',
-        description: `Closes dead letters without a replay: one, those of a source, reason or cause, or all. They are no longer listed, but remain readable by id until they expire. A request resolves at most ${AT_MOST}: repeat it until remaining is 0.`,
+        description: `Closes dead letters without a replay: one, those of a source, reason or cause, or all. They are no longer listed, but remain readable by id until they expire. A request resolves at most ${MAX_PER_REQUEST}: repeat it until remaining is 0.`,
         body: Type.Object(which, {
           ...whole,
           examples: [{ id: '019c1234-5678-7000-8abc-def012300003' }, { cause: 'event is required' }],

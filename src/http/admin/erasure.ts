@@ -9,7 +9,7 @@ import { ById, List, whole } from './schemas.ts'
 const documented = { tags: ['Admin: people'], security: security.admin }
 
 // Together with the wait for earlier entries, less than the time limit of a request.
-const PATIENCE_MS = 15_000
+const MAX_WAIT_MS = 15_000
 
 const NewErasure = Type.Object(
   {
@@ -53,7 +53,7 @@ export function erasureRoutes(app: App, { admin }: { admin: RequestAdmin }): voi
       const { dry_run, ...query } = request.body
       const { erasures } = admin(request)
       if (dry_run) return reply.code(200).send(await erasures.preview(query))
-      const receipt = await erasures.start(query, PATIENCE_MS)
+      const receipt = await erasures.start(query, MAX_WAIT_MS)
       return reply
         .code(receipt.status === 'completed' ? 201 : 202)
         .header('location', `/admin/v1/erasures/${receipt.id}`)

@@ -9,7 +9,7 @@ import { ById, whole } from './schemas.ts'
 const documented = { tags: ['Admin: people'], security: security.admin }
 
 // Together with the wait for earlier entries, less than the time limit of a request.
-const PATIENCE_MS = 15_000
+const MAX_WAIT_MS = 15_000
 
 const NewPurge = Type.Object(
   {
@@ -43,7 +43,7 @@ export function purgeRoutes(app: App, { admin }: { admin: RequestAdmin }): void 
       const { dry_run, ...query } = request.body
       const { purges } = admin(request)
       if (dry_run) return reply.code(200).send(await purges.preview(query))
-      const receipt = await purges.start(query, PATIENCE_MS)
+      const receipt = await purges.start(query, MAX_WAIT_MS)
       return reply
         .code(receipt.status === 'completed' ? 201 : 202)
         .header('location', `/admin/v1/purges/${receipt.id}`)

@@ -5,10 +5,10 @@ import { type ConsoleFile, type ConsoleFiles, createFile } from './files.ts'
 
 type Page = { file: ConsoleFile; policy: string }
 
-/** What is needed before anything can be shown, and what most look at first. */
+/** The modules that the first view needs: the app, and the page that most people open first. */
 const FIRST = ['app.ts', 'pages/overview.ts']
 
-/** The one page of the console: where its modules are, what it may do, and where people sign in, if anywhere. */
+/** The page of the console, with the URLs of its modules, its content security policy and, if configured, the sign-in link. */
 export function buildPage(
   { version, files, libraries }: ConsoleFiles,
   signIn: { name: string; href: string } | null = null,
@@ -30,7 +30,7 @@ function signInTag({ name, href }: { name: string; href: string }): string {
   return `<link rel="kontor-sign-in" href="${escaped(href)}" title="${escaped(name)}" />`
 }
 
-/** The console handles admin keys: it talks to this server alone, and no text can become markup or script. */
+/** The console handles admin keys: it connects only to this server, and no string can become markup or script. */
 function policyFor(importMap: string): string {
   return [
     "default-src 'none'",
@@ -46,7 +46,7 @@ function policyFor(importMap: string): string {
   ].join('; ')
 }
 
-/** Modules import modules that import modules: named here, they all come at once instead of one level after another. */
+/** All modules that the first view imports, directly or not. Listed in the page, they load in parallel instead of level by level. */
 function firstModules(files: ConsoleFiles['files'], libraries: ConsoleFiles['libraries']): string[] {
   const found = new Set<string>()
   const visit = (name: string) => {
@@ -59,7 +59,7 @@ function firstModules(files: ConsoleFiles['files'], libraries: ConsoleFiles['lib
   return [...found]
 }
 
-/** What a module imports when it is loaded, not what it imports later, nor code that it shows. */
+/** The static imports of a module; not its dynamic imports, nor imports in code that it displays. */
 export function listImports(source: string): string[] {
   return [
     ...source.matchAll(
@@ -72,14 +72,14 @@ type ProblemPage = {
   problem: Problem
   requestId: string
   stylesheets: string[]
-  /** Where to try again. */
+  /** The URL that starts a new sign-in. */
   again: string
   console: string
 }
 
 const POLICY = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** Why a sign-in failed. It may contain foreign text and is shown as plain text. */
+/** Shows why a sign-in failed. The reason may come from the provider and is escaped. */
 export function problemPage(options: ProblemPage): { html: string; policy: string } {
   const { problem, requestId, stylesheets, again, console } = options
   const links = stylesheets.map(href => `<link rel="stylesheet" href="${escaped(href)}" />`)

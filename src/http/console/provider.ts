@@ -1,14 +1,14 @@
 import type * as OpenIdClient from 'openid-client'
 import type { Person } from '../../admin/console-sessions.ts'
 import { type Problem, problems } from '../problems.ts'
-/** What only the browser that began a sign-in has when it comes back. */
+/** Secrets of one sign-in. Only the browser that started it has them when it returns. */
 export type Checks = { state: string; nonce: string; verifier: string }
 
 type Provider = {
-  /** How people call it: its host. */
+  /** Its host, as the name shown to people. */
   name: string
   begin(): Promise<{ url: URL; checks: Checks }>
-  /** Who came back with this query. Throws a Problem for people. */
+  /** The claims of the person who returns with this query. Throws a Problem that is shown to the person. */
   complete(query: URLSearchParams, checks: Checks): Promise<Claims>
 }
 
@@ -17,23 +17,23 @@ export type ProviderOptions = {
   clientId: string
   clientSecret: string
   redirectUri: string
-  /** Must be among the claims, as far as the provider can tell. */
+  /** The claim that contains the roles. */
   roleClaim: string
 }
 
 const TIMEOUT_S = 5
-// Of the provider's clock and ours: an ID token may be that much too old or too new.
+// Allowed difference between the provider's clock and ours, when an ID token is checked.
 const CLOCK_TOLERANCE_S = 60
 
 type Opened = { client: typeof OpenIdClient; config: OpenIdClient.Configuration }
 
-/** Authorization code flow with PKCE, state and nonce. The library is loaded, and the provider asked, when first needed. */
+/** Authorization code flow with PKCE, state and nonce. The first sign-in loads the library and discovers the provider. */
 export function openProvider(options: ProviderOptions): Provider {
   const { redirectUri, roleClaim } = options
   const name = new URL(options.issuer).host
   let opening: Promise<Opened> | null = null
   const opened = () => {
-    // A provider that was away is asked again by whoever comes next.
+    // After a failure, the next sign-in tries again.
     opening ??= discover(options).catch(error => {
       opening = null
       throw toUnreachable(name, error)
@@ -98,7 +98,7 @@ async function discover({ issuer, clientId, clientSecret }: ProviderOptions): Pr
   return { client, config }
 }
 
-/** Some providers tell a claim only when its scope is asked for; others refuse scopes that they do not know. */
+/** Some providers return a claim only if its scope is requested; others reject unknown scopes. */
 function scopeFor(config: OpenIdClient.Configuration, roleClaim: string): string {
   const known = config.serverMetadata().scopes_supported ?? []
   return ['openid', 'email', 'profile', ...known.filter(scope => scope === roleClaim)].join(' ')
@@ -111,7 +111,7 @@ const toUnreachable = (name: string, cause: unknown) =>
     cause,
   )
 
-/** What a failed sign-in means for the person, as far as they can do something about it. */
+/** Explains a failed sign-in to the person: what happened and what to do. */
 function toSignInProblem(client: typeof OpenIdClient, name: string, error: unknown): Problem {
   if (error instanceof client.AuthorizationResponseError) {
     const word = /^[a-z_]{1,50}$/.test(error.error) ? error.error : 'no reason given'
@@ -140,7 +140,6 @@ const MISMATCH_CODES = [
   'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED',
 ]
 
-/** Used before, too late, or begun by another browser. */
 export function toEndedSignIn(): Problem {
   const detail = 'This sign-in is complete, has expired, or was started in another browser. Sign in again.'
   return problems.malformed(detail, 'sign_in_over')
@@ -148,10 +147,10 @@ export function toEndedSignIn(): Problem {
 
 type Claims = { sub: string; [name: string]: unknown }
 
-/** What can stand in an audit row: one word, as long as an e-mail address can be. */
+/** Values that fit in an audit row: no spaces or control characters, at most the length of an e-mail address. */
 const WORD = /^[^\s\p{C}]{1,254}$/u
 
-/** Who a provider's claims are about. Null where there is no usable subject. */
+/** The person that the claims describe. Null if the subject is unusable. */
 export function toPerson(claims: Claims, roleClaim: string): Person | null {
   const { sub: subject, email, email_verified: isVerified } = claims
   if (!WORD.test(subject)) return null
@@ -160,7 +159,7 @@ export function toPerson(claims: Claims, roleClaim: string): Person | null {
   return { subject, name: isName ? email.toLowerCase() : subject, values: readRoleValues(claims, roleClaim) }
 }
 
-/** The claim of this name; where there is none, what its dots lead to. */
+/** The claim of this name. If there is none, dots in the name are read as a path (`realm_access.roles`). */
 function claimAt(claims: Claims, name: string): unknown {
   if (Object.hasOwn(claims, name)) return claims[name]
   return name

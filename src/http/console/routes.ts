@@ -7,10 +7,10 @@ import { type SignIn, signInLink, signInRoutes } from './sign-in-routes.ts'
 
 const FOREVER = { 'cache-control': 'public, max-age=31536000, immutable' }
 
-/** The web console: one page, and its files under an address that changes when they do. */
+/** The web console: one page, and its files at URLs that change with their content. */
 export function consoleRoutes(app: App, signIn: SignIn | null): void {
   let reading: ReturnType<typeof read> | null = null
-  // When first asked for, because many servers never are.
+  // Read by the first request, because many servers never serve the console.
   const opened = () => {
     reading ??= read(signIn)
     return reading

@@ -3,20 +3,20 @@ import type { FastifyRequest } from 'fastify'
 import type { ConsoleSession, ConsoleSessions } from '../../admin/console-sessions.ts'
 import { problems } from '../problems.ts'
 
-/** Who sends a request, by the cookie of the console; null without one. Rejects with a Problem. */
+/** The console session of a request, by its cookie; null without a cookie. Rejects with a Problem. */
 export type FindSession = (request: FastifyRequest) => Promise<ConsoleSession> | null
 
 type SessionCookie = { name: string; isSecure: boolean }
 
-/** With `__Host-` a browser takes the cookie only from this very host, over https. */
+/** With the prefix `__Host-`, a browser accepts the cookie only from exactly this host, over https. */
 export function sessionCookie(publicUrl: string): SessionCookie {
   const isSecure = publicUrl.startsWith('https:')
   return { name: `${isSecure ? '__Host-' : ''}kontor_session`, isSecure }
 }
 
 /**
- * A page of another site can make a browser send the cookie, but not this header (it would need our leave first), and
- * not another Origin than its own.
+ * A page of another site can make a browser send the cookie, but not this header (a CORS preflight would reject it), and
+ * it cannot send an Origin other than its own.
  */
 const OWN_HEADER = 'x-kontor-console'
 
@@ -26,7 +26,7 @@ export function sessionReader(options: { sessions: Pick<ConsoleSessions, 'find'>
   return request => {
     const { headers } = request.raw
     const token = cookieIn(headers, name)
-    // A key that is sent along counts alone.
+    // If the request also has a key, only the key counts.
     if (token === null || headers.authorization !== undefined || headers['x-api-key'] !== undefined) return null
     const isRead = request.method === 'GET' || request.method === 'HEAD'
     if (headers[OWN_HEADER] === undefined || (!isRead && headers.origin !== origin))
@@ -56,13 +56,13 @@ export type CookieOptions = {
   sameSite: 'Strict' | 'Lax'
 }
 
-/** For a `set-cookie` header. No script can read it. */
+/** The value of a `set-cookie` header. Scripts cannot read the cookie. */
 export function cookie({ name, value, maxAgeS, isSecure, sameSite }: CookieOptions): string {
   const secure = isSecure ? '; Secure' : ''
   return `${name}=${value}; Path=/; Max-Age=${maxAgeS}; HttpOnly; SameSite=${sameSite}${secure}`
 }
 
-/** The value of a cookie; the first, where there are several. */
+/** The value of a cookie; of several with this name, the first. */
 export function cookieIn(headers: IncomingHttpHeaders, name: string): string | null {
   for (const part of headers.cookie?.split(';') ?? []) {
     const text = part.trim()

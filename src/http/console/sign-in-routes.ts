@@ -10,7 +10,7 @@ import { problemPage } from './page.ts'
 import { type Checks, openProvider, type ProviderOptions, toEndedSignIn, toPerson } from './provider.ts'
 import { type CookieOptions, cookie, cookieIn, type FindSession, sessionCookie } from './session-cookie.ts'
 export type SignIn = Omit<ProviderOptions, 'redirectUri'> & {
-  /** Where people reach the console. */
+  /** The URL at which people reach the console. */
   publicUrl: string
   sessions: ConsoleSessions
   sessionOf: FindSession
@@ -23,12 +23,12 @@ const PATH = '/console/oidc'
 const SIGN_IN_MS = 600_000
 const EXPIRED = { value: '', maxAgeS: 0 }
 
-/** Where to begin, and at whose provider. */
+/** The URL that starts a sign-in, and the name of the provider. */
 export function signInLink({ issuer, publicUrl }: SignIn): { name: string; href: string } {
   return { name: new URL(issuer).host, href: `${publicUrl}${PATH}/start` }
 }
 
-/** People sign in at an OpenID Connect provider; `stylesheets` are those of the pages that tell them why not. */
+/** Sign-in at an OpenID Connect provider. `stylesheets` are those of the error pages. */
 export function signInRoutes(app: App, options: SignIn & { stylesheets(): Promise<string[]> }): void {
   const { publicUrl, sessions, sessionOf, now } = options
   const provider = openProvider({ ...options, redirectUri: `${publicUrl}${PATH}/callback` })
@@ -89,21 +89,21 @@ export function signInRoutes(app: App, options: SignIn & { stylesheets(): Promis
   }
 }
 
-/** Only an address within the console: whoever made the link cannot lead anywhere else. */
+/** Accepts only paths within the console, so that a crafted link cannot redirect to another site. */
 function parseReturnAddress(to: unknown): string {
   return typeof to === 'string' && /^#\/[\x21-\x7e]{0,2000}$/.test(to) ? to : ''
 }
 
 /**
- * What a browser keeps for its sign-in. It is sealed under the client's secret, which all nodes have: any of them can
- * go on with it, and nothing has to be stored for whoever never comes back.
+ * The cookie that holds a started sign-in. It is encrypted with the client secret, which all nodes have, so any node can
+ * complete the sign-in, and nothing is stored for sign-ins that are abandoned.
  */
 function openPendingSignIns({ clientSecret, issuer, publicUrl }: SignIn) {
   const key = Buffer.from(hkdfSync('sha256', clientSecret, issuer, 'kontor sign-in', 32))
   const { seal, open } = openSecrets([key])
   const { isSecure } = sessionCookie(publicUrl)
   const name = `${isSecure ? '__Host-' : ''}kontor_sign_in`
-  // Lax, because whoever comes back comes from the provider.
+  // Lax, because the browser returns from the provider's site.
   const make = (value: string, maxAgeS: number) => cookie({ name, value, maxAgeS, isSecure, sameSite: 'Lax' })
   return {
     gone: make('', 0),
@@ -113,18 +113,18 @@ function openPendingSignIns({ clientSecret, issuer, publicUrl }: SignIn) {
       try {
         return sealed ? (JSON.parse(open(sealed)) as PendingSignIn) : null
       } catch {
-        return null // not ours, or of another client secret
+        return null // not our cookie, or encrypted with another client secret
       }
     },
   }
 }
 
-/** These addresses are opened by people: they get words and a way on, not JSON. */
+/** People open these URLs: they get an error page with a link, not JSON. */
 function sendProblemPage({ stylesheets, publicUrl }: SignIn & { stylesheets(): Promise<string[]> }) {
   return async (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const problem = toProblem(error, isUnavailable)
     request.problem = problem
-    // What the provider did wrong; what a stranger makes up is not worth a line, and an outage has its own.
+    // Errors of the provider have a cause. Invented callbacks have none and are not logged; an outage (5xx) is logged elsewhere.
     if (problem.cause && problem.status < 500)
       request.log.warn({ request_id: request.id, code: problem.code, err: problem.cause }, 'sign-in failed')
     const { html, policy } = problemPage({

@@ -91,7 +91,10 @@ export function cdpRoutes(app: App, options: EventRouteOptions): void {
         config: { body: 'raw', bodyLimit: bodyLimit(kind) },
         schema: {
           tags: ['CDP-compatible'],
-          summary: kind === 'batch' ? 'A batch of events' : `A call of kind ${kind}`,
+          summary:
+            kind === 'batch'
+              ? 'Send a batch of events'
+              : `Send ${kind === 'identify' || kind === 'alias' ? 'an' : 'a'} ${kind} call`,
           description:
             'Accepts the format of the Segment and RudderStack SDKs; a batch may also contain native events (event_type, visitor, …). Valid items are accepted, invalid items are listed in rejected.',
           body: kind === 'batch' ? CdpBatchBody : CdpBody,
@@ -149,7 +152,6 @@ function metricsRoute(app: App): void {
   )
 }
 
-/** What a browser SDK loads before it sends anything; the key in the path is public. */
 export function settingsRoute(app: App): void {
   app.get(
     '/v1/projects/:writeKey/settings',
@@ -188,7 +190,7 @@ export function settingsRoute(app: App): void {
   )
 }
 
-/** By which protocol the page reached us. It only goes back to the sender, so any proxy is believed. */
+/** The protocol by which the page reached this server. It is only returned to the sender, so any proxy is trusted. */
 function readProtocol(request: FastifyRequest): string {
   const forwarded = request.headers['x-forwarded-proto']
   return typeof forwarded === 'string' && /^https\b/i.test(forwarded) ? 'https' : request.protocol
@@ -210,7 +212,7 @@ function bodyLimit(kind: Kind): number {
   return kind === 'batch' || kind === 'any' ? BATCH_BYTES : MAX_ITEM_BYTES
 }
 
-/** Where the path names no kind, the body does. */
+/** `any`: the kind is in the body. */
 function parseKind(type: string): Kind {
   return KINDS.has(type) ? (type as CdpKind | 'batch') : 'any'
 }

@@ -13,18 +13,18 @@ import type { App } from '../app.ts'
 import { authenticatePrivate, requireScope } from '../auth.ts'
 import { problems } from '../problems.ts'
 
-// Proxies end connections on which nothing comes for a minute.
-const SIGN_EVERY_MS = 15_000
+// Proxies close connections that are idle for a minute.
+const KEEP_ALIVE_INTERVAL_MS = 15_000
 const NEWEST = 50
-// Each is a small query a second.
-const MOST_AT_ONCE = { perTenant: 50, total: 100 }
+// Each stream runs a small query every second.
+const MAX_STREAMS = { perTenant: 50, total: 100 }
 
 type Deps = { pool: pg.Pool; directory: Directory; now: () => Date }
 
-/** Events as they come in, as server-sent events. What comes faster than a screen can show is left out. */
+/** New events as server-sent events. At a rate higher than a screen can show, some are left out. */
 export function liveRoute(app: App, { pool, ...deps }: Deps): void {
   const streams = new Set<AbortController>()
-  const followers = openConcurrencyLimit(MOST_AT_ONCE)
+  const followers = openConcurrencyLimit(MAX_STREAMS)
   app.addHook('preClose', async () => {
     for (const stream of streams) stream.abort()
   })
@@ -62,7 +62,7 @@ export function liveRoute(app: App, { pool, ...deps }: Deps): void {
       if (withSales) requireScope(request.caller, 'conversions:read')
       const leave = followers.acquire(tenantId)
       if (!leave) throw problems.unavailable('Too many concurrent event streams. Retry shortly.')
-      // By hand: a signal that is made of others may be forgotten together with them, and then never comes.
+      // Not AbortSignal.any(): a combined signal may be garbage-collected before a source aborts, and then never fires.
       const ending = new AbortController()
       streams.add(ending)
       const timer = setTimeout(() => ending.abort(), request.query.seconds * 1000)
@@ -82,21 +82,21 @@ export function liveRoute(app: App, { pool, ...deps }: Deps): void {
             const sales = (await listConversions(pool, tenantId, page)).map(conversionMessage)
             return [...events, ...sales].sort((a, b) => b.at - a.at)
           }),
-        mayGoOn: () => isStillAllowed(authenticate, request, reply),
+        isAllowed: () => isStillAllowed(authenticate, request, reply),
         signal: ending.signal,
       })
       return (
         reply
           .header('content-type', 'text/event-stream; charset=utf-8')
           .header('x-accel-buffering', 'no')
-          // the schema says what the text is; it goes out as it comes
+          // a cast, because the schema declares a string and the stream sends it in parts
           .send(Readable.from(stream) as never) as never
       )
     },
   )
 }
 
-/** What is sent of a row; its id tells it from all others. */
+/** A row as it is sent. The id is unique among events and conversions. */
 type Message = { id: string; at: number; text: string }
 
 function eventMessage(row: EventRow): Message {
@@ -109,25 +109,25 @@ function conversionMessage(row: ConversionRow): Message {
   return { id: `conversion ${row.id}`, at: row.occurredAt.getTime(), text }
 }
 
-type Following = { newest(): Promise<Message[]>; mayGoOn(): Promise<boolean>; signal: AbortSignal }
+type Following = { newest(): Promise<Message[]>; isAllowed(): Promise<boolean>; signal: AbortSignal }
 
-async function* follow({ newest, mayGoOn, signal }: Following): AsyncGenerator<string> {
-  let signAt: number | null = null
+async function* follow({ newest, isAllowed, signal }: Following): AsyncGenerator<string> {
+  let lastSentAt: number | null = null
   for await (const fresh of followNewest({ newest, signal })) {
-    if (!(await mayGoOn())) return
-    if (signAt === null) {
-      // Told once it is known what is there: whatever comes after this line is seen.
-      signAt = Date.now()
+    if (!(await isAllowed())) return
+    if (lastSentAt === null) {
+      // Sent after the first query: every event stored after this line is sent.
+      lastSentAt = Date.now()
       yield ': following\n\n'
       continue
     }
-    if (fresh.length === 0 && Date.now() - signAt < SIGN_EVERY_MS) continue
+    if (fresh.length === 0 && Date.now() - lastSentAt < KEEP_ALIVE_INTERVAL_MS) continue
     yield fresh.map(({ text }) => text).join('') || ': \n\n'
-    signAt = Date.now()
+    lastSentAt = Date.now()
   }
 }
 
-/** The key may be revoked while it follows. */
+/** The key may expire or be revoked during the stream. */
 function isStillAllowed(
   authenticate: ReturnType<typeof authenticatePrivate>,
   request: FastifyRequest,

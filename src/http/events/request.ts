@@ -28,7 +28,7 @@ type RequestContext = {
   floorDays?: number
 }
 
-/** The caller of the header or query, or else of the body's writeKey. */
+/** The caller by the key in the header or query, otherwise by writeKey in the body. */
 export function findCaller(
   request: FastifyRequest,
   body: unknown,
@@ -64,7 +64,7 @@ function firstWriteKey(body: Record<string, unknown>): unknown {
   return isObject(first) ? first.writeKey : undefined
 }
 
-/** What is kept of a request beside its body: never a credential. */
+/** What is stored of a request in addition to its body; never a credential. */
 export function readRequestContext(request: FastifyRequest, { key }: Caller): RequestContext {
   const headers: Record<string, string> = {}
   for (const name of KEPT_HEADERS) {
@@ -82,7 +82,7 @@ export function readRequestContext(request: FastifyRequest, { key }: Caller): Re
   }
 }
 
-/** Accepts the valid events of a request and returns the others; a request without any valid event is refused. */
+/** Accepts the valid events of a request and returns the others. Throws if there is no valid event. */
 export async function acceptEvents(
   { accept, budgets }: { accept: Accept; budgets: Budgets },
   { tenantId, key }: Caller,
@@ -101,14 +101,14 @@ export async function acceptEvents(
   return inspection.rejected
 }
 
-/** What is not taken in costs nothing of the key's budget. */
+/** If the append fails, the events are returned to the key's budget. */
 async function acceptWithin(
   limit: RateLimit,
   options: { accept: Accept; budgets: Budgets; keyId: string; append: Append; events: number },
 ): Promise<void> {
   const { accept, budgets, keyId, append, events } = options
-  const refused = await budgets.takeAll(keyId, limit, events)
-  if (refused) throw problems.tooManyRequests(refused.retryAfterMs / 1000, rateDetail(limit))
+  const rejected = await budgets.takeAll(keyId, limit, events)
+  if (rejected) throw problems.tooManyRequests(rejected.retryAfterMs / 1000, rateDetail(limit))
   try {
     await accept([append])
   } catch (error) {
@@ -121,15 +121,15 @@ function rateDetail({ events, per_seconds }: RateLimit): string {
   return `This key may send ${events} events per ${per_seconds} s. Retry later.`
 }
 
-/** Why a request without any valid event is refused; `list` is where the events should have been. */
+/** Why a request without any valid event is rejected; `list` is the pointer at which events were expected. */
 export function toRejectionProblem({ errors, isTooLarge, isForbidden }: Inspection, list: string): Problem {
   if (isForbidden) return problems.forbidden('event_type_not_allowed', 'This key may not send events of this type.')
-  if (isTooLarge) return problems.holdsTooMuch(errors[0]!.message)
+  if (isTooLarge) return problems.payloadTooLarge(errors[0]!.message)
   if (errors.length === 0) return problems.invalid([{ pointer: list, message: 'must contain at least one event' }])
   if (errors.length <= MAX_NAMED_REJECTIONS) return problems.invalid(errors)
   return problems.invalid(
     errors.slice(0, MAX_NAMED_REJECTIONS),
-    `${errors.length} validation errors. errors lists the first ${MAX_NAMED_REJECTIONS}.`,
+    `${errors.length} validation errors. The field errors lists the first ${MAX_NAMED_REJECTIONS}.`,
   )
 }
 
@@ -140,7 +140,7 @@ export const RejectedItems = {
   rejected_total: Type.Optional(Type.Integer({ description: 'The number of rejected items, if larger than the list' })),
 }
 
-/** For the answer: the first of them by name, and how many they are where that is more. */
+/** For the response: the first rejected items, and their total number if there are more. */
 export function namedRejections(rejected: RejectedItem[]): {
   rejected: RejectedItem[]
   rejected_total?: number

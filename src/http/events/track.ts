@@ -8,7 +8,7 @@ import type { RawBody } from '../body.ts'
 import { security } from '../openapi.ts'
 import { acceptEvents, type EventRouteOptions, findCaller, readRequestContext } from './request.ts'
 
-// What makes a body on /v1/track a message of a customer-data-platform SDK.
+// A body on /v1/track with one of these fields and without event_type is a call of a CDP SDK.
 const CDP_FIELDS = ['event', 'type', 'messageId', 'anonymousId', 'userId', 'writeKey', 'properties', 'batch']
 
 const TrackBody = Type.Object(

@@ -9,8 +9,8 @@ import type { App } from '../app.ts'
 import { timeWindow } from '../paging.ts'
 import { problems } from '../problems.ts'
 
-// Each holds some megabytes, however slowly it is read.
-const MAX_AT_A_TIME = { perTenant: 16, total: 32 }
+// Each export holds some megabytes until the client has read it.
+const MAX_EXPORTS = { perTenant: 16, total: 32 }
 const RETRY_AFTER_S = 10
 
 const BOUNDS: Record<TableName, string> = {
@@ -30,15 +30,15 @@ const exportQuery = (name: TableName) =>
     until: Type.Optional(Type.String({ format: 'timestamp', description: `Inclusive upper bound of ${BOUNDS[name]}` })),
   })
 
-/** Whole tables as files. A file that ends early is told from a whole one by the connection, which breaks off. */
+/** Whole tables as files. If an export fails midway, the connection breaks, so that the client notices the incomplete file. */
 export function exportRoutes(app: App, { pool }: { pool: pg.Pool }): void {
-  const exports = openConcurrencyLimit(MAX_AT_A_TIME)
+  const exports = openConcurrencyLimit(MAX_EXPORTS)
   for (const name of TABLES) {
     const table = findTable(name)
     app.get(
       `/v1/export/${name}`,
       {
-        // It would read it all.
+        // A HEAD request would read the whole table.
         exposeHeadRoute: false,
         config: { scope: table.scope, problems: [429] },
         schema: {
@@ -64,10 +64,10 @@ export function exportRoutes(app: App, { pool }: { pool: pg.Pool }): void {
         if (!end)
           throw problems.tooManyRequests(
             RETRY_AFTER_S,
-            `At most ${MAX_AT_A_TIME.perTenant} exports can run at a time. Retry later.`,
+            `At most ${MAX_EXPORTS.perTenant} exports can run at a time. Retry later.`,
           )
         const bytes = exportBytes(pool, caller.tenantId, { table, window, format: query.format })
-        // Whether there is a database at all is known before the answer begins.
+        // Read before the response starts, so that an unavailable database is still a 503.
         const first = await bytes.next().catch(error => {
           end()
           throw error

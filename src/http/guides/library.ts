@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, extname } from 'node:path'
 
-/** A Markdown file that is served. `path` is where it lies in the repository: its links are seen from there. */
+/** A Markdown file that is served. `path` is its path in the repository; its links are relative to it. */
 export type Document = { name: string; path: string; title: string; markdown: string }
 
 export type Library = {
@@ -11,7 +11,7 @@ export type Library = {
   pictures: Map<string, Picture>
 }
 
-/** `name` is a file's name, and unique. */
+/** `name` is the file name, which is unique. */
 type Picture = { name: string; type: string; file: URL }
 
 export const GUIDES_PATH = '/docs/guides'
@@ -19,7 +19,7 @@ export const PICTURES_PATH = `${GUIDES_PATH}/pictures`
 
 const ROOT = new URL('../../../', import.meta.url)
 
-/** In this order; what is not named here comes last. */
+/** The guides in their order. A guide that is not listed here comes last. */
 const GROUPS: [title: string, names: string[]][] = [
   ['Get started', ['nextjs', 'stripe', 'shopify', 'woocommerce', 'switch', 'automation', 'local-development']],
   ['Send data', ['events', 'browser', 'sdk', 'records', 'webhooks', 'import']],
@@ -52,7 +52,7 @@ export function readLibrary(): Library {
 
 const PICTURES = { '.png': 'image/png', '.svg': 'image/svg+xml' }
 
-/** Which there are; each is read when somebody looks at it. */
+/** Lists the pictures. Each is read when it is requested. */
 function readPictures(): Map<string, Picture> {
   const paths = ['docs/images/', 'docs/performance/'].flatMap(folder =>
     existsSync(new URL(folder, ROOT)) ? readdirSync(new URL(folder, ROOT)).map(file => `${folder}${file}`) : [],

@@ -20,7 +20,7 @@ export function renderDocument(document: Document, { documents, pictures }: Libr
         sections.push(section)
         return `<h${depth} id="${section.id}">${this.parser.parseInline(tokens)}</h${depth}>\n`
       },
-      // A region that scrolls sideways has to be reached by keyboard too.
+      // A region that scrolls horizontally must be reachable by keyboard: tabindex.
       code: ({ text, lang }) => codeBlock(text, lang ?? ''),
       table(token) {
         const table = Renderer.prototype.table.call(this, token)
@@ -43,7 +43,7 @@ export function renderDocument(document: Document, { documents, pictures }: Libr
   return { html, sections: withTexts(sections, document.markdown) }
 }
 
-/** As they stand in the file, which is what people look for. */
+/** Adds the text of each section for the search, as in the Markdown file. */
 function withTexts(sections: Section[], markdown: string): Section[] {
   const texts: string[] = []
   let isCode = false
@@ -63,7 +63,7 @@ function codeBlock(text: string, info: string): string {
   return `<figure>${caption}<pre tabindex="0" aria-label="${escaped(label)}"><code>${escaped(text)}</code></pre></figure>\n`
 }
 
-/** Null where it leads to a file that is not served. */
+/** Null if the link leads to a file that is not served. */
 function linkTarget(href: string, from: string, byPath: Map<string, string>): string | null {
   const own = /^http:\/\/localhost:8080(\/.*)$/.exec(href)?.[1]
   if (own !== undefined) return own
@@ -74,7 +74,7 @@ function linkTarget(href: string, from: string, byPath: Map<string, string>): st
   return `${GUIDES_PATH}/${name}${hash === undefined ? '' : `#${hash}`}`
 }
 
-/** Ids of headings as GitHub makes them, so that a link works in both places. */
+/** Ids of headings as on GitHub, so that a link works in both places. */
 function openIds(): (heading: string) => string {
   const used = new Map<string, number>()
   return heading => {
@@ -89,7 +89,7 @@ function openIds(): (heading: string) => string {
   }
 }
 
-/** The lines of a table. */
+/** Removes the rules of a Markdown table. */
 function withoutRules(line: string): string {
   return line.startsWith('|') ? line.replace(/\||-{3,}/g, ' ') : line
 }

@@ -12,7 +12,7 @@ import type { Rendered, Section } from './render.ts'
 
 const STYLE_PATH = `${GUIDES_PATH}/style.css`
 
-/** Pages without a script: the search is a form. */
+/** The pages have no script; the search is a form. */
 const POLICY = [
   "default-src 'none'",
   "style-src 'self'",
@@ -26,7 +26,7 @@ const HTML = 'text/html; charset=utf-8'
 const HEADERS = { 'cache-control': 'no-cache', 'content-security-policy': POLICY }
 const STYLESHEETS = ['../../../console/css/base.css', './guides.css']
 
-/** docs/ as pages at /docs/guides. Nothing of it is read before somebody asks. */
+/** Serves docs/ as pages at /docs/guides. The first request reads the files. */
 export function registerGuides(app: App): void {
   const { opened, render, kept } = openGuides()
   const hasConsole = () => app.hasRoute({ method: 'GET', url: '/console' })
@@ -81,7 +81,7 @@ export function registerGuides(app: App): void {
   })
 }
 
-/** What was read, rendered and compressed once. */
+/** Caches the files that were read, rendered and compressed. */
 function openGuides() {
   let library: Library | null = null
   const rendered = new Map<string, Rendered>()
@@ -95,7 +95,7 @@ function openGuides() {
     async render(document: Document): Promise<Rendered> {
       const known = rendered.get(document.name)
       if (known) return known
-      // A document a turn, 3 ms: the first search renders them all, and others are served in between.
+      // One document per turn of the event loop (3 ms): the first search renders all, and other requests run in between.
       await nextTurn()
       const { renderDocument } = await import('./render.ts')
       const made = renderDocument(document, opened())
@@ -131,7 +131,7 @@ function parseWords(query: string): string[] {
   return [...new Set(words)].slice(0, MAX_WORDS)
 }
 
-/** Sections that have every word, the best first: a word in a heading says more than one in the text. */
+/** Sections that contain every word, best match first: a word in a heading counts more than in the text. */
 function search(documents: Iterable<{ document: Document; sections: Section[] }>, words: string[]): Found[] {
   const found: Found[] = []
   if (words.length === 0) return found
@@ -155,13 +155,13 @@ function computeScore(document: Document, section: Section, words: string[]): nu
   return score
 }
 
-/** HTML: what stands around the first word, with the words marked. */
+/** HTML of the text around the first word, with all words marked. */
 function buildExcerpt(text: string, words: string[]): string {
   const line = text.replace(/\s+/g, ' ').trim()
   const first = Math.max(0, ...[line.toLowerCase().indexOf(words[0]!)])
   const start = Math.max(0, first - 60)
   const cut = line.slice(start, start + EXCERPT_CHARACTERS)
-  // Words are letters and digits only: nothing in them has a meaning in a pattern.
+  // Words contain only letters, digits and underscores, so nothing needs escaping in the pattern.
   const pattern = new RegExp(`(${words.join('|')})`, 'giu')
   const marked = cut
     .split(pattern)
@@ -196,7 +196,7 @@ function buildPage({ title, main, library, current, query = '', hasConsole }: Pa
 <input type="search" name="q" aria-label="Search the guides" placeholder="Search" value="${escaped(query)}" maxlength="200" />
 <button>Search</button>
 </form>
-<nav aria-label="Elsewhere"><a href="#all">All guides</a><a href="/docs">API reference</a>${console}</nav>
+<nav aria-label="Main"><a href="#all">All guides</a><a href="/docs">API reference</a>${console}</nav>
 </header>
 <div class="columns">
 <main>

@@ -15,7 +15,7 @@ type Target = { source: Source; credentials: Credentials }
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set on the inbound route as soon as the source is known, also where the request is refused. */
+    /** Set on the inbound route as soon as the source is known, even if the request is then rejected. */
     target: Target | null
   }
 }
@@ -40,7 +40,7 @@ export function admit(deps: Deps) {
       done(problem ?? undefined)
     }
     const source = deps.directory.source((request.params as { sourceConfigId: string }).sourceConfigId)
-    // A look-up that fails says nothing about the source: 503, never 404.
+    // A failed look-up does not mean that the source does not exist: 503, never 404.
     if (source instanceof Promise) source.then(settle, error => done(problems.unavailable(undefined, undefined, error)))
     else settle(source)
   }
@@ -55,10 +55,10 @@ function checkSource(deps: Deps, request: FastifyRequest, source: Source | null)
   if (problem) return problem
   const { allowed_addresses } = source.config
   if (!isAllowed(allowed_addresses, request.ip)) return problems.addressNotAllowed(request.ip)
-  // Without a token the signature must be good, and that is known only when the body is there.
+  // Without a token the signature must be valid, which can be checked only after the body is read.
   const hasToken = showsToken(credentials, headers)
   if (hasToken) request.isAuthenticated = true
-  // Who has shown no token yet has to sign: what becomes of the source is not for strangers.
+  // Unauthenticated callers must not learn that a source is disabled: without a token, the signature is checked first.
   return source.enabled || !hasToken ? null : disabled()
 }
 
@@ -66,19 +66,19 @@ export function disabled(): Problem {
   return problems.forbidden('source_disabled', 'This source is disabled. Enable it to receive events.')
 }
 
-/** What a source accepts, prepared once for each version of it. */
+/** The credentials that a source accepts, prepared once for each version of the source. */
 type Credentials = {
   preset: Preset | null
   tokens: { hash: Buffer; expiresAt: number }[]
   secrets: { secret: string; expiresAt: number }[]
   hasSecrets: boolean
-  /** Set where no master key opens a signing secret: what it might have signed is answered 503, not 401. */
+  /** Set if no master key decrypts a signing secret. A signature that does not match is then answered 503, not 401. */
   unreadable: Error | null
 }
 
 export type OpenSecret = (sealed: string) => string
 
-/** The directory hands out the same object until the source changes. */
+/** Cached by object: the directory returns the same object until the source changes. */
 export function credentialsBySource(open: OpenSecret): (source: Source) => Credentials {
   const known = new WeakMap<Source, Credentials>()
   return source => {
@@ -117,19 +117,19 @@ function parseExpiry(expiresAt: string | null): number {
   return expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt)
 }
 
-/** Whether the Authorization header is to hold the signing secret, as some providers show it, in place of our token. */
+/** Whether the provider sends the signing secret itself in the Authorization header, in place of our token. */
 function isSecretShown({ preset, hasSecrets }: Credentials): boolean {
   return preset?.authorizes === true && hasSecrets
 }
 
-/** Whether a token was shown; good or not, `tokenProblem` tells. */
+/** Whether the request has a token. `tokenProblem` checks it. */
 function showsToken(credentials: Credentials, headers: IncomingHttpHeaders): boolean {
   return headers.authorization !== undefined && !isSecretShown(credentials)
 }
 
 /**
- * Why the request's token is refused, or null. A token may be missing where the provider's own signature is required:
- * such senders cannot be configured to send one.
+ * Why the request's token is rejected, or null. A token may be missing if the provider's own signature is required,
+ * because such providers cannot be configured to send a token.
  */
 function tokenProblem(credentials: Credentials, headers: IncomingHttpHeaders, now: Date): Problem | null {
   if (!showsToken(credentials, headers)) {
@@ -163,7 +163,7 @@ const SIGNATURE_ERRORS = {
   signature_expired: 'The signature is valid, but its timestamp differs from the server time by more than 5 minutes.',
 }
 
-/** How the request was signed; null where the source has no secret. Throws where it had to be and is not. */
+/** The format of the valid signature; null if the source has no secret. Throws if the signature is missing or invalid. */
 export function verifiedSignature(
   source: Source,
   credentials: Credentials,

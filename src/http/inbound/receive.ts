@@ -81,8 +81,8 @@ async function receive(request: FastifyRequest, options: InboundOptions): Promis
   })
   if (!source.enabled) throw disabled()
   request.markAuthenticated()
-  const turn = options.inbound.throttle(source, raw.length)
-  if (turn) await turn
+  const delay = options.inbound.throttle(source, raw.length)
+  if (delay) await delay
   const { ipAddresses } = source
   const body = openBody(withoutAddresses(ipAddresses, text))
   if (body.error !== null) throw problems.malformed(`${body.error}.`)
@@ -106,7 +106,7 @@ async function receive(request: FastifyRequest, options: InboundOptions): Promis
   count('dropped', dropped)
   count('rejected', rejected.length - dropped)
   const answer = { accepted, duplicates, deferred, ...namedRejections(rejected) }
-  await kept(
+  await waitUntilStored(
     request,
     options.requests.keep(source, {
       ...{ receivedAt: now, body: raw, answer },
@@ -121,8 +121,8 @@ async function receive(request: FastifyRequest, options: InboundOptions): Promis
   return answer
 }
 
-/** For those who listen. What was accepted stays accepted, whether it can be shown to them or not. */
-async function kept(request: FastifyRequest, keeping: Promise<unknown> | null): Promise<void> {
+/** Waits until the request is stored for `kontor listen`. A failure does not affect the accepted events. */
+async function waitUntilStored(request: FastifyRequest, keeping: Promise<unknown> | null): Promise<void> {
   if (keeping === null) return
   try {
     await keeping
@@ -134,7 +134,7 @@ async function kept(request: FastifyRequest, keeping: Promise<unknown> | null): 
 const KEPT_HEADERS = ['content-type', 'user-agent', 'x-request-id']
 const MAX_HEADER_LENGTH = 1_024
 
-/** The headers that go with the event: the usual ones, those that the preset reads, and those that the source names. */
+/** The headers that are stored with the event: the usual ones, those that the preset reads, and those that the source lists. */
 function keptHeaders(
   headers: IncomingHttpHeaders,
   source: Source,
@@ -146,7 +146,7 @@ function keptHeaders(
   const kept: Record<string, string> = {}
   for (const name of [...KEPT_HEADERS, ...(preset?.keepHeaders ?? []), ...source.config.headers]) {
     const value = headers[name]
-    // Whatever the source's settings say, a credential is never kept.
+    // A credential is never stored, even if the source lists its header.
     if (value === undefined || isCredential(name)) continue
     kept[name] = String(value).slice(0, MAX_HEADER_LENGTH)
   }
@@ -169,7 +169,7 @@ const examples = {
   identify: { type: 'identify', messageId: 'm-2', userId: 'u-1', traits: { email: 'jo@example.com' } },
 }
 
-/** Documentation: what a body may be depends on the source. */
+/** For documentation only: the format of a body depends on the source. */
 const InboundBody = Type.Union(
   [
     Type.Object(
@@ -236,12 +236,12 @@ export const InboundParams = Type.Object({
   sourceConfigId: Type.String({ description: 'The id of the source: src_…' }),
 })
 
-const DESCRIPTION = `Accepts an event or a batch from an external system. The source's settings decide about credentials and format.
+const DESCRIPTION = `Accepts an event or a batch from an external system. The source's settings determine the credentials and the format.
 
 * **Token**: \`Authorization: Bearer tok_…\`. A source with a preset (stripe, shopify, woocommerce, paddle …) and a signing
   secret accepts the provider's own signature or credential instead.
 * **Signature**, where the source has a signing secret: \`t=<unix>,v1=<hex>\` with HMAC-SHA256(secret, "<t>." + raw body), at most
   300 s old; or \`sha256=<hex>\`, bare hex or base64 over the raw body, unless the source requires timestamps.
-* The body is read as JSON whatever its Content-Type; gzip is accepted. 200 means: authenticated, valid and durable.
-* Volume protection never changes the status: what is over the limit waits (\`deferred\`) or is dropped (\`rejected\`).
-* Invalid items of a batch are listed in \`rejected\`, the others are accepted; a request without any valid item is answered 400.`
+* The body is parsed as JSON, whatever its Content-Type; gzip is accepted. 200 means: authenticated, valid and durable.
+* Volume protection never changes the status: events over the limit are processed later (\`deferred\`) or dropped (\`rejected\`).
+* Invalid items of a batch are listed in \`rejected\`, the others are accepted. A request without any valid item returns 400.`

@@ -9,8 +9,8 @@ import { requireScope } from '../auth.ts'
 import { problems } from '../problems.ts'
 import { InboundAnswer, InboundParams } from './receive.ts'
 
-// Each is two small queries every half second.
-const MOST_WAITING = { perTenant: 50, total: 100 }
+// Each listener runs two small queries every half second.
+const MAX_LISTENERS = { perTenant: 50, total: 100 }
 
 const Query = Type.Object({
   since: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive lower bound of received_at' })),
@@ -46,10 +46,10 @@ const Requests = Type.Object({
 
 type Deps = { pool: pg.Pool; directory: Directory }
 
-/** The requests of a source as they came, for whoever builds what handles them. */
+/** The requests of a source as received, for developers of webhook handlers. */
 export function requestListRoute(app: App, { pool, directory }: Deps): void {
   const waiting = new Set<AbortController>()
-  const listeners = openConcurrencyLimit(MOST_WAITING)
+  const listeners = openConcurrencyLimit(MAX_LISTENERS)
   app.addHook('preClose', async () => {
     for (const ending of waiting) ending.abort()
   })

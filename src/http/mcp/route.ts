@@ -6,7 +6,7 @@ import type { McpContext, Parameters } from './server.ts'
 
 const BODY_LIMIT = 1_048_576
 
-/** The Model Context Protocol: agents read what the key may read, through the routes that everybody uses. */
+/** The Model Context Protocol: agents read what the key may read, through the public routes. */
 export function mcpRoute(app: App, { version }: { version: string }): void {
   const known = new Map<string, Parameters>()
   const parametersOf = (route: string) => {
@@ -31,7 +31,7 @@ export function mcpRoute(app: App, { version }: { version: string }): void {
       },
     },
     async (request, reply) => {
-      // The protocol has none since 2025-06-18; in a batch, a request can be cancelled before it is answered.
+      // The protocol has no batches since 2025-06-18. In a batch, a request could be canceled before its response.
       if (Array.isArray(request.body)) throw problems.malformed('The body must be one message, not a batch.')
       const { answerAgent } = await import('./server.ts')
       const { key } = request.caller
@@ -47,7 +47,7 @@ export function mcpRoute(app: App, { version }: { version: string }): void {
   )
 }
 
-/** With the caller's own key and address: what it may not see there, it may not see here. */
+/** Calls a route with the caller's own key and address, so the same permissions apply. */
 async function get(app: App, request: FastifyRequest, url: string): Promise<{ status: number; body: string }> {
   const { authorization, 'x-api-key': apiKey } = request.headers
   const headers = { ...(authorization && { authorization }), ...(apiKey && { 'x-api-key': apiKey }) }
@@ -55,7 +55,7 @@ async function get(app: App, request: FastifyRequest, url: string): Promise<{ st
   return { status: statusCode, body }
 }
 
-/** The body is read already, and the answer is JSON whatever else a client would take. */
+/** The body is already parsed, and the response is always JSON, so Accept and the body are constants. */
 function webRequest({ headers }: FastifyRequest): Request {
   const kept = new Headers({
     'content-type': 'application/json',
@@ -66,7 +66,7 @@ function webRequest({ headers }: FastifyRequest): Request {
   return new Request('http://kontor/mcp', { method: 'POST', headers: kept, body: '{}' })
 }
 
-/** What is no message is refused as everywhere else; an error of the protocol is an answer. */
+/** A body that is not a message is rejected with a problem, as on other routes; an error of the protocol is a normal response. */
 async function send(reply: FastifyReply, answer: Response): Promise<never> {
   if (answer.status >= 400) throw problems.malformed(NO_MESSAGE)
   const text = await answer.text()
@@ -79,7 +79,7 @@ const NO_MESSAGE = 'The body is not a message of a supported version of the Mode
 
 type QuerySchema = { properties?: Record<string, Record<string, unknown>>; required?: string[] }
 
-/** As the route declares them; what has a default may be left out. */
+/** The query parameters that the route declares. Those with a default are optional. */
 function queryParameters(app: App, route: string): Parameters {
   const declared = app.routeTable.find(({ method, url }) => method === 'GET' && url === route)
   const { properties = {}, required = [] } = (declared?.options.schema?.querystring ?? {}) as QuerySchema
@@ -89,7 +89,7 @@ function queryParameters(app: App, route: string): Parameters {
   }
 }
 
-/** JSON Schema as everybody knows it: `timestamp` is a format of ours. */
+/** Standard JSON Schema: replaces our own format `timestamp` by a description. */
 function plain(schema: Record<string, unknown>): object {
   const { format, description, ...rest } = JSON.parse(JSON.stringify(schema)) as Record<string, unknown>
   if (format !== 'timestamp')

@@ -9,16 +9,16 @@ export type Tool = {
   name: string
   title: string
   description: string
-  /** Of several, one suffices; none: every key may. */
+  /** One of these is enough. Empty: no scope is required. */
   scopes: readonly Scope[]
-  /** The route whose query parameters are its arguments; null: it answers itself. */
+  /** The route that the tool calls; its query parameters are arguments of the tool. Null: the tool calls no route. */
   route: string | null
-  /** Arguments beyond the query parameters, and which of them must be there. */
+  /** Arguments in addition to the query parameters, and which of them are required. */
   own?: Record<string, Property>
   required?: readonly string[]
-  /** Where the arguments lead; default: the route. A text: what is wrong with them. */
+  /** The path for these arguments; default: the route. A string: why the arguments are invalid. */
   path?(args: Arguments): { path: string } | string
-  /** The rows behind the number, added to the answer where `why` asks for them. */
+  /** The movements behind the result. They are added if the argument `why` is true. */
   why?: BehindTheNumber
 }
 
@@ -32,16 +32,16 @@ const why = {
 
 export const SEARCH_DOCS = 'search_docs'
 
-/** An id as a part of a path; null for what would lead elsewhere: dots are steps there, however they are written. */
+/** An id as a path segment; null for dot segments, which would lead to another path even if percent-encoded. */
 const toPathSegment = (id: unknown) =>
   typeof id === 'string' && !['', '.', '..'].includes(id) ? encodeURIComponent(id) : null
 const isEntityType = (value: unknown): value is string => ENTITY_TYPES.includes(value as string)
 const NO_ENTITY_TYPE = `entityType must be one of ${ENTITY_TYPES.join(', ')}`
 
-/** Arguments of a tool as they came: names of query parameters, and what it has of its own. */
+/** The arguments of a tool as received: query parameters, and its own. */
 export type Arguments = Record<string, unknown>
 
-/** Which movements are behind an answer: parameters of GET /v1/subscriptions/movements. */
+/** Selects the movements behind a result: parameters of GET /v1/subscriptions/movements. */
 type BehindTheNumber = (args: Arguments, body: Body) => Record<string, string>
 type Body = Record<string, unknown>
 
@@ -53,7 +53,7 @@ const behindOverview: BehindTheNumber = (_args, body) => {
   return { since: new Date(Date.parse(until) - OVERVIEW_MS).toISOString(), until }
 }
 
-/** What moved in the buckets: from the first moment of the first one, which movements are after, to the last of the last. */
+/** The movements in all buckets: from the start of the first to the end of the last. `since` is exclusive, hence 1 ms earlier. */
 const behindHistory: BehindTheNumber = (_args, body) => {
   const { results, interval, policy, as_of } = body as unknown as History
   const [first, last] = [results[0], results.at(-1)]
@@ -64,7 +64,7 @@ const behindHistory: BehindTheNumber = (_args, body) => {
 
 type History = { results: { date: string }[]; interval: string; policy: { time_zone: string }; as_of: string }
 
-/** The day on which the bucket after this one begins. */
+/** The first day of the next bucket. */
 function nextDay(date: string, interval: string): string {
   const next = new Date(`${date}T00:00:00Z`)
   if (interval === 'month') next.setUTCMonth(next.getUTCMonth() + 1)
@@ -77,7 +77,7 @@ const behindMovements: BehindTheNumber = (_args, body) => ({
   until: String(body.until),
 })
 
-/** Every tool there is. All of them only read. */
+/** All tools. They only read. */
 export const TOOLS: readonly Tool[] = [
   {
     name: 'find_records',
@@ -119,7 +119,7 @@ export const TOOLS: readonly Tool[] = [
     scopes: ['events:read'],
     route: '/v1/events/lookup',
     own: { id: { type: 'string', description: 'The Kontor id: a UUID' } },
-    // beside events there are other things under their path
+    // /v1/events/ has other routes too, so only a UUID is an id
     path({ id }) {
       if (id === undefined) return { path: '/v1/events/lookup' }
       return typeof id === 'string' && isUuid(id) ? { path: `/v1/events/${id}` } : 'id must be a UUID'
@@ -207,7 +207,7 @@ type Movement = {
 }
 type MovementPage = { results: Movement[]; pages: number; count: number; totals: unknown }
 
-/** What an account did to MRR. */
+/** The movements of one account. */
 type AccountBehind = {
   customer: string
   customer_name: string | null
@@ -220,14 +220,14 @@ export type Why = {
   until: string
   totals: unknown
   accounts: AccountBehind[]
-  /** False: there are more movements than were read. */
+  /** False: there are more movements or accounts than are included. */
   complete: boolean
 }
 
 const MAX_PAGES = 10
 const MAX_ACCOUNTS = 100
 
-/** Sums movements up by account, those that moved most first. Null: they cannot be read. */
+/** Sums the movements by account, largest change first. Null: the movements cannot be read. */
 export async function accountsBehind(
   window: { since: string; until: string },
   read: (page: number) => Promise<MovementPage | null>,

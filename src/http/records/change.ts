@@ -27,43 +27,43 @@ export function isIdempotencyKey(text: string): boolean {
   return KEY.test(text)
 }
 
-/** The idempotency key of the request; it wins over the body's. */
+/** The idempotency key in the header. It takes precedence over the one in the body. */
 export function idempotencyHeader(request: FastifyRequest): string | undefined {
   const header = request.headers['x-idempotency-key']
   return header === undefined ? undefined : String(header)
 }
 
-/** The faults of a change that the schema of its body cannot name. */
+/** Validation errors of a change that the schema of its body cannot express. */
 export function validateChange(
   op: RecordContext['op'],
   entityType: EntityType,
   { body, text, key }: { body: unknown; text: string; key: string | undefined },
 ): ValidationError[] {
-  const faults: ValidationError[] = []
+  const errors: ValidationError[] = []
   if (key !== undefined && !isIdempotencyKey(key)) {
-    faults.push({ pointer: '/idempotencyKey', message: 'must have 1 to 255 printable characters' })
+    errors.push({ pointer: '/idempotencyKey', message: 'must have 1 to 255 printable characters' })
   }
-  if (!isObject(body)) return faults
+  if (!isObject(body)) return errors
   if (body.entityType !== entityType && ENTITY_TYPES.includes(body.entityType as EntityType)) {
-    faults.push({ pointer: '/entityType', message: `must be ${entityType}, as in the path` })
+    errors.push({ pointer: '/entityType', message: `must be ${entityType}, as in the path` })
   }
   if (op === 'delete' && deleteTarget(entityType, body as RecordBody) === null && hasNoIdentifier(body)) {
-    faults.push(missingTarget(entityType, body))
+    errors.push(missingTarget(entityType, body))
   }
   if (!storable(text)) {
     const pointers = unstorablePointers(body)
-    // What a repeated key hides is in the text all the same.
+    // With a repeated JSON key, the character may be in the value that parsing discards. The text still contains it.
     for (const pointer of pointers.length > 0 ? pointers : ['']) {
-      faults.push({
+      errors.push({
         pointer,
         message: 'contains a NUL character, an unpaired surrogate or a number out of range',
       })
     }
   }
-  return faults
+  return errors
 }
 
-/** A wrong type of id is a fault that the schema names already. */
+/** An id of the wrong type is already a validation error of the schema. */
 function hasNoIdentifier(body: Record<string, unknown>): boolean {
   return body.id === undefined && body.externalId === undefined
 }
@@ -81,7 +81,7 @@ function missingTarget(entityType: EntityType, { data }: Record<string, unknown>
   return { pointer: '/id', message }
 }
 
-/** What is odd about a valid body: it is accepted, and the sender is told. */
+/** Warnings about a valid body. It is accepted, and the response contains them. */
 export function findWarnings(body: RecordBody, now: Date): ValidationError[] {
   const warnings: ValidationError[] = []
   for (const field of Object.keys(body)) {
@@ -124,7 +124,7 @@ export function buildAppend(change: {
   }
 }
 
-/** Of what the body says, not of how it is written: a retry may order its fields differently. */
+/** Hashes the content of the body, not its text: a retry may order the fields differently. */
 function hashBody(op: string, body: RecordBody): Buffer {
   const { idempotencyKey: _, ...content } = body
   return createHash('sha256').update(op).update(canonical(content)).digest()
@@ -136,7 +136,7 @@ function canonical(value: unknown): string {
   )
 }
 
-/** The answer to an accepted or repeated change. */
+/** The response to an accepted or repeated change. */
 export function acceptedBody(append: Append, first: FirstUse | null, entityType: EntityType, body: RecordBody) {
   if (!first) {
     return { accepted: true, duplicate: false, operationId: append.entry.id, entityType, id: body.id ?? null }
@@ -154,14 +154,14 @@ export function duplicateBody({ operationId, entityType, recordId }: FirstUse) {
 const POLLS = { maxItems: 10_000, maxInFlight: 1, minIntervalMs: 15 }
 const MAX_WAIT_S = 10
 
-/** `Prefer: wait=N`: seconds, at most ten; null when not asked for. */
+/** The seconds of `Prefer: wait=N`, at most ten; null without the header. */
 export function waitSeconds(prefer: string | string[] | undefined): number | null {
   if (prefer === undefined) return null
   const seconds = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,9})"?(?:$|[,;\s])/i.exec(String(prefer))?.[1]
   return seconds === undefined ? null : Math.min(Number(seconds), MAX_WAIT_S)
 }
 
-/** The outcomes of operations that are known when the time is up, or as soon as all are. */
+/** Waits until the outcomes of all operations are known, or until the time is up. Returns those that are known. */
 export type AwaitOutcomes = (
   tenantId: number,
   operationIds: string[],
@@ -188,7 +188,7 @@ export function openOutcomes({ pool }: { pool: pg.Pool }): AwaitOutcomes {
   }
 }
 
-/** Null for each that is not known yet. */
+/** Null for each operation whose outcome is not known yet. */
 async function findOutcomes(pool: pg.Pool, keys: OperationKey[]): Promise<(OperationOutcome | null)[]> {
   const found = await findOperations(
     pool,

@@ -77,7 +77,7 @@ function buildList(
   entityType: EntityType,
   query: Static<typeof ListQuery>,
 ): ListOfPortions<ListedRecord> {
-  // Any text can be an id.
+  // Any string can be an id.
   const begin = decodeCursor(query.cursor, isTimestamp, () => true)
   const after = begin && { changedAt: begin[0], id: begin[1] }
   return {

@@ -3,7 +3,7 @@ import { ENTITY_TYPES, type EntityType, OPERATION_OUTCOMES } from '../../domain/
 import { Nullable, NullableText, NullableTimestamp, OpenObject, Timestamp, Uuid } from '../../domain/shapes.ts'
 import { ValidationError } from '../../domain/validation-error.ts'
 
-/** What writes and deletes have in common: a delete may name the record in other ways than by its id. */
+/** Fields that writes and deletes share. A delete can identify the record by other fields than `id`. */
 export type RecordBody = Static<typeof RecordDeleteBody>
 
 export function withArticle(entityType: EntityType): string {
@@ -23,7 +23,7 @@ export const RecordWriteBody = Type.Object({
   }),
   externalId: Type.Optional(Type.String({ minLength: 1, maxLength: 255, description: 'A second identifier' })),
   idempotencyKey: Type.Optional(
-    Type.String({ description: 'May be sent as header x-idempotency-key instead; the header wins.' }),
+    Type.String({ description: 'May be sent as header x-idempotency-key instead; the header takes precedence.' }),
   ),
   data: Type.Optional(OpenObject({ description: 'All fields of the record; replaces the previous ones.' })),
 })

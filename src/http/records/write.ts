@@ -78,15 +78,15 @@ function changeHandler(op: RecordContext['op'], entityType: EntityType, options:
     const key =
       idempotencyHeader(request) ?? (typeof body?.idempotencyKey === 'string' ? body.idempotencyKey : undefined)
     const { tenantId } = request.caller
-    const faults = [
+    const errors = [
       ...readValidationErrors(request.validationError),
       ...validateChange(op, entityType, { body, text, key }),
     ]
-    if (faults.length > 0) {
-      // A used key is answered as such whatever the body, even one that would be refused.
-      const isKnowable = key !== undefined && isIdempotencyKey(key)
-      const first = isKnowable ? await findFirstUse(options.pool, tenantId, key) : null
-      if (!first) throw problems.invalid(faults)
+    if (errors.length > 0) {
+      // A repeated idempotency key returns the first response, even with an invalid body.
+      const isValidKey = key !== undefined && isIdempotencyKey(key)
+      const first = isValidKey ? await findFirstUse(options.pool, tenantId, key) : null
+      if (!first) throw problems.invalid(errors)
       reply.header('location', `/v1/operations/${first.operationId}`)
       return reply.code(200).send({ ...duplicateBody(first), payloadMismatch: true })
     }
@@ -121,7 +121,7 @@ type Result = Static<typeof BatchResult>['results'][number]
 
 type BatchOptions = { accept: Accept; awaitOutcomes: AwaitOutcomes; now: () => Date }
 
-/** Many writes in one request; each item is accepted or refused by itself. */
+/** Many writes in one request. Each item is accepted or rejected separately. */
 export function batchRoute(app: App, entityType: EntityType, options: BatchOptions): void {
   app.post(
     `/v1/${entityType}s/batch`,
@@ -139,8 +139,8 @@ export function batchRoute(app: App, entityType: EntityType, options: BatchOptio
     async (request, reply) => {
       const now = options.now()
       const { tenantId } = request.caller
-      const { results, accepted, refused } = readItems(request, tenantId, entityType, now)
-      if (refused.length > 0) request.routeOptions.config.rejections?.items(request, refused)
+      const { results, accepted, rejected } = readItems(request, tenantId, entityType, now)
+      if (rejected.length > 0) request.routeOptions.config.rejections?.items(request, rejected)
       const appended = accepted.length > 0 ? await options.accept(accepted.map(({ append }) => append)) : []
       for (const [i, { index, append, body }] of accepted.entries()) {
         const warnings = findWarnings(body, now)
@@ -171,22 +171,22 @@ function readItems(request: FastifyRequest, tenantId: number, entityType: Entity
   const batchKey = idempotencyHeader(request)
   const results: Result[] = []
   const accepted: AcceptedItem[] = []
-  const refused: RejectedRecord[] = []
+  const rejected: RejectedRecord[] = []
   for (const [index, text] of texts.entries()) {
     const item = readItem(text, entityType, batchKey === undefined ? undefined : `${batchKey}#${index}`)
-    if (item.faults.length > 0) {
-      results[index] = { index, accepted: false, errors: item.faults }
-      refused.push({ index, errors: item.faults, text })
+    if (item.errors.length > 0) {
+      results[index] = { index, accepted: false, errors: item.errors }
+      rejected.push({ index, errors: item.errors, text })
     } else {
       const body = item.body as RecordBody
       const append = buildAppend({ op: 'write', tenantId, entityType, body, text, key: item.key, now })
       accepted.push({ index, body, append })
     }
   }
-  return { results, accepted, refused }
+  return { results, accepted, rejected }
 }
 
-/** The records as they were written, so that their digits stay exact. */
+/** The records as received, so that the digits of their numbers stay exact. */
 function itemTexts(text: string, contentType: string): string[] {
   const isLines = /ndjson|jsonl|json-lines/i.test(contentType)
   if (!isLines && !/json/i.test(contentType)) {
@@ -217,15 +217,15 @@ function readItem(
   text: string,
   entityType: EntityType,
   fallbackKey: string | undefined,
-): { body: unknown; key: string | undefined; faults: ValidationError[] } {
+): { body: unknown; key: string | undefined; errors: ValidationError[] } {
   let body: unknown
   try {
     body = parseJson(text)
   } catch (error) {
-    return { body: null, key: undefined, faults: [{ pointer: '', message: (error as Error).message }] }
+    return { body: null, key: undefined, errors: [{ pointer: '', message: (error as Error).message }] }
   }
   const own = isObject(body) && typeof body.idempotencyKey === 'string' ? body.idempotencyKey : undefined
   const key = own ?? fallbackKey
-  const schemaFaults = validateWrite(body) ? [] : readValidationErrors({ validation: validateWrite.errors })
-  return { body, key, faults: [...schemaFaults, ...validateChange('write', entityType, { body, text, key })] }
+  const schemaErrors = validateWrite(body) ? [] : readValidationErrors({ validation: validateWrite.errors })
+  return { body, key, errors: [...schemaErrors, ...validateChange('write', entityType, { body, text, key })] }
 }

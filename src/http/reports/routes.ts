@@ -113,7 +113,7 @@ function accountRoute(app: App, deps: ReportDeps): void {
         customer: (query.customer as string | undefined) ?? null,
         subscriptionId: (query.subscription_id as string | undefined) ?? null,
       })
-      if (!report) throw problems.notFound('There is no such account.')
+      if (!report) throw problems.notFound('No such account.')
       return shownAccount(report, question.currency)
     },
   })
