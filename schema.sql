@@ -1504,7 +1504,7 @@ create view kontor_bi.events with (security_barrier=true) as
     e.meta::jsonb AS meta
    FROM events e
      LEFT JOIN identities i ON i.tenant_id = e.tenant_id AND i.node = e.node
-  WHERE e.tenant_id = (( SELECT kontor_bi.tenant() AS tenant)) AND NOT e.conversion;
+  WHERE e.tenant_id = (( SELECT kontor_bi.tenant() AS tenant)) AND NOT e.conversion AND COALESCE(e.meta, ''::text) !~~ '{"test":true%'::text;
 
 create view kontor_bi.invoices with (security_barrier=true) as
  SELECT 'ten_'::text || i.tenant_id AS tenant,

@@ -1719,13 +1719,13 @@ from public.records r
 left join public.conversions c on c.tenant_id = r.tenant_id and c.sale_key = 'order:' || r.id
 where r.tenant_id = (select kontor_bi.tenant()) and r.entity_type = 'order' and not r.deleted;
 
--- The rows of GET /v1/events.
+-- The rows of GET /v1/events, without test events.
 create view kontor_bi.events with (security_barrier) as
 select 'ten_' || e.tenant_id as tenant, e.id, e.occurred_at, e.received_at, e.event_type, e.source, e.source_config_id, e.visitor,
   e.session_id, 'prof_' || i.profile as profile_id, e.payload::jsonb as payload, e.meta::jsonb as meta
 from public.events e
 left join public.identities i on i.tenant_id = e.tenant_id and i.node = e.node
-where e.tenant_id = (select kontor_bi.tenant()) and not e.conversion;
+where e.tenant_id = (select kontor_bi.tenant()) and not e.conversion and coalesce(e.meta, '') not like '{"test":true%';
 
 -- The rows of GET /v1/conversions.
 create view kontor_bi.conversions with (security_barrier) as

@@ -12,11 +12,12 @@ import type { Log } from '../log/log.ts'
 import { databaseNow } from '../postgres/database.ts'
 import { findArchived, findReceipts } from '../store/inbound/receipts.ts'
 import { findSource, type Source } from '../store/inbound/sources.ts'
-import { type Actor, canSee } from './actor.ts'
+import { type Actor, canSee, requireRole } from './actor.ts'
+import { recordChange } from './audit.ts'
 import { notFound, throwIfInvalid } from './error.ts'
 import { ReceiptView, receiptView } from './receipts.ts'
 
-/** `body`: JSON to send instead of the sample. */
+/** `body`: JSON to send instead of the sample. `headers` are added to those of the sample. */
 type SourceTestOptions = {
   body?: string | undefined
   headers?: Record<string, string> | undefined
@@ -26,12 +27,18 @@ type SourceTestOptions = {
 const WAIT_MS = 10_000
 const POLL_EVERY_MS = 50
 
-/** Sends a sample event through the real path, without the check of credentials, and reports each step. */
+/**
+ * Sends an event through the real path, without the check of credentials, and reports each step. The built-in sample is
+ * a test event, which is part of no total. A body or headers of one's own could report a sale or delete a contact in the
+ * name of the source: they require the role admin, and the event counts like any other.
+ */
 export function sourceTestAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; actor: Actor }) {
   return {
     async test(id: string, options: SourceTestOptions = {}): Promise<SourceTest> {
       const source = await findSource(pool, id)
       if (source === null || !canSee(actor, source.tenantId)) throw notFound('source', id)
+      const isSample = options.body === undefined && Object.keys(options.headers ?? {}).length === 0
+      if (!isSample) requireRole(actor, 'admin')
       const sent = buildSample(source, options)
       const steps: SourceTest['steps'] = []
       const test: SourceTest = { source_config_id: id, ok: false, sent, steps, receipts: [], archived: [] }
@@ -45,7 +52,8 @@ export function sourceTestAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
       report('source', true, `A source of type ${source.type}${source.preset ? ` with preset ${source.preset}` : ''}.`)
       const body = openBody(sent.body)
       const now = await databaseNow(pool)
-      const context = inboundContext(source, { ip: null, headers: sent.headers, signature: null })
+      const facts = { ip: null, headers: sent.headers, signature: null, ...(isSample && { test: true as const }) }
+      const context = inboundContext(source, facts)
       const { inspection, append } = eventEntry(source.tenantId, body, context, now)
       if (inspection.accepted.length === 0) {
         const status = inspection.isTooLarge ? 413 : 400
@@ -60,6 +68,9 @@ export function sourceTestAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
         `Parsed as event type ${JSON.stringify(event!.eventType)}, id ${JSON.stringify(event!.inboundEventId)}.`,
       )
 
+      // Before the append, so that no event is sent without an audit row.
+      const after = { event: entry.id, event_type: event!.eventType, sent: isSample ? 'sample' : 'custom' }
+      await recordChange(pool, actor, { action: 'source.test', target: id, tenantId: source.tenantId, after })
       await log.append([append])
       report('accept', true, `Stored in the log as ${entry.id}: a real request gets status 200.`)
 

@@ -226,7 +226,8 @@ export function addSourceRotate(source: Command, out: Output): void {
 }
 
 const TEST_NOTES = `
-The event is real: a running server processes it and lists it as kontor.test, unless the source sets another type.
+The sample is a test event: a running server processes it and lists it as kontor.test, unless the source sets another type, and
+it is part of no total. With --body or --header the event is real: it counts like any event of the source.
 Token, signature and rate limit are not checked. Exit code 1 if the event is not processed.`
 
 export function addSourceTest(source: Command, out: Output): void {

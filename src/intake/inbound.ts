@@ -41,7 +41,7 @@ export type Inbound = {
 /** Stored with the body in the log: the current settings of the source and the facts of the request. */
 export function inboundContext(
   source: Source,
-  facts: Pick<InboundContext, 'ip' | 'headers' | 'signature'>,
+  facts: Pick<InboundContext, 'ip' | 'headers' | 'signature' | 'test'>,
 ): InboundContext {
   return {
     route: 'inbound',

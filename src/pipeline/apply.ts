@@ -90,7 +90,9 @@ async function applyChanges(
 async function applyEvents(effects: Effects, transaction: Transaction, units: Unit<NormalizedEvent>[]): Promise<void> {
   // First, because it may restart the transaction.
   effects.ensureMonths(units.map(({ work }) => work.occurredAt))
-  const { fresh, duplicates } = await claimFresh(transaction, units)
+  const { fresh: claimed, duplicates } = await claimFresh(transaction, units)
+  const tests = claimed.filter(({ work }) => work.meta.test)
+  const fresh = tests.length > 0 ? claimed.filter(({ work }) => !work.meta.test) : claimed
   await applyShopEvents(
     effects,
     transaction,
@@ -99,7 +101,16 @@ async function applyEvents(effects: Effects, transaction: Transaction, units: Un
   const { kept, suppressed, learned } = await separateSuppressed(effects.suppressions, transaction, fresh)
   if (kept.length > 0) await applyKeptEvents(effects, transaction, kept)
   if (suppressed.length > 0) await applySuppressedEvents(effects, transaction, suppressed, learned)
-  await writeInboundResults(transaction, { fresh: kept, duplicates, suppressed })
+  if (tests.length > 0) await applyTestEvents(transaction, tests)
+  await writeInboundResults(transaction, { fresh: [...kept, ...tests], duplicates, suppressed })
+}
+
+/** A test event is listed, and has a receipt and an archived result. It has no other effect. */
+async function applyTestEvents({ client }: Transaction, units: Unit<NormalizedEvent>[]): Promise<void> {
+  await insertEvents(
+    client,
+    units.map(({ entry, work }) => ({ tenantId: entry.tenantId, event: work, node: null, conversion: false })),
+  )
 }
 
 async function applyKeptEvents(

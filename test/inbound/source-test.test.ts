@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { rebuildSeries } from '../../src/store/sums/fold.ts'
 import { kontor } from '../cli/kontor.ts'
 import { startServer, TEST_SECRET_KEY, type TestServer } from '../server.ts'
-import { eventsOf, makeSource } from './source.ts'
+import { eventsOf, makeSource, rows } from './source.ts'
 
 let server: TestServer
 let key: string
@@ -46,6 +47,89 @@ test('a sample event fits every kind of source, and its trace is shown up to the
     assert.equal(body.archived[0].inbound_event_id, event?.inbound_event_id)
     assert.match(String(event?.event_type), /kontor.test/)
   }
+})
+
+test('a sample is marked as test and part of no total, also if the source maps it to a sale', async () => {
+  const source = await makeSource(server, { event_type_override: { set: 'order.paid' } })
+  const { id: destination } = await server.admin.destinations.create({
+    tenant: server.tenant.id,
+    url: 'https://receiver.invalid/',
+    what: ['events', 'conversions'],
+  })
+  const get = async (path: string) => (await server.request(path, { key: server.tenant.privateKey })).body
+  const total = async (series: string) => {
+    const { results } = await get(`/v1/${series}/series?interval=day`)
+    return results.reduce((sum: number, { count }: { count: number }) => sum + count, 0)
+  }
+  const activity = async () =>
+    (await server.request(`/admin/v1/sources/${source.id}/activity`, { key })).body.received.last_24_hours
+  const before = { events: await total('events'), conversions: await total('conversions') }
+  await server.request(`/admin/v1/sources/${source.id}/test`, { method: 'POST', key })
+  await server.settled()
+
+  const [event] = await eventsOf(server, source.id)
+  assert.deepEqual(
+    [event!.event_type, event!.meta.test, event!.conversion, event!.node],
+    ['order.paid', true, false, null],
+  )
+  const { results } = await get('/v1/events?limit=100')
+  assert.equal(results.find(({ id }: { id: string }) => id === event!.id).meta.test, true)
+  assert.match((await get(`/v1/events/${event!.id}`)).reason, /test event/)
+  const sales = (await get('/v1/conversions?limit=100')).results as { integration_id: string }[]
+  assert.deepEqual(
+    sales.filter(({ integration_id }) => integration_id === source.id),
+    [],
+  )
+  await rebuildSeries(server.pool)
+  assert.deepEqual({ events: await total('events'), conversions: await total('conversions') }, before)
+  assert.equal(await activity(), 0)
+  const exported = await server.request('/v1/export/events', { key: server.tenant.privateKey })
+  assert.doesNotMatch(JSON.stringify(exported.body), new RegExp(String(event!.id)))
+  assert.deepEqual(await rows(server, 'select from outbox where object = $1', [event!.id]), [])
+  await server.admin.destinations.delete(destination)
+
+  // An event that is not a test counts in each of these.
+  await source.post({ inbound_event_id: 'real', event_type: 'x', payload: { amount: 1, currency: 'EUR' } })
+  await server.settled()
+  assert.equal(await total('conversions'), before.conversions + 1)
+  assert.equal(await activity(), 1)
+})
+
+test('an operator sends only the sample; a body or headers of their own require the role admin; both are audited', async () => {
+  const source = await makeSource(server)
+  const operator = await server.admin.keys.create({ kind: 'admin', role: 'operator' })
+  const send = (by: string, body: object) =>
+    server.request(`/admin/v1/sources/${source.id}/test`, { method: 'POST', key: by, body: JSON.stringify(body) })
+  for (const own of [
+    { body: { event_type: 'x' } },
+    { body: null },
+    { headers: { 'x-shopify-topic': 'orders/paid' } },
+  ]) {
+    const { status, body } = await send(operator.key, own)
+    assert.equal(status, 403, JSON.stringify(own))
+    assert.equal(body.code, 'insufficient_role')
+  }
+  assert.equal((await eventsOf(server, source.id)).length, 0)
+  assert.equal((await send(operator.key, {})).status, 200)
+  assert.equal((await send(operator.key, { headers: {} })).status, 200)
+  assert.equal((await send(key, { body: { event_type: 'x' } })).status, 200)
+  const audit = (await server.request('/admin/v1/audit', { key })).body.results as {
+    action: string
+    target: string
+    actor: string
+    after: { sent: string }
+  }[]
+  const tests = audit.filter(({ action, target }) => action === 'source.test' && target === source.id)
+  assert.deepEqual(
+    tests.map(({ after }) => after.sent),
+    ['custom', 'sample', 'sample'],
+  )
+  assert.equal(tests[1]!.actor, operator.id)
+  const events = await eventsOf(server, source.id)
+  assert.deepEqual(
+    events.map(({ meta }) => meta.test),
+    [true, true, undefined],
+  )
 })
 
 test('a custom body shows the response that a real request would get', async () => {

@@ -153,14 +153,16 @@ export function sourceTestRoute(app: App, { admin }: { admin: RequestAdmin }): v
         security: security.admin,
         summary: 'Send a test event',
         description:
-          'Sends a sample event and returns how it was processed. The event is real: it is processed, listed (with the type kontor.test unless the source sets another) and has a receipt.',
+          'Role: `operator` for the built-in sample, `admin` for a body or headers of your own. Returns how the event was processed. The sample is a test event: it is listed with `meta.test: true` (and the type kontor.test unless the source sets another) and has a receipt, but it is part of no total, record, conversion, report, delivery or export. An event with a body or headers of your own counts like any event of the source. The audit log records both.',
         params: ById,
         body: Type.Object(
           {
             body: Type.Optional(
               Type.Unknown({ description: 'The body to send; default: a sample for this type of source' }),
             ),
-            headers: Type.Optional(Type.Record(Type.String(), Type.String())),
+            headers: Type.Optional(
+              Type.Record(Type.String(), Type.String(), { description: 'Added to the headers of the sample' }),
+            ),
           },
           { examples: [{}, { body: { event_type: 'order.shipped', payload: { order_id: 'o-1' } } }] },
         ),

@@ -3,7 +3,7 @@ import type { EventContext, NormalizedEvent } from '../../domain/events/events.t
 import { itemAlone, MAX_NAMED_REJECTIONS, normalize } from '../../domain/events/normalize/normalize.ts'
 import { suppressibleIdentifiers } from '../../domain/identity/erasure.ts'
 import { itemId } from '../../domain/ids.ts'
-import { suppressedReceipt } from '../../domain/inbound/receipts.ts'
+import { suppressedReceipt, TEST_RECEIPT } from '../../domain/inbound/receipts.ts'
 import { DAY_MS, MINUTE_MS } from '../../domain/time.ts'
 import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
 import type { LearnedIdentifier } from '../../store/identity/suppressions.ts'
@@ -194,7 +194,11 @@ export async function writeInboundResults(
     )
   }
   const receipts = [
-    ...processed.map(unit => ({ ...receiptFields(unit), outcome: 'processed' as const, detail: null })),
+    ...processed.map(unit => ({
+      ...receiptFields(unit),
+      outcome: 'processed' as const,
+      detail: unit.work.meta.test ? TEST_RECEIPT : null,
+    })),
     ...duplicates
       .filter(isInbound)
       .map(unit => ({ ...receiptFields(unit), outcome: 'duplicate' as const, detail: null })),

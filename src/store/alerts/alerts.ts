@@ -1,4 +1,5 @@
 import type { AlertState, Rhythm, Rule, Thresholds } from '../../domain/alerts/rules.ts'
+import { TEST_RECEIPT } from '../../domain/inbound/receipts.ts'
 import type { Db } from '../../postgres/database.ts'
 export type Alert = {
   id: string
@@ -142,6 +143,7 @@ export async function listSourceRhythms(db: Db): Promise<SourceRhythm[]> {
      from sources s
      left join lateral (
        select received_at from receipts where tenant_id = s.tenant_id and source_id = s.id and received_at <= now()
+         and detail is distinct from '${TEST_RECEIPT}'
        order by received_at desc limit 1) r on true
      left join source_silences h on h.source_id = s.id
      where s.enabled and s.deleted_at is null`,

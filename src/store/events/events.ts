@@ -32,6 +32,9 @@ export const insertEvents = copyTable<NewEvent>('events', {
   meta: text(({ event }) => JSON.stringify(event.meta)),
 })
 
+/** Test events are listed, but not exported or counted. `meta` is JSON text that starts with this mark. */
+export const NOT_A_TEST = `coalesce(meta, '') not like '{"test":true%'`
+
 /** All events of a batch have the headers of its request. */
 function headersText(headers: NormalizedEvent['headers']): string {
   if (headers !== lastHeaders.headers) lastHeaders = { headers, text: JSON.stringify(headers) }

@@ -1,3 +1,4 @@
+import { TEST_RECEIPT } from '../../domain/inbound/receipts.ts'
 import type { Db } from '../../postgres/database.ts'
 
 /** Counts per hour of the last 24 hours, oldest first; the last hour is the current one. */
@@ -21,7 +22,8 @@ export async function sourceActivity(
      select array(
        select (select count(*) from (
            select from receipts r where r.tenant_id = $1 and r.source_id = $2
-             and r.received_at >= h and r.received_at < h + interval '1 hour' limit ${MOST_IN_AN_HOUR}
+             and r.received_at >= h and r.received_at < h + interval '1 hour'
+             and r.detail is distinct from '${TEST_RECEIPT}' limit ${MOST_IN_AN_HOUR}
          ) c)::int from ${HOURS} as h order by h
      ) as received,
      array(select coalesce(r.count, 0)::int from ${HOURS} as h left join refused r on r.hour = h order by h) as refused`,
@@ -131,7 +133,7 @@ export async function silentSources(
        count(distinct r.received_at::date) as days
      from sources s
      join receipts r on r.tenant_id = s.tenant_id and r.source_id = s.id
-       and r.received_at > now() - make_interval(days => $1)
+       and r.received_at > now() - make_interval(days => $1) and r.detail is distinct from '${TEST_RECEIPT}'
      where s.enabled and s.deleted_at is null
      group by s.id
      having max(r.received_at) < now() - interval '1 day' and count(distinct r.received_at::date) >= $2

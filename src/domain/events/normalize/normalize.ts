@@ -249,7 +249,8 @@ function buildMeta(
   draft: Draft,
   is: { generated: boolean; replaced: boolean; sanitized: boolean },
 ): NormalizedEvent['meta'] {
-  const meta: NormalizedEvent['meta'] = {}
+  // First, so that statements find test events by the beginning of their `meta` (store/events/events.ts).
+  const meta: NormalizedEvent['meta'] = context.route === 'inbound' && context.test ? { test: true } : {}
   if (draft.kind !== null) meta.kind = draft.kind
   if (context.ip !== null) meta.ip = context.ip
   if (items.form !== 'single') {
