@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { Type } from 'typebox'
 import { Nullable } from '../domain/shapes.ts'
-import { hasRole, type Role } from '../domain/tenants/roles.ts'
+import { hasRole, type Role } from '../domain/tenants/keys.ts'
 import type { Tenant } from '../domain/tenants/tenants.ts'
 import { findTenant } from '../store/tenants/tenants.ts'
 import { AdminError, notFound } from './error.ts'

@@ -33,7 +33,7 @@ import {
 } from '../postgres/tables.ts'
 import { disableArchive } from '../store/archive/archive.ts'
 import { disableDestinations } from '../store/destinations/destinations.ts'
-import { countTenantsAndRecords } from '../store/tenants/counts.ts'
+import { countTenantsAndRecords } from '../store/tenants/tenants.ts'
 import {
   type BackupReader,
   type BackupWriter,

@@ -21,8 +21,7 @@ import {
   readDestinationState,
   updateDestination,
 } from '../store/destinations/destinations.ts'
-import { requeueMessages } from '../store/destinations/outbox.ts'
-import { type Attempt, type AttemptPage, listAttempts } from '../store/destinations/queue.ts'
+import { type Attempt, type AttemptPage, listAttempts, requeueMessages } from '../store/destinations/outbox.ts'
 import { type Actor, CreatedBy, canSee, requireTenant, SYSTEM } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError, notFound, throwIfInvalid } from './error.ts'

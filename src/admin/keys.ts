@@ -2,18 +2,21 @@ import type pg from 'pg'
 import { type Static, Type } from 'typebox'
 import { Nullable, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
 import { isNetwork, MAX_NETWORKS, NETWORKS } from '../domain/tenants/addresses.ts'
-import { KeyLimits, NO_LIMITS, validateLimits } from '../domain/tenants/key-limits.ts'
 import {
   hashOfSecret,
   hintOf,
   KEY_KINDS,
   type KeyKind,
+  KeyLimits,
+  NO_LIMITS,
   newKey,
   newPublicId,
+  ROLES,
+  type Role,
   SCOPES,
   type Scope,
+  validateLimits,
 } from '../domain/tenants/keys.ts'
-import { ROLES, type Role } from '../domain/tenants/roles.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { DAY_MS, HOUR_MS, parseTimestamp } from '../domain/time.ts'
 import type { ValidationError } from '../domain/validation-error.ts'

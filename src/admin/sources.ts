@@ -1,8 +1,7 @@
 import type pg from 'pg'
 import { type Static, Type } from 'typebox'
 import { SOURCE_TYPES, type SourceType } from '../domain/events/events.ts'
-import { listPlaceholders } from '../domain/inbound/presets/custom.ts'
-import { findPreset, PRESET_NAMES, type PresetName } from '../domain/inbound/presets.ts'
+import { findPreset, listPlaceholders, PRESET_NAMES, type PresetName } from '../domain/inbound/presets.ts'
 import {
   type CustomSignature,
   DEFAULT_SOURCE_CONFIG,

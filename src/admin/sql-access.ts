@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import type pg from 'pg'
-import { scramVerifier } from '../domain/tenants/scram.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { inTransaction } from '../postgres/database.ts'
 import {
@@ -18,6 +17,7 @@ import {
   listSqlAccess,
   roleExists,
   type SqlAccess,
+  scramVerifier,
 } from '../store/tenants/sql-access.ts'
 import { type Actor, canSee, requireTenant, resolveTenantFilter } from './actor.ts'
 import { recordChange } from './audit.ts'

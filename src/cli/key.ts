@@ -1,6 +1,5 @@
 import { type Command, Option } from '@commander-js/extra-typings'
-import { SCOPES } from '../domain/tenants/keys.ts'
-import { ROLES } from '../domain/tenants/roles.ts'
+import { ROLES, SCOPES } from '../domain/tenants/keys.ts'
 import { UsageError } from './errors.ts'
 import { examples, overlapOption, parseRateLimitOrOff } from './options.ts'
 import type { Output } from './output.ts'

@@ -1,6 +1,6 @@
 // Sample requests in the formats of their senders, as the senders document them. The demo, `kontor trigger` and the test event of a
 // source build their requests here. The demo also runs in the console, so this module must not import from Node.
-import type { PresetName } from './inbound/preset.ts'
+import type { PresetName } from './inbound/presets.ts'
 import type { JsonObject } from './json/json.ts'
 import { DAY_MS } from './time.ts'
 

@@ -11,7 +11,7 @@ import {
 import { hashToId, newEntryId } from '../domain/ids.ts'
 import { DAY_MS, toDay } from '../domain/time.ts'
 import type { Log } from '../log/log.ts'
-import { enqueueMessages } from '../pipeline/deliveries/audience.ts'
+import { enqueueMessages } from '../pipeline/deliveries/notify.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { LOCKS, tryLock } from '../postgres/locks.ts'
 import {

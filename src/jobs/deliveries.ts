@@ -18,7 +18,7 @@ import {
   releaseDestination,
   removeQueued,
   saveAttempts,
-} from '../store/destinations/queue.ts'
+} from '../store/destinations/outbox.ts'
 import { createFailureLog, type FailureLogger } from './jobs.ts'
 
 const POLL_EVERY_MS = 250

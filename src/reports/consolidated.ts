@@ -1,5 +1,5 @@
+import { MOVEMENT_TYPES, type MovementType } from '../domain/billing/account.ts'
 import { convertAmount, createExchange, type Exchange, rateNumber } from '../domain/billing/exchange.ts'
-import { MOVEMENT_TYPES, type MovementType } from '../domain/billing/movements.ts'
 import { computeArr } from '../domain/billing/price.ts'
 import { toMajor } from '../domain/money.ts'
 import { DAY_MS, type Day, toDay } from '../domain/time.ts'

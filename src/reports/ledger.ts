@@ -1,12 +1,15 @@
-import { type AccountState, accountStates, computeFigures, type SegmentFigures } from '../domain/billing/account.ts'
-import { filterSegment, isFiltered } from '../domain/billing/dimensions.ts'
 import {
+  type AccountState,
+  accountStates,
   type CohortChange,
+  computeFigures,
   deriveAccount,
   type Movement,
   type MovementType,
   netWithinDays,
-} from '../domain/billing/movements.ts'
+  type SegmentFigures,
+} from '../domain/billing/account.ts'
+import { filterSegment, isFiltered } from '../domain/billing/dimensions.ts'
 import type { Segment } from '../domain/billing/timeline.ts'
 import type { Instant } from '../domain/billing/types.ts'
 import type { Slice } from '../domain/list-slices.ts'

@@ -1,10 +1,4 @@
-import {
-  addMonths,
-  type CohortMonth,
-  cohortMonths,
-  type MovementType,
-  mainChange,
-} from '../domain/billing/movements.ts'
+import { addMonths, type CohortMonth, cohortMonths, type MovementType, mainChange } from '../domain/billing/account.ts'
 import { changedSettings, DEFAULT_POLICY } from '../domain/billing/policy.ts'
 import { computeArr } from '../domain/billing/price.ts'
 import type { Cause } from '../domain/billing/timeline.ts'

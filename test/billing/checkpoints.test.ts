@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { deriveOutdated } from '../../src/pipeline/billing/subscriptions.ts'
 import { inTransaction } from '../../src/postgres/database.ts'
-import { queueSubscriptions } from '../../src/store/billing/terms.ts'
+import { queueSubscriptions } from '../../src/store/billing/versions.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { type BillingEvent, created, inDays, item, reportOf, send, updated } from '../subscriptions/shop.ts'
 

@@ -3,8 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { openConsoleSessions } from '../../src/admin/console-sessions.ts'
-import { SCOPES, type Scope } from '../../src/domain/tenants/keys.ts'
-import { ROLES, type Role } from '../../src/domain/tenants/roles.ts'
+import { ROLES, type Role, SCOPES, type Scope } from '../../src/domain/tenants/keys.ts'
 import { isLong } from '../long.ts'
 import { startServer } from '../server.ts'
 

@@ -2,8 +2,7 @@ import { parseEmail } from '../identity/identity.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 import { stripeObject } from '../providers/stripe/objects.ts'
 import type { CdpContext, EventSource, NormalizedEvent } from './events.ts'
-import { NO_ENVELOPE } from './normalize/body.ts'
-import { readCdp } from './normalize/items.ts'
+import { NO_ENVELOPE, readCdp } from './normalize/items.ts'
 
 /** An event as it is stored. */
 export type StoredEvent = Pick<

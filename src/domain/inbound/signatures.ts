@@ -72,7 +72,6 @@ export function verifyTimestamped(request: SignedRequest, format: SignatureForma
   return verifyWithTime(request, {
     timestamp,
     content: [`${timestamp}.`, request.body],
-    keys: request.secrets.map(secret => Buffer.from(secret)),
     given,
     format,
   })
@@ -83,7 +82,8 @@ type TimedSignature = {
   timestamp: string
   /** The signed content. */
   content: (string | Buffer)[]
-  keys: Buffer[]
+  /** Default: the secrets as displayed. */
+  keys?: Buffer[]
   given: Buffer[]
   format: SignatureFormat
   algorithm?: Algorithm
@@ -93,8 +93,8 @@ type TimedSignature = {
 type Algorithm = 'sha256' | 'sha1' | 'sha512'
 
 export function verifyWithTime(
-  { now }: Pick<SignedRequest, 'now'>,
-  { timestamp, content, keys, given, format, algorithm, toleranceS }: TimedSignature,
+  { now, secrets }: Pick<SignedRequest, 'now' | 'secrets'>,
+  { timestamp, content, keys = secretBytes(secrets), given, format, algorithm, toleranceS }: TimedSignature,
 ): Verification {
   if (!/^\d{1,13}$/.test(timestamp)) return INVALID_SIGNATURE
   if (!keys.some(key => signs({ key, content, given, algorithm }))) return INVALID_SIGNATURE
@@ -102,6 +102,10 @@ export function verifyWithTime(
   // a timestamp in the future would make a captured request valid for longer than the tolerance
   const ageS = Math.abs(now.getTime() / 1000 - seconds)
   return ageS > (toleranceS ?? SIGNATURE_TOLERANCE_S) ? EXPIRED : { ok: true, format }
+}
+
+export function secretBytes(secrets: readonly string[]): Buffer[] {
+  return secrets.map(secret => Buffer.from(secret))
 }
 
 export function verifyPlain(
@@ -114,7 +118,7 @@ export function verifyPlain(
   if (!bytes) return INVALID_SIGNATURE
   const given = [bytes]
   const content = [request.body]
-  const valid = request.secrets.some(secret => signs({ key: Buffer.from(secret), content, given }))
+  const valid = secretBytes(request.secrets).some(key => signs({ key, content, given }))
   return valid ? { ok: true, format } : INVALID_SIGNATURE
 }
 

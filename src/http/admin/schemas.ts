@@ -6,9 +6,7 @@ import { SOURCE_TYPES } from '../../domain/events/events.ts'
 import { isObject, type JsonObject } from '../../domain/json/json.ts'
 import { Nullable, OpenObject } from '../../domain/shapes.ts'
 import { MAX_NETWORKS } from '../../domain/tenants/addresses.ts'
-import { KeyLimits } from '../../domain/tenants/key-limits.ts'
-import { KEY_KINDS, SCOPES } from '../../domain/tenants/keys.ts'
-import { ROLES } from '../../domain/tenants/roles.ts'
+import { KEY_KINDS, KeyLimits, ROLES, SCOPES } from '../../domain/tenants/keys.ts'
 import { problems } from '../problems.ts'
 
 /** A complete list: none of these lists is too large for one response. */

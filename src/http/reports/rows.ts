@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
+import { MOVEMENT_TYPES } from '../../domain/billing/account.ts'
 import type { Dimension } from '../../domain/billing/dimensions.ts'
-import { MOVEMENT_TYPES } from '../../domain/billing/movements.ts'
 import { CAUSES } from '../../domain/billing/timeline.ts'
 import { OpenObject } from '../../domain/shapes.ts'
 import { Count, MaybeText, MaybeTime, maybe, money, Share, Text, Time, time } from './fields.ts'

@@ -7,21 +7,19 @@ import type { Db } from '../../postgres/database.ts'
 import { lockTenants, shareTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/rows.ts'
 import {
+  countUnrecognized,
   distinctTerms,
+  insertVersions,
+  keepNamespaces,
   loadTerms,
+  type NewVersion,
+  type ObjectNews,
   queueSubscriptions,
   subscriptionsReading,
   type TermKey,
   type TermRow,
   termText,
   upsertTerms,
-} from '../../store/billing/terms.ts'
-import {
-  countUnrecognized,
-  insertVersions,
-  keepNamespaces,
-  type NewVersion,
-  type ObjectNews,
 } from '../../store/billing/versions.ts'
 import type { FreshEvent } from '../events/events.ts'
 import { shareProfileLock } from '../profile-lock.ts'

@@ -24,7 +24,7 @@ import {
 import type { StoredNode } from '../../store/events/events.ts'
 import { findProfiles, loadIdentifiers, loadProfileFacts, undoSaleLinks } from '../../store/identity/identities.ts'
 import { findTenantById } from '../../store/tenants/tenants.ts'
-import { rememberSales } from '../deliveries/sales.ts'
+import { rememberSales } from '../deliveries/notify.ts'
 import { type Identities, openIdentities } from '../identity/identity.ts'
 import { resolveNodes } from '../identity/resolve.ts'
 import { prepareProfileLock } from '../profile-lock.ts'

@@ -18,7 +18,7 @@ import {
 } from '../../store/conversions/conversions.ts'
 import { readStored } from '../../store/events/events.ts'
 import { findProfiles } from '../../store/identity/identities.ts'
-import { rememberSales } from '../deliveries/sales.ts'
+import { rememberSales } from '../deliveries/notify.ts'
 import type { Transaction } from '../unit.ts'
 
 /** An event that is a sale, with the node of its buyer. */

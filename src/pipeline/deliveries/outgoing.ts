@@ -7,7 +7,7 @@ import { loadRecords } from '../../store/records/records.ts'
 import type { FreshEvent } from '../events/events.ts'
 import type { ChangedRecord } from '../records/records.ts'
 import type { Transaction } from '../unit.ts'
-import { type Audience, enqueueMessages, isEmpty, isWantedByAny, wantsAny } from './audience.ts'
+import { type Audience, enqueueMessages, isEmpty, isWantedByAny, wantsAny } from './notify.ts'
 
 const messageType = ({ event }: FreshEvent) => `event.${event.eventType}`
 

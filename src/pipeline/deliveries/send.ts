@@ -7,7 +7,7 @@ import { isPrivateAddress, literalAddress } from '../../domain/destinations/addr
 import { messageId, retryAfterMs, signedHeaders, signingKey } from '../../domain/destinations/destinations.ts'
 import { storableText } from '../../domain/json/json.ts'
 import type { Destination } from '../../store/destinations/destinations.ts'
-import type { Due } from '../../store/destinations/queue.ts'
+import type { Due } from '../../store/destinations/outbox.ts'
 
 /** The URL, signing keys and headers of a destination. */
 export type Target = { url: string; keys: readonly KeyObject[]; headers: Readonly<Record<string, string>> }

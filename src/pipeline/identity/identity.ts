@@ -24,7 +24,7 @@ import {
   type StoredIdentifier,
   trustIdentifiers,
 } from '../../store/identity/identities.ts'
-import { rememberSalesOfProfiles } from '../deliveries/sales.ts'
+import { rememberSalesOfProfiles } from '../deliveries/notify.ts'
 import { prepareProfileLock, takeProfileLock } from '../profile-lock.ts'
 import { type IdentifierMemory, type Learned, openMemory, type Transaction } from '../unit.ts'
 

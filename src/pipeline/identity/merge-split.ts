@@ -23,9 +23,9 @@ import {
   undoLink,
   updateLinks,
 } from '../../store/identity/people.ts'
-import { attributeAccounts } from '../billing/accounts.ts'
+import { attributeAccounts } from '../billing/subscriptions.ts'
 import { combineSales, salesOfNodes, splitSales } from '../conversions/profile-sales.ts'
-import { rememberSalesOfProfiles } from '../deliveries/sales.ts'
+import { rememberSalesOfProfiles } from '../deliveries/notify.ts'
 import type { Transaction } from '../unit.ts'
 
 /** A profile and one of its nodes. */

@@ -20,7 +20,7 @@ import {
   takeTouches,
   updateReferences,
 } from '../../store/identity/rebuild.ts'
-import { attributeAccounts } from '../billing/accounts.ts'
+import { attributeAccounts } from '../billing/subscriptions.ts'
 import { combineSales } from '../conversions/profile-sales.ts'
 import type { Transaction } from '../unit.ts'
 import { type IdentifierGroup, openIdentities } from './identity.ts'

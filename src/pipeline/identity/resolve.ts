@@ -1,5 +1,5 @@
 import { contactIdentifiers } from '../../domain/identity/identity.ts'
-import { attributeAccounts } from '../billing/accounts.ts'
+import { attributeAccounts } from '../billing/subscriptions.ts'
 import { combineSales } from '../conversions/profile-sales.ts'
 import type { ChangedRecord } from '../records/records.ts'
 import type { Transaction } from '../unit.ts'

@@ -1,5 +1,5 @@
+import { formatMovement, type Movement } from '../../domain/billing/account.ts'
 import { toCanonicalSubscription } from '../../domain/billing/canonical.ts'
-import { formatMovement, type Movement } from '../../domain/billing/movements.ts'
 import { orderSubscriptions } from '../../domain/billing/order.ts'
 import type { SubscriptionVersion } from '../../domain/billing/types.ts'
 import { contactFacts } from '../../domain/conversions/conversions.ts'

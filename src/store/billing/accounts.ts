@@ -1,5 +1,4 @@
-import type { AccountState, SegmentFigures } from '../../domain/billing/account.ts'
-import type { Movement } from '../../domain/billing/movements.ts'
+import type { AccountState, Movement, SegmentFigures } from '../../domain/billing/account.ts'
 import type { Cause } from '../../domain/billing/timeline.ts'
 import type { Acquisition } from '../../domain/billing/types.ts'
 import type { NodeKey } from '../../domain/identity/identity.ts'
@@ -16,8 +15,8 @@ import {
   sortedKeys,
   timeText,
   toInstant,
+  utcDay,
 } from './rows.ts'
-import { STATE_EFFECTS } from './sums.ts'
 
 /** The acquisition source of an account: from its subscriptions, and from the first touch of its profile. 0: unknown. */
 export type AccountRow = ObjectKey & {
@@ -103,6 +102,51 @@ type StoredSegmentFigures = Omit<AccountSegment, 'from' | 'to' | 'startedAt' | '
   startedAt: Date
   currency: string
 }
+
+/** The daily change of the account figures. */
+export const ACCOUNT_FIGURES = [
+  'accounts',
+  'active_accounts',
+  'subscriptions',
+  'active_subscriptions',
+  'mrr',
+  'committed_mrr',
+  'item_rows',
+  'items',
+  'items_priced',
+  'items_excluded',
+] as const
+
+/** The figures of one row of billing_account_states. */
+export const FIGURES_OF_STATE = `1 as accounts, (mrr > 0)::int as active_accounts, subscriptions, active_subscriptions,
+  mrr, committed_mrr, item_rows, items, items_priced, items_excluded`
+
+const figures = ACCOUNT_FIGURES.join(', ')
+const signedFigures = ACCOUNT_FIGURES.map(figure => `sum(sign * ${figure}) as ${figure}`).join(', ')
+const summedFigures = ACCOUNT_FIGURES.map(figure => `sum(${figure})`).join(', ')
+
+/** A state counts from the day it starts to the day it ends. */
+export const STATE_EFFECTS = `
+, days as materialized (
+  select tenant_id, day, currency, acquisition_id, ${signedFigures} from (
+    select tenant_id, ${utcDay('valid_from')} as day, currency, acquisition_id, 1 as sign, ${FIGURES_OF_STATE} from new
+    union all
+    select tenant_id, ${utcDay('valid_to')}, currency, acquisition_id, -1, ${FIGURES_OF_STATE} from new
+    where valid_to < 'infinity'
+    union all
+    select tenant_id, ${utcDay('valid_from')}, currency, acquisition_id, -1, ${FIGURES_OF_STATE} from old
+    union all
+    select tenant_id, ${utcDay('valid_to')}, currency, acquisition_id, 1, ${FIGURES_OF_STATE} from old
+    where valid_to < 'infinity'
+  ) changes
+  group by tenant_id, day, currency, acquisition_id
+), added_to_days as (
+  insert into billing_account_days (tenant_id, day, currency, acquisition_id, ${figures})
+  select tenant_id, day, currency, acquisition_id, ${figures} from days
+)
+insert into billing_account_months (tenant_id, month, currency, acquisition_id, ${figures})
+select tenant_id, date_trunc('month', day)::date, currency, acquisition_id, ${summedFigures} from days
+group by 1, 2, 3, 4`
 
 const STATES: DerivedTable = {
   name: 'billing_account_states',

@@ -12,8 +12,8 @@ import {
   replacing,
   sortedKeys,
   timeText,
+  utcDay,
 } from './rows.ts'
-import { CASH_EFFECTS, INVOICE_EFFECTS } from './sums.ts'
 
 /** Creates missing rows and locks all of them, in order. */
 export async function lockPayments(db: Db, payments: ObjectKey[]): Promise<void> {
@@ -170,6 +170,42 @@ export async function upsertRefunds(db: Db, refunds: (StoredRefund & { counted: 
 
 /** An invoice, or a payment without one, and the money of it. */
 export type CashOwner = ObjectKey & { rows: CashRow[] }
+
+/** Daily payments of subscription invoices, what was returned, and one-off payments. */
+export const CASH_FIGURES = ['collected', 'payments', 'refunded', 'disputed', 'one_off'] as const
+
+/** Cash sums contain the current state: rows with an open end. */
+export const INVOICE_EFFECTS = `
+insert into billing_cash_days (tenant_id, day, currency, invoiced, invoices)
+select tenant_id, ${utcDay('invoiced_at')}, currency, sum(sign * total), sum(sign)
+from (
+  select 1 as sign, * from new where valid_to = 'infinity'
+  union all
+  select -1, * from old where valid_to = 'infinity'
+) states
+where invoiced_at is not null
+group by 1, 2, 3`
+
+/** The sums of rows of billing_cash. */
+export const CASH_SUMS = `
+  coalesce(sum(amount) filter (where recurring and kind = 'payment'), 0)::bigint as collected,
+  count(*) filter (where recurring and kind = 'payment') as payments,
+  coalesce(sum(amount) filter (where recurring and kind = 'refund'), 0)::bigint as refunded,
+  coalesce(sum(amount) filter (where recurring and kind = 'dispute'), 0)::bigint as disputed,
+  coalesce(sum(case kind when 'payment' then amount else -amount end) filter (where not recurring), 0)::bigint
+    as one_off`
+
+export const CASH_EFFECTS = `
+insert into billing_cash_days (tenant_id, day, currency, ${CASH_FIGURES.join(', ')})
+select tenant_id, day, currency, ${CASH_FIGURES.map(figure => `sum(sign * ${figure})`).join(', ')}
+from (
+  select 1 as sign, tenant_id, ${utcDay('occurred_at')} as day, currency, ${CASH_SUMS} from new
+  where valid_to = 'infinity' group by 2, 3, 4
+  union all
+  select -1, tenant_id, ${utcDay('occurred_at')}, currency, ${CASH_SUMS} from old
+  where valid_to = 'infinity' group by 2, 3, 4
+) sums
+group by 1, 2, 3`
 
 const CASH: DerivedTable = {
   name: 'billing_cash',

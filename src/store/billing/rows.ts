@@ -24,6 +24,8 @@ export function timeText(at: number): string {
   return new Date(at).toISOString()
 }
 
+export const utcDay = (at: string) => `(${at}::timestamptz at time zone 'UTC')::date`
+
 /** The end of a row; null: open-ended. */
 export function endText(at: number | null): string {
   return at === null ? 'infinity' : timeText(at)

@@ -13,8 +13,8 @@ import {
   replaceRowsSince,
   replacing,
   timeText,
+  utcDay,
 } from './rows.ts'
-import { AGENDA_EFFECTS } from './sums.ts'
 
 /**
  * Creates missing rows and locks those of `seen` in order, so that a derivation sees all that earlier transactions wrote.
@@ -230,6 +230,14 @@ export async function noteAgendaUntil(
     ],
   )
 }
+
+/** Entries that are valid for every report as of now or later; reports count the others row by row. */
+export const AGENDA_EFFECTS = `
+insert into billing_agenda_days (tenant_id, day, currency, kind, entries)
+select tenant_id, ${utcDay('due_at')}, currency, kind, sum(sign)
+from (select 1 as sign, * from new union all select -1, * from old) entries
+where known_from = '-infinity' and known_to >= due_at
+group by 1, 2, 3, 4`
 
 const AGENDA: DerivedTable = {
   name: 'billing_agenda',

@@ -1,4 +1,5 @@
 import type { Entry } from '../../domain/entries/entry.ts'
+import { HOUR_MS } from '../../domain/time.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
 
@@ -87,7 +88,7 @@ export async function shrinkOverflow(db: Db, { sourceId, position, entry, items 
   ])
 }
 
-export type Backlog = { sourceId: string; events: number; oldestAt: Date }
+type Backlog = { sourceId: string; events: number; oldestAt: Date }
 
 export async function countBacklog(db: Db, sourceIds: string[]): Promise<Backlog[]> {
   const { rows } = await db.query<Backlog>(
@@ -96,4 +97,9 @@ export async function countBacklog(db: Db, sourceIds: string[]): Promise<Backlog
     [sourceIds],
   )
   return rows
+}
+
+/** Deletes budgets whose period has ended. The next event of the source starts a new one. */
+export async function deleteExpiredBudgets(db: Db, now: Date): Promise<void> {
+  await db.query('delete from volume_budgets where expire < $1', [now.getTime() - HOUR_MS])
 }

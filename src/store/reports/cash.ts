@@ -1,6 +1,6 @@
 import type { InvoiceState } from '../../domain/billing/cash.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { CASH_SUMS } from '../billing/sums.ts'
+import { CASH_SUMS } from '../billing/cash.ts'
 import type { Scope } from './scope.ts'
 import type { Cash } from './totals.ts'
 

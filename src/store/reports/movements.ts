@@ -1,4 +1,4 @@
-import type { CohortChange, Movement, MovementType } from '../../domain/billing/movements.ts'
+import type { CohortChange, Movement, MovementType } from '../../domain/billing/account.ts'
 import type { Policy } from '../../domain/billing/policy.ts'
 import { nearerEnd, type Slice } from '../../domain/list-slices.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'

@@ -1,8 +1,10 @@
-import type { MovementType } from '../../domain/billing/movements.ts'
+import type { MovementType } from '../../domain/billing/account.ts'
 import type { Acquisition } from '../../domain/billing/types.ts'
 import { MAX_BUCKETS } from '../../domain/buckets.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { ACCOUNT_FIGURES, CASH_FIGURES, CASH_SUMS, FIGURES_OF_STATE, utcDay } from '../billing/sums.ts'
+import { ACCOUNT_FIGURES, FIGURES_OF_STATE } from '../billing/accounts.ts'
+import { CASH_FIGURES, CASH_SUMS } from '../billing/cash.ts'
+import { utcDay } from '../billing/rows.ts'
 import type { Scope } from './scope.ts'
 
 /** The figures of the accounts of one currency and acquisition source. */

@@ -1,4 +1,4 @@
-import type { Role } from '../../domain/tenants/roles.ts'
+import type { Role } from '../../domain/tenants/keys.ts'
 import type { Db } from '../../postgres/database.ts'
 
 /** The session of a user in one browser. */

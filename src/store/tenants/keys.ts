@@ -1,6 +1,4 @@
-import type { KeyLimits } from '../../domain/tenants/key-limits.ts'
-import type { KeyKind, Scope } from '../../domain/tenants/keys.ts'
-import type { Role } from '../../domain/tenants/roles.ts'
+import type { KeyKind, KeyLimits, Role, Scope } from '../../domain/tenants/keys.ts'
 import type { Tenant } from '../../domain/tenants/tenants.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 

@@ -1,3 +1,4 @@
+import { createHash, createHmac, pbkdf2Sync } from 'node:crypto'
 import type pg from 'pg'
 import type { Db } from '../../postgres/database.ts'
 
@@ -131,4 +132,14 @@ export async function databaseAddress(db: Db): Promise<{ database: string; user:
     'select current_database() as database, current_user as user',
   )
   return rows[0]!
+}
+
+const ITERATIONS = 4_096
+
+/** The form in which PostgreSQL stores a password. Statements and their logs then never contain the password itself. */
+export function scramVerifier(password: string, salt: Buffer): string {
+  const salted = pbkdf2Sync(password, salt, ITERATIONS, 32, 'sha256')
+  const key = (name: string) => createHmac('sha256', salted).update(name).digest()
+  const stored = createHash('sha256').update(key('Client Key')).digest('base64')
+  return `SCRAM-SHA-256$${ITERATIONS}:${salt.toString('base64')}$${stored}:${key('Server Key').toString('base64')}`
 }

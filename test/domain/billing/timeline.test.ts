@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { deriveAccount } from '../../../src/domain/billing/movements.ts'
+import { deriveAccount } from '../../../src/domain/billing/account.ts'
 import { indexTerms } from '../../../src/domain/billing/terms.ts'
 import { deriveSubscription } from '../../../src/domain/billing/timeline.ts'
 import type { Instant, SubscriptionVersion } from '../../../src/domain/billing/types.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { deriveAccount } from '../../../src/domain/billing/movements.ts'
+import { deriveAccount } from '../../../src/domain/billing/account.ts'
 import { at, derive, item, mrrOf, type Payload, reasonsOf, segmentAt, version } from './subscriptions.ts'
 
 /** Examples published by vendors that are valid under Kontor's policy. */

@@ -62,7 +62,7 @@ test('standard webhooks: only signatures of the reference library are accepted',
   const preset = findPreset('standard-webhooks')!
   assert.equal(preset.eventType(headers, JSON.parse(body)), 'order.paid')
   assert.equal(preset.eventId(headers, JSON.parse(body)), 'msg_1')
-  assert.deepEqual(preset.subject(JSON.parse(body)), { id: 'o1', amount: 5 })
+  assert.deepEqual(preset.subject!(JSON.parse(body)), { id: 'o1', amount: 5 })
 })
 
 test('standard webhooks: a secret that is not base64 rejects every request', () => {
