@@ -258,8 +258,8 @@ test('an invalid configuration stops every command and lists all errors', async 
   assert.match(err, /KONTOR_PORT.*KONTOR_WORKERS/s)
   const checked = await kontor('check-config')
   assert.equal(checked.code, 1)
-  const { ok, faults } = JSON.parse(checked.out)
-  assert.deepEqual({ ok, faults: faults.length }, { ok: false, faults: 2 })
+  const { ok, faults: errors } = JSON.parse(checked.out)
+  assert.deepEqual({ ok, errors: errors.length }, { ok: false, errors: 2 })
 })
 
 test('check-config shows the effective settings without secrets', async () => {

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { findAccount, inaccessiblePart } from '../../embedded-postgres/account.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { testDatabase } from '../database.ts'
-import { stretchWire } from '../events/wire.ts'
+import { openWire } from '../events/wire.ts'
 import { eventually } from '../eventually.ts'
 import { isLong } from '../long.ts'
 import {
@@ -59,8 +59,8 @@ async function stop({ child, ended }: Running): Promise<number | null> {
 }
 
 // No other user can read the program in a checkout under /root, for example.
-const nobody = await findAccount('nobody')
-const canChangeUser = isRoot && nobody !== null && (await inaccessiblePart(import.meta.dirname, nobody, 0o5)) === null
+const account = await findAccount('nobody')
+const canChangeUser = isRoot && account !== null && (await inaccessiblePart(import.meta.dirname, account, 0o5)) === null
 
 test('the first start prints keys with working commands, the next start prints none, and both stop cleanly', async t => {
   const database = await testDatabase()
@@ -179,7 +179,7 @@ test('while PostgreSQL is unavailable, a start waits and says so, jobs log it on
   const database = await testDatabase({ partitioned: true })
   t.after(() => database.drop())
   const url = new URL(database.url)
-  const wire = await stretchWire({ host: url.hostname, port: Number(url.port) })
+  const wire = await openWire({ host: url.hostname, port: Number(url.port) })
   t.after(wire.close)
   url.port = String(wire.port)
   wire.cut()

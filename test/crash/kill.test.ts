@@ -7,10 +7,9 @@ import { settled } from '../settled.ts'
 import { openService, type Service } from './service.ts'
 import { type RecordWrite, startTraffic, type Traffic } from './traffic.ts'
 
-// In CI each way once; many times when asked for.
+// In CI each kind of failure once; more with KONTOR_TEST_CRASH_ROUNDS.
 const ROUNDS = Number(process.env.KONTOR_TEST_CRASH_ROUNDS ?? (isLong ? 5 : 2))
 
-// The torture tests kill PostgreSQL and its processes alone, too.
 const HOW = ['server', 'server and PostgreSQL', 'stop', 'backend', 'PostgreSQL'] as const
 
 let service: Service
@@ -61,7 +60,7 @@ test(`killed ${ROUNDS} times at random moments under load: nothing acknowledged 
   })
 })
 
-/** Acknowledged: once. Lost: once or not at all. */
+/** An acknowledged event is stored once, one without a response at most once. */
 async function verifyEvents(pool: pg.Pool, { events }: Traffic): Promise<void> {
   const { rows } = await pool.query<{ marker: string; count: number }>(
     `select coalesce(payload::jsonb #>> '{data,marker}', payload::jsonb ->> 'marker') as marker, count(*) from events group by 1`,
@@ -69,13 +68,13 @@ async function verifyEvents(pool: pg.Pool, { events }: Traffic): Promise<void> {
   const counts = new Map(rows.map(row => [row.marker, row.count]))
   for (const { marker, outcome } of events) {
     const count = counts.get(marker) ?? 0
-    if (outcome === 'acknowledged') assert.equal(count, 1, `${marker} was acknowledged and is there ${count} times`)
-    else assert.ok(count <= 1, `${marker} was sent once and is there ${count} times`)
+    if (outcome === 'acknowledged') assert.equal(count, 1, `${marker} was acknowledged and is stored ${count} times`)
+    else assert.ok(count <= 1, `${marker} was sent once and is stored ${count} times`)
   }
   assert.ok(rows.length <= events.length)
 }
 
-/** Every acknowledged write has an outcome; of the repeats of one key only one went into the log. */
+/** Every acknowledged write has an outcome. Of repeats with one key, only one is in the log. */
 async function verifyWrites(pool: pg.Pool, { writes }: Traffic): Promise<void> {
   const { rows } = await pool.query<{ id: string; marker: string; status: string | null }>(
     `select l.id, l.body::json #>> '{data,marker}' as marker, o.status
@@ -95,7 +94,7 @@ async function verifyWrites(pool: pg.Pool, { writes }: Traffic): Promise<void> {
   }
 }
 
-/** Each record is at least as new as the newest write that was acknowledged, and is one of those that were sent. */
+/** Each record is at least as new as the newest acknowledged write, and equals one of the writes that were sent. */
 async function verifyRecords(pool: pg.Pool, { writes }: Traffic): Promise<void> {
   const { rows } = await pool.query<{ id: string; marker: string; version: number }>(
     `select id, data ->> 'marker' as marker, (data ->> 'version')::int as version from records`,
@@ -105,7 +104,7 @@ async function verifyRecords(pool: pg.Pool, { writes }: Traffic): Promise<void> 
     const newest = Math.max(0, ...own.filter(({ outcome }) => outcome === 'acknowledged').map(({ version }) => version))
     const record = stored.get(id)
     if (newest === 0 && !record) continue
-    assert.ok(record && record.version >= newest, `${id} is at ${record?.version}, acknowledged was ${newest}`)
+    assert.ok(record && record.version >= newest, `${id} is at ${record?.version}, but ${newest} was acknowledged`)
     assert.ok(own.some(({ marker, version }) => marker === record.marker && version === record.version))
   }
 }

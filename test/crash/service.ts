@@ -19,12 +19,12 @@ const main = join(import.meta.dirname, '../../src/main.ts')
 
 export type Service = Awaited<ReturnType<typeof openService>>
 
-/** The real server process on an embedded database of its own, with fsync, to be killed and started again. */
+/** The real server process on its own embedded database with fsync. Tests kill and restart it. */
 export async function openService() {
   const directory = await mkdtemp(join(tmpdir(), 'kontor-crash-'))
   await chmod(directory, 0o711)
   const dataDir = join(directory, 'data')
-  const keys = await makeKeys(dataDir)
+  const keys = await createKeys(dataDir)
   let child: ChildProcess | null = null
   let url = ''
   let stderr = ''
@@ -58,7 +58,7 @@ export async function openService() {
       return url
     },
     hasEnded: () => child!.exitCode !== null || child!.signalCode !== null,
-    /** As the kernel does when memory runs out. */
+    /** SIGKILL, as the kernel sends it when memory runs out. */
     async kill(whom: 'server' | 'server and PostgreSQL') {
       const exited = once(child!, 'exit')
       if (whom === 'server and PostgreSQL') {
@@ -68,7 +68,7 @@ export async function openService() {
       child!.kill('SIGKILL')
       await exited
     },
-    /** PostgreSQL alone: the server has to restart it. Resolves when it has. */
+    /** Kills only PostgreSQL. The server must restart it; resolves when it has. */
     async killPostgres() {
       const { pid } = (await findPostmasterIn(dataDir))!
       killNow(pid)
@@ -81,19 +81,19 @@ export async function openService() {
         { state: () => stderr },
       )
     },
-    /** Asks it to stop, under load; returns how it ended. */
+    /** Stops the server under load with SIGTERM. Returns its exit code and output. */
     async stop(): Promise<{ code: number | null; stderr: string }> {
       const exited = once(child!, 'exit')
       child!.kill('SIGTERM')
       const [code] = await exited
       return { code, stderr }
     },
-    /** One of PostgreSQL's processes dies; PostgreSQL then ends all others and recovers, and the server must continue. */
+    /** Kills one of PostgreSQL's processes. PostgreSQL then ends all others and recovers, and the server must continue. */
     async killBackend() {
       const backends = childrenOf((await findPostmasterIn(dataDir))!.pid)
       killNow(backends[Math.floor(Math.random() * backends.length)]!)
     },
-    /** Beside the running server. */
+    /** Uses the database while the server runs. */
     async withDatabase<T>(work: (pool: ReturnType<typeof openPool>) => Promise<T>): Promise<T> {
       return withPool(dataDir, work)
     },
@@ -121,7 +121,7 @@ async function withPool<T>(dataDir: string, work: (pool: ReturnType<typeof openP
   }
 }
 
-function makeKeys(dataDir: string): Promise<{ privateKey: string; trackingKey: string }> {
+function createKeys(dataDir: string): Promise<{ privateKey: string; trackingKey: string }> {
   return withPool(dataDir, async pool => {
     await migrate(pool)
     const admin = openAdmin({
@@ -140,11 +140,11 @@ function killNow(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // it was faster
+    // it has already exited
   }
 }
 
-/** PostgreSQL's backends; where there is no /proc they notice by themselves that their main process is gone. */
+/** PostgreSQL's backends. Without /proc the list is empty; they exit when they notice that the main process is gone. */
 function childrenOf(pid: number): number[] {
   try {
     return readdirSync('/proc')

@@ -2,11 +2,11 @@ import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Service } from './service.ts'
 
-/** A write or event, and what its sender knows of it. */
+/** A write or event, and what its sender knows about its outcome. */
 export type Sent = {
-  /** unlike every other, found again in what is stored */
+  /** Unique; identifies it in the stored data. */
   marker: string
-  /** acknowledged; lost: no answer came, it may have taken effect or not */
+  /** lost: there was no response, so it may have taken effect or not. */
   outcome: 'acknowledged' | 'lost'
   operationId?: string
 }
@@ -21,8 +21,8 @@ const SENDERS = 10
 const timeOf = (version: number) => new Date(Date.UTC(2026, 0, 1) + version * 1_000).toISOString()
 
 /**
- * Senders that go on until they are told to stop, through crashes and restarts. Of the record writes half have a
- * key and are repeated until they are acknowledged; all others are sent once.
+ * Senders that continue through crashes and restarts until `stop`. Half of the record writes have an idempotency key and
+ * are repeated until they are acknowledged. All other requests are sent once.
  */
 export function startTraffic(service: Service) {
   const traffic: Traffic = { writes: [], events: [], odd: [] }
@@ -80,7 +80,7 @@ export function startTraffic(service: Service) {
   })
   return {
     traffic,
-    /** Resolves when everyone has got their last answer, or none. */
+    /** Resolves when the last request of each sender has ended. */
     async stop() {
       stopping = true
       await Promise.all(senders)
@@ -91,7 +91,7 @@ export function startTraffic(service: Service) {
 
 type Reply = { status: number; body: Record<string, unknown> }
 
-/** Null when the connection broke. A server that lives has to answer within two minutes. */
+/** Null if the connection broke. A running server must respond within two minutes. */
 function post(agent: Agent, url: string, headers: Record<string, string>, body: object): Promise<Reply | null> {
   return new Promise((resolve, reject) => {
     const message = request(url, {
@@ -110,7 +110,7 @@ function post(agent: Agent, url: string, headers: Record<string, string>, body: 
       response.on('error', () => resolve(null))
     })
     message.on('timeout', () => {
-      reject(new Error(`no answer from ${url} in 120 s`))
+      reject(new Error(`no response from ${url} in 120 s`))
       message.destroy()
     })
     message.on('error', () => resolve(null))

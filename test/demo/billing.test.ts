@@ -61,7 +61,7 @@ test('a subscription is created first, and ends at most once and last', () => {
   })
 })
 
-test('nothing is excluded for want of data', () => {
+test('nothing is excluded because of missing data', () => {
   const expected = new Set(
     'canceled incomplete incomplete_expired unpaid trialing paused one_time_price metered_usage free fully_discounted'.split(
       ' ',
@@ -74,7 +74,7 @@ test('nothing is excluded for want of data', () => {
   })
 })
 
-test('a renewal is invoiced at what the plan, its add-ons and its discounts come to', () => {
+test('a renewal is invoiced at the price of the plan and its add-ons, minus discounts', () => {
   let compared = 0
   everyShop(shop => {
     const { subscriptions, invoices } = read(shop)

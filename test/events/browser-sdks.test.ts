@@ -7,7 +7,7 @@ import type { Page } from 'playwright-core'
 import { launchChromium, openContext } from '../chromium.ts'
 import { eventually } from '../eventually.ts'
 import { type OwnServer, startServer } from '../server.ts'
-import { flakyWay } from './flaky.ts'
+import { openFlakyProxy } from './flaky.ts'
 import { type Row, rowsOf } from './rows.ts'
 
 let server: OwnServer
@@ -20,7 +20,7 @@ const STANDALONE = readFileSync(
   new URL('../../node_modules/@segment/analytics-next/dist/umd/standalone.js', import.meta.url),
 )
 
-/** A shop on an origin of its own: any path is a page with this head. */
+/** A shop on a separate origin. Every path is a page with this head. */
 async function openShop(t: TestContext, head: string): Promise<string> {
   const shop = createServer((request, response) => {
     if (request.url === '/analytics.js') response.setHeader('content-type', 'text/javascript').end(STANDALONE)
@@ -34,8 +34,8 @@ async function openShop(t: TestContext, head: string): Promise<string> {
   return `http://127.0.0.1:${(shop.address() as AddressInfo).port}`
 }
 
-/** Waits between retries pass at once. */
-const hurry = `
+/** Shortens the delays between retries. */
+const shortDelays = `
   const startTimer = window.setTimeout
   window.setTimeout = (run, ms, ...rest) => startTimer(run, Math.min(ms ?? 0, 30), ...rest)`
 
@@ -43,13 +43,13 @@ async function openPage(t: TestContext): Promise<{ page: Page; pageErrors: strin
   const browser = await launchChromium(t)
   if (!browser) return null
   const page = await (await openContext(t, browser)).newPage()
-  await page.addInitScript(hurry)
+  await page.addInitScript(shortDelays)
   const pageErrors: string[] = []
   page.on('pageerror', error => pageErrors.push(String(error)))
   return { page, pageErrors }
 }
 
-/** Polls the lists until they hold what was sent; what comes too often is found by the caller. */
+/** Polls the lists until they have at least this number of rows. The caller checks for duplicates. */
 function arrived(key: string, count: number): Promise<Row[]> {
   return eventually(`${count} events and conversions`, async () => {
     const rows = await rowsOf(server, 'events', { key })
@@ -58,19 +58,19 @@ function arrived(key: string, count: number): Promise<Row[]> {
   })
 }
 
-test('@segment/analytics-next in Chromium: settings lead it here, every call once through 503s and lost answers', {
+test('@segment/analytics-next in Chromium: its settings point to this server, and every call is stored once despite 503s and lost responses', {
   timeout: 600_000,
 }, async t => {
   const tenant = await server.anotherTenant('segment browser')
   const opened = await openPage(t)
   if (!opened) return
   const { page, pageErrors } = opened
-  const way = await flakyWay(t, () => server.url)
-  // as the snippet leaves it: a queue, the key and the CDN
+  const proxy = await openFlakyProxy(t, () => server.url)
+  // the state that Segment's snippet creates: a queue, the key and the CDN
   const shop = await openShop(
     t,
     `<script>
-       window.analytics = Object.assign([], { _writeKey: '${tenant.trackingKey}', _cdn: '${way.url}' })
+       window.analytics = Object.assign([], { _writeKey: '${tenant.trackingKey}', _cdn: '${proxy.url}' })
        analytics.push(['page'])
      </script><script src="/analytics.js"></script>`,
   )
@@ -78,7 +78,7 @@ test('@segment/analytics-next in Chromium: settings lead it here, every call onc
   page.on('request', request => requests.push(request.url()))
   await page.goto(`${shop}/tea?utm_source=letter&utm_medium=email`)
   await page.waitForFunction('window.analytics && analytics.initialized')
-  way.failures.push('busy', 'lost', 'busy')
+  proxy.failures.push('busy', 'lost', 'busy')
   await page.evaluate(`(async () => {
     await analytics.identify('u-1', { email: 'ada@example.com' })
     for (let n = 0; n < 5; n++) await analytics.track('Signed Up', { n })
@@ -89,7 +89,7 @@ test('@segment/analytics-next in Chromium: settings lead it here, every call onc
   })()`)
   const rows = await arrived(tenant.privateKey, 11)
   assert.deepEqual(pageErrors, [])
-  assert.deepEqual(way.failures, [], 'every failure occurred')
+  assert.deepEqual(proxy.failures, [], 'every failure occurred')
   assert.deepEqual(
     rows.map(row => row.event_type).sort(),
     ['Order Completed', ...Array(5).fill('Signed Up'), 'alias', 'group', 'identify', 'page', 'screen'].sort(),
@@ -99,8 +99,8 @@ test('@segment/analytics-next in Chromium: settings lead it here, every call onc
   assert.equal(first.payload.context.page.url, `${shop}/tea?utm_source=letter&utm_medium=email`)
   const sale = rows.find(row => row.source_object_id === 'o-9')
   assert.equal(sale.amount, 49.9)
-  // It contacted no other host, and needed no code that was not on the page.
-  for (const url of requests) assert.ok(url.startsWith(shop) || url.startsWith(way.url), url)
+  // It contacted no other host and loaded no further code.
+  for (const url of requests) assert.ok(url.startsWith(shop) || url.startsWith(proxy.url), url)
   assert.deepEqual(
     requests.filter(url => /bundle|integrations/.test(url)),
     [],
@@ -111,30 +111,30 @@ test('@segment/analytics-next in Chromium: settings lead it here, every call onc
   assert.deepEqual(touches, [{ source: 'letter', medium: 'email' }])
 })
 
-test('/k.js in Chromium: page views, events and a person, once each through 503s and a restart', {
+test('/k.js in Chromium: page views, events and a person are stored once despite 503s and a restart', {
   timeout: 600_000,
 }, async t => {
   const tenant = await server.anotherTenant('own script')
   const opened = await openPage(t)
   if (!opened) return
   const { page, pageErrors } = opened
-  const way = await flakyWay(t, () => server.url)
-  const shop = await openShop(t, `<script src="${way.url}/k.js" data-key="${tenant.trackingKey}"></script>`)
+  const proxy = await openFlakyProxy(t, () => server.url)
+  const shop = await openShop(t, `<script src="${proxy.url}/k.js" data-key="${tenant.trackingKey}"></script>`)
   await page.goto(`${shop}/tea`)
   await page.waitForFunction('window.kontor && kontor.loaded')
-  way.failures.push('busy', 'lost', 'busy')
+  proxy.failures.push('busy', 'lost', 'busy')
   await page.evaluate(`
     history.pushState({}, '', '/cart')
     kontor.identify('u-1', { email: 'ada@example.com' })
     for (let n = 0; n < 5; n++) kontor.track('added', { n })`)
   await server.restart()
   await page.evaluate(`kontor.track('convert', { order_id: 'o-1', amount: 12.5, currency: 'EUR' })`)
-  // the page goes away with an event that is not sent yet
+  // the page is left before its last event is sent
   await page.evaluate(`kontor.track('leaving')`)
   await page.goto('about:blank')
   const rows = await arrived(tenant.privateKey, 10)
   assert.deepEqual(pageErrors, [])
-  assert.deepEqual(way.failures, [], 'every failure occurred')
+  assert.deepEqual(proxy.failures, [], 'every failure occurred')
   assert.deepEqual(
     rows.map(row => row.event_type).sort(),
     [...Array(5).fill('added'), 'convert', 'identify', 'leaving', 'page_view', 'page_view'].sort(),

@@ -47,7 +47,7 @@ const message = (kind: string, more: object = {}) => ({
   ...more,
 })
 
-test('every kind on its long, its browser and its Jitsu route', async () => {
+test('every kind of call is accepted on its long, browser and Jitsu route', async () => {
   const sent: [string, string][] = []
   const paths = [
     ...LONG.map(kind => [`/v1/${kind}`, kind]),
@@ -76,7 +76,7 @@ test('every kind on its long, its browser and its Jitsu route', async () => {
   }
 })
 
-test('batches on every batch route; the type of an item says its kind', async () => {
+test('batches are accepted on every batch route; the type of an item is its kind', async () => {
   for (const path of ['/v1/batch', '/v1/import', '/v1/b', '/beacon/v1/batch', '/api/s/batch', '/api/s/s2s/batch']) {
     const items = LONG.map(kind => ({ type: kind, ...message(kind) }))
     const { status, body } = await post(path, { batch: items, sentAt: new Date().toISOString() })
@@ -100,7 +100,7 @@ test('/v1/track is the native route with event_type, the CDP route otherwise', a
   assert.deepEqual(refused.body.errors, [{ pointer: '/event', message: 'event is required' }])
 })
 
-test('credentials in every form that SDKs send', async () => {
+test('credentials are accepted in every form that SDKs send', async () => {
   const { trackingKey, privateKey } = server.tenant
   const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
   const forms = (key: string): [string, RequestInit & { key?: string }, object][] => [
@@ -122,7 +122,7 @@ test('credentials in every form that SDKs send', async () => {
     const row = (await byMessageId()).get(item.messageId)
     assert.ok(!json(row).includes(trackingKey), 'a credential was kept')
   }
-  for (const wrong of [privateKey, 'trk_nobody', 'x']) {
+  for (const wrong of [privateKey, 'trk_unknown', 'x']) {
     for (const [path, options, more] of forms(wrong)) {
       const answer = await post(path, { batch: [message('track')], ...more }, { key: '', ...options })
       assert.equal(answer.status, 401, `${path} ${json(options)} ${json(more)}`)
@@ -135,7 +135,7 @@ test('credentials in every form that SDKs send', async () => {
   assert.equal((await post('/v1/batch', { batch: [message('page')] }, { key: '' })).status, 401)
 })
 
-test('RudderStack sends gzip batches typed as a form', async () => {
+test('a gzip batch of RudderStack with the Content-Type of a form is accepted', async () => {
   const items = [{ type: 'track', ...message('track') }]
   const { body } = await post('/v1/batch', gzipSync(json({ batch: items })), {
     headers: { 'content-encoding': 'gzip', 'content-type': 'application/x-www-form-urlencoded' },
@@ -144,7 +144,7 @@ test('RudderStack sends gzip batches typed as a form', async () => {
   assert.ok((await byMessageId()).has(items[0]!.messageId))
 })
 
-test('a beacon is text/plain with the key in the query', async () => {
+test('a beacon with text/plain and the key in the query is accepted', async () => {
   const items = [{ type: 'page', ...message('page') }]
   const { body } = await post(
     `/beacon/v1/batch?writeKey=${server.tenant.trackingKey}`,
@@ -183,7 +183,7 @@ test('only a batch without any valid item is a 400, with all errors', async () =
   const refused = await post('/v1/batch', { batch: [{ type: 'track' }, { type: 'nothing' }, 5] })
   assert.equal(refused.status, 400)
   assert.deepEqual(
-    refused.body.errors.map((fault: { pointer: string }) => fault.pointer),
+    refused.body.errors.map((error: { pointer: string }) => error.pointer),
     ['/batch/0/event', '/batch/1/type', '/batch/2'],
   )
   for (const body of [{ batch: [] }, { batch: {} }, {}, [], '{', '5']) {
@@ -205,7 +205,7 @@ test('a batch may have 1 MiB, a single call 64 KiB', async () => {
   assert.equal((await post('/v1/batch', zipped, { headers: { 'content-encoding': 'gzip' } })).status, 413)
 })
 
-test('a messageId counts once in a tenant: in a batch, across batches, at the same moment, on every route', async () => {
+test('a messageId counts once per tenant: in a batch, across batches, concurrently, on every route', async () => {
   const other = await server.anotherTenant('other shop')
   const id = messageId()
   const once = { type: 'track', messageId: id, event: 'Once', userId: 'u' }

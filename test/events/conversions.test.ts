@@ -183,7 +183,7 @@ test('one sale is one row, in whatever order its order record, its event and its
       await server.request('/v1/contacts', { method: 'POST', key: tenant.privateKey, body: json(body) })
     },
   })
-  // Apart, so that each arrival of a sale meets what the one before left; all sales side by side.
+  // In separate rounds, so that each part of a sale finds the earlier parts stored. All sales run together.
   for (let arrival = 0; arrival < 4; arrival++) {
     for (const [i, sequence] of sequences.entries()) await stepsOf(i + 1)[sequence[arrival]!]()
     await server.settled()
@@ -218,7 +218,7 @@ test('one sale is one row, in whatever order its order record, its event and its
     )
     visits.set(profile_id, n)
   }
-  assert.equal(visits.size, sale, 'each sale has a person of its own')
+  assert.equal(visits.size, sale, 'each sale has its own person')
   // the visitor of the event, the e-mail of the webhook and the contact of the order are that person
   const { rows } = await server.pool.query(
     `select count(distinct profile) as profiles, count(*) as names from identities i join tenants t on t.id = i.tenant_id

@@ -60,7 +60,7 @@ async function twoPeople(name: string) {
     await record(tenant, 'contact', `contact-${who}`, { email, name: who, company: 'Tea' })
     const order = { email, total: 49.9, currency: 'EUR', status: 'paid', address: { street: who }, note: who }
     await record(tenant, 'order', `order-${who}`, order)
-    // one event of both, of which a part can never be taken
+    // a batch with one valid and one invalid item
     const bad = { type: 'track', anonymousId: `visitor-${who}`, context: { traits: { email } } }
     await post('/v1/batch', tenant.trackingKey, { batch: [{ type: 'page', userId: `user-${who}` }, bad] })
   }
@@ -75,10 +75,10 @@ test('an erasure deletes all data of one person only, and its receipt identifies
   assert.equal((await events(tenant)).length, 8)
   const receipt = await erase({ tenant: tenant.name, email: ' ADA@example.com ' })
   const audit = await server.request(`/admin/v1/audit?tenant=${tenant.id}&limit=1`, { key: adminKey })
-  const [{ action, target, after: told }] = audit.body.results
+  const [{ action, target, after }] = audit.body.results
   assert.deepEqual(
-    { action, target, told },
-    { action: 'person.erase', target: receipt.subject_hash, told: { id: receipt.id } },
+    { action, target, after },
+    { action: 'person.erase', target: receipt.subject_hash, after: { id: receipt.id } },
   )
   assert.deepEqual(receipt.erased, {
     events: 5,
@@ -134,7 +134,7 @@ test('an erasure deletes all data of one person only, and its receipt identifies
   assert.equal((await get('/v1/orders/order-ben')).body.data.note, 'ben')
   assert.equal((await get('/v1/events/lookup?event_id=ada-1')).status, 404)
 
-  // what is left is in the raw log, and says so in the receipt
+  // the raw log still contains the address, as the receipt says
   assert.deepEqual(await tracesOf(server, tenant, 'ada@example.com'), ['log: 2'])
   assert.match(receipt.notes.join(' '), /Raw requests .* stay in the log until its retention ends/)
   assert.ok((await tracesOf(server, tenant, 'ben@example.com')).length > 5)
@@ -157,7 +157,7 @@ test('late data does not restore an erased person, new data creates a new person
   assert.doesNotMatch(json(await events(tenant)), /\bada\b/)
   assert.equal((await server.request('/v1/contacts/contact-ada', { key: tenant.privateKey })).status, 404)
 
-  // workers on all nodes have dropped their memory: she is one new person now
+  // workers on all nodes have cleared their caches: she is one new person now
   for (let n = 0; n < 10; n++) {
     await track(tenant, { event_type: `again ${n}`, visitor: 'visitor-ada', user_id: 'user-ada' })
   }
@@ -169,7 +169,7 @@ test('late data does not restore an erased person, new data creates a new person
   assert.equal(again[0].contact_id, null)
 })
 
-/** Holds writers of a table back until `release`. */
+/** Blocks writers of a table until `release`. */
 async function holdWriters(t: TestContext, table: string) {
   const client = await server.pool.connect()
   await client.query(`begin; lock table ${table} in share mode`)
@@ -219,7 +219,7 @@ test('an erasure waits for a worker that applies events of the person, and erase
   assert.ok((await tracesOf(server, tenant, 'ada@example.com')).every(found => found.startsWith('log:')))
 })
 
-test('events received during an erasure belong to a new person: no worker uses its old memory', async t => {
+test('events received during an erasure belong to a new person: no worker uses its old cache', async t => {
   const { tenant } = await twoPeople('meanwhile')
   const seen = (await events(tenant)).find(row => row.visitor === 'visitor-ada')!
   const release = await holdWriters(t, 'touches')
@@ -233,7 +233,7 @@ test('events received during an erasure belong to a new person: no worker uses i
   assert.notEqual(again.profile_id, seen.profile_id)
 })
 
-test('the command line erases, too, and reports an unknown person', async () => {
+test('the command line erases a person, and reports an unknown one', async () => {
   const { tenant } = await twoPeople('by command')
   useDatabase(server.databaseUrl)
   const done = await kontor('erase', '--tenant', tenant.name, '--email', 'ada@example.com')
@@ -272,7 +272,7 @@ test('only an admin key can erase, and only with a valid identifier', async () =
   assert.equal((await events(other)).length, 4)
 })
 
-test('a parked item is erased, too, and the other items of its batch keep waiting', async () => {
+test('a parked item is erased too, and the other items of its batch stay parked', async () => {
   const tenant = await server.anotherTenant('waiting')
   await server.pool.query("alter table events add constraint stuck check (event_type <> 'stuck')")
   const item = (who: string) => ({
@@ -356,7 +356,7 @@ test('a person with more than 20 identifiers is erased only with confirmation', 
 
 test('an erasure by a merged profile id erases the surviving profile', async () => {
   const tenant = await server.tenantWithServerKey('merged away')
-  // Each by itself: what comes together is one person from the first.
+  // Separately, because identifiers that arrive together would be one profile from the start.
   await track(tenant, { event_type: 'page_view', visitor: 'visitor-ada' })
   await server.settled()
   await record(tenant, 'contact', 'contact-ada', { email: 'ada@example.com' })
@@ -400,7 +400,7 @@ test('an order sent again with the same time does not restore its buyer; a newer
   assert.equal((await sales(tenant)).find(row => row.source_object_id === 'order-ada').amount, 50)
 })
 
-test('identifiers in other spellings and long deferred entries are found where they wait', async () => {
+test('identifiers are found in deferred entries, in other spellings and long after their arrival', async () => {
   const tenant = await server.anotherTenant('deferred')
   const source = await server.admin.sources.create({
     ...{ tenant: tenant.id, type: 'webhook', rate_limit: { events: 1, per_seconds: 3600 } },
@@ -430,7 +430,7 @@ test('an interrupted erasure continues, and counts nothing twice', async t => {
   const release = await holdWriters(t, 'touches')
   const erasing = server.admin.erasures.erase({ tenant: tenant.id, email: 'ada@example.com' })
   const ended = assert.rejects(erasing)
-  await eventually('its events to be gone', () => isWaiting(`a.query ilike 'delete from touches%'`))
+  await eventually('its events to be deleted', () => isWaiting(`a.query ilike 'delete from touches%'`))
   await server.pool.query(
     `select pg_terminate_backend(pid) from pg_stat_activity where query ilike 'delete from touches%'`,
   )
@@ -450,7 +450,7 @@ test('thousands of identifiers and dead letters do not block an erasure', async 
   await track(tenant, { event_type: 'login', user_id: 'ada', data: { email: 'ada@example.com' } })
   await server.settled()
   const id = Number(tenant.id.slice(4))
-  // as a version that knew no limit had left them
+  // as stored by an earlier version without these limits
   await server.pool.query(
     `insert into identities (tenant_id, node, kind, value, profile)
      select $1, nextval('identity_nodes'), 'visitor', 'flood-' || n, i.profile
@@ -471,7 +471,7 @@ test('thousands of identifiers and dead letters do not block an erasure', async 
 })
 
 test('a received batch shows the item of the event, or all items on request; after an erasure it shows that it was erased', async () => {
-  const tenant = await server.anotherTenant('neighbours')
+  const tenant = await server.anotherTenant('neighbors')
   const item = (name: string) =>
     `{"type":"track","event":"Seen","messageId":"n-${name}","userId":"${name}@example.com","properties":{"n":1.50}}`
   const batch = `{"batch":[${item('ada')},${item('ben')}]}`

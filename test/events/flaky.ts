@@ -3,18 +3,18 @@ import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
 
-/** busy: 503, the server never hears of it. lost: it takes effect, but the answer never arrives. */
+/** busy: 503, and the server does not receive the request. lost: it takes effect, but there is no response. */
 export type Failure = 'busy' | 'lost'
 
 /** A proxy to the server. Each request gets the next failure of `failures`, until none is left. */
-export async function flakyWay(t: TestContext, target: () => string) {
-  const way = { url: '', failures: [] as Failure[], posts: 0 }
+export async function openFlakyProxy(t: TestContext, target: () => string) {
+  const proxy = { url: '', failures: [] as Failure[], posts: 0 }
   const cors = { 'access-control-allow-origin': '*', 'access-control-expose-headers': 'retry-after' }
 
   async function pass(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const body = await buffer(incoming)
-    const failure = incoming.method === 'POST' ? way.failures.shift() : undefined
-    if (incoming.method === 'POST') way.posts++
+    const failure = incoming.method === 'POST' ? proxy.failures.shift() : undefined
+    if (incoming.method === 'POST') proxy.posts++
     if (failure === 'busy') {
       outgoing.writeHead(503, { 'retry-after': '1', ...cors }).end('{}')
       return
@@ -35,7 +35,7 @@ export async function flakyWay(t: TestContext, target: () => string) {
 
   const server = createServer((incoming, outgoing) => pass(incoming, outgoing).catch(() => incoming.socket.destroy()))
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  way.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  proxy.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   t.after(
     () =>
       new Promise(resolve => {
@@ -43,5 +43,5 @@ export async function flakyWay(t: TestContext, target: () => string) {
         server.closeAllConnections()
       }),
   )
-  return way
+  return proxy
 }

@@ -19,7 +19,7 @@ before(async () => {
 })
 after(() => server.close())
 
-/** Resolves groups in batches, with the memory of one worker. */
+/** Resolves groups in batches, with the cache of one worker. */
 async function see(tenantId: number, batches: Identifier[][][], trusted = true): Promise<void> {
   const identities = openIdentities()
   const { lockFor } = openProfileLocks()
@@ -104,7 +104,7 @@ test('groups of records and servers give the same profiles in any order, in any 
         const [tenantA, tenantB, tenantC] = [++lastTenant, ++lastTenant, ++lastTenant]
         await see(tenantA, cut(first, 1))
         await see(tenantB, cut(second, size))
-        // three workers, each with a part, and the first sighting with all of them
+        // three workers with a third of the groups each, and all of them with the first group
         await Promise.all(
           [0, 1, 2].map(worker => see(tenantC, cut([...first.filter((_, i) => i % 3 === worker), first[0]!], size))),
         )
@@ -179,7 +179,7 @@ test('later links show in earlier rows, and no event is rewritten', async () => 
     user_id: 'ada',
     data: { email: ' Ada@Example.com ' },
   })
-  // the other way round, a public key would link an identified person
+  // the contact second: otherwise a public key would link an identified person
   await server.settled()
   await write(tenant, 'contact', 'c-1', { email: 'ada@example.com', name: 'Ada' })
   const after = await byType(tenant)
@@ -202,7 +202,7 @@ test('the fields of a contact come from its record, however the conversion is li
   await write(tenant, 'order', 'o-order', { customerId: 'c-9', total: 4 })
   await write(tenant, 'order', 'o-mail', { email: 'ada@example.com', total: 4 })
   await track(tenant, { event_type: 'identify', visitor: 'v', data: { email: 'ada@example.com' } })
-  // the billing system knows the person by an id of its own
+  // the billing system uses its own id for the person
   const billing = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   const paid = { id: 'in_1', customer: 'cus_A', customer_email: 'ada@example.com' }
   const { status } = await server.request(`/ingest/inbound/${billing.id}`, {
@@ -240,15 +240,15 @@ test('the fields of a contact come from its record, however the conversion is li
 
 test('placeholder identifiers link no one', async () => {
   const tenant = await server.anotherTenant('placeholders')
-  const nobody = ['null', 'undefined', 'anonymous', '0', '', ' ', 'N/A', '[object Object]', 'unknown', 'guest']
-  for (const [i, id] of nobody.entries()) {
+  const placeholders = ['null', 'undefined', 'anonymous', '0', '', ' ', 'N/A', '[object Object]', 'unknown', 'guest']
+  for (const [i, id] of placeholders.entries()) {
     await track(tenant, { event_type: `visit ${i}`, visitor: `v-${i}`, user_id: id, data: { email: id } })
   }
   await track(tenant, { event_type: 'alone', user_id: 'null', visitor: 'undefined' })
   const rows = await byType(tenant)
   assert.equal(rows.get('alone').profile_id, null)
   const profiles = [...rows.values()].map(row => row.profile_id).filter(id => id !== null)
-  assert.equal(new Set(profiles).size, nobody.length)
+  assert.equal(new Set(profiles).size, placeholders.length)
 })
 
 test('two nodes with their own workers produce the same profiles', async () => {

@@ -9,13 +9,13 @@ import { findPostmasterIn, temporaryDirectory } from '../embedded-postgres/direc
 import { eventually } from '../eventually.ts'
 import { isLong } from '../long.ts'
 
-// KONTOR_TEST_KILL_EVENTS=1000000 for the whole of it.
+// KONTOR_TEST_KILL_EVENTS=1000000 for a full run.
 const EVENTS = Number(process.env.KONTOR_TEST_KILL_EVENTS ?? (isLong ? 20_000 : 6_000))
 const PER_BATCH = 200
 const SENDERS = 4
 const REPEATED = 0.3
 
-test(`${EVENTS} events sent with repeats, and two kill -9 in between, are counted exactly`, {
+test(`${EVENTS} events sent with repeats, and with two kill -9 in between, are stored once each`, {
   timeout: 3_600_000,
 }, async t => {
   const dataDir = join(await temporaryDirectory(t, 'data'), 'data')
@@ -51,16 +51,16 @@ test(`${EVENTS} events sent with repeats, and two kill -9 in between, are counte
     `${batches.length} batches in ${tries} requests, accepted in ${Math.round(sentMs)} ms, ` +
       `all applied and counted after ${Math.round(doneMs)} ms; resident memory ${service.residentMb()} MB`,
   )
-  assert.ok(tries > batches.length, 'a kill made senders try again')
+  assert.ok(tries > batches.length, 'senders retried after a kill')
   assert.equal(rows, EVENTS)
 })
 
-/** Every event is in one batch at least; of those sent before, so many come again. */
+/** Every event is in at least one batch, and about 30 % are repeated later. */
 function makeBatches(): string[] {
   const ids: number[] = []
   for (let id = 0; id < EVENTS; id++) {
     ids.push(id)
-    // spread as a hash does: repeats of the same batch, of the one before, and of long ago
+    // pseudo-random repeats: from the same batch, the previous one, or much earlier ones
     const draw = ((id * 2_654_435_761) >>> 0) / 2 ** 32
     if (draw < REPEATED) ids.push(Math.max(0, Math.floor(id - draw * draw * 11 * id)))
   }
@@ -106,7 +106,7 @@ async function openService(t: TestContext, dataDir: string) {
   }
 
   return {
-    /** Whether it was acknowledged. */
+    /** Returns whether the request was acknowledged. */
     async send(body: string): Promise<boolean> {
       try {
         const response = await fetch(`${url}/v1/batch`, {
@@ -131,7 +131,7 @@ async function openService(t: TestContext, dataDir: string) {
       running = startKontor(t, words, env)
       await answers(url, running)
     },
-    /** A marker sent through every partition, and awaited in each, stands behind all that was accepted before. */
+    /** Sends markers through all partitions and waits for them: everything accepted earlier is then applied. Returns the number of events. */
     async countWhenDone(): Promise<number> {
       const markers = Array.from({ length: 200 }, (_, i) => `marker-${i}`)
       for (const id of markers) {

@@ -14,7 +14,7 @@ after(() => server.close())
 
 const events: { event_type: string; at: number }[] = []
 const START = Date.parse('2026-03-30T23:00:00Z')
-/** Over the end of a month: rows come from two partitions. */
+/** Minutes across the end of a month, so that rows are in two partitions. */
 const minute = (n: number) => new Date(START + n * 60_000).toISOString()
 
 async function send(bodies: object[], key = server.tenant.trackingKey) {
@@ -29,7 +29,7 @@ const list = (query: string, key = server.tenant.privateKey, name = 'events') =>
 const places = (rows: Row[]) => rows.map(row => row.payload.at)
 const down = (from: number, to: number) => Array.from({ length: from - to + 1 }, (_, i) => from - i)
 
-test('newest first, 50 by default, in the envelope', async () => {
+test('a list has 50 rows by default, newest first', async () => {
   const { body } = await list('')
   assert.deepEqual(Object.keys(body), ['results', 'limit', 'offset', 'has_more', 'next_cursor'])
   assert.deepEqual(places(body.results), down(129, 80))
@@ -37,7 +37,7 @@ test('newest first, 50 by default, in the envelope', async () => {
   assert.equal(typeof body.next_cursor, 'string')
 })
 
-test('limit and offset; more than 100 is served as 100; an invalid number is rejected', async () => {
+test('limit and offset select rows; a limit above 100 is reduced to 100; an invalid number is rejected', async () => {
   assert.deepEqual(places((await list('limit=3&offset=2')).body.results), [127, 126, 125])
   const all = (await list('limit=500')).body
   assert.equal(all.results.length, 100)
@@ -105,7 +105,7 @@ test('the cursor walks the whole list once, and new rows do not shift it', async
     seen.push(...places(body.results))
     if (!body.has_more) break
     cursor = `&cursor=${body.next_cursor}`
-    // one that is newer than everything, one in what is still to come
+    // one event newer than all others, and one on a later page
     await send([
       { event_type: 'page_view', occurred_at: minute(1000 + page), data: { at: 1000 + page } },
       ...(page === 1 ? [{ event_type: 'page_view', occurred_at: minute(5), data: { at: 5.5 } }] : []),
@@ -159,7 +159,7 @@ test('rows of one instant are paged without loss', async () => {
   assert.equal(seen.size, 25)
 })
 
-test('a key sees its own tenant, with the scope of the list', async () => {
+test('a key sees only its own tenant, and needs the scope of the list', async () => {
   const other = await server.anotherTenant('elsewhere')
   for (const name of ['events', 'conversions']) {
     assert.deepEqual((await list('', other.privateKey, name)).body.results, [])
@@ -182,7 +182,7 @@ test('a key sees its own tenant, with the scope of the list', async () => {
   }
 })
 
-test('a page of large events is whole, whether read by limit, offset or cursor', async () => {
+test('a page of large events is complete, whether read by limit, offset or cursor', async () => {
   const tenant = await server.anotherTenant('large events')
   // 60 KB each: a page of 90 is read in portions
   for (let from = 0; from < 90; from += 15) {

@@ -72,7 +72,7 @@ test('an event is queued, then stored; a repeat is a duplicate, an invalid one a
   assert.equal(letter.id, id.replace(/.$/, '1'))
 })
 
-test('a sale that does not count as its sender may expect says why', async () => {
+test('the look-up of a sale that does not count as expected gives the reason', async () => {
   const sales: [event_id: string, event_type: string, data: object, reason: RegExp | null][] = [
     ['s-good', 'convert', { value: '49.90', currency: 'eur' }, null],
     ['s-text', 'purchase', { value: 'abc', currency: 'EUR' }, /without an amount: value is "abc"/],
@@ -112,7 +112,7 @@ test('a sale that does not count as its sender may expect says why', async () =>
   assert.match((await ask('lookup?event_id=s-cdp')).body.reason, /total is "x", which is no number; it has no/)
 })
 
-test('conversions are found too, and retries that wait say why', async () => {
+test('conversions are found too, and a waiting retry has a reason', async () => {
   await server.request('/v1/track/', {
     method: 'POST',
     key: server.tenant.trackingKey,
@@ -236,7 +236,7 @@ test('events of sources: deferred over the budget, dropped if configured, duplic
   assert.equal((await ask(outcomes.get('dropped'))).body.status, 'dropped')
 })
 
-test('however many sources there are, a look-up asks the database as often', async () => {
+test('the number of statements of a look-up does not depend on the number of sources', async () => {
   const { id: tenant } = await server.anotherTenant('sources')
   let statements = 0
   const pool = new Proxy(server.pool, {

@@ -41,7 +41,7 @@ test('GET / needs no credentials', async () => {
   assert.equal(typeof body.message, 'string')
 })
 
-test('an event is answered {} and shows with every field', async () => {
+test('the response to an event is {}, and the event is listed with every field', async () => {
   const before = Date.now()
   const { status, body } = await track({
     event_type: 'page_view',
@@ -163,7 +163,7 @@ test('names have 1 to 200 characters, and all errors are reported together', asy
   })
   assert.equal(refused.status, 400)
   assert.match(refused.headers.get('content-type')!, /^application\/problem\+json/)
-  assert.deepEqual(refused.body.errors.map((fault: { pointer: string }) => fault.pointer).sort(), [
+  assert.deepEqual(refused.body.errors.map((error: { pointer: string }) => error.pointer).sort(), [
     '/data',
     '/event_type',
     '/occurred_at',
@@ -179,7 +179,7 @@ test('names have 1 to 200 characters, and all errors are reported together', asy
   assert.equal((await track('')).status, 400)
 })
 
-test('the body is JSON whatever the Content-Type says', async () => {
+test('the body is parsed as JSON with any Content-Type', async () => {
   const types = ['text/plain;charset=UTF-8', 'application/x-www-form-urlencoded', 'application/octet-stream']
   for (const type of types) {
     const event = { event_type: `typed ${type}` }
@@ -202,7 +202,7 @@ test('gzip is accepted with any Content-Type; invalid gzip is rejected', async (
   assert.equal((await track('{}', { headers: { 'content-encoding': 'br' } })).status, 415)
 })
 
-test('one event may have 64 KiB, counted after decompression', async () => {
+test('one event may have 64 KiB after decompression', async () => {
   assert.equal((await track(eventOfBytes(65_536))).status, 200)
   assert.equal((await track(eventOfBytes(65_537))).status, 413)
   const headers = { 'content-encoding': 'gzip' }
@@ -219,7 +219,7 @@ test('a trailing slash does not matter', async () => {
   }
 })
 
-test('bearer or key in the query; anything else is 401 with a challenge', async () => {
+test('the key is accepted as bearer or in the query; anything else is 401 with a challenge', async () => {
   const { trackingKey, privateKey } = server.tenant
   const event = { event_type: 'keyed' }
   const byQuery = await track(event, { key: '', path: `/v1/track/?key=${trackingKey}` })
@@ -238,7 +238,7 @@ test('bearer or key in the query; anything else is 401 with a challenge', async 
     assert.equal(status, 401, code)
     assert.equal(body.code, code)
     assert.match(headers.get('www-authenticate')!, /^Bearer/)
-    // a page must be able to read why it was refused
+    // a page must be able to read the error
     assert.equal(headers.get('access-control-allow-origin'), '*')
   }
   for (const path of ['/v1/events', '/v1/conversions']) {
@@ -247,7 +247,7 @@ test('bearer or key in the query; anything else is 401 with a challenge', async 
   }
 })
 
-test('any page may send, with the headers of real SDKs', async () => {
+test('any origin may send events, with the headers of real SDKs', async () => {
   const wanted =
     'authorization,content-type,x-retry-count,anonymousid,sentat,x-write-key,rsa-anonymous-id,rsa-retry-attempt,x-ip-policy'
   for (const path of ['/v1/track/', '/v1/track', '/v1/b', '/v1/batch', '/beacon/v1/batch', '/api/s/track']) {
@@ -270,7 +270,7 @@ test('any page may send, with the headers of real SDKs', async () => {
   assert.match(sent.headers.get('access-control-expose-headers')!, /retry-after/)
 })
 
-test('text that cannot be stored is replaced, and stalls nothing', async () => {
+test('characters that cannot be stored are replaced, and processing continues', async () => {
   const bad = '{"event_type":"odd","visitor":"a\\u0000b","data":{"text":"\\ud800","k\\u0000":1}}'
   assert.deepEqual((await track(bad)).body, {})
   await track({ event_type: 'after odd' })
@@ -286,7 +286,7 @@ test('text that cannot be stored is replaced, and stalls nothing', async () => {
   await stored('odd\ufffdname')
 })
 
-test('numbers come back with the digits that were sent', async () => {
+test('numbers keep all their digits', async () => {
   await track(
     '{"event_type":"digits","data":{"big":12345678901234567890,"price":0.10,"tiny":1e-7,"id":9007199254740993}}',
   )
@@ -298,7 +298,7 @@ test('numbers come back with the digits that were sent', async () => {
   for (const digits of ['12345678901234567890', '9007199254740993', '0.10']) assert.ok(text.includes(digits), text)
 })
 
-test('bots are marked and never dropped', async () => {
+test('events of bots are marked and stored', async () => {
   const agents: [string, boolean][] = [
     ['Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)', true],
     ['Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36', false],
@@ -310,7 +310,7 @@ test('bots are marked and never dropped', async () => {
   }
 })
 
-test('405 names what the path answers; the answer of an unknown path is a problem too', async () => {
+test('a 405 lists the allowed methods; an unknown path is a problem too', async () => {
   const { status, headers } = await server.request('/v1/track/')
   assert.equal(status, 405)
   assert.match(headers.get('allow')!, /POST/)

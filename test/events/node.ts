@@ -3,7 +3,7 @@ import { readConfig } from '../../src/config/config.ts'
 import { type Runtime, startRuntime } from '../../src/runtime/runtime.ts'
 import { TEST_SECRET_KEY, type TestServer } from '../server.ts'
 
-/** A further node beside a test server, on the same database or on another way to it. */
+/** Another node of a test server, on the same database, optionally through another URL. */
 export async function startNode(
   server: TestServer,
   surfaces: string,

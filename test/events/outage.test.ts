@@ -5,17 +5,17 @@ import { eventually } from '../eventually.ts'
 import { type OwnServer, startServer } from '../server.ts'
 import { startNode } from './node.ts'
 import { json, rowsOf } from './rows.ts'
-import { stretchWire } from './wire.ts'
+import { openWire } from './wire.ts'
 
 let server: OwnServer
-let wire: Awaited<ReturnType<typeof stretchWire>>
-/** A second node on the same database, over a wire that can be cut. */
+let wire: Awaited<ReturnType<typeof openWire>>
+/** A second node on the same database, over a connection that can be interrupted. */
 let node: Runtime
 
 before(async () => {
   server = await startServer()
   const url = new URL(server.databaseUrl)
-  wire = await stretchWire({ host: url.hostname, port: Number(url.port) })
+  wire = await openWire({ host: url.hostname, port: Number(url.port) })
   url.port = String(wire.port)
   node = await startNode(server, 'data,events', url.href)
 })
@@ -36,8 +36,8 @@ async function send(path: string, key: string, body: object) {
 
 type Problem = { code?: string; detail?: string }
 
-test('while storage is unavailable: 503 with Retry-After, never 401, whether the key is known here or not', async () => {
-  const stranger = await server.anotherTenant('never seen by this node')
+test('while storage is unavailable: 503 with Retry-After, never 401, whether the key is cached or not', async () => {
+  const uncached = await server.anotherTenant('never seen by this node')
   const { trackingKey, privateKey } = server.tenant
   assert.equal((await send('/v1/track/', trackingKey, { event_type: 'before', event_id: 'b' })).status, 200)
 
@@ -45,8 +45,8 @@ test('while storage is unavailable: 503 with Retry-After, never 401, whether the
   const tries: [string, string, object][] = [
     ['/v1/track/', trackingKey, { event_type: 'during', event_id: 'd' }],
     ['/v1/batch', trackingKey, { batch: [{ type: 'page', messageId: 'p' }] }],
-    ['/v1/track/', stranger.trackingKey, { event_type: 'during' }],
-    ['/v1/batch', stranger.trackingKey, { batch: [{ type: 'page' }] }],
+    ['/v1/track/', uncached.trackingKey, { event_type: 'during' }],
+    ['/v1/batch', uncached.trackingKey, { batch: [{ type: 'page' }] }],
   ]
   for (const [path, key, body] of tries) {
     const answer = await send(path, key, body)
@@ -56,7 +56,7 @@ test('while storage is unavailable: 503 with Retry-After, never 401, whether the
     assert.doesNotMatch(json(answer.body), /ECONN|select|insert|127\.0\.0\.1|\.ts/)
   }
   for (const path of ['/v1/events', '/v1/conversions', '/v1/events/lookup?event_id=b']) {
-    for (const key of [privateKey, stranger.privateKey]) {
+    for (const key of [privateKey, uncached.privateKey]) {
       const response = await fetch(node.url + path, { headers: { authorization: `Bearer ${key}` } })
       assert.equal(response.status, 503, path)
       assert.match(response.headers.get('retry-after')!, /^[1-9]\d*$/)
@@ -64,9 +64,9 @@ test('while storage is unavailable: 503 with Retry-After, never 401, whether the
   }
 
   wire.reconnect()
-  // the senders come back, as they were told to
+  // the senders retry after Retry-After
   for (const [path, key, body] of tries.slice(0, 3)) {
-    const answer = await eventually('storage to be back', async () => {
+    const answer = await eventually('storage to recover', async () => {
       const answer = await send(path, key, body)
       return answer.status !== 503 && answer
     })

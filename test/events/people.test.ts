@@ -86,7 +86,7 @@ test('a profile shows every identifier with its time and cause, and is found by 
   for (const id of person.merged_profiles) assert.deepEqual(await who(tenant, id), person)
 })
 
-test('the search finds people by the first letters of a name, records and events by id, and says nothing of what is not for the key', async () => {
+test('the search finds people by the first letters of a name, and records and events by id, within the scopes of the key', async () => {
   const [tenant, other] = [await server.anotherTenant('searched'), await server.anotherTenant('beside')]
   await inTurn(
     () =>
@@ -96,7 +96,7 @@ test('the search finds people by the first letters of a name, records and events
         email: 'Countess@Example.com',
       }),
     () => write(tenant, 'contact', 'c-2', { name: 'Ben 100% Ämil', email: 'ben@example.com' }),
-    () => write(tenant, 'contact', 'c-3', { name: { not: 'a text' }, email: null }),
+    () => write(tenant, 'contact', 'c-3', { name: { not: 'a string' }, email: null }),
     () => write(tenant, 'contact', 'c-4', { name: 'x'.repeat(70_000) }),
     () => write(other, 'contact', 'c-1', { name: 'Ada Other' }),
     () => write(tenant, 'order', 'o-1', { contactId: 'c-1', amount: 5 }),
@@ -116,7 +116,7 @@ test('the search finds people by the first letters of a name, records and events
   assert.deepEqual(await find('c-1'), ['contact c-1', 'person c-1'])
   assert.deepEqual(await find('o-1'), ['order o-1'])
   assert.deepEqual(await find('sent-1'), ['event page_view'])
-  assert.deepEqual(await find('nobody at all'), [])
+  assert.deepEqual(await find('unknown person'), [])
   assert.deepEqual(await find('\u0000'.repeat(3)), [])
   assert.equal((await server.request('/v1/search?q=a', { key: tenant.privateKey })).status, 400)
   const { key } = await server.admin.keys.create({
@@ -147,7 +147,7 @@ test('an unknown person is 404, and an identifier of two people lists both', asy
   )
   assert.deepEqual(namesOf(await who(tenant, 'user:42')), ['user:42'])
   // people of another tenant are unknown here
-  const other = await server.anotherTenant('asked by others')
+  const other = await server.anotherTenant('other people')
   const profile = (await who(tenant, 'user:42')).profile_id
   assert.equal((await people(`${profile}?tenant=${other.id}`)).status, 404)
   assert.equal((await people(`42/merge`, { tenant: tenant.id, into: 'nobody' })).status, 409)
@@ -223,7 +223,7 @@ test('a visitor id that moved to another person moves back when the link is undo
   assert.equal((await who(tenant, 'ada')).events, 4)
 })
 
-test('an export holds everything of one person and nothing of another', async () => {
+test('an export contains all data of one person and nothing of another', async () => {
   const tenant = await server.anotherTenant('exported')
   for (const name of ['ada', 'ben'])
     await inTurn(
@@ -252,10 +252,10 @@ test('an export holds everything of one person and nothing of another', async ()
   assert.equal((await fetch(url, { headers: { authorization: `Bearer ${viewer.key}` } })).status, 403)
   const asArray = await people(`ada/export?tenant=${tenant.id}&format=json`)
   assert.deepEqual(asArray.body, lines)
-  assert.equal((await people(`nobody/export?tenant=${tenant.id}`)).status, 404)
+  assert.equal((await people(`unknown/export?tenant=${tenant.id}`)).status, 404)
 })
 
-test('a person counts what their export and an erasure hold: merged profiles, orders of their contact, events of others that name them', async () => {
+test('the counts of a person equal their export and erasure: merged profiles, orders of the contact, and mentions in events of others', async () => {
   const tenant = await server.anotherTenant('counted')
   const sale = (order_id: string, user_id: string) =>
     track(tenant, { event_type: 'convert', user_id, data: { order_id, amount: 5, currency: 'EUR' } })
@@ -288,7 +288,7 @@ test('a person counts what their export and an erasure hold: merged profiles, or
   const contact = await heldOf('contact:c-1')
   const { person: user } = await heldOf('user:c-1')
   assert.deepEqual([contact.person.events, contact.person.events_of_others, contact.person.conversions], [1, 1, 2])
-  // what was sent under the same id and stays: all but the event that names the contact
+  // events under the same id that remain: all except the one that mentions the contact
   assert.deepEqual(contact.others, [{ profile_id: user.profile_id, kind: 'user', value: 'c-1', remaining_events: 3 }])
   await people('user:c-1/merge', { tenant: tenant.id, into: 'contact:c-1' })
   const one = await heldOf('contact:c-1')
@@ -296,7 +296,7 @@ test('a person counts what their export and an erasure hold: merged profiles, or
   assert.deepEqual(one.others, [])
 })
 
-test('the command line does the same', async () => {
+test('the command line shows, exports, merges and splits people', async () => {
   const tenant = await server.anotherTenant('by hand')
   await inTurn(
     () => track(tenant, { event_type: 'a', user_id: 'ada' }),

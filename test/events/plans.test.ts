@@ -64,7 +64,7 @@ type Node = {
   Plans?: Node[]
 }
 
-/** How PostgreSQL carries a page out: every scan that ran, with the rows it read, shown or not. */
+/** The scans that PostgreSQL ran for a page, each with the number of rows it read, including filtered ones. */
 async function scansOf(statement: { text: string; values: unknown[] }) {
   const { rows } = await pool.query(`explain (analyze, format json) ${statement.text}`, statement.values)
   const scans: { kind: string; table: string; index: string; read: number }[] = []
@@ -83,9 +83,9 @@ async function scansOf(statement: { text: string; values: unknown[] }) {
 
 const day = (text: string) => new Date(`${text}T00:00:00Z`)
 const midOf = (month: number, at = 15) => new Date(Date.UTC(2025, month, at))
-const NOBODY = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+const MAX_UUID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
-test('since and until leave the partitions of other months alone', async () => {
+test('with since and until, partitions of other months are not read', async () => {
   const scans = await scansOf(eventPage(TENANT, page({ since: day('2025-03-02'), until: day('2025-03-28') })))
   const tables = scans.filter(({ table }) => table.startsWith('events'))
   assert.equal(tables.length, 1)
@@ -100,12 +100,12 @@ test('since and until leave the partitions of other months alone', async () => {
   assert.deepEqual([...named].sort(), [`"events_p${2025 * 12 + 2}"`, `"events_p${2025 * 12 + 3}"`])
 })
 
-test('a page deep in the list reads as many rows as the first, by the index', async () => {
+test('a late page reads as few rows as the first one, from the index', async () => {
   for (const eventType of [null, 'rare']) {
     const depths: TimePage['after'][] = [
       null,
-      { occurredAt: midOf(5), id: NOBODY },
-      { occurredAt: midOf(1), id: NOBODY },
+      { occurredAt: midOf(5), id: MAX_UUID },
+      { occurredAt: midOf(1), id: MAX_UUID },
     ]
     for (const after of depths) {
       const scans = (await scansOf(eventPage(TENANT, page({ eventType, after })))).filter(({ table }) =>
@@ -121,9 +121,9 @@ test('a page deep in the list reads as many rows as the first, by the index', as
   }
 })
 
-test('conversions: the same, also where an event type means one of two columns', async () => {
+test('the same holds for conversions, also if the event type may be in one of two columns', async () => {
   for (const eventType of [null, 'rare', 'convert', 'plain']) {
-    for (const after of [null, { occurredAt: midOf(0, 20), id: NOBODY }]) {
+    for (const after of [null, { occurredAt: midOf(0, 20), id: MAX_UUID }]) {
       const scans = (await scansOf(conversionPage(TENANT, page({ eventType, after })))).filter(
         ({ table }) => table === 'conversions',
       )

@@ -21,7 +21,7 @@ after(() => server.close())
 
 const ADDRESS = '203.0.113.77'
 
-test('addresses are cut to their network, in whatever spelling', () => {
+test('addresses in any notation are truncated to their network', () => {
   for (const [address, network] of [
     ['203.0.113.77', '203.0.113.0'],
     ['::ffff:203.0.113.77', '203.0.113.0'],
@@ -38,7 +38,7 @@ test('addresses are cut to their network, in whatever spelling', () => {
   assert.equal(keptAddress('keep', ADDRESS), ADDRESS)
 })
 
-test('only fields that are named after addresses and hold nothing else change; the rest stays to the digit', () => {
+test('only address fields with an address change, everything else stays unchanged', () => {
   const text = `{"version":"1.2.3.4", "ip" : "${ADDRESS}","n":1.10,"a":[{"clientIp":"2001:db8:1:2::3"}],"x-forwarded-for":"${ADDRESS}, 10.1.2.3",
     "note":"\\"ip\\":\\"${ADDRESS}\\"","tip":"1.2.3.4","ip_name":"office","browser_ip":"${ADDRESS}:4711", "q":["x", ":", "y"]}`
   assert.equal(
@@ -57,7 +57,7 @@ test('only fields that are named after addresses and hold nothing else change; t
   assert.equal(withoutAddresses('keep', text), text)
 })
 
-test('addresses in lists, objects, escapes and headers of every proxy are reached, in every mode', () => {
+test('addresses in lists, objects, escapes and proxy headers are removed, in every mode', () => {
   const body = {
     ips: [ADDRESS, `${ADDRESS}:80`],
     ip: { v4: ADDRESS, all: [{ value: ADDRESS }], country: 'DE' },
@@ -76,7 +76,7 @@ test('addresses in lists, objects, escapes and headers of every proxy are reache
     app_version: '1.2.3.4',
     at: '12:30:45',
   }
-  // "ip" as \u0069p, a dot as \u002e: JSON all the same
+  // "ip" written as \u0069p, and a dot as \u002e
   const text = JSON.stringify(body)
     .replace('"userip"', '"user\\u0069p"')
     .replace(/\.77"\],"IPA/, '\\u002e77"],"IPA')
@@ -130,7 +130,7 @@ test('addresses in lists, objects, escapes and headers of every proxy are reache
       'sec-ch-ua': '"Chromium";v="91.0.1.2"',
     })
   }
-  // In a field that is for addresses alone, whatever it holds may be one.
+  // In a field for addresses, any value may be an address.
   const odd =
     '{"ip":"0xCB00714D","client_ip": 3405803853,"ips":[-1e3, "x"],"ip_v4":"","ip":true,"ip_name":"office","n":[1.10,2]}'
   assert.equal(
@@ -167,9 +167,9 @@ async function sendEverywhere(mode: string) {
   const post = (path: string, key: string, body: object, address = ADDRESS) =>
     server.request(path, { method: 'POST', key, body: json(body), headers: from(address) })
   const page = (n: number) => ({ event_type: `page ${n}`, visitor: 'v', data: { ip: ADDRESS, n } })
-  // Until the setting has reached the node, which remembers keys.
+  // The node caches keys, so the setting reaches it a moment later.
   let tries = 0
-  await eventually(`${mode} to count`, async () => {
+  await eventually(`the setting ${mode} to take effect`, async () => {
     await post('/v1/track', tenant.trackingKey, page(tries++))
     await server.settled()
     const [row] = await rowsOf(server, 'events', { key: tenant.privateKey })
@@ -191,15 +191,15 @@ async function sendEverywhere(mode: string) {
   assert.equal((await post(`/ingest/inbound/${source.id}`, source.token, [])).status, 400)
   assert.equal((await post(`/ingest/inbound/${source.id}`, source.token, hook, '198.51.100.9')).status, 403)
   await server.settled()
-  // Refusals are written a moment later.
-  await eventually('the refusals', async () => {
+  // Rejections are written a moment later.
+  await eventually('the rejections', async () => {
     const { rows } = await server.pool.query('select count(*) from rejections where source_id = $1', [source.id])
     return Number(rows[0].count) === 2
   })
   return { tenant, rows: await rowsOf(server, 'events', { key: tenant.privateKey }) }
 }
 
-test('a tenant that drops addresses has none of them in any table, and loses nothing else', async () => {
+test('if a tenant drops addresses, no table contains any, and nothing else is lost', async () => {
   const { tenant, rows } = await sendEverywhere('drop')
   assert.equal(rows.length, 4)
   for (const row of rows) assert.equal(row.meta.ip, undefined)
@@ -209,7 +209,7 @@ test('a tenant that drops addresses has none of them in any table, and loses not
   assert.deepEqual(await tracesOf(server, tenant, '203.0.113.0'), [], 'no network either')
 })
 
-test('a tenant that truncates has networks in place of addresses', async () => {
+test('if a tenant truncates addresses, networks are stored instead', async () => {
   const { tenant, rows } = await sendEverywhere('truncate')
   assert.equal(rows.length, 4)
   for (const row of rows) assert.equal(row.meta.ip, '203.0.113.0')
@@ -221,7 +221,7 @@ test('a tenant that truncates has networks in place of addresses', async () => {
   assert.deepEqual(await tracesOf(server, tenant, '198.51.100.9'), [])
 })
 
-test('without the setting addresses are kept, and the change of it is audited', async () => {
+test('addresses are kept by default, and a change of the setting is in the audit log', async () => {
   const { tenant, rows } = await sendEverywhere('keep')
   for (const row of rows) assert.equal(row.meta.ip, ADDRESS)
   await server.admin.tenants.update(tenant.id, { ip_addresses: 'drop' })
@@ -306,7 +306,7 @@ test('nothing is stored when an erased and suppressed person returns, and revenu
   const order = await server.request('/v1/orders/order-2', { key: tenant.privateKey })
   assert.deepEqual(order.body.data, { total: 49.9, currency: 'EUR' })
   const overview = await server.request('/v1/subscriptions/overview?currency=EUR', { key: tenant.privateKey })
-  assert.equal(overview.body.mrr, 20, 'the ledger goes on')
+  assert.equal(overview.body.mrr, 20, 'the ledger is unchanged')
   const receipts = await server.request(`/admin/v1/receipts?source=${source.id}&limit=10`, { key: adminKey })
   assert.deepEqual(
     receipts.body.results.map((row: { outcome: string }) => row.outcome),
@@ -321,12 +321,12 @@ test('nothing is stored when an erased and suppressed person returns, and revenu
   assert.deepEqual([list.body.not_recorded.events, list.body.not_recorded.records], [4, 2])
   useDatabase(server.databaseUrl)
   const listed = await kontor('suppress', 'list', '--tenant', tenant.id)
-  assert.deepEqual(listed.json(), list.body.results, 'an array, as of every list')
+  assert.deepEqual(listed.json(), list.body.results, 'an array, like every list')
   assert.match(listed.err, /Not recorded due to suppressions: 4 events and 2 records/)
   const removal = `/admin/v1/suppressions/ada.lovelace@example.com?tenant=`
   const remove = { method: 'DELETE', key: adminKey }
   assert.equal((await server.request(removal + other.id, remove)).status, 404, 'of another tenant')
-  // and the browser that they came back with
+  // including the browser with which the person returned
   assert.equal((await server.request(removal + tenant.id, remove)).body.names, receipt.suppressed_names + 1)
   assert.equal((await server.request(removal + tenant.id, remove)).status, 404, 'once')
   await comeBack(tenant, source, 3)
@@ -379,7 +379,7 @@ test('a suppressed address is detected in every form, in every field, and in rej
   await post(`/ingest/inbound/${source.id}`, source.token, named)
   const asIds = { type: 'track', event: 'Seen', anonymousId: email, userId: 'form-user' }
   const bad = { type: 'no such type', traits: { about: { email } } }
-  const other = { type: 'track', event: 'Seen', anonymousId: 'of somebody else' }
+  const other = { type: 'track', event: 'Seen', anonymousId: 'of another person' }
   await post('/v1/batch', tenant.trackingKey, { batch: [asIds, bad, other] })
   await post(`/ingest/inbound/${cdp.id}`, cdp.token, { batch: [bad, other] })
   await server.settled()
@@ -388,7 +388,7 @@ test('a suppressed address is detected in every form, in every field, and in rej
   const events = await rowsOf(server, 'events', { key: tenant.privateKey })
   assert.deepEqual(
     events.map(row => row.visitor),
-    ['of somebody else', 'of somebody else'],
+    ['of another person', 'of another person'],
   )
 
   const found = await server.request('/v1/events/lookup?event_id=form-1', { key: tenant.privateKey })
@@ -436,7 +436,7 @@ test('a failed event of a suppressed person does not become a dead letter', asyn
       suppressions: openSuppressions(),
       logger: { warn: () => {} },
     }
-    for (const about of [`Mary <${email}>`, 'somebody.else@example.com'])
+    for (const about of [`Mary <${email}>`, 'another.person@example.com'])
       await giveUp(
         transaction,
         kind,
@@ -447,7 +447,7 @@ test('a failed event of a suppressed person does not become a dead letter', asyn
   })
   const letters = await server.admin.deadLetters.list({ tenant: tenant.id, limit: 10 })
   assert.equal(letters.length, 1)
-  assert.match((await server.admin.deadLetters.show(letters[0]!.id, tenant.id)).body, /somebody\.else/)
+  assert.match((await server.admin.deadLetters.show(letters[0]!.id, tenant.id)).body, /another\.person/)
   const { results } = (await server.request(`/admin/v1/receipts?source=${source.id}`, { key: adminKey })).body
   assert.deepEqual(
     results.map((row: { outcome: string }) => row.outcome),
@@ -485,7 +485,7 @@ test('a request that is being stored while its person is suppressed is not store
   assert.equal(rows[0].kept, 0)
 })
 
-test('everything of one person comes out as JSON, by e-mail, on the command line', async () => {
+test('the command line exports all data of a person as JSON, by e-mail', async () => {
   const tenant = await server.tenantWithServerKey('exporting')
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   await comeBack(tenant, source, 1)

@@ -16,7 +16,7 @@ before(async () => {
 })
 after(() => server.close())
 
-/** A tenant with a second key that gets into the wrong hands. */
+/** A tenant with a second key, which is leaked. */
 type Shop = TestTenant & { bad: { id: string; key: string } }
 
 let shops = 0
@@ -66,12 +66,12 @@ async function stateOf(tenant: Shop): Promise<unknown> {
     [id],
   )
   const people = new Map(names.map(row => [`prof_${row.profile}`, json(row.names)]))
-  const told = rows.map(row => ({
+  const events = rows.map(row => ({
     ...{ type: row.event_type, visitor: row.visitor, amount: row.amount, order: row.source_object_id },
     ...{ source: row.source, contact: row.contact_id, payload: row.payload },
     person: row.profile_id && people.get(row.profile_id),
   }))
-  return { told: told.map(json).toSorted(), people: [...people.values()].toSorted(), touches }
+  return { events: events.map(json).toSorted(), people: [...people.values()].toSorted(), touches }
 }
 
 const purge = (body: object) => server.request('/admin/v1/purges', { method: 'POST', key: adminKey, body: json(body) })
@@ -128,8 +128,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 )
 
-/** Two people who are not one, if there are two. */
-async function strangers(tenant: Shop): Promise<string[]> {
+/** Identifiers of two different people; fewer if there are not two. */
+async function differentPeople(tenant: Shop): Promise<string[]> {
   const { rows } = await server.pool.query(
     `select distinct on (profile) kind || ':' || value as name from identities
      where tenant_id = $1 and retired_at is null order by profile, node desc`,
@@ -143,7 +143,7 @@ test('in any order: a split undoes its merge completely, and a purge undoes its 
     fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 9 }), async steps => {
       const [attacked, spared] = [await shop(), await shop()]
       await play(attacked, steps)
-      const [id, into] = await strangers(attacked)
+      const [id, into] = await differentPeople(attacked)
       if (id && into) {
         const before = await stateOf(attacked)
         await server.admin.people.merge({ tenant: attacked.id, id, into })
@@ -196,7 +196,7 @@ test('a browser that sent all customers’ orders and e-mails leaves no trace af
     audit.body.results.map(({ action, target }: Row) => [action, target]),
     [['events.purge', attacked.bad.id]],
   )
-  // what comes later is new
+  // later events create new profiles
   await play(attacked, [visit('good', { event_type: 'later', visitor: 'evil' })])
   assert.ok((await rowsOf(server, 'events', { key: attacked.privateKey })).some(row => row.profile_id !== null))
 })
@@ -204,14 +204,14 @@ test('a browser that sent all customers’ orders and e-mails leaves no trace af
 test('only events of the given period are purged; an unknown key, another tenant’s and invalid input are rejected', async () => {
   const [tenant, other] = [await shop(), await shop()]
   await play(tenant, [visit('bad', { event_type: 'before', visitor: 'v' })])
-  // By the installation's clock, which may be half a second from this process's on a busy machine.
+  // By PostgreSQL's clock, which may differ from the clock of this process by up to 0.5 s on a busy machine.
   const [before] = await rowsOf(server, 'events', { key: tenant.privateKey })
   const since = new Date(Date.parse(before.received_at) + 1).toISOString()
   await play(tenant, [visit('bad', { event_type: 'since', visitor: 'v' })])
   const body = { tenant: tenant.id, key: tenant.bad.id, since }
   for (const [wrong, expected] of [
     [{ key: other.bad.id }, 404],
-    [{ key: 'key_nobody' }, 404],
+    [{ key: 'key_unknown' }, 404],
     [{ tenant: 'nobody' }, 404],
     [{ since: 'yesterday' }, 400],
     [{ until: since }, 400],
@@ -255,7 +255,7 @@ test('an interrupted purge continues', async () => {
   ]
   await play(attacked, [...honest, visit('bad', { event_type: 'c', visitor: 'v1', user_id: 'u2' })])
   await play(spared, honest)
-  // its events are gone, and people cannot be worked out
+  // the purge fails after it deleted the events, when it derives the profiles
   await server.pool.query(
     `alter table identity_merges add constraint held check (tenant_id <> ${attacked.id.slice(4)}) not valid`,
   )

@@ -34,7 +34,7 @@ async function series(tenant: TestTenant, list: List, query: string): Promise<Ro
   return body
 }
 
-/** Buckets that have something in them, as the rows of the list say. */
+/** The buckets that are not empty, counted from the rows of the list. */
 function counted(rows: Row[], list: List, interval: Interval, groupBy: string | null): Map<string, Row> {
   const buckets = new Map<string, Row>()
   const sumOf = (sum: Row, row: Row) => {
@@ -195,7 +195,7 @@ async function carryOut(tenant: TestTenant, bad: { id: string; key: string }, st
     if (!id) return
     if (step.do === 'erase') await post('/admin/v1/erasures', adminKey, { tenant: tenant.id, profile: id })
     else {
-      // A person with one name cannot be split, and is refused.
+      // A person with only one identifier cannot be split: the request is rejected.
       const body = json({ tenant: tenant.id, name: `visitor:${step.visitor}` })
       await server.request(`/admin/v1/people/${id}/split`, { method: 'POST', key: adminKey, body })
     }
@@ -212,7 +212,7 @@ test('series equal the counted rows after any operations in any order', async ()
   })
 })
 
-test('buckets are whole, oldest first, empty ones included, and none lies in the future', async () => {
+test('buckets are complete, oldest first, including empty ones, and none is in the future', async () => {
   const tenant = await server.anotherTenant('buckets')
   const startsOf = async (query: string) => (await series(tenant, 'events', query)).results.map(({ at }: Row) => at)
   assert.deepEqual(await startsOf('interval=hour&since=2026-01-31T22:15:00Z&until=2026-02-01T00:00:01Z'), [
@@ -232,7 +232,7 @@ test('buckets are whole, oldest first, empty ones included, and none lies in the
   assert.equal((await startsOf('interval=minute&since=2026-01-01&until=2026-01-02T01:00:00Z')).length, 1_500)
 })
 
-test('buckets are those of the tenant’s time zone, also when clocks are changed', async () => {
+test('buckets are in the tenant’s time zone, also across a change to daylight saving time', async () => {
   const tenant = await server.anotherTenant('zones')
   const post = (occurred_at: string) =>
     server.request('/v1/track/', {
@@ -253,7 +253,7 @@ test('buckets are those of the tenant’s time zone, also when clocks are change
       ['2026-03-27T23:00', 1],
       ['2026-03-28T23:00', 2],
       ['2026-03-29T22:00', 1],
-      // a bare date is midnight in UTC, as in lists
+      // a date without a time is midnight in UTC, as in lists
       ['2026-03-30T22:00', 0],
     ],
   ])
@@ -277,7 +277,7 @@ test('buckets are those of the tenant’s time zone, also when clocks are change
   assert.equal((await inZone('America/New_York', 'interval=day')).length, 30)
 })
 
-test('an empty event type is no event type: nothing has it', async () => {
+test('an empty event type matches nothing', async () => {
   const tenant = await server.anotherTenant('empty type')
   await server.request('/v1/orders', {
     ...{ method: 'POST', key: tenant.privateKey },
@@ -295,21 +295,21 @@ test('an empty event type is no event type: nothing has it', async () => {
 })
 
 test('an invalid query is rejected with a message', async () => {
-  const refused = async (query: string) => {
+  const rejected = async (query: string) => {
     const { status, body } = await server.request(`/v1/events/series?${query}`, {
       key: server.tenant.privateKey,
     })
     assert.equal(status, 400, query)
     return body.errors.map(({ pointer }: Row) => pointer)
   }
-  assert.deepEqual(await refused('interval=minute&since=2026-01-01&until=2026-01-02T01:00:01Z'), ['/since'])
-  assert.deepEqual(await refused('interval=day&since=0001-01-01'), ['/since'])
-  assert.deepEqual(await refused('since=2026-02-01&until=2026-01-01'), ['/since'])
-  assert.deepEqual(await refused('interval=week'), ['/interval'])
-  assert.deepEqual(await refused('group_by=visitor'), ['/group_by'])
+  assert.deepEqual(await rejected('interval=minute&since=2026-01-01&until=2026-01-02T01:00:01Z'), ['/since'])
+  assert.deepEqual(await rejected('interval=day&since=0001-01-01'), ['/since'])
+  assert.deepEqual(await rejected('since=2026-02-01&until=2026-01-01'), ['/since'])
+  assert.deepEqual(await rejected('interval=week'), ['/interval'])
+  assert.deepEqual(await rejected('group_by=visitor'), ['/group_by'])
 })
 
-test('amounts are exact, by currency; one without a currency is counted and not added up', async () => {
+test('amounts are exact, by currency; a conversion without a currency is counted but not summed', async () => {
   const tenant = await server.anotherTenant('amounts')
   const at = new Date().toISOString()
   const order = (id: string, data: object) =>
@@ -353,10 +353,10 @@ test('of many types the hundred largest are listed, and all are counted', async 
   )
 })
 
-test('a month by the hour is read from its sums alone, however many events and sums there are beside', async () => {
+test('a month by the hour reads only its own sums, and no events', async () => {
   const tenant = await server.anotherTenant('a long time')
   const [tenantId, now] = [Number(tenant.id.slice(4)), new Date('2026-03-31T00:00:00Z')]
-  // Ten million events, as the sums have them: a year by the hour of two sources, and by the type of each.
+  // The sums of ten million events: a year by the hour, of two sources, in total and by type.
   await server.pool.query(
     `insert into event_sums (tenant_id, grain, all_types, at, event_type, source, count)
      select $1, 'hour', type = 0, h, case type when 0 then '' else 'type ' || type end, source, 570

@@ -5,7 +5,7 @@ import RudderAnalytics from '@rudderstack/rudder-sdk-node'
 import { Analytics as SegmentAnalytics } from '@segment/analytics-node'
 import { eventually } from '../eventually.ts'
 import { type OwnServer, startServer, type TestTenant } from '../server.ts'
-import { flakyWay } from './flaky.ts'
+import { openFlakyProxy } from './flaky.ts'
 import { type Row, rowsOf } from './rows.ts'
 
 let server: OwnServer
@@ -21,7 +21,7 @@ async function everything(tenant: TestTenant): Promise<Row[]> {
   return [...rows, ...(await rowsOf(server, 'conversions', { key: tenant.privateKey }))]
 }
 
-/** What each SDK sends in these tests arrived, each once, as one person. */
+/** Asserts that all calls of an SDK are stored once, and belong to one person. */
 async function assertArrived(tenant: TestTenant, tracked: number, kinds: string[]): Promise<void> {
   const rows = await rowsOf(server, 'events', { key: tenant.privateKey })
   const counts = Object.fromEntries(
@@ -60,12 +60,12 @@ async function assertArrived(tenant: TestTenant, tracked: number, kinds: string[
   )
 }
 
-test('@segment/analytics-node: every call once, through 503, lost answers and a restart', async t => {
+test('@segment/analytics-node: every call is stored once despite 503s, lost responses and a restart', async t => {
   const tenant = await server.anotherTenant('segment node')
-  const way = await flakyWay(t, () => server.url)
+  const proxy = await openFlakyProxy(t, () => server.url)
   const analytics = new SegmentAnalytics({
     writeKey: tenant.trackingKey,
-    host: way.url,
+    host: proxy.url,
     flushAt: 3,
     flushInterval: 50,
   })
@@ -77,7 +77,7 @@ test('@segment/analytics-node: every call once, through 503, lost answers and a 
   analytics.screen({ ...who, name: 'Home' })
   analytics.group({ ...who, groupId: 'g-1' })
   analytics.alias({ userId: 'u-1', previousId: 'a-1' })
-  way.failures.push('busy', 'lost', 'busy')
+  proxy.failures.push('busy', 'lost', 'busy')
   for (let n = 0; n < 10; n++) analytics.track({ ...who, event: 'Signed Up', properties: { n } })
   const restarting = server.restart()
   for (let n = 10; n < 20; n++) analytics.track({ ...who, event: 'Signed Up', properties: { n } })
@@ -85,16 +85,16 @@ test('@segment/analytics-node: every call once, through 503, lost answers and a 
   await restarting
   await analytics.closeAndFlush({ timeout: 120_000 })
   assert.deepEqual(errors, [])
-  assert.deepEqual(way.failures, [], 'every failure occurred')
+  assert.deepEqual(proxy.failures, [], 'every failure occurred')
   await assertArrived(tenant, 20, ['identify', 'page', 'screen', 'group', 'alias'])
 })
 
-test('@rudderstack/rudder-sdk-node: every call once, through 503, lost answers and a restart', async t => {
+test('@rudderstack/rudder-sdk-node: every call is stored once despite 503s, lost responses and a restart', async t => {
   const tenant = await server.anotherTenant('rudder node')
-  const way = await flakyWay(t, () => server.url)
+  const proxy = await openFlakyProxy(t, () => server.url)
   const errors: unknown[] = []
   const analytics = new RudderAnalytics(tenant.trackingKey, {
-    dataPlaneUrl: way.url,
+    dataPlaneUrl: proxy.url,
     flushAt: 3,
     flushInterval: 50,
     logLevel: 'silent',
@@ -107,7 +107,7 @@ test('@rudderstack/rudder-sdk-node: every call once, through 503, lost answers a
   analytics.screen({ ...who, name: 'Home' })
   analytics.group({ ...who, groupId: 'g-1' })
   analytics.alias({ userId: 'u-1', previousId: 'a-1' })
-  way.failures.push('busy', 'lost', 'busy')
+  proxy.failures.push('busy', 'lost', 'busy')
   for (let n = 0; n < 10; n++) analytics.track({ ...who, event: 'Signed Up', properties: { n } })
   const restarting = server.restart()
   for (let n = 10; n < 20; n++) analytics.track({ ...who, event: 'Signed Up', properties: { n } })
@@ -119,21 +119,21 @@ test('@rudderstack/rudder-sdk-node: every call once, through 503, lost answers a
   })
   await analytics.flush()
   assert.deepEqual(errors, [])
-  assert.deepEqual(way.failures, [], 'every failure occurred')
+  assert.deepEqual(proxy.failures, [], 'every failure occurred')
   await assertArrived(tenant, 20, ['identify', 'page', 'screen', 'group', 'alias'])
 })
 
-test('@jitsu/js: every call once; it has no retries of its own, and takes a fetch that has', async t => {
+test('@jitsu/js: every call is stored once. It does not retry, so the test passes it a fetch that does', async t => {
   const tenant = await server.anotherTenant('jitsu')
-  const way = await flakyWay(t, () => server.url)
+  const proxy = await openFlakyProxy(t, () => server.url)
   const retrying: typeof fetch = (url, init) =>
-    eventually('an answer below 500', async () => {
+    eventually('a response below 500', async () => {
       const answer = await fetch(url, init).catch(() => null)
       return answer && answer.status < 500 && answer
     })
   const analytics = jitsuAnalytics({
-    host: way.url,
-    // it wants a key with a secret: what stands before the colon is the key
+    host: proxy.url,
+    // Jitsu requires a key with a secret; only the part before the colon is used
     writeKey: `${tenant.trackingKey}:secret`,
     fetch: retrying,
     s2s: true,
@@ -142,12 +142,12 @@ test('@jitsu/js: every call once; it has no retries of its own, and takes a fetc
   await analytics.identify('u-1', { email: 'ada@example.com' }, who)
   await analytics.page({ name: 'Home' }, who)
   await analytics.group('g-1', {}, who)
-  way.failures.push('busy', 'lost', 'busy')
+  proxy.failures.push('busy', 'lost', 'busy')
   for (let n = 0; n < 5; n++) await analytics.track('Signed Up', { n }, who)
   const restarting = server.restart()
   for (let n = 5; n < 10; n++) await analytics.track('Signed Up', { n }, who)
   await restarting
   await analytics.track('Order Completed', SOLD, who)
-  assert.deepEqual(way.failures, [], 'every failure occurred')
+  assert.deepEqual(proxy.failures, [], 'every failure occurred')
   await assertArrived(tenant, 10, ['identify', 'page', 'group'])
 })

@@ -36,7 +36,7 @@ const visitors = async ({ privateKey }: TestTenant) =>
   (await rowsOf(server, 'events', { key: privateKey })).map(row => row.visitor)
 const namesOf = async ({ id }: TestTenant) => (await server.admin.suppressions.list(id)).results[0]!.names
 
-test('identifiers that a server sends with a suppressed one are suppressed, too, also in the same batch', async () => {
+test('identifiers that a server sends with a suppressed one are suppressed too, also in the same batch', async () => {
   const tenant = await server.tenantWithServerKey('learning')
   await withoutEve(tenant)
   const before = (await namesOf(tenant)).length
@@ -109,9 +109,13 @@ test('with a public key only visitor ids are learned, up to a limit, and a visit
   const many = Array.from({ length: 250 }, (_, i) => ({ type: 'identify', anonymousId: `many-${i}`, traits }))
   await post('/v1/batch', trackingKey, { batch: many })
   assert.equal((await namesOf(tenant)).length, before + 200)
-  await post('/v1/alias', trusted.key, { previousId: 'u1', userId: 'eve-anew' })
+  await post('/v1/alias', trusted.key, { previousId: 'u1', userId: 'eve-again' })
   const after = await namesOf(tenant)
-  assert.equal(after.filter(({ kind }) => kind === 'user').length, 2, 'browsers do not take their place')
+  assert.equal(
+    after.filter(({ kind }) => kind === 'user').length,
+    2,
+    'visitor ids do not use up the limit for user ids',
+  )
 })
 
 /** Invalid events. Each contains Eve in another way. */
@@ -231,7 +235,7 @@ test('the address is found where providers put it: for an erasure, an export and
 test('a public key cannot link a browser to an address in a field that only servers send', async () => {
   const tenant = await server.anotherTenant('places of public keys')
   const traits = { customer: { email: 'ben@example.com' }, receipt_email: 'ben@example.com' }
-  await post('/v1/identify', tenant.trackingKey, { anonymousId: 'stranger', traits })
+  await post('/v1/identify', tenant.trackingKey, { anonymousId: 'visitor-1', traits })
   const path = `/admin/v1/people/ben@example.com/export?tenant=${tenant.id}&format=json`
   assert.equal((await server.request(path, { key: adminKey })).status, 404)
 })

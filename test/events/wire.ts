@@ -1,7 +1,7 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 /** A proxy to a server that can be cut, frozen and restored. */
-export async function stretchWire(target: { host: string; port: number }) {
+export async function openWire(target: { host: string; port: number }) {
   const open = new Set<Socket>()
   let isCut = false
   let isFrozen = false

@@ -149,10 +149,10 @@ test('entries from before these limits are processed with little memory, and a n
   await server.request('/v1/track', {
     method: 'POST',
     key: server.tenant.trackingKey,
-    body: text({ event_type: 'x', event_id: 'neighbour-1' }),
+    body: text({ event_type: 'x', event_id: 'neighbor-1' }),
   })
   await server.settled()
-  assert.equal(await eventsNamed('neighbour'), 1)
+  assert.equal(await eventsNamed('neighbor'), 1)
   assert.equal(await eventsNamed('old'), 0)
   assert.equal(await eventsNamed('older'), Math.floor((16 * MIB) / (await payloadLength('older-0'))))
   assert.equal(await count('select count(*) from dead_letters where tenant_id = $1', tenantId), 200)

@@ -135,7 +135,7 @@ test('while storage hangs, waiting requests are bounded: 503 above the limit, an
   )
   assert.ok(answers.some(({ status }) => status === 200))
   await eventually(
-    'all that was held to be given back',
+    'all held memory to be released',
     async () => (await source.post({ event_type: 'x', payload: { fill: 'x'.repeat(900_000) } })).status === 200,
   )
 })

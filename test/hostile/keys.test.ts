@@ -91,8 +91,8 @@ test('a key with a rate limit: a request is accepted whole or answered with 429,
   // A rejected request used no budget.
   const singles = await Promise.all(Array.from({ length: 6 }, () => send('/v1/page', {}, headers)))
   assert.deepEqual(singles.map(({ status }) => status).sort(), [200, 200, 429, 429, 429, 429])
-  const neighbour = { authorization: `Bearer ${server.tenant.trackingKey}` }
-  assert.equal((await send('/v1/batch', pages(20), neighbour)).status, 200)
+  const neighbor = { authorization: `Bearer ${server.tenant.trackingKey}` }
+  assert.equal((await send('/v1/batch', pages(20), neighbor)).status, 200)
 })
 
 test('only tracking keys can have limits', async () => {

@@ -91,14 +91,14 @@ function routes(app: App, known: Directory = directory): void {
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
-async function refusal(app: App, url: string, headers: Record<string, string>) {
+async function problemOf(app: App, url: string, headers: Record<string, string>) {
   const answer = await app.inject({ method: /track/.test(url) ? 'POST' : 'GET', url, headers })
   const { code, detail } = problemIn(answer)
   if (answer.statusCode === 401) assert.match(String(answer.headers['www-authenticate']), /^Bearer realm="kontor"/)
   return { status: answer.statusCode, code, detail }
 }
 
-test('a private key opens the data API by either header, or by both when they agree', async t => {
+test('a private key is accepted by the data API in either header, or in both if they are equal', async t => {
   const { app } = await openShell(t, routes)
   for (const headers of [
     bearer(keys.private),
@@ -112,20 +112,20 @@ test('a private key opens the data API by either header, or by both when they ag
   }
 })
 
-test('two headers that differ are 401, also when one of them is good', async t => {
+test('two headers with different keys are 401, even if one key is valid', async t => {
   const { app } = await openShell(t, routes)
   for (const headers of [
     { ...bearer(keys.private), 'x-api-key': keys.reader },
     { ...bearer('nonsense'), 'x-api-key': keys.private },
     { authorization: 'Basic abc', 'x-api-key': keys.private },
   ])
-    assert.deepEqual(await refusal(app, '/read', headers).then(({ status, code }) => [status, code]), [
+    assert.deepEqual(await problemOf(app, '/read', headers).then(({ status, code }) => [status, code]), [
       401,
       'conflicting_credentials',
     ])
 })
 
-test('every way of not being authenticated is 401 with a code of its own', async t => {
+test('each kind of failed authentication is 401 with its own code', async t => {
   const { app } = await openShell(t, routes)
   clock = new Date(Date.now() + 61_000)
   t.after(() => {
@@ -150,21 +150,21 @@ test('every way of not being authenticated is 401 with a code of its own', async
     ['/admin', bearer(keys.private), 'wrong_key_kind'],
     ['/admin', {}, 'missing_credentials'],
   ] as const) {
-    const { status, code: answered } = await refusal(app, url, headers)
+    const { status, code: answered } = await problemOf(app, url, headers)
     assert.deepEqual([url, status, answered], [url, 401, code])
   }
-  assert.match((await refusal(app, '/read', bearer(keys.tracking))).detail, /private key \(private-…\)/)
-  assert.match((await refusal(app, '/track', bearer(keys.private))).detail, /tracking key \(trk_…\)/)
+  assert.match((await problemOf(app, '/read', bearer(keys.tracking))).detail, /private key \(private-…\)/)
+  assert.match((await problemOf(app, '/track', bearer(keys.private))).detail, /tracking key \(trk_…\)/)
 })
 
-test('a key without the scope is 403 and learns which one it lacks', async t => {
+test('a key without the scope is 403, and the error names the missing scope', async t => {
   const { app } = await openShell(t, routes)
   for (const [url, scope] of [
     ['/write', 'products:write'],
     ['/later', 'orders:write'],
     ['/neither', 'orders:read or orders:write'],
   ] as const) {
-    const { status, code, detail } = await refusal(app, url, bearer(keys.reader))
+    const { status, code, detail } = await problemOf(app, url, bearer(keys.reader))
     assert.deepEqual([status, code], [403, 'insufficient_scope'])
     assert.match(detail, new RegExp(scope))
   }
@@ -172,12 +172,12 @@ test('a key without the scope is 403 and learns which one it lacks', async t => 
     assert.equal((await app.inject({ url, headers: bearer(keys.reader) })).statusCode, 200)
 })
 
-test('a data route that forgot to declare its scope is closed', async t => {
+test('a data route without a declared scope rejects every request', async t => {
   const { app } = await openShell(t, routes)
-  assert.equal((await refusal(app, '/undeclared', bearer(keys.private))).status, 500)
+  assert.equal((await problemOf(app, '/undeclared', bearer(keys.private))).status, 500)
 })
 
-test('a tracking key is found wherever SDKs put it', async t => {
+test('a tracking key is accepted in every place where SDKs send it', async t => {
   const { app } = await openShell(t, routes)
   const key = keys.tracking
   for (const [url, headers] of [
@@ -193,7 +193,7 @@ test('a tracking key is found wherever SDKs put it', async t => {
     assert.equal((await app.inject({ method: 'POST', url, headers, payload: '' })).statusCode, 200, url)
 })
 
-test('a key in the body is asked for only when there is none elsewhere', async t => {
+test('a key in the body is used only if there is no other key', async t => {
   const { app } = await openShell(t, routes)
   const post = (writeKey: unknown, headers = {}) =>
     app.inject({ method: 'POST', url: '/cdp', headers, payload: { writeKey } })
@@ -204,13 +204,13 @@ test('a key in the body is asked for only when there is none elsewhere', async t
   assert.equal(problemIn(bad).code, 'wrong_key_kind')
 })
 
-test('an admin key opens the admin API', async t => {
+test('an admin key is accepted by the admin API', async t => {
   const { app } = await openShell(t, routes)
   const answer = await app.inject({ url: '/admin', headers: bearer(keys.admin) })
   assert.deepEqual(answer.json(), { key: 'admin' })
 })
 
-test('while storage is away known keys work and unknown ones get 503, never 401', async t => {
+test('while storage is unavailable, a key that is not cached gets 503, never 401', async t => {
   const broken = openPool({
     connection: { url: 'postgres://kontor@127.0.0.1:1/kontor' },
     max: 1,
@@ -237,7 +237,7 @@ test('while storage is away known keys work and unknown ones get 503, never 401'
   assert.equal(inBody.statusCode, 503)
 })
 
-test('the use of a key is noted', async t => {
+test('the time of last use of a key is recorded', async t => {
   const { app } = await openShell(t, routes)
   await app.inject({ url: '/read', headers: bearer(keys.reader) })
   await directory.writeUses()
@@ -246,7 +246,7 @@ test('the use of a key is noted', async t => {
   assert.equal(key?.lastUsedAt?.getTime(), clock.getTime())
 })
 
-test('a key with allowed addresses is 403 from everywhere else', async t => {
+test('a key with allowed addresses is 403 from other addresses', async t => {
   const { app } = await openShell(t, routes)
   const from = (remoteAddress: string, url: string, key: string) =>
     app.inject({ url, headers: bearer(key), remoteAddress })

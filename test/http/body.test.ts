@@ -32,7 +32,7 @@ function routes(app: App): void {
   })
 }
 
-test('JSON is taken under any JSON type and only there', async t => {
+test('JSON is accepted with any JSON Content-Type, and with no other', async t => {
   const { app } = await openShell(t, routes)
   for (const type of ['application/json', 'Application/JSON; charset=utf-8', 'application/vnd.shop.v1+json']) {
     const answer = await app.inject({
@@ -65,7 +65,7 @@ test('a body without a Content-Type is 415', async t => {
   assert.match(answer, /^HTTP\/1\.1 415 /)
 })
 
-test('what is not JSON is a 400 problem that does not repeat it', async t => {
+test('a body that is not JSON is a 400 problem that does not quote the body', async t => {
   const { app } = await openShell(t, routes)
   for (const payload of ['', ' ', '{', '{"secret": tru}', "{'a': 1}", 'undefined', '{"a":1}{"a":2}', '[1,]']) {
     for (const method of ['POST', 'DELETE'] as const) {
@@ -77,7 +77,7 @@ test('what is not JSON is a 400 problem that does not repeat it', async t => {
   }
 })
 
-test('a request without any body is malformed where one is needed, and fine where it is optional', async t => {
+test('a missing body is malformed if it is required, and accepted if it is optional', async t => {
   const { app } = await openShell(t, routes)
   const needed = await app.inject({ method: 'DELETE', url: '/json' })
   assert.equal(needed.statusCode, 400)
@@ -88,7 +88,7 @@ test('a request without any body is malformed where one is needed, and fine wher
   assert.equal((await app.inject({ method: 'POST', url: '/none', payload: 'a' })).statusCode, 200)
 })
 
-test('nesting beyond all reason is refused, not followed', async t => {
+test('extremely deep nesting is rejected', async t => {
   const { app } = await openShell(t, routes)
   const payload = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
   const answer = await app.inject({ method: 'POST', url: '/json', payload, headers: JSON_TYPE })
@@ -103,7 +103,7 @@ test('integers beyond 2^53 keep all their digits', async t => {
   assert.deepEqual(answer.json().body, { id: '12345678901234567890' })
 })
 
-test('text that is not UTF-8 is refused in JSON routes and marked in raw ones; a byte order mark is nothing', async t => {
+test('invalid UTF-8 is rejected by JSON routes and replaced by raw routes; a byte order mark is ignored', async t => {
   const { app } = await openShell(t, routes)
   const payload = Buffer.from([0x22, 0xff, 0x22])
   const json = await app.inject({ method: 'POST', url: '/json', payload, headers: JSON_TYPE })
@@ -119,7 +119,7 @@ test('text that is not UTF-8 is refused in JSON routes and marked in raw ones; a
   assert.deepEqual(raw2.json(), { hex: 'efbbbf7b7d', text: '{}', same: true })
 })
 
-test('a raw route takes any Content-Type, also an invalid one or none', async t => {
+test('a raw route accepts any Content-Type, including an invalid one or none', async t => {
   const { app } = await openShell(t, routes)
   const port = await listen(app)
   for (const header of ['', 'content-type: text/plain\r\n', 'content-type: @@\r\n', 'content-type: \r\n']) {
@@ -132,7 +132,7 @@ test('a raw route takes any Content-Type, also an invalid one or none', async t 
   }
 })
 
-test('gzip comes out as it went in, whatever it is and however large', async t => {
+test('any gzipped body is decompressed to the original bytes', async t => {
   const { app } = await openShell(t, routes)
   const headers = { 'content-encoding': 'gzip', 'content-type': 'application/x-www-form-urlencoded' }
   await fc.assert(
@@ -144,7 +144,7 @@ test('gzip comes out as it went in, whatever it is and however large', async t =
   )
 })
 
-test('gzip that is none, or ends early, is a 400 problem; other encodings are 415', async t => {
+test('invalid or truncated gzip is a 400 problem; other encodings are 415', async t => {
   const { app } = await openShell(t, routes)
   const whole = gzipSync(JSON.stringify({ a: 'x'.repeat(100_000) }), { level: 0 })
   for (const payload of [Buffer.from('{}'), whole.subarray(0, 500), whole.subarray(0, -4)]) {
@@ -165,7 +165,7 @@ test('gzip that is none, or ends early, is a 400 problem; other encodings are 41
   assert.equal((await app.inject({ method: 'POST', url: '/json', payload: '{}', headers })).statusCode, 200)
 })
 
-test('the limit counts decompressed bytes, to the byte', async t => {
+test('the limit applies to the decompressed size, exact to the byte', async t => {
   const { app } = await openShell(t, routes)
   const padded = (length: number) => `"${'x'.repeat(length - 2)}"`
   const status = async (payload: string | Buffer, encoding: object = {}) =>
@@ -178,7 +178,7 @@ test('the limit counts decompressed bytes, to the byte', async t => {
   assert.equal(await status(gzipSync(padded(KIB + 1)), gzip), 413)
 })
 
-test('a gzip bomb is refused before it has gone off', async t => {
+test('a gzip bomb is rejected without being decompressed completely', async t => {
   const { app } = await openShell(t, routes)
   const bomb = gzipSync(Buffer.alloc(64 * KIB * KIB))
   const headers = { ...JSON_TYPE, 'content-encoding': 'gzip' }
@@ -197,7 +197,7 @@ test('a limit may depend on the request', async t => {
   assert.equal(await status('4'), 413)
 })
 
-test('a client that sends too much reads why, and its connection goes on', async t => {
+test('a client that sends too much gets a 413, and its connection stays usable', async t => {
   const { app } = await openShell(t, routes)
   const port = await listen(app)
   const large = Buffer.alloc(3 * KIB * KIB, ' ')
@@ -219,7 +219,7 @@ test('a client that sends too much reads why, and its connection goes on', async
   )
 })
 
-test('a body announced as endless is refused at once', async t => {
+test('a body with a huge Content-Length is rejected immediately', async t => {
   const { app } = await openShell(t, routes)
   const port = await listen(app)
   const answer = await exchange(
@@ -234,7 +234,7 @@ test('many small chunks are one body', async t => {
   const { app } = await openShell(t, routes)
   const port = await listen(app)
   const text = JSON.stringify({ euro: '€'.repeat(20) })
-  // one byte a chunk, so that every character is torn apart
+  // one byte per chunk, so that every multi-byte character is split
   const chunks = [...Buffer.from(text)].map(byte => Buffer.from([0x31, 0x0d, 0x0a, byte, 0x0d, 0x0a]))
   const answer = await exchange(
     port,
@@ -245,7 +245,7 @@ test('many small chunks are one body', async t => {
   assert.match(answer, /€{20}/)
 })
 
-test('a client that hangs up in the middle of its body harms nobody', async t => {
+test('a client that disconnects while it sends its body does not affect others', async t => {
   const { app, lines } = await openShell(t, routes)
   const port = await listen(app)
   await new Promise<void>(resolve => {
@@ -257,6 +257,6 @@ test('a client that hangs up in the middle of its body harms nobody', async t =>
     })
     socket.on('close', () => resolve())
   })
-  await eventually('a line about it', () => lines.some(line => line.code === 'incomplete_body'))
+  await eventually('its log line', () => lines.some(line => line.code === 'incomplete_body'))
   assert.equal((await app.inject({ method: 'POST', url: '/json', payload: {} })).statusCode, 200)
 })

@@ -1,7 +1,7 @@
 import type { App } from '../../src/http/app.ts'
 import { documentedPath, openApiDocument } from '../../src/http/openapi.ts'
 
-/** Routes that the document leaves out though they are not hidden, and operations that no route answers. */
+/** Visible routes that are missing in the document, operations without a route, and hidden routes. */
 export function compareWithOpenApi(app: App): {
   undocumented: string[]
   unanswered: string[]

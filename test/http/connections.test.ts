@@ -7,7 +7,7 @@ import type { App } from '../../src/http/app.ts'
 import { eventually } from '../eventually.ts'
 import { exchange, listen, openShell } from './shell.ts'
 
-/** A route that answers when told to, and a promise of its being reached. */
+/** A route that responds after `release`. `reached` resolves when a request has arrived. */
 function held() {
   const reached = Promise.withResolvers<void>()
   const release = Promise.withResolvers<void>()
@@ -34,7 +34,7 @@ async function refusesConnections(port: number): Promise<void> {
   })
 }
 
-test('a client that is slow with its headers is told so and let go', async t => {
+test('a client that sends its headers too slowly gets 408 and is disconnected', async t => {
   const { app } = await openShell(t, held().register, { timeouts: { headersMs: 100 } })
   const port = await listen(app)
   const answer = await exchange(port, 'GET /held HTTP/1.1\r\nhost: a\r\nx-slow: ')
@@ -43,7 +43,7 @@ test('a client that is slow with its headers is told so and let go', async t => 
   assert.match(answer, /^x-request-id: \S+/im)
 })
 
-test('a client that is slow with its body is told so and let go', async t => {
+test('a client that sends its body too slowly gets 408 and is disconnected', async t => {
   const { app } = await openShell(t, held().register, { timeouts: { requestMs: 200 } })
   const port = await listen(app)
   const answer = await exchange(
@@ -54,7 +54,7 @@ test('a client that is slow with its body is told so and let go', async t => {
   assert.equal((await app.inject({ method: 'POST', url: '/post', payload: {} })).statusCode, 200)
 })
 
-test('what is not HTTP gets a problem all the same', async t => {
+test('input that is not valid HTTP gets a problem as response', async t => {
   const { app } = await openShell(t, held().register)
   const port = await listen(app)
   const head = 'POST /post HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n'
@@ -74,7 +74,7 @@ test('what is not HTTP gets a problem all the same', async t => {
   }
 })
 
-test('a body that ends before its announced length is a 400 problem', async t => {
+test('a body shorter than its Content-Length is a 400 problem', async t => {
   const { app } = await openShell(t, held().register)
   const socket = connect(await listen(app), '127.0.0.1')
   let text = ''
@@ -86,7 +86,7 @@ test('a body that ends before its announced length is a 400 problem', async t =>
   assert.match(text, /^HTTP\/1\.1 400 [\s\S]*application\/problem\+json/)
 })
 
-test('closing finishes what is in flight, accepts nothing new and ends the connection', async t => {
+test('on close, requests in flight are completed, new connections are refused, and the connection ends', async t => {
   const { register, reached, release } = held()
   const { app } = await openShell(t, register)
   const port = await listen(app)
@@ -105,7 +105,7 @@ test('closing finishes what is in flight, accepts nothing new and ends the conne
   agent.destroy()
 })
 
-test('a body that was on its way when closing began is read to its end and answered', async t => {
+test('a body that is arriving when the close starts is read completely and answered', async t => {
   const { register, reached } = held()
   const { app } = await openShell(t, register)
   const port = await listen(app)
@@ -124,18 +124,18 @@ test('a body that was on its way when closing began is read to its end and answe
   assert.match(text, /^HTTP\/1\.1 200 [\s\S]*connection: close[\s\S]*\{\}$/i)
 })
 
-test('closing does not wait for those who sent nothing', { timeout: 120_000 }, async t => {
+test('close does not wait for connections that sent nothing', { timeout: 120_000 }, async t => {
   const { app } = await openShell(t, held().register, { timeouts: { drainMs: 60_000 } })
   const silent = connect(await listen(app), '127.0.0.1')
   await once(silent, 'connect')
   const ended = once(silent, 'close')
-  // the server has seen the connection once it answers on a later one
+  // once the server responds on a later connection, it has seen this one
   await exchange(silent.remotePort!, 'GET /nope HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')
   await app.close()
   await ended
 })
 
-test('closing does not wait for ever', { timeout: 120_000 }, async t => {
+test('close waits at most for the drain timeout', { timeout: 120_000 }, async t => {
   const { register, reached } = held()
   const { app } = await openShell(t, register, { timeouts: { drainMs: 100 } })
   const stuck = connect(await listen(app), '127.0.0.1')

@@ -25,7 +25,7 @@ const surfaces = [
   },
 ]
 
-test('a preflight is answered for every open route, with the headers that SDKs send', async t => {
+test('preflights of public routes are answered, with the headers that SDKs send', async t => {
   const { app } = await openShell(t, () => {}, { surfaces })
   for (const url of ['/v1/track', '/v1/track/', '/v1/projects/abc/settings']) {
     const answer = await app.inject({
@@ -57,7 +57,7 @@ test('a preflight is answered for every open route, with the headers that SDKs s
   }
 })
 
-test('refusals can be read by the page that caused them', async t => {
+test('errors can be read by the page that caused them', async t => {
   const { app } = await openShell(t, () => {}, { surfaces })
   for (const [method, status] of [
     ['POST', 401],
@@ -69,7 +69,7 @@ test('refusals can be read by the page that caused them', async t => {
   }
 })
 
-test('other surfaces stay closed to foreign pages', async t => {
+test('other surfaces do not allow other origins', async t => {
   const { app } = await openShell(t, () => {}, { surfaces })
   for (const method of ['GET', 'OPTIONS', 'POST'] as const) {
     const answer = await app.inject({

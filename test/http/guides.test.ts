@@ -7,7 +7,7 @@ import { listen, openShell } from './shell.ts'
 const nothing = () => {}
 const namesIn = (page: string) => [...page.matchAll(/href="\/docs\/guides\/([\w-]+)"/g)].map(([, name]) => name!)
 
-test('every document is a page, and every link in it leads somewhere', async t => {
+test('every document is a page, and none of its links is broken', async t => {
   const { app } = await openShell(t, nothing)
   const index = await app.inject('/docs/guides')
   const names = [...new Set(namesIn(index.body))]
@@ -23,12 +23,12 @@ test('every document is a page, and every link in it leads somewhere', async t =
   for (const [name, body] of pages)
     for (const [, target, id] of body.matchAll(/href="(?:\/docs\/guides\/([\w-]+))?(?:#([^"]+))?"/g)) {
       const page = pages.get(target ?? name)
-      assert.ok(page, `${name} leads to ${target}, which is not there`)
-      if (id) assert.ok(page.includes(`id="${id}"`), `${name} leads to ${target ?? name}#${id}, which is not there`)
+      assert.ok(page, `${name} links to ${target}, which does not exist`)
+      if (id) assert.ok(page.includes(`id="${id}"`), `${name} links to ${target ?? name}#${id}, which does not exist`)
     }
 })
 
-test('the pictures of a guide are served with it, and no other file is', async t => {
+test('the pictures of a guide are served, and no other file', async t => {
   const { app } = await openShell(t, nothing)
   const { body } = await app.inject('/docs/guides/console')
   const pictures = [...body.matchAll(/<img src="([^"]+)" alt="[^"]+"/g)].map(([, src]) => src!)
@@ -41,7 +41,7 @@ test('the pictures of a guide are served with it, and no other file is', async t
     assert.equal((await app.inject(`/docs/guides/pictures/${name}`)).statusCode, 404, name)
 })
 
-test('a search finds sections, the best first, and shows what was asked for as text', async t => {
+test('a search finds sections, best match first, and shows the query as plain text', async t => {
   const { app } = await openShell(t, nothing)
   const found = async (query: string) =>
     (await app.inject(`/docs/guides?q=${encodeURIComponent(query)}`)).body.split('<main>')[1]!.split('</main>')[0]!
@@ -55,7 +55,7 @@ test('a search finds sections, the best first, and shows what was asked for as t
   assert.equal((await app.inject('/docs/guides/__proto__')).statusCode, 404)
 })
 
-test('a page is compressed once, and a browser that has it is told so', async t => {
+test('a page is compressed, and a browser that has it gets 304', async t => {
   const { app } = await openShell(t, nothing)
   for (const url of ['/docs/guides', '/docs/guides/records', '/docs/guides/style.css']) {
     const headers = { 'accept-encoding': 'gzip' }
@@ -69,7 +69,7 @@ test('a page is compressed once, and a browser that has it is told so', async t 
   }
 })
 
-test('pages can be read by everybody: no hindrance, narrow and wide, light and dark', async t => {
+test('pages are accessible and fit the screen, narrow and wide, light and dark', async t => {
   const browser = await launchChromium(t)
   if (!browser) return
   const { app } = await openShell(t, nothing)
@@ -80,8 +80,8 @@ test('pages can be read by everybody: no hindrance, narrow and wide, light and d
   ] as const) {
     const context = await openContext(t, browser, { viewport: { width, height: 800 }, colorScheme })
     const page = await context.newPage()
-    const faults: string[] = []
-    page.on('console', message => message.type() === 'error' && faults.push(message.text()))
+    const errors: string[] = []
+    page.on('console', message => message.type() === 'error' && errors.push(message.text()))
     for (const path of ['/docs/guides?q=mrr', '/docs/guides/webhooks']) {
       await page.goto(origin + path)
       await page.evaluate(axe.source)
@@ -97,6 +97,6 @@ test('pages can be read by everybody: no hindrance, narrow and wide, light and d
     await page.getByRole('searchbox').fill('signature')
     await page.getByRole('button', { name: 'Search' }).click()
     await page.getByRole('heading', { name: 'Search: signature' }).waitFor()
-    assert.deepEqual(faults, [])
+    assert.deepEqual(errors, [])
   }
 })

@@ -1,4 +1,4 @@
-// What agents see: the same answers as everybody, with the key's scopes, over both transports of the official client.
+// Agents get the same responses as other clients, within the key's scopes, over both transports of the official client.
 import assert from 'node:assert/strict'
 import { after, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -60,7 +60,7 @@ await send(server, [
 ])
 await server.settled()
 
-test('every tool is there with its arguments and says that it only reads', async t => {
+test('every tool is listed with its arguments and marked as read-only', async t => {
   const { tools } = await (await overHttp(t)).listTools()
   assert.deepEqual(tools.map(({ name }) => name).sort(), [...ALL].sort())
   for (const { name, annotations, inputSchema } of tools) {
@@ -79,7 +79,7 @@ test('every tool is there with its arguments and says that it only reads', async
   assert.deepEqual(schemaOf('get_record').required, ['entityType', 'id'])
 })
 
-test('an answer is the body of the route, with what was received marked as not to be obeyed', async t => {
+test('a result is the response body of the route, with received data marked as untrusted', async t => {
   const client = await overHttp(t)
   const { content, structuredContent } = await call(client, 'get_record', {
     entityType: 'product',
@@ -113,7 +113,7 @@ test('an answer is the body of the route, with what was received marked as not t
   assert.match(docs.results[0].path, /\.md$/)
 })
 
-test('an argument that is no id leads nowhere else, and is refused in words', async t => {
+test('an argument that is not an id reaches no other route, and the error explains it', async t => {
   const client = await overHttp(t)
   for (const [tool, args, words] of [
     ['lookup_event', { id: 'series' }, /id must be a UUID/],
@@ -139,7 +139,7 @@ test('an argument that is no id leads nowhere else, and is refused in words', as
   }
 })
 
-test('with a wrong key kontor mcp ends at once and says why; a problem later is told in words', async t => {
+test('with a wrong key, kontor mcp exits immediately with the reason; a later error is reported as text', async t => {
   const wrong = startKontor(t, ['mcp'], { KONTOR_URL: server.url, KONTOR_KEY: 'private-wrong' })
   assert.equal(await wrong.ended, 1)
   assert.match(wrong.err(), /rejected KONTOR_KEY: HTTP 401: Not authenticated\. .* \(\w+\)/)
@@ -159,7 +159,7 @@ test('with a wrong key kontor mcp ends at once and says why; a problem later is 
   })
 })
 
-test('why did MRR fall: the accounts behind it, over stdin and stdout too', async t => {
+test('`why` returns the accounts behind a change of MRR, also over stdio', async t => {
   const client = await overStdio(t)
   assert.deepEqual((await namesOf(client)).sort(), [...ALL].sort())
   const args = { currency: 'EUR', from: '2026-03-01', to: '2026-03-31', why: true }
@@ -177,9 +177,9 @@ test('why did MRR fall: the accounts behind it, over stdin and stdout too', asyn
     [['Ada', -50, 'churn']],
   )
   const overview = { currency: 'EUR', as_of: '2026-03-10T12:00:00Z', why: true }
-  const { structuredContent: stands } = await call(client, 'subscriptions_overview', overview)
+  const { structuredContent: report } = await call(client, 'subscriptions_overview', overview)
   assert.deepEqual(
-    stands.why.accounts.map((account: Result) => [account.customer, account.mrr_delta]),
+    report.why.accounts.map((account: Result) => [account.customer, account.mrr_delta]),
     [
       ['c-2', 9],
       ['c-1', 0],
@@ -190,7 +190,7 @@ test('why did MRR fall: the accounts behind it, over stdin and stdout too', asyn
   assert.equal(all.structuredContent.why.accounts.length, 2)
 })
 
-test('what is wrong with a call is told, not thrown', async t => {
+test('an invalid call returns an error result instead of failing', async t => {
   const client = await overHttp(t)
   const wrong = async (name: string, args: object, words: RegExp) => {
     const { isError, content } = await call(client, name, args)
@@ -200,7 +200,7 @@ test('what is wrong with a call is told, not thrown', async t => {
   await wrong('subscriptions_overview', {}, /currency/)
   await wrong('list_events', { limit: 'many', tenant: 'x' }, /has no argument "tenant"/)
   await wrong('list_events', { since: 'soon' }, /since/)
-  await wrong('get_record', { entityType: 'product', id: 'nobody' }, /no such product/i)
+  await wrong('get_record', { entityType: 'product', id: 'unknown' }, /no such product/i)
   await wrong('get_record', { entityType: '../admin', id: 'x' }, /entityType/)
   await wrong('list_events', { event_type: { a: 1 } }, /must be a string/)
   for (const body of [
@@ -220,7 +220,7 @@ test('what is wrong with a call is told, not thrown', async t => {
   await assert.rejects(call(client, 'search_docs', { query: 'x'.repeat(10_000_000) }), /413|too large/i)
 })
 
-test('a key sees the tools of its scopes and the data of its tenant', async t => {
+test('a key sees only the tools of its scopes and the data of its tenant', async t => {
   const keyWith = async (scopes: string[], tenant = server.tenant.id) =>
     (await server.admin.keys.create({ tenant, kind: 'private', scopes })).key
   const reader = await overHttp(t, await keyWith(['contacts:read']))
@@ -230,8 +230,8 @@ test('a key sees the tools of its scopes and the data of its tenant', async t =>
   await assert.rejects(call(reader, 'list_events'), /Unknown tool/)
   const writer = await overHttp(t, await keyWith(['orders:write']))
   assert.deepEqual(await namesOf(writer), ['search_docs'])
-  const stranger = await overHttp(t, (await server.anotherTenant('stranger')).privateKey)
-  assert.equal((await call(stranger, 'get_record', { entityType: 'product', id: 'MUG/01' })).isError, true)
-  assert.deepEqual((await call(stranger, 'list_events')).structuredContent.results, [])
-  for (const key of ['', trackingKey, 'private-nobody']) await assert.rejects(overHttp(t, key), /401|credential|key/i)
+  const other = await overHttp(t, (await server.anotherTenant('other')).privateKey)
+  assert.equal((await call(other, 'get_record', { entityType: 'product', id: 'MUG/01' })).isError, true)
+  assert.deepEqual((await call(other, 'list_events')).structuredContent.results, [])
+  for (const key of ['', trackingKey, 'private-unknown']) await assert.rejects(overHttp(t, key), /401|credential|key/i)
 })

@@ -38,7 +38,7 @@ function routes(app: App): void {
   app.get('/secret', { schema: { hide: true } }, async () => ({}))
 }
 
-test('the document is made from the schemas of the routes', async t => {
+test('the document is generated from the schemas of the routes', async t => {
   const { app } = await openShell(t, routes, { publicUrl: 'https://data.example.com', version: '1.2.3' })
   const answer = await app.inject('/openapi.json')
   assert.match(String(answer.headers['content-type']), /^application\/json/)
@@ -52,7 +52,7 @@ test('the document is made from the schemas of the routes', async t => {
   assert.deepEqual(body.required, ['id', 'sourceUpdatedAt'])
 })
 
-test('every operation says which key it takes and how it may fail, with examples', async t => {
+test('every operation documents its key and its errors, with examples', async t => {
   const { app } = await openShell(t, routes)
   const document = (await app.inject('/openapi.json')).json()
   const statuses = (path: string, method: string) => Object.keys(document.paths[path][method].responses)
@@ -73,7 +73,7 @@ test('every operation says which key it takes and how it may fail, with examples
     assert(Object.keys(requirement)[0]! in document.components.securitySchemes)
 })
 
-test('every reference in the document leads somewhere', async t => {
+test('every reference in the document can be resolved', async t => {
   const { app } = await openShell(t, routes)
   const document = (await app.inject('/openapi.json')).json()
   const references = JSON.stringify(document).match(/"#\/[^"]+"/g) ?? []
@@ -87,7 +87,7 @@ test('every reference in the document leads somewhere', async t => {
   }
 })
 
-test('routes and document are compared both ways', async t => {
+test('a route without an operation and an operation without a route are found', async t => {
   const { app } = await openShell(t, routes)
   const { undocumented, unanswered, hidden } = compareWithOpenApi(app)
   assert.deepEqual({ undocumented, unanswered }, { undocumented: [], unanswered: [] })
@@ -99,7 +99,7 @@ test('routes and document are compared both ways', async t => {
   assert.equal(compareWithOpenApi(app).unanswered.length, 4)
 })
 
-test('the reference asks nobody but this server', async t => {
+test('the API reference connects only to this server', async t => {
   const { app } = await openShell(t, routes)
   const page = await app.inject('/docs')
   assert.match(String(page.headers['content-type']), /^text\/html/)
@@ -119,27 +119,27 @@ test('the reference asks nobody but this server', async t => {
   assert.equal(again.statusCode, 304)
 })
 
-test('a browser shows the reference without reaching out', async t => {
+test('a browser shows the API reference without requests to other servers', async t => {
   const browser = await launchChromium(t)
   if (!browser) return
   const { app } = await openShell(t, routes)
   const origin = `http://127.0.0.1:${await listen(app)}`
   const page = await (await openContext(t, browser)).newPage()
   const foreign: string[] = []
-  const complaints: string[] = []
+  const errors: string[] = []
   page.on('request', request => {
     if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(origin)) foreign.push(request.url())
   })
   page.on('console', message => {
-    if (message.type() === 'error') complaints.push(message.text())
+    if (message.type() === 'error') errors.push(message.text())
   })
-  page.on('pageerror', error => complaints.push(String(error)))
+  page.on('pageerror', error => errors.push(String(error)))
   await page.goto(`${origin}/docs`)
   await page.getByText('Create or update a product').first().waitFor()
   await page.evaluate('new Promise(resolve => requestIdleCallback(resolve))')
   assert.deepEqual(foreign, [])
-  assert.deepEqual(complaints, [])
-  // What the console keeps in the tab is not for somebody else's script, neither here nor through a frame of our origin.
+  assert.deepEqual(errors, [])
+  // The third-party script must not reach the storage of the console, neither directly nor through a frame of our origin.
   assert.equal(await page.evaluate('origin'), 'null')
   const tried = 'try { read(); resolve("read") } catch (error) { resolve(error.name) }'
   const cookies = `new Promise(resolve => { const read = () => document.cookie; ${tried} })`

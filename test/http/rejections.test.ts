@@ -1,4 +1,4 @@
-// Requests with a known key that were refused: seen by the tenant's people, counted, and never a flood of writes.
+// Rejected requests with a known key are listed for the tenant and counted, without a write for each.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { openRejections } from '../../src/intake/rejections.ts'
@@ -7,7 +7,7 @@ import { kontor, startKontor, useDatabase } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
 import { startServer } from '../server.ts'
 
-// what it accepts waits: nobody processes it
+// without a worker, so accepted entries stay unprocessed
 const server = await startServer({ KONTOR_SURFACES: 'data,events,inbound,console' })
 after(() => server.close())
 useDatabase(server.databaseUrl)
@@ -19,13 +19,13 @@ const post = (path: string, by: string, body: unknown, headers = {}) =>
     body: typeof body === 'string' ? body : JSON.stringify(body),
   })
 const read = async (path: string) => (await server.request(path, { key })).body
-const refusedOf = async (tenant: string, more = '') =>
+const rejectionsOf = async (tenant: string, more = '') =>
   (await read(`/admin/v1/rejections?tenant=${tenant}&limit=100${more}`)).results as Record<string, unknown>[]
 const issuesOf = async (tenant: string) =>
   (await read(`/admin/v1/tenants/${tenant}/issues`)).results as Record<string, unknown>[]
 
-test('what a key sent and was refused is listed with its reason, its beginning and its key; counted by cause', async () => {
-  const { id, trackingKey, privateKey } = await server.anotherTenant('refused')
+test('a rejected request is listed with its reason, the beginning of its body and its key, and counted by cause', async () => {
+  const { id, trackingKey, privateKey } = await server.anotherTenant('rejected')
   await post('/v1/track', trackingKey, { visitor: 'v-1' })
   await post('/v1/track', trackingKey, { visitor: 'v-2' })
   await post('/v1/track', trackingKey, '{"event_type": oops')
@@ -42,9 +42,9 @@ test('what a key sent and was refused is listed with its reason, its beginning a
   })
   await post('/v1/track', trackingKey, { event_type: 'fine' })
   await server.request('/v1/events?limit=nonsense', { key: privateKey })
-  await server.request('/v1/products/nobody', { key: privateKey })
-  await eventually('all refusals', async () => (await refusedOf(id)).length >= 9)
-  const found = (await refusedOf(id)).reverse()
+  await server.request('/v1/products/unknown', { key: privateKey })
+  await eventually('all rejections', async () => (await rejectionsOf(id)).length >= 9)
+  const found = (await rejectionsOf(id)).reverse()
   assert.deepEqual(
     found.map(({ route, status, code }) => `${route} ${status} ${code}`),
     [
@@ -69,7 +69,7 @@ test('what a key sent and was refused is listed with its reason, its beginning a
   const untyped = issues.find(({ route, count }) => route === 'POST /v1/track' && count === 2)
   assert.equal(untyped?.kind, 'refused')
   assert.match(String(untyped?.example), /event_type/)
-  const examples = await refusedOf(
+  const examples = await rejectionsOf(
     id,
     `&route=${encodeURIComponent('POST /v1/track')}&cause=${encodeURIComponent(String(untyped?.cause))}`,
   )
@@ -79,19 +79,19 @@ test('what a key sent and was refused is listed with its reason, its beginning a
   )
   assert.equal((await read(`/admin/v1/tenants/${id}/health`)).refused.last_24_hours, 9)
   const other = await server.anotherTenant('other')
-  assert.deepEqual(await refusedOf(other.id), [])
+  assert.deepEqual(await rejectionsOf(other.id), [])
   assert.deepEqual(await issuesOf(other.id), [])
 })
 
-test('a key that is refused is named, in a header and in a body; one that nobody knows is nobody’s', async () => {
+test('a rejected key is listed, whether sent in a header or in the body; an unknown key belongs to no tenant', async () => {
   const { id } = await server.anotherTenant('revoked')
   const { key: revoked, id: keyId } = await server.admin.keys.create({ tenant: id, kind: 'tracking' })
   await server.admin.keys.revoke(keyId)
   await post('/v1/track', revoked, { event_type: 'x' })
   await post('/v1/batch', '', { writeKey: revoked, batch: [{ type: 'page' }] })
-  await post('/v1/batch', '', { writeKey: 'trk_nobody', batch: [{ type: 'page' }] })
-  await eventually('both', async () => (await refusedOf(id)).length === 2)
-  const found = await refusedOf(id)
+  await post('/v1/batch', '', { writeKey: 'trk_unknown', batch: [{ type: 'page' }] })
+  await eventually('both rejections', async () => (await rejectionsOf(id)).length === 2)
+  const found = await rejectionsOf(id)
   assert.deepEqual(
     found.map(({ code, key_id }) => [code, key_id]),
     [
@@ -102,7 +102,7 @@ test('a key that is refused is named, in a header and in a body; one that nobody
   assert.equal(JSON.stringify(found).includes(revoked), false)
 })
 
-test('what is kept of them holds no credential and no card number', async () => {
+test('stored bodies contain no credential and no card number', async () => {
   const { id, trackingKey } = await server.anotherTenant('careless')
   const secrets = [
     ...['whsec_c2VjcmV0+/x=', 'sk_live_c2VjcmV0', 'rk_test_c2VjcmV0', 'trk_c2VjcmV0', 'shpat_c2VjcmV0', 'eyJc2VjcmV0'],
@@ -113,15 +113,15 @@ test('what is kept of them holds no credential and no card number', async () => 
   await post('/v1/track', trackingKey, { cvc: 987, note: JSON.stringify({ client_secret: 'c2VjcmV0' }) })
   await post('/v1/track', trackingKey, `{"password":"c2VjcmV0`)
   await post('/v1/track', trackingKey, 'user=ada&password=c2VjcmV0&x=1')
-  await eventually('the refusals', async () => (await refusedOf(id)).length === 5)
-  // their ids are made by chance
-  const kept = JSON.stringify((await refusedOf(id)).map(({ body, detail }) => [body, detail]))
+  await eventually('the rejections', async () => (await rejectionsOf(id)).length === 5)
+  // not the ids, which are random and may match by chance
+  const kept = JSON.stringify((await rejectionsOf(id)).map(({ body, detail }) => [body, detail]))
   assert.doesNotMatch(kept, /c2V|jcmV0|4242 4242|5555555555554444|378282246310005|987/)
   assert.match(kept, /whsec_….*Bearer …/)
-  assert.match(kept, /4242424242424241.*1763262000000/, 'what is no card number stays')
+  assert.match(kept, /4242424242424241.*1763262000000/, 'other numbers stay')
 })
 
-test('health tells what waits of the tenant itself, and names what is of all tenants', async () => {
+test('health shows the backlog of the tenant, and separately that of the installation', async () => {
   const { id, trackingKey } = await server.anotherTenant('waiting')
   const idle = await server.anotherTenant('idle')
   for (const n of [1, 2]) await post('/v1/track', trackingKey, { event_type: 'x', data: { n } })
@@ -139,16 +139,16 @@ test('health tells what waits of the tenant itself, and names what is of all ten
   assert.equal(seen.installation, null)
 })
 
-test('tail refused shows them as they come', async t => {
+test('tail refused prints new rejections', async t => {
   const { id, trackingKey } = await server.anotherTenant('tailed')
   const tail = startKontor(t, ['tail', 'refused', '--tenant', id], { DATABASE_URL: server.databaseUrl })
   await post('/v1/track', trackingKey, { no: 'type' })
-  await eventually('the line', () => tail.out().includes('"{\\"no\\":\\"type\\"}"'))
+  await eventually('the line of the rejection', () => tail.out().includes('"{\\"no\\":\\"type\\"}"'))
   tail.child.kill('SIGINT')
   assert.equal(await tail.ended, 0)
 })
 
-test('a flood is counted exactly and written as a few rows; what is kept has bounds', async () => {
+test('a flood is counted exactly and stored as a few rows, limited in number and age', async () => {
   const { id } = await server.anotherTenant('flooded')
   const tenantId = Number(id.slice(4))
   let now = Date.now()
@@ -165,38 +165,38 @@ test('a flood is counted exactly and written as a few rows; what is kept has bou
   assert.equal(total, 10_000)
   assert.ok((await issuesOf(id)).length <= 51)
   assert.equal((await issuesOf(id)).find(({ cause }) => cause === '/data/… must be text')?.count, 5_000)
-  assert.ok((await refusedOf(id)).length <= 51 * 5)
+  assert.ok((await rejectionsOf(id)).length <= 51 * 5)
   await pruneKeyRejections(server.pool, { before: new Date(now - 14 * 86_400_000), perCode: 20 })
-  assert.equal((await refusedOf(id)).length, 20)
+  assert.equal((await rejectionsOf(id)).length, 20)
   now += 15 * 86_400_000
   await pruneKeyRejections(server.pool, { before: new Date(now - 14 * 86_400_000), perCode: 20 })
-  assert.deepEqual(await refusedOf(id), [])
+  assert.deepEqual(await rejectionsOf(id), [])
   assert.deepEqual(await issuesOf(id), [])
 })
 
-test('bodies go with an erasure, and are not kept of people who are not to be recorded; addresses as the tenant keeps them', async () => {
+test('an erasure deletes bodies, none is stored for a suppressed person, and addresses follow the setting of the tenant', async () => {
   const { id } = await server.anotherTenant('private')
   await server.request(`/admin/v1/tenants/${id}`, {
     ...{ method: 'PATCH', key },
     body: JSON.stringify({ ip_addresses: 'truncate' }),
   })
-  // A new one: of those that are known, the setting is known within two seconds.
+  // A new key, because the setting may reach cached keys up to two seconds later.
   const { key: trackingKey } = await server.admin.keys.create({ tenant: id, kind: 'tracking' })
   const bad = (email: string) => post('/v1/track', trackingKey, { data: { email, ip: '203.0.113.7' } })
   await bad('Ada@Example.com')
-  await eventually('the refusal', async () => (await refusedOf(id)).length === 1)
-  assert.match(String((await refusedOf(id))[0]?.body), /"ip":"203.0.113.0"/)
+  await eventually('the rejection', async () => (await rejectionsOf(id)).length === 1)
+  assert.match(String((await rejectionsOf(id))[0]?.body), /"ip":"203.0.113.0"/)
   const erasure = await kontor('erase', '--tenant', id, '--email', 'ada@example.com', '--suppress')
   assert.equal(erasure.code, 0, erasure.err)
-  assert.deepEqual(await refusedOf(id), [])
+  assert.deepEqual(await rejectionsOf(id), [])
   assert.notEqual((await issuesOf(id)).length, 0)
   await bad('Ada@Example.com')
   await post('/v1/track', trackingKey, '{"email":"ada@example.com" broken')
   await post('/v1/track', trackingKey, '{"email":"\\u0061da\\u0040example.com" broken too')
   await post('/v1/track', trackingKey, { note: JSON.stringify({ note: '{"email":"ada@example.com"}' }) })
   await bad('bob@example.com')
-  await eventually('five refusals', async () => (await refusedOf(id)).length >= 5)
-  const kept = JSON.stringify(await refusedOf(id))
+  await eventually('five rejections', async () => (await rejectionsOf(id)).length >= 5)
+  const kept = JSON.stringify(await rejectionsOf(id))
   assert.equal(/ada@|u0040/i.test(kept), false)
   assert.equal(kept.includes('bob@'), true)
 })

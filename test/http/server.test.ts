@@ -13,7 +13,7 @@ function things(app: App): void {
   app.get('/page', async (_request, reply) => reply.type('text/html').send('<p>'))
 }
 
-test('a path that no route answers is a 404 problem', async t => {
+test('an unknown path is a 404 problem', async t => {
   const { app } = await openShell(t, things)
   for (const url of ['/nope', '/v1/Things/7', '/v1', '/v1/things/7/8']) {
     const answer = await app.inject(url)
@@ -22,7 +22,7 @@ test('a path that no route answers is a 404 problem', async t => {
   }
 })
 
-test('a known path with another method is 405 and names the methods it has', async t => {
+test('a known path with another method is 405 and lists the allowed methods', async t => {
   const { app } = await openShell(t, things)
   const put = await app.inject({ method: 'PUT', url: '/v1/things/?a=b' })
   assert.equal(put.statusCode, 405)
@@ -33,7 +33,7 @@ test('a known path with another method is 405 and names the methods it has', asy
   assert.equal(post.headers.allow, 'GET, HEAD, OPTIONS')
 })
 
-test('OPTIONS tells the methods of a path, HEAD answers like GET without a body', async t => {
+test('OPTIONS returns the methods of a path, HEAD responds like GET without a body', async t => {
   const { app } = await openShell(t, things)
   const options = await app.inject({ method: 'OPTIONS', url: '/v1/things/7' })
   assert.equal(options.statusCode, 204)
@@ -48,7 +48,7 @@ test('OPTIONS tells the methods of a path, HEAD answers like GET without a body'
   assert.equal(missing.statusCode, 404)
 })
 
-test('trailing slashes never matter', async t => {
+test('a trailing slash does not matter', async t => {
   const { app } = await openShell(t, things)
   assert.deepEqual((await app.inject('/v1/things/7/')).json(), { id: '7' })
   assert.equal((await app.inject({ method: 'POST', url: '/v1/things/', payload: {} })).statusCode, 200)
@@ -63,14 +63,14 @@ test('a path that is not valid percent-encoding is a 400 problem, a long identif
   assert.deepEqual((await app.inject(`/v1/things/${encodeURIComponent(long)}`)).json(), { id: long })
 })
 
-test('every answer has a request id: the one sent where it is sane, else a new one', async t => {
+test('every response has a request id: the one sent if it is usable, otherwise a new one', async t => {
   const { app } = await openShell(t, things)
   const sent = await app.inject({ url: '/v1/things/7', headers: { 'x-request-id': 'My_id-1' } })
   assert.equal(sent.headers['x-request-id'], 'My_id-1')
   const ids = new Set<unknown>()
-  for (const insane of ['', 'has space', 'x'.repeat(129), 'a\u00e9', '"><script>']) {
+  for (const unusable of ['', 'has space', 'x'.repeat(129), 'a\u00e9', '"><script>']) {
     for (const url of ['/v1/things/7', '/nope', '/v1/things/%zz']) {
-      const id = (await app.inject({ url, headers: { 'x-request-id': insane } })).headers['x-request-id']
+      const id = (await app.inject({ url, headers: { 'x-request-id': unusable } })).headers['x-request-id']
       assert.match(String(id), /^[\w-]{1,128}$/)
       ids.add(id)
     }
@@ -78,7 +78,7 @@ test('every answer has a request id: the one sent where it is sane, else a new o
   assert.equal(ids.size, 15)
 })
 
-test('answers carry secure headers, pages also a policy and no frames', async t => {
+test('responses have security headers; pages also have a content security policy and cannot be framed', async t => {
   const { app } = await openShell(t, things)
   for (const url of ['/v1/things/7', '/nope', '/page']) {
     const { headers } = await app.inject(url)
@@ -95,12 +95,12 @@ test('answers carry secure headers, pages also a policy and no frames', async t 
   assert.equal(data.headers['cache-control'], 'no-store')
 })
 
-test('text of a handler is sent as it is', async t => {
+test('a string from a handler is sent unchanged', async t => {
   const { app } = await openShell(t, things)
   assert.equal((await app.inject('/text')).body, '{"as": "it is"}')
 })
 
-test('a fault of ours answers 500 with nothing inside, and is logged with its stack', async t => {
+test('an unexpected error is a 500 without internal details, and is logged with its stack', async t => {
   const secret = 'select * from api_keys -- /srv/kontor/src'
   const { app, lines } = await openShell(t, app => {
     app.get('/boom', async () => {
@@ -109,9 +109,9 @@ test('a fault of ours answers 500 with nothing inside, and is logged with its st
     app.get('/odd', async () => {
       throw undefined
     })
-    app.get('/unserialisable', async () => ({ n: 1n }))
+    app.get('/unserializable', async () => ({ n: 1n }))
   })
-  for (const url of ['/boom', '/odd', '/unserialisable']) {
+  for (const url of ['/boom', '/odd', '/unserializable']) {
     const answer = await app.inject(url)
     assert.equal(answer.statusCode, 500)
     assert.equal(problemIn(answer).code, 'internal_error')
@@ -123,9 +123,9 @@ test('a fault of ours answers 500 with nothing inside, and is logged with its st
   assert.match((line.err as { stack: string }).stack, /select \* from api_keys[\s\S]*server\.test\.ts/)
 })
 
-test('storage that is away and too much load answer 503 with whole seconds to wait', async t => {
+test('unavailable storage and overload are 503 with Retry-After in whole seconds', async t => {
   const { app, lines } = await openShell(t, app => {
-    app.get('/away', async () => {
+    app.get('/unavailable', async () => {
       throw Object.assign(new Error('connect ECONNREFUSED 10.0.0.7:5432'), { code: 'ECONNREFUSED' })
     })
     app.get('/stopping', async () => {
@@ -136,7 +136,7 @@ test('storage that is away and too much load answer 503 with whole seconds to wa
     })
   })
   for (const [url, code] of [
-    ['/away', 'service_unavailable'],
+    ['/unavailable', 'service_unavailable'],
     ['/stopping', 'service_unavailable'],
     ['/full', 'overloaded'],
   ] as const) {
@@ -149,15 +149,15 @@ test('storage that is away and too much load answer 503 with whole seconds to wa
   }
 })
 
-test('what handlers refuse keeps its status, code, words and headers', async t => {
+test('an error thrown by a handler keeps its status, code, message and headers', async t => {
   const { app } = await openShell(t, app => {
     app.get('/busy', async () => {
       throw problems.tooManyRequests(12.2)
     })
     app.get('/taken', async () => {
-      throw new AdminError('conflict', 'name_taken', 'There is one already.')
+      throw new AdminError('conflict', 'name_taken', 'The name is already taken.')
     })
-    app.get('/faulty', async () => {
+    app.get('/invalid', async () => {
       throw problems.invalid([{ pointer: '/a', message: 'is required' }])
     })
   })
@@ -167,12 +167,12 @@ test('what handlers refuse keeps its status, code, words and headers', async t =
   const taken = await app.inject('/taken')
   assert.equal(taken.statusCode, 409)
   assert.equal(problemIn(taken).code, 'name_taken')
-  const faulty = problemIn(await app.inject('/faulty'))
-  assert.deepEqual(faulty.errors, [{ pointer: '/a', message: 'is required' }])
-  assert.equal(faulty.detail, '/a is required.')
+  const invalid = problemIn(await app.inject('/invalid'))
+  assert.deepEqual(invalid.errors, [{ pointer: '/a', message: 'is required' }])
+  assert.equal(invalid.detail, '/a is required.')
 })
 
-test("a surface's hooks touch no other surface", async t => {
+test('hooks of a surface do not affect other surfaces', async t => {
   const { app } = await openShell(t, () => {}, {
     surfaces: [
       {
@@ -191,7 +191,7 @@ test("a surface's hooks touch no other surface", async t => {
   assert.equal((await app.inject('/open')).statusCode, 200)
 })
 
-test('the address of a client is read from X-Forwarded-For only as far as proxies are trusted', async t => {
+test('the client address is taken from X-Forwarded-For only from trusted proxies', async t => {
   const ipOf = async (trustProxy: boolean | number | string[]) => {
     const { app } = await openShell(t, app => void app.get('/ip', async request => request.ip), {
       trustProxy,

@@ -10,7 +10,7 @@ import { type Metrics, openMetrics } from '../../src/telemetry/metrics.ts'
 
 export type Shell = { app: App; metrics: Metrics; lines: Record<string, unknown>[] }
 
-/** A server with the given routes, closed when the test ends, and everything it logs. */
+/** A server with the given routes, and everything that it logs. It is closed when the test ends. */
 export async function openShell(
   t: TestContext,
   register: (app: App) => void | Promise<void>,
@@ -41,7 +41,7 @@ export async function listen(app: App): Promise<number> {
   return address.port
 }
 
-/** Sends the bytes as they are and returns everything that comes back until the server closes the connection. */
+/** Sends raw bytes and returns everything received until the server closes the connection. */
 export function exchange(port: number, ...parts: (string | Buffer)[]): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = ''
@@ -57,7 +57,7 @@ export function exchange(port: number, ...parts: (string | Buffer)[]): Promise<s
   })
 }
 
-/** The problem in an answer, after the checks that hold for every problem. */
+/** The problem in a response. Checks what every problem must have. */
 export function problemIn(answer: { statusCode: number; headers: Record<string, unknown>; body: string }): ProblemBody {
   assert.equal(answer.headers['content-type'], 'application/problem+json')
   const problem = JSON.parse(answer.body) as ProblemBody

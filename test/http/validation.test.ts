@@ -39,7 +39,7 @@ function routes(app: App): void {
 
 const good = { entityType: 'product', id: 'p-1', sourceUpdatedAt: '2026-01-31' }
 
-async function faultsOf(app: App, body: unknown): Promise<ValidationError[]> {
+async function errorsOf(app: App, body: unknown): Promise<ValidationError[]> {
   const answer = await app.inject({
     method: 'POST',
     url: '/v',
@@ -52,15 +52,15 @@ async function faultsOf(app: App, body: unknown): Promise<ValidationError[]> {
   return problem.errors ?? []
 }
 
-test('all faults of a body are in one answer, in plain words', async t => {
+test('all validation errors of a body are in one response, in plain words', async t => {
   const { app } = await openShell(t, routes)
-  assert.deepEqual(await faultsOf(app, {}), [
+  assert.deepEqual(await errorsOf(app, {}), [
     { pointer: '/entityType', message: 'is required' },
     { pointer: '/id', message: 'is required' },
     { pointer: '/sourceUpdatedAt', message: 'is required' },
   ])
   assert.deepEqual(
-    await faultsOf(app, {
+    await errorsOf(app, {
       entityType: 'invoice',
       id: '',
       sourceUpdatedAt: 'yesterday',
@@ -88,28 +88,28 @@ test('all faults of a body are in one answer, in plain words', async t => {
   )
 })
 
-test('of a value or null, the faults of the value are told', async t => {
+test('for a nullable value, the errors of the value are reported', async t => {
   const { app } = await openShell(t, routes)
-  assert.deepEqual(await faultsOf(app, { ...good, parent: {} }), [{ pointer: '/parent/a~1b', message: 'is required' }])
-  assert.deepEqual(await faultsOf(app, { ...good, parent: 7 }), [{ pointer: '/parent', message: 'must be an object' }])
+  assert.deepEqual(await errorsOf(app, { ...good, parent: {} }), [{ pointer: '/parent/a~1b', message: 'is required' }])
+  assert.deepEqual(await errorsOf(app, { ...good, parent: 7 }), [{ pointer: '/parent', message: 'must be an object' }])
 })
 
 test('bodies are not converted', async t => {
   const { app } = await openShell(t, routes)
-  assert.deepEqual(await faultsOf(app, { ...good, id: 7 }), [{ pointer: '/id', message: 'must be a string' }])
-  assert.deepEqual(await faultsOf(app, { ...good, count: '7' }), [{ pointer: '/count', message: 'must be an integer' }])
+  assert.deepEqual(await errorsOf(app, { ...good, id: 7 }), [{ pointer: '/id', message: 'must be a string' }])
+  assert.deepEqual(await errorsOf(app, { ...good, count: '7' }), [{ pointer: '/count', message: 'must be an integer' }])
   for (const body of [[], 'text', 7, null, true])
-    assert.deepEqual(await faultsOf(app, body), [{ pointer: '', message: 'must be an object' }])
+    assert.deepEqual(await errorsOf(app, body), [{ pointer: '', message: 'must be an object' }])
 })
 
-test('what is right passes as it is, unknown fields included', async t => {
+test('a valid body is passed on unchanged, including unknown fields', async t => {
   const { app } = await openShell(t, routes)
   const body = { ...good, id: '💶💶💶💶💶', parent: null, extra: { deep: [1] } }
   const answer = await app.inject({ method: 'POST', url: '/v', payload: body })
   assert.deepEqual(answer.json(), body)
 })
 
-test('query parameters are converted, completed and checked; unknown ones are ignored', async t => {
+test('query parameters are converted, get their defaults and are validated; unknown ones are ignored', async t => {
   const { app } = await openShell(t, routes)
   assert.deepEqual((await app.inject('/q?limit=7&deep=true&what=ever')).json(), {
     limit: 7,
@@ -138,7 +138,7 @@ test('query parameters are converted, completed and checked; unknown ones are ig
   )
 })
 
-test('a handler can add faults of its own to the same list', async t => {
+test('a handler can add its own errors to the list', async t => {
   const { app } = await openShell(t, routes)
   const answer = await app.inject({ method: 'POST', url: '/more', payload: { ...good, id: undefined } })
   assert.deepEqual(problemIn(answer).errors, [
@@ -147,14 +147,14 @@ test('a handler can add faults of its own to the same list', async t => {
   ])
 })
 
-test('the schema of a raw body is documentation, that of its query is not', async t => {
+test('the schema of a raw body is not validated, that of its query is', async t => {
   const { app } = await openShell(t, routes)
   const free = await app.inject({ method: 'POST', url: '/documented?limit=3', payload: 'anything' })
   assert.deepEqual(free.json(), { query: { limit: 3 }, text: 'anything' })
   assert.equal((await app.inject({ method: 'POST', url: '/documented?limit=x', payload: '' })).statusCode, 400)
 })
 
-test('a body that is all faults does not get a larger answer than anyone can read', async t => {
+test('at most 1,000 validation errors are listed', async t => {
   const { app } = await openShell(t, app => {
     app.post('/many', { schema: { body: Type.Array(Type.String()) } }, async () => ({}))
   })

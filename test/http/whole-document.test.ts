@@ -21,11 +21,11 @@ const operations = Object.entries<Record<string, Operation>>(document.paths).fla
   Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
 )
 
-test('every route of the service is in the OpenAPI document, and the other way round', () => {
+test('every route of the server is in the OpenAPI document, and every operation has a route', () => {
   const { undocumented, unanswered, hidden } = compareWithOpenApi(server.http)
   assert.deepEqual(undocumented, [])
   assert.deepEqual(unanswered, [])
-  // What is hidden is meant to be: pages for people, and what browsers ask before they send.
+  // Only pages for people and preflights may be hidden.
   const unexpected = hidden.filter(route => !/^OPTIONS |^\w+ \/(?:console|docs|openapi\.json)/.test(route))
   assert.deepEqual(unexpected, [])
 
@@ -35,7 +35,7 @@ test('every route of the service is in the OpenAPI document, and the other way r
   }
 })
 
-test('every schema of every route can be used', () => {
+test('every schema of every route can be compiled', () => {
   const compile = validatorCompiler()
   const parts = ['body', 'querystring', 'params', 'headers'] as const
   let used = 0
@@ -49,12 +49,12 @@ test('every schema of every route can be used', () => {
   assert.ok(used > 100, `only ${used}`)
 })
 
-test('a kept linter finds nothing in the document, and every example in it is what its schema says', async () => {
+test('a public linter finds no problem in the document, and every example matches its schema', async () => {
   const config = await createConfig({
     extends: ['recommended'],
     rules: {
       'no-invalid-media-type-examples': { severity: 'error', allowAdditionalProperties: true },
-      // A page, a script and a welcome cannot be asked wrongly.
+      // The script, the welcome and ignored metrics have no client errors.
       'operation-4xx-response': 'off',
     },
   })
@@ -65,28 +65,28 @@ test('a kept linter finds nothing in the document, and every example in it is wh
   )
 })
 
-test('every operation says what it is for, in a line and in words, and how it may fail', () => {
+test('every operation has a summary, a description and its error responses', () => {
   const named = (lacking: (operation: Operation) => boolean) =>
     operations.filter(({ operation }) => lacking(operation)).map(({ method, path }) => `${method} ${path}`)
   assert.deepEqual(
     named(({ summary }) => !summary),
     [],
   )
-  // The note on scopes, which every guarded route has, says nothing of what it is for.
+  // Without the note on scopes, which is added to every guarded route.
   const wordsOf = ({ description = '' }: Operation) => description.replace(/\s*Scope: [^\n]*$/, '')
   assert.deepEqual(
     named(operation => wordsOf(operation).length < 20),
     [],
   )
   const isError = (status: string) => status >= '400'
-  // A page, a script and a welcome cannot be asked wrongly.
+  // These have no client errors.
   assert.deepEqual(
     named(({ responses }) => !Object.keys(responses).some(isError)),
     ['GET /', 'GET /k.js', 'POST /v1/m'],
   )
 })
 
-test('the server takes every example of a request', async () => {
+test('the server accepts every example of a request', async () => {
   await server.anotherTenant('acme')
   const { key: admin } = await server.admin.keys.create({ kind: 'admin' })
   const source = await server.admin.sources.create({ tenant: server.tenant.id, type: 'webhook' })
@@ -94,20 +94,20 @@ test('the server takes every example of a request', async () => {
     ...{ privateKey: server.tenant.privateKey, trackingKey: server.tenant.trackingKey },
     ...{ adminKey: admin, sourceToken: source.token! },
   }
-  const refused: string[] = []
+  const rejected: string[] = []
   for (const { path, method, operation } of operations) {
     for (const example of examplesOf(operation)) {
       const url = path.replace('{sourceConfigId}', source.id).replace(/\{\w+\}/g, 'none')
       const key = keys[Object.keys(operation.security[0] ?? {})[0] ?? '']
-      const headers = { accept: 'application/json, text/event-stream' } // agents' clients ask for both
+      const headers = { accept: 'application/json, text/event-stream' } // MCP clients accept both
       const body = JSON.stringify(example)
       const answer = await server.request(url, { method, headers, ...(key && { key }), body })
-      // What an example names need not be there, or may be there already.
+      // The object in an example may be missing, or may already exist.
       if (answer.status >= 300 && ![404, 409].includes(answer.status))
-        refused.push(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body.errors ?? answer.body.detail)}`)
+        rejected.push(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body.errors ?? answer.body.detail)}`)
     }
   }
-  assert.deepEqual(refused, [])
+  assert.deepEqual(rejected, [])
 })
 
 function examplesOf({ requestBody }: Operation): unknown[] {

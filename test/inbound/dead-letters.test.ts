@@ -31,7 +31,7 @@ const replay = (body: object) =>
 const lettersOf = async (source: string) =>
   (await server.request(`/admin/v1/dead-letters?source=${source}`, { key })).body.results as Record<string, string>[]
 
-const told = (replayed: number, { applied = replayed, failed_again = 0, waiting = 0 } = {}) => ({
+const replayResult = (replayed: number, { applied = replayed, failed_again = 0, waiting = 0 } = {}) => ({
   ...{ replayed, applied, failed_again, waiting },
   remaining: 0,
 })
@@ -87,7 +87,7 @@ test('a replay of an event that was received again changes nothing', async () =>
   await server.pool.query(`delete from poison`)
   assert.equal((await source.post(event)).body.accepted, 1)
   await server.settled()
-  assert.deepEqual((await replay({ source: source.id })).body, told(1))
+  assert.deepEqual((await replay({ source: source.id })).body, replayResult(1))
   assert.equal((await eventsOf(server, source.id)).length, 1)
 })
 
@@ -96,10 +96,10 @@ test('a replay that fails again is a dead letter again, and is not replayed in a
   await server.pool.query(`insert into poison values ('three')`)
   await source.post({ inbound_event_id: 'p', event_type: 'x', payload: { word: 'three' } })
   await givenUp(source.id, 1)
-  assert.deepEqual((await replay({ source: source.id })).body, told(1, { applied: 0, waiting: 1 }))
+  assert.deepEqual((await replay({ source: source.id })).body, replayResult(1, { applied: 0, waiting: 1 }))
   await givenUp(source.id, 1)
   await server.pool.query(`delete from poison`)
-  assert.deepEqual((await replay({ source: source.id, reason: 'failed' })).body, told(1))
+  assert.deepEqual((await replay({ source: source.id, reason: 'failed' })).body, replayResult(1))
   assert.equal((await eventsOf(server, source.id)).length, 1)
 })
 
@@ -108,7 +108,7 @@ test('a rejected event is applied once the source is fixed, with its original ti
   const { body } = await source.post([{ event_type: 'x' }, { payload: { n: 1 } }, { payload: { n: 2 } }])
   assert.equal(body.rejected.length, 2)
   await server.settled()
-  assert.deepEqual((await replay({ source: source.id })).body, told(2, { applied: 0, failed_again: 2 }))
+  assert.deepEqual((await replay({ source: source.id })).body, replayResult(2, { applied: 0, failed_again: 2 }))
   assert.equal((await lettersOf(source.id)).length, 2, 'still without a type')
 
   await server.pool.query(
@@ -119,9 +119,9 @@ test('a rejected event is applied once the source is fixed, with its original ti
     `update dead_letters set context = (context::jsonb - 'firstReceivedAt')::text where source_id = $1`,
     [source.id],
   )
-  await server.admin.sources.update(source.id, { event_type_override: { set: 'mended' } })
-  assert.deepEqual((await replay({ source: source.id, reason: 'rejected' })).body, told(2))
-  const events = (await eventsOf(server, source.id)).filter(event => event.event_type === 'mended')
+  await server.admin.sources.update(source.id, { event_type_override: { set: 'fixed' } })
+  assert.deepEqual((await replay({ source: source.id, reason: 'rejected' })).body, replayResult(2))
+  const events = (await eventsOf(server, source.id)).filter(event => event.event_type === 'fixed')
   assert.deepEqual(
     events.map(event => event.payload),
     [{ payload: { n: 1 } }, { payload: { n: 2 } }].map(({ payload }) => payload),
@@ -165,7 +165,7 @@ test('bulk replay by tenant, by reason, or all; other dead letters stay', async 
 })
 
 test('failures are grouped by cause, and one cause can be replayed; other causes and tenants are unaffected', async () => {
-  const [tenant, other] = [await server.anotherTenant('causes'), await server.anotherTenant('neighbours')]
+  const [tenant, other] = [await server.anotherTenant('causes'), await server.anotherTenant('neighbors')]
   const batch = [
     ...Array.from({ length: 3 }, (_, i) => ({ type: 'track', messageId: `nameless-${i}` })),
     { type: 'track', event: 'x'.repeat(201), messageId: 'long' },
@@ -197,7 +197,7 @@ test('failures are grouped by cause, and one cause can be replayed; other causes
   )
   assert.equal(listed.body.results.length, 3)
   const { body } = await replay({ tenant: tenant.id, cause: 'event is required' })
-  assert.deepEqual(body, told(3, { applied: 0, failed_again: 3 }))
+  assert.deepEqual(body, replayResult(3, { applied: 0, failed_again: 3 }))
   assert.equal((await replay({ tenant: tenant.id, cause: 'nothing like it' })).body.replayed, 0)
   assert.equal((await issuesOf(other.id)).find(({ cause }) => cause === 'event is required')!.count, 3)
 })
@@ -223,7 +223,7 @@ test('the operation of a record is failed before the replay and applied after it
     return (await operation()) === 'failed'
   })
   await server.pool.query(`delete from poison`)
-  assert.deepEqual((await replay({ id: written.body.operationId })).body, told(1))
+  assert.deepEqual((await replay({ id: written.body.operationId })).body, replayResult(1))
   await server.settled()
   assert.equal(await operation(), 'applied')
 
@@ -388,8 +388,8 @@ test('an edited dead letter is replayed: the edited body takes effect, the origi
     ...{ method: 'POST', key: operator, body: JSON.stringify({ id: letter!.id, body }) },
   })
   assert.deepEqual([asOperator.status, asOperator.body.code], [403, 'insufficient_role'])
-  assert.deepEqual((await edited(body)).body, told(1))
-  assert.deepEqual((await edited(body)).body, told(0))
+  assert.deepEqual((await edited(body)).body, replayResult(1))
+  assert.deepEqual((await edited(body)).body, replayResult(0))
   await server.settled()
   const found = await rows(server, `select event_type from events where event_type = 'Signed Up'`, [])
   assert.equal(found.length, 1)
@@ -434,7 +434,7 @@ test('a resolved group is no longer open, is not replayed, and has the time of i
     (await server.request(`/admin/v1/dead-letters?tenant=${tenant}&closed=${closed}`, { key })).body.results.length
   assert.deepEqual([await listed(true), await listed(false)], [2, 0])
   assert.equal((await issues()).filter(({ cause }) => cause === group.cause).length, 0)
-  assert.deepEqual((await replay({ id: group.example_id })).body, told(0))
+  assert.deepEqual((await replay({ id: group.example_id })).body, replayResult(0))
   const { body: letter } = await server.request(`/admin/v1/dead-letters/${group.example_id}`, { key })
   assert.deepEqual([letter.replayed_at, letter.replayed_as], [null, null])
   assert.notEqual(letter.resolved_at, null)

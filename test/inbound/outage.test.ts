@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Runtime } from '../../src/runtime/runtime.ts'
-import { stretchWire } from '../events/wire.ts'
+import { openWire } from '../events/wire.ts'
 import { eventually } from '../eventually.ts'
 import { type OwnServer, startServer } from '../server.ts'
 import { startInboundNode } from './node.ts'
 import { drained, eventsOf, makeSource, signed } from './source.ts'
 
 let server: OwnServer
-let wire: Awaited<ReturnType<typeof stretchWire>>
+let wire: Awaited<ReturnType<typeof openWire>>
 /** A second node on the same database, over a connection that can be interrupted. */
 let node: Runtime
 
 before(async () => {
   server = await startServer()
   const url = new URL(server.databaseUrl)
-  wire = await stretchWire({ host: url.hostname, port: Number(url.port) })
+  wire = await openWire({ host: url.hostname, port: Number(url.port) })
   url.port = String(wire.port)
   node = await startInboundNode(server, { DATABASE_URL: url.href })
 })
@@ -37,13 +37,13 @@ async function send(source: Source, id: string, token = source.token) {
 
 test('while storage is unavailable: 503 with Retry-After, never 401 or 404; afterwards nothing is lost', async () => {
   const known = await makeSource(server, { signing_secret: 'generate' })
-  const stranger = await makeSource(server)
+  const uncached = await makeSource(server)
   const full = await makeSource(server, { rate_limit: { events: 1, per_seconds: 60 } })
   const dropping = await makeSource(server, { rate_limit: { events: 1, per_seconds: 60 }, overflow: 'drop' })
   for (const source of [known, full, dropping]) assert.equal((await send(source, 'first')).status, 200)
 
   wire.cut()
-  for (const source of [known, stranger, full, dropping]) {
+  for (const source of [known, uncached, full, dropping]) {
     const answer = await send(source, 'second')
     assert.equal(answer.status, 503, answer.text)
     assert.match(answer.headers.get('retry-after')!, /^[1-9]\d*$/)
@@ -51,8 +51,8 @@ test('while storage is unavailable: 503 with Retry-After, never 401 or 404; afte
   }
 
   wire.reconnect()
-  for (const source of [known, stranger, full, dropping]) {
-    const answer = await eventually('storage to be back', async () => {
+  for (const source of [known, uncached, full, dropping]) {
+    const answer = await eventually('storage to recover', async () => {
       const answer = await send(source, 'second')
       return answer.status !== 503 && answer
     })

@@ -270,7 +270,7 @@ test('listen forwards past and new requests unchanged, across a restart and whil
   t.after(() => dying.close())
   const dyingUrl = `http://127.0.0.1:${(dying.address() as AddressInfo).port}/`
   const dyingListen = startKontor(t, ['listen', source.id, '--forward', dyingUrl, '--since', '1h', '--retry'], env)
-  await eventually('each to be told', () => dyingListen.out().split('\n').length > 4, {
+  await eventually('a line for each request', () => dyingListen.out().split('\n').length > 4, {
     state: dyingListen.err,
   })
   dyingListen.child.kill('SIGINT')
@@ -283,7 +283,7 @@ test('listen forwards past and new requests unchanged, across a restart and whil
   const retrying = startKontor(t, words, { DATABASE_URL: server.databaseUrl })
   await hears(retrying, /is unreachable/)
   const late = await handler(t, port)
-  await eventually('all of them, once somebody is there', () => late.handled.length === 4)
+  await eventually('all requests, once the handler listens', () => late.handled.length === 4)
   assert.deepEqual(
     late.handled.map(({ body }) => body),
     ['1', '2', '3', '4'].map(bytes),
@@ -292,7 +292,7 @@ test('listen forwards past and new requests unchanged, across a restart and whil
 
 test('listen prints an error for a rejected request and exits', async t => {
   const env = { KONTOR_URL: server.url, KONTOR_KEY: server.tenant.privateKey }
-  const listen = startKontor(t, ['listen', 'src_nobody'], env)
+  const listen = startKontor(t, ['listen', 'src_unknown'], env)
   assert.equal(await listen.ended, 1)
   assert.match(listen.err(), /404: No such source/)
 })

@@ -152,7 +152,7 @@ test('invalid items do not affect valid ones, and a batch without a valid item i
   const refused = await source.post([{}, { event_type: '' }])
   assert.equal(refused.status, 400)
   assert.deepEqual(
-    refused.body.errors.map((fault: { pointer: string }) => fault.pointer),
+    refused.body.errors.map((error: { pointer: string }) => error.pointer),
     ['/0/event_type', '/1/event_type'],
   )
   for (const empty of ['[]', '', 'null', '"x"', '{', '\u0000'])

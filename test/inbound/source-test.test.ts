@@ -188,7 +188,7 @@ test('dead letters are listed, shown and replayed from the command line, with pr
   assert.deepEqual(single, listed[3])
   const shown = (await kontor('dead-letters', 'show', listed[0]!.id)).json() as { body: string }
   assert.match(shown.body, /"payload"/)
-  await server.admin.sources.update(source.id, { event_type_override: { set: 'mended' } })
+  await server.admin.sources.update(source.id, { event_type_override: { set: 'fixed' } })
   const replayed = await kontor('dead-letters', 'replay', '--id', listed[0]!.id)
   const outcome = { applied: 1, failed_again: 0, waiting: 0 }
   assert.deepEqual(replayed.json(), { replayed: 1, remaining: 0, ...outcome })

@@ -8,7 +8,7 @@ import { connectTo } from '../../src/log/jetstream/nats.ts'
 import { LogUnavailable } from '../../src/log/log.ts'
 import type { Runtime } from '../../src/runtime/runtime.ts'
 import { startNode } from '../events/node.ts'
-import { stretchWire } from '../events/wire.ts'
+import { openWire } from '../events/wire.ts'
 import { eventually } from '../eventually.ts'
 import { type TestNats, testNats, withoutNats } from '../nats.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
@@ -317,7 +317,7 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
   })
 
   describe('while PostgreSQL is unavailable', () => {
-    let wire: Awaited<ReturnType<typeof stretchWire>>
+    let wire: Awaited<ReturnType<typeof openWire>>
     let node: Runtime
     let unknown: TestTenant
     let source: Awaited<ReturnType<typeof aSource>>
@@ -326,7 +326,7 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
       unknown = await server.anotherTenant('never seen')
       source = await aSource()
       const url = new URL(server.databaseUrl)
-      wire = await stretchWire({ host: url.hostname, port: Number(url.port) })
+      wire = await openWire({ host: url.hostname, port: Number(url.port) })
       url.port = String(wire.port)
       node = await startNode(server, 'events,inbound', url.href, settings())
     })

@@ -8,14 +8,14 @@ import type { Kind, Transaction, Unit } from '../../src/pipeline/unit.ts'
 import { openTestLog } from '../log/open.ts'
 import { settled } from '../settled.ts'
 
-/** One piece of work: what is noted when it takes effect, unless PostgreSQL fails on it. */
+/** One unit of work. Applying it writes the text to the table `effects`, unless PostgreSQL fails on it. */
 type Work = { index: number; text: string }
 
 type EffectKind = Kind<Work> & { apply(transaction: Transaction, units: Unit<Work>[]): Promise<void> }
 
 /**
- * Entries whose body is a JSON array of texts, each noted in the table `effects` when it takes effect. `isPoison`
- * decides which texts PostgreSQL fails on; a body that is no JSON cannot be read at all.
+ * A kind of entries whose body is a JSON array of strings. Applying a string writes it to the table `effects`. `isPoison`
+ * selects the strings on which PostgreSQL fails. A body that is not JSON cannot be decoded.
  */
 export function effectKind(isPoison: (text: string) => boolean = () => false): EffectKind {
   return {
@@ -58,7 +58,7 @@ export function effectKind(isPoison: (text: string) => boolean = () => false): E
   }
 }
 
-/** Long enough to see an entry wait, short enough to wait for it. */
+/** Long enough to observe that an entry waits, short enough for a test. */
 export const QUICK_RETRY: Retry = { attempts: 3, firstDelayMs: 5, maxDelayMs: 20 }
 
 const silent = { error: () => {}, warn: () => {} }
@@ -97,7 +97,7 @@ export async function openPipeline() {
       scheduler.start()
       return scheduler
     },
-    /** Stops the workers and forgets everything. */
+    /** Stops the workers and deletes all effects. */
     async reset() {
       await Promise.all(schedulers.splice(0).map(scheduler => scheduler.stop()))
       await pool.query('truncate effects, parked_entries, dead_letters')
@@ -113,7 +113,7 @@ export async function openPipeline() {
   }
 }
 
-/** Makes record entries and event entries of this kind. */
+/** Processes record entries and event entries with this kind. */
 export function asOnlyKind(kind: EffectKind): Pick<TransactionOptions, 'kinds' | 'applyBatch'> {
   return {
     kinds: { record: kind as Kind, events: kind as Kind },
@@ -121,7 +121,7 @@ export function asOnlyKind(kind: EffectKind): Pick<TransactionOptions, 'kinds' |
   }
 }
 
-/** What took effect, by ordering key, in the order it did. */
+/** The applied strings by ordering key, in the order in which they were applied. */
 async function effectsIn(pool: pg.Pool): Promise<Record<string, string[]>> {
   const { rows } = await pool.query<{ ordering_key: string; bodies: string[] }>(
     'select ordering_key, array_agg(body order by n) as bodies from effects group by 1',

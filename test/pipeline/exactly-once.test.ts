@@ -63,7 +63,7 @@ test('after a deadlock, a transaction of the same tenants waits for the profile 
   const runTransaction = openTransactions({ pool, log, logger, ...asOnlyKind(kind) })
   const run = () => runTransaction({ careful: false, alone: false, onTaken: () => {} })
   const waits = (objid: number) =>
-    eventually(`somebody to wait for ${objid}`, async () => {
+    eventually(`a session to wait for lock ${objid}`, async () => {
       const { rowCount } = await pool.query(
         `select from pg_locks where locktype = 'advisory' and objid = $1 and not granted`,
         [objid],
@@ -102,7 +102,7 @@ test('transactions that fail in the middle write nothing and lose nothing', asyn
     ...kind,
     async apply(...[transaction, units]: Parameters<typeof kind.apply>) {
       await kind.apply(transaction, units)
-      // As when the database goes away after the work and before the commit.
+      // As if the database failed after the work and before the commit.
       if (++applications % 2 === 1 && applications < 40) {
         throw Object.assign(new Error('gone'), { code: '40001' })
       }
@@ -120,7 +120,7 @@ test('connections that break in the middle write nothing and lose nothing', asyn
   const written = appendMany().then(() => {
     isWritten = true
   })
-  // Those that have written something: one that is only being opened is in a transaction too, and may be the writer's.
+  // Only connections that have written: a connection that is being opened is in a transaction too, and may belong to the writer.
   const breakConnections = async () => {
     const { rowCount } = await pipeline.pool.query(
       `select pg_terminate_backend(pid) from pg_stat_activity
@@ -148,7 +148,7 @@ test('a stopped consumer finishes its transaction, and another continues from th
 })
 
 test('an entry appended by another process is found without a wake-up', async () => {
-  // A log of its own: its appends wake no worker here.
+  // Without notifications, an append does not wake the workers.
   pipeline.start({ log: { ...pipeline.log, onAppend: () => () => {} } })
   await pipeline.log.append([anAppend({ orderingKey: 'quiet', ...texts('a') })])
   await pipeline.settled()
@@ -157,9 +157,9 @@ test('an entry appended by another process is found without a wake-up', async ()
 
 const numbered = (name: string, count: number) => Array.from({ length: count }, (_, i) => `${name} ${i}`)
 
-test('a large entry takes effect in portions, each once and in order, whatever fails in between; others do not wait for all of it', async () => {
+test('a large entry is applied in portions, each once and in order despite failures; other entries do not wait for all portions', async () => {
   const [large, behind] = [numbered('large', 1_700), numbered('behind', 600)]
-  // Some of one partition with it, in the same take.
+  // Some of these are in the same partition, and in the same take.
   const others = Array.from({ length: 40 }, (_, i) => `other-${i}`)
   await pipeline.log.append([
     anAppend({ orderingKey: 'large', ...texts(...large) }),
@@ -189,5 +189,5 @@ test('a large entry takes effect in portions, each once and in order, whatever f
   const { rows } = await pipeline.pool.query<{ others: number; large: number }>(
     `select max(n) filter (where body = 'after') as others, max(n) filter (where body like 'large%') as large from effects`,
   )
-  assert.ok(rows[0]!.others < rows[0]!.large, 'others waited for the last portion')
+  assert.ok(rows[0]!.others < rows[0]!.large, 'other entries waited for the last portion')
 })

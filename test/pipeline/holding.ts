@@ -2,7 +2,7 @@ import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { EVERYTHING } from '../log/entries.ts'
 
-// A process that takes everything there is, says so, and never gets any further.
+// A process that takes all entries in a transaction, prints the number of partitions, and never commits.
 const pool = openPool({
   connection: { url: process.argv[2]! },
   max: 1,

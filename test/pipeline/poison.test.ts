@@ -16,18 +16,18 @@ after(() => pipeline.close())
 
 const isPoison = (text: string) => text.startsWith('poison')
 
-/** Fails `times` times, then takes effect. */
-function ill(times: number) {
+/** Fails `times` times, then succeeds. */
+function failing(times: number) {
   const tried = new Map<string, number>()
   return (text: string) => {
-    if (!text.startsWith('ill')) return false
+    if (!text.startsWith('failing')) return false
     const before = tried.get(text) ?? 0
     tried.set(text, before + 1)
     return before < times
   }
 }
 
-test('one poisonous entry among many becomes a dead letter; all others take effect once', async () => {
+test('one poison entry among many becomes a dead letter; all others take effect once', async () => {
   const appends = Array.from({ length: 400 }, (_, i) =>
     anAppend({ orderingKey: `key-${i}`, ...texts(i === 123 ? 'poison' : `good ${i}`) }),
   )
@@ -42,7 +42,7 @@ test('one poisonous entry among many becomes a dead letter; all others take effe
   ])
 })
 
-test('many poisonous entries at once neither hide each other nor stop the rest', async () => {
+test('many poison entries in one batch all become dead letters, and the other entries take effect', async () => {
   const appends = Array.from({ length: 300 }, (_, i) =>
     anAppend({ orderingKey: `key-${i}`, ...texts(i % 3 === 0 ? `poison ${i}` : `good ${i}`) }),
   )
@@ -67,32 +67,32 @@ test('an entry that cannot be decoded becomes a dead letter with its original bo
 })
 
 test('while an entry waits for its retry, later ones of its key wait behind it and others do not', async () => {
-  const patient = { attempts: 100, firstDelayMs: 40, maxDelayMs: 40 }
-  let isIll = true
-  const kind = effectKind(text => text === 'ill' && isIll)
-  pipeline.start({ kind, retry: patient })
+  const retry = { attempts: 100, firstDelayMs: 40, maxDelayMs: 40 }
+  let isFailing = true
+  const kind = effectKind(text => text === 'failing' && isFailing)
+  pipeline.start({ kind, retry })
   await pipeline.log.append([
-    anAppend({ orderingKey: 'ill', ...texts('before') }),
-    anAppend({ orderingKey: 'ill', ...texts('ill') }),
-    anAppend({ orderingKey: 'ill', ...texts('behind, same flush') }),
-    anAppend({ orderingKey: 'well', ...texts('a') }),
+    anAppend({ orderingKey: 'failing', ...texts('before') }),
+    anAppend({ orderingKey: 'failing', ...texts('failing') }),
+    anAppend({ orderingKey: 'failing', ...texts('behind, same flush') }),
+    anAppend({ orderingKey: 'healthy', ...texts('a') }),
   ])
   await pipeline.log.append([
-    anAppend({ orderingKey: 'ill', ...texts('behind, next flush') }),
-    anAppend({ orderingKey: 'well', ...texts('b') }),
+    anAppend({ orderingKey: 'failing', ...texts('behind, next flush') }),
+    anAppend({ orderingKey: 'healthy', ...texts('b') }),
   ])
-  await eventually('two effects of the well key', async () => (await pipeline.effects()).well?.length === 2)
+  await eventually('two effects of the healthy key', async () => (await pipeline.effects()).healthy?.length === 2)
   await pipeline.log.append([
-    anAppend({ orderingKey: 'ill', ...texts('behind, later') }),
-    anAppend({ orderingKey: 'well', ...texts('c') }),
+    anAppend({ orderingKey: 'failing', ...texts('behind, later') }),
+    anAppend({ orderingKey: 'healthy', ...texts('c') }),
   ])
-  await eventually('three effects of the well key', async () => (await pipeline.effects()).well?.length === 3)
-  assert.deepEqual((await pipeline.effects()).ill, ['before'])
-  isIll = false
+  await eventually('three effects of the healthy key', async () => (await pipeline.effects()).healthy?.length === 3)
+  assert.deepEqual((await pipeline.effects()).failing, ['before'])
+  isFailing = false
   await pipeline.settled()
   assert.deepEqual(await pipeline.effects(), {
-    ill: ['before', 'ill', 'behind, same flush', 'behind, next flush', 'behind, later'],
-    well: ['a', 'b', 'c'],
+    failing: ['before', 'failing', 'behind, same flush', 'behind, next flush', 'behind, later'],
+    healthy: ['a', 'b', 'c'],
   })
   assert.deepEqual(await pipeline.deadLetters(), [])
 })
@@ -114,19 +114,19 @@ test('entries behind a dead entry are applied without it, in order', async () =>
   )
 })
 
-test('an entry that fails for a while takes effect once when it no longer does', async () => {
+test('an entry that fails several times and then succeeds takes effect once', async () => {
   await pipeline.log.append([
-    anAppend({ orderingKey: 'a', ...texts('ill 1') }),
+    anAppend({ orderingKey: 'a', ...texts('failing 1') }),
     anAppend({ orderingKey: 'b', ...texts('fine') }),
   ])
-  // The first failure is in the whole batch, the second finds the culprit, which is then tried again.
-  pipeline.start({ kind: effectKind(ill(3)), workers: 1 })
+  // The first failure is that of the batch, the second that of the isolated entry, which is then retried.
+  pipeline.start({ kind: effectKind(failing(3)), workers: 1 })
   await pipeline.settled()
-  assert.deepEqual(await pipeline.effects(), { a: ['ill 1'], b: ['fine'] })
+  assert.deepEqual(await pipeline.effects(), { a: ['failing 1'], b: ['fine'] })
   assert.deepEqual(await pipeline.deadLetters(), [])
 })
 
-test('of an entry with several items only the poisonous one is lost', async () => {
+test('of an entry with several items, only the poison items become dead letters', async () => {
   await pipeline.log.append([
     anAppend({ orderingKey: 'batch', ...texts('a', 'b', 'poison', 'c', 'poison 2', 'd') }),
     anAppend({ orderingKey: 'batch', ...texts('e') }),
@@ -140,7 +140,7 @@ test('of an entry with several items only the poisonous one is lost', async () =
   )
 })
 
-test('with several consumers a poisonous entry is still tried one at a time, and given up once', async () => {
+test('with several consumers a poison entry is tried by one at a time, and becomes one dead letter', async () => {
   for (let i = 0; i < 3; i++) pipeline.start({ kind: effectKind(isPoison) })
   await pipeline.log.append(
     Array.from({ length: 200 }, (_, i) =>
@@ -158,7 +158,7 @@ test('with several consumers a poisonous entry is still tried one at a time, and
   ])
 })
 
-test('more entries behind a poisonous one than a transaction takes keep their order', async () => {
+test('entries behind a poison entry keep their order, even if they are more than a transaction takes', async () => {
   const behind = Array.from({ length: 1_300 }, (_, i) => anAppend({ orderingKey: 'crowd', ...texts(String(i)) }))
   await pipeline.log.append([anAppend({ orderingKey: 'crowd', ...texts('poison') }), ...behind])
   pipeline.start({ kind: effectKind(isPoison) })
@@ -220,11 +220,11 @@ test('a partition that fails outside of any entry does not stop others, and is r
       },
     },
   })
-  await eventually('the other partitions to go on', async () => {
+  await eventually('the other partitions to continue', async () => {
     const effects = await pipeline.effects()
     return others.every(key => effects[key]?.length === 1)
   })
-  await eventually('the partition to be named', async () => (await listStalled(pipeline.pool)).length > 0)
+  await eventually('the partition to be reported', async () => (await listStalled(pipeline.pool)).length > 0)
   const [stalled] = await listStalled(pipeline.pool)
   assert.equal(stalled!.partition, `postgres/${partition}`)
   assert.equal(stalled!.error, 'out of order')

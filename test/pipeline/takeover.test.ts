@@ -16,7 +16,7 @@ after(async () => {
   await pipeline.close()
 })
 
-/** Another process that owns every partition which has something to read. */
+/** Another process that owns every partition with unread entries. */
 async function startHolding() {
   const script = fileURLToPath(new URL('holding.ts', import.meta.url))
   const child = spawn(process.execPath, [script, pipeline.url], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -33,7 +33,7 @@ test('partitions of a killed process are taken over by another', async t => {
   t.after(holding.kill)
   assert.ok(holding.partitions > 0)
   pipeline.start()
-  // It processes free partitions, and leaves the owned ones.
+  // All partitions with entries are owned by the other process.
   await pipeline.pool.query('select pg_sleep(0.3)')
   assert.deepEqual(await pipeline.effects(), {})
 

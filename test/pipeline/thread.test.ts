@@ -34,19 +34,19 @@ test('accepted records and events are applied', async () => {
   assert.equal((await list('/v1/events')).results.length, 1)
 })
 
-test('the thread hears of changes to the configuration', async () => {
+test('the thread is notified of configuration changes', async () => {
   await track({ event_type: 'signed', event_id: 's-1', visitor: 'v-2' })
   await server.settled()
   assert.equal((await list('/v1/conversions')).results.length, 0)
   await server.admin.tenants.update(server.tenant.id, { conversion_types: ['signed'] })
-  // it hears within milliseconds, and looks by itself every second
+  // It is notified within milliseconds, and also polls every second.
   for (let n = 2; (await list('/v1/conversions')).results.length === 0; n++) {
     await track({ event_type: 'signed', event_id: `s-${n}`, visitor: 'v-2' })
     await server.settled()
   }
 })
 
-test('it continues after a restart on the same database', async () => {
+test('after a restart on the same database, processing continues', async () => {
   await server.restart()
   await track({ event_type: 'page_view', event_id: 'after', visitor: 'v-1' })
   await server.settled()

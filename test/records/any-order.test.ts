@@ -42,7 +42,7 @@ after(async () => {
   await opened.close()
 })
 
-/** Two products that may share names; every change says when it happened. */
+/** A change of one of two products, which may share names. `at` is its source time. */
 type Change = { at: number; record: 'a' | 'b' } & (
   | { op: 'write'; externalId: string | null; sku: string | null; code: string | null }
   | { op: 'delete' }
@@ -50,7 +50,7 @@ type Change = { at: number; record: 'a' | 'b' } & (
 )
 type Name = 'externalId' | 'sku' | 'code'
 
-/** A set of changes, and the order they arrive in: any, with any of them more than once. */
+/** Changes, and their order of arrival: any order, with repeats. */
 type History = { changes: Change[]; arrivals: number[] }
 
 const value = fc.constantFrom('x', 'y')
@@ -103,7 +103,7 @@ function historyWith(at: fc.Arbitrary<number>, options: { unique: boolean }): fc
 
 type State = { at: number; externalId: string | null; data: Record<string, unknown> } | null
 
-/** What a reader of the changes in the order they happened would conclude. */
+/** The expected state after these changes in this order. */
 function expected(changes: Change[]): Record<'a' | 'b', State> {
   const states: Record<'a' | 'b', State> = { a: null, b: null }
   for (const change of changes) {
@@ -128,7 +128,7 @@ function dataOf({ at, sku, code }: Change & { op: 'write' }): Record<string, unk
 
 const timeOf = (at: number) => new Date(Date.UTC(2026, 0, 1) + at).toISOString()
 
-/** The body as it would come in; histories are kept apart by a number in every name. */
+/** The request body of a change. The number of the history in every name keeps histories separate. */
 function bodyOf(change: Change, history: number): RecordBody {
   const own = (name: string) => `${history}-${name}`
   const common = { entityType: 'product' as const, sourceUpdatedAt: timeOf(change.at) }
@@ -149,7 +149,7 @@ function bodyOf(change: Change, history: number): RecordBody {
 
 let histories = 0
 
-/** Plays histories side by side through the log and the workers; returns what is stored of each. */
+/** Sends histories through the log and the workers concurrently. Returns the stored state of each. */
 async function play(list: History[]): Promise<Record<'a' | 'b', State>[]> {
   const first = histories
   histories += list.length
@@ -200,10 +200,10 @@ async function stored(history: number): Promise<Record<'a' | 'b', State>> {
   return states
 }
 
-/** Many histories at a time: one history alone would spend its time waiting. */
+/** Many histories at a time, because a single one would mostly wait. */
 const atATime = { minLength: 30, maxLength: 60 }
 
-test('changes in any order, any of them repeated, end in the state of the sorted unique sequence', async () => {
+test('changes in any order and with repeats end in the state of the changes sorted by source time', async () => {
   const history = historyWith(fc.integer({ min: 0, max: 1_000_000 }), { unique: true })
   await fc.assert(
     fc.asyncProperty(fc.array(history, atATime), async list => {
@@ -214,12 +214,12 @@ test('changes in any order, any of them repeated, end in the state of the sorted
   )
 })
 
-test('where changes happened at the same time, the later arrival counts as the later', async () => {
+test('of changes with the same source time, the later arrival wins', async () => {
   const history = historyWith(fc.integer({ min: 0, max: 3 }), { unique: false })
   await fc.assert(
     fc.asyncProperty(fc.array(history, atATime), async list => {
       const sorted = list.map(({ changes, arrivals }) =>
-        // sort() is stable: of equal times it keeps the order of arrival
+        // sort() is stable: changes with equal times keep their order of arrival
         expected(arrivals.map(index => changes[index]!).sort((a, b) => a.at - b.at)),
       )
       assert.deepEqual(await play(list), sorted)

@@ -10,7 +10,7 @@ const PATHS = { product: '/v1/products', contact: '/v1/contacts', order: '/v1/or
 export type Type = keyof typeof PATHS
 export type Api = Awaited<ReturnType<typeof openApi>>
 
-/** The data API of a service on a database of its own, as the default tenant uses it. */
+/** A client of the data API with the keys of the default tenant, on a server with its own database. */
 export async function openApi(settings: Record<string, string> = {}) {
   const server = await startServer(settings)
   const send = (method: string, path: string, body: Body | undefined, { headers = {}, key }: Given = {}) =>
@@ -26,12 +26,12 @@ export async function openApi(settings: Record<string, string> = {}) {
     get: (path: string, given?: Given) => send('GET', path, undefined, given),
     post: (path: string, body: Body, given?: Given) => send('POST', path, body, given),
     delete: (path: string, body: Body, given?: Given) => send('DELETE', path, body, given),
-    /** A write with what it leaves out filled in. */
+    /** A write; missing required fields get default values. */
     write: (type: Type, fields: Record<string, unknown>, given?: Given) =>
       send('POST', PATHS[type], aRecord(type, fields), given),
     remove: (type: Type, fields: Record<string, unknown>, given?: Given) =>
       send('DELETE', PATHS[type], aDelete(type, fields), given),
-    /** The record as it is when everything accepted so far has taken effect; null when it is not there. */
+    /** The record after everything accepted so far is applied; null if it does not exist. */
     async record(type: Type, id: string, given?: Given) {
       await server.settled()
       const answer = await send('GET', `${PATHS[type]}/${encodeURIComponent(id)}`, undefined, given)

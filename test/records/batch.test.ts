@@ -48,7 +48,7 @@ test('a batch is 202 with a result per item, in order: valid items accepted, inv
   assert.equal((await api.get(`/v1/operations/${first.operationId}`)).body.status, 'applied')
 })
 
-test('NDJSON: one record a line, empty lines left out, digits exact', async () => {
+test('NDJSON has one record per line; empty lines are ignored, and digits stay exact', async () => {
   const body = [
     JSON.stringify(aRecord('product', { id: 'n-1', data: { sku: 'N-1' } })),
     '',
@@ -82,7 +82,7 @@ test('of several writes of one record the newest wins, as with separate requests
   assert.deepEqual((await api.record('contact', 'twice')).data, { v: 3 })
 })
 
-test('keys of items work as they do alone, also twice in one batch', async () => {
+test('idempotency keys of items work as in single writes, also twice in one batch', async () => {
   const records = ['k-1', 'k-2', 'k-1'].map((idempotencyKey, v) =>
     aRecord('order', { id: `keyed-${idempotencyKey}`, idempotencyKey, data: { v } }),
   )
@@ -101,7 +101,7 @@ test('keys of items work as they do alone, also twice in one batch', async () =>
   assert.deepEqual((await api.record('order', 'keyed-k-1')).data, { v: 0 })
 })
 
-test('a key in the header makes the repeat of a whole batch a repeat of each item', async () => {
+test('with a key in the header, a repeated batch is a duplicate of each item', async () => {
   const records = Array.from({ length: 3 }, (_, i) => aRecord('order', { id: `whole-${i}` }))
   const given = { headers: { 'x-idempotency-key': 'the batch' } }
   const first = (await api.post('/v1/orders/batch', { records }, given)).body.results

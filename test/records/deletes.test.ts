@@ -59,7 +59,7 @@ for (const [how, { type, names, by }] of deletions) {
     assert.equal(await api.record(type, own), null)
   })
 
-  test(`by ${how}: a late older write does not resurrect, and is superseded`, async () => {
+  test(`by ${how}: a late older write does not restore the record, and is superseded`, async () => {
     const own = id()
     const deleted = await api.remove(type, { ...by, sourceUpdatedAt: '2026-02-02' })
     assert.equal(await api.statusOf(deleted), 'applied')
@@ -87,7 +87,7 @@ for (const [how, { type, names, by }] of deletions) {
   })
 }
 
-test('a former name of a record does not delete it', async () => {
+test('a previous identifier of a record does not delete it', async () => {
   await api.write('product', {
     id: 'renamed',
     externalId: 'e1',

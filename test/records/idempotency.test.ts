@@ -29,7 +29,7 @@ for (const [how, send] of [
       id: `${key}-o`,
     })
     assert.equal(again.headers.get('location'), `/v1/operations/${first.body.operationId}`)
-    // The same time and later: it would win if it were applied.
+    // The same source time but a later arrival: it would win if it were applied.
     const other = await send(key, 2)
     assert.equal(other.status, 200)
     assert.equal(other.body.payloadMismatch, true)
@@ -37,7 +37,7 @@ for (const [how, send] of [
   })
 }
 
-test('header and body field share the same keys, and the header wins', async () => {
+test('header and body field share the same keys, and the header takes precedence', async () => {
   const first = await api.write('order', { id: 'wins', idempotencyKey: 'in-body' }, withKey('in-header'))
   assert.equal(first.status, 202)
   assert.equal((await api.write('order', { id: 'wins', idempotencyKey: 'in-header' })).status, 200)
@@ -70,7 +70,7 @@ test('the same content in another order and spelling is not a mismatch', async (
   assert.equal('payloadMismatch' in moved.body, false)
 })
 
-test('deletes take keys too', async () => {
+test('deletes accept keys too', async () => {
   const first = await api.remove('order', { id: 'gone' }, withKey('delete'))
   assert.equal(first.status, 202)
   const again = await api.remove('order', { id: 'gone' }, withKey('delete'))
@@ -155,7 +155,7 @@ async function openSecondNode() {
   return startRuntime({ config, connection: { url: databaseUrl }, log: pino({ level: 'silent' }) })
 }
 
-test("a tenant's keys are its own", async () => {
+test('two tenants can use the same key', async () => {
   const other = await api.server.anotherTenant('other-keys')
   assert.equal((await api.write('order', { id: 'mine' }, withKey('ours'))).status, 202)
   const theirs = await api.write('order', { id: 'theirs' }, { ...withKey('ours'), key: other.privateKey })
@@ -180,7 +180,7 @@ test('keys have 1 to 255 printable characters', async () => {
   assert.equal((await api.write('order', { id: 'printable' }, withKey('x'.repeat(256)))).status, 400)
 })
 
-test('a duplicate can wait for the first one to be applied', async () => {
+test('a duplicate request can wait until the first one is applied', async () => {
   await api.write('order', { id: 'waited' }, withKey('wait'))
   const again = await api.write(
     'order',

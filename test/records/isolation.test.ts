@@ -28,7 +28,7 @@ test('two tenants with the same ids, names and skus are isolated', async () => {
   assert.equal(await api.record('product', 'same', asOther()), null)
 })
 
-test("a list shows the tenant's own records alone", async () => {
+test('a list contains only records of the tenant', async () => {
   await api.write('contact', { id: 'listed' })
   await api.server.settled()
   assert.deepEqual((await api.get('/v1/contacts', asOther())).body.results, [])

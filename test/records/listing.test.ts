@@ -64,12 +64,12 @@ test('a limit above 100 is served as 100; below 1 or no integer is 400', async (
   }
 })
 
-test('rows look like a record that is read alone', async () => {
+test('rows have the format of a single record', async () => {
   const [row] = (await api.get('/v1/contacts?limit=1')).body.results
   assert.deepEqual(row, await api.record('contact', row.id))
 })
 
-test('updated_since gives what changed since, deletes with include_deleted', async () => {
+test('updated_since selects later changes, with include_deleted also deletes', async () => {
   const [before] = (await allPages('limit=100')).slice(-1)
   const since = before!.at(-1)!.updatedAt
   await api.write('contact', { id: 'c-005', sourceUpdatedAt: '2026-03-01', data: { changed: true } })
@@ -113,7 +113,7 @@ test('an invalid time or cursor is 400', async () => {
 
 test('a page of large records is complete, and is sent in portions', async () => {
   const ids = Array.from({ length: 12 }, (_, i) => `large-${String(i).padStart(2, '0')}`)
-  // 1 MB each as they are read: half of them are stored in little, half are not
+  // 1 MB each when read. Half of them compress well in storage, half do not.
   const records = ids.map((id, i) =>
     aRecord('product', {
       ...{ id, data: { fill: i % 2 ? 'x'.repeat(990_000) : randomBytes(495_000).toString('hex') } },

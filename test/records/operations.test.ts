@@ -11,8 +11,8 @@ after(() => api.close())
 
 const isInstant = (text: string) => new Date(text).toISOString() === text
 
-/** Keeps the workers from applying anything while `work` runs. */
-async function whileHeldBack<T>(work: () => Promise<T>): Promise<T> {
+/** Blocks the workers while `work` runs. */
+async function whileBlocked<T>(work: () => Promise<T>): Promise<T> {
   const client = await api.server.pool.connect()
   try {
     await client.query('begin')
@@ -25,7 +25,7 @@ async function whileHeldBack<T>(work: () => Promise<T>): Promise<T> {
 }
 
 test('an operation is queued, then applied', async () => {
-  const [location, accepted] = await whileHeldBack(async () => {
+  const [location, accepted] = await whileBlocked(async () => {
     const answer = await api.write('contact', { id: 'c-1' })
     const path = answer.headers.get('location')!
     const queued = await api.get(path)
@@ -88,7 +88,7 @@ test("another tenant's operation is the same 404, queued or done", async () => {
   const other = await api.server.anotherTenant('curious')
   const { privateKey } = other
   const unknown = await api.get('/v1/operations/019c1234-5678-7000-8abc-def012300000', { key: privateKey })
-  const path = await whileHeldBack(async () => {
+  const path = await whileBlocked(async () => {
     const location = (await api.write('order', { id: 'mine' })).headers.get('location')!
     assert.equal((await api.get(location, { key: privateKey })).status, 404)
     return location
@@ -100,7 +100,7 @@ test("another tenant's operation is the same 404, queued or done", async () => {
   assert.deepEqual(facts(done.body), facts(unknown.body))
 })
 
-test("it takes the entity's read or write scope", async () => {
+test("an operation can be read with its entity's read or write scope", async () => {
   const location = (await api.write('contact', { id: 'scoped' })).headers.get('location')!
   const keyWith = async (...scopes: string[]) =>
     (await api.server.admin.keys.create({ tenant: api.server.tenant.id, kind: 'private', scopes })).key
@@ -116,7 +116,7 @@ test("it takes the entity's read or write scope", async () => {
 
 test('an operation that could not be applied is failed, has a reason without internal details, and can be replayed', async () => {
   const { pool, admin } = api.server
-  // Nothing that comes in over HTTP is known to fail; this makes one id do so.
+  // No request over HTTP is known to fail here, so a trigger makes one id fail.
   await pool.query(`create function refuse() returns trigger language plpgsql as $$
     begin
       if new.id = 'poison' then raise exception 'constraint "secret_table" refuses'; end if;
@@ -127,8 +127,8 @@ test('an operation that could not be applied is failed, has a reason without int
   const location = answer.headers.get('location')!
   const behind = await api.write('order', { id: 'fine' })
   assert.equal((await api.get(behind.headers.get('location')!)).status, 200)
-  // While it is tried again it is queued; its tries are brought forward.
-  await eventually('it to be given up', async () => {
+  // During retries it is queued. The retries are made due now.
+  await eventually('the last attempt to fail', async () => {
     await pool.query('update parked_entries set next_attempt_at = now() where next_attempt_at > now()')
     return (await api.get(location)).body.status !== 'queued'
   })

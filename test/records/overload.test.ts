@@ -8,7 +8,7 @@ before(async () => {
 })
 after(() => api.close())
 
-test('beyond the memory limit of waiting requests: 503 with Retry-After at once, and nothing is lost or applied', async () => {
+test('requests beyond the memory limit get 503 with Retry-After immediately, and are not applied; the others are', async () => {
   const client = await api.server.pool.connect()
   await client.query('begin')
   await client.query('lock table log in access exclusive mode')
@@ -17,7 +17,7 @@ test('beyond the memory limit of waiting requests: 503 with Retry-After at once,
     const given = { headers: { 'x-idempotency-key': `key-${i}` } }
     return { i, given, answer: await api.write('order', { id: `o-${i}`, data }, given) }
   })
-  // Nothing can become durable now: the first answer is that of one for which there was no room.
+  // Nothing can become durable now, so the first response is a rejection.
   const shed = await Promise.race(sent)
   assert.equal(shed.answer.status, 503)
   assert.equal(shed.answer.body.code, 'overloaded')

@@ -11,7 +11,7 @@ after(() => api.close())
 
 const waiting = (seconds: number | string) => ({ headers: { prefer: `wait=${seconds}` } })
 
-test('Prefer: wait holds the 202 until the change is applied, and says so', async () => {
+test('with Prefer: wait, the 202 is sent when the change is applied, with its status', async () => {
   const answer = await api.write('contact', { id: 'c' }, waiting(10))
   assert.equal(answer.status, 202)
   assert.equal(answer.body.status, 'applied')
@@ -22,7 +22,7 @@ test('Prefer: wait holds the 202 until the change is applied, and says so', asyn
   assert.equal((await api.get('/v1/contacts/c')).status, 404)
 })
 
-test('a superseded change is reported, too', async () => {
+test('a superseded change is reported too', async () => {
   await api.write('contact', { id: 'late', sourceUpdatedAt: '2026-03-02' }, waiting(10))
   const late = await api.write('contact', { id: 'late', sourceUpdatedAt: '2026-03-01' }, waiting(10))
   assert.equal(late.status, 202)
@@ -35,7 +35,7 @@ test('without the header there is no status and no wait', async () => {
   assert.equal(answer.headers.get('preference-applied'), null)
 })
 
-test('when the time is up the change is still queued, and accepted all the same', async () => {
+test('when the time is up, the change is accepted with the status queued', async () => {
   const client = await api.server.pool.connect()
   await client.query('begin')
   await client.query('lock table records in access exclusive mode')
@@ -58,7 +58,7 @@ test('many concurrent waits each get their own result', async () => {
 })
 
 test('a request that waits for the pipeline holds no slot of the fair queue: later requests are answered first, also of other tenants', async () => {
-  const neighbour = await api.server.anotherTenant('neighbour')
+  const neighbor = await api.server.anotherTenant('neighbor')
   const client = await api.server.pool.connect()
   await client.query('begin')
   await client.query('lock table records in access exclusive mode')
@@ -68,7 +68,7 @@ test('a request that waits for the pipeline holds no slot of the fair queue: lat
   const records = [aRecord('contact', { id: 'waits in a batch' })]
   waiters.push(keep(api.post('/v1/contacts/batch', { records }, waiting(10))))
   try {
-    await api.write('contact', { id: 'beside' }, { key: neighbour.privateKey })
+    await api.write('contact', { id: 'beside' }, { key: neighbor.privateKey })
     await api.write('contact', { id: 'after' })
     assert.deepEqual(answered, [])
   } finally {

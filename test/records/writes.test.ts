@@ -38,13 +38,13 @@ for (const type of TYPES) {
   })
 }
 
-test('data is {} and externalId null where they are not sent', async () => {
+test('data is {} and externalId null if they are not sent', async () => {
   await api.write('contact', { id: 'bare' })
   const { data, externalId } = await api.record('contact', 'bare')
   assert.deepEqual({ data, externalId }, { data: {}, externalId: null })
 })
 
-test('a write is a full snapshot: data and externalId replace what was there', async () => {
+test('a write is a full snapshot: data and externalId replace the previous values', async () => {
   await api.write('contact', { id: 'snap', externalId: 'e', data: { a: 1, b: 2 } })
   const first = await api.record('contact', 'snap')
   await api.write('contact', { id: 'snap', sourceUpdatedAt: '2026-02-01T00:00:00Z', data: { b: 3 } })
@@ -54,7 +54,7 @@ test('a write is a full snapshot: data and externalId replace what was there', a
   assert.equal(second.createdAt, first.createdAt)
 })
 
-test('the newest sourceUpdatedAt wins whatever the order of arrival, and the loser is superseded', async () => {
+test('the newest sourceUpdatedAt wins in any order of arrival, and older writes are superseded', async () => {
   const newer = await api.write('order', {
     id: 'o-1',
     sourceUpdatedAt: '2026-03-02T00:00:00Z',
@@ -87,7 +87,7 @@ test('times are compared to the microsecond, and as instants in any zone', async
   assert.deepEqual((await api.record('order', 'fine')).data, { v: 2 })
 })
 
-test('the same id is another record in another type', async () => {
+test('the same id in another type is another record', async () => {
   for (const type of TYPES) await api.write(type, { id: 'same', data: { type } })
   for (const type of TYPES) assert.deepEqual((await api.record(type, 'same')).data, { type })
 })
@@ -118,7 +118,7 @@ test('without warnings the field is absent', async () => {
   assert.equal('warnings' in (await api.write('contact', { id: 'quiet' })).body, false)
 })
 
-test('a sourceUpdatedAt more than 24 hours ahead is accepted with a warning, one less far without', async () => {
+test('a sourceUpdatedAt more than 24 hours ahead is accepted with a warning, a nearer one without', async () => {
   const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString()
   const far = await api.write('contact', { id: 'ahead', sourceUpdatedAt: inHours(24.1) })
   assert.equal(far.status, 202)
@@ -144,7 +144,7 @@ test('a trailing slash does not matter', async () => {
   assert.equal((await api.get('/v1/contacts/')).status, 200)
 })
 
-test('ids are 1 to 255 characters, however many bytes those take', async () => {
+test('ids have 1 to 255 characters, whatever their size in bytes', async () => {
   const longest = ['x'.repeat(255), 'ü'.repeat(255), '🦀'.repeat(255)]
   for (const id of longest) {
     assert.equal((await api.write('contact', { id, externalId: id })).status, 202)

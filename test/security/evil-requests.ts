@@ -8,7 +8,7 @@ export type Target = {
   routes: { method: string; url: string }[]
   /** Credentials as headers: valid ones, and others. */
   credentials: Record<string, string>[]
-  /** Ids of things that are there, of this tenant and of others. */
+  /** Ids of existing objects, of this tenant and of others. */
   ids: string[]
 }
 
@@ -16,15 +16,15 @@ const STRINGS = [
   '', ' ', '\u0000', 'a\u0000b', '\ud800', '\udfff\ud800', '%00', '../../etc/passwd', "'; drop table events; --", '{{7*7}}', '<script>alert(1)</script>',
   'e\u0301', '\u202e', '\uffff', '🧾'.repeat(300), 'x'.repeat(300), 'x'.repeat(70_000), '__proto__', 'constructor', 'null', 'NaN', '-1', '1e999', '0x10', '9223372036854775808',
   '2026-13-45', '0000-00-00', '9999-12-31T23:59:59Z', '-271821-04-20T00:00:00Z', '2026-02-29', '2026-11-15T12:00:00+99:99', '1969', '٣', 'EUR', 'XXX', 'eur ', 'ada@example.com',
-] // biome-ignore format: a list to be read in one glance
+] // biome-ignore format: one compact list
 const VALUES: unknown[] = [
   null, true, false, 0, -0, -1, 0.1, 1e308, -1e308, 5e-324, 2 ** 53, 1e21, [], {}, [[]], [null], { a: null }, { '': '' }, { length: 1e9 }, { toString: 'x' }, { toJSON: 1 },
   [...'abc'], Array.from({ length: 300 }, (_, i) => i),
-] // biome-ignore format: a list to be read in one glance
+] // biome-ignore format: one compact list
 const QUERY = [
   'limit', 'offset', 'cursor', 'since', 'until', 'event_type', 'source_config_id', 'updated_since', 'include_deleted', 'currency', 'as_of', 'tenant', 'key', 'writeKey', 'source',
   'id', 'from', 'to', 'interval', 'group_by', 'customer_id', 'status', 'format', 'visitor', '__proto__', 'a[b]',
-] // biome-ignore format: a list to be read in one glance
+] // biome-ignore format: one compact list
 const HEADERS: Record<string, readonly string[]> = {
   'content-type': ['application/json', 'text/plain', 'application/x-www-form-urlencoded', 'application/x-ndjson', 'application/xml', 'multipart/form-data; boundary=x', '', 'application/json; charset=utf-16'],
   'content-encoding': ['gzip', 'deflate', 'br', 'identity', 'gzip, gzip', 'zstd'],
@@ -38,7 +38,7 @@ const HEADERS: Record<string, readonly string[]> = {
   range: ['bytes=0-0', 'bytes=-1', 'x'],
   'if-none-match': ['*', 'W/"x"'],
   dnt: ['1'],
-} // biome-ignore format: a list to be read in one glance
+} // biome-ignore format: one compact list
 
 const BODIES: object[] = [
   { entityType: 'product', id: 'P1', sourceUpdatedAt: '2026-01-02T03:04:05Z', data: { sku: 'MUG-01', price: 12.5 } },
@@ -49,8 +49,8 @@ const BODIES: object[] = [
   { batch: [{ type: 'track', event: 'Order Completed', anonymousId: 'v1', messageId: 'm1', properties: { order_id: 'O1', revenue: 12 } }, { type: 'identify', userId: 'u1', traits: { email: 'ada@example.com' } }, { type: 'alias', previousId: 'v1', userId: 'u1' }], sentAt: '2026-01-02T03:04:05Z', context: { ip: '1.2.3.4' } },
   { inbound_event_id: 'e1', event_type: 'subscription.created', payload: { id: 'sub_1', customer: 'cus_1', status: 'active', items: [{ amount: 10, currency: 'EUR', interval: 'month', quantity: 2 }] } },
   { id: 'evt_1', object: 'event', type: 'customer.subscription.updated', created: 1767322800, livemode: true, data: { object: { id: 'sub_1', object: 'subscription', customer: 'cus_1', status: 'active', currency: 'eur', items: { data: [{ id: 'si_1', quantity: 1, price: { id: 'p', currency: 'eur', unit_amount: 1000, recurring: { interval: 'month', interval_count: 1 } } }] } }, previous_attributes: { status: 'trialing' } } },
-  { tenant: 'default', name: 'x', kind: 'private', type: 'webhook', scopes: ['orders:read'], token: 'tok_0123456789abcdef', rate_limit: { events: 1, per_seconds: 1 }, email: 'nobody@example.com', what: 'token', ids: ['x'], all: false },
-] // biome-ignore format: a list to be read in one glance
+  { tenant: 'default', name: 'x', kind: 'private', type: 'webhook', scopes: ['orders:read'], token: 'tok_0123456789abcdef', rate_limit: { events: 1, per_seconds: 1 }, email: 'unknown@example.com', what: 'token', ids: ['x'], all: false },
+] // biome-ignore format: one compact list
 
 export function evilRequest(random: Chance, { routes, credentials, ids }: Target): EvilRequest {
   const { method, url: pattern } = random.pick(routes)
@@ -63,18 +63,18 @@ export function evilRequest(random: Chance, { routes, credentials, ids }: Target
     const name = random.pick(Object.keys(HEADERS))
     headers[name] = random.pick(HEADERS[name]!)
   }
-  const url = bentPath(random, path) + (random.happens(0.4) ? query(random, ids) : '')
+  const url = mutatePath(random, path) + (random.happens(0.4) ? query(random, ids) : '')
   if (method === 'GET') return { method, url, headers }
   headers['content-type'] ??= 'application/json'
   const plain = body(random)
   const isPacked = headers['content-encoding']?.startsWith('gzip') && random.happens(0.7)
-  return { method: bentMethod(random, method), url, headers, body: isPacked ? gzipSync(plain) : plain }
+  return { method: mutateMethod(random, method), url, headers, body: isPacked ? gzipSync(plain) : plain }
 }
 
-const bentMethod = (random: Chance, method: string) =>
+const mutateMethod = (random: Chance, method: string) =>
   random.happens(0.01) ? random.pick(['PUT', 'PATCH', 'DELETE', 'POST']) : method
 
-function bentPath(random: Chance, path: string): string {
+function mutatePath(random: Chance, path: string): string {
   if (!random.happens(0.03)) return path
   return random.pick([
     `${path}/`,
@@ -108,11 +108,11 @@ function query(random: Chance, ids: string[]): string {
   return `?${pairs.join('&')}`
 }
 
-/** Lone surrogates have no encoding: they go as the bytes that some senders make of them. */
+/** A string with lone surrogates cannot be encoded and is replaced. */
 const uriText = (text: string) => encodeURIComponent(text.toWellFormed() === text ? text.slice(0, 3_000) : 'a')
 
 function body(random: Chance): Buffer {
-  let text = JSON.stringify(bent(random, structuredClone(random.pick(BODIES))))
+  let text = JSON.stringify(mutate(random, structuredClone(random.pick(BODIES))))
   if (random.happens(0.05)) text = text.replace('{', '{"a":"\\u0000","a":"x",')
   if (random.happens(0.03)) text = `${'['.repeat(random.between(1, 5_000))}${text}`
   if (random.happens(0.05)) text = text.slice(0, random.between(0, text.length))
@@ -123,13 +123,13 @@ function body(random: Chance): Buffer {
   return bytes
 }
 
-/** The value with one to three places in it replaced, doubled, renamed or removed. */
-function bent(random: Chance, value: object): object {
-  for (let i = random.between(0, 3); i > 0; i--) bendOnce(random, value)
+/** The value with up to three of its fields replaced, duplicated, renamed or removed. */
+function mutate(random: Chance, value: object): object {
+  for (let i = random.between(0, 3); i > 0; i--) mutateOnce(random, value)
   return value
 }
 
-function bendOnce(random: Chance, root: object): void {
+function mutateOnce(random: Chance, root: object): void {
   let at = root as Record<string, unknown>
   for (;;) {
     const names = Object.keys(at)

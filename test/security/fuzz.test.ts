@@ -1,5 +1,5 @@
 // Every request gets a valid response, nothing stalls, and other tenants are unaffected.
-// KONTOR_FUZZ_SEED and KONTOR_FUZZ_REQUESTS make another or a longer run.
+// KONTOR_FUZZ_SEED selects other requests, KONTOR_FUZZ_REQUESTS a longer run.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { chance } from '../books/random.ts'
@@ -8,27 +8,27 @@ import { startServer } from '../server.ts'
 import { type EvilRequest, evilRequest, type Target } from './evil-requests.ts'
 
 const SEED = process.env.KONTOR_FUZZ_SEED ?? '1'
-// A few thousand find what a change broke.
+// A few thousand requests find most regressions.
 const REQUESTS = Number(process.env.KONTOR_FUZZ_REQUESTS ?? (isLong ? 20_000 : 4_000))
 const AT_ONCE = 16
 
 const server = await startServer({ KONTOR_FAILED_AUTH_LIMIT: 'off' })
 after(server.close)
 
-/** What no client may ever read: stack traces, statements, paths. */
-const INSIDES = /\n\s+at |node:internal|\.ts:\d|\bselect .* from\b|\binsert into\b|violates|node_modules/i
+/** Internal details that no response may contain: stack traces, SQL, paths. */
+const INTERNAL_DETAILS = /\n\s+at |node:internal|\.ts:\d|\bselect .* from\b|\binsert into\b|violates|node_modules/i
 
 test(`${REQUESTS} mutated requests get only valid responses, and a neighbor loses nothing`, async () => {
-  const neighbour = await server.anotherTenant('neighbour')
+  const neighbor = await server.anotherTenant('neighbor')
   const kept = {
     entityType: 'product',
     id: 'kept',
     sourceUpdatedAt: '2026-01-01T00:00:00Z',
-    data: { sku: 'KEPT', note: 'the neighbour’s' },
+    data: { sku: 'KEPT', note: 'the neighbor’s' },
   }
   const write = await server.request('/v1/products', {
     method: 'POST',
-    key: neighbour.privateKey,
+    key: neighbor.privateKey,
     body: JSON.stringify(kept),
   })
   assert.equal(write.status, 202)
@@ -59,7 +59,7 @@ test(`${REQUESTS} mutated requests get only valid responses, and a neighbor lose
       'MUG-01',
       'kept',
       server.tenant.id,
-      neighbour.id,
+      neighbor.id,
       source.id,
       adminKey.id,
       'm1',
@@ -70,7 +70,7 @@ test(`${REQUESTS} mutated requests get only valid responses, and a neighbor lose
 
   const random = chance(SEED)
   const requests = Array.from({ length: REQUESTS }, () => evilRequest(random, target))
-  const faults: string[] = []
+  const violations: string[] = []
   const heapBefore = process.memoryUsage().heapUsed
   const send = async (request: EvilRequest, index: number) => {
     const answer = await server.http.inject({
@@ -79,10 +79,10 @@ test(`${REQUESTS} mutated requests get only valid responses, and a neighbor lose
       headers: request.headers,
       ...(request.body && { payload: request.body }),
     })
-    const fault = faultOf(answer)
-    if (fault)
-      faults.push(
-        `request ${index} of seed ${SEED}: ${request.method} ${request.url.slice(0, 200)} ${fault}: ${String(request.body ?? '').slice(0, 300)}`,
+    const violation = findViolation(answer)
+    if (violation)
+      violations.push(
+        `request ${index} of seed ${SEED}: ${request.method} ${request.url.slice(0, 200)} ${violation}: ${String(request.body ?? '').slice(0, 300)}`,
       )
   }
   const queue = requests.entries()
@@ -91,12 +91,12 @@ test(`${REQUESTS} mutated requests get only valid responses, and a neighbor lose
       for (const [index, request] of queue) await send(request, index)
     }),
   )
-  assert.deepEqual(faults.slice(0, 10), [], `${faults.length} faults`)
+  assert.deepEqual(violations.slice(0, 10), [], `${violations.length} violations`)
 
   await server.settled()
-  const read = await server.request('/v1/products/KEPT', { key: neighbour.privateKey })
+  const read = await server.request('/v1/products/KEPT', { key: neighbor.privateKey })
   assert.deepEqual(read.body.data, kept.data)
-  const { body: events } = await server.request('/v1/events', { key: neighbour.privateKey })
+  const { body: events } = await server.request('/v1/events', { key: neighbor.privateKey })
   assert.deepEqual(events.results, [])
   const growth = (process.memoryUsage().heapUsed - heapBefore) / 2 ** 20
   assert.ok(growth < 500, `the heap grew by ${growth.toFixed()} MB`)
@@ -109,9 +109,9 @@ function ended(url: string): string {
 
 type Answer = { statusCode: number; headers: Record<string, unknown>; body: string }
 
-function faultOf({ statusCode, headers, body }: Answer): string | null {
+function findViolation({ statusCode, headers, body }: Answer): string | null {
   if (statusCode >= 500 && statusCode !== 503) return `is ${statusCode} ${body.slice(0, 300)}`
-  if (INSIDES.test(statusCode < 400 ? '' : body)) return `shows its insides: ${body.slice(0, 300)}`
+  if (INTERNAL_DETAILS.test(statusCode < 400 ? '' : body)) return `shows internal details: ${body.slice(0, 300)}`
   if (statusCode < 400) return null
   if (!String(headers['content-type']).startsWith('application/problem+json'))
     return `is ${statusCode} as ${headers['content-type']}`
@@ -119,6 +119,6 @@ function faultOf({ statusCode, headers, body }: Answer): string | null {
     return `is ${statusCode} without Retry-After`
   const problem = JSON.parse(body)
   if (problem.status !== statusCode || typeof problem.code !== 'string' || !problem.request_id)
-    return `is a poor problem: ${body.slice(0, 300)}`
+    return `is an incomplete problem: ${body.slice(0, 300)}`
   return null
 }

@@ -10,39 +10,39 @@ import { startServer } from '../server.ts'
 type Who =
   | { key: 'private'; scopes: readonly Scope[] }
   | { key: 'tracking'; optional?: true }
-  | { key: 'admin'; role: Role; onlyTheirs?: true }
+  | { key: 'admin'; role: Role; onlyOwn?: true }
   | { key: 'source' }
   | { key: 'session' }
   | { key: 'none'; needs?: 'provider' }
 
-const anybody: Who = { key: 'none' }
+const unauthenticated: Who = { key: 'none' }
 const tracking: Who = { key: 'tracking' }
 const privately = (...scopes: Scope[]): Who => ({ key: 'private', scopes })
 const admins = (role: Role): Extract<Who, { key: 'admin' }> => ({ key: 'admin', role })
 
 const WHO: Record<string, Who> = {
-  'GET /': anybody,
-  'GET /openapi.json': anybody,
-  'GET /docs': anybody,
-  'GET /docs/scalar.js': anybody,
-  'GET /docs/guides': anybody,
-  'GET /docs/guides/style.css': anybody,
-  'GET /docs/guides/:name': anybody,
-  'GET /docs/guides/pictures/:name': anybody,
-  'GET /k.js': anybody,
-  'GET /console': anybody,
-  'GET /console/:version/*': anybody,
+  'GET /': unauthenticated,
+  'GET /openapi.json': unauthenticated,
+  'GET /docs': unauthenticated,
+  'GET /docs/scalar.js': unauthenticated,
+  'GET /docs/guides': unauthenticated,
+  'GET /docs/guides/style.css': unauthenticated,
+  'GET /docs/guides/:name': unauthenticated,
+  'GET /docs/guides/pictures/:name': unauthenticated,
+  'GET /k.js': unauthenticated,
+  'GET /console': unauthenticated,
+  'GET /console/:version/*': unauthenticated,
   'GET /console/oidc/start': { key: 'none', needs: 'provider' },
-  'GET /console/oidc/callback': anybody, // with what its own browser kept: test/console/sign-in.test.ts
+  'GET /console/oidc/callback': unauthenticated, // with the cookie of its own sign-in: test/console/sign-in.test.ts
   'GET /console/oidc/session': { key: 'session' },
   'POST /console/oidc/sign-out': { key: 'session' },
-  'GET /v1/projects/:writeKey/settings': anybody,
+  'GET /v1/projects/:writeKey/settings': unauthenticated,
 
   ...recordRoutes('products'),
   ...recordRoutes('contacts'),
   ...recordRoutes('orders'),
-  'GET /v1/operations/:operationId': privately(...SCOPES), // and the scope of what it is about: test/records/operations.test.ts
-  'GET /v1/search': privately('products:read', 'contacts:read', 'orders:read', 'events:read'), // and finds what the scopes allow: test/events/people.test.ts
+  'GET /v1/operations/:operationId': privately(...SCOPES), // and the scope of its record: test/records/operations.test.ts
+  'GET /v1/search': privately('products:read', 'contacts:read', 'orders:read', 'events:read'), // finds only what the scopes allow: test/events/people.test.ts
   'GET /v1/events': privately('events:read'),
   'GET /v1/events/:id': privately('events:read'),
   'GET /v1/events/live': privately('events:read'),
@@ -107,8 +107,8 @@ const WHO: Record<string, Who> = {
   'GET /admin/v1/tenants/:id/policy': admins('viewer'),
   'PUT /admin/v1/tenants/:id/policy': admins('admin'),
   'GET /admin/v1/keys': admins('viewer'),
-  'POST /admin/v1/keys': admins('viewer'), // what a viewer may make reads, for a day: test/admin/keys.test.ts
-  'POST /admin/v1/keys/:id/revoke': { ...admins('viewer'), onlyTheirs: true }, // what a viewer made
+  'POST /admin/v1/keys': admins('viewer'), // a viewer can create only read-only keys for a day: test/admin/keys.test.ts
+  'POST /admin/v1/keys/:id/revoke': { ...admins('viewer'), onlyOwn: true }, // a viewer can revoke only keys that it created
   'PATCH /admin/v1/keys/:id': admins('admin'),
   'POST /admin/v1/keys/:id/rotate': admins('admin'),
   'GET /admin/v1/sources': admins('viewer'),
@@ -178,54 +178,54 @@ const server = await startServer({
   KONTOR_PUBLIC_URL: HOME,
   KONTOR_OIDC_ISSUER: ISSUER,
   KONTOR_OIDC_CLIENT_ID: 'kontor',
-  KONTOR_OIDC_CLIENT_SECRET: 'not-known-to-anybody',
+  KONTOR_OIDC_CLIENT_SECRET: 'not-a-real-secret',
   KONTOR_OIDC_ROLES: 'viewer=viewer',
 })
 after(server.close)
-const neighbour = await server.anotherTenant('neighbour')
-const MARK = 'only-the-neighbour-knows'
+const neighbor = await server.anotherTenant('neighbor')
+const MARK = 'only-the-neighbor-knows'
 
 /** Ids that an unauthenticated caller may have obtained. */
-const ids = await fillNeighbour()
-const credentials = await makeCredentials()
+const ids = await fillNeighbor()
+const credentials = await createCredentials()
 
-async function fillNeighbour(): Promise<Record<string, string>> {
+async function fillNeighbor(): Promise<Record<string, string>> {
   const post = (path: string, key: string, body: object) =>
     server.request(path, { method: 'POST', key, body: JSON.stringify(body) })
-  const write = await post('/v1/products', neighbour.privateKey, {
+  const write = await post('/v1/products', neighbor.privateKey, {
     entityType: 'product',
     id: MARK,
     data: { sku: MARK },
   })
-  await post('/v1/contacts', neighbour.privateKey, {
+  await post('/v1/contacts', neighbor.privateKey, {
     entityType: 'contact',
     id: MARK,
     data: { email: `${MARK}@example.com`, name: MARK },
   })
-  await post('/v1/orders', neighbour.privateKey, {
+  await post('/v1/orders', neighbor.privateKey, {
     entityType: 'order',
     id: MARK,
     data: { total: 1, currency: 'EUR', contactId: MARK },
   })
-  await post('/v1/track', neighbour.trackingKey, { event_type: MARK, event_id: MARK, visitor: MARK })
-  const source = await server.admin.sources.create({ tenant: neighbour.id, type: 'webhook', name: MARK })
-  const [key] = await server.admin.keys.list(neighbour.id)
+  await post('/v1/track', neighbor.trackingKey, { event_type: MARK, event_id: MARK, visitor: MARK })
+  const source = await server.admin.sources.create({ tenant: neighbor.id, type: 'webhook', name: MARK })
+  const [key] = await server.admin.keys.list(neighbor.id)
   await server.settled()
-  const { body } = await server.request('/v1/events', { key: neighbour.privateKey })
+  const { body } = await server.request('/v1/events', { key: neighbor.privateKey })
   return {
     id: MARK,
     operationId: write.body.operationId,
     event: body.results[0].id,
     source: source.id,
     key: key!.id,
-    tenant: neighbour.id,
+    tenant: neighbor.id,
   }
 }
 
-async function makeCredentials(): Promise<Credential[]> {
+async function createCredentials(): Promise<Credential[]> {
   const { keys, sources } = server.admin
   const tenant = server.tenant.id
-  const made: Credential[] = [
+  const created: Credential[] = [
     { name: 'nothing', secret: '', is: 'bad' },
     { name: 'an unknown key', secret: 'private-0000000000000000000000000000', is: 'bad' },
     { name: 'a tracking key', secret: server.tenant.trackingKey, is: tracking },
@@ -242,18 +242,18 @@ async function makeCredentials(): Promise<Credential[]> {
     { name: 'a private key', secret: server.tenant.privateKey, is: privately(...SCOPES) },
   ]
   for (const scope of SCOPES)
-    made.push({
+    created.push({
       name: `a private key for ${scope}`,
       secret: (await keys.create({ tenant, kind: 'private', scopes: [scope] })).key,
       is: privately(scope),
     })
   for (const role of ROLES) {
-    made.push({
+    created.push({
       name: `an admin key (${role})`,
       secret: (await keys.create({ kind: 'admin', role })).key,
       is: admins(role),
     })
-    made.push({
+    created.push({
       name: `an admin key (${role}) of the tenant`,
       secret: (await keys.create({ kind: 'admin', role, tenant })).key,
       is: admins(role),
@@ -267,7 +267,7 @@ async function makeCredentials(): Promise<Credential[]> {
       roles: [{ value: role, role, tenant: role === 'operator' ? tenant : null }],
     })
     const token = await sessions.begin({ subject: role, name: role, values: [role] }, { ip: null, requestId: null })
-    made.push({
+    created.push({
       name: `a person (${role})`,
       secret: token!,
       is: admins(role),
@@ -279,12 +279,12 @@ async function makeCredentials(): Promise<Credential[]> {
     const of = kind === 'admin' ? {} : { tenant }
     const revoked = await keys.create({ ...of, kind })
     await keys.revoke(revoked.id)
-    made.push({ name: `a revoked ${kind} key`, secret: revoked.key, is: 'bad' })
+    created.push({ name: `a revoked ${kind} key`, secret: revoked.key, is: 'bad' })
     const expired = await keys.create({ ...of, kind, expires_at: '2999-01-01' })
     await server.pool.query(`update api_keys set expires_at = now() - interval '1 second' where id = $1`, [expired.id])
-    made.push({ name: `an expired ${kind} key`, secret: expired.key, is: 'bad' })
+    created.push({ name: `an expired ${kind} key`, secret: expired.key, is: 'bad' })
   }
-  return made
+  return created
 }
 
 /** The places that can hold a credential. */
@@ -306,7 +306,7 @@ test('the access table covers every route, and no route that does not exist', ()
   assert.deepEqual(
     names.filter(name => !(name in WHO)),
     [],
-    'say in this file who may use these',
+    'add these routes to the access table',
   )
   assert.deepEqual(
     Object.keys(WHO).filter(name => !names.includes(name)),
@@ -315,8 +315,8 @@ test('the access table covers every route, and no route that does not exist', ()
 })
 
 test('each route accepts exactly its intended credentials, and no caller sees data of a neighbor', async () => {
-  const faults: string[] = []
-  let turn = 0
+  const violations: string[] = []
+  let sampled = 0
   for (const { method, url } of routes) {
     const who = WHO[`${method} ${url}`]
     if (!who) continue
@@ -326,7 +326,7 @@ test('each route accepts exactly its intended credentials, and no caller sees da
         const { headers = {}, query = '' } = credential.secret === '' ? {} : put(credential.secret)
         // Public routes, and unusual places on closed routes, are sampled (with a step that is no multiple of the places); CI tries all.
         const isOdd = who.key === 'none' || (place !== 'bearer' && opens(who, credential, place) === 401)
-        if (!isLong && isOdd && credential.secret !== '' && ++turn % 7 !== 0) continue
+        if (!isLong && isOdd && credential.secret !== '' && ++sampled % 7 !== 0) continue
         // All ids of the neighbor if the route accepts the credential; one if it does not, or if the user may see all tenants.
         const paths = pathsOf(url)
         const isOpen = who.key === 'none' || opens(who, credential, place) === true
@@ -338,17 +338,17 @@ test('each route accepts exactly its intended credentials, and no caller sees da
             headers: { ...headers, ...(method !== 'GET' && { 'content-type': 'application/json' }) },
             ...(method !== 'GET' && { payload: '{}' }),
           })
-          const fault = faultOf(who, credential, place, answer)
-          if (fault) faults.push(`${method} ${path} with ${credential.name} (${place}): ${fault}`)
+          const violation = findViolation(who, credential, place, answer)
+          if (violation) violations.push(`${method} ${path} with ${credential.name} (${place}): ${violation}`)
         }
       }
   }
-  assert.deepEqual(faults.slice(0, 20), [], `${faults.length} faults`)
+  assert.deepEqual(violations.slice(0, 20), [], `${violations.length} violations`)
 })
 
-/** No credential has no place. Session tokens and keys are tried in each other's places, but not in every combination. */
+/** An empty credential is tried in one place. Session tokens and keys are tried in each other's places, but not in every combination. */
 function isWorthTrying(who: Who, { name, secret, isPerson }: Credential, place: string): boolean {
-  // It takes a while to find out that the provider is unreachable.
+  // Connecting to the unreachable provider takes time, so this is tried once.
   if (who.key === 'none' && who.needs) return secret === ''
   if (secret === '') return place === 'bearer'
   if (isPerson) return place === 'cookie' || place === 'bearer'
@@ -363,7 +363,7 @@ function pathsOf(url: string): string[] {
   return values.map(value => url.replaceAll(/:\w+|\*/g, value))
 }
 
-function faultOf(
+function findViolation(
   who: Who,
   credential: Credential,
   place: string,
@@ -371,20 +371,19 @@ function faultOf(
 ): string | null {
   const { statusCode, body } = answer
   if (statusCode >= 500 && !(who.key === 'none' && who.needs && statusCode === 503)) return `${statusCode}`
-  if (who.key === 'none') return statusCode === 401 || statusCode === 403 ? `${statusCode}: is for anybody` : null
+  if (who.key === 'none') return statusCode === 401 || statusCode === 403 ? `${statusCode} on a public route` : null
   // Admin keys without a tenant may see every tenant.
   const seesAll =
     credential.is !== 'bad' && credential.is.key === 'admin' && credential.ofTenant === undefined && who.key === 'admin'
   const shown = body.replaceAll(/"(instance|detail|message)":"[^"]*"/g, '')
-  if (!seesAll && statusCode < 400 && shown.includes(MARK))
-    return `shows what is the neighbour’s: ${body.slice(0, 200)}`
+  if (!seesAll && statusCode < 400 && shown.includes(MARK)) return `shows data of the neighbor: ${body.slice(0, 200)}`
   const isOpen = opens(who, credential, place)
-  if (isOpen === true && statusCode === 401) return '401, though it is meant for this'
+  if (isOpen === true && statusCode === 401) return '401 for an intended credential'
   if (isOpen === 401 && statusCode !== 401 && !(who.key === 'source' && statusCode === 404))
     return `${statusCode} instead of 401`
   if (isOpen === 403 && statusCode !== 403) return `${statusCode} instead of 403`
-  const isTheirs = who.key === 'admin' && who.onlyTheirs
-  if (isOpen === true && statusCode === 403 && !isTheirs) return '403, though it is meant for this'
+  const isOnlyOwn = who.key === 'admin' && who.onlyOwn
+  if (isOpen === true && statusCode === 403 && !isOnlyOwn) return '403 for an intended credential'
   return null
 }
 

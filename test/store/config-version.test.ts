@@ -21,7 +21,7 @@ after(async () => {
   await database.drop()
 })
 
-async function isSomebodyWaiting(): Promise<boolean> {
+async function hasWaitingSession(): Promise<boolean> {
   const { rows } = await pool.query(
     `select from pg_locks l join pg_stat_activity a using (pid)
      where not l.granted and l.locktype = 'advisory' and a.datname = current_database()`,
@@ -29,7 +29,7 @@ async function isSomebodyWaiting(): Promise<boolean> {
   return rows.length > 0
 }
 
-/** What an erasure does beside erasing. */
+/** The lock and the receipt of an erasure, without deleting anything. */
 async function erase(client: pg.PoolClient, tenantId: number): Promise<void> {
   await lockPeople(client, tenantId)
   const requestedAt = new Date()
@@ -51,19 +51,19 @@ test('a transaction that waited for an erasure has the version that the erasure 
   await inTransaction(pool, async client => {
     await erase(client, 7)
     held = inTransaction(pool, async worker => (await holdConfigVersion(worker, [7, 8])).configVersion)
-    await eventually('the worker to wait', isSomebodyWaiting)
+    await eventually('the worker to wait', hasWaitingSession)
   })
   assert.equal(await held, before + 1)
 })
 
-test('an erasure waits for the transactions that hold a version, those of other tenants excepted', async () => {
+test('an erasure waits for the transactions that hold a version, except those of other tenants', async () => {
   const before = await configVersion(pool)
   let erased: Promise<void> | undefined
   await inTransaction(pool, async worker => {
     assert.equal((await holdConfigVersion(worker, [7])).configVersion, before)
     await inTransaction(pool, client => erase(client, 8))
     erased = inTransaction(pool, client => erase(client, 7))
-    await eventually('the erasure to wait', isSomebodyWaiting)
+    await eventually('the erasure to wait', hasWaitingSession)
     assert.equal(await configVersion(pool), before + 1)
   })
   await erased
@@ -83,9 +83,9 @@ test('a transaction over any number of tenants takes a bounded number of locks',
 
 test('a watcher is notified of a change, even if notifications are lost', async () => {
   const tenant = (await createTenant(pool, 'watched'))!
-  for (const channel of ['with notices', 'without']) {
-    let heard = 0
-    const watcher = await watchConfigVersion(pool, () => heard++)
+  for (const channel of ['with notifications', 'without']) {
+    let notified = 0
+    const watcher = await watchConfigVersion(pool, () => notified++)
     if (channel === 'without') {
       await eventually('the listener to listen', async () => {
         const { rowCount } = await pool.query(
@@ -96,7 +96,7 @@ test('a watcher is notified of a change, even if notifications are lost', async 
       })
     }
     await updateTenant(pool, { ...tenant, conversionTypes: ['signed up'] })
-    await eventually('the change to be heard', async () => heard === 1)
+    await eventually('the watcher to be notified', async () => notified === 1)
     await watcher.stop()
   }
 })

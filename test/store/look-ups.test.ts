@@ -25,7 +25,7 @@ let pool: pg.Pool
 before(async () => {
   database = await testDatabase()
   pool = openPool({ connection: { url: database.url }, max: 1, name: 'look-ups', onError: () => undefined })
-  // Plans are kept: those that were made for an empty table must do for a full one.
+  // PostgreSQL caches plans: those made for an empty table must also be good for a full one.
   for (const [, ask] of questions) for (let i = 0; i < 10; i++) await pool.connect().then(rolledBack(ask))
   await pool.query(
     `insert into records (tenant_id, entity_type, id, external_id, source_updated_at, entry_id, deleted, data, created_at, updated_at)
@@ -47,7 +47,7 @@ after(async () => {
   await database.drop()
 })
 
-/** Does something and undoes it. */
+/** Runs `work` in a transaction that is rolled back. */
 function rolledBack<T>(work: (client: pg.PoolClient) => Promise<T>) {
   return async (client: pg.PoolClient): Promise<T> => {
     try {
@@ -62,9 +62,9 @@ function rolledBack<T>(work: (client: pg.PoolClient) => Promise<T>) {
 
 type Effort = { rows: number; pages: number }
 
-/** How many rows of the table, and how many pages of it and its indexes, PostgreSQL had to look at. */
+/** The number of rows of the table, and of pages of the table and its indexes, that PostgreSQL read. */
 async function effortOf(table: string, work: (client: pg.PoolClient) => Promise<unknown>): Promise<Effort> {
-  // Of what this connection has not yet reported.
+  // The counters of this connection that are not yet in the shared statistics.
   const soFar = async (client: pg.PoolClient) => {
     const { rows } = await client.query<Effort>(
       `select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::int as rows,
@@ -102,14 +102,14 @@ const deletes = numbers.map((n, i) => {
 type Question = [
   what: string,
   ask: (client: pg.PoolClient) => Promise<unknown[]>,
-  answers: number,
-  /** where it may be more than a look-up for each answer takes */
+  results: number,
+  /** The allowed number of pages, if more than one index look-up per result. */
   pages?: number,
 ]
 
 const questions: Question[] = [
   ['versions by key', client => loadVersions(client, keys), KEYS],
-  // a change goes into every index
+  // a change is written to every index
   ['deletes by name', client => deleteByNames(client, deletes), KEYS, 40 * KEYS],
   ['newer records of a name', client => deletesSurvived(client, deletes).then(set => [...set]), 0, 6 * KEYS],
   ['a record by id', async client => [await findRecord(client, 1, 'product', 'p-77')], 1],
@@ -143,7 +143,7 @@ const questions: Question[] = [
     50,
   ],
   [
-    'what changed since',
+    'records changed since a time',
     async client => {
       const { rows } = await listRecords(client, 1, 'product', {
         limit: 50,
@@ -163,23 +163,23 @@ for (const statistics of ['before PostgreSQL has statistics', 'with statistics']
       if (statistics === 'with statistics') await pool.query('analyze records')
     })
 
-    for (const [what, ask, answers, maxPages = 10 + 6 * answers] of questions) {
-      test(`${what}: only what is asked for is read`, async () => {
+    for (const [what, ask, results, maxPages = 10 + 6 * results] of questions) {
+      test(`${what}: only the matching rows are read`, async () => {
         let found: unknown[] = []
         const { rows, pages } = await effortOf('records', async client => {
           found = await ask(client)
         })
-        assert.equal(found.length, answers)
-        // Each answer is read once or, where it is changed, twice.
+        assert.equal(found.length, results)
+        // Each result is read once, or twice if it is changed.
         assert.ok(rows <= 3 * KEYS, `${rows} rows of ${RECORDS} were read`)
-        // Down an index to a row, not through it.
+        // An index is descended, not scanned.
         assert.ok(pages <= maxPages, `${pages} pages were read`)
       })
     }
   })
 }
 
-test('tombstones by name: only those asked for are read', async () => {
+test('tombstones by name: only the matching ones are read', async () => {
   const many = Array.from({ length: 5_000 }, (_, i) => ({
     ...deletes[0]!,
     name: 'sku' as const,

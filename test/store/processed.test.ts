@@ -31,26 +31,26 @@ const claim = (name: string, tenantId = 1) => ({
 const claimed = (claims: ReturnType<typeof claim>[], now = NOW) =>
   inTransaction(pool, client => claimEvents(client, claims, now))
 
-test('an event is claimed once; another tenant claims the same key for itself', async () => {
+test('an event is claimed once per tenant', async () => {
   assert.equal((await claimed([claim('once'), claim('other')])).size, 0)
   const again = claim('once')
   assert.deepEqual([...(await claimed([claim('fresh'), again]))], [again.eventId])
   assert.equal((await claimed([claim('once', 2)])).size, 0)
 })
 
-test('a repeat in the next period is a repeat', async () => {
+test('a repeat in the next period is a duplicate', async () => {
   await claimed([claim('from May')])
   const repeat = claim('from May')
   assert.deepEqual([...(await claimed([repeat], new Date('2026-06-20T00:00:00Z')))], [repeat.eventId])
 })
 
-test('what was claimed while the clock was ahead is a repeat after it is corrected', async () => {
+test('an event claimed while the clock was ahead is a duplicate after the clock is corrected', async () => {
   await claimed([claim('ahead')], new Date('2026-06-20T00:00:00Z'))
   const repeat = claim('ahead')
   assert.deepEqual([...(await claimed([repeat]))], [repeat.eventId])
 })
 
-test('on either side of midnight, two machines meet', async () => {
+test('two machines whose clocks are on different sides of midnight detect the same duplicate', async () => {
   const after = new Date('2026-06-01T00:00:10Z')
   const before = new Date('2026-05-31T23:59:50Z')
   await claimed([claim('midnight')], after)
@@ -96,7 +96,7 @@ test('of two workers that claim one key at the same time, the second restarts an
       () => 'claimed',
       error => error,
     )
-    await eventually('the second one to wait in the index', async () => {
+    await eventually('the second worker to wait for the first', async () => {
       const { rows } = await pool.query(`select 1 from pg_locks where not granted and locktype = 'transactionid'`)
       return rows.length > 0
     })

@@ -83,7 +83,7 @@ const CASES: Record<string, { event: BillingEvent; excluded: number | null; item
   },
 }
 
-test('every reason is reported with a text, its MRR, its start and a fix hint', async () => {
+test('every reason is reported with a description, its MRR, its start and a fix hint', async () => {
   assert.deepEqual(Object.keys(CASES), REASON_CODES)
   await send(
     server,

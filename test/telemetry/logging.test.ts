@@ -110,8 +110,8 @@ test('transient errors are logged without a stack, unexpected ones with it', () 
   for (const err of unforeseen) log.error({ err }, 'the pipeline failed')
   for (const { err } of lines.slice(passing.length)) assert.match(String(err.stack), /logging\.test/)
   log.info({ err: undefined }, 'nothing')
-  log.info({ err: 'a text' }, 'words')
-  assert.equal(lines.at(-1)!.err, 'a text')
+  log.info({ err: 'a string' }, 'words')
+  assert.equal(lines.at(-1)!.err, 'a string')
 })
 
 test('only secrets are redacted in a URL', () => {

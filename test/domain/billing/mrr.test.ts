@@ -72,7 +72,7 @@ for (const [reason, given] of reasons) {
   })
 }
 
-test('every reason of an item is tested above, and each has a text and a hint', () => {
+test('every reason of an item is tested above, and each has a description and a hint', () => {
   const elsewhere = ['other_currency', 'pending_subscription', 'items_incomplete', 'past_due']
   const shown = new Set([...reasons.map(([reason]) => reason), ...elsewhere])
   assert.deepEqual([...shown].sort(), Object.keys(REASONS).sort())

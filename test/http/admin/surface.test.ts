@@ -28,7 +28,7 @@ async function open(t: TestContext) {
   return { app, call }
 }
 
-test('nothing answers without an admin key', async t => {
+test('every route requires an admin key', async t => {
   const { app, call } = await open(t)
   const routes = app.routeTable.filter(({ url }) => url.startsWith('/admin/'))
   assert.ok(routes.length >= 14)
@@ -42,12 +42,12 @@ test('nothing answers without an admin key', async t => {
   }
 })
 
-test('a tenant is made, found, listed and changed', async t => {
+test('a tenant is created, found, listed and changed', async t => {
   const { call } = await open(t)
-  const made = await call('POST', '/admin/v1/tenants', { name: 'globex' })
-  assert.equal(made.statusCode, 201)
-  assert.equal(made.headers.location, `/admin/v1/tenants/${made.json().id}`)
-  assert.deepEqual((await call('GET', '/admin/v1/tenants/globex')).json(), made.json())
+  const created = await call('POST', '/admin/v1/tenants', { name: 'globex' })
+  assert.equal(created.statusCode, 201)
+  assert.equal(created.headers.location, `/admin/v1/tenants/${created.json().id}`)
+  assert.deepEqual((await call('GET', '/admin/v1/tenants/globex')).json(), created.json())
   const { results, next_cursor } = (await call('GET', '/admin/v1/tenants')).json()
   assert.ok(results.some((tenant: { name: string }) => tenant.name === 'globex'))
   assert.equal(next_cursor, null)
@@ -58,15 +58,15 @@ test('a tenant is made, found, listed and changed', async t => {
   assert.equal(problemIn(again).code, 'tenant_exists')
 })
 
-test('a key is made, listed without itself, and revoked', async t => {
+test('a key is created, listed without its secret, and revoked', async t => {
   const { call } = await open(t)
-  const made = await call('POST', '/admin/v1/keys', {
+  const created = await call('POST', '/admin/v1/keys', {
     tenant: 'acme',
     kind: 'private',
     scopes: ['orders:read'],
   })
-  assert.equal(made.statusCode, 201)
-  const { id, key } = made.json()
+  assert.equal(created.statusCode, 201)
+  const { id, key } = created.json()
   const listed = await call('GET', '/admin/v1/keys?tenant=acme')
   assert.ok(listed.body.includes(id))
   assert.ok(!listed.body.includes(key))
@@ -74,16 +74,16 @@ test('a key is made, listed without itself, and revoked', async t => {
   assert.equal((await call('POST', '/admin/v1/keys/key_nothing/revoke')).statusCode, 404)
 })
 
-test('a source is made, shown without its secrets, changed, rotated, switched and deleted', async t => {
+test('a source is created, shown without its secrets, changed, rotated, disabled, enabled and deleted', async t => {
   const { call } = await open(t)
-  const made = await call('POST', '/admin/v1/sources', {
+  const created = await call('POST', '/admin/v1/sources', {
     tenant: 'acme',
     type: 'webhook',
     signing_secret: 'generate',
     event_type_override: { prefix: 'shop.' },
   })
-  assert.equal(made.statusCode, 201)
-  const { id, token, signing_secret } = made.json()
+  assert.equal(created.statusCode, 201)
+  const { id, token, signing_secret } = created.json()
   const path = `/admin/v1/sources/${id}`
   const shown = await call('GET', path)
   for (const secret of [token, signing_secret]) assert.ok(!shown.body.includes(secret))
@@ -100,14 +100,14 @@ test('a source is made, shown without its secrets, changed, rotated, switched an
   assert.equal((await call('GET', path)).statusCode, 404)
 })
 
-test('all faults of a body are in the answer', async t => {
+test('all validation errors of a body are in the response', async t => {
   const { call } = await open(t)
-  const bad = { tenant: 'acme', type: 'ftp', overflow: 'explode', headers: ['cookie'], colour: 'green' }
+  const bad = { tenant: 'acme', type: 'ftp', overflow: 'explode', headers: ['cookie'], color: 'green' }
   const answer = await call('POST', '/admin/v1/sources', bad)
   assert.equal(answer.statusCode, 400)
   assert.deepEqual(
     problemIn(answer).errors!.map(({ pointer }) => pointer),
-    ['/type', '/overflow', '/headers', '/colour'],
+    ['/type', '/overflow', '/headers', '/color'],
   )
   for (const [url, body] of [
     ['/admin/v1/sources', []],
@@ -117,7 +117,7 @@ test('all faults of a body are in the answer', async t => {
     assert.equal((await call('POST', url, body)).statusCode, 400, url)
 })
 
-test('every route is in the OpenAPI document, as one that needs an admin key', async t => {
+test('every route is in the OpenAPI document and requires an admin key there', async t => {
   const { app } = await open(t)
   const { undocumented, unanswered } = compareWithOpenApi(app)
   assert.deepEqual({ undocumented, unanswered }, { undocumented: [], unanswered: [] })
@@ -141,7 +141,7 @@ async function auditOf(call: Awaited<ReturnType<typeof open>>['call'], query: st
   return rows
 }
 
-test('every change leaves one row that tells who, what and from where, and no secret', async t => {
+test('every change has one audit row with actor, action and address, without secrets', async t => {
   const { call } = await open(t)
   const { id: of } = (await call('POST', '/admin/v1/tenants', { name: 'audited' })).json()
   await call('PATCH', '/admin/v1/tenants/audited', { conversion_types: ['purchase'] })
@@ -186,27 +186,27 @@ test('every change leaves one row that tells who, what and from where, and no se
   for (const secret of [key.key, source.token, rotated.signing_secret, adminKey]) assert.ok(!text.includes(secret))
 })
 
-test('reads, refusals and what changes nothing leave no row', async t => {
+test('reads, rejected requests and requests without a change have no audit row', async t => {
   const { call } = await open(t)
   const source = (await call('POST', '/admin/v1/sources', { tenant: 'acme', type: 'webhook' })).json()
   const before = await auditOf(call, '')
   await call('GET', `/admin/v1/sources/${source.id}`)
   await call('GET', '/admin/v1/keys?tenant=acme')
   await call('POST', '/admin/v1/tenants', { name: 'acme' })
-  await call('POST', '/admin/v1/keys', { tenant: 'nobody', kind: 'private' })
+  await call('POST', '/admin/v1/keys', { tenant: 'unknown', kind: 'private' })
   await call('POST', '/admin/v1/sources/src_1/disable')
   await call('POST', `/admin/v1/sources/${source.id}/enable`)
   await call('POST', '/admin/v1/dead-letters/replay', { all: true })
   assert.deepEqual(await auditOf(call, ''), before)
-  assert.equal((await call('GET', '/admin/v1/audit?tenant=nobody')).statusCode, 404)
+  assert.equal((await call('GET', '/admin/v1/audit?tenant=unknown')).statusCode, 404)
   assert.equal((await call('GET', '/admin/v1/audit?since=yesterday')).statusCode, 400)
   assert.deepEqual(await auditOf(call, 'since=2999-01-01'), [])
   assert.deepEqual(await auditOf(call, 'until=2000-01-01'), [])
 })
 
-test('the database refuses to change the audit', async () => {
+test('the database rejects changes of the audit log', async () => {
   for (const statement of [
-    "update audit set actor = 'nobody'",
+    "update audit set actor = 'other'",
     'delete from audit',
     'truncate audit',
     'delete from audit where false',
@@ -214,24 +214,24 @@ test('the database refuses to change the audit', async () => {
     await assert.rejects(pool.query(statement), /never changed or deleted/, statement)
 })
 
-/** A path of a route, with ids that are there. */
-async function things(name: string) {
+/** A tenant with a source and a key. */
+async function createTenantObjects(name: string) {
   const { id } = await admin.tenants.create({ name })
   const source = await admin.sources.create({ tenant: id, type: 'webhook' })
   const key = await admin.keys.create({ tenant: id, kind: 'private' })
   return { tenant: id, source: source.id, key: key.id }
 }
 
-test('viewers read, operators switch and replay, the rest is for admins; 403 names the role', async t => {
+test('viewers read, operators also enable, disable and replay, admins do everything; a 403 names the role', async t => {
   const { app, call } = await open(t)
-  const { source } = await things('roles')
+  const { source } = await createTenantObjects('roles')
   const viewer = (await call('POST', '/admin/v1/keys', { kind: 'admin', role: 'viewer' })).json()
   const operator = (await call('POST', '/admin/v1/keys', { kind: 'admin', role: 'operator' })).json()
   const operating = [/^\/admin\/v1\/(sources|destinations)\/:id\/(enable|disable|test)$/, /\/replay$/]
   const checked = [/^\/admin\/v1\/keys$/, /\/keys\/:id\/revoke$/]
   for (const { method, url } of app.routeTable) {
     if (!url.startsWith('/admin/') || method === 'HEAD' || checked.some(path => path.test(url))) continue
-    // all that is held of somebody is not for everybody who looks in
+    // exporting all data of a person requires the role admin
     const isRead = method === 'GET' && !url.endsWith('/export')
     const needed = isRead ? 0 : operating.some(path => path.test(url)) ? 1 : 2
     for (const [rank, { key }] of [viewer, operator].entries()) {
@@ -245,7 +245,7 @@ test('viewers read, operators switch and replay, the rest is for admins; 403 nam
   assert.equal((await call('POST', `/admin/v1/sources/${source}/disable`, {}, operator.key)).statusCode, 200)
 })
 
-test('a viewer can make and end a key that only reads for a day, and no other', async t => {
+test('a viewer can create and revoke a read-only key for a day, and no other key', async t => {
   const { call } = await open(t)
   const viewer = (await call('POST', '/admin/v1/keys', { kind: 'admin', role: 'viewer' })).json()
   const hours = (n: number) => new Date(Date.now() + n * 3_600_000).toISOString()
@@ -270,10 +270,10 @@ test('a viewer can make and end a key that only reads for a day, and no other', 
   assert.equal((await revoke(own.json().id)).statusCode, 200)
 })
 
-test('an admin key that is bound to a tenant sees and changes nothing else', async t => {
+test('an admin key that is bound to a tenant cannot see or change other tenants', async t => {
   const { call } = await open(t)
-  const own = await things('bound')
-  const foreign = await things('foreign')
+  const own = await createTenantObjects('bound')
+  const foreign = await createTenantObjects('foreign')
   const bound = (await call('POST', '/admin/v1/keys', { kind: 'admin', tenant: own.tenant })).json()
   const as = (method: Method, url: string, body?: object) => call(method, url, body, bound.key)
   const ids = (answer: { json(): { results: { id: string }[] } }) => answer.json().results.map(({ id }) => id)

@@ -123,14 +123,14 @@ test('paddle: a subscription with a discount received before or after it, its tr
   assert.deepEqual([january.collected.amount, january.collected.refunded, january.invoiced.amount], [350, 10, 360])
   assert.deepEqual(january.coverage.unrecognized, { 'adjustment.updated': 1 })
   assert.deepEqual(reasons(await overview('GBP', '2024-02-20')), ['discount_terms_unknown'])
-  const told = {
+  const percentageDiscount = {
     id: 'dsc_01',
     type: 'percentage',
     amount: '10',
     recur: true,
     maximum_recurring_intervals: null,
   }
-  await send('paddle', [[paddle('discount.created', '2024-01-01T00:00:00.000000Z', told)]])
+  await send('paddle', [[paddle('discount.created', '2024-01-01T00:00:00.000000Z', percentageDiscount)]])
   assert.deepEqual(await mrrs('GBP', '2024-01-31', '2024-02-20'), [300, 270])
   const { body } = await server.request('/v1/conversions', { key: server.tenant.privateKey })
   assert.deepEqual(

@@ -16,7 +16,7 @@ type Source = Awaited<ReturnType<typeof makeSource>>
 
 let deliveries = 0
 
-/** As Shopify posts it, under an id of its own each time. */
+/** Posts like Shopify, each time with a new webhook id. */
 async function shopify(source: Source, topic: string, body: object, more: Record<string, string> = {}) {
   const headers = { 'x-shopify-topic': topic, 'x-shopify-webhook-id': `w-${++deliveries}`, ...more }
   const answer = await source.post(body, { headers })
@@ -29,7 +29,7 @@ async function woocommerce(source: Source, topic: string, body: object) {
   assert.deepEqual([answer.status, answer.body.accepted], [200, 1], JSON.stringify(answer.body))
 }
 
-/** Null where there is none. */
+/** Null if the record does not exist. */
 async function record(path: string): Promise<Body> {
   await server.settled()
   const { status, body } = await server.request(`/v1/${path}`, { key: server.tenant.privateKey })
@@ -67,7 +67,7 @@ const order = (id: number, more: object = {}) => ({
   ...{ customer: { id: 207119551, email: 'jon@example.com' }, ...more },
 })
 
-test('shopify: a product of one variant is one record, with the object as it came', async () => {
+test('shopify: a product with one variant is one record, with the object as received', async () => {
   const shop = await makeSource(server, { preset: 'shopify' })
   await shopify(shop, 'products/create', product(101, '2024-01-01T10:00:00Z', [variant(1, 'Default Title')]))
   const found = await record('products/SKU-1')
@@ -80,7 +80,7 @@ test('shopify: a product of one variant is one record, with the object as it cam
   assert.equal(source.variants[0].id, 1)
   await shopify(shop, 'products/delete', { id: 101 }, { 'x-shopify-triggered-at': '2024-01-02T10:00:00.877041743Z' })
   assert.equal(await record('products/101'), null)
-  // late, and older than the delete
+  // arrives later, but is older than the delete
   await shopify(shop, 'products/update', product(101, '2024-01-02T09:00:00Z', [variant(1, 'Default Title')]))
   assert.equal(await record('products/101'), null)
 })
@@ -102,7 +102,7 @@ test('shopify: one record per variant; variants missing from a newer version are
   assert.equal((await record('products/SKU-21')).data.price, '9.00')
   for (const gone of ['SKU-22', 'SKU-24']) assert.equal(await record(`products/${gone}`), null)
   assert.ok(await record('products/SKU-23'))
-  // down to one: the record goes by the product's own id
+  // with only one variant left, the record has the id of the product
   await shopify(shop, 'products/update', product(102, '2024-01-04T10:00:00Z', [variant(23, 'L')]))
   assert.equal((await record('products/SKU-23')).id, '102')
   assert.equal(await record('products/102%2F21'), null)
@@ -112,7 +112,7 @@ test('shopify: one record per variant; variants missing from a newer version are
   for (const { sku } of three) assert.equal(await record(`products/${sku}`), null)
 })
 
-test('shopify: what was imported under the handle gives way to the real ids', async () => {
+test('shopify: records imported under the handle are replaced by records with the real ids', async () => {
   const shop = await makeSource(server, { preset: 'shopify' })
   const write = (id: string, data: object) =>
     server.request('/v1/products', {
@@ -129,7 +129,7 @@ test('shopify: what was imported under the handle gives way to the real ids', as
   for (const stays of ['CSV-3', 'CSV-4', 'SKU-31']) assert.ok(await record(`products/${stays}`))
 })
 
-test('shopify: an order is one conversion with its contact, a cancelled and a refunded one too; a deleted one is none', async () => {
+test('shopify: an order is one conversion with its contact, even if canceled or refunded; a deleted order is none', async () => {
   const shop = await makeSource(server, { preset: 'shopify' })
   await shopify(shop, 'customers/create', {
     ...{
@@ -174,7 +174,7 @@ test('shopify: an order is one conversion with its contact, a cancelled and a re
     [refunded.data.refunded_amount, refunded.data.source.refunds.length, refunded.data.source.id],
     ['403', 1, 5001],
   )
-  // As in the order itself, and as in the repeated refund.
+  // The same refund as in the order, sent again.
   await shopify(shop, 'refunds/create', {
     id: 929361462,
     order_id: 5001,
@@ -187,7 +187,7 @@ test('shopify: an order is one conversion with its contact, a cancelled and a re
   assert.equal(await record('orders/5001'), null)
 })
 
-test('of webhooks and writes that come at once from several sides, the newest stays', async () => {
+test('of concurrent webhooks and writes from several sources, the newest version wins', async () => {
   const shops = [await makeSource(server, { preset: 'shopify' }), await makeSource(server, { preset: 'shopify' })]
   const moment = (n: number) => new Date(Date.UTC(2024, 0, 1, 0, 0, n)).toISOString()
   const numbers = Array.from({ length: 48 }, (_, i) => (i * 29) % 48)
@@ -271,7 +271,7 @@ test('shopify: other topics are events only, and there are no records if the sou
   assert.equal(await record('contacts/5201'), null)
 })
 
-test('shopify: thousands of variants, text that cannot be stored and another tenant’s ids do no harm', async () => {
+test('shopify: thousands of variants and characters that cannot be stored are handled', async () => {
   const shop = await makeSource(server, { preset: 'shopify' })
   const many = Array.from({ length: 3000 }, (_, i) => ({ id: i + 1, sku: `BULK-${i + 1}` }))
   await shopify(shop, 'products/update', product(104, '2024-01-01T10:00:00Z', many))

@@ -100,7 +100,7 @@ test('one browser that sends the orders, e-mails and ids of all customers does n
         ...claim,
       })),
     })
-  // before there is anything to guess, in between, and after
+  // before, between and after the writes of the customers
   await inTurn(attack)
   for (const i of customers.slice(0, 10)) {
     await write(tenant, 'contact', `c-${i}`, { email: `c${i}@example.com`, userId: `user-${i}` })
@@ -164,7 +164,7 @@ test('without a record of the order, events with its id are one sale only within
     () => convert('v-2'),
   )
   assert.deepEqual((await sales(tenant)).map(row => row.visitor).sort(), ['v-1', 'v-2'])
-  // both turn out to be one person: then it was one sale
+  // when both turn out to be one person, it is one sale
   await inTurn(
     () => track(tenant, { event_type: 'login', visitor: 'v-1', user_id: 'ada' }),
     () => track(tenant, { event_type: 'login again', visitor: 'v-2', user_id: 'ada' }),
@@ -172,7 +172,7 @@ test('without a record of the order, events with its id are one sale only within
   assert.equal((await sales(tenant)).length, 1)
   await inTurn(() => convert('v-3'))
   assert.equal((await sales(tenant)).length, 2)
-  // the record says whose it is: one row for all
+  // the order record identifies the buyer: one row for all
   await inTurn(() => write(tenant, 'order', 'o', { total: 6, currency: 'EUR', contactId: 'c-1' }))
   assert.deepEqual(
     (await sales(tenant)).map(row => [row.amount, row.contact_id]),
@@ -198,13 +198,13 @@ test('a profile has at most 200 identifiers; further events are still stored', a
 })
 
 test('erasing a person by e-mail also erases the unlinked events that contain the address', async () => {
-  const tenant = await server.anotherTenant('unjoined')
+  const tenant = await server.anotherTenant('unlinked')
   await inTurn(
     () => write(tenant, 'contact', 'c-1', { email: 'ada@example.com' }),
     // Ada is identified, and so is the sender: they stay two people
     () => track(tenant, { event_type: 'names her', user_id: 'mallory', data: { email: 'ada@example.com' } }),
     () => track(tenant, { event_type: 'does not', user_id: 'mallory' }),
-    // kept under the browser, which is neither of the two that were not joined
+    // stored under the browser, which is linked with neither of the two
     () =>
       post('/v1/identify', tenant.trackingKey, {
         anonymousId: 'browser-of-mallory',

@@ -10,16 +10,16 @@ before(async () => {
 after(() => api.close())
 
 /** Checks the form of a rejection. Returns the sorted pointers of its errors. */
-function refusal(answer: Answer, status: number, code: string): string[] {
+function rejectedPointers(answer: Answer, status: number, code: string): string[] {
   assert.equal(answer.status, status, JSON.stringify(answer.body))
   assert.equal(answer.headers.get('content-type'), 'application/problem+json')
   assert.equal(answer.body.status, status)
   assert.equal(answer.body.code, code)
   assert.equal(answer.body.request_id, answer.headers.get('x-request-id'))
   for (const field of ['type', 'title', 'detail']) assert.equal(typeof answer.body[field], 'string')
-  const faults = (answer.body.errors ?? []) as { pointer: string; message: string }[]
-  for (const { message } of faults) assert.equal(typeof message, 'string')
-  return faults.map(({ pointer }) => pointer).sort()
+  const errors = (answer.body.errors ?? []) as { pointer: string; message: string }[]
+  for (const { message } of errors) assert.equal(typeof message, 'string')
+  return errors.map(({ pointer }) => pointer).sort()
 }
 
 const good = { entityType: 'contact', id: 'c', sourceUpdatedAt: '2026-01-01T00:00:00Z' }
@@ -27,7 +27,7 @@ const good = { entityType: 'contact', id: 'c', sourceUpdatedAt: '2026-01-01T00:0
 const bodies: [what: string, body: unknown, pointers: string[]][] = [
   ['nothing at all', {}, ['/entityType', '/id', '/sourceUpdatedAt']],
   [
-    'all faults at once',
+    'all validation errors at once',
     {
       entityType: 'person',
       id: 7,
@@ -43,7 +43,7 @@ const bodies: [what: string, body: unknown, pointers: string[]][] = [
   ['an empty id', { ...good, id: '' }, ['/id']],
   ['a null id', { ...good, id: null }, ['/id']],
   ['data that is null', { ...good, data: null }, ['/data']],
-  ['data that is text', { ...good, data: 'x' }, ['/data']],
+  ['data that is a string', { ...good, data: 'x' }, ['/data']],
   ['an empty idempotency key', { ...good, idempotencyKey: '' }, ['/idempotencyKey']],
   ['a key of 256 characters', { ...good, idempotencyKey: 'x'.repeat(256) }, ['/idempotencyKey']],
   ['a key with a line break', { ...good, idempotencyKey: 'a\nb' }, ['/idempotencyKey']],
@@ -57,7 +57,7 @@ const bodies: [what: string, body: unknown, pointers: string[]][] = [
     ['/data/a', '/id'],
   ],
   ['a list', [], ['']],
-  ['a text', 'x', ['']],
+  ['a string', 'x', ['']],
   ['null', null, ['']],
 ]
 
@@ -65,7 +65,7 @@ for (const [what, body, pointers] of bodies) {
   test(`${what} is rejected with every error listed, and nothing is enqueued`, async () => {
     const before = await api.entries()
     const answer = await api.post('/v1/contacts', JSON.stringify(body))
-    assert.deepEqual(refusal(answer, 400, 'invalid_request'), pointers.toSorted())
+    assert.deepEqual(rejectedPointers(answer, 400, 'invalid_request'), pointers.toSorted())
     assert.equal(await api.entries(), before)
   })
 }
@@ -99,7 +99,7 @@ test('timestamps are ISO 8601: without a zone UTC, a bare date 00:00 UTC, anythi
   for (const [i, [text, instant]] of timestamps.entries()) {
     const answer = await api.write('order', { id: `time-${i}`, sourceUpdatedAt: text })
     if (instant === null) {
-      assert.deepEqual(refusal(answer, 400, 'invalid_request'), ['/sourceUpdatedAt'], String(text))
+      assert.deepEqual(rejectedPointers(answer, 400, 'invalid_request'), ['/sourceUpdatedAt'], String(text))
     } else {
       assert.equal(answer.status, 202, String(text))
       assert.equal((await api.record('order', `time-${i}`)).sourceUpdatedAt, instant)
@@ -139,7 +139,7 @@ for (const [what, body, headers, status, code] of malformed) {
         headers: { 'content-type': 'application/json', ...headers },
         body: body as string,
       })
-      refusal(answer, status, code)
+      rejectedPointers(answer, status, code)
     }
     assert.equal(await api.entries(), before)
   })
@@ -178,5 +178,5 @@ test('unusual characters that PostgreSQL can store are accepted', async () => {
 test('numbers that PostgreSQL cannot store are rejected with their field', async () => {
   const body = `{"entityType":"contact","id":"n","sourceUpdatedAt":"2026-01-01","data":{"a":1e999,"b":[-1e500]}}`
   const answer = await api.post('/v1/contacts', body)
-  assert.deepEqual(refusal(answer, 400, 'invalid_request'), ['/data/a', '/data/b/0'])
+  assert.deepEqual(rejectedPointers(answer, 400, 'invalid_request'), ['/data/a', '/data/b/0'])
 })

@@ -27,9 +27,9 @@ export const HOSTILE: Fate[] = [
   'late request',
 ]
 
-/** A TCP proxy to the server that applies these faults to successive requests, repeatedly. */
-export async function hostileWay(t: TestContext, target: string, fates = HOSTILE) {
-  const way = { url: '', requests: 0, met: new Set<Fate>() }
+/** A TCP proxy to the server that applies these failures to successive requests, in turn and repeatedly. */
+export async function openHostileProxy(t: TestContext, target: string, fates = HOSTILE) {
+  const proxy = { url: '', requests: 0, met: new Set<Fate>() }
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()
 
@@ -108,18 +108,18 @@ export async function hostileWay(t: TestContext, target: string, fates = HOSTILE
       const request = wholeRequest(received)
       if (!request) return
       client.removeAllListeners('data').resume()
-      const fate = fates[way.requests++ % fates.length]!
-      way.met.add(fate)
+      const fate = fates[proxy.requests++ % fates.length]!
+      proxy.met.add(fate)
       meet(fate, request, client, clientLeft)
     })
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  way.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  proxy.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   t.after(() => {
     for (const socket of sockets) socket.destroy()
     return new Promise(resolve => server.close(resolve))
   })
-  return way
+  return proxy
 }
 
 /** A complete request, changed to close the connection; null while it is incomplete. */
