@@ -13,11 +13,10 @@ import { destinationRoutes } from './admin/destinations.ts'
 import { erasureRoutes, suppressionRoutes } from './admin/erasure.ts'
 import { healthRoutes } from './admin/health.ts'
 import { keyRoutes } from './admin/keys.ts'
-import { createRequestAdmin } from './admin/operator.ts'
 import { peopleRoutes } from './admin/people.ts'
 import { purgeRoutes } from './admin/purges.ts'
-import { receiptRoutes, receivedRequestRoute } from './admin/receipts.ts'
-import { rejectionRoute } from './admin/rejections.ts'
+import { receiptRoutes } from './admin/receipts.ts'
+import { createRequestAdmin } from './admin/routes.ts'
 import { sourceRoutes, sourceTestRoute } from './admin/sources.ts'
 import { tenantRoutes } from './admin/tenants.ts'
 import type { App, Surface } from './app.ts'
@@ -152,9 +151,7 @@ export function adminSurface({
       sourceRoutes(app, parts) //           GET, POST /admin/v1/sources; GET, PATCH, DELETE …/:id; POST …/:id/{rotate,enable,disable}
       sourceTestRoute(app, parts) //        POST /admin/v1/sources/:id/test
       destinationRoutes(app, parts) //      GET, POST /admin/v1/destinations; GET, PATCH, DELETE …/:id; POST …/:id/{rotate,enable,disable,test,replay}; GET …/:id/deliveries
-      receiptRoutes(app, parts) //          GET /admin/v1/{receipts,overflow}, /admin/v1/archive/:id
-      receivedRequestRoute(app, parts) //   GET /admin/v1/events/:id/request
-      rejectionRoute(app, parts) //         GET /admin/v1/rejections
+      receiptRoutes(app, parts) //          GET /admin/v1/{receipts,overflow,rejections}, /admin/v1/archive/:id, /admin/v1/events/:id/request
       deadLetterRoutes(app, parts) //       GET /admin/v1/dead-letters; GET …/:id; POST …/{replay,resolve}
       peopleRoutes(app, parts) //           GET /admin/v1/people/:id; GET …/export; POST …/{merge,split}
       erasureRoutes(app, parts) //          GET, POST /admin/v1/erasures; GET …/:id

@@ -1,40 +1,23 @@
 import { Type } from 'typebox'
 import { AuditView } from '../../admin/audit.ts'
 import type { App } from '../app.ts'
-import { security } from '../openapi.ts'
-import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'
-import type { RequestAdmin } from './operator.ts'
+import { adminRoutes, type RequestAdmin } from './routes.ts'
+import { timeRange } from './schemas.ts'
 
-export function auditRoute(app: App, { admin }: { admin: RequestAdmin }): void {
-  app.get(
-    '/admin/v1/audit',
-    {
-      config: { problems: [404] },
-      schema: {
-        tags: ['Admin: audit'],
-        security: security.admin,
-        summary: 'List audit log entries',
-        description: 'Every change by command line, admin API or console, newest first. Entries cannot be modified.',
-        querystring: Type.Object({
-          tenant: Type.Optional(
-            Type.String({ description: 'Id or name; default: all tenants and the installation itself' }),
-          ),
-          since: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive' })),
-          until: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive' })),
-          ...pageParameters,
-        }),
-        response: { 200: PagedList(AuditView) },
-      },
+export function auditRoute(app: App, parts: { admin: RequestAdmin }): void {
+  const { pages } = adminRoutes(app, parts, 'Admin: audit')
+  pages('/admin/v1/audit', {
+    summary: 'List audit log entries',
+    description: 'Every change by command line, admin API or console, newest first. Entries cannot be modified.',
+    problems: [404],
+    query: {
+      tenant: Type.Optional(
+        Type.String({ description: 'Id or name; default: all tenants and the installation itself' }),
+      ),
+      ...timeRange,
     },
-    async request => {
-      const { cursor, ...query } = request.query
-      const before = decodeTimeCursor(cursor) ?? undefined
-      const page = await readPage(
-        query,
-        limit => admin(request).audit.list({ ...query, limit, before }),
-        last => [last.at, last.id],
-      )
-      return pageBody(page)
-    },
-  )
+    item: AuditView,
+    run: (admin, { query }, { limit, after }) => admin.audit.list({ ...query, limit, before: after }),
+    placeOf: ({ at, id }) => [at, id],
+  })
 }

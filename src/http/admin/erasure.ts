@@ -3,7 +3,7 @@ import { ErasureReceipt } from '../../admin/erasure-run.ts'
 import { ErasurePreview, RemovedSuppression, SuppressionList } from '../../admin/erasures.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import type { RequestAdmin } from './operator.ts'
+import type { RequestAdmin } from './routes.ts'
 import { ById, List, whole } from './schemas.ts'
 
 const documented = { tags: ['Admin: people'], security: security.admin }

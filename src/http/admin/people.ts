@@ -4,7 +4,7 @@ import { PersonView, SplitPeople } from '../../admin/people.ts'
 import { OpenObject } from '../../domain/shapes.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import type { RequestAdmin } from './operator.ts'
+import type { RequestAdmin } from './routes.ts'
 import { whole } from './schemas.ts'
 
 const documented = { tags: ['Admin: people'], security: security.admin }

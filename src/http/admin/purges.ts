@@ -3,7 +3,7 @@ import { PurgePreview, PurgeReceipt } from '../../admin/purges.ts'
 import { Nullable } from '../../domain/shapes.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import type { RequestAdmin } from './operator.ts'
+import type { RequestAdmin } from './routes.ts'
 import { ById, whole } from './schemas.ts'
 
 const documented = { tags: ['Admin: people'], security: security.admin }

@@ -24,6 +24,10 @@ export const byTenant = {
   tenant: Type.Optional(Type.String({ description: 'Id or name; default: all tenants' })),
 }
 export const bySource = { source: Type.Optional(Type.String({ description: 'Id of a source: src_…' })) }
+export const timeRange = {
+  since: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive' })),
+  until: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive' })),
+}
 
 export const NewTenantBody = Type.Object({ name: Type.String() }, { ...whole, examples: [{ name: 'acme' }] })
 export const TenantChangeBody = Type.Object(

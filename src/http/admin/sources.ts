@@ -3,7 +3,7 @@ import { SourceTest } from '../../admin/source-test.ts'
 import { CreatedSource, RotatedSource, SourceView } from '../../admin/sources.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import type { RequestAdmin } from './operator.ts'
+import type { RequestAdmin } from './routes.ts'
 import { ById, List, NewSourceBody, RotationBody, SourceChangeBody, settingsIn } from './schemas.ts'
 
 const documented = { tags: ['Admin: sources'], security: security.admin }
