@@ -3,7 +3,7 @@ import type { RulesChange } from '../admin/alerts.ts'
 import { RULE_NAMES, RULES } from '../domain/alerts/rules.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, requireData, withDatabase, withReadDatabase } from './session.ts'
+import { dataOption, printRead, requireData, withDatabase, withReadDatabase } from './session.ts'
 
 const NOTES = `
 Rules and their default thresholds:
@@ -26,9 +26,7 @@ export function addAlert(program: Command, out: Output): void {
     .addHelpText('after', examples('kontor alert list --tenant acme --all'))
     .action(async ({ tenant, all, ...options }) => {
       await requireData(options)
-      await withReadDatabase(options, out, async ({ admin }) =>
-        out.json(await admin.alerts.list({ tenant, all: all === true })),
-      )
+      await printRead(options, out, admin => admin.alerts.list({ tenant, all: all === true }))
     })
   alert
     .command('rules')

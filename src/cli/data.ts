@@ -24,19 +24,11 @@ export function addData(program: Command, out: Output): void {
     .description('List or remove embedded databases that are stored outside their data directories.')
   data.addHelpText('after', NOTES)
   data.addHelpText('after', examples('kontor data list', 'kontor data remove 14b765a161112d47'))
-  addList(data, out)
-  addRemove(data, out)
-}
-
-function addList(data: Command, out: Output): void {
   data
     .command('list')
     .description(`List the database clusters in ${systemDirectory} with their data directories and disk usage.`)
     .addHelpText('after', examples('kontor data list', 'kontor data list | jq -r ".[] | select(.linked | not).name"'))
     .action(async () => out.json((await listClusters(systemDirectory)).map(toView)))
-}
-
-function addRemove(data: Command, out: Output): void {
   data
     .command('remove')
     .description('Permanently delete a cluster that no data directory points to.')

@@ -5,7 +5,7 @@ import { DEAD_LETTER_REASONS } from '../domain/entries/entry.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, prepareLog, tenantFilter, withDatabase, withReadDatabase } from './session.ts'
+import { dataOption, prepareLog, printRead, tenantFilter, withDatabase, withReadDatabase } from './session.ts'
 
 const PAGE = 100
 const WAIT_MS = 5_000
@@ -18,12 +18,6 @@ export function addDeadLetters(program: Command, out: Output): void {
     .command('dead-letters')
     .description('List, show or replay dead letters: entries that could not be processed.')
   letters.addHelpText('after', examples('kontor dead-letters list', 'kontor dead-letters replay --all'))
-  addList(letters, out)
-  addShow(letters, out)
-  addReplay(letters, out)
-}
-
-function addList(letters: Command, out: Output): void {
   letters
     .command('list')
     .description('List dead letters, newest first.')
@@ -45,46 +39,13 @@ function addList(letters: Command, out: Output): void {
         out.json([letter])
       }),
     )
-}
-
-type Selection = { tenant?: string; source?: string; reason?: string; limit?: number }
-
-async function listLetters(admin: Admin, { limit = Number.POSITIVE_INFINITY, ...selection }: Selection) {
-  const letters: DeadLetterView[] = []
-  for (;;) {
-    const last = letters.at(-1)
-    const before = last && { failedAt: new Date(last.failed_at), id: last.id }
-    const wanted = Math.min(PAGE, limit - letters.length)
-    const page = wanted > 0 ? await admin.deadLetters.list({ ...selection, limit: wanted, before }) : []
-    letters.push(...page)
-    if (page.length < PAGE) return letters
-  }
-}
-
-function parseLimit(text: string): number {
-  const limit = Number(text)
-  if (limit >= 1) return limit
-  throw new InvalidArgumentError('Expected a number of at least 1, for example 20.')
-}
-
-function addShow(letters: Command, out: Output): void {
   letters
     .command('show')
     .description('Show a dead letter with the body as received.')
     .argument('<id>', 'id of the dead letter')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor dead-letters show 019c1234-5678-7000-8abc-def012300003'))
-    .action((id, options) =>
-      withReadDatabase(options, out, async ({ admin }) => out.json(await admin.deadLetters.show(id))),
-    )
-}
-
-const REPLAY_NOTES = `
-Prints {"replayed", "applied", "failed_again", "waiting", "remaining"} after at most 5 seconds. Each dead letter is appended
-to the log once, and a running server processes it. An event that was processed in the meantime is not applied twice.
-Events are read with the current settings of their source.`
-
-function addReplay(letters: Command, out: Output): void {
+    .action((id, options) => printRead(options, out, admin => admin.deadLetters.show(id)))
   letters
     .command('replay')
     .description('Process dead letters again: one, those of a source or with a reason, or all.')
@@ -119,3 +80,28 @@ function addReplay(letters: Command, out: Output): void {
       })
     })
 }
+
+type Selection = { tenant?: string; source?: string; reason?: string; limit?: number }
+
+async function listLetters(admin: Admin, { limit = Number.POSITIVE_INFINITY, ...selection }: Selection) {
+  const letters: DeadLetterView[] = []
+  for (;;) {
+    const last = letters.at(-1)
+    const before = last && { failedAt: new Date(last.failed_at), id: last.id }
+    const wanted = Math.min(PAGE, limit - letters.length)
+    const page = wanted > 0 ? await admin.deadLetters.list({ ...selection, limit: wanted, before }) : []
+    letters.push(...page)
+    if (page.length < PAGE) return letters
+  }
+}
+
+function parseLimit(text: string): number {
+  const limit = Number(text)
+  if (limit >= 1) return limit
+  throw new InvalidArgumentError('Expected a number of at least 1, for example 20.')
+}
+
+const REPLAY_NOTES = `
+Prints {"replayed", "applied", "failed_again", "waiting", "remaining"} after at most 5 seconds. Each dead letter is appended
+to the log once, and a running server processes it. An event that was processed in the meantime is not applied twice.
+Events are read with the current settings of their source.`

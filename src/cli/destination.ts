@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { WHATS } from '../domain/destinations/destinations.ts'
 import { examples, overlapOption, parseHeader } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, withDatabase, withReadDatabase } from './session.ts'
+import { dataOption, printChange, printRead, withDatabase } from './session.ts'
 
 const ID = 'id of the destination (dst_…)'
 const EXAMPLE_ID = 'dst_4fTzQ9aXw2LmN8pB'
@@ -18,31 +18,6 @@ export function addDestination(program: Command, out: Output): void {
       'kontor destination list --tenant acme',
     ),
   )
-  addCreate(destination, out)
-  addList(destination, out)
-  addShow(destination, out)
-  addUpdate(destination, out)
-  addRotate(destination, out)
-  addSwitch(destination, out, 'enable', 'Resume sending, starting with the pending messages.')
-  addSwitch(destination, out, 'disable', 'Stop sending until the destination is enabled again.')
-  addDelete(destination, out)
-  addTest(destination, out)
-  addDeliveries(destination, out)
-  addReplay(destination, out)
-}
-
-const parseList = (text: string) => text.split(',').map(part => part.trim())
-
-const addHeader = (text: string, before: Record<string, string> = {}) => {
-  const [name, value] = parseHeader(text, 'authorization: Bearer abc')
-  return { ...before, [name]: value }
-}
-
-const WHAT = `comma-separated list of what to send: ${WHATS.join(', ')}`
-const EVENT_TYPES = 'comma-separated list of event types to send; order.* matches all types with that prefix'
-const HEADER = 'additional request header; repeatable'
-
-function addCreate(destination: Command, out: Output): void {
   destination
     .command('create')
     .description('Create a destination. Kontor sends it everything that happens from now on.')
@@ -62,47 +37,25 @@ function addCreate(destination: Command, out: Output): void {
       ),
     )
     .action(options =>
-      withDatabase(options, out, async ({ admin }) => {
-        const { tenant, url, name, what, eventTypes, header } = options
-        out.json(
-          await admin.destinations.create({
-            tenant,
-            url,
-            name,
-            what,
-            event_types: eventTypes,
-            headers: header,
-          }),
-        )
+      printChange(options, out, admin => {
+        const { tenant, url, name, what, eventTypes: event_types, header: headers } = options
+        return admin.destinations.create({ tenant, url, name, what, event_types, headers })
       }),
     )
-}
-
-function addList(destination: Command, out: Output): void {
   destination
     .command('list')
     .description('List the destinations of a tenant with their delivery status.')
     .requiredOption('--tenant <tenant>', 'tenant id or name')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor destination list --tenant acme'))
-    .action(options =>
-      withReadDatabase(options, out, async ({ admin }) => out.json(await admin.destinations.list(options.tenant))),
-    )
-}
-
-function addShow(destination: Command, out: Output): void {
+    .action(options => printRead(options, out, admin => admin.destinations.list(options.tenant)))
   destination
     .command('show')
     .description('Show a destination and its delivery status. The secret is not shown.')
     .argument('<id>', ID)
     .addOption(dataOption())
     .addHelpText('after', examples(`kontor destination show ${EXAMPLE_ID}`))
-    .action((id, options) =>
-      withReadDatabase(options, out, async ({ admin }) => out.json(await admin.destinations.show(id))),
-    )
-}
-
-function addUpdate(destination: Command, out: Output): void {
+    .action((id, options) => printRead(options, out, admin => admin.destinations.show(id)))
   destination
     .command('update')
     .description('Change a destination. Omitted options keep their values.')
@@ -115,15 +68,12 @@ function addUpdate(destination: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples(`kontor destination update ${EXAMPLE_ID} --what events,records`))
     .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) => {
-        const { url, name, what, eventTypes, header } = options
+      printChange(options, out, admin => {
+        const { url, name, what, eventTypes, header: headers } = options
         const event_types = eventTypes?.join() === '*' ? [] : eventTypes
-        out.json(await admin.destinations.update(id, { url, name, what, event_types, headers: header }))
+        return admin.destinations.update(id, { url, name, what, event_types, headers })
       }),
     )
-}
-
-function addRotate(destination: Command, out: Output): void {
   destination
     .command('rotate')
     .description('Replace the signing secret. Messages are signed with both secrets during the overlap.')
@@ -133,27 +83,19 @@ function addRotate(destination: Command, out: Output): void {
     .addHelpText('after', '\nPrints the destination with its new "secret".')
     .addHelpText('after', examples(`kontor destination rotate ${EXAMPLE_ID}`))
     .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) =>
-        out.json(await admin.destinations.rotate(id, { overlapHours: options.overlapHours })),
-      ),
+      printChange(options, out, admin => admin.destinations.rotate(id, { overlapHours: options.overlapHours })),
     )
-}
-
-function addSwitch(destination: Command, out: Output, name: 'enable' | 'disable', description: string): void {
-  destination
-    .command(name)
-    .description(description)
-    .argument('<id>', ID)
-    .addOption(dataOption())
-    .addHelpText('after', examples(`kontor destination ${name} ${EXAMPLE_ID}`))
-    .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) =>
-        out.json(await admin.destinations.setEnabled(id, name === 'enable')),
-      ),
-    )
-}
-
-function addDelete(destination: Command, out: Output): void {
+  for (const [name, description] of [
+    ['enable', 'Resume sending, starting with the pending messages.'],
+    ['disable', 'Stop sending until the destination is enabled again.'],
+  ] as const)
+    destination
+      .command(name)
+      .description(description)
+      .argument('<id>', ID)
+      .addOption(dataOption())
+      .addHelpText('after', examples(`kontor destination ${name} ${EXAMPLE_ID}`))
+      .action((id, options) => printChange(options, out, admin => admin.destinations.setEnabled(id, name === 'enable')))
   destination
     .command('delete')
     .description('Delete a destination and its pending messages.')
@@ -166,9 +108,6 @@ function addDelete(destination: Command, out: Output): void {
         out.json({ id, deleted: true })
       }),
     )
-}
-
-function addTest(destination: Command, out: Output): void {
   destination
     .command('test')
     .description('Send a signed message of type kontor.test and show the response.')
@@ -183,9 +122,6 @@ function addTest(destination: Command, out: Output): void {
         out.exitCode = test.ok ? 0 : 1
       }),
     )
-}
-
-function addDeliveries(destination: Command, out: Output): void {
   destination
     .command('deliveries')
     .description('List the latest delivery attempts with their responses, newest first.')
@@ -194,13 +130,30 @@ function addDeliveries(destination: Command, out: Output): void {
     .option('--limit <n>', 'maximum number of attempts', parseLimit, 50)
     .addOption(dataOption())
     .addHelpText('after', examples(`kontor destination deliveries ${EXAMPLE_ID} --outcome failed`))
-    .action((id, options) =>
-      withReadDatabase(options, out, async ({ admin }) => {
-        const { outcome = null, limit } = options
-        out.json(await admin.destinations.deliveries(id, { outcome, limit, before: null }))
-      }),
+    .action((id, { outcome = null, limit, ...options }) =>
+      printRead(options, out, admin => admin.destinations.deliveries(id, { outcome, limit, before: null })),
     )
+  destination
+    .command('replay')
+    .description('Send all messages since a given time again, with the same ids, even if already delivered.')
+    .argument('<id>', ID)
+    .requiredOption('--since <time>', 'start time, for example 2026-01-31T09:30:00Z')
+    .addOption(dataOption())
+    .addHelpText('after', '\nPrints {"id", "since", "queued"}. A running server sends the messages.')
+    .addHelpText('after', examples(`kontor destination replay ${EXAMPLE_ID} --since 2026-01-31`))
+    .action((id, options) => printChange(options, out, admin => admin.destinations.replay(id, options.since)))
 }
+
+const parseList = (text: string) => text.split(',').map(part => part.trim())
+
+const addHeader = (text: string, before: Record<string, string> = {}) => {
+  const [name, value] = parseHeader(text, 'authorization: Bearer abc')
+  return { ...before, [name]: value }
+}
+
+const WHAT = `comma-separated list of what to send: ${WHATS.join(', ')}`
+const EVENT_TYPES = 'comma-separated list of event types to send; order.* matches all types with that prefix'
+const HEADER = 'additional request header; repeatable'
 
 function parseOutcome(text: string): 'delivered' | 'retrying' | 'failed' {
   if (text === 'delivered' || text === 'retrying' || text === 'failed') return text
@@ -211,18 +164,4 @@ function parseLimit(text: string): number {
   const limit = Number(text)
   if (Number.isInteger(limit) && limit >= 1 && limit <= 1_000) return limit
   throw new InvalidArgumentError('Expected a number from 1 to 1000.')
-}
-
-function addReplay(destination: Command, out: Output): void {
-  destination
-    .command('replay')
-    .description('Send all messages since a given time again, with the same ids, even if already delivered.')
-    .argument('<id>', ID)
-    .requiredOption('--since <time>', 'start time, for example 2026-01-31T09:30:00Z')
-    .addOption(dataOption())
-    .addHelpText('after', '\nPrints {"id", "since", "queued"}. A running server sends the messages.')
-    .addHelpText('after', examples(`kontor destination replay ${EXAMPLE_ID} --since 2026-01-31`))
-    .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) => out.json(await admin.destinations.replay(id, options.since))),
-    )
 }

@@ -3,25 +3,13 @@ import { ROLES, SCOPES } from '../domain/tenants/keys.ts'
 import { UsageError } from './errors.ts'
 import { examples, overlapOption, parseRateLimitOrOff } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, withDatabase, withReadDatabase } from './session.ts'
+import { dataOption, printChange, withDatabase, withReadDatabase } from './session.ts'
+
+const ID = 'id of the key (key_…), see `kontor key list`'
 
 export function addKey(program: Command, out: Output): void {
   const key = program.command('key').description('Manage API keys.')
   key.addHelpText('after', examples('kontor key create --tenant acme --kind private'))
-  addCreate(key, out)
-  addList(key, out)
-  addUpdate(key, out)
-  addRotate(key, out)
-  addRevoke(key, out)
-}
-
-const CREATE_NOTES = `
-Scopes: ${SCOPES.slice(0, 6).join(', ')},
-${SCOPES.slice(6).join(', ')}
-
-Prints {"id", "key", "kind", "scopes", "tenant"}. Kontor stores only a hash of the key and cannot show it again.`
-
-function addCreate(key: Command, out: Output): void {
   key
     .command('create')
     .description('Create a key. It is shown only once.')
@@ -76,45 +64,6 @@ function addCreate(key: Command, out: Output): void {
         out.json({ id, key, kind, scopes, tenant, ...(server && { server }), ...(role && { role }) })
       }),
     )
-}
-
-const ORIGINS = 'origins that may use a tracking key, for example https://shop.example'
-const EVENT_TYPES = 'event types that a tracking key may send'
-const RATE_LIMIT = 'rate limit of a tracking key as events/seconds, for example 100/1'
-
-function addUpdate(key: Command, out: Output): void {
-  key
-    .command('update')
-    .description('Change the limits of a tracking key. Omitted options keep their values.')
-    .argument('<id>', 'id of the key (key_…), see `kontor key list`')
-    .option('--origins <a,b>', `${ORIGINS}; off allows all`)
-    .option('--event-types <a,b>', `${EVENT_TYPES}; off allows all`)
-    .option('--rate-limit <n/s>', `${RATE_LIMIT}; off removes the limit`, parseRateLimitOrOff)
-    .addOption(dataOption())
-    .addHelpText(
-      'after',
-      examples(
-        'kontor key update key_4fTzQ9aXw2LmN8pB --origins https://shop.example,https://www.shop.example',
-        'kontor key update key_4fTzQ9aXw2LmN8pB --rate-limit off',
-      ),
-    )
-    .action((id, { origins, eventTypes, rateLimit, ...options }) =>
-      withDatabase(options, out, async ({ admin }) => {
-        const limits = {
-          origins: parseListOrOff(origins),
-          event_types: parseListOrOff(eventTypes),
-          rate_limit: rateLimit,
-        }
-        out.json(await admin.keys.update(id, limits))
-      }),
-    )
-}
-
-function parseListOrOff(text: string | undefined): string[] | undefined {
-  return text === 'off' ? [] : parseList(text)
-}
-
-function addList(key: Command, out: Output): void {
   key
     .command('list')
     .description('List the keys of a tenant or the admin keys. The keys themselves are not shown.')
@@ -133,13 +82,29 @@ function addList(key: Command, out: Output): void {
         out.json(keys)
       })
     })
-}
-
-function addRotate(key: Command, out: Output): void {
+  key
+    .command('update')
+    .description('Change the limits of a tracking key. Omitted options keep their values.')
+    .argument('<id>', ID)
+    .option('--origins <a,b>', `${ORIGINS}; off allows all`)
+    .option('--event-types <a,b>', `${EVENT_TYPES}; off allows all`)
+    .option('--rate-limit <n/s>', `${RATE_LIMIT}; off removes the limit`, parseRateLimitOrOff)
+    .addOption(dataOption())
+    .addHelpText(
+      'after',
+      examples(
+        'kontor key update key_4fTzQ9aXw2LmN8pB --origins https://shop.example,https://www.shop.example',
+        'kontor key update key_4fTzQ9aXw2LmN8pB --rate-limit off',
+      ),
+    )
+    .action((id, { origins, eventTypes, rateLimit: rate_limit, ...options }) => {
+      const limits = { origins: parseListOrOff(origins), event_types: parseListOrOff(eventTypes), rate_limit }
+      return printChange(options, out, admin => admin.keys.update(id, limits))
+    })
   key
     .command('rotate')
     .description('Replace a key; the previous key remains valid during the overlap.')
-    .argument('<id>', 'id of the key (key_…), see `kontor key list`')
+    .argument('<id>', ID)
     .addOption(overlapOption())
     .addOption(dataOption())
     .addHelpText(
@@ -157,17 +122,10 @@ function addRotate(key: Command, out: Output): void {
         out.json({ id: rotated.id, key, expires_at, previous })
       }),
     )
-}
-
-function parseList(text: string | undefined): string[] | undefined {
-  return text?.split(',').map(part => part.trim())
-}
-
-function addRevoke(key: Command, out: Output): void {
   key
     .command('revoke')
     .description('Revoke a key permanently. Every node rejects it within two seconds.')
-    .argument('<id>', 'id of the key (key_…), see `kontor key list`')
+    .argument('<id>', ID)
     .addOption(dataOption())
     .option('--with-made', 'also revoke keys and disable sources and destinations that were created with this key')
     .addHelpText(
@@ -179,6 +137,24 @@ function addRevoke(key: Command, out: Output): void {
       examples('kontor key revoke key_4fTzQ9aXw2LmN8pB', 'kontor key revoke key_4fTzQ9aXw2LmN8pB --with-made'),
     )
     .action((id, { withMade = false, ...options }) =>
-      withDatabase(options, out, async ({ admin }) => out.json(await admin.keys.revoke(id, { withMade }))),
+      printChange(options, out, admin => admin.keys.revoke(id, { withMade })),
     )
+}
+
+const CREATE_NOTES = `
+Scopes: ${SCOPES.slice(0, 6).join(', ')},
+${SCOPES.slice(6).join(', ')}
+
+Prints {"id", "key", "kind", "scopes", "tenant"}. Kontor stores only a hash of the key and cannot show it again.`
+
+const ORIGINS = 'origins that may use a tracking key, for example https://shop.example'
+const EVENT_TYPES = 'event types that a tracking key may send'
+const RATE_LIMIT = 'rate limit of a tracking key as events/seconds, for example 100/1'
+
+function parseListOrOff(text: string | undefined): string[] | undefined {
+  return text === 'off' ? [] : parseList(text)
+}
+
+function parseList(text: string | undefined): string[] | undefined {
+  return text?.split(',').map(part => part.trim())
 }

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { type Command, Option } from '@commander-js/extra-typings'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, tenantOption, withDatabase, withReadDatabase } from './session.ts'
+import { dataOption, printChange, printRead, tenantOption, withReadDatabase } from './session.ts'
 
 const NOTES = `
 Identify a person by profile id, e-mail address, user id, contact id or visitor id. If an id matches several people, add its
@@ -18,13 +18,6 @@ export function addPerson(program: Command, out: Output): void {
     .description('Show, merge, split or export people.')
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor person show --tenant acme ada@example.com'))
-  addShow(person, out)
-  addMerge(person, out)
-  addSplit(person, out)
-  addExport(person, out)
-}
-
-function addShow(person: Command, out: Output): void {
   person
     .command('show')
     .description('Show the identifiers of a person and how they were linked.')
@@ -32,14 +25,7 @@ function addShow(person: Command, out: Output): void {
     .addOption(tenantOption())
     .addOption(dataOption())
     .addHelpText('after', examples('kontor person show --tenant acme prof_17'))
-    .action((id, options) =>
-      withReadDatabase(options, out, async ({ admin }) =>
-        out.json(await admin.people.show({ tenant: options.tenant!, id })),
-      ),
-    )
-}
-
-function addMerge(person: Command, out: Output): void {
+    .action((id, options) => printRead(options, out, admin => admin.people.show({ tenant: options.tenant!, id })))
   person
     .command('merge')
     .description('Merge two people.')
@@ -49,17 +35,8 @@ function addMerge(person: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor person merge --tenant acme user:ada ada@example.com'))
     .action((id, into, options) =>
-      withDatabase(options, out, async ({ admin }) =>
-        out.json(await admin.people.merge({ tenant: options.tenant!, id, into })),
-      ),
+      printChange(options, out, admin => admin.people.merge({ tenant: options.tenant!, id, into })),
     )
-}
-
-const SPLIT_NOTES = `
-Removes the link between the identifier and the person. Events, conversions and attribution are updated accordingly.
-Data that contains both identifiers again (an event, the contact record) links them again.`
-
-function addSplit(person: Command, out: Output): void {
   person
     .command('split')
     .description('Unlink an identifier from a profile.')
@@ -70,13 +47,8 @@ function addSplit(person: Command, out: Output): void {
     .addHelpText('after', SPLIT_NOTES)
     .addHelpText('after', examples('kontor person split --tenant acme ada@example.com --name visitor:v-81'))
     .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) =>
-        out.json(await admin.people.split({ tenant: options.tenant!, id, name: options.name! })),
-      ),
+      printChange(options, out, admin => admin.people.split({ tenant: options.tenant!, id, name: options.name! })),
     )
-}
-
-function addExport(person: Command, out: Output): void {
   person
     .command('export')
     .description('Export all data about a person, for example for an access request.')
@@ -99,3 +71,7 @@ function addExport(person: Command, out: Output): void {
       }),
     )
 }
+
+const SPLIT_NOTES = `
+Removes the link between the identifier and the person. Events, conversions and attribution are updated accordingly.
+Data that contains both identifiers again (an event, the contact record) links them again.`

@@ -3,7 +3,7 @@ import { SETTINGS } from '../domain/billing/policy.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, withDatabase, withReadDatabase } from './session.ts'
+import { dataOption, printChange, printRead } from './session.ts'
 
 const NOTES = `
 Settings:
@@ -26,9 +26,7 @@ export function addPolicy(program: Command, out: Output): void {
     .requiredOption('--tenant <tenant>', 'tenant id or name')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor policy show --tenant acme'))
-    .action(({ tenant, ...options }) =>
-      withReadDatabase(options, out, async ({ admin }) => out.json(await admin.policies.show(tenant))),
-    )
+    .action(({ tenant, ...options }) => printRead(options, out, admin => admin.policies.show(tenant)))
   policy
     .command('set')
     .description('Change the policy of a tenant. Omitted settings keep their values.')
@@ -45,7 +43,7 @@ export function addPolicy(program: Command, out: Output): void {
     )
     .action(async (words, { tenant, ...options }) => {
       const settings = parseSettings(words)
-      await withDatabase(options, out, async ({ admin }) => out.json(await admin.policies.set(tenant, settings)))
+      await printChange(options, out, admin => admin.policies.set(tenant, settings))
     })
 }
 

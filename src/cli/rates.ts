@@ -2,7 +2,7 @@ import { text } from 'node:stream/consumers'
 import type { Command } from '@commander-js/extra-typings'
 import { examples, readTextOption } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, withDatabase } from './session.ts'
+import { dataOption, printChange } from './session.ts'
 
 export function addRates(program: Command, out: Output): void {
   const rates = program
@@ -19,6 +19,6 @@ export function addRates(program: Command, out: Output): void {
     .addHelpText('after', examples(example))
     .action(async (file, { tenant, ...options }) => {
       const csv = file === '-' ? await text(process.stdin) : await readTextOption(file)
-      await withDatabase(options, out, async ({ admin }) => out.json(await admin.rates.import(tenant, csv)))
+      await printChange(options, out, admin => admin.rates.import(tenant, csv))
     })
 }

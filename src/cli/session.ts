@@ -88,6 +88,24 @@ export function withReadDatabase<T>(
   })
 }
 
+/** Prints the result of an action that changes something. */
+export function printChange(
+  options: { data?: string | undefined },
+  out: Output,
+  action: (admin: Admin) => Promise<unknown>,
+): Promise<void> {
+  return withDatabase(options, out, async ({ admin }) => out.json(await action(admin)))
+}
+
+/** Prints the result of an action that only reads. */
+export function printRead(
+  options: { data?: string | undefined },
+  out: Output,
+  action: (admin: Admin) => Promise<unknown>,
+): Promise<void> {
+  return withReadDatabase(options, out, async ({ admin }) => out.json(await action(admin)))
+}
+
 /** Why this version cannot read the database, with the command that fixes it; null if it can. Creates the tables of an empty database. */
 export async function schemaProblem({ pool, config }: Database): Promise<string | null> {
   const state = await schemaState(pool)

@@ -1,12 +1,13 @@
-import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { PRESET_NAMES } from '../domain/inbound/presets.ts'
 import { isObject, type JsonObject } from '../domain/json/json.ts'
 import { UsageError } from './errors.ts'
 import { examples, overlapOption, parseHeader, parseRateLimit, readSecretOptions } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, prepareLog, withDatabase, withReadDatabase } from './session.ts'
+import { dataOption, prepareLog, printChange, printRead, withDatabase } from './session.ts'
 
 const ID = 'id of the source (src_…)'
+const EXAMPLE_ID = 'src_4fTzQ9aXw2LmN8pB'
 
 export function addSource(program: Command, out: Output): void {
   const source = program.command('source').description('Manage sources: external systems that post events.')
@@ -14,125 +15,6 @@ export function addSource(program: Command, out: Output): void {
     'after',
     examples('kontor source create --tenant acme --type webhook', 'kontor source list --tenant acme'),
   )
-  addSourceCreate(source, out)
-  addList(source, out)
-  addShow(source, out)
-  addUpdate(source, out)
-  addSourceRotate(source, out)
-  addSourceTest(source, out)
-  addSwitch(source, out, {
-    name: 'disable',
-    enabled: false,
-    description: 'Reject requests to a source with 403 until it is enabled again.',
-  })
-  addSwitch(source, out, {
-    name: 'enable',
-    enabled: true,
-    description: 'Accept requests to a source again.',
-  })
-  addDelete(source, out)
-}
-
-function addList(source: Command, out: Output): void {
-  source
-    .command('list')
-    .description('List the sources of a tenant.')
-    .requiredOption('--tenant <tenant>', 'tenant id or name')
-    .addOption(dataOption())
-    .addHelpText('after', examples('kontor source list --tenant acme'))
-    .action(options =>
-      withReadDatabase(options, out, async ({ admin }) => out.json(await admin.sources.list(options.tenant))),
-    )
-}
-
-function addShow(source: Command, out: Output): void {
-  source
-    .command('show')
-    .description('Show a source and its settings. Token and secret are not shown.')
-    .argument('<id>', ID)
-    .addOption(dataOption())
-    .addHelpText('after', examples('kontor source show src_4fTzQ9aXw2LmN8pB'))
-    .action((id, options) =>
-      withReadDatabase(options, out, async ({ admin }) => out.json(await admin.sources.show(id))),
-    )
-}
-
-function addUpdate(source: Command, out: Output): void {
-  source
-    .command('update')
-    .description('Change the settings of a source. Omitted settings keep their values.')
-    .argument('<id>', ID)
-    .addOption(
-      new Option('--config <json>', 'settings to change, as a JSON object')
-        .argParser(parseSettings)
-        .makeOptionMandatory(),
-    )
-    .addOption(dataOption())
-    .addHelpText('after', SETTINGS_NOTE)
-    .addHelpText(
-      'after',
-      examples(
-        `kontor source update src_4fTzQ9aXw2LmN8pB --config '{"rate_limit": {"events": 100, "per_seconds": 60}}'`,
-        `kontor source update src_4fTzQ9aXw2LmN8pB --config '{"event_type_override": null}'`,
-      ),
-    )
-    .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) => out.json(await admin.sources.update(id, options.config))),
-    )
-}
-
-function addSwitch(
-  source: Command,
-  out: Output,
-  { name, enabled, description }: { name: string; enabled: boolean; description: string },
-): void {
-  source
-    .command(name)
-    .description(description)
-    .argument('<id>', ID)
-    .addOption(dataOption())
-    .addHelpText('after', examples(`kontor source ${name} src_4fTzQ9aXw2LmN8pB`))
-    .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) => out.json(await admin.sources.setEnabled(id, enabled))),
-    )
-}
-
-function addDelete(source: Command, out: Output): void {
-  source
-    .command('delete')
-    .description('Delete a source. Its events are kept.')
-    .argument('<id>', ID)
-    .addOption(dataOption())
-    .addHelpText('after', examples('kontor source delete src_4fTzQ9aXw2LmN8pB'))
-    .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) => {
-        await admin.sources.delete(id)
-        out.json({ id, deleted: true })
-      }),
-    )
-}
-
-export const SETTINGS_NOTE = `
-Settings for --config: name, enabled, preset, event_type_override, event_id_path, rate_limit, overflow, max_body_bytes,
-require_timestamped_signature, require_event_id, billing, namespace, records, custom, headers, allowed_addresses.`
-
-/** The value of --config. */
-export function parseSettings(text: string): JsonObject {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch (error) {
-    throw new InvalidArgumentError(`Not valid JSON: ${(error as Error).message}`)
-  }
-  if (!isObject(value)) throw new InvalidArgumentError('Expected a JSON object, for example {"overflow": "drop"}')
-  return value
-}
-
-const CREATE_NOTES = `
-Prints {"id", "token", "signing_secret", "type", "tenant"}. Token and secret are shown only once.
-The external system posts its events to /ingest/inbound/<id>.`
-
-export function addSourceCreate(source: Command, out: Output): void {
   source
     .command('create')
     .description('Create a source: an endpoint to which an external system posts events.')
@@ -177,27 +59,43 @@ export function addSourceCreate(source: Command, out: Output): void {
           preset: options.preset,
         })
         const { tenant, type, config } = options
-        const made = await admin.sources.create({ ...config, ...flags, tenant, type })
-        out.json({
-          id: made.id,
-          token: made.token,
-          signing_secret: made.signing_secret,
-          type: made.type,
-          tenant: made.tenant,
-        })
+        const { id, token, signing_secret, ...made } = await admin.sources.create({ ...config, ...flags, tenant, type })
+        out.json({ id, token, signing_secret, type: made.type, tenant: made.tenant })
       }),
     )
-}
-
-function definedOnly<T extends object>(object: T): Partial<T> {
-  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as Partial<T>
-}
-
-export function addSourceRotate(source: Command, out: Output): void {
+  source
+    .command('list')
+    .description('List the sources of a tenant.')
+    .requiredOption('--tenant <tenant>', 'tenant id or name')
+    .addOption(dataOption())
+    .addHelpText('after', examples('kontor source list --tenant acme'))
+    .action(options => printRead(options, out, admin => admin.sources.list(options.tenant)))
+  source
+    .command('show')
+    .description('Show a source and its settings. Token and secret are not shown.')
+    .argument('<id>', ID)
+    .addOption(dataOption())
+    .addHelpText('after', examples('kontor source show src_4fTzQ9aXw2LmN8pB'))
+    .action((id, options) => printRead(options, out, admin => admin.sources.show(id)))
+  source
+    .command('update')
+    .description('Change the settings of a source. Omitted settings keep their values.')
+    .argument('<id>', ID)
+    .requiredOption('--config <json>', 'settings to change, as a JSON object', parseSettings)
+    .addOption(dataOption())
+    .addHelpText('after', SETTINGS_NOTE)
+    .addHelpText(
+      'after',
+      examples(
+        `kontor source update src_4fTzQ9aXw2LmN8pB --config '{"rate_limit": {"events": 100, "per_seconds": 60}}'`,
+        `kontor source update src_4fTzQ9aXw2LmN8pB --config '{"event_type_override": null}'`,
+      ),
+    )
+    .action((id, options) => printChange(options, out, admin => admin.sources.update(id, options.config)))
   source
     .command('rotate')
     .description('Replace the token or the signing secret; the previous one remains valid during the overlap.')
-    .argument('<id>', 'id of the source (src_…)')
+    .argument('<id>', ID)
     .option('--token', 'replace the bearer token')
     .option('--signing-secret', 'replace the signing secret, or set the first one')
     .option('--value <value>', 'new value (default: a random one); - reads standard input')
@@ -223,18 +121,10 @@ export function addSourceRotate(source: Command, out: Output): void {
         out.json({ id: rotated.id, [what]: rotated[what], previous_expires_at: before?.expires_at ?? null })
       })
     })
-}
-
-const TEST_NOTES = `
-The sample is a test event: a running server processes it and lists it as kontor.test, unless the source sets another type, and
-it is part of no total. With --body or --header the event is real: it counts like any event of the source.
-Token, signature and rate limit are not checked. Exit code 1 if the event is not processed.`
-
-export function addSourceTest(source: Command, out: Output): void {
   source
     .command('test')
     .description('Send a sample event to a source and show how it is processed.')
-    .argument('<id>', 'id of the source (src_…)')
+    .argument('<id>', ID)
     .option('--body <json>', 'request body (default: a sample that matches the source)')
     .option('--header <name:value>', 'additional request header', parseHeaderOption)
     .option('--wait <seconds>', 'seconds to wait until the event is processed', parseSeconds, 10)
@@ -251,17 +141,66 @@ export function addSourceTest(source: Command, out: Output): void {
     .action((id, options) =>
       withDatabase(options, out, async session => {
         await prepareLog(session)
-        const test = await session.admin.sourceTests.test(id, {
-          body: options.body,
-          headers: options.header,
-          waitMs: options.wait * 1000,
-        })
+        const { body, header: headers, wait } = options
+        const test = await session.admin.sourceTests.test(id, { body, headers, waitMs: wait * 1000 })
         for (const { step, ok, detail } of test.steps) out.say(`${ok ? '✓' : '✗'} ${step.padEnd(9)} ${detail}`)
         out.json(test)
         out.exitCode = test.ok ? 0 : 1
       }),
     )
+  for (const [name, description] of [
+    ['disable', 'Reject requests to a source with 403 until it is enabled again.'],
+    ['enable', 'Accept requests to a source again.'],
+  ] as const)
+    source
+      .command(name)
+      .description(description)
+      .argument('<id>', ID)
+      .addOption(dataOption())
+      .addHelpText('after', examples(`kontor source ${name} ${EXAMPLE_ID}`))
+      .action((id, options) => printChange(options, out, admin => admin.sources.setEnabled(id, name === 'enable')))
+  source
+    .command('delete')
+    .description('Delete a source. Its events are kept.')
+    .argument('<id>', ID)
+    .addOption(dataOption())
+    .addHelpText('after', examples('kontor source delete src_4fTzQ9aXw2LmN8pB'))
+    .action((id, options) =>
+      withDatabase(options, out, async ({ admin }) => {
+        await admin.sources.delete(id)
+        out.json({ id, deleted: true })
+      }),
+    )
 }
+
+const SETTINGS_NOTE = `
+Settings for --config: name, enabled, preset, event_type_override, event_id_path, rate_limit, overflow, max_body_bytes,
+require_timestamped_signature, require_event_id, billing, namespace, records, custom, headers, allowed_addresses.`
+
+/** The value of --config. */
+function parseSettings(text: string): JsonObject {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw new InvalidArgumentError(`Not valid JSON: ${(error as Error).message}`)
+  }
+  if (!isObject(value)) throw new InvalidArgumentError('Expected a JSON object, for example {"overflow": "drop"}')
+  return value
+}
+
+const CREATE_NOTES = `
+Prints {"id", "token", "signing_secret", "type", "tenant"}. Token and secret are shown only once.
+The external system posts its events to /ingest/inbound/<id>.`
+
+function definedOnly<T extends object>(object: T): Partial<T> {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as Partial<T>
+}
+
+const TEST_NOTES = `
+The sample is a test event: a running server processes it and lists it as kontor.test, unless the source sets another type, and
+it is part of no total. With --body or --header the event is real: it counts like any event of the source.
+Token, signature and rate limit are not checked. Exit code 1 if the event is not processed.`
 
 function parseSeconds(text: string): number {
   const seconds = Number(text)

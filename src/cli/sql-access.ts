@@ -3,7 +3,7 @@ import type { CreatedSqlAccess } from '../admin/sql-access.ts'
 import type { Connection } from '../postgres/database.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, requireData, tenantFilter, tenantOption, withDatabase, withReadDatabase } from './session.ts'
+import { dataOption, printChange, printRead, requireData, tenantFilter, tenantOption, withDatabase } from './session.ts'
 
 const NOTES = `
 The role can read the rows of its tenant in the views of the schema kontor_bi (docs/guides/bi.md), and no tables. The password
@@ -16,30 +16,6 @@ export function addSqlAccess(program: Command, out: Output): void {
     .description('Manage SQL access for BI tools: database roles that read the views of one tenant.')
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor sql-access create --tenant acme --name metabase'))
-  addCreate(access, out)
-  access
-    .command('list')
-    .description('List the database roles.')
-    .addOption(tenantFilter())
-    .addOption(dataOption())
-    .addHelpText('after', examples('kontor sql-access list'))
-    .action(async options => {
-      await requireData(options)
-      await withReadDatabase(options, out, async ({ admin }) => out.json(await admin.sqlAccess.list(options.tenant)))
-    })
-  access
-    .command('revoke')
-    .description('Revoke a role and end its sessions.')
-    .argument('<role>', 'name of the role, see `kontor sql-access list`')
-    .addOption(dataOption())
-    .addHelpText('after', examples('kontor sql-access revoke kontor_bi_3f0c9a1be2d45678'))
-    .action(async (role, options) => {
-      await requireData(options)
-      await withDatabase(options, out, async ({ admin }) => out.json(await admin.sqlAccess.revoke(role)))
-    })
-}
-
-function addCreate(access: Command, out: Output): void {
   access
     .command('create')
     .description('Create a role and print its connection string.')
@@ -56,6 +32,26 @@ function addCreate(access: Command, out: Output): void {
         const made = await admin.sqlAccess.create({ tenant: tenant!, name, connections, statementSeconds })
         out.json({ ...made, ...describeConnection(connection, made) })
       })
+    })
+  access
+    .command('list')
+    .description('List the database roles.')
+    .addOption(tenantFilter())
+    .addOption(dataOption())
+    .addHelpText('after', examples('kontor sql-access list'))
+    .action(async options => {
+      await requireData(options)
+      await printRead(options, out, admin => admin.sqlAccess.list(options.tenant))
+    })
+  access
+    .command('revoke')
+    .description('Revoke a role and end its sessions.')
+    .argument('<role>', 'name of the role, see `kontor sql-access list`')
+    .addOption(dataOption())
+    .addHelpText('after', examples('kontor sql-access revoke kontor_bi_3f0c9a1be2d45678'))
+    .action(async (role, options) => {
+      await requireData(options)
+      await printChange(options, out, admin => admin.sqlAccess.revoke(role))
     })
 }
 

@@ -1,7 +1,7 @@
 import type { Command } from '@commander-js/extra-typings'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, tenantOption, withDatabase, withReadDatabase } from './session.ts'
+import { dataOption, printChange, tenantOption, withReadDatabase } from './session.ts'
 
 export function addSuppress(program: Command, out: Output): void {
   const suppress = program
@@ -35,8 +35,6 @@ export function addSuppress(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor suppress remove --tenant acme ada@example.com'))
     .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) =>
-        out.json(await admin.suppressions.remove({ tenant: options.tenant!, id })),
-      ),
+      printChange(options, out, admin => admin.suppressions.remove({ tenant: options.tenant!, id })),
     )
 }

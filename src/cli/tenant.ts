@@ -3,18 +3,11 @@ import { IP_MODES } from '../domain/tenants/ip-addresses.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, withDatabase, withReadDatabase } from './session.ts'
+import { dataOption, printChange, printRead, withDatabase } from './session.ts'
 
 export function addTenant(program: Command, out: Output): void {
   const tenant = program.command('tenant').description('Manage tenants.')
   tenant.addHelpText('after', examples('kontor tenant create acme', 'kontor tenant list'))
-  addCreate(tenant, out)
-  addList(tenant, out)
-  addUpdate(tenant, out)
-  addConversions(tenant, out)
-}
-
-function addCreate(tenant: Command, out: Output): void {
   tenant
     .command('create')
     .description('Create a tenant. The data of a tenant is isolated from other tenants.')
@@ -31,18 +24,12 @@ function addCreate(tenant: Command, out: Output): void {
         out.json({ id: made.id, name: made.name })
       }),
     )
-}
-
-function addList(tenant: Command, out: Output): void {
   tenant
     .command('list')
     .description('List the tenants.')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor tenant list', 'kontor tenant list | jq -r ".[].name"'))
-    .action(options => withReadDatabase(options, out, async ({ admin }) => out.json(await admin.tenants.list())))
-}
-
-function addUpdate(tenant: Command, out: Output): void {
+    .action(options => printRead(options, out, admin => admin.tenants.list()))
   tenant
     .command('update')
     .description('Change the settings of a tenant.')
@@ -71,21 +58,13 @@ function addUpdate(tenant: Command, out: Output): void {
       if (eventsFloor === undefined && ipAddresses === undefined)
         throw new UsageError('Give at least one of --events-floor and --ip-addresses.')
       const floor = eventsFloor === 'default' ? null : eventsFloor
-      await withDatabase(options, out, async ({ admin }) =>
-        out.json(
-          await admin.tenants.update(tenant, {
-            ...(floor !== undefined && { events_floor: floor }),
-            ...(ipAddresses !== undefined && { ip_addresses: ipAddresses }),
-          }),
-        ),
+      await printChange(options, out, admin =>
+        admin.tenants.update(tenant, {
+          ...(floor !== undefined && { events_floor: floor }),
+          ...(ipAddresses !== undefined && { ip_addresses: ipAddresses }),
+        }),
       )
     })
-}
-
-const CONVERSIONS_NOTES = `
-"conversion_types": null in the output means the default list. A \`convert\` event is always a conversion.`
-
-function addConversions(tenant: Command, out: Output): void {
   tenant
     .command('conversions')
     .description('Show or set which event types count as conversions.')
@@ -112,3 +91,6 @@ function addConversions(tenant: Command, out: Output): void {
       )
     })
 }
+
+const CONVERSIONS_NOTES = `
+"conversion_types": null in the output means the default list. A \`convert\` event is always a conversion.`
