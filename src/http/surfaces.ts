@@ -45,9 +45,13 @@ import {
 } from './overload.ts'
 import { listsAsCsv } from './paging.ts'
 import { operationRoute } from './records/operations.ts'
-import { recordRoutes } from './records/records.ts'
+import { recordRoutes } from './records/write.ts'
 import { recordRejections } from './rejections.ts'
+import { cashRoutes } from './reports/cash.ts'
+import { consolidatedRoute } from './reports/consolidated.ts'
+import { outcomeRoutes } from './reports/outcomes.ts'
 import { subscriptionRoutes } from './reports/routes.ts'
+import { seriesRoutes } from './reports/series.ts'
 import { searchRoute } from './search.ts'
 
 /** Every surface with its credentials and routes. Routes that all servers have (/openapi.json, /docs) are in openapi.ts. */
@@ -81,6 +85,10 @@ export function dataSurface(options: Receiving & { pool: pg.Pool; log: Log; read
       lookupRoutes(app, options) //         GET /v1/events/:id, /v1/events/lookup
       requestListRoute(app, options) //     GET /v1/sources/:sourceConfigId/requests
       subscriptionRoutes(app, options) //   GET /v1/subscriptions/{overview,attention,acquisition,account,movements,retention}
+      seriesRoutes(app, options) //         GET /v1/subscriptions/{history,breakdown}
+      cashRoutes(app, options) //           GET /v1/subscriptions/{cash,cash/facts}
+      outcomeRoutes(app, options) //        GET /v1/subscriptions/{exclusions,trials,dunning}
+      consolidatedRoute(app, options) //    GET /v1/subscriptions/consolidated
       exportRoutes(app, options) //         GET /v1/export/{products,contacts,orders,events,conversions,subscriptions,movements}
     },
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { waitSeconds } from '../../src/http/records/change.ts'
+import { waitSeconds } from '../../src/http/records/write.ts'
 import { type Answer, type Api, aRecord, openApi } from './api.ts'
 
 let api: Api

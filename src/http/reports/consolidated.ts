@@ -2,9 +2,8 @@ import { Type } from 'typebox'
 import { toMajor } from '../../domain/money.ts'
 import { consolidatedReport } from '../../reports/consolidated.ts'
 import type { App } from '../app.ts'
-import { Count, jsonRow } from './fields.ts'
-import { type ReportDeps, reportRoute, shown } from './report.ts'
-import { CurrencyRow, ExchangedTotals } from './rows.ts'
+import { type ReportDeps, reportRoute, shown } from './routes.ts'
+import { Count, CurrencyRow, ExchangedTotals, jsonRow } from './rows.ts'
 import { Amount, reportSchema } from './schemas.ts'
 
 /** All currencies converted to one. */

@@ -6,10 +6,9 @@ import { exclusionReport } from '../../reports/exclusions.ts'
 import { type DunningReport, dunningReport, trialReport } from '../../reports/outcomes.ts'
 import type { App } from '../app.ts'
 import { validateWindow } from '../paging.ts'
-import { Count, jsonRow, Share, Time } from './fields.ts'
 import { readWindow, WindowQuery } from './query.ts'
-import { type ReportDeps, reportRoute, type ShownReport, shown } from './report.ts'
-import { DunningRow, ExclusionRow, ReasonRow, TrialRow } from './rows.ts'
+import { type ReportDeps, reportRoute, type ShownReport, shown } from './routes.ts'
+import { Count, DunningRow, ExclusionRow, jsonRow, ReasonRow, Share, Time, TrialRow } from './rows.ts'
 import { Amount, flatReportSchema, nothing, page } from './schemas.ts'
 
 const MaybeShare = Type.Union([Share, Type.Null()])

@@ -1,23 +1,25 @@
 import { type TObject, type TProperties, Type } from 'typebox'
 import { DIMENSIONS } from '../../domain/billing/dimensions.ts'
 import { DEFAULT_POLICY, describePolicy } from '../../domain/billing/policy.ts'
-import { Count, MaybeTime, money, Time } from './fields.ts'
 import {
   AccountRow,
   CancellationRow,
   CohortRow,
+  Count,
   ExclusionRow,
   HistoryRow,
   ItemRow,
+  MaybeTime,
   MovementListRow,
+  money,
   PaymentIssueRow,
   PolicyChangeRow,
   RenewalRow,
   SourceRow,
+  Time,
   TimelineRow,
   UpcomingBillingRow,
 } from './rows.ts'
-
 // Examples for the API reference: two accounts and a trial.
 
 export const page = (row: object) => ({ results: [row], page: 1, page_size: 50, count: 1, pages: 1 })

@@ -11,10 +11,9 @@ import type { ReportList, ReportQuestion } from '../../reports/question.ts'
 import { BUCKET_INTERVALS, type BucketInterval } from '../../store/reports/totals.ts'
 import type { App } from '../app.ts'
 import { problems } from '../problems.ts'
-import { jsonRow } from './fields.ts'
 import type { ReportQuery } from './query.ts'
-import { type ReportDeps, reportRoute, type ShownReport, shown } from './report.ts'
-import { breakdownRow, HistoryRow, PolicyChangeRow } from './rows.ts'
+import { type ReportDeps, reportRoute, type ShownReport, shown } from './routes.ts'
+import { breakdownRow, HistoryRow, jsonRow, PolicyChangeRow } from './rows.ts'
 import { BreakdownBody, HistoryBody } from './schemas.ts'
 
 const Bound = (description: string) => Type.Optional(Type.String({ format: 'timestamp', description }))
