@@ -256,7 +256,7 @@ function validateBody(body: string | undefined, { id }: ReplayQuery) {
 }
 
 function deadLetterNotFound(id: string): AdminError {
-  return new AdminError('not_found', 'dead_letter_not_found', `There is no dead letter ${JSON.stringify(id)}.`)
+  return new AdminError('not_found', 'dead_letter_not_found', `No such dead letter: ${JSON.stringify(id)}.`)
 }
 
 function deadLetterView(letter: DeadLetter): DeadLetterView {

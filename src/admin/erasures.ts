@@ -147,7 +147,7 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
     async show(id: string): Promise<ErasureReceipt> {
       const erasure = isUuid(id) ? await findErasure(pool, id) : null
       if (!erasure || !canSee(actor, erasure.tenantId))
-        throw new AdminError('not_found', 'erasure_not_found', `There is no erasure ${JSON.stringify(id)}.`)
+        throw new AdminError('not_found', 'erasure_not_found', `No such erasure: ${JSON.stringify(id)}.`)
       return toReceipt(erasure)
     },
     /** Newest first. */

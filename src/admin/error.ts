@@ -28,7 +28,7 @@ export class AdminError extends Error {
 }
 
 export function notFound(what: 'tenant' | 'key' | 'source' | 'destination', name: string): AdminError {
-  return new AdminError('not_found', `${what}_not_found`, `There is no ${what} ${JSON.stringify(name)}.`)
+  return new AdminError('not_found', `${what}_not_found`, `No such ${what}: ${JSON.stringify(name)}.`)
 }
 
 /** Does nothing without errors. */

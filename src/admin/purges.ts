@@ -118,7 +118,7 @@ export function purgeAdmin({ pool, log, actor }: Storage & { actor: Actor }) {
     async show(id: string): Promise<PurgeReceipt> {
       const purge = isUuid(id) ? await findPurge(pool, id) : null
       if (!purge || !canSee(actor, purge.tenantId))
-        throw new AdminError('not_found', 'purge_not_found', `There is no purge ${JSON.stringify(id)}.`)
+        throw new AdminError('not_found', 'purge_not_found', `No such purge: ${JSON.stringify(id)}.`)
       return JSON.parse(purge.receipt)
     },
   }

@@ -92,7 +92,7 @@ export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor })
     async revoke(role: string): Promise<SqlAccessView & { role_dropped: boolean }> {
       const known = (await listSqlAccess(pool, null)).find(access => access.role === role)
       if (!known || !canSee(actor, known.tenantId))
-        throw new AdminError('not_found', 'sql_access_not_found', `There is no SQL access ${JSON.stringify(role)}.`)
+        throw new AdminError('not_found', 'sql_access_not_found', `No such SQL access: ${JSON.stringify(role)}.`)
       await inTransaction(pool, async client => {
         await deleteSqlAccess(client, role)
         if (await roleExists(client, role)) await disableRole(client, role)

@@ -41,7 +41,7 @@ export function addData(program: Command, out: Output): void {
         throw new AdminError(
           'not_found',
           'no_cluster',
-          `There is no cluster ${JSON.stringify(name)} in ${systemDirectory}.`,
+          `No such cluster in ${systemDirectory}: ${JSON.stringify(name)}.`,
         )
       throwIfRefused(reasonToKeep(cluster))
       if (!yes && !(await isConfirmed(cluster))) return out.say('Nothing was removed.')

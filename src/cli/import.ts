@@ -77,10 +77,7 @@ function addTable(group: Command, table: keyof typeof TABLES | 'events', out: Ou
     .addOption(tenantOption())
     .addOption(new Option('--format <format>', 'file format (default: by file name)').choices(['csv', 'ndjson']))
     .addOption(
-      new Option(
-        '--preset <preset>',
-        `export format of a shop${presets.length === 0 ? ' (none for events)' : ''}`,
-      ).choices(presets),
+      new Option('--preset <preset>', 'export format of a shop').choices(presets).hideHelp(presets.length === 0),
     )
     .option('--map <file>', 'JSON file that maps columns to fields')
     .option('--dry-run', 'only read and check the file')
@@ -287,7 +284,7 @@ export async function planImport(
 }
 
 function rejectMissingFile(path: string): never {
-  throw new FileError(`There is no file ${path}.`)
+  throw new FileError(`No such file: ${path}.`)
 }
 
 type ReadOptions = { preset: Preset | null; mapping: Mapping | null }

@@ -11,7 +11,7 @@ export function addMigrate(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText(
       'after',
-      '\nPrints {"applied": [names]}. Safe to run beside running servers and on several machines at once.',
+      '\nPrints {"applied": [names]}. Safe to run while servers are running, and on several machines at once.',
     )
     .addHelpText(
       'after',

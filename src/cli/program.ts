@@ -8,7 +8,7 @@ import { dataOption } from './session.ts'
 const NOTES = `
 Commands print their result as JSON on stdout (one object, or an array for a list) and messages on stderr.
 Exit codes: 0 success, 1 failure, 2 usage error.
-Commands use the database of DATABASE_URL, or else the embedded database in the data directory. A server may be running.
+Commands use the database of DATABASE_URL, or else the embedded database in the data directory. They also work while a server runs.
 Settings: docs/configuration.md`
 
 /** All commands in the order of the help. A command is loaded when it is called, because loading all takes half a second. */

@@ -198,8 +198,8 @@ function definedOnly<T extends object>(object: T): Partial<T> {
 }
 
 const TEST_NOTES = `
-The sample is a test event: a running server processes it and lists it as kontor.test, unless the source sets another type, and
-it is part of no total. With --body or --header the event is real: it counts like any event of the source.
+The sample is a test event. A running server processes it and lists it with the type kontor.test, unless the source sets another
+type. It does not count in any total. With --body or --header, the event is real and counts like any event of the source.
 Token, signature and rate limit are not checked. Exit code 1 if the event is not processed.`
 
 function parseSeconds(text: string): number {

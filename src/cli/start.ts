@@ -178,8 +178,8 @@ async function greet(pool: pg.Pool, config: Config, runtime: Addresses, out: Out
     isLoopback: config.publicUrl === null && ['127.0.0.1', '::1', 'localhost'].includes(config.host),
   }
   const secrets = await loadSecrets(config)
-  const isFirst = await onFirstStart({ pool, secrets, actor: currentUser() }, async made =>
-    out.sayNow(firstBanner(server, made, await showAdminKey(made.adminKey.key, config))),
+  const isFirst = await onFirstStart({ pool, secrets, actor: currentUser() }, async created =>
+    out.sayNow(firstBanner(server, created, await showAdminKey(created.adminKey.key, config))),
   )
   if (!isFirst) out.say(banner(server))
 }
@@ -240,21 +240,21 @@ export type StartedServer = {
 }
 
 /** `adminKey`: the key, or the file that contains it. */
-export function firstBanner(server: StartedServer, made: FirstStart, adminKey: string): string {
+export function firstBanner(server: StartedServer, created: FirstStart, adminKey: string): string {
   return [
     ...heading(server),
     '',
-    `  First start: created tenant "${made.tenant.name}" (${made.tenant.id}) with these keys.`,
+    `  First start: created tenant "${created.tenant.name}" (${created.tenant.id}) with these keys.`,
     '  They are shown only once. Save them now.',
     '',
-    `    Private key    ${made.privateKey.key}`,
-    `    Tracking key   ${made.trackingKey.key}`,
+    `    Private key    ${created.privateKey.key}`,
+    `    Tracking key   ${created.trackingKey.key}`,
     `    Admin key      ${adminKey}`,
-    `    Webhook URL    ${server.url}${made.source.path}`,
-    `    Webhook token  ${made.source.token}`,
+    `    Webhook URL    ${server.url}${created.source.path}`,
+    `    Webhook token  ${created.source.token}`,
     '',
-    '  Try it. You can run each command as it is:',
-    ...exampleCommands(server, made).flatMap(({ what, line }) => ['', `    # ${what}`, `    ${line}`]),
+    '  Try these commands:',
+    ...exampleCommands(server, created).flatMap(({ what, line }) => ['', `    # ${what}`, `    ${line}`]),
     '',
     ...addresses(server),
     '',
@@ -291,10 +291,10 @@ function addresses({ url, opsUrl, data, promise, surfaces }: StartedServer): str
   ]
 }
 
-function exampleCommands({ url, surfaces }: StartedServer, made: FirstStart): { what: string; line: string }[] {
+function exampleCommands({ url, surfaces }: StartedServer, created: FirstStart): { what: string; line: string }[] {
   const json = "-H 'Content-Type: application/json'"
   const bearer = (secret: string) => `-H 'Authorization: Bearer ${secret}'`
-  const privately = bearer(made.privateKey.key)
+  const privateAuth = bearer(created.privateKey.key)
   const contact = {
     entityType: 'contact',
     id: 'c-1',
@@ -306,29 +306,29 @@ function exampleCommands({ url, surfaces }: StartedServer, made: FirstStart): { 
   const post = (path: string, credential: string, body: object, extra = '') =>
     `curl ${url}${path} ${credential} ${json}${extra} -d '${JSON.stringify(body)}'`
   const reading = surfaces.includes('data')
-    ? [{ what: 'list recent events', line: `curl '${url}/v1/events?limit=10' ${privately}` }]
+    ? [{ what: 'list recent events', line: `curl '${url}/v1/events?limit=10' ${privateAuth}` }]
     : []
   return [
     ...(surfaces.includes('data')
       ? [
           {
             what: 'create a contact and wait until it is applied',
-            line: post('/v1/contacts', privately, contact, " -H 'Prefer: wait=10'"),
+            line: post('/v1/contacts', privateAuth, contact, " -H 'Prefer: wait=10'"),
           },
-          { what: 'read it back', line: `curl ${url}/v1/contacts/c-1 ${privately}` },
+          { what: 'read it back', line: `curl ${url}/v1/contacts/c-1 ${privateAuth}` },
         ]
       : []),
     ...(surfaces.includes('events')
-      ? [{ what: 'track a page view', line: post('/v1/track/', bearer(made.trackingKey.key), visit) }]
+      ? [{ what: 'track a page view', line: post('/v1/track/', bearer(created.trackingKey.key), visit) }]
       : []),
     ...(surfaces.includes('inbound')
-      ? [{ what: 'receive a webhook', line: post(made.source.path, bearer(made.source.token), hook) }]
+      ? [{ what: 'receive a webhook', line: post(created.source.path, bearer(created.source.token), hook) }]
       : []),
     ...reading,
   ]
 }
 
-const AGAIN_MS = 1_000
+const RETRY_MS = 1_000
 
 /**
  * Retries `begin` while PostgreSQL is unavailable: it may be starting, or a standby may be taking over. Throws the last error after
@@ -348,9 +348,9 @@ export async function retryUntilReachable<T>(
       return await begin()
     } catch (error) {
       if (isStopped) return null
-      if (!isTemporary(error) || performance.now() + AGAIN_MS > deadline) throw error
+      if (!isTemporary(error) || performance.now() + RETRY_MS > deadline) throw error
       if (attempt === 1) out.say(waitMessage(error as Error, withinMs))
-      await Promise.race([stopped, sleep(AGAIN_MS)])
+      await Promise.race([stopped, sleep(RETRY_MS)])
       if (isStopped) return null
     }
   }

@@ -93,7 +93,7 @@ function findSample(name: string | undefined): NamedSample {
     SAMPLES.map(sample => sample.name),
   )
   const meant = near === undefined ? '' : ` Did you mean ${near}?`
-  throw new UsageError(`There is no sample ${JSON.stringify(name)}.${meant} --list shows all.`)
+  throw new UsageError(`No such sample: ${JSON.stringify(name)}.${meant} --list shows all.`)
 }
 
 async function trigger(named: NamedSample, options: Options, out: Output): Promise<void> {

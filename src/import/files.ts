@@ -27,7 +27,7 @@ export async function openInput(file: string, now: Date): Promise<Input> {
   const found = await stat(path).catch(() => null)
   if (found && !found.isFile())
     throw new FileError(`${path} is not a regular file. Pipe its contents in, and use - as the file name.`)
-  if (!found) throw new FileError(`There is no file ${path}.`)
+  if (!found) throw new FileError(`No such file: ${path}.`)
   // The modification time may be in the future.
   const time = new Date(Math.min(found.mtimeMs, now.getTime()))
   const chunks = () => decoded(createReadStream(path, { highWaterMark: 262_144 }), count)

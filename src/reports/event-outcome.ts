@@ -147,7 +147,7 @@ function findItem(entry: Entry, id: string): Item | null {
   return listItems(entry).find(item => item.id === id) ?? null
 }
 
-/** The request as it came in, where the entry holds a part of it. */
+/** The complete request, if the entry contains only a part of its items. */
 function whole(entry: Entry): Entry {
   return { ...entry, context: JSON.stringify({ ...JSON.parse(entry.context), items: undefined }) }
 }
@@ -159,7 +159,7 @@ function storedOutcome(event: EventRow): EventOutcome {
 function describeSale(row: EventRow): string | null {
   const source = row.source as EventSource
   const event = parseStoredEvent({ ...row, source, keyId: null, trusted: false, userId: null })
-  if (event.meta.test) return 'it is a test event: it is part of no total'
+  if (event.meta.test) return 'it is a test event and does not count in any total'
   return saleNote(event, row.conversion)
 }
 

@@ -81,15 +81,15 @@ test('the look-up of a sale that does not count as expected gives the reason', a
     ['s-minus', 'convert', { amount: -5, currency: 'EUR' }, /negative/],
     ['s-currency', 'convert', { amount: 5, currency: '???' }, /currency is "\?\?\?"/],
     ['s-bare', 'convert', { amount: 5 }, /has no currency/],
-    ['s-euro', 'convert', { amount: '1.234,50', currency: 'EURO' }, /"1.234,50", which is no number.*"EURO"/],
+    ['s-euro', 'convert', { amount: '1.234,50', currency: 'EURO' }, /"1.234,50", which is not a number.*"EURO"/],
     [
       's-order',
       'convert',
       { amount: 5, currency: 'EUR', order_id: 'o'.repeat(300) },
-      /^its order_id has 300 characters, more than 255: it is a sale of its own$/,
+      /^its order_id has 300 characters, more than 255, so it counts as a separate sale$/,
     ],
-    ['s-null', 'convert', { amount: 5, currency: 'EUR', orderId: 'null' }, /orderId is "null", which names no order/],
-    ['s-type', 'bought', { amount: 5, currency: 'EUR' }, /no conversion: "bought" is not among/],
+    ['s-null', 'convert', { amount: 5, currency: 'EUR', orderId: 'null' }, /orderId is "null", which is not an order id/],
+    ['s-type', 'bought', { amount: 5, currency: 'EUR' }, /not a conversion: "bought" is not one of/],
     ['s-view', 'page_view', { page: 'https://shop.example/' }, null],
   ]
   for (const [event_id, event_type, data] of sales)
@@ -109,7 +109,7 @@ test('the look-up of a sale that does not count as expected gives the reason', a
     ({ source_object_id, currency }) => !source_object_id && !currency,
   )
   assert.match((await ask(noAmount!.id)).body.reason, /amount|currency/, 'a conversion leads to its event')
-  assert.match((await ask('lookup?event_id=s-cdp')).body.reason, /total is "x", which is no number; it has no/)
+  assert.match((await ask('lookup?event_id=s-cdp')).body.reason, /total is "x", which is not a number; it has no/)
 })
 
 test('conversions are found too, and a waiting retry has a reason', async () => {

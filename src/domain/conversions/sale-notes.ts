@@ -19,7 +19,7 @@ export function saleNote(event: NormalizedEvent, isConversion: boolean): string 
   if (isConversion) return [...priceNotes(object, fields, field), ...orderNotes(object)].join('; ') || null
   // Objects of a provider have amounts even if they are not sales.
   if (stripe || field === undefined || typeof object.currency !== 'string') return null
-  return `it is no conversion: ${JSON.stringify(eventType)} is not among the tenant's conversion types`
+  return `it is not a conversion: ${JSON.stringify(eventType)} is not one of the tenant's conversion types`
 }
 
 function priceNotes(object: JsonObject, fields: readonly string[], field: string | undefined): string[] {
@@ -28,14 +28,14 @@ function priceNotes(object: JsonObject, fields: readonly string[], field: string
   const amount = parseDecimal(object[field])
   if (amount === null)
     notes.push(
-      `it counts as a conversion without an amount: ${field} is ${describeValue(object[field])}, which is no number`,
+      `it counts as a conversion without an amount: ${field} is ${describeValue(object[field])}, which is not a number`,
     )
-  else if (amount.digits < 0n) notes.push(`its ${field} is negative: it lowers revenue`)
+  else if (amount.digits < 0n) notes.push(`its ${field} is negative and reduces revenue`)
   if (knownCurrency(object.currency) === null)
     notes.push(
       object.currency === undefined || object.currency === null
-        ? 'it has no currency: it counts in the revenue of none'
-        : `its currency is ${describeValue(object.currency)}, which is none of ISO 4217: it counts in the revenue of none`,
+        ? 'it has no currency, so it does not count in any revenue total'
+        : `its currency is ${describeValue(object.currency)}, which is not an ISO 4217 code, so it does not count in any revenue total`,
     )
   return notes
 }
@@ -48,8 +48,8 @@ function orderNotes(object: JsonObject): string[] {
   const why =
     typeof given === 'string' && given.trim().length > MAX_ID_LENGTH
       ? `has ${given.trim().length} characters, more than ${MAX_ID_LENGTH}`
-      : `is ${describeValue(given)}, which names no order`
-  return [`its ${name} ${why}: it is a sale of its own`]
+      : `is ${describeValue(given)}, which is not an order id`
+  return [`its ${name} ${why}, so it counts as a separate sale`]
 }
 
 function describeValue(value: unknown): string {

@@ -153,7 +153,7 @@ export function sourceTestRoute(app: App, { admin }: { admin: RequestAdmin }): v
         security: security.admin,
         summary: 'Send a test event',
         description:
-          'Role: `operator` for the built-in sample, `admin` for a body or headers of your own. Returns how the event was processed. The sample is a test event: it is listed with `meta.test: true` (and the type kontor.test unless the source sets another) and has a receipt, but it is part of no total, record, conversion, report, delivery or export. An event with a body or headers of your own counts like any event of the source. The audit log records both.',
+          'Role: `operator` for the built-in sample, `admin` for a custom body or custom headers. Returns how the event was processed. The sample is a test event: it is listed with `meta.test: true` (and the type kontor.test unless the source sets another) and has a receipt, but does not count in any total, record, conversion, report, delivery or export. An event with a custom body or custom headers counts like any event of the source. The audit log records both.',
         params: ById,
         body: Type.Object(
           {
