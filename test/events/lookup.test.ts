@@ -88,7 +88,12 @@ test('the look-up of a sale that does not count as expected gives the reason', a
       { amount: 5, currency: 'EUR', order_id: 'o'.repeat(300) },
       /^its order_id has 300 characters, more than 255, so it counts as a separate sale$/,
     ],
-    ['s-null', 'convert', { amount: 5, currency: 'EUR', orderId: 'null' }, /orderId is "null", which is not an order id/],
+    [
+      's-null',
+      'convert',
+      { amount: 5, currency: 'EUR', orderId: 'null' },
+      /orderId is "null", which is not an order id/,
+    ],
     ['s-type', 'bought', { amount: 5, currency: 'EUR' }, /not a conversion: "bought" is not one of/],
     ['s-view', 'page_view', { page: 'https://shop.example/' }, null],
   ]

@@ -171,7 +171,7 @@ export interface paths {
                         externalId?: string;
                         /** @description Your identifier for the record */
                         id: string;
-                        /** @description May be sent as header x-idempotency-key instead; the header wins. */
+                        /** @description May be sent as header x-idempotency-key instead; the header takes precedence. */
                         idempotencyKey?: string;
                         /**
                          * Format: date-time
@@ -452,7 +452,7 @@ export interface paths {
                             externalId?: string;
                             /** @description Your identifier for the record */
                             id: string;
-                            /** @description May be sent as header x-idempotency-key instead; the header wins. */
+                            /** @description May be sent as header x-idempotency-key instead; the header takes precedence. */
                             idempotencyKey?: string;
                             /**
                              * Format: date-time
@@ -1206,7 +1206,7 @@ export interface paths {
                         externalId?: string;
                         /** @description Your identifier for the record */
                         id: string;
-                        /** @description May be sent as header x-idempotency-key instead; the header wins. */
+                        /** @description May be sent as header x-idempotency-key instead; the header takes precedence. */
                         idempotencyKey?: string;
                         /**
                          * Format: date-time
@@ -1487,7 +1487,7 @@ export interface paths {
                             externalId?: string;
                             /** @description Your identifier for the record */
                             id: string;
-                            /** @description May be sent as header x-idempotency-key instead; the header wins. */
+                            /** @description May be sent as header x-idempotency-key instead; the header takes precedence. */
                             idempotencyKey?: string;
                             /**
                              * Format: date-time
@@ -1642,7 +1642,7 @@ export interface paths {
                         externalId?: string;
                         /** @description Your identifier for the record */
                         id: string;
-                        /** @description May be sent as header x-idempotency-key instead; the header wins. */
+                        /** @description May be sent as header x-idempotency-key instead; the header takes precedence. */
                         idempotencyKey?: string;
                         /**
                          * Format: date-time
@@ -1923,7 +1923,7 @@ export interface paths {
                             externalId?: string;
                             /** @description Your identifier for the record */
                             id: string;
-                            /** @description May be sent as header x-idempotency-key instead; the header wins. */
+                            /** @description May be sent as header x-idempotency-key instead; the header takes precedence. */
                             idempotencyKey?: string;
                             /**
                              * Format: date-time
