@@ -42,7 +42,7 @@ export async function acquisitionReport(db: Db, question: ReportQuestion, horizo
   const ledger = await openLedger(db, question)
   const figures = await ledger.figures(asOf, then)
   const { coverage, isThenCovered } = await readCoverage(db, question, figures, then)
-  const { kept } = await ledger.moved(then, asOf)
+  const { kept } = (await ledger.moved(then, asOf)).retained
   return {
     horizon,
     mrr: sum(figures, source => (source.currency === currency ? source.mrr : 0)),

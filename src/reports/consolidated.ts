@@ -5,7 +5,7 @@ import { toMajor } from '../domain/money.ts'
 import { DAY_MS, type Day, toDay } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
 import { ratesBetween } from '../store/billing/exchange-rates.ts'
-import type { SourceFigures } from '../store/reports/totals.ts'
+import type { Moved, SourceFigures } from '../store/reports/totals.ts'
 import { type Ledger, openLedger } from './ledger.ts'
 import { daysFrom, type ReportList, type ReportQuestion, sum, toList } from './question.ts'
 
@@ -60,7 +60,7 @@ export async function consolidatedReport(db: Db, question: ReportQuestion): Prom
     const itsLedger = currency === target ? ledger : await openLedger(db, { ...question, currency })
     const moved = await movedByDay(itsLedger, since, asOf)
     const isEmpty = own.every(({ mrr, cohortMrr }) => mrr === 0 && cohortMrr === 0)
-    if (isEmpty && moved.every(({ moved: on }) => Object.keys(on).length === 0)) continue
+    if (isEmpty && moved.every(({ moved: on }) => on.count === 0)) continue
     const exchange = (day: Day) => exchangeOn(currency, target, day)
     entries.push(currencyEntry({ currency, target, own, moved, exchange, window }))
   }
@@ -72,7 +72,7 @@ export async function consolidatedReport(db: Db, question: ReportQuestion): Prom
   }
 }
 
-type DayMoves = { day: Day; moved: Partial<Record<MovementType, number>> }
+type DayMoves = { day: Day; moved: Moved }
 
 /** Movements in (since, asOf] by UTC day, because rates are daily. */
 async function movedByDay(ledger: Ledger, since: Date, asOf: Date): Promise<DayMoves[]> {

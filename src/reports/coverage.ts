@@ -65,7 +65,7 @@ export async function readCoverage(
       subscriptionsIncluded: included,
       subscriptionsExcluded: seen - included,
       itemsSeen: sum(figures, source => source.items),
-      itemsPriced: sum(own, source => source.itemsPriced),
+      itemsPriced: sum(own, source => source.pricedItems),
       invoicesWithoutSubscription: unlinked.invoices,
       accountsAttributed: attributed,
       attributionRate: accounts > 0 ? attributed / accounts : 0,

@@ -88,7 +88,7 @@ export function exclusionList(
 export function excludedItems(figures: SourceFigures[], currency: string): { excluded: number; foreign: number } {
   const isOwn = (source: SourceFigures) => source.currency === currency || source.currency === ''
   return {
-    excluded: sum(figures, source => (isOwn(source) ? source.itemsExcluded : 0)),
+    excluded: sum(figures, source => (isOwn(source) ? source.excludedItems : 0)),
     foreign: sum(figures, source => (isOwn(source) ? 0 : source.itemRows)),
   }
 }

@@ -5,7 +5,6 @@ import {
   computeFigures,
   deriveAccount,
   type Movement,
-  type MovementType,
   netWithinDays,
   type SegmentFigures,
 } from '../domain/billing/account.ts'
@@ -34,25 +33,25 @@ import {
 import {
   type AccountTotals,
   type Moved,
-  type MovementSums,
   movedBetween,
   movedWithin,
+  type Retained,
   type SourceFigures,
   sourceFigures,
   totalsBefore,
 } from '../store/reports/totals.ts'
-import { type ReportQuestion, sum } from './question.ts'
+import type { ReportQuestion } from './question.ts'
 
 /** What reports read about accounts and their movements, in the currency and as of the time of the question. */
 export type Ledger = {
-  /** Figures at `at`, in all currencies, with those at `then` beside them. */
+  /** Figures at `at`, in all currencies, with those at `then` beside them. `then` is not after `at`. */
   figures(at: Date, then: Date): Promise<SourceFigures[]>
-  /** Movements in (since, until]. */
-  moved(since: Date, until: Date): Promise<Moved>
-  /** Totals right before each of these times. */
+  /** Totals right before each of these times, in ascending order. */
   totalsBefore(bounds: Date[]): Promise<AccountTotals[]>
-  /** Amounts by movement type between each of these times and the next. */
-  movedWithin(bounds: Date[]): Promise<MovedAmounts[]>
+  /** Movements in (since, until], and what became of the accounts that paid at the start. */
+  moved(since: Date, until: Date): Promise<{ moved: Moved; retained: Retained }>
+  /** Movements between each of these times (inclusive) and the next (exclusive). */
+  movedWithin(bounds: Date[]): Promise<Moved[]>
   /** Changes by cohort and month, of accounts that first paid at `since` or later. */
   cohorts(since: Date, base: RetentionBase): Promise<CohortChange[]>
   /** The largest MRR first. */
@@ -75,12 +74,12 @@ export type MatchedItems = {
 }
 
 type Window = { since: Date; until: Date }
-type MovedAmounts = Partial<Record<MovementType, number>>
 
 /**
- * Without a filter, SQL aggregates the stored states, movements and daily sums: the cost does not depend on the number of
+ * Without a filter, SQL adds up the stored states, movements and daily sums: the cost does not depend on the number of
  * accounts. For a filter nothing is stored: it selects items, and an item that leaves the plan churns. The accounts are
- * then derived from the matching items with the pipeline's functions, and aggregated in memory.
+ * then derived from the matching items with the pipeline's functions, and added up in memory. See decision 0034 for why
+ * this is not one implementation.
  */
 export async function openLedger(db: Db, question: ReportQuestion): Promise<Ledger> {
   const ledger = isFiltered(question.filter) ? await filteredLedger(db, question) : storedLedger(db, question)
@@ -88,12 +87,17 @@ export async function openLedger(db: Db, question: ReportQuestion): Promise<Ledg
   return netWithinDay ? nettedLedger(ledger, timeZone) : ledger
 }
 
+/** Right after a time: times are integer milliseconds. */
+function after(at: Date): Date {
+  return new Date(at.getTime() + 1)
+}
+
 function storedLedger(db: Db, question: ReportQuestion): Ledger {
   const { tenantId, currency, asOf, policy } = question
   return {
     figures: (at, then) => sourceFigures(db, tenantId, at, then),
-    moved: (since, until) => movedBetween(db, tenantId, currency, since, until),
     totalsBefore: bounds => totalsBefore(db, question, bounds),
+    moved: (since, until) => movedBetween(db, tenantId, currency, since, until),
     movedWithin: bounds => movedWithin(db, question, bounds),
     cohorts: (since, base) => cohortChanges(db, tenantId, currency, { since, asOf, zone: policy.timeZone, base }),
     accounts: (slice, count) => accountSlice(db, question, slice, count),
@@ -106,26 +110,26 @@ function storedLedger(db: Db, question: ReportQuestion): Ledger {
 
 // Movements in memory, of a filter or netted.
 
-function sumByType(movements: MovementEntry[]): MovementSums {
-  return [...Map.groupBy(movements, ({ type }) => type)].map(([type, own]) => ({
-    type,
-    amount: sum(own, ({ before, after }) => Math.abs(after - before)),
-    count: own.length,
-  }))
+/** The number of these times that are not after `at`. */
+function countBounds(bounds: Date[], at: Instant): number {
+  let [low, high] = [0, bounds.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (bounds[middle]!.getTime() <= at) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
-/** `movements`: the oldest first. */
-function sumByBucket(movements: MovementEntry[], bounds: Date[]): MovedAmounts[] {
-  const buckets: MovedAmounts[] = bounds.slice(1).map(() => ({}))
-  let bucket = 0
+function sumMovements(movements: MovementEntry[], bounds: Date[]): Moved[] {
+  const sums: Moved[] = bounds.slice(1).map(() => ({ count: 0 }))
   for (const { occurredAt, type, before, after } of movements) {
-    if (occurredAt < bounds[0]!) continue
-    while (bucket < buckets.length && occurredAt >= bounds[bucket + 1]!) bucket++
-    const amounts = buckets[bucket]
-    if (amounts === undefined) break
-    amounts[type] = (amounts[type] ?? 0) + Math.abs(after - before)
+    const moved = sums[countBounds(bounds, occurredAt.getTime()) - 1]
+    if (moved === undefined) continue
+    moved[type] = (moved[type] ?? 0) + Math.abs(after - before)
+    moved.count += 1
   }
-  return buckets
+  return sums
 }
 
 /** `movements`: the oldest first. Of the same size, the oldest is first. */
@@ -152,8 +156,8 @@ function nettedLedger(ledger: Ledger, zone: string): Ledger {
   }
 
   async function read(window: Window): Promise<MovementEntry[]> {
-    const { sums } = await ledger.moved(window.since, window.until)
-    const count = sum(sums, moved => moved.count)
+    const [moved] = await ledger.movedWithin([after(window.since), after(window.until)])
+    const { count } = moved!
     const all = { slice: { offset: 0, limit: count }, count, order: 'time' } as const
     return netWithinDays(await ledger.movements(window, all), findDay)
   }
@@ -161,11 +165,13 @@ function nettedLedger(ledger: Ledger, zone: string): Ledger {
   return {
     ...ledger,
     async moved(since, until) {
-      return { ...(await ledger.moved(since, until)), sums: sumByType(await within({ since, until })) }
+      const { retained } = await ledger.moved(since, until)
+      const [moved] = sumMovements(await within({ since, until }), [after(since), after(until)])
+      return { moved: moved!, retained }
     },
     async movedWithin(bounds) {
       const before = (at: Date) => new Date(at.getTime() - 1)
-      return sumByBucket(await within({ since: before(bounds[0]!), until: before(bounds.at(-1)!) }), bounds)
+      return sumMovements(await within({ since: before(bounds[0]!), until: before(bounds.at(-1)!) }), bounds)
     },
     movements: async (window, wanted) => sliceOfMovements(await within(window), wanted),
     movementsOf: async account => netWithinDays(await ledger.movementsOf(account), findDay),
@@ -225,13 +231,16 @@ async function filteredLedger(db: Db, question: ReportQuestion): Promise<Ledger>
     movements.filter(({ occurredAt }) => occurredAt > since && occurredAt <= until)
   const bySubscription = Map.groupBy(matching, segment => segment.subscriptionId)
   return {
-    figures: async (at, then) => figuresAt(accounts, at.getTime(), then.getTime()),
+    figures: async (at, then) => compareFigures(accounts, at, then),
+    async totalsBefore(bounds) {
+      const own = accounts.map(account => ({ ...account, acquisitionId: 0 }))
+      return figuresBefore(own, bounds).map(figures => figures.get(`${currency} 0`) ?? NO_FIGURES)
+    },
     moved: async (since, until) => ({
-      sums: sumByType(within({ since, until })),
-      ...retainedBetween(accounts, since.getTime(), until.getTime()),
+      moved: sumMovements(movements, [after(since), after(until)])[0]!,
+      retained: retainedBetween(accounts, since.getTime(), until.getTime()),
     }),
-    totalsBefore: async bounds => totalsAt(accounts, currency, bounds),
-    movedWithin: async bounds => sumByBucket(movements, bounds),
+    movedWithin: async bounds => sumMovements(movements, bounds),
     cohorts: async (since, base) =>
       sumCohorts(accounts, { since: since.getTime(), base, zone: question.policy.timeZone }),
     accounts: async ({ offset, limit }) => orderByMrr(accounts, currency, asOf.getTime()).slice(offset, offset + limit),
@@ -302,7 +311,7 @@ function orderByMrr(accounts: Account[], currency: string, at: Instant): string[
 }
 
 /** Of accounts with MRR at `since`: by how much it changed, by source, and how many have none at `until`. */
-function retainedBetween(accounts: Account[], since: Instant, until: Instant): Omit<Moved, 'sums'> {
+function retainedBetween(accounts: Account[], since: Instant, until: Instant): Retained {
   const kept = new Map<number, number>()
   let lostAccounts = 0
   for (const { acquisitionId, movements } of accounts) {
@@ -315,74 +324,42 @@ function retainedBetween(accounts: Account[], since: Instant, until: Instant): O
   return { kept, lostAccounts }
 }
 
-function figuresAt(accounts: Account[], at: Instant, then: Instant): SourceFigures[] {
-  const rows = new Map<string, SourceFigures>()
+const NO_FIGURES = {
+  ...{ accounts: 0, activeAccounts: 0, subscriptions: 0, activeSubscriptions: 0, mrr: 0, committedMrr: 0 },
+  ...{ itemRows: 0, items: 0, pricedItems: 0, excludedItems: 0 },
+}
+type Figures = typeof NO_FIGURES & Pick<SourceFigures, 'currency' | 'acquisitionId'>
+
+/** Right before each of these times: the figures by currency and source. */
+function figuresBefore(accounts: Account[], bounds: Date[]): Map<string, Figures>[] {
+  const changes = bounds.map(() => [] as { sign: number; state: AccountState; acquisitionId: number }[])
   for (const { acquisitionId, states } of accounts) {
     for (const state of states) {
-      const [isNow, wasThen] = [isValidAt(state, at), isValidAt(state, then)]
-      if (!isNow && !wasThen) continue
-      const key = `${state.currency} ${acquisitionId}`
-      const row = rows.get(key) ?? { ...ZERO_FIGURES, currency: state.currency ?? '', acquisitionId }
-      rows.set(key, row)
-      if (isNow) addState(row, state)
-      if (wasThen && state.mrr > 0) {
-        row.cohortAccounts += 1
-        row.cohortMrr += state.mrr
-      }
+      changes[countBounds(bounds, state.from)]?.push({ sign: 1, state, acquisitionId })
+      if (state.to !== null) changes[countBounds(bounds, state.to)]?.push({ sign: -1, state, acquisitionId })
     }
   }
-  return [...rows.values()]
-}
-
-const ZERO_FIGURES: SourceFigures = {
-  currency: '',
-  acquisitionId: 0,
-  accounts: 0,
-  activeAccounts: 0,
-  subscriptions: 0,
-  activeSubscriptions: 0,
-  mrr: 0,
-  committedMrr: 0,
-  itemRows: 0,
-  items: 0,
-  itemsPriced: 0,
-  itemsExcluded: 0,
-  cohortAccounts: 0,
-  cohortMrr: 0,
-}
-
-function addState(row: SourceFigures, state: AccountState): void {
-  row.accounts += 1
-  row.activeAccounts += state.mrr > 0 ? 1 : 0
-  row.subscriptions += state.subscriptions
-  row.activeSubscriptions += state.activeSubscriptions
-  row.mrr += state.mrr
-  row.committedMrr += state.committedMrr
-  row.itemRows += state.itemRows
-  row.items += state.items
-  row.itemsPriced += state.pricedItems
-  row.itemsExcluded += state.excludedItems
-}
-
-function totalsAt(accounts: Account[], currency: string, bounds: Date[]): AccountTotals[] {
-  const changes = accounts
-    .flatMap(({ states }) => states.filter(state => state.currency === currency))
-    .flatMap(state => [
-      { at: state.from, sign: 1, state },
-      ...(state.to === null ? [] : [{ at: state.to, sign: -1, state }]),
-    ])
-    .sort((a, b) => a.at - b.at)
-  const totals = { mrr: 0, activeAccounts: 0, activeSubscriptions: 0 }
-  let next = 0
-  return bounds.map(bound => {
-    for (; next < changes.length && changes[next]!.at < bound.getTime(); next++) {
-      const { sign, state } = changes[next]!
-      totals.mrr += sign * state.mrr
-      totals.activeAccounts += state.mrr > 0 ? sign : 0
-      totals.activeSubscriptions += sign * state.activeSubscriptions
+  let sums = new Map<string, Figures>()
+  return changes.map(own => {
+    sums = new Map([...sums].map(([key, figures]) => [key, { ...figures }]))
+    for (const { sign, state, acquisitionId } of own) {
+      const key = `${state.currency ?? ''} ${acquisitionId}`
+      const sum = sums.get(key) ?? { ...NO_FIGURES, currency: state.currency ?? '', acquisitionId }
+      sums.set(key, sum)
+      const figures = { ...state, accounts: 1, activeAccounts: state.mrr > 0 ? 1 : 0 }
+      for (const name of Object.keys(NO_FIGURES) as (keyof typeof NO_FIGURES)[]) sum[name] += sign * figures[name]
     }
-    return { ...totals }
+    return sums
   })
+}
+
+function compareFigures(accounts: Account[], at: Date, then: Date): SourceFigures[] {
+  const [was, is] = figuresBefore(accounts, [after(then), after(at)])
+  return [...is!].map(([key, figures]) => ({
+    ...figures,
+    cohortAccounts: was!.get(key)?.activeAccounts ?? 0,
+    cohortMrr: was!.get(key)?.mrr ?? 0,
+  }))
 }
 
 function sumCohorts(

@@ -8,7 +8,7 @@ import type { Db } from '../postgres/database.ts'
 import { policyChanges } from '../store/billing/policies.ts'
 import { accountNames } from '../store/reports/accounts.ts'
 import type { MovementOrder, RetentionBase } from '../store/reports/movements.ts'
-import { type Bucket, type BucketInterval, findBuckets, type MovementSums } from '../store/reports/totals.ts'
+import { type Bucket, type BucketInterval, findBuckets, type Moved } from '../store/reports/totals.ts'
 import { openLedger } from './ledger.ts'
 import { type ReportList, type ReportQuestion, sum, toList } from './question.ts'
 
@@ -46,15 +46,15 @@ export async function movementReport(
 ): Promise<MovementReport> {
   const { tenantId, currency } = question
   const ledger = await openLedger(db, question)
-  const { sums } = await ledger.moved(window.since, window.until)
-  const count = sum(sums, moved => moved.count)
+  const { moved } = await ledger.moved(window.since, window.until)
+  const { count } = moved
   const figures = await ledger.figures(window.until, window.since)
   const own = figures.filter(source => source.currency === currency)
   const opening = sum(own, source => source.cohortMrr)
   const closing = sum(own, source => source.mrr)
   return {
     ...window,
-    totals: movementTotals(sums, opening, closing),
+    totals: movementTotals(moved, opening, closing),
     movements: {
       count,
       async rows(slice) {
@@ -77,18 +77,10 @@ export async function movementReport(
   }
 }
 
-export function movementTotals(sums: MovementSums, opening: number, closing: number): MovementTotals {
-  const sumOfType = (type: MovementType) => sums.find(moved => moved.type === type)?.amount ?? 0
-  return {
-    openingMrr: opening,
-    new: sumOfType('new'),
-    expansion: sumOfType('expansion'),
-    contraction: sumOfType('contraction'),
-    churn: sumOfType('churn'),
-    reactivation: sumOfType('reactivation'),
-    net: closing - opening,
-    closingMrr: closing,
-  }
+export function movementTotals(moved: Moved, opening: number, closing: number): MovementTotals {
+  const { new: added = 0, expansion = 0, contraction = 0, churn = 0, reactivation = 0 } = moved
+  const byType = { new: added, expansion, contraction, churn, reactivation }
+  return { openingMrr: opening, ...byType, net: closing - opening, closingMrr: closing }
 }
 
 /** The parameters of a series. */
@@ -175,19 +167,9 @@ async function historyEntries(db: Db, question: ReportQuestion, buckets: Bucket[
   const totals = await ledger.totalsBefore(bounds)
   const moved = await ledger.movedWithin(bounds)
   return buckets.map(({ date }, i) => {
-    const own = totals[i + 1]!
-    const { new: added = 0, expansion = 0, contraction = 0, churn = 0, reactivation = 0 } = moved[i]!
-    return {
-      date,
-      ...own,
-      arr: computeArr(own.mrr),
-      new: added,
-      expansion,
-      contraction,
-      churn,
-      reactivation,
-      net: own.mrr - totals[i]!.mrr,
-    }
+    const { mrr, activeAccounts, activeSubscriptions } = totals[i + 1]!
+    const { openingMrr: _, closingMrr: __, ...own } = movementTotals(moved[i]!, totals[i]!.mrr, mrr)
+    return { date, mrr, arr: computeArr(mrr), activeAccounts, activeSubscriptions, ...own }
   })
 }
 

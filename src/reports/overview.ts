@@ -48,9 +48,9 @@ export async function overviewReport(db: Db, question: ReportQuestion): Promise<
   const agenda = await openAgenda(db, question, WINDOW_DAYS, matched)
   const issues = (await openIssues(db, question, matched)).counts
   const cash = await cashSince(db, question, since, matched)
-  const { sums, kept, lostAccounts } = await ledger.moved(since, asOf)
+  const { moved, retained } = await ledger.moved(since, asOf)
   const openingMrr = sum(own, source => source.cohortMrr)
-  const movements = movementTotals(sums, openingMrr, mrr)
+  const movements = movementTotals(moved, openingMrr, mrr)
   const arpa = computeArpa(mrr, activeAccounts)
   return {
     mrr,
@@ -80,7 +80,7 @@ export async function overviewReport(db: Db, question: ReportQuestion): Promise<
       moved: movements,
       openingMrr,
       openingAccounts: sum(own, source => source.cohortAccounts),
-      lostAccounts,
+      lostAccounts: retained.lostAccounts,
       arpa,
     }),
     accounts: accountList(
@@ -89,7 +89,7 @@ export async function overviewReport(db: Db, question: ReportQuestion): Promise<
       ledger,
       sum(own, source => source.accounts),
     ),
-    acquisitionSources: await sourceList(db, question, { figures, kept, isThenCovered }),
+    acquisitionSources: await sourceList(db, question, { figures, kept: retained.kept, isThenCovered }),
     exclusions: exclusionList(db, question, ledger, { ...excludedItems(figures, currency), pending }),
   }
 }

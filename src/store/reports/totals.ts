@@ -1,7 +1,7 @@
 import type { MovementType } from '../../domain/billing/account.ts'
 import type { Acquisition } from '../../domain/billing/types.ts'
 import { MAX_BUCKETS } from '../../domain/buckets.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryPrepared, queryRow, queryRows } from '../../postgres/database.ts'
 import { ACCOUNT_FIGURES, FIGURES_OF_STATE } from '../billing/accounts.ts'
 import { CASH_FIGURES, CASH_SUMS } from '../billing/cash.ts'
 import { utcDay } from '../billing/rows.ts'
@@ -21,8 +21,8 @@ export type SourceFigures = {
   committedMrr: number
   itemRows: number
   items: number
-  itemsPriced: number
-  itemsExcluded: number
+  pricedItems: number
+  excludedItems: number
   /** At `then`: accounts with MRR, and their MRR. */
   cohortAccounts: number
   cohortMrr: number
@@ -59,21 +59,19 @@ select currency, acquisition_id as "acquisitionId", ${now('accounts')} as accoun
   ${now('active_accounts')} as "activeAccounts", ${now('subscriptions')} as subscriptions,
   ${now('active_subscriptions')} as "activeSubscriptions", ${now('mrr')} as mrr,
   ${now('committed_mrr')} as "committedMrr", ${now('item_rows')} as "itemRows", ${now('items')} as items,
-  ${now('items_priced')} as "itemsPriced", ${now('items_excluded')} as "itemsExcluded",
+  ${now('items_priced')} as "pricedItems", ${now('items_excluded')} as "excludedItems",
   ${before('active_accounts')} as "cohortAccounts", ${before('mrr')} as "cohortMrr"
 from changes group by currency, acquisition_id`
 
 /** The figures at `asOf`, in all currencies, with those at `then` beside them. */
 export async function sourceFigures(db: Db, tenantId: number, asOf: Date, then: Date): Promise<SourceFigures[]> {
-  const { rows } = await queryPrepared<SourceFigures>(db, SOURCE_FIGURES, [tenantId, asOf, then])
-  return rows
+  return queryRows<SourceFigures>(db, SOURCE_FIGURES, [tenantId, asOf, then])
 }
 
-/** Movements of one type within a window. */
-export type MovementSums = { type: MovementType; amount: number; count: number }[]
+/** The amounts of the movements within a window, by type, and their number. */
+export type Moved = Partial<Record<MovementType, number>> & { count: number }
 
-export type Moved = {
-  sums: MovementSums
+export type Retained = {
   /** By source, the change of MRR of accounts that had MRR at the start. */
   kept: Map<number, number>
   /** The number of accounts with MRR at the start and none at the end. */
@@ -87,7 +85,7 @@ export async function movedBetween(
   currency: string,
   since: Date,
   until: Date,
-): Promise<Moved> {
+): Promise<{ moved: Moved; retained: Retained }> {
   const values = [tenantId, currency, since, until]
   const { rows } = await queryPrepared<{
     acquisitionId: number
@@ -103,28 +101,27 @@ export async function movedBetween(
      where tenant_id = $1 and currency = $2 and occurred_at > $3 and occurred_at <= $4 group by 1, 2, 3`,
     values,
   )
+  const moved: Moved = { count: 0 }
   const kept = new Map<number, number>()
-  const add = (id: number, delta: number) => kept.set(id, (kept.get(id) ?? 0) + delta)
-  for (const row of rows) if (row.kept) add(row.acquisitionId, row.delta)
-  const back = await returned(db, values)
-  for (const { acquisitionId, mrr } of back) add(acquisitionId, mrr)
+  const keep = (id: number, delta: number) => kept.set(id, (kept.get(id) ?? 0) + delta)
   // An account that paid at the start loses that MRR once. Later it may return and leave again.
-  const left = rows.filter(row => row.kept && row.type === 'churn').reduce((sum, row) => sum + row.count, 0)
-  const byType = Map.groupBy(rows, row => row.type)
-  return {
-    kept,
-    lostAccounts: left - back.filter(({ mrr }) => mrr > 0).length,
-    sums: [...byType].map(([type, own]) => ({
-      type,
-      amount: Math.abs(own.reduce((sum, row) => sum + row.delta, 0)),
-      count: own.reduce((sum, row) => sum + row.count, 0),
-    })),
+  let lostAccounts = 0
+  for (const row of rows) {
+    moved[row.type] = (moved[row.type] ?? 0) + Math.abs(row.delta)
+    moved.count += row.count
+    if (row.kept) keep(row.acquisitionId, row.delta)
+    if (row.kept && row.type === 'churn') lostAccounts += row.count
   }
+  for (const { acquisitionId, mrr } of await returned(db, values)) {
+    keep(acquisitionId, mrr)
+    if (mrr > 0) lostAccounts -= 1
+  }
+  return { moved, retained: { kept, lostAccounts } }
 }
 
 /** MRR of accounts that paid at the start, left and returned within the window. There are few. */
 async function returned(db: Db, values: unknown[]): Promise<{ acquisitionId: number; mrr: number }[]> {
-  const { rows } = await queryPrepared<{ acquisitionId: number; mrr: number }>(
+  return queryRows<{ acquisitionId: number; mrr: number }>(
     db,
     `select m.acquisition_id as "acquisitionId",
        coalesce(sum(m.mrr_after - m.mrr_before) filter (where m.paying_since > $3), 0)::bigint as mrr
@@ -140,7 +137,6 @@ async function returned(db: Db, values: unknown[]): Promise<{ acquisitionId: num
      group by r.account, m.acquisition_id having bool_or(m.paying_since <= $3)`,
     values,
   )
-  return rows
 }
 
 export type Cash = {
@@ -165,13 +161,12 @@ export async function cashBetween(
   currency: string,
   window: { since: Date; until: Date; fromSums: boolean },
 ): Promise<Cash> {
-  const { rows } = await queryPrepared<Cash>(db, window.fromSums ? CASH_FROM_SUMS : CASH_FROM_ROWS, [
+  return (await queryRow<Cash>(db, window.fromSums ? CASH_FROM_SUMS : CASH_FROM_ROWS, [
     tenantId,
     currency,
     window.since,
     window.until,
-  ])
-  return rows[0]!
+  ]))!
 }
 
 const CASH_FROM_ROWS = `
@@ -292,24 +287,26 @@ function plus(a: AccountTotals, b: AccountTotals): AccountTotals {
   }
 }
 
-/** Amounts by movement type between each of these times (inclusive) and the next (exclusive). */
+/** The movements between each of these times (inclusive) and the next (exclusive). */
 export async function movedWithin(
   db: Db,
-  { tenantId, currency }: Scope,
+  { tenantId, currency }: Pick<Scope, 'tenantId' | 'currency'>,
   bounds: Date[],
-): Promise<Partial<Record<MovementType, number>>[]> {
-  const { rows } = await queryPrepared<{ bucket: number; type: MovementType; amount: number }>(
+): Promise<Moved[]> {
+  const { rows } = await queryPrepared<{ bucket: number; type: MovementType; amount: number; count: number }>(
     db,
-    `select b.bucket::int, m.type, m.amount
-     from unnest($3::timestamptz[], $4::timestamptz[]) with ordinality as b (starts, ends, bucket)
+    `select b.bucket::int, m.* from unnest($3::timestamptz[], $4::timestamptz[]) with ordinality as b (starts, ends, bucket)
      cross join lateral (
-       select type, abs(sum(mrr_after - mrr_before))::bigint as amount from billing_movements
+       select type, abs(sum(mrr_after - mrr_before))::bigint as amount, count(*) as count from billing_movements
        where tenant_id = $1 and currency = $2 and occurred_at >= b.starts and occurred_at < b.ends
        group by type offset 0) m`,
     [tenantId, currency, bounds.slice(0, -1), bounds.slice(1)],
   )
-  const moved: Partial<Record<MovementType, number>>[] = bounds.slice(1).map(() => ({}))
-  for (const { bucket, type, amount } of rows) moved[bucket - 1]![type] = amount
+  const moved: Moved[] = bounds.slice(1).map(() => ({ count: 0 }))
+  for (const { bucket, type, amount, count } of rows) {
+    moved[bucket - 1]![type] = amount
+    moved[bucket - 1]!.count += count
+  }
   return moved
 }
 
