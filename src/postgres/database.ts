@@ -206,6 +206,19 @@ export async function queryPrepared<R extends pg.QueryResultRow>(
   }
 }
 
+export async function queryRows<R extends pg.QueryResultRow>(db: Db, text: string, values?: unknown[]): Promise<R[]> {
+  return (await queryPrepared<R>(db, text, values)).rows
+}
+
+/** The first row, or null. */
+export async function queryRow<R extends pg.QueryResultRow>(
+  db: Db,
+  text: string,
+  values?: unknown[],
+): Promise<R | null> {
+  return (await queryPrepared<R>(db, text, values)).rows[0] ?? null
+}
+
 function isLostStatement(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code
   return code === '26000' || code === '42P05'

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type Db, inTransaction, queryPrepared } from '../../postgres/database.ts'
+import { type Db, inTransaction, queryPrepared, queryRows } from '../../postgres/database.ts'
 import { LOCKS, lock } from '../../postgres/locks.ts'
 import type { Lost } from '../log.ts'
 import { forgetPassed, listWriters, recordLoss } from './known-streams.ts'
@@ -169,23 +169,21 @@ async function moveBack(
 }
 
 export async function listCursors(db: Db, stream: string): Promise<Cursor[]> {
-  const { rows } = await queryPrepared<Cursor>(
+  return queryRows<Cursor>(
     db,
     'select partition, seq, ord from jetstream_cursors where stream = $1 order by partition',
     [stream],
   )
-  return rows
 }
 
 /** Locks these partitions until the transaction ends, without those that another transaction owns. */
 export async function ownCursors(db: Db, stream: string, partitions: number[]): Promise<Cursor[]> {
-  const { rows } = await queryPrepared<Cursor>(
+  return queryRows<Cursor>(
     db,
     `select partition, seq, ord from jetstream_cursors where stream = $1 and partition = any($2)
      for update skip locked`,
     [stream, partitions],
   )
-  return rows
 }
 
 export async function moveCursors(db: Db, stream: string, steps: Step[]): Promise<void> {

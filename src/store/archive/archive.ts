@@ -1,5 +1,5 @@
 import { copyTable, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryRow } from '../../postgres/database.ts'
 import { ANONYMOUS_SALE } from '../destinations/outbox.ts'
 
 type ArchivedTable = 'events' | 'conversions'
@@ -29,11 +29,10 @@ export const insertArchivable = copyTable<Archivable>('archive_queue', {
 type ArchiveState = { enabled: boolean; url: string | null; disabledReason: string | null }
 
 export async function archiveState(db: Db): Promise<ArchiveState> {
-  const { rows } = await queryPrepared<ArchiveState>(
+  return (await queryRow<ArchiveState>(
     db,
     'select enabled, url, disabled_reason as "disabledReason" from archive_state',
-  )
-  return rows[0]!
+  ))!
 }
 
 export async function saveArchiveState(db: Db, state: ArchiveState): Promise<void> {

@@ -2,7 +2,7 @@ import type { AccountState, Movement, SegmentFigures } from '../../domain/billin
 import type { Cause } from '../../domain/billing/timeline.ts'
 import type { Acquisition } from '../../domain/billing/types.ts'
 import type { NodeKey } from '../../domain/identity/identity.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryPrepared, queryRows } from '../../postgres/database.ts'
 import {
   type DerivedTable,
   endText,
@@ -36,7 +36,7 @@ export async function lockAccounts(db: Db, accounts: ObjectKey[]): Promise<Accou
      order by tenant_id, account collate "C" on conflict do nothing`,
     columns,
   )
-  const { rows } = await queryPrepared<AccountRow>(
+  return queryRows<AccountRow>(
     db,
     `select a.tenant_id as "tenantId", a.account as id, a.node, a.own_acquisition_id as "ownAcquisitionId",
        a.touch_acquisition_id as "touchAcquisitionId"
@@ -45,7 +45,6 @@ export async function lockAccounts(db: Db, accounts: ObjectKey[]): Promise<Accou
      order by a.tenant_id, a.account for update of a`,
     columns,
   )
-  return rows
 }
 
 export async function updateAccounts(db: Db, accounts: AccountRow[]): Promise<void> {
@@ -370,7 +369,7 @@ async function ensureAcquisitions(db: Db, columns: unknown[][]): Promise<number[
  * index: no plan depends on what PostgreSQL believes of a tenant that it has not counted yet.
  */
 export async function accountsOfPeople(db: Db, people: NodeKey[]): Promise<ObjectKey[]> {
-  const { rows } = await queryPrepared<ObjectKey>(
+  return queryRows<ObjectKey>(
     db,
     `select distinct p.tenant_id as "tenantId", a.account as id
      from unnest($1::int[], $2::bigint[]) as p (tenant_id, node)
@@ -385,7 +384,6 @@ export async function accountsOfPeople(db: Db, people: NodeKey[]): Promise<Objec
        where tenant_id = p.tenant_id and node = m.node and own_acquisition_id = 0 offset 0) a`,
     [people.map(person => person.tenantId), people.map(person => person.node)],
   )
-  return rows
 }
 
 /**

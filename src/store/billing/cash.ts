@@ -1,6 +1,6 @@
 import type { CashRow, InvoiceState, InvoiceSummary, PaymentRecord } from '../../domain/billing/cash.ts'
 import type { Instant, Refund } from '../../domain/billing/types.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryPrepared, queryRows } from '../../postgres/database.ts'
 import {
   type DerivedTable,
   endText,
@@ -54,7 +54,7 @@ export async function loadPaymentsOfInvoices(
 
 /** Payments of these customers that may belong to an invoice, but name none. */
 export async function unlinkedPayments(db: Db, customers: ObjectKey[]): Promise<ObjectKey[]> {
-  const { rows } = await queryPrepared<ObjectKey>(
+  return queryRows<ObjectKey>(
     db,
     `select k.tenant_id as "tenantId", p.id from unnest($1::int[], $2::text[]) as k (tenant_id, customer)
      cross join lateral (
@@ -62,7 +62,6 @@ export async function unlinkedPayments(db: Db, customers: ObjectKey[]): Promise<
        order by id desc limit ${UNLINKED_AT_MOST}) p`,
     keyColumns(customers),
   )
-  return rows
 }
 
 // Per customer: some customers pay every minute and never have an invoice.
@@ -77,7 +76,7 @@ export async function invoicesLikePayments(
   payments: (ObjectKey & { record: PaymentRecord })[],
   invoices: ObjectKey[],
 ): Promise<(ObjectKey & { invoiceId: string })[]> {
-  const { rows } = await queryPrepared<ObjectKey & { invoiceId: string }>(
+  return queryRows<ObjectKey & { invoiceId: string }>(
     db,
     `select k.tenant_id as "tenantId", k.id, min(i.id) as "invoiceId"
      from unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[])
@@ -108,7 +107,6 @@ export async function invoicesLikePayments(
       ...keyColumns(invoices),
     ],
   )
-  return rows
 }
 
 // Stripe sends a charge and the invoice that it paid within seconds.

@@ -1,6 +1,6 @@
 import type { DailyRate } from '../../domain/billing/exchange.ts'
 import type { Day } from '../../domain/time.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryPrepared, queryRows } from '../../postgres/database.ts'
 
 /** Rates that are there already are replaced. */
 export async function putRates(db: Db, tenantId: number, rates: DailyRate[]): Promise<void> {
@@ -20,7 +20,7 @@ export async function ratesBetween(
   currencies: string[],
   { first, last }: { first: Day; last: Day },
 ): Promise<DailyRate[]> {
-  const { rows } = await queryPrepared<DailyRate>(
+  return queryRows<DailyRate>(
     db,
     `select c.currency, r.day::text as day, r.rate::text as rate from unnest($2::text[]) as c (currency)
      cross join lateral (
@@ -31,5 +31,4 @@ export async function ratesBetween(
        where tenant_id = $1 and currency = c.currency and day >= f.first and day <= $4::date offset 0) r`,
     [tenantId, currencies, first, last],
   )
-  return rows
 }

@@ -1,5 +1,5 @@
 import { DEFAULT_POLICY, type Policy, type PolicyVersion } from '../../domain/billing/policy.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryPrepared, queryRows } from '../../postgres/database.ts'
 import type { ObjectKey } from './rows.ts'
 import { noteSubscriptions } from './subscriptions.ts'
 
@@ -192,10 +192,9 @@ export function addRestated(db: Db, keys: ObjectKey[]): Promise<void> {
 
 /** Removes and returns all queued subscriptions of a tenant. */
 export async function takeRestated(db: Db, tenantId: number): Promise<ObjectKey[]> {
-  const { rows } = await queryPrepared<ObjectKey>(
+  return queryRows<ObjectKey>(
     db,
     `delete from billing_restated where tenant_id = $1 returning tenant_id as "tenantId", subscription_id as id`,
     [tenantId],
   )
-  return rows
 }

@@ -1,5 +1,5 @@
 import type { Day } from '../../domain/time.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryPrepared, queryRows } from '../../postgres/database.ts'
 
 type SnapshotCoverage = { firstDay: Day | null; days: number; gaps: number; covers: boolean }
 
@@ -34,7 +34,7 @@ export async function tenantsToSnapshot(
   until: Day,
   day: Day | null,
 ): Promise<{ tenantId: number; from: Day }[]> {
-  const { rows } = await queryPrepared<{ tenantId: number; from: Day }>(
+  return queryRows<{ tenantId: number; from: Day }>(
     db,
     `select t.id as "tenantId", to_char(coalesce($2::date, upper(s.days), f.day), 'YYYY-MM-DD') as "from"
      from tenants t
@@ -47,7 +47,6 @@ export async function tenantsToSnapshot(
      order by t.id`,
     [until, day],
   )
-  return rows
 }
 
 /** Deletes the record of covered days. The next run starts at the first day of each tenant. */

@@ -1,6 +1,6 @@
 import type { AgendaEntry } from '../../domain/billing/attention.ts'
 import type { Checkpoint, ItemRange, Segment } from '../../domain/billing/timeline.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryPrepared, queryRows } from '../../postgres/database.ts'
 import {
   type DerivedTable,
   endText,
@@ -131,7 +131,7 @@ export async function itemStarts(
   db: Db,
   subscriptions: (ObjectKey & { since: number })[],
 ): Promise<(ObjectKey & { place: number; from: Date })[]> {
-  const { rows } = await queryPrepared<ObjectKey & { place: number; from: Date }>(
+  return queryRows<ObjectKey & { place: number; from: Date }>(
     db,
     `select k.tenant_id as "tenantId", k.id, i.place, i.valid_from as "from"
      from unnest($1::int[], $2::text[], $3::timestamptz[]) as k (tenant_id, id, since)
@@ -141,7 +141,6 @@ export async function itemStarts(
        offset 0) i`,
     [...keyColumns(subscriptions), subscriptions.map(({ since }) => timeText(since))],
   )
-  return rows
 }
 
 /** Segments of these subscriptions that are valid at `from` or later, in order. */
@@ -204,13 +203,12 @@ export async function saveCheckpoints(
 
 /** Subscriptions whose agenda ends before `until`, the earliest end first. */
 export async function shortAgendas(db: Db, until: number, limit: number): Promise<ObjectKey[]> {
-  const { rows } = await queryPrepared<ObjectKey>(
+  return queryRows<ObjectKey>(
     db,
     `select tenant_id as "tenantId", id from billing_subscriptions where agenda_until < $1
      order by agenda_until limit $2`,
     [timeText(until), limit],
   )
-  return rows
 }
 
 /** Marks these subscriptions as seen, and records the end of their agenda; null: nothing recurs. */

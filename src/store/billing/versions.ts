@@ -1,5 +1,5 @@
 import type { Term, TermKind } from '../../domain/billing/types.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryPrepared, queryRows } from '../../postgres/database.ts'
 import { keyColumns, type ObjectKey, timeText } from './rows.ts'
 import { noteSubscriptions } from './subscriptions.ts'
 
@@ -23,7 +23,7 @@ export type ObjectNews = ObjectKey & { kind: VersionKind; sourceAt: Date }
 
 /** Stores new versions, and returns the objects that have some. */
 export async function insertVersions(db: Db, versions: NewVersion[]): Promise<ObjectNews[]> {
-  const { rows } = await queryPrepared<ObjectNews>(
+  return queryRows<ObjectNews>(
     db,
     `with added as (
        insert into billing_versions (tenant_id, kind, object_id, hash, source_at, event_id, event_type, body, source_id)
@@ -44,7 +44,6 @@ export async function insertVersions(db: Db, versions: NewVersion[]): Promise<Ob
       versions.map(version => version.sourceId),
     ],
   )
-  return rows
 }
 
 /** All versions of these objects in order of arrival: event ids are ascending. */
@@ -202,7 +201,7 @@ export async function upsertTerms(db: Db, rows: (TermRow & { merged: Term })[]):
 
 /** Subscriptions that depend on these terms: through the customer, or through a discount. */
 export async function subscriptionsReading(db: Db, keys: TermKey[]): Promise<ObjectKey[]> {
-  const { rows } = await queryPrepared<ObjectKey>(
+  return queryRows<ObjectKey>(
     db,
     `with changed as materialized (
        select * from unnest($1::int[], $2::text[], $3::text[]) as k (tenant_id, id, kind)
@@ -235,7 +234,6 @@ export async function subscriptionsReading(db: Db, keys: TermKey[]): Promise<Obj
        select subscription_id as id from billing_segments where tenant_id = c.tenant_id and account = c.account offset 0) s`,
     [...keyColumns(keys), keys.map(({ kind }) => kind)],
   )
-  return rows
 }
 
 /** Queues these subscriptions to be derived again in the background. */
@@ -245,12 +243,11 @@ export function queueSubscriptions(db: Db, keys: ObjectKey[]): Promise<void> {
 
 /** Takes some from the queue. Other transactions skip them until the caller's transaction ends. */
 export async function takeOutdated(db: Db, limit: number): Promise<ObjectKey[]> {
-  const { rows } = await queryPrepared<ObjectKey>(
+  return queryRows<ObjectKey>(
     db,
     `delete from billing_outdated where (tenant_id, subscription_id) in (
        select tenant_id, subscription_id from billing_outdated limit $1 for update skip locked)
      returning tenant_id as "tenantId", subscription_id as id`,
     [limit],
   )
-  return rows
 }

@@ -1,5 +1,5 @@
 import type { What } from '../../domain/destinations/destinations.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryRows } from '../../postgres/database.ts'
 import type { SealedSecret } from '../inbound/sources.ts'
 
 export type Destination = {
@@ -97,13 +97,12 @@ export type SubscribedDestination = Pick<Destination, 'id' | 'tenantId' | 'what'
 
 /** The destinations of all tenants, without the fields that only sending needs; `what`: filters by subscribed kind. */
 export async function listSubscribed(db: Db, what: What | null = null): Promise<SubscribedDestination[]> {
-  const { rows } = await queryPrepared<SubscribedDestination>(
+  return queryRows<SubscribedDestination>(
     db,
     `select id, tenant_id as "tenantId", what, event_types as "eventTypes", enabled from destinations
      where deleted_at is null and ($1::text is null or $1 = any(what))`,
     [what],
   )
-  return rows
 }
 
 /** Writes the changeable fields. A destination that is enabled again or has a new URL is no longer marked as failing. */

@@ -2,7 +2,7 @@ import type { Movement, MovementType } from '../../domain/billing/account.ts'
 import type { Wanted, What } from '../../domain/destinations/destinations.ts'
 import { idToTime } from '../../domain/ids.ts'
 import { copyTable, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
-import { type Db, queryLong, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryLong, queryPrepared, queryRows } from '../../postgres/database.ts'
 /** A message to destinations. */
 export type Message = {
   tenantId: number
@@ -260,7 +260,7 @@ export async function readDue(
   destinationId: string,
   { limit, maxBytes, held }: { limit: number; maxBytes: number; held: string[] },
 ): Promise<Due[]> {
-  const { rows } = await queryPrepared<Due>(
+  return queryRows<Due>(
     db,
     `select due.id, due.at, due.attempts, o.type, o.data
      from (
@@ -278,7 +278,6 @@ export async function readDue(
      order by due.next_attempt_at, due.id`,
     [destinationId, limit, maxBytes, held],
   )
-  return rows
 }
 
 /** The outcome of an attempt. */
@@ -314,7 +313,7 @@ export async function saveAttempts(
   attempts: Attempt[],
   healths: Health[],
 ): Promise<{ destinationId: string; failingSince: Date | null }[]> {
-  const { rows } = await queryPrepared<{ destinationId: string; failingSince: Date | null }>(
+  return queryRows<{ destinationId: string; failingSince: Date | null }>(
     db,
     `with a as materialized (
        select * from json_to_recordset($1) as a ("tenantId" int, "destinationId" text, id uuid, type text, attempt int,
@@ -344,7 +343,6 @@ export async function saveAttempts(
      returning s.destination_id as "destinationId", s.failing_since as "failingSince"`,
     [JSON.stringify(attempts), JSON.stringify(healths)],
   )
-  return rows
 }
 
 /** Removes messages from the queue that were deleted from the outbox. */

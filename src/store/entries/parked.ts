@@ -1,5 +1,5 @@
 import type { Entry, EntryKind } from '../../domain/entries/entry.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryPrepared, queryRows } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
 
 /**
@@ -28,14 +28,13 @@ const dueAt = (at: string) => `(${at} <= now() or ${at} > now() + interval '1 ho
 
 /** The ordering keys of these partitions that have parked entries. */
 export async function listParkedOrders(db: Db, partitions: string[]): Promise<ParkedOrder[]> {
-  const { rows } = await queryPrepared<ParkedOrder>(
+  return queryRows<ParkedOrder>(
     db,
     `select tenant_id as "tenantId", kind, ordering_key as "orderingKey",
             ${dueAt('(array_agg(next_attempt_at order by parked_id))[1]')} as "isDue", count(*) as entries
      from parked_entries where partition = any($1) group by tenant_id, kind, ordering_key`,
     [partitions],
   )
-  return rows
 }
 
 /**

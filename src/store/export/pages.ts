@@ -1,5 +1,5 @@
 import type { EntityType } from '../../domain/records/records.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryPrepared, queryRows } from '../../postgres/database.ts'
 import { type ConversionRow, SHOWN_COLUMNS, SHOWN_PERSON } from '../conversions/conversions.ts'
 import { EVENT_COLUMNS, EVENT_PERSON, type EventRow, NOT_A_TEST } from '../events/events.ts'
 import { listRecords, RECORD_BYTES, RECORD_COLUMNS, type StoredRecord } from '../records/records.ts'
@@ -42,7 +42,7 @@ const FITS = `bytes - own < ${PORTION_BYTES}`
 /** Events that are not conversions, oldest first. */
 export function eventPages(db: Db, tenantId: number, { since, until }: Window): AsyncGenerator<EventRow[]> {
   return portions(async (last: EventRow | null) => {
-    const { rows } = await queryPrepared<EventRow>(
+    return queryRows<EventRow>(
       db,
       `select ${EVENT_COLUMNS} from (
          select *, octet_length(payload) as own,
@@ -56,7 +56,6 @@ export function eventPages(db: Db, tenantId: number, { since, until }: Window): 
        ) e ${EVENT_PERSON} where ${FITS} order by e.occurred_at, e.id`,
       [tenantId, last?.occurredAt ?? since ?? '-infinity', until ?? 'infinity', last?.id ?? FIRST_ID],
     )
-    return rows
   })
 }
 
@@ -109,7 +108,7 @@ function recordsById(
   until: Date | null,
 ): AsyncGenerator<StoredRecord[]> {
   return portions(async (last: StoredRecord | null) => {
-    const { rows } = await queryPrepared<StoredRecord>(
+    return queryRows<StoredRecord>(
       db,
       `select ${RECORD_COLUMNS} from (
          select *, sum(own) over (order by id rows unbounded preceding) as bytes
@@ -122,7 +121,6 @@ function recordsById(
        ) summed where ${FITS} order by id`,
       [tenantId, entityType, last?.id ?? '', until ?? 'infinity'],
     )
-    return rows
   })
 }
 
@@ -158,7 +156,7 @@ export type MovementRow = {
 /** MRR movements in all currencies, by account. */
 export function movementPages(db: Db, tenantId: number, window: Window): AsyncGenerator<MovementRow[]> {
   return portions(async (last: MovementRow | null) => {
-    const { rows } = await queryPrepared<MovementRow>(
+    return queryRows<MovementRow>(
       db,
       `select currency, account, occurred_at as "occurredAt", type, mrr_before as before, mrr_after as after, changes
        from billing_movements
@@ -172,18 +170,16 @@ export function movementPages(db: Db, tenantId: number, window: Window): AsyncGe
         window.until ?? 'infinity',
       ],
     )
-    return rows
   })
 }
 
 /** The ids of known subscriptions, in order. */
 export function subscriptionIdPages(db: Db, tenantId: number): AsyncGenerator<{ id: string }[]> {
   return portions(async (last: { id: string } | null) => {
-    const { rows } = await queryPrepared<{ id: string }>(
+    return queryRows<{ id: string }>(
       db,
       `select id from billing_subscriptions where tenant_id = $1 and id > $2 and seen order by id limit 500`,
       [tenantId, last?.id ?? ''],
     )
-    return rows
   })
 }

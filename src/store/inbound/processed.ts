@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type pg from 'pg'
 import { hexArray, int4Array } from '../../postgres/binary.ts'
 import { copyTable, hex, int4, uuid } from '../../postgres/copy.ts'
-import { type Db, queryPrepared, RestartTransaction } from '../../postgres/database.ts'
+import { type Db, queryPrepared, queryRows, RestartTransaction } from '../../postgres/database.ts'
 import { computePeriod, isNearPeriodStart } from '../../postgres/partitions.ts'
 
 /** Inbound events are identified by the sender's id within the source; tracking and CDP events by their id within the tenant. */
@@ -75,13 +75,12 @@ const copyClaims = copyTable<EventClaim, { period: number }>('processed_events',
 const UNIQUE_VIOLATION = '23505'
 
 export async function findProcessed(db: Db, keys: ProcessedKey[]): Promise<EventClaim[]> {
-  const { rows } = await queryPrepared<EventClaim>(
+  return queryRows<EventClaim>(
     db,
     `select p.tenant_id as "tenantId", replace(p.key::text, '-', '') as key, p.event_id as "eventId" from processed_events p
      join unnest($1::int[], $2::uuid[]) as k (tenant_id, key) on k.tenant_id = p.tenant_id and k.key = p.key`,
     [keys.map(key => key.tenantId), keys.map(key => key.key)],
   )
-  return rows
 }
 
 /** Releases the ids of these events: the next event with such an id is not a duplicate. */

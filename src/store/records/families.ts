@@ -1,4 +1,4 @@
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryPrepared, queryRows } from '../../postgres/database.ts'
 import { VERSION_FORMAT } from './records.ts'
 /** A product of a shop: its own record, and those of its variants (`<id>/<variant>`). */
 export type Family = { tenantId: number; id: string }
@@ -7,7 +7,7 @@ type FamilyMember = Family & { memberId: string; sourceUpdatedAt: string; delete
 
 /** Ids are compared by their bytes, so every id that starts with `<id>/` sorts before `<id>0`. */
 export async function loadFamilies(db: Db, families: Family[]): Promise<FamilyMember[]> {
-  const { rows } = await queryPrepared<FamilyMember>(
+  return queryRows<FamilyMember>(
     db,
     `select f.tenant_id as "tenantId", f.id, r.id as "memberId", r.deleted,
        to_char(r.source_updated_at at time zone 'UTC', ${VERSION_FORMAT}) as "sourceUpdatedAt"
@@ -21,12 +21,11 @@ export async function loadFamilies(db: Db, families: Family[]): Promise<FamilyMe
      ) r`,
     [families.map(({ tenantId }) => tenantId), families.map(({ id }) => id)],
   )
-  return rows
 }
 
 /** The records of products that were imported from a shop's file, by handle. */
 export async function recordsOfHandles(db: Db, handles: Handle[]): Promise<(Handle & { id: string })[]> {
-  const { rows } = await queryPrepared<Handle & { id: string }>(
+  return queryRows<Handle & { id: string }>(
     db,
     `select h.tenant_id as "tenantId", h.handle, r.id
      from unnest($1::int[], $2::text[]) as h (tenant_id, handle)
@@ -40,7 +39,6 @@ export async function recordsOfHandles(db: Db, handles: Handle[]): Promise<(Hand
      where r.data ->> 'handle' = h.handle and r.data -> 'source' is null`,
     [handles.map(({ tenantId }) => tenantId), handles.map(({ handle }) => handle)],
   )
-  return rows
 }
 
 /** The data of existing orders. */
@@ -48,7 +46,7 @@ export async function loadOrderData(
   db: Db,
   orders: { tenantId: number; id: string }[],
 ): Promise<{ tenantId: number; id: string; sourceUpdatedAt: string; data: string }[]> {
-  const { rows } = await queryPrepared<{
+  return queryRows<{
     tenantId: number
     id: string
     sourceUpdatedAt: string
@@ -63,7 +61,6 @@ export async function loadOrderData(
      ) r`,
     [orders.map(({ tenantId }) => tenantId), orders.map(({ id }) => id)],
   )
-  return rows
 }
 
 /** The handle by which a shop's file, which has no ids, identifies a product. */
@@ -93,7 +90,7 @@ export async function productsOfHandles(
   db: Db,
   handles: Handle[],
 ): Promise<(Handle & { isLive: boolean; sentAt: string })[]> {
-  const { rows } = await queryPrepared<Handle & { isLive: boolean; sentAt: string }>(
+  return queryRows<Handle & { isLive: boolean; sentAt: string }>(
     db,
     `select n.tenant_id as "tenantId", n.handle, r.live as "isLive", to_char(r.updated_at at time zone 'UTC', ${VERSION_FORMAT}) as "sentAt"
      from unnest($1::int[], $2::text[]) as k (tenant_id, handle)
@@ -113,5 +110,4 @@ export async function productsOfHandles(
      where r.updated_at is not null`,
     [handles.map(({ tenantId }) => tenantId), handles.map(({ handle }) => handle)],
   )
-  return rows
 }

@@ -6,7 +6,7 @@ import {
   type RecordName,
   type Version,
 } from '../../domain/records/records.ts'
-import { type Db, queryPrepared, toColumns } from '../../postgres/database.ts'
+import { type Db, queryPrepared, queryRow, queryRows, toColumns } from '../../postgres/database.ts'
 import { TENANT_LOCKS } from '../../postgres/locks.ts'
 export type RecordKey = { tenantId: number; entityType: EntityType; id: string }
 
@@ -14,7 +14,7 @@ export type RecordKey = { tenantId: number; entityType: EntityType; id: string }
 export const VERSION_FORMAT = `'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'`
 
 export async function loadVersions(db: Db, keys: RecordKey[]): Promise<(RecordKey & Version)[]> {
-  const { rows } = await queryPrepared<RecordKey & Version>(
+  return queryRows<RecordKey & Version>(
     db,
     // Forces one index look-up per key, also without statistics of the table.
     `select r.* from unnest($1::int[], $2::text[], $3::text[]) as k (tenant_id, entity_type, id)
@@ -26,7 +26,6 @@ export async function loadVersions(db: Db, keys: RecordKey[]): Promise<(RecordKe
      ) r`,
     [keys.map(key => key.tenantId), keys.map(key => key.entityType), keys.map(key => key.id)],
   )
-  return rows
 }
 
 export type RecordRow = RecordKey & Version & { externalId: string | null; deleted: boolean; dataText: string | null }
@@ -75,29 +74,27 @@ export async function findRecord(
   entityType: EntityType,
   id: string,
 ): Promise<StoredRecord | null> {
-  const { rows } = await queryPrepared<StoredRecord>(
+  return queryRow<StoredRecord>(
     db,
     `select ${RECORD_COLUMNS} from records where tenant_id = $1 and entity_type = $2 and id = $3 and not deleted`,
     [tenantId, entityType, id],
   )
-  return rows[0] ?? null
 }
 
 /** The current records, including deleted ones. */
 export async function loadRecords(db: Db, keys: RecordKey[]): Promise<(StoredRecord & { tenantId: number })[]> {
-  const { rows } = await queryPrepared<StoredRecord & { tenantId: number }>(
+  return queryRows<StoredRecord & { tenantId: number }>(
     db,
     `select k.tenant_id as "tenantId", r.* from unnest($1::int[], $2::text[], $3::text[]) as k (tenant_id, entity_type, id)
      cross join lateral (
        select ${RECORD_COLUMNS} from records where tenant_id = k.tenant_id and entity_type = k.entity_type and id = k.id offset 0) r`,
     [keys.map(key => key.tenantId), keys.map(key => key.entityType), keys.map(key => key.id)],
   )
-  return rows
 }
 
 /** Finds a product by SKU, or by id if no product has that SKU. If several have it, the last changed one. */
 export async function findProduct(db: Db, tenantId: number, skuOrId: string): Promise<StoredRecord | null> {
-  const { rows } = await queryPrepared<StoredRecord>(
+  return queryRow<StoredRecord>(
     db,
     `select * from (
        (select ${RECORD_COLUMNS}, 0 as rank from records where tenant_id = $1 and sku = $2 and not deleted
@@ -107,7 +104,6 @@ export async function findProduct(db: Db, tenantId: number, skuOrId: string): Pr
      ) found order by rank limit 1`,
     [tenantId, skuOrId],
   )
-  return rows[0] ?? null
 }
 
 /** The end of a page of records: the time of the last row's change, with microseconds, and its id. */
@@ -196,7 +192,7 @@ export async function findOperations(
   tenantIds: number[],
   ids: string[],
 ): Promise<(Operation & { tenantId: number })[]> {
-  const { rows } = await queryPrepared<Operation & { tenantId: number }>(
+  return queryRows<Operation & { tenantId: number }>(
     db,
     `select o.tenant_id as "tenantId", o.id, o.status, o.entity_type as "entityType", o.record_id as "recordId",
        o.received_at as "acceptedAt", o.applied_at as "appliedAt", o.error
@@ -204,7 +200,6 @@ export async function findOperations(
      join operations o on o.tenant_id = k.tenant_id and o.id = k.id and o.received_at = k.received_at`,
     [tenantIds, ids, ids.map(idToTime)],
   )
-  return rows
 }
 
 /** A name of a record other than its id. */
@@ -234,7 +229,7 @@ export async function lockRecordTypes(
 }
 
 export async function loadTombstones(db: Db, names: RecordNameKey[]): Promise<(RecordNameKey & Version)[]> {
-  const { rows } = await queryPrepared<RecordNameKey & Version>(
+  return queryRows<RecordNameKey & Version>(
     db,
     `select t.* from unnest($1::int[], $2::text[], $3::text[], $4::text[]) as k (tenant_id, entity_type, name, value)
      cross join lateral (
@@ -245,7 +240,6 @@ export async function loadTombstones(db: Db, names: RecordNameKey[]): Promise<(R
      ) t`,
     toColumns(names, 'tenantId', 'entityType', 'name', 'value'),
   )
-  return rows
 }
 
 type NameDelete = RecordNameKey & Version

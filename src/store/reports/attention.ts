@@ -1,7 +1,7 @@
 import type { AgendaEntry } from '../../domain/billing/attention.ts'
 import type { InvoiceState } from '../../domain/billing/cash.ts'
 import { nearerEnd, type Slice } from '../../domain/list-slices.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryPrepared, queryRow } from '../../postgres/database.ts'
 import type { Scope } from './scope.ts'
 
 export type AgendaKind = AgendaEntry['kind']
@@ -99,13 +99,12 @@ const UNPAID = `select s.subscription_id as id, s.valid_from from billing_segmen
 
 /** Invoices with an issue at `asOf`, and unpaid subscriptions without such an invoice. */
 export async function issueCounts(db: Db, { tenantId, currency, asOf }: Scope): Promise<IssueCounts> {
-  const { rows } = await queryPrepared<IssueCounts>(
+  return (await queryRow<IssueCounts>(
     db,
     `select (select count(*) from billing_invoice_states where ${WITH_ISSUE}) as invoices,
        (select count(*) from (${UNPAID}) u) as subscriptions`,
     [tenantId, currency, asOf],
-  )
-  return rows[0]!
+  ))!
 }
 
 /** The oldest issue first. */

@@ -1,5 +1,5 @@
 import type { InvoiceState } from '../../domain/billing/cash.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryPrepared, queryRows } from '../../postgres/database.ts'
 import { CASH_SUMS } from '../billing/cash.ts'
 import type { Scope } from './scope.ts'
 import type { Cash } from './totals.ts'
@@ -117,7 +117,7 @@ async function cashBy(
   text: string,
 ): Promise<BucketCash[]> {
   if (stretches.length === 0) return []
-  const { rows } = await queryPrepared<BucketCash>(db, text, [
+  return queryRows<BucketCash>(db, text, [
     tenantId,
     currency,
     asOf,
@@ -125,7 +125,6 @@ async function cashBy(
     stretches.map(stretch => stretch.since),
     stretches.map(stretch => stretch.until),
   ])
-  return rows
 }
 
 /** The unpaid amount of the invoices in each bucket; bucket i is [bounds[i], bounds[i + 1]). */

@@ -1,7 +1,7 @@
 import type { Caution } from '../../domain/billing/timeline.ts'
 import type { ReasonCode } from '../../domain/billing/types.ts'
 import { nearerEnd, type Slice } from '../../domain/list-slices.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryPrepared, queryRow, queryRows } from '../../postgres/database.ts'
 import { merged, type Scope } from './scope.ts'
 
 export type ExcludedItem = {
@@ -86,7 +86,7 @@ export async function pendingSlice(
   slice: Slice,
 ): Promise<PendingSubscription[]> {
   if (slice.limit === 0) return []
-  const { rows } = await queryPrepared<PendingSubscription>(
+  return queryRows<PendingSubscription>(
     db,
     `select s.id, i.customer, i.since, i."isForeign" from ${PENDING} s
      cross join lateral (
@@ -95,7 +95,6 @@ export async function pendingSlice(
      where i.since is not null order by s.id offset $4 limit $5`,
     [tenantId, currency, asOf, slice.offset, slice.limit],
   )
-  return rows
 }
 
 const PENDING = `(select id from billing_subscriptions where tenant_id = $1 and not seen offset 0)`
@@ -140,20 +139,19 @@ export async function feedTimes(
   tenantId: number,
   asOf: Date,
 ): Promise<{ first: Date | null; last: Date | null }> {
-  const { rows } = await queryPrepared<{ first: Date | null; last: Date | null }>(
+  return (await queryRow<{ first: Date | null; last: Date | null }>(
     db,
     `select min(source_at) as first, max(source_at) as last from billing_versions
      where tenant_id = $1 and source_at <= $2`,
     [tenantId, asOf],
-  )
-  return rows[0]!
+  ))!
 }
 
 export type ReasonSum = { reason: ReasonCode; items: number; excludedMrr: number; unpriced: number }
 
 /** Sums of the items of `excludedSlice` and `foreignSlice`, by reason. */
 export async function excludedByReason(db: Db, { tenantId, currency, asOf }: Scope): Promise<ReasonSum[]> {
-  const { rows } = await queryPrepared<ReasonSum>(
+  return queryRows<ReasonSum>(
     db,
     `select reason, count(*) as items, coalesce(sum(excluded_mrr), 0)::bigint as "excludedMrr",
        count(*) filter (where excluded_mrr is null) as unpriced
@@ -168,7 +166,6 @@ export async function excludedByReason(db: Db, { tenantId, currency, asOf }: Sco
      group by reason`,
     [tenantId, currency, asOf],
   )
-  return rows
 }
 
 /** The provider of the latest version of each subscription: `stripe` by the event type, else the preset of the source. */

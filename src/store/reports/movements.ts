@@ -1,7 +1,7 @@
 import type { CohortChange, Movement, MovementType } from '../../domain/billing/account.ts'
 import type { Policy } from '../../domain/billing/policy.ts'
 import { nearerEnd, type Slice } from '../../domain/list-slices.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryPrepared, queryRows } from '../../postgres/database.ts'
 
 export type RetentionBase = Policy['retentionBase']
 
@@ -87,7 +87,7 @@ export async function cohortChanges(
 ): Promise<CohortChange[]> {
   const month = (column: string) => `to_char(date_trunc('month', ${column} at time zone $5), 'YYYY-MM-DD')`
   const first = base === 'first_instant' ? 'first_mrr' : MRR_AT_END_OF_FIRST_MONTH
-  const { rows } = await queryPrepared<CohortChange>(
+  return queryRows<CohortChange>(
     db,
     `select cohort, month, count(*) filter (where type = 'new') as "newAccounts",
        coalesce(sum(base) filter (where type = 'new'), 0)::bigint as "newMrr",
@@ -105,7 +105,6 @@ export async function cohortChanges(
      where base > 0 group by 1, 2 order by 1, 2`,
     [tenantId, currency, since, asOf, zone],
   )
-  return rows
 }
 
 const MRR_AT_END_OF_FIRST_MONTH =

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryPrepared, queryRow } from '../../postgres/database.ts'
 import { sharePeople } from '../../postgres/locks.ts'
 import { listenForNotices } from '../../postgres/notices.ts'
 
@@ -26,11 +26,10 @@ export async function holdConfigVersion(
 ): Promise<{ configVersion: number; now: Date }> {
   await sharePeople(db, tenantIds)
   // Also returns PostgreSQL's time, which all workers share. This saves a round trip.
-  const { rows } = await queryPrepared<{ configVersion: number; now: Date }>(
+  return (await queryRow<{ configVersion: number; now: Date }>(
     db,
     'select version as "configVersion", now() from config_version',
-  )
-  return rows[0]!
+  ))!
 }
 
 const CHECK_EVERY_MS = 1_000
