@@ -12,14 +12,7 @@ export type SampleTarget = 'events' | { preset: PresetName } | { type: 'webhook'
 /** `create` returns a sample with new ids. */
 export type NamedSample = { name: string; target: SampleTarget; create(now: Date): Sample }
 
-type NativeEvent = {
-  id: string
-  type: string
-  at: Date
-  visitor: string
-  session: string
-  user?: string | undefined
-}
+type NativeEvent = { id: string; type: string; at: Date; visitor: string; session: string; user?: string | undefined }
 
 /** An event as a page sends it to the event API. */
 export function nativeEvent({ id, type, at, visitor, session, user }: NativeEvent, data: object): JsonObject {
@@ -47,9 +40,7 @@ export function webhookEvent<Payload extends object>(id: string, type: string, a
 type SampleEvent = { id: string; type: string; at: Date; content: JsonObject }
 type Envelope = (event: SampleEvent) => Sample
 
-const kontorEnvelope: Envelope = ({ id, type, at, content }) => ({
-  body: webhookEvent(id, type, at, content),
-})
+const kontorEnvelope: Envelope = ({ id, type, at, content }) => ({ body: webhookEvent(id, type, at, content) })
 
 /** How each sender wraps its content: where the id, the type and the time of an event are. */
 const ENVELOPES: Record<PresetName | 'kontor' | 'cdp', Envelope> = {
@@ -112,12 +103,7 @@ const ENVELOPES: Record<PresetName | 'kontor' | 'cdp', Envelope> = {
 export function testEvent(format: keyof typeof ENVELOPES, at: Date): Sample {
   const content = { test: true, message: 'A sample event sent by `kontor source test`.' }
   const object = format === 'stripe' ? { object: 'kontor_test' } : {}
-  return ENVELOPES[format]({
-    id: `test-${uuid()}`,
-    type: 'kontor.test',
-    at,
-    content: { ...object, ...content },
-  })
+  return ENVELOPES[format]({ id: `test-${uuid()}`, type: 'kontor.test', at, content: { ...object, ...content } })
 }
 
 const EUR = { currency: 'EUR' }
@@ -233,10 +219,7 @@ function stripeInvoice(now: Date, paid_at: number | null, changes: object = {}) 
     amount_remaining: 0,
     attempt_count: 1,
     attempted: true,
-    parent: {
-      type: 'subscription_details',
-      subscription_details: { subscription: randomId('sub_'), metadata: {} },
-    },
+    parent: { type: 'subscription_details', subscription_details: { subscription: randomId('sub_'), metadata: {} } },
     lines: { object: 'list', data: [line], has_more: false },
     status: 'paid',
     status_transitions: { finalized_at: at, paid_at, marked_uncollectible_at: null, voided_at: null },
@@ -249,9 +232,7 @@ const STRIPE_EVENTS: Record<string, (now: Date) => { object: object; previous?: 
   'customer.created'(now) {
     const { name, email } = person()
     const id = randomId('cus_', 14)
-    return {
-      object: { id, object: 'customer', created: unix(now), email, name, metadata: {}, currency: 'eur' },
-    }
+    return { object: { id, object: 'customer', created: unix(now), email, name, metadata: {}, currency: 'eur' } }
   },
   'customer.subscription.created': now => ({ object: stripeSubscription(now) }),
   'customer.subscription.updated': now => ({
@@ -410,10 +391,7 @@ const PADDLE_EVENTS: Record<string, (now: Date) => JsonObject> = {
       ...{ id: ulid('sub'), status: 'active', customer_id: ulid('ctm'), currency_code: 'EUR' },
       ...{ collection_mode: 'automatic', created_at: at, started_at: at },
       items: [{ quantity: 1, recurring: true, price: paddlePrice() }],
-      current_billing_period: {
-        starts_at: at,
-        ends_at: new Date(now.getTime() + 30 * DAY_MS).toISOString(),
-      },
+      current_billing_period: { starts_at: at, ends_at: new Date(now.getTime() + 30 * DAY_MS).toISOString() },
     }
   },
   'transaction.completed': now => ({

@@ -15,12 +15,7 @@ export type Append = {
 /** `duplicateOf`: the first use of the claimed key. The entry was then not appended. */
 export type Appended = { duplicateOf: FirstUse | null }
 
-export type FirstUse = {
-  operationId: string
-  bodyHash: Buffer
-  entityType: string
-  recordId: string | null
-}
+export type FirstUse = { operationId: string; bodyHash: Buffer; entityType: string; recordId: string | null }
 
 /** The log cannot be written or read now. The sender still has the data and is asked to retry. */
 export class LogUnavailable extends Error {

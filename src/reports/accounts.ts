@@ -40,10 +40,7 @@ export type AccountEntry = {
 
 /** The largest MRR first. */
 export function accountList(db: Db, question: ReportQuestion, ledger: Ledger, count: number): ReportList<AccountEntry> {
-  return {
-    count,
-    rows: async slice => accountEntries(db, question, ledger, await ledger.accounts(slice, count)),
-  }
+  return { count, rows: async slice => accountEntries(db, question, ledger, await ledger.accounts(slice, count)) }
 }
 
 /** One entry per account, in the same order. */

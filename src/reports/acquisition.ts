@@ -9,12 +9,7 @@ import { type Coverage, readCoverage } from './coverage.ts'
 import { openLedger } from './ledger.ts'
 import { daysFrom, type ReportList, type ReportQuestion, sum, toList } from './question.ts'
 
-export type AcquisitionReport = {
-  horizon: number
-  mrr: number
-  coverage: Coverage
-  sources: ReportList<SourceEntry>
-}
+export type AcquisitionReport = { horizon: number; mrr: number; coverage: Coverage; sources: ReportList<SourceEntry> }
 
 export type SourceEntry = Retention & {
   source: string
@@ -93,20 +88,10 @@ function computeRetention(
 ): Retention {
   const unknown = { retainedMrr: null, retentionRate: null }
   if (cohortAccounts === 0) {
-    return {
-      cohortAccounts: 0,
-      cohortStartingMrr: 0,
-      ...unknown,
-      retentionStatus: 'horizon_not_reached',
-    }
+    return { cohortAccounts: 0, cohortStartingMrr: 0, ...unknown, retentionStatus: 'horizon_not_reached' }
   }
   if (!isThenCovered) {
-    return {
-      cohortAccounts: null,
-      cohortStartingMrr: null,
-      ...unknown,
-      retentionStatus: 'insufficient_history',
-    }
+    return { cohortAccounts: null, cohortStartingMrr: null, ...unknown, retentionStatus: 'insufficient_history' }
   }
   return {
     cohortAccounts,

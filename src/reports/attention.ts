@@ -124,15 +124,7 @@ type BodyOf<Kind extends AgendaKind> = Extract<AgendaEntry, { kind: Kind }>['bod
 
 function renewalDue(body: AgendaRow['body'], { dueAt, segment, hasPaymentIssue, ...due }: DueFacts): RenewalDue {
   const { interval, intervalCount, amount } = body as BodyOf<'renewal'>
-  return {
-    ...due,
-    renewsAt: dueAt,
-    interval,
-    intervalCount,
-    renewalAmount: amount,
-    mrr: segment.mrr,
-    hasPaymentIssue,
-  }
+  return { ...due, renewsAt: dueAt, interval, intervalCount, renewalAmount: amount, mrr: segment.mrr, hasPaymentIssue }
 }
 
 function cancellationDue(
@@ -218,10 +210,7 @@ function issueOfUnpaid(segment: Segment): PaymentIssue {
 }
 
 /** What is due within a number of days, by kind. */
-type Agenda = {
-  counts: Record<AgendaKind, number>
-  slice(kind: AgendaKind, slice: Slice): Promise<AgendaRow[]>
-}
+type Agenda = { counts: Record<AgendaKind, number>; slice(kind: AgendaKind, slice: Slice): Promise<AgendaRow[]> }
 
 /**
  * The stored agenda covers the time from now on. For an earlier time, or with a filter, the agenda is built from the
@@ -237,10 +226,7 @@ export async function openAgenda(
   const until = daysFrom(asOf, days)
   if (matched === null && asOf >= now && (await agendaReaches(db, tenantId, until))) {
     const counts = await agendaCounts(db, question, until)
-    return {
-      counts,
-      slice: (kind, slice) => agendaSlice(db, question, { kind, until, count: counts[kind] }, slice),
-    }
+    return { counts, slice: (kind, slice) => agendaSlice(db, question, { kind, until, count: counts[kind] }, slice) }
   }
   return agendaOfSegments(db, question, until, matched)
 }
@@ -267,11 +253,7 @@ async function agendaOfSegments(
   const order = (a: AgendaRow, b: AgendaRow) => a.dueAt - b.dueAt || (a.subscriptionId < b.subscriptionId ? -1 : 1)
   for (const list of Object.values(rows)) list.sort(order)
   return {
-    counts: {
-      charge: rows.charge.length,
-      renewal: rows.renewal.length,
-      cancellation: rows.cancellation.length,
-    },
+    counts: { charge: rows.charge.length, renewal: rows.renewal.length, cancellation: rows.cancellation.length },
     slice: async (kind, { offset, limit }) => rows[kind].slice(offset, offset + limit),
   }
 }

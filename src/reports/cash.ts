@@ -113,15 +113,7 @@ export async function cashFactReport(
 
 function factEntry({ recurring, outstanding, ...fact }: CashFact): CashFactEntry {
   const { invoiced, collected, refunded, disputed, oneOff } = sumCash([{ ...fact, recurring, outstanding }])
-  return {
-    ...fact,
-    invoiced,
-    collected: collected - refunded - disputed,
-    refunded,
-    disputed,
-    outstanding,
-    oneOff,
-  }
+  return { ...fact, invoiced, collected: collected - refunded - disputed, refunded, disputed, outstanding, oneOff }
 }
 
 function mapFigures(of: (figure: keyof CashFigures) => number): CashFigures {
@@ -135,15 +127,7 @@ function mapFigures(of: (figure: keyof CashFigures) => number): CashFigures {
   }
 }
 
-const NO_CASH: Cash = {
-  invoiced: 0,
-  invoices: 0,
-  collected: 0,
-  payments: 0,
-  refunded: 0,
-  disputed: 0,
-  oneOff: 0,
-}
+const NO_CASH: Cash = { invoiced: 0, invoices: 0, collected: 0, payments: 0, refunded: 0, disputed: 0, oneOff: 0 }
 
 /** Amounts invoiced and collected in (since, asOf]. With a filter, a fact counts if its subscription matched when it occurred. */
 export async function cashSince(

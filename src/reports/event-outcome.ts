@@ -136,11 +136,7 @@ type Item = { id: string; sourceId: string | null; inboundEventId: string | null
 function listItems(entry: Entry): Item[] {
   const context = JSON.parse(entry.context) as EventContext
   const { events } = normalize({ entryId: entry.id, receivedAt: entry.receivedAt, body: entry.body, context })
-  return events.map(event => ({
-    id: event.id,
-    sourceId: event.sourceConfigId,
-    inboundEventId: event.inboundEventId,
-  }))
+  return events.map(event => ({ id: event.id, sourceId: event.sourceConfigId, inboundEventId: event.inboundEventId }))
 }
 
 function findItem(entry: Entry, id: string): Item | null {

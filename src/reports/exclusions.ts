@@ -121,10 +121,7 @@ export async function exclusionReport(db: Db, question: ReportQuestion): Promise
     byReason: merged([...sums, ...all])
       .map(({ reason, ...own }) => ({ reasonCode: reason, reason: REASONS[reason].reason, ...own }))
       .sort((a, b) => b.items - a.items || (a.reasonCode < b.reasonCode ? -1 : 1)),
-    exclusions: exclusionList(db, question, ledger, {
-      ...excludedItems(figures, question.currency),
-      pending,
-    }),
+    exclusions: exclusionList(db, question, ledger, { ...excludedItems(figures, question.currency), pending }),
   }
 }
 

@@ -212,12 +212,7 @@ async function filteredLedger(db: Db, question: ReportQuestion): Promise<Ledger>
   for await (const segments of allSegments(db, tenantId, asOf)) {
     for (const segment of await match(segments)) {
       const { account, cause, eventId } = segment
-      matching.push({
-        ...computeFigures(segment),
-        account,
-        ...(cause && { cause }),
-        ...(eventId && { eventId }),
-      })
+      matching.push({ ...computeFigures(segment), account, ...(cause && { cause }), ...(eventId && { eventId }) })
       if (segment.to === null || segment.to > asOf.getTime()) collectExcluded(items, segment, currency)
     }
   }

@@ -18,11 +18,7 @@ export type Window = { since: Date; until: Date }
 export type MovementReport = Window & { totals: MovementTotals; movements: ReportList<MovementEntry> }
 
 /** opening + new + expansion + reactivation − contraction − churn = closing */
-export type MovementTotals = Record<MovementType, number> & {
-  openingMrr: number
-  net: number
-  closingMrr: number
-}
+export type MovementTotals = Record<MovementType, number> & { openingMrr: number; net: number; closingMrr: number }
 
 type MovementEntry = {
   occurredAt: Date

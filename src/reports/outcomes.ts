@@ -10,13 +10,7 @@ type TrialOutcome = 'converted' | 'expired' | 'running'
 
 type TrialReport = Window & {
   /** started = converted + expired + running */
-  totals: {
-    started: number
-    converted: number
-    expired: number
-    running: number
-    conversionRate: number | null
-  }
+  totals: { started: number; converted: number; expired: number; running: number; conversionRate: number | null }
   trials: ReportList<TrialEntry>
 }
 

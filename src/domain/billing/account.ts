@@ -370,13 +370,7 @@ export type Movement = {
 }
 
 /** `cause` and `eventId` are omitted if unknown. */
-type MovementChange = {
-  subscriptionId: string
-  before: number
-  after: number
-  cause?: Cause
-  eventId?: string
-}
+type MovementChange = { subscriptionId: string; before: number; after: number; cause?: Cause; eventId?: string }
 
 type AccountLedger = { currency: string; movements: Movement[] }
 
@@ -495,10 +489,7 @@ export function formatMovement({ account, customerName, currency, at, type, befo
 
 // Netting: the policy can combine the movements of an account on one day.
 
-type NettableMovement = Pick<Movement, 'type' | 'before' | 'after' | 'changes'> & {
-  account: string
-  occurredAt: Date
-}
+type NettableMovement = Pick<Movement, 'type' | 'before' | 'after' | 'changes'> & { account: string; occurredAt: Date }
 
 /** `movements`: the oldest first. The movements of a day become one at the time of the last, or none if they cancel out. */
 export function netWithinDays<Entry extends NettableMovement>(

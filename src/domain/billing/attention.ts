@@ -9,12 +9,7 @@ import type { Instant } from './types.ts'
 
 export type IssueType = 'payment_failed' | 'action_required' | 'overdue' | 'uncollectible' | 'subscription_unpaid'
 
-type Renewal = {
-  renewsAt: Instant
-  interval: ChargeCycle['interval']
-  intervalCount: number
-  amount: number | null
-}
+type Renewal = { renewsAt: Instant; interval: ChargeCycle['interval']; intervalCount: number; amount: number | null }
 
 /**
  * The issue of an invoice at `asOf`; null: there is none, or nothing is owed. An attempt without a known result is no issue.
@@ -89,12 +84,7 @@ export function agendaNeededUntil(now: Instant): Instant {
 type Cancellation = { cancelsAt: Instant; requestedAt: Instant | null; reason: string | null }
 
 /** Valid for reports as of [knownFrom, knownTo); `knownFrom` null: from now on. */
-export type AgendaEntry = {
-  currency: string
-  dueAt: Instant
-  knownFrom: Instant | null
-  knownTo: Instant
-} & (
+export type AgendaEntry = { currency: string; dueAt: Instant; knownFrom: Instant | null; knownTo: Instant } & (
   | { kind: 'charge'; body: Omit<Charge, 'billsAt'> & { collectionMethod: string | null } }
   | { kind: 'renewal'; body: Omit<Renewal, 'renewsAt'> }
   | { kind: 'cancellation'; body: Omit<Cancellation, 'cancelsAt'> }
@@ -102,11 +92,7 @@ export type AgendaEntry = {
 
 export function findCancellation(segment: Segment): Cancellation | null {
   if (!segment.cancelling || segment.cancelsAt === null) return null
-  return {
-    cancelsAt: segment.cancelsAt,
-    requestedAt: segment.cancelRequestedAt,
-    reason: segment.cancellationReason,
-  }
+  return { cancelsAt: segment.cancelsAt, requestedAt: segment.cancelRequestedAt, reason: segment.cancellationReason }
 }
 
 /** Everything due in (now, horizon], for reports as of `now` or later. */

@@ -256,9 +256,7 @@ function toCanonicalItem(item: Item) {
 function toCanonicalDiscount(discount: Discount, currency: string | null) {
   return {
     ...(discount.percentOff !== null && { percent_off: Number(discount.percentOff) }),
-    ...(discount.amountOff !== null && {
-      amount_off: currency ? toMajor(discount.amountOff, currency) : null,
-    }),
+    ...(discount.amountOff !== null && { amount_off: currency ? toMajor(discount.amountOff, currency) : null }),
     duration: discount.duration,
     ends_at: formatTime(discount.endsAt),
   }

@@ -83,17 +83,7 @@ function impliedRows(states: InvoiceState[], payments: PaymentRecord[], recurrin
     const amount = amountPaid - known
     known = amountPaid
     const at = status === 'paid' ? (paidAt ?? from) : from
-    return [
-      {
-        kind: 'payment' as const,
-        id: `${invoiceId}:${amountPaid}`,
-        at,
-        to: null,
-        currency,
-        amount,
-        recurring,
-      },
-    ]
+    return [{ kind: 'payment' as const, id: `${invoiceId}:${amountPaid}`, at, to: null, currency, amount, recurring }]
   })
 }
 
@@ -254,8 +244,5 @@ export function mergeRefund(a: Refund, b: Refund): Refund {
 /** A refund derived from a charge's total is superseded by refunds of that charge with their own ids. */
 export function markSuperseded(refunds: Refund[]): CashReturn[] {
   const named = new Set(refunds.flatMap(refund => (refund.fromChargeTotal || refund.kind ? [] : [refund.chargeId])))
-  return refunds.map(refund => ({
-    refund,
-    superseded: refund.fromChargeTotal && named.has(refund.chargeId),
-  }))
+  return refunds.map(refund => ({ refund, superseded: refund.fromChargeTotal && named.has(refund.chargeId) }))
 }

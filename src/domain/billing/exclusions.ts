@@ -48,10 +48,7 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
     reason: 'The subscription starts in the future.',
     fixHint: 'Nothing to do: it counts from `started_at` on.',
   },
-  missing_items: {
-    reason: 'The subscription has no items.',
-    fixHint: 'Send the subscription with its `items`.',
-  },
+  missing_items: { reason: 'The subscription has no items.', fixHint: 'Send the subscription with its `items`.' },
   items_incomplete: {
     reason: 'The subscription has more items than its event listed. The known items count.',
     fixHint: 'Send the subscription with all of its items.',
@@ -85,10 +82,7 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
     fixHint:
       'Send `percent_off` or `amount_off`, and `ends_at` for a repeating discount. With Stripe, also send `customer.discount.*` and `coupon.*` events.',
   },
-  free: {
-    reason: 'The item costs nothing.',
-    fixHint: 'Nothing to do, unless it should have a price.',
-  },
+  free: { reason: 'The item costs nothing.', fixHint: 'Nothing to do, unless it should have a price.' },
   fully_discounted: {
     reason: 'Discounts reduce the price to 0.',
     fixHint: 'Nothing to do: it counts once the discount ends.',

@@ -191,10 +191,7 @@ const UNKNOWN_DISCOUNT: Discount = {
 export function limitTerms(items: GivenItem[], discounts: Discount[]): { items: Item[]; discounts: Discount[] } {
   const bounded = (given: Discount[]) => (given.length <= MAX_DISCOUNTS ? given : [UNKNOWN_DISCOUNT])
   const named = assignItemIds(items)
-  return {
-    items: named.map(item => ({ ...item, discounts: bounded(item.discounts) })),
-    discounts: bounded(discounts),
-  }
+  return { items: named.map(item => ({ ...item, discounts: bounded(item.discounts) })), discounts: bounded(discounts) }
 }
 
 export type GivenItem = Omit<Item, 'id'> & { id: string | null }

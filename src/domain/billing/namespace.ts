@@ -127,10 +127,7 @@ export function anonymizeChange(tenantId: number, change: BillingChange): Billin
       const { before: _, ...object } = change.version
       return {
         ...change,
-        version: {
-          ...version(object),
-          ...(change.version.before && { before: factsOnly(change.version.before) }),
-        },
+        version: { ...version(object), ...(change.version.before && { before: factsOnly(change.version.before) }) },
         ...(change.terms && { terms: change.terms.map(anonymizeTerm) }),
       }
     }

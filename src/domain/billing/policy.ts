@@ -130,10 +130,7 @@ export const SETTINGS: { [Name in keyof Policy]: Setting<Name> } = {
 const FIELDS = Object.keys(SETTINGS) as (keyof Policy)[]
 
 /** Parses settings by their public names. Unknown names and invalid values are validation errors. */
-export function parsePolicy(settings: Record<string, unknown>): {
-  policy: Partial<Policy>
-  errors: ValidationError[]
-} {
+export function parsePolicy(settings: Record<string, unknown>): { policy: Partial<Policy>; errors: ValidationError[] } {
   const policy: Partial<Policy> = {}
   const errors: ValidationError[] = []
   for (const [name, value] of Object.entries(settings)) {

@@ -42,10 +42,7 @@ function isInterval(value: string | null): value is Interval {
 
 /** Converts the amount of a billing period to an amount per month. */
 function perMonth(amount: Ratio, item: Item): Ratio {
-  return {
-    n: amount.n * TWELFTHS[item.interval as Interval],
-    d: amount.d * 12n * BigInt(item.intervalCount ?? 1),
-  }
+  return { n: amount.n * TWELFTHS[item.interval as Interval], d: amount.d * 12n * BigInt(item.intervalCount ?? 1) }
 }
 
 type Terms = {
@@ -385,12 +382,7 @@ export type ChargeCycle = {
   amounts: { until: Instant | null; amount: number | null }[]
 }
 
-export type Charge = {
-  billsAt: Instant
-  amount: number | null
-  trialConversion: boolean
-  includesMetered: boolean
-}
+export type Charge = { billsAt: Instant; amount: number | null; trialConversion: boolean; includesMetered: boolean }
 
 /** Indexes of items that are charged together. */
 type Group = { first: Instant; places: number[] }
@@ -415,11 +407,7 @@ export function chargeCycles(
   }
   const ends = discountChanges(version).filter(end => endsAt === null || end < endsAt)
   return [...groups.values()]
-    .map(group => ({
-      ...buildCycle(version, status, group),
-      endsAt,
-      amounts: computeAmounts(group, ends, linesAt),
-    }))
+    .map(group => ({ ...buildCycle(version, status, group), endsAt, amounts: computeAmounts(group, ends, linesAt) }))
     .filter(hasCharge)
 }
 

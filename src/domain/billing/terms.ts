@@ -113,13 +113,7 @@ function buildDiscount(
   }
 }
 
-const UNKNOWN: CouponTerms = {
-  percentOff: null,
-  amountsOff: {},
-  duration: 'unknown',
-  months: null,
-  productIds: null,
-}
+const UNKNOWN: CouponTerms = { percentOff: null, amountsOff: {}, duration: 'unknown', months: null, productIds: null }
 
 /** A customer has one discount at a time: a later one replaces the earlier one. */
 function inheritedDiscounts(terms: Term[], currency: string | null, known: KnownTerms): Discount[] {

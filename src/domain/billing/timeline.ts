@@ -159,15 +159,7 @@ function buildTimeline(
     firstSourceAt,
     lastSourceAt: ordered.at(-1)!.sourceAt,
     checkpoint: findCheckpoint(
-      {
-        given,
-        known,
-        spans,
-        billingStates,
-        earlierEnds,
-        firstSourceAt,
-        isFirst: after === null,
-      },
+      { given, known, spans, billingStates, earlierEnds, firstSourceAt, isFirst: after === null },
       sizes,
     ),
   }
@@ -381,12 +373,7 @@ function wasInTrial(version: SubscriptionVersion, over: boolean, at: Instant): b
   return over || (billed && version.trialEnd <= version.sourceAt)
 }
 
-type Moment = {
-  at: Instant
-  to: Instant | null
-  status: SubscriptionStatus
-  countDecision: CountDecision | null
-}
+type Moment = { at: Instant; to: Instant | null; status: SubscriptionStatus; countDecision: CountDecision | null }
 
 function stateAt(
   span: Span<SubscriptionVersion>,
@@ -660,12 +647,7 @@ function mergeAdjacent(rows: ItemRange[]): ItemRange[] {
 
 // The cause of a change of MRR, judged by the states before and after.
 
-type CauseState = {
-  status: SubscriptionStatus
-  mrr: number
-  items: ItemState[]
-  cancellationReason: string | null
-}
+type CauseState = { status: SubscriptionStatus; mrr: number; items: ItemState[]; cancellationReason: string | null }
 
 /** `discountEnds`: ends of discounts of the subscription or its customer. */
 function findCause(before: CauseState, after: CauseState, at: Instant, discountEnds: Set<Instant>): Cause {

@@ -187,11 +187,7 @@ export type InvoiceVersion = {
   failure: PaymentFailure | null
 }
 
-export type PaymentFailure = {
-  kind: 'payment_failed' | 'action_required'
-  code: string | null
-  message: string | null
-}
+export type PaymentFailure = { kind: 'payment_failed' | 'action_required'; code: string | null; message: string | null }
 
 /** One report of a payment: of the money itself, or only of the invoice it belongs to. */
 export type Payment = {

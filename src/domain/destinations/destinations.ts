@@ -81,9 +81,5 @@ export function signedHeaders(
 ): { 'webhook-id': string; 'webhook-timestamp': string; 'webhook-signature': string } {
   const content = `${id}.${timestampS}.${body}`
   const signatures = keys.map(key => `v1,${createHmac('sha256', key).update(content).digest('base64')}`)
-  return {
-    'webhook-id': id,
-    'webhook-timestamp': String(timestampS),
-    'webhook-signature': signatures.join(' '),
-  }
+  return { 'webhook-id': id, 'webhook-timestamp': String(timestampS), 'webhook-signature': signatures.join(' ') }
 }

@@ -28,10 +28,7 @@ export const PRESET_NAMES = [
 export type PresetName = (typeof PRESET_NAMES)[number]
 
 /** `custom`: the source setting for the preset `custom`. */
-type PresetRequest = Omit<SignedRequest, 'header'> & {
-  headers: Headers
-  custom?: CustomSignature | null
-}
+type PresetRequest = Omit<SignedRequest, 'header'> & { headers: Headers; custom?: CustomSignature | null }
 
 /** How a provider signs its requests, and where they contain the event type and the event id. */
 export type Preset = {

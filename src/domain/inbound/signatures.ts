@@ -69,12 +69,7 @@ export function verifyTimestamped(request: SignedRequest, format: SignatureForma
     }
   }
   if (timestamp === null) return INVALID_SIGNATURE
-  return verifyWithTime(request, {
-    timestamp,
-    content: [`${timestamp}.`, request.body],
-    given,
-    format,
-  })
+  return verifyWithTime(request, { timestamp, content: [`${timestamp}.`, request.body], given, format })
 }
 
 type TimedSignature = {

@@ -166,10 +166,7 @@ export function storable(text: string): boolean {
 function sanitize(text: string, flags: number): { text: string; sanitized: boolean } {
   if ((flags & (UNSTORABLE_TEXT | UNSTORABLE_NUMBER)) === 0) return { text, sanitized: false }
   const wellFormed = flags & UNSTORABLE_TEXT ? withStorableText(text.toWellFormed()) : text
-  return {
-    text: flags & UNSTORABLE_NUMBER ? withStorableNumbers(wellFormed) : wellFormed,
-    sanitized: true,
-  }
+  return { text: flags & UNSTORABLE_NUMBER ? withStorableNumbers(wellFormed) : wellFormed, sanitized: true }
 }
 
 /** Backslashes occur only inside strings. Every escape is matched as a whole: `\\u0000` is not an escaped NUL. */

@@ -110,15 +110,7 @@ function toItem(line: Fields, body: Fields): Fields {
   }
 }
 
-const ADAPTERS: Record<string, Adapter> = {
-  paddle,
-  chargebee,
-  recurly,
-  lago,
-  revenuecat,
-  woocommerce,
-  shopify,
-}
+const ADAPTERS: Record<string, Adapter> = { paddle, chargebee, recurly, lago, revenuecat, woocommerce, shopify }
 
 /** Headers that contain the event type, for providers whose bodies do not. */
 const TOPICS: Record<string, string> = { woocommerce: 'x-wc-webhook-topic', shopify: 'x-shopify-topic' }

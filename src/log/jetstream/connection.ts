@@ -114,10 +114,7 @@ export function openConnection(
     if (isClosed()) return client.connection.close()
     const disconnectsBefore = disconnects
     const owners = { owner: await owner(), formerOwner }
-    const opened = {
-      ...client,
-      stream: await ensureStream(client, { ...settings, takesOver }, owners),
-    }
+    const opened = { ...client, stream: await ensureStream(client, { ...settings, takesOver }, owners) }
     if (disconnects !== disconnectsBefore) throw new LogUnavailable('NATS disconnected again')
     stage = 'found'
     stream = opened

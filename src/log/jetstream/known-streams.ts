@@ -8,13 +8,7 @@ import { type LogLogger, NatsRefused } from './nats.ts'
 import type { OpenStream } from './stream.ts'
 
 /** A stream that this installation has written to and has not left. */
-export type KnownStream = {
-  name: string
-  created: string
-  servers: string
-  unread: number
-  isDrained: boolean
-}
+export type KnownStream = { name: string; created: string; servers: string; unread: number; isDrained: boolean }
 
 export async function listStreams(db: Db): Promise<KnownStream[]> {
   const { rows } = await db.query<KnownStream>(

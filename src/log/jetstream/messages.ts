@@ -262,11 +262,7 @@ function skippedMessage(
   const summary = `message ${seq} of ${subject} cannot be read: ${reason}`
   const entries = hasTenant ? [unreadableEntry(facts, { summary, payload })] : []
   return {
-    ...{
-      ...head,
-      entries,
-      storedBytes: entries.length > 0 ? [entries[0]!.body.length] : [SKIPPED_BYTES],
-    },
+    ...{ ...head, entries, storedBytes: entries.length > 0 ? [entries[0]!.body.length] : [SKIPPED_BYTES] },
     skipped: { seq, at, subject, reason, isForeign, payload: isForeign || hasTenant ? null : payload },
   }
 }

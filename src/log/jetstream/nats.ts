@@ -77,9 +77,7 @@ export async function connectTo(access: NatsAccess, name: string): Promise<Conne
     ...(password !== null && { pass: password }),
     ...(token !== null && { token }),
     ...(tls && { tls: {} }),
-    ...(credentialsFile !== null && {
-      authenticator: packages.credsAuthenticator(await readFile(credentialsFile)),
-    }),
+    ...(credentialsFile !== null && { authenticator: packages.credsAuthenticator(await readFile(credentialsFile)) }),
   })
   try {
     const manager = await packages.jetstreamManager(connection, { timeout: CONNECT_MS, checkAPI: false })

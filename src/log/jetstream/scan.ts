@@ -190,9 +190,7 @@ export async function purgeRead(opened: OpenStream, stream: string, cursors: Cur
 /** Parts that no message names: the process that was to publish the message or to purge the parts ended before. */
 async function purgeParts(opened: OpenStream, stream: string, { partition, seq }: Cursor): Promise<void> {
   const { manager } = opened
-  const { state } = await manager.streams.info(stream, {
-    subjects_filter: partSubject(stream, partition, '*', '*'),
-  })
+  const { state } = await manager.streams.info(stream, { subjects_filter: partSubject(stream, partition, '*', '*') })
   const groups = new Set(Object.keys(state.subjects ?? {}).map(subject => subject.split('.').at(-2)!))
   if (groups.size === 0) return
   const unread = await getNext(opened, stream, partition, seq)
@@ -219,9 +217,7 @@ export async function unreadIn(
     if (info && (readStreamOwner(info.config) ?? owner) !== owner) return 'taken'
     return await confirmedUnread(connected, known.name, cursors)
   } catch (error) {
-    return {
-      unknown: `its servers at ${known.servers} do not confirm that everything is read (${errorReason(error)})`,
-    }
+    return { unknown: `its servers at ${known.servers} do not confirm that everything is read (${errorReason(error)})` }
   } finally {
     await connected.connection.close()
   }

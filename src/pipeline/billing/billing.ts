@@ -52,11 +52,7 @@ export async function applyBillingEvents(transaction: Transaction, events: Fresh
   if (unrecognized.length === 0) return
   await countUnrecognized(
     transaction.client,
-    unrecognized.map(({ tenantId, event: { eventType, occurredAt } }) => ({
-      tenantId,
-      eventType,
-      occurredAt,
-    })),
+    unrecognized.map(({ tenantId, event: { eventType, occurredAt } }) => ({ tenantId, eventType, occurredAt })),
   )
 }
 

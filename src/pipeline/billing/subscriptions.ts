@@ -157,11 +157,7 @@ async function writeSegments({ client }: Deriving, derived: Derived[]): Promise<
   const isContinued = new Set(derived.filter(({ since }) => since !== null).map(keyText))
   return changedAccounts([
     ...gone.map(row => ({ ...row, isContinued: isContinued.has(keyText(row)) })),
-    ...added.map(row => ({
-      ...row.segment,
-      tenantId: row.tenantId,
-      isContinued: isContinued.has(keyText(row)),
-    })),
+    ...added.map(row => ({ ...row.segment, tenantId: row.tenantId, isContinued: isContinued.has(keyText(row)) })),
   ])
 }
 
@@ -176,10 +172,7 @@ function changedAccounts(
         key,
         own.reduce((first, { from }) => Math.min(first, from), Number.POSITIVE_INFINITY),
       )
-  return {
-    keys: [...accounts.values()].map(([row]) => ({ tenantId: row!.tenantId, id: row!.account })),
-    since,
-  }
+  return { keys: [...accounts.values()].map(([row]) => ({ tenantId: row!.tenantId, id: row!.account })), since }
 }
 
 function nodesOfAccounts(derived: Derived[], nodes: Map<string, number>): Map<string, number> {

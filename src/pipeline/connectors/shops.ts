@@ -172,9 +172,7 @@ export async function refundedOrders(client: pg.PoolClient, all: ReportedChange[
     order.data = { ...refunded.fields, source: refunded.source }
     const { fields, source } = refunded
     return [
-      buildWrite(reported, {
-        ...{ entityType: 'order', id: refund.orderId, fields, source: JSON.stringify(source) },
-      }),
+      buildWrite(reported, { ...{ entityType: 'order', id: refund.orderId, fields, source: JSON.stringify(source) } }),
     ]
   })
 }

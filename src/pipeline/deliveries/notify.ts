@@ -146,10 +146,7 @@ export function openAudience(): LoadAudience {
 // Uses the transaction's own connection. A worker that waits for a second one could wait forever.
 async function loadAudience({ client }: Pick<Transaction, 'client'>): Promise<Audience> {
   const { enabled } = await archiveState(client)
-  return {
-    ofTenant: Map.groupBy(await listSubscribed(client), ({ tenantId }) => tenantId),
-    isArchived: enabled,
-  }
+  return { ofTenant: Map.groupBy(await listSubscribed(client), ({ tenantId }) => tenantId), isArchived: enabled }
 }
 
 export function isEmpty({ ofTenant, isArchived }: Audience): boolean {

@@ -103,12 +103,7 @@ export function openSender({
   }
 }
 
-type Post = {
-  agent: HttpAgent | HttpsAgent
-  headers: Record<string, string>
-  body: string
-  signal: AbortSignal
-}
+type Post = { agent: HttpAgent | HttpsAgent; headers: Record<string, string>; body: string; signal: AbortSignal }
 
 function post(url: URL, { agent, headers, body, signal }: Post): Promise<IncomingMessage> {
   const request = url.protocol === 'https:' ? requestHttps : requestHttp

@@ -28,11 +28,7 @@ export type ColumnType = 'text' | 'timestamp' | 'number' | 'boolean' | 'json'
 export type Column<Row> = { name: string; type: ColumnType; of(row: Row): Cell }
 export type Cell = string | number | boolean | Date | null
 
-const column = <Row>(name: string, type: ColumnType, of: (row: Row) => Cell): Column<Row> => ({
-  name,
-  type,
-  of,
-})
+const column = <Row>(name: string, type: ColumnType, of: (row: Row) => Cell): Column<Row> => ({ name, type, of })
 
 /** The fields of the rows of GET /v1/events, in their order. */
 export const EVENT_COLUMNS: Column<EventRow>[] = [
@@ -78,10 +74,7 @@ const NO_CONTACT = { name: null, email: null, company: null }
 /** Three adjacent columns use the same contact, so it is parsed once. */
 function parseContact(row: ConversionRow) {
   if (lastContact.row !== row)
-    lastContact = {
-      row,
-      facts: row.contactData === null ? NO_CONTACT : contactFacts(JSON.parse(row.contactData)),
-    }
+    lastContact = { row, facts: row.contactData === null ? NO_CONTACT : contactFacts(JSON.parse(row.contactData)) }
   return lastContact.facts
 }
 
@@ -145,23 +138,13 @@ const REGISTRY = {
   contacts: records('contact'),
   orders: records('order'),
   events: { scope: 'events:read', columns: EVENT_COLUMNS, text: eventText, pages: eventPages },
-  conversions: {
-    scope: 'conversions:read',
-    columns: CONVERSION_COLUMNS,
-    text: conversionText,
-    pages: conversionPages,
-  },
+  conversions: { scope: 'conversions:read', columns: CONVERSION_COLUMNS, text: conversionText, pages: conversionPages },
   subscriptions: {
     scope: 'subscriptions:read',
     columns: shownColumns({
       ...{ id: 'text', customer: 'text', customer_name: 'text', customer_email: 'text', status: 'text' },
       ...{ currency: 'text', started_at: 'text', trial_end: 'text', current_period_start: 'text' },
-      ...{
-        current_period_end: 'text',
-        cancel_at_period_end: 'boolean',
-        cancel_at: 'text',
-        canceled_at: 'text',
-      },
+      ...{ current_period_end: 'text', cancel_at_period_end: 'boolean', cancel_at: 'text', canceled_at: 'text' },
       ...{ ended_at: 'text', cancellation_reason: 'text', collection_method: 'text', updated_at: 'text' },
       ...{ acquisition: 'json', metadata: 'json', items: 'json', discounts: 'json', livemode: 'boolean' },
     }),
@@ -171,13 +154,7 @@ const REGISTRY = {
   movements: {
     scope: 'subscriptions:read',
     columns: shownColumns({
-      ...{
-        occurred_at: 'text',
-        currency: 'text',
-        customer: 'text',
-        customer_name: 'text',
-        movement_type: 'text',
-      },
+      ...{ occurred_at: 'text', currency: 'text', customer: 'text', customer_name: 'text', movement_type: 'text' },
       ...{ mrr_before: 'number', mrr_after: 'number', mrr_delta: 'number', subscription_ids: 'json' },
       ...{ cause: 'text', event_id: 'text' },
     }),

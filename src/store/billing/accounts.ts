@@ -307,12 +307,7 @@ export async function loadAccountPasts(db: Db, accounts: (ObjectKey & { since: n
     })),
     ...moved.map(({ tenantId, id, currency, at, firstAt, firstMrr, payingSince }) => ({
       ...{ tenantId, id, currency, state: null },
-      moved: {
-        at: at.getTime(),
-        firstAt: firstAt.getTime(),
-        firstMrr,
-        payingSince: payingSince.getTime(),
-      },
+      moved: { at: at.getTime(), firstAt: firstAt.getTime(), firstMrr, payingSince: payingSince.getTime() },
     })),
   ]
 }

@@ -14,21 +14,13 @@ import { AGENDA_EFFECTS } from './subscriptions.ts'
 type SumTable = { name: string; key: string[]; sums: string[] }
 
 const SUM_TABLES: SumTable[] = [
-  {
-    name: 'billing_account_days',
-    key: ['tenant_id', 'day', 'currency', 'acquisition_id'],
-    sums: [...ACCOUNT_FIGURES],
-  },
+  { name: 'billing_account_days', key: ['tenant_id', 'day', 'currency', 'acquisition_id'], sums: [...ACCOUNT_FIGURES] },
   {
     name: 'billing_account_months',
     key: ['tenant_id', 'month', 'currency', 'acquisition_id'],
     sums: [...ACCOUNT_FIGURES],
   },
-  {
-    name: 'billing_cash_days',
-    key: ['tenant_id', 'day', 'currency'],
-    sums: ['invoiced', 'invoices', ...CASH_FIGURES],
-  },
+  { name: 'billing_cash_days', key: ['tenant_id', 'day', 'currency'], sums: ['invoiced', 'invoices', ...CASH_FIGURES] },
   { name: 'billing_agenda_days', key: ['tenant_id', 'day', 'currency', 'kind'], sums: ['entries'] },
 ]
 

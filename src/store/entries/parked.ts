@@ -6,13 +6,7 @@ import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
  * An entry that waits for its next attempt, or behind one that does. `partition` names the log and the partition it
  * came from, for example postgres/3; a lower `parkedId` was parked earlier.
  */
-export type Parked = {
-  parkedId: number
-  partition: string
-  entry: Entry
-  attempts: number
-  nextAttemptAt: Date
-}
+export type Parked = { parkedId: number; partition: string; entry: Entry; attempts: number; nextAttemptAt: Date }
 
 type ParkedOrder = {
   tenantId: number

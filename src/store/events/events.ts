@@ -175,12 +175,7 @@ export async function peopleOfNodes(
   nodes: { tenantId: number; node: number }[],
 ): Promise<Map<string, { profile: number; contactId: string | null }>> {
   if (nodes.length === 0) return new Map()
-  const { rows } = await queryPrepared<{
-    tenantId: number
-    node: number
-    profile: number
-    contactId: string | null
-  }>(
+  const { rows } = await queryPrepared<{ tenantId: number; node: number; profile: number; contactId: string | null }>(
     db,
     `select i.tenant_id as "tenantId", i.node, i.profile, contact.value as "contactId"
      from (select distinct * from unnest($1::int[], $2::bigint[]) as n (tenant_id, node)) n

@@ -46,12 +46,7 @@ export async function loadOrderData(
   db: Db,
   orders: { tenantId: number; id: string }[],
 ): Promise<{ tenantId: number; id: string; sourceUpdatedAt: string; data: string }[]> {
-  return queryRows<{
-    tenantId: number
-    id: string
-    sourceUpdatedAt: string
-    data: string
-  }>(
+  return queryRows<{ tenantId: number; id: string; sourceUpdatedAt: string; data: string }>(
     db,
     `select r.* from unnest($1::int[], $2::text[]) as k (tenant_id, id)
      cross join lateral (

@@ -126,12 +126,7 @@ export async function listRecords(
   db: Db,
   tenantId: number,
   entityType: EntityType,
-  page: {
-    limit: number
-    updatedSince: Date | null
-    includeDeleted: boolean
-    after: RecordCursor | null
-  },
+  page: { limit: number; updatedSince: Date | null; includeDeleted: boolean; after: RecordCursor | null },
 ): Promise<{ rows: ListedRecord[]; isCut: boolean }> {
   const { rows } = await queryPrepared<ListedRecord & { bytes: number }>(
     db,

@@ -319,11 +319,7 @@ export async function statementsAbout<Kind extends keyof VersionOf>(
      order by source_at, object_id, event_type`,
     [tenantId, kind, ids, asOf],
   )
-  return rows.map(row => ({
-    ...row,
-    sourceAt: row.sourceAt.getTime(),
-    version: JSON.parse(row.version),
-  }))
+  return rows.map(row => ({ ...row, sourceAt: row.sourceAt.getTime(), version: JSON.parse(row.version) }))
 }
 
 /** Refunds of these invoices or of this customer. */

@@ -2,24 +2,14 @@ import type { Role } from '../../domain/tenants/keys.ts'
 import type { Db } from '../../postgres/database.ts'
 
 /** The session of a user in one browser. */
-export type ConsoleSession = {
-  actor: string
-  role: Role
-  tenantId: number | null
-  expiresAt: Date
-}
+export type ConsoleSession = { actor: string; role: Role; tenantId: number | null; expiresAt: Date }
 
 const COLUMNS = 'actor, role, tenant_id as "tenantId", expires_at as "expiresAt"'
 
 /** Expires by the clock of PostgreSQL, which all nodes share. */
 export async function insertSession(
   db: Db,
-  session: Omit<ConsoleSession, 'expiresAt'> & {
-    hash: Buffer
-    issuer: string
-    subject: string
-    lifetimeMs: number
-  },
+  session: Omit<ConsoleSession, 'expiresAt'> & { hash: Buffer; issuer: string; subject: string; lifetimeMs: number },
 ): Promise<void> {
   await db.query(
     `insert into console_sessions (hash, issuer, subject, actor, role, tenant_id, expires_at)

@@ -230,11 +230,7 @@ export function openBody(text: string, isKnownPlain = false): Body {
 }
 
 /** The items of a body, which is one event, an array of events, or an object with a `batch`. */
-export type Items = {
-  values: unknown[]
-  form: 'single' | 'array' | 'batch'
-  envelope: Envelope
-}
+export type Items = { values: unknown[]; form: 'single' | 'array' | 'batch'; envelope: Envelope }
 
 /** Reads the items of a body. Returns null, and adds an error, if the body cannot contain any. */
 export function readItems(body: Body, context: EventContext, errors: ValidationError[]): Items | null {

@@ -161,21 +161,11 @@ function toCoupon(event: ProviderEvent, object: Fields): ProviderFact | null {
     months: period && (object.period_unit === 'year' ? 12 * period : period),
     productIds: null,
   }
-  return {
-    term: { kind: 'coupon', id: readText(object.id)!, coupon },
-    at: readTime(event, object).updated_at,
-  }
+  return { term: { kind: 'coupon', id: readText(object.id)!, coupon }, at: readTime(event, object).updated_at }
 }
 
 const STATUSES: Record<string, string> = {
-  ...{
-    paid: 'paid',
-    posted: 'open',
-    payment_due: 'open',
-    not_paid: 'open',
-    voided: 'void',
-    pending: 'draft',
-  },
+  ...{ paid: 'paid', posted: 'open', payment_due: 'open', not_paid: 'open', voided: 'void', pending: 'draft' },
 }
 
 function toInvoice(event: ProviderEvent, invoice: Fields, transaction: Fields | null): ProviderFact {
@@ -212,10 +202,7 @@ function toInvoice(event: ProviderEvent, invoice: Fields, transaction: Fields | 
       due_date: Number(invoice.net_term_days ?? 0) > 0 ? invoice.due_date : null,
       finalized_at: invoice.date,
       paid_at: invoice.paid_at,
-      ...(isFailed && {
-        failure_code: transaction?.error_code,
-        failure_message: transaction?.error_text,
-      }),
+      ...(isFailed && { failure_code: transaction?.error_code, failure_message: transaction?.error_text }),
     },
   }
 }

@@ -122,19 +122,10 @@ function toCancellation(id: string, event: Fields): ProviderFact[] {
   const price = parseDecimal(event.price_in_purchased_currency)
   const isRefund = event.cancel_reason === 'CUSTOMER_SUPPORT' || (price !== null && price.digits < 0n)
   if (!isRefund) {
-    const ends = {
-      cancel_at: event.expiration_at_ms,
-      canceled_at: at,
-      cancellation_reason: event.cancel_reason,
-    }
+    const ends = { cancel_at: event.expiration_at_ms, canceled_at: at, cancellation_reason: event.cancel_reason }
     return [toSubscription(id, event, { status: 'active', ...unchanged(event), ...ends })]
   }
-  const ended = {
-    status: 'canceled',
-    canceled_at: at,
-    ended_at: at,
-    cancellation_reason: event.cancel_reason,
-  }
+  const ended = { status: 'canceled', canceled_at: at, ended_at: at, cancellation_reason: event.cancel_reason }
   const refunded = price !== null && price.digits < 0n
   return [
     toSubscription(id, event, { ...unchanged(event), ...ended }),
@@ -143,16 +134,8 @@ function toCancellation(id: string, event: Fields): ProviderFact[] {
           {
             type: 'refund.created',
             payload: {
-              ...{
-                id: `refund ${event.transaction_id}`,
-                invoice: event.transaction_id,
-                currency: event.currency,
-              },
-              ...{
-                amount: String(event.price_in_purchased_currency).replace('-', ''),
-                created_at: at,
-                updated_at: at,
-              },
+              ...{ id: `refund ${event.transaction_id}`, invoice: event.transaction_id, currency: event.currency },
+              ...{ amount: String(event.price_in_purchased_currency).replace('-', ''), created_at: at, updated_at: at },
             },
           },
         ]
@@ -163,23 +146,11 @@ function toCancellation(id: string, event: Fields): ProviderFact[] {
 function toExpiration(id: string, event: Fields): ProviderFact[] {
   const at = event.expiration_at_ms ?? event.event_timestamp_ms
   if (event.expiration_reason === 'SUBSCRIPTION_PAUSED')
-    return [
-      toSubscription(id, event, {
-        ...unchanged(event),
-        status: 'paused',
-        resumes_at: event.auto_resume_at_ms,
-      }),
-    ]
+    return [toSubscription(id, event, { ...unchanged(event), status: 'paused', resumes_at: event.auto_resume_at_ms })]
   const reason = event.expiration_reason === 'BILLING_ERROR' ? 'payment_failed' : event.expiration_reason
   return [
     toSubscription(id, event, {
-      ...{
-        ...unchanged(event),
-        status: 'canceled',
-        ended_at: at,
-        canceled_at: at,
-        cancellation_reason: reason,
-      },
+      ...{ ...unchanged(event), status: 'canceled', ended_at: at, canceled_at: at, cancellation_reason: reason },
     }),
   ]
 }

@@ -77,15 +77,7 @@ function toProduct(event: ShopEvent, id: string, at: string): ShopChange {
             source: event.payload,
           },
         ]
-  return {
-    op: 'product',
-    at,
-    id,
-    records,
-    kept: [],
-    isSnapshot: true,
-    handle: sharedText(product.handle) ?? null,
-  }
+  return { op: 'product', at, id, records, kept: [], isSnapshot: true, handle: sharedText(product.handle) ?? null }
 }
 
 function variantFields(product: JsonObject, variant: JsonObject): JsonObject {

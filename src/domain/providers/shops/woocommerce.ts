@@ -41,12 +41,7 @@ function toProduct(event: ShopEvent, id: string, at: string): ShopChange {
   const parent = readShopId(product.parent_id)
   const isVariation = product.type === 'variation' && parent !== null
   const ownId = isVariation ? `${parent}/${id}` : id
-  const record = {
-    entityType: 'product',
-    id: ownId,
-    fields: productFields(product),
-    source: event.payload,
-  } as const
+  const record = { entityType: 'product', id: ownId, fields: productFields(product), source: event.payload } as const
   if (isVariation) return { op: 'write', at, record }
   const kept = readList(product.variations).flatMap(variation => {
     const variationId = readShopId(isObject(variation) ? variation.id : variation)

@@ -134,11 +134,7 @@ function toBillingChange(subject: StripeSubject): BillingChange | null {
       return terms.length > 0 ? { kind: 'terms', terms } : null
     }
     case 'invoice':
-      return {
-        kind: 'invoice',
-        version: readInvoice(id, subject),
-        payments: readInvoicePayments(id, subject),
-      }
+      return { kind: 'invoice', version: readInvoice(id, subject), payments: readInvoicePayments(id, subject) }
     case 'dispute':
       return { kind: 'cash', payments: [], refunds: [readDispute(id, subject)] }
     default: {
