@@ -764,7 +764,7 @@ create table identities (
   profile bigint not null,
   first_seen_at timestamp with time zone not null default now(),
   retired_at timestamp with time zone,
-  trusted boolean not null default false,
+  verified boolean not null default false,
   constraint identities_kind_check CHECK ((kind = ANY (ARRAY['visitor'::text, 'user'::text, 'email'::text, 'contact'::text])))
 ) with (fillfactor=90);
 CREATE UNIQUE INDEX identities_by_node ON public.identities USING btree (tenant_id, node) INCLUDE (profile);
@@ -772,35 +772,23 @@ CREATE INDEX identities_by_profile ON public.identities USING btree (tenant_id, 
 CREATE UNIQUE INDEX identities_by_value ON public.identities USING btree (tenant_id, kind, value) WHERE (retired_at IS NULL);
 CREATE INDEX identities_retired ON public.identities USING btree (tenant_id, kind, value) WHERE (retired_at IS NOT NULL);
 
-create table identity_merges (
+create table identity_links (
   tenant_id integer not null,
-  id bigint not null generated always as identity,
-  profile bigint not null,
-  from_profile bigint not null,
-  nodes bigint[] not null,
-  node bigint,
-  other bigint,
+  a bigint not null,
+  b bigint not null,
+  verified boolean not null,
   cause text not null,
   cause_id text not null,
-  merged_at timestamp with time zone not null default now(),
+  linked_at timestamp with time zone not null,
   undone_at timestamp with time zone,
-  constraint identity_merges_pkey PRIMARY KEY (tenant_id, id),
-  constraint identity_merges_cause_check CHECK ((cause = ANY (ARRAY['event'::text, 'record'::text, 'sale'::text, 'command'::text])))
-);
-CREATE INDEX identity_merges_by_event ON public.identity_merges USING btree (tenant_id, cause_id) WHERE (cause = 'event'::text);
-CREATE INDEX identity_merges_by_profile ON public.identity_merges USING btree (tenant_id, profile);
-CREATE INDEX identity_merges_by_sale ON public.identity_merges USING btree (tenant_id, cause_id) WHERE ((cause = 'sale'::text) AND (undone_at IS NULL));
-CREATE INDEX identity_merges_by_source ON public.identity_merges USING btree (tenant_id, from_profile);
-
-create table identity_unmerged (
-  tenant_id integer not null,
-  node bigint not null,
-  other bigint not null,
-  cause_id text,
-  constraint identity_unmerged_pkey PRIMARY KEY (tenant_id, other, node)
-);
-CREATE INDEX identity_unmerged_by_event ON public.identity_unmerged USING btree (tenant_id, cause_id) WHERE (cause_id IS NOT NULL);
-CREATE INDEX identity_unmerged_by_node ON public.identity_unmerged USING btree (tenant_id, node);
+  constraint identity_links_pkey PRIMARY KEY (tenant_id, a, b),
+  constraint identity_links_cause_check CHECK ((cause = ANY (ARRAY['event'::text, 'record'::text, 'sale'::text, 'command'::text])))
+) with (fillfactor=90);
+CREATE INDEX identity_links_by_b ON public.identity_links USING btree (tenant_id, b);
+CREATE INDEX identity_links_by_event ON public.identity_links USING btree (tenant_id, cause_id) WHERE (cause = 'event'::text);
+CREATE INDEX identity_links_by_sale ON public.identity_links USING btree (tenant_id, cause_id) WHERE (cause = 'sale'::text);
+CREATE INDEX identity_links_used_by_a ON public.identity_links USING btree (tenant_id, a) WHERE (undone_at IS NULL);
+CREATE INDEX identity_links_used_by_b ON public.identity_links USING btree (tenant_id, b) WHERE (undone_at IS NULL);
 
 create table identity_versions (
   tenant_id integer not null,

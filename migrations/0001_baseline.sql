@@ -625,8 +625,8 @@ create table identities (
   profile bigint not null,
   first_seen_at timestamptz not null default now(),
   retired_at timestamptz,
-  -- A record, a server or an operator linked it, not only an event that anyone could have sent.
-  trusted boolean not null default false
+  -- A record, a signed source, a server key or an operator named it, not only an event that anyone could have sent.
+  verified boolean not null default false
 ) with (fillfactor = 90);
 create unique index identities_by_value on identities (tenant_id, kind, value) where retired_at is null;
 create unique index identities_by_node on identities (tenant_id, node) include (profile);
@@ -634,40 +634,27 @@ create index identities_by_profile on identities (tenant_id, profile);
 -- Earlier nodes of an identifier, for undoing its move.
 create index identities_retired on identities (tenant_id, kind, value) where retired_at is not null;
 
--- Why profiles were merged, so that a merge can be explained and undone.
-create table identity_merges (
+-- Two identifiers that appeared together, and the input that said so first. Profiles are derived from these links
+-- (src/domain/identity/linking.ts). A link between nodes of two profiles is a claim: it is shown and connects nothing.
+create table identity_links (
   tenant_id int not null,
-  id bigint generated always as identity,
-  profile bigint not null,
-  from_profile bigint not null,
-  -- The nodes that came from from_profile.
-  nodes bigint[] not null,
-  -- The two nodes that the cause linked; `node` is on the side of from_profile. Null: the first nodes of the profiles.
-  node bigint,
-  other bigint,
+  -- The smaller node, and the larger one.
+  a bigint not null,
+  b bigint not null,
+  verified boolean not null,
   cause text not null check (cause in ('event', 'record', 'sale', 'command')),
   cause_id text not null,
-  merged_at timestamptz not null default now(),
+  -- When the input was received.
+  linked_at timestamptz not null,
+  -- An operator undid the link, or a limit was reached. It connects nothing, but an erasure of one still finds the other.
   undone_at timestamptz,
-  primary key (tenant_id, id)
-);
-create index identity_merges_by_source on identity_merges (tenant_id, from_profile);
-create index identity_merges_by_profile on identity_merges (tenant_id, profile);
-create index identity_merges_by_sale on identity_merges (tenant_id, cause_id) where cause = 'sale' and undone_at is null;
-create index identity_merges_by_event on identity_merges (tenant_id, cause_id) where cause = 'event';
-
--- Nodes that were seen together but not merged, because the profile was full. An erasure of one also erases the
--- events of the other.
-create table identity_unmerged (
-  tenant_id int not null,
-  node bigint not null,
-  other bigint not null,
-  -- The event that linked them. A purge of its key deletes the pair and reexamines the pairs of other keys.
-  cause_id text,
-  primary key (tenant_id, other, node)
-);
-create index identity_unmerged_by_event on identity_unmerged (tenant_id, cause_id) where cause_id is not null;
-create index identity_unmerged_by_node on identity_unmerged (tenant_id, node);
+  primary key (tenant_id, a, b)
+) with (fillfactor = 90);
+create index identity_links_by_b on identity_links (tenant_id, b);
+create index identity_links_used_by_a on identity_links (tenant_id, a) where undone_at is null;
+create index identity_links_used_by_b on identity_links (tenant_id, b) where undone_at is null;
+create index identity_links_by_sale on identity_links (tenant_id, cause_id) where cause = 'sale';
+create index identity_links_by_event on identity_links (tenant_id, cause_id) where cause = 'event';
 
 -- Workers cache nodes. The version changes when an identifier gets a new node, or when a profile is split.
 create table identity_versions (

@@ -8,12 +8,11 @@ import {
   parseEmail,
   publicProfileId,
 } from '../domain/identity/identity.ts'
-import { MAX_IDENTIFIERS } from '../domain/identity/linking.ts'
 import { storableText } from '../domain/json/json.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { notifySaleChanges, openAudience, startSaleChanges } from '../pipeline/deliveries/notify.ts'
-import { lockWhoIsWho, mergePeople, splitPerson } from '../pipeline/identity/merge-split.ts'
+import { lockProfiles, mergePeople, splitPerson } from '../pipeline/identity/merge-split.ts'
 import type { Transaction } from '../pipeline/unit.ts'
 import { type Db, databaseNow, inTransaction } from '../postgres/database.ts'
 import { findEvents } from '../store/events/events.ts'
@@ -65,12 +64,7 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
             'same_person',
             `Both are already the same person: ${publicProfileId(people.into.profile)}.`,
           )
-        if (!(await mergePeople(transaction, tenantId, people)))
-          throw new AdminError(
-            'conflict',
-            'too_many_names',
-            `The merged person would have more than ${MAX_IDENTIFIERS} identifiers, which is the limit.`,
-          )
+        await mergePeople(transaction, tenantId, { from: people.from.profile, into: people.into.profile })
         const [from, target] = [people.from, people.into].map(({ profile }) => publicProfileId(profile)!)
         await recordChange(client, actor, {
           action: 'person.merge',
@@ -128,7 +122,7 @@ export function changeIdentities<T>(
   change: (transaction: Transaction) => Promise<T>,
 ): Promise<T> {
   return withSaleChanges(pool, async transaction => {
-    await lockWhoIsWho(transaction, tenantId)
+    await lockProfiles(transaction, tenantId)
     return change(transaction)
   })
 }
@@ -190,13 +184,13 @@ async function personView(pool: pg.Pool, tenantId: number, profile: number): Pro
   }
 }
 
-function identifierView({ kind, value, firstSeenAt, retiredAt, joinedAt, cause }: ProfileIdentifier) {
+function identifierView({ kind, value, firstSeenAt, retiredAt, linkedAt, cause }: ProfileIdentifier) {
   return {
     kind,
     value,
     first_seen_at: firstSeenAt.toISOString(),
     moved_on_at: retiredAt?.toISOString() ?? null,
-    joined_at: joinedAt?.toISOString() ?? null,
+    joined_at: linkedAt?.toISOString() ?? null,
     cause,
   }
 }

@@ -296,7 +296,7 @@ async function rebuildSomePeople(run: Run): Promise<boolean> {
     )
     await keepPurgeSales(client, purge, named.map(orderSaleKey))
     receipt.purged.identities += await rebuildPeople(transaction, {
-      ...{ tenantId, circle, since: purge.receivedSince, distrust: isServerKey },
+      ...{ tenantId, circle, since: purge.receivedSince, unverify: isServerKey },
       ...{ events: [...events.values()], openSales },
     })
     await nodesWorkedOut(client, purge, [...nodes, ...circle.map(({ node }) => node)])

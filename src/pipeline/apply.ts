@@ -125,8 +125,9 @@ async function applyKeptEvents(
     units.map(({ entry, work }) => ({
       tenantId: entry.tenantId,
       identifiers: eventIdentifiers(work),
-      trusted: work.trusted,
+      verified: work.trusted,
       cause: { kind: 'event', id: work.id },
+      receivedAt: work.receivedAt,
     })),
   )
   const events = units.map(

@@ -30,7 +30,7 @@ async function sourcesOf(tenant: TestTenant): Promise<Record<string, number>> {
 
 const VISITOR: Identifier = { kind: 'visitor', value: 'v' }
 const CUSTOMER: Identifier = { kind: 'contact', value: 'cus_s' }
-const TRUSTED = { trusted: true, cause: { kind: 'record', id: 'r' } } as const
+const TRUSTED = { verified: true, receivedAt: new Date(), cause: { kind: 'record', id: 'r' } } as const
 
 /** What three transactions may learn about one person, each in a worker without caches. */
 function learning(tenantId: number) {

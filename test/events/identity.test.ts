@@ -19,8 +19,8 @@ before(async () => {
 })
 after(() => server.close())
 
-/** Resolves groups in batches, with the cache of one worker. */
-async function see(tenantId: number, batches: Identifier[][][], trusted = true): Promise<void> {
+/** Resolves groups in batches, with the memory of one worker. */
+async function see(tenantId: number, batches: Identifier[][][], verified = true): Promise<void> {
   const identities = openIdentities()
   const { lockFor } = openProfileLocks()
   for (const batch of batches) {
@@ -36,7 +36,13 @@ async function see(tenantId: number, batches: Identifier[][][], trusted = true):
         }
         await identities.resolve(
           transaction,
-          batch.map(identifiers => ({ tenantId, identifiers, trusted, cause: { kind: 'event', id: 'e' } })),
+          batch.map(identifiers => ({
+            tenantId,
+            identifiers,
+            verified,
+            cause: { kind: 'event', id: 'e' },
+            receivedAt: new Date(),
+          })),
         )
         return learned.nodes
       })

@@ -201,7 +201,8 @@ test('erasing a person by e-mail also erases the unlinked events that contain th
   const tenant = await server.anotherTenant('unlinked')
   await inTurn(
     () => write(tenant, 'contact', 'c-1', { email: 'ada@example.com' }),
-    // Ada is identified, and so is the sender: they stay two people
+    () => write(tenant, 'contact', 'c-2', { userId: 'mallory' }),
+    // Ada is a contact, and so is the sender: they stay two people
     () => track(tenant, { event_type: 'names her', user_id: 'mallory', data: { email: 'ada@example.com' } }),
     () => track(tenant, { event_type: 'does not', user_id: 'mallory' }),
     // stored under the browser, which is linked with neither of the two
@@ -242,8 +243,9 @@ test('linking a thousand groups takes as many statements as linking ten', async 
           { kind: 'visitor' as const, value: visitor },
           { kind: 'user' as const, value: user },
         ],
-        trusted: true,
+        verified: true,
         cause: { kind: 'event' as const, id: String(i) },
+        receivedAt: new Date(),
       }))
       const transaction = { client: counting, now: new Date(), configVersion: 1 }
       const { nodes } = await openIdentities().resolve(transaction, seen)

@@ -8,7 +8,7 @@ import {
 } from '../../domain/conversions/conversions.ts'
 import { parseStoredEvent } from '../../domain/events/stored.ts'
 import { orderIdentifiers } from '../../domain/identity/identity.ts'
-import { isIdentified } from '../../domain/identity/linking.ts'
+import { isKnown } from '../../domain/identity/linking.ts'
 import { newEntryId } from '../../domain/ids.ts'
 import { lockSales } from '../../postgres/locks.ts'
 import {
@@ -22,11 +22,11 @@ import {
   upsertOrderSales,
 } from '../../store/conversions/conversions.ts'
 import type { StoredNode } from '../../store/events/events.ts'
-import { findProfiles, loadIdentifiers, loadProfileFacts, undoSaleLinks } from '../../store/identity/identities.ts'
+import { findProfiles, loadIdentifiers, loadProfileFacts } from '../../store/identity/identities.ts'
 import { findTenantById } from '../../store/tenants/tenants.ts'
 import { rememberSales } from '../deliveries/notify.ts'
-import { type Identities, openIdentities } from '../identity/identity.ts'
-import { resolveNodes } from '../identity/resolve.ts'
+import { type Identities, openIdentities, unlinkSales } from '../identity/identity.ts'
+import { followProfiles, resolveNodes } from '../identity/resolve.ts'
 import { prepareProfileLock } from '../profile-lock.ts'
 import type { ChangedRecord } from '../records/records.ts'
 import { openMemory, type Transaction } from '../unit.ts'
@@ -66,8 +66,9 @@ export async function applyOrders(
     orders.map(order => ({
       tenantId: order.tenantId,
       identifiers: order.data ? orderIdentifiers(order.data) : [],
-      trusted: true,
+      verified: true,
       cause: { kind: 'record', id: `order/${order.id}` },
+      receivedAt: transaction.now,
     })),
   )
   const { client, now } = transaction
@@ -185,7 +186,10 @@ async function linkBuyers(identities: Identities, transaction: Transaction, sale
   const disputed = sales.flatMap(({ tenantId, orderId, orderState, severalVisitors }) =>
     severalVisitors && orderState !== null && orderId !== null ? [{ tenantId, orderId }] : [],
   )
-  if (disputed.length > 0) await undoSaleLinks(client, disputed)
+  if (disputed.length > 0) {
+    await prepareProfileLock(transaction)
+    await followProfiles(transaction, await unlinkSales(transaction, disputed))
+  }
   const open = sales.filter(
     ({ orderState, severalVisitors, eventNode, orderNode }) =>
       orderState === 'live' && !severalVisitors && eventNode !== null && orderNode !== null,
@@ -206,7 +210,7 @@ async function linkBuyers(identities: Identities, transaction: Transaction, sale
     client,
     meeting.map(({ visitor }) => visitor),
   )
-  const known = new Set(facts.filter(isIdentified).map(({ tenantId, profile }) => `${tenantId} ${profile}`))
+  const known = new Set(facts.filter(isKnown).map(({ tenantId, profile }) => `${tenantId} ${profile}`))
   await resolveNodes(
     identities,
     transaction,
@@ -215,8 +219,9 @@ async function linkBuyers(identities: Identities, transaction: Transaction, sale
       .map(({ sale, visitor, buyer }) => ({
         tenantId: sale.tenantId,
         identifiers: [visitor, buyer].map(({ kind, value }) => ({ kind, value })),
-        trusted: false,
+        verified: false,
         cause: { kind: 'sale' as const, id: sale.orderId! },
+        receivedAt: transaction.now,
       })),
   )
 }

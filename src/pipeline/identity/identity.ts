@@ -1,55 +1,79 @@
 import type { Identifier, NodeKey } from '../../domain/identity/identity.ts'
 import {
-  areConfirming,
   type Cause,
-  createProfile,
-  type KnownIdentifier,
-  type Links,
-  linkIdentifiers,
-  type Profile,
-  survivingProfile,
+  choosePrimary,
+  chooseProfile,
+  compareLinks,
+  isKnown,
+  type LinkGroup,
+  type LinkPlan,
+  type Person,
+  pairKey,
+  planLinks,
 } from '../../domain/identity/linking.ts'
 import {
   allocateNodes,
+  assignProfiles,
   bumpIdentityVersions,
+  deleteSaleLinks,
   ensureIdentifiers,
+  findProfiles,
   type IdentifierKey,
-  insertLinks,
-  insertUnlinked,
   loadIdentityVersions,
-  loadProfileFacts,
-  mergeProfiles,
+  loadLinks,
+  loadNodeLinks,
+  loadProfileNodes,
+  MAX_NODES_OF_PROFILE,
   moveIdentifiers,
+  moveProfiles,
+  type NodePair,
   type ProfileKey,
   type StoredIdentifier,
-  trustIdentifiers,
+  type StoredLink,
+  type StoredNode,
+  upsertLinks,
+  verifyIdentifiers,
 } from '../../store/identity/identities.ts'
 import { rememberSalesOfProfiles } from '../deliveries/notify.ts'
 import { prepareProfileLock, takeProfileLock } from '../profile-lock.ts'
 import { type IdentifierMemory, type Learned, openMemory, type Transaction } from '../unit.ts'
 
-/** Identifiers that appear together in one event or record. A trusted group may merge two identified profiles. */
-export type IdentifierGroup = { tenantId: number; identifiers: Identifier[]; trusted: boolean; cause: Cause }
+/** Identifiers that appear together in one event or record. */
+export type IdentifierGroup = {
+  tenantId: number
+  identifiers: Identifier[]
+  /** From a record, a signed source, a server key or an operator, not from a public key. */
+  verified: boolean
+  cause: Cause
+  receivedAt: Date
+}
 
 // About 10 MB.
 const MAX_REMEMBERED = 50_000
 
 export type Identities = {
   /**
-   * Links the identifiers of each group, and finds the node of its first identifier. It changes identifiers, nodes and
-   * profiles only: see `resolveNodes` for the effects of a merge.
+   * Links the identifiers of each group, and finds the node of its first identifier. It changes identifiers, links and
+   * profiles only: see `resolveNodes` for the effects on sales and accounts.
    */
   resolve(transaction: Transaction, groups: IdentifierGroup[]): Promise<Resolved>
 }
 
-type Resolved = {
+type Resolved = ProfileChanges & {
   /** Per group, the node of its first identifier. Null if it has none. */
   nodes: (number | null)[]
-  /** Profiles into which others were merged, */
+}
+
+export type ProfileChanges = {
+  /** Profiles that gained nodes. */
   merged: ProfileKey[]
-  /** and the nodes of the groups that were resolved then. */
+  /** Nodes of profiles that verified input split. */
+  split: NodeKey[]
+  /** A node of each changed profile. */
   changed: NodeKey[]
 }
+
+const NO_CHANGES: ProfileChanges = { merged: [], split: [], changed: [] }
 
 export function openIdentities(): Identities {
   const memory = openMemory(() => new Map<number, IdentifierMemory>())
@@ -71,7 +95,7 @@ export function openIdentities(): Identities {
   return {
     async resolve(transaction, groups) {
       const nodes: (number | null)[] = groups.map(() => null)
-      if (groups.length === 0) return { nodes, merged: [], changed: [] }
+      if (groups.length === 0) return { nodes, ...NO_CHANGES }
       const remembered = await recall(transaction, groups)
       const open: { index: number; first: string; all: string }[] = []
       for (const [index, group] of groups.entries()) {
@@ -83,23 +107,20 @@ export function openIdentities(): Identities {
         if (node !== undefined && settled.has(all)) nodes[index] = node
         else open.push({ index, first, all })
       }
-      if (open.length === 0) return { nodes, merged: [], changed: [] }
-      const { links, movedTenants, merged } = await linkAll(
+      if (open.length === 0) return { nodes, ...NO_CHANGES }
+      const linked = await linkAll(
         transaction,
         open.map(({ index }) => groups[index]!),
       )
-      const changed: NodeKey[] = []
       for (const [i, { index, first, all }] of open.entries()) {
         const { tenantId } = groups[index]!
-        const node = links.nodes[i]?.id ?? null
+        const node = linked.nodes[i]!
         nodes[index] = node
-        if (node === null) continue
-        if (merged.length > 0) changed.push({ tenantId, node })
-        // A moved identifier changes the version of its tenant, so nothing of that tenant may be remembered.
-        if (movedTenants.has(tenantId)) continue
+        // The version of the tenant changed, so nothing of it may be remembered.
+        if (linked.outdated.has(tenantId)) continue
         transaction.learned?.nodes.push({ memory: remembered.get(tenantId)!, first, all, node })
       }
-      return { nodes, merged, changed }
+      return { nodes, ...linked.changes }
     },
   }
 }
@@ -112,222 +133,287 @@ export function rememberNodes(learned: Learned['nodes']): void {
   }
 }
 
-/** Links the identifiers and writes the changes. `movedTenants` are those whose remembered nodes are no longer valid. */
-async function linkAll(
-  transaction: Transaction,
-  groups: IdentifierGroup[],
-): Promise<{ links: Links; movedTenants: Set<number>; merged: ProfileKey[] }> {
+/** `outdated` are the tenants whose remembered nodes are no longer valid. */
+type Linked = { nodes: number[]; changes: ProfileChanges; outdated: Set<number> }
+
+/** Links the identifiers and writes the changes. Takes the profile lock only if there is something to write. */
+async function linkAll(transaction: Transaction, groups: IdentifierGroup[]): Promise<Linked> {
   const { client } = transaction
   await prepareProfileLock(transaction)
   let loaded = await loadGroups(client, groups)
-  if (loaded.newNodes.length > 0) {
+  const created = loaded.rows.flatMap(row => (row.isNew ? `${row.tenantId} ${row.node}` : []))
+  if (created.length > 0) {
     transaction.newNodes ??= new Set()
-    for (const node of loaded.newNodes) transaction.newNodes.add(node)
+    for (const node of created) transaction.newNodes.add(node)
   }
-  let links = linkIdentifiers(loaded.groups)
-  const tenants = tenantsToLock(groups, loaded, links)
-  if (tenants.size > 0) {
-    await takeProfileLock(transaction, tenants)
-    // Another worker may have linked them while this one waited for the lock.
-    loaded = await loadGroups(client, groups)
-    links = linkIdentifiers(loaded.groups)
-    const contacts = mergedWithContacts(loaded, links)
-    if (contacts.length > 0) await rememberSalesOfProfiles(transaction, contacts)
-    await writeLinks(client, loaded, links)
+  const news = await findNews(client, loaded)
+  if (news.groups.length === 0 && news.verified.length === 0)
+    return { nodes: loaded.groups.map(({ members }) => members[0]!.node), changes: NO_CHANGES, outdated: new Set() }
+  await takeProfileLock(transaction, new Set([...news.groups, ...news.verified].map(({ tenantId }) => tenantId)))
+  // Another worker may have linked them while this one waited for the lock.
+  loaded = await loadGroups(client, groups)
+  const { groups: changing, verified, stored } = await findNews(client, loaded)
+  const nodes = loaded.groups.map(({ members }) => members[0]!.node)
+  let linked: Linked = { nodes, changes: NO_CHANGES, outdated: new Set() }
+  if (changing.length > 0) {
+    const profiles = changing.flatMap(({ members }) => members)
+    const written = await derive(transaction, { profiles, groups: changing, stored })
+    linked = { ...written, nodes }
+    for (const [i, { index }] of changing.entries()) nodes[index] = written.nodes[i]!
   }
-  const survivors = new Set(links.merges.map(({ into }) => survivingProfile({ id: null, profile: into })))
-  return {
-    links,
-    movedTenants: new Set(links.moves.map(({ identifier }) => loaded.tenantOf(identifier))),
-    merged: [...survivors].map(profile => ({
-      tenantId: loaded.tenantOfProfile(profile),
-      profile: profile.id,
-    })),
-  }
+  if (verified.length > 0) await verifyIdentifiers(client, verified)
+  return linked
 }
 
-/** Profiles that merge with one that has a contact. Their sales may become sales of that contact. */
-function mergedWithContacts({ tenantOfProfile }: Loaded, { merges }: Links): ProfileKey[] {
-  return merges.flatMap(({ from, into }) =>
-    from.hasContact || into.hasContact
-      ? [from, into].map(profile => ({ tenantId: tenantOfProfile(profile), profile: profile.id }))
-      : [],
-  )
-}
-
-type Loaded = {
-  /** Nodes that this statement created, as `tenant node`. */
-  newNodes: string[]
-  groups: { identifiers: KnownIdentifier[]; trusted: boolean; cause: Cause }[]
-  tenantOf(identifier: KnownIdentifier): number
-  tenantOfProfile(profile: Profile): number
-}
+type LoadedGroup = Omit<LinkGroup, 'members'> & { index: number; tenantId: number; members: StoredIdentifier[] }
+type Loaded = { rows: StoredIdentifier[]; groups: LoadedGroup[] }
 
 async function loadGroups(client: Transaction['client'], groups: IdentifierGroup[]): Promise<Loaded> {
-  const wanted = new Map<string, IdentifierKey & { trusted: boolean }>()
-  for (const { tenantId, identifiers, trusted } of groups) {
-    const isConfirmed = trusted && areConfirming(identifiers)
+  const wanted = new Map<string, IdentifierKey & { verified: boolean }>()
+  for (const { tenantId, identifiers, verified } of groups)
     for (const identifier of identifiers) {
       const key = keyText(tenantId, identifier)
       const before = wanted.get(key)
-      if (!before) wanted.set(key, { tenantId, ...identifier, trusted: isConfirmed })
-      else if (isConfirmed) before.trusted = true
+      if (!before) wanted.set(key, { tenantId, ...identifier, verified })
+      else if (verified) before.verified = true
     }
-  }
-  const known = wanted.size > 0 ? await ensureIdentifiers(client, [...wanted.values()]) : []
-  const rows = new Map(known.map(row => [keyText(row.tenantId, row), row]))
-  const profiles = await loadProfiles(client, groups, rows)
-  const tenants = new Map<KnownIdentifier | Profile, number>()
-  const byKey = new Map<string, KnownIdentifier>()
-  for (const [key, row] of rows) {
-    const profile = profiles.get(profileText(row))!
-    const identifier = { kind: row.kind, node: { id: row.node, profile }, trusted: row.trusted }
-    byKey.set(key, identifier)
-    tenants.set(identifier, row.tenantId).set(profile, row.tenantId)
-  }
+  const rows = await ensureIdentifiers(client, [...wanted.values()])
+  const byKey = new Map(rows.map(row => [keyText(row.tenantId, row), row]))
   return {
-    newNodes: known.flatMap(row => (row.isNew ? `${row.tenantId} ${row.node}` : [])),
-    groups: groups.map(({ tenantId, identifiers, trusted, cause }) => ({
-      identifiers: identifiers.flatMap(identifier => byKey.get(keyText(tenantId, identifier)) ?? []),
-      trusted,
-      cause,
+    rows,
+    groups: groups.map(({ tenantId, identifiers, verified, cause, receivedAt }, index) => ({
+      ...{ index, tenantId, cause, isVerified: verified, at: receivedAt.getTime() },
+      members: identifiers.map(identifier => byKey.get(keyText(tenantId, identifier))!),
     })),
-    tenantOf: identifier => tenants.get(identifier)!,
-    tenantOfProfile: profile => tenants.get(profile)!,
   }
 }
 
-/** Most identifiers appear alone or with others of their profile. Facts are loaded only for profiles that may merge. */
-async function loadProfiles(
-  client: Transaction['client'],
-  groups: IdentifierGroup[],
-  rows: Map<string, StoredIdentifier>,
-): Promise<Map<string, Profile>> {
-  const profiles = new Map<string, Profile>()
-  for (const row of rows.values()) {
-    const profile = profiles.get(profileText(row)) ?? createProfile(row.profile)
-    if (row.kind === 'user') profile.hasUser = true
-    if (row.kind === 'contact') profile.hasContact = true
-    profiles.set(profileText(row), profile)
-  }
-  const merging = new Map<string, StoredIdentifier>()
-  for (const { tenantId, identifiers } of groups) {
-    if (identifiers.length < 2) continue
-    const rowsOfGroup = identifiers.flatMap(identifier => rows.get(keyText(tenantId, identifier)) ?? [])
-    if (rowsOfGroup.every(({ profile }) => profile === rowsOfGroup[0]!.profile)) continue
-    for (const row of rowsOfGroup) if (!row.isNew) merging.set(profileText(row), row)
-  }
-  if (merging.size === 0) return profiles
-  for (const { tenantId, profile, ...facts } of await loadProfileFacts(client, [...merging.values()]))
-    Object.assign(profiles.get(profileText({ tenantId, profile }))!, facts)
-  return profiles
+type News = { groups: LoadedGroup[]; verified: NodeKey[]; stored: Map<string, StoredLink> }
+
+/** The groups with a link that is not stored yet, and the identifiers that are verified now. */
+async function findNews(client: Transaction['client'], { groups }: Loaded): Promise<News> {
+  const pairs = new Map<string, NodePair>()
+  for (const { tenantId, members } of groups)
+    for (const [x, y] of pairsOf(members)) {
+      const [a, b] = x.node < y.node ? [x.node, y.node] : [y.node, x.node]
+      pairs.set(pairKey(a, b), { tenantId, a, b })
+    }
+  const found = pairs.size > 0 ? await loadLinks(client, [...pairs.values()]) : []
+  const stored = new Map(found.map(link => [pairKey(link.a, link.b), link]))
+  const isNews = (group: LoadedGroup) =>
+    pairsOf(group.members).some(([x, y]) => {
+      const link = stored.get(pairKey(x.node, y.node))
+      if (!link) return true
+      if (link.isUndone) return false
+      if (compareLinks({ ...group, a: link.a, b: link.b }, link) < 0) return true
+      // The visitor id belongs to another person now, and returns.
+      return y.kind === 'visitor' && (x.kind === 'user' || x.kind === 'contact') && x.profile !== y.profile
+    })
+  const verified = groups.flatMap(({ tenantId, members, isVerified }) =>
+    members.flatMap(({ node, verified }) => (isVerified && !verified ? [{ tenantId, node }] : [])),
+  )
+  return { groups: groups.filter(isNews), verified, stored }
 }
 
-/** The tenants whose profile lock is needed to write these links. Empty if nothing changes. */
-function tenantsToLock(groups: IdentifierGroup[], { tenantOf }: Loaded, links: Links): Set<number> {
-  const { merges, moves, unlinked, confirmed } = links
-  if (merges.length + moves.length + unlinked.length + confirmed.length === 0) return new Set()
-  if (merges.length + unlinked.length === 0)
-    return new Set([...moves.map(({ identifier }) => identifier), ...confirmed].map(tenantOf))
-  return new Set(groups.map(({ tenantId }) => tenantId))
+/** The primary identifier with each of the others. */
+function pairsOf(members: StoredIdentifier[]): [StoredIdentifier, StoredIdentifier][] {
+  const primary = choosePrimary(members)
+  return members.flatMap(member => (member === primary ? [] : [[primary, member] as const])) as never
 }
 
-async function writeLinks(client: Transaction['client'], loaded: Loaded, links: Links): Promise<void> {
-  const { merges, moves, unlinked, confirmed } = links
-  const { tenantOf, tenantOfProfile } = loaded
-  if (moves.length > 0) {
-    await writeMoves(client, loaded, links)
-    await bumpIdentityVersions(client, [...new Set(moves.map(({ identifier }) => tenantOf(identifier)))])
+type Graph = { nodes: StoredNode[]; links: StoredLink[]; own: Set<number> }
+
+// More profiles are not derived again when one of them changes.
+const MAX_NEIGHBORS = 100
+const MAX_ROUNDS = 3
+
+/** These profiles, and those that a link connects with them. `own` are the former. */
+async function loadGraph(client: Transaction['client'], profiles: ProfileKey[]): Promise<Graph> {
+  const own = await loadProfileNodes(client, profiles)
+  const links = await loadNodeLinks(client, own)
+  const known = new Set(own.map(({ node }) => node))
+  const ends = links.flatMap(({ tenantId, a, b }) =>
+    [a, b].flatMap(node => (known.has(node) ? [] : [{ tenantId, node }])),
+  )
+  const found = ends.length > 0 ? await findProfiles(client, ends) : []
+  const near = [...new Map(found.map(key => [key.profile, key])).values()].slice(0, MAX_NEIGHBORS)
+  const others = near.length > 0 ? await loadProfileNodes(client, near) : []
+  const more = others.length > 0 ? await loadNodeLinks(client, others) : []
+  const all = new Map([...links, ...more].map(link => [pairKey(link.a, link.b), link]))
+  return { nodes: [...own, ...others], links: [...all.values()], own: new Set(profiles.map(({ profile }) => profile)) }
+}
+
+type Derivation = {
+  profiles: ProfileKey[]
+  groups: LoadedGroup[]
+  stored: ReadonlyMap<string, StoredLink>
+  keep?: number
+}
+
+/** Derives these profiles and their neighbors, with the groups added, and writes what changed. */
+async function derive(
+  transaction: Transaction,
+  { profiles, groups, stored, keep }: Derivation,
+): Promise<Pick<Linked, 'changes' | 'outdated'> & { nodes: number[] }> {
+  for (let round = 1, own = profiles; ; round++) {
+    const graph = await loadGraph(transaction.client, own)
+    const plan = planLinks(graph.nodes, graph.links, stored, groups)
+    const assigned = assignPeople(plan.people, keep)
+    // A neighbor that changes may change its own neighbors.
+    const beyond = graph.nodes.filter(({ node, profile }) => !graph.own.has(profile) && assigned.has(node))
+    if (beyond.length === 0 || round === MAX_ROUNDS) return writePlan(transaction, graph, plan, assigned, groups)
+    own = [...own, ...beyond]
   }
-  // After the moves, so that the new nodes move with their profiles.
-  const moved =
-    merges.length > 0
-      ? await mergeProfiles(
-          client,
-          merges.map(({ from }) => ({
-            tenantId: tenantOfProfile(from),
-            from: from.id,
-            into: survivingProfile({ id: null, profile: from }).id,
-          })),
-        )
-      : []
-  const rows = buildLinks(loaded, links, moved)
-  if (rows.length > 0) await insertLinks(client, rows)
-  if (confirmed.length > 0)
-    await trustIdentifiers(
+}
+
+/** Derives profiles after links were written or undone. The caller holds the profile lock. */
+export async function deriveProfiles(
+  transaction: Transaction,
+  profiles: ProfileKey[],
+  keep?: number,
+): Promise<ProfileChanges> {
+  const verified = { stored: new Map(), groups: [] }
+  const { changes } = await derive(transaction, { profiles, ...verified, ...(keep !== undefined && { keep }) })
+  return changes
+}
+
+/** Undoes the links that these orders caused: several visitors named them. */
+export async function unlinkSales(
+  transaction: Transaction,
+  orders: { tenantId: number; orderId: string }[],
+): Promise<ProfileChanges> {
+  const nodes = await deleteSaleLinks(transaction.client, orders)
+  if (nodes.length === 0) return NO_CHANGES
+  await takeProfileLock(transaction, new Set(nodes.map(({ tenantId }) => tenantId)))
+  const changes = await deriveProfiles(transaction, await findProfiles(transaction.client, nodes))
+  return { ...changes, split: [] }
+}
+
+/** The new profile of each node that changes. `keep` is the id of its person, if a person has that node. */
+function assignPeople(people: Person[], keep?: number): Map<number, number> {
+  const known = new Set<number>()
+  for (const { nodes } of people)
+    for (const { kind, profile } of nodes) if (kind === 'user' || kind === 'contact') known.add(profile)
+  const assigned = new Map<number, number>()
+  for (const person of people) {
+    const isKept = person.nodes.some(({ node }) => node === keep)
+    const profile = isKept ? keep! : chooseProfile(person, id => known.has(id))
+    for (const own of person.nodes) if (own.profile !== profile) assigned.set(own.node, profile)
+  }
+  return assigned
+}
+
+async function writePlan(
+  transaction: Transaction,
+  graph: Graph,
+  plan: LinkPlan,
+  assigned: Map<number, number>,
+  groups: LoadedGroup[],
+): Promise<Pick<Linked, 'changes' | 'outdated'> & { nodes: number[] }> {
+  const { client } = transaction
+  const tenants = new Map(graph.nodes.map(({ node, tenantId }) => [node, tenantId]))
+  const people = new Map(plan.people.flatMap(person => person.nodes.map(({ node }) => [node, person])))
+  const changing = graph.nodes.filter(({ node }) => assigned.has(node))
+  await rememberSalesOfContacts(transaction, graph, changing, assigned, people)
+  const allocated = plan.moves.length > 0 ? await allocateNodes(client, plan.moves.length) : []
+  const written = new Map(plan.moves.map(({ to }, i) => [to, allocated[i]!]))
+  const nodeAt = (node: number) => written.get(node) ?? node
+  for (const { from, to } of plan.moves) tenants.set(to, tenants.get(from)!)
+  if (plan.moves.length > 0) await writeMoves(client, plan, assigned, people, { tenants, nodeAt })
+  if (changing.length > 0) {
+    const rows = changing.map(({ tenantId, node }) => ({ tenantId, node, profile: assigned.get(node)! }))
+    await assignProfiles(client, rows)
+  }
+  const large = largeProfiles(graph, assigned)
+  if (large.length > 0) await moveProfiles(client, large)
+  if (plan.links.length > 0)
+    await upsertLinks(
       client,
-      confirmed.map(identifier => ({ tenantId: tenantOf(identifier), node: identifier.node.id! })),
+      plan.links.map(link => {
+        const [x, y] = [nodeAt(link.a), nodeAt(link.b)]
+        return { ...link, tenantId: tenants.get(link.a)!, a: Math.min(x, y), b: Math.max(x, y) }
+      }),
     )
-  if (unlinked.length > 0)
-    await insertUnlinked(
-      client,
-      unlinked.map(({ node, other, cause }) => ({
-        tenantId: tenantOfProfile(node.profile),
-        node: node.id!,
-        other: other.id!,
-        causeId: cause.kind === 'event' ? cause.id : null,
-      })),
-    )
+  const split = splitNodes(graph, assigned)
+  const outdated = new Set([
+    ...split.map(({ tenantId }) => tenantId),
+    ...plan.moves.map(({ from }) => tenants.get(from)!),
+  ])
+  if (outdated.size > 0) await bumpIdentityVersions(client, [...outdated].sort())
+  const verified = new Set(groups.flatMap(({ tenantId, isVerified }) => (isVerified ? tenantId : [])))
+  const merged = new Map(
+    changing.map(({ tenantId, node }) => [assigned.get(node)!, { tenantId, profile: assigned.get(node)! }]),
+  )
+  return {
+    nodes: plan.nodes.map(nodeAt),
+    outdated,
+    changes: {
+      merged: [...merged.values()],
+      // A public key cannot make workers read all events of a tenant.
+      split: groups.length === 0 ? split : split.filter(({ tenantId }) => verified.has(tenantId)),
+      changed: [...changing.map(({ tenantId, node }) => ({ tenantId, node })), ...split],
+    },
+  }
+}
+
+/** Nodes of profiles that are divided among several people. */
+function splitNodes({ nodes }: Graph, assigned: Map<number, number>): NodeKey[] {
+  return [...Map.groupBy(nodes, ({ profile }) => profile).values()].flatMap(own => {
+    const profiles = new Set(own.map(({ node, profile }) => assigned.get(node) ?? profile))
+    return profiles.size > 1 ? own.map(({ tenantId, node }) => ({ tenantId, node })) : []
+  })
+}
+
+/** Profiles that were read partially and become part of another one. */
+function largeProfiles({ nodes }: Graph, assigned: Map<number, number>) {
+  return [...Map.groupBy(nodes, ({ profile }) => profile).values()].flatMap(own => {
+    const { tenantId, node, profile } = own[0]!
+    const into = assigned.get(node)
+    if (own.length < MAX_NODES_OF_PROFILE || into === undefined) return []
+    return own.every(other => assigned.get(other.node) === into) ? [{ tenantId, from: profile, into }] : []
+  })
+}
+
+/** Sales of a profile may become sales of a contact, or cease to be. */
+async function rememberSalesOfContacts(
+  transaction: Transaction,
+  { nodes }: Graph,
+  changing: StoredNode[],
+  assigned: Map<number, number>,
+  people: Map<number, Person>,
+): Promise<void> {
+  const withContact = new Set(nodes.flatMap(({ kind, profile }) => (kind === 'contact' ? profile : [])))
+  const profiles = changing.flatMap(({ tenantId, node, profile }) =>
+    people.get(node)!.hasContact || withContact.has(profile)
+      ? [profile, assigned.get(node)!].map(profile => ({ tenantId, profile }))
+      : [],
+  )
+  if (profiles.length > 0) await rememberSalesOfProfiles(transaction, profiles)
 }
 
 /** In one statement, however often an identifier moves: a batch can move one back and forth thousands of times. */
-async function writeMoves(client: Transaction['client'], { tenantOf }: Loaded, { moves }: Links): Promise<void> {
-  const nodes = await allocateNodes(client, moves.length)
-  const first = new Map<KnownIdentifier, number>()
-  const last = new Map(moves.map(move => [move.identifier, move]))
-  for (const [i, { identifier, from, to }] of moves.entries()) {
-    if (!first.has(identifier)) first.set(identifier, from.id!)
-    to.id = nodes[i]!
-  }
+async function writeMoves(
+  client: Transaction['client'],
+  { moves }: LinkPlan,
+  assigned: Map<number, number>,
+  people: Map<number, Person>,
+  { tenants, nodeAt }: { tenants: Map<number, number>; nodeAt(node: number): number },
+): Promise<void> {
+  const first = new Map<number, number>()
+  for (const { from, to } of moves) first.set(to, first.get(from) ?? from)
+  const movedOn = new Set(moves.map(({ from }) => from))
   await moveIdentifiers(
     client,
-    moves.map(move => ({
-      tenantId: tenantOf(move.identifier),
-      first: first.get(move.identifier)!,
-      from: move.from.id!,
-      to: move.to.id!,
-      profile: move.to.profile.id,
-      isLast: last.get(move.identifier) === move,
+    moves.map(({ from, to }) => ({
+      tenantId: tenants.get(first.get(to)!)!,
+      first: first.get(to)!,
+      from: nodeAt(from),
+      to: nodeAt(to),
+      profile: assigned.get(to) ?? people.get(to)!.nodes.find(({ node }) => node === to)!.profile,
+      isVerified: people.get(to)!.nodes.find(({ node }) => node === to)!.isVerified,
+      isLast: !movedOn.has(to),
     })),
   )
-}
-
-/** Each link with the nodes that it moved: those of its profile, and of profiles merged into that one before. */
-function buildLinks(
-  { tenantOf, tenantOfProfile }: Loaded,
-  { merges, moves }: Links,
-  moved: { tenantId: number; from: number; node: number }[],
-) {
-  const nodesByProfile = new Map(
-    [...Map.groupBy(moved, ({ tenantId, from }) => `${tenantId} ${from}`)].map(
-      ([key, rows]) => [key, rows.map(({ node }) => node)] as const,
-    ),
-  )
-  const brought = new Map<Profile, number[]>()
-  const mergeLinks = merges.map(({ from, into, node, other, cause }) => {
-    const tenantId = tenantOfProfile(from)
-    const nodes = [...(nodesByProfile.get(`${tenantId} ${from.id}`) ?? []), ...(brought.get(from) ?? [])]
-    brought.set(into, [...(brought.get(into) ?? []), ...nodes])
-    return {
-      tenantId,
-      profile: into.id,
-      fromProfile: from.id,
-      nodes,
-      node: node.id!,
-      other: other.id!,
-      cause,
-    }
-  })
-  const moveLinks = moves.map(({ identifier, to, other, cause }) => ({
-    tenantId: tenantOf(identifier),
-    profile: to.profile.id,
-    fromProfile: to.id!,
-    nodes: [to.id!],
-    node: to.id!,
-    other: other.id!,
-    cause,
-  }))
-  return [...mergeLinks, ...moveLinks]
 }
 
 function identifierText({ kind, value }: Identifier): string {
@@ -338,10 +424,6 @@ function keyText(tenantId: number, identifier: Identifier): string {
   return `${tenantId} ${identifierText(identifier)}`
 }
 
-function profileText({ tenantId, profile }: { tenantId: number; profile: number }): string {
-  return `${tenantId} ${profile}`
-}
-
-function settledKey({ identifiers, trusted }: IdentifierGroup): string {
-  return `${trusted ? '+' : '-'}${identifiers.map(identifierText).join('\n')}`
+function settledKey({ identifiers, verified }: IdentifierGroup): string {
+  return `${verified ? '+' : '-'}${identifiers.map(identifierText).join('\n')}`
 }

@@ -1,132 +1,152 @@
-import {
-  findSplit,
-  MAX_IDENTIFIERS,
-  relabelLinks,
-  type Split,
-  type SplitProfiles,
-  splitProfiles,
-} from '../../domain/identity/linking.ts'
+import type { IdentifierKind } from '../../domain/identity/identity.ts'
+import { findSplit, type GraphNode, verifiedCore } from '../../domain/identity/linking.ts'
 import { newEntryId } from '../../domain/ids.ts'
 import { lockPeople, lockTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import {
   bumpIdentityVersions,
-  insertLinks,
-  insertUnlinked,
-  loadProfileFacts,
-  mergeProfiles,
+  findProfiles,
+  loadNodeLinks,
+  loadProfileNodes,
+  type StoredNode,
+  undoLinks,
+  upsertLinks,
+  verifyIdentifiers,
 } from '../../store/identity/identities.ts'
-import {
-  assignNodes,
-  findPreviousNode,
-  listNodes,
-  loadLinks,
-  undoLink,
-  updateLinks,
-} from '../../store/identity/people.ts'
-import { attributeAccounts } from '../billing/subscriptions.ts'
-import { combineSales, salesOfNodes, splitSales } from '../conversions/profile-sales.ts'
-import { rememberSalesOfProfiles } from '../deliveries/notify.ts'
+import { findPreviousNode } from '../../store/identity/people.ts'
 import type { Transaction } from '../unit.ts'
-
-/** A profile and one of its nodes. */
-type NamedPerson = { node: number; profile: number }
+import { deriveProfiles } from './identity.ts'
+import { followProfiles } from './resolve.ts'
 
 /**
  * Locks the profiles of a tenant against commands and workers. What the caller reads then stays valid until its
  * transaction ends.
  */
-export async function lockWhoIsWho({ client }: Transaction, tenantId: number): Promise<void> {
+export async function lockProfiles({ client }: Transaction, tenantId: number): Promise<void> {
   await lockPeople(client, tenantId)
   await lockTenants(client, TENANT_LOCKS.profiles, [tenantId])
 }
 
-/** Returns false if the merged profile would have too many identifiers. The caller holds the locks. */
+/** Links every identifier of one profile with another profile, which keeps its id. The caller holds the locks. */
 export async function mergePeople(
   transaction: Transaction,
   tenantId: number,
-  { from, into }: { from: NamedPerson; into: NamedPerson },
-): Promise<boolean> {
-  const { client, now } = transaction
-  const facts = await loadProfileFacts(
-    client,
-    [from, into].map(({ profile }) => ({ tenantId, profile })),
+  { from, into }: { from: number; into: number },
+): Promise<void> {
+  const nodes = await loadProfileNodes(
+    transaction.client,
+    [from, into].map(profile => ({ tenantId, profile })),
   )
-  if (facts.reduce((sum, { identifiers }) => sum + identifiers, 0) > MAX_IDENTIFIERS) return false
-  await rememberSalesOfProfiles(
-    transaction,
-    [from, into].map(({ profile }) => ({ tenantId, profile })),
-  )
-  const moved = await mergeProfiles(client, [{ tenantId, from: from.profile, into: into.profile }])
-  await insertLinks(client, [
-    {
-      ...{ tenantId, profile: into.profile, fromProfile: from.profile, node: from.node, other: into.node },
-      nodes: moved.map(({ node }) => node),
-      cause: { kind: 'command', id: newEntryId(now.getTime()) },
-    },
-  ])
-  await combineSales(transaction, [{ tenantId, profile: into.profile }])
-  await attributeAccounts(transaction, [{ tenantId, node: into.node }])
-  return true
+  const target = mainNode(nodes.filter(({ profile }) => profile === into))
+  const linked = nodes.filter(({ profile, isRetired }) => profile === from && !isRetired)
+  await linkByCommand(transaction, tenantId, target.node, linked)
+  await deriveAgain(transaction, tenantId, [from, into], into)
+}
+
+/** Makes the link between an identifier and the rest of its profile verified. The caller holds the locks. */
+export async function verifyIdentifier(
+  transaction: Transaction,
+  tenantId: number,
+  { profile, node }: { profile: number; node: number },
+): Promise<void> {
+  const { client } = transaction
+  const { nodes, links } = await loadProfile(transaction, tenantId, profile)
+  const core = verifiedCore(nodes, links)
+  const others = nodes.filter(own => own.node !== node && (core.size === 0 || core.has(own.node)))
+  if (others.length > 0)
+    await linkByCommand(
+      transaction,
+      tenantId,
+      mainNode(others).node,
+      nodes.filter(own => own.node === node),
+    )
+  await verifyIdentifiers(client, [{ tenantId, node }])
+  await deriveAgain(transaction, tenantId, [profile], profile)
 }
 
 /**
- * Undoes the link that connects two identifiers of one profile. Events, conversions, attribution and sums follow.
- * Returns both profiles, or null if there is no such link. The caller holds the locks.
+ * Undoes the links that connect two identifiers of one profile. Events, conversions, attribution and sums follow. Returns
+ * both profiles, or null if nothing connects them. The caller holds the locks.
  */
 export async function splitPerson(
   transaction: Transaction,
   tenantId: number,
   { profile, name, from }: { profile: number; name: number; from: number },
-): Promise<SplitProfiles | null> {
+): Promise<{ splitOff: number; kept: number } | null> {
   const { client } = transaction
-  const links = await loadLinks(client, tenantId, profile)
+  const { nodes, links } = await loadProfile(transaction, tenantId, profile)
   const split = findSplit(links, name, from)
   if (split === null) return null
-  const nodes = await listNodes(client, tenantId, profile)
-  const sales = await salesOfNodes(transaction, tenantId, nodes)
-  await rememberSalesOfProfiles(transaction, [{ tenantId, profile }])
-  await undoLink(client, tenantId, split.undone.id)
-  // They are two people now. But an erasure of one must also find what the other sent about them.
-  const { node, other } = split.undone
-  await insertUnlinked(client, [
-    { tenantId, node, other, causeId: null },
-    { tenantId, node: other, other: node, causeId: null },
-  ])
-  const sides = (await undoMove(transaction, tenantId, profile, split)) ?? splitProfiles(profile, split)
-  const isSplitOffNew = sides.splitOff !== profile
-  await assignNodes(
+  await undoLinks(
     client,
-    tenantId,
-    nodes.filter(node => split.splitOff.has(node) === isSplitOffNew),
-    isSplitOffNew ? sides.splitOff : sides.kept,
+    split.undone.map(({ a, b }) => ({ tenantId, a, b })),
   )
-  const relabeled = relabelLinks(links, profile, split, sides)
-  if (relabeled.length > 0) await updateLinks(client, tenantId, relabeled)
-  await bumpIdentityVersions(client, [tenantId])
-  await splitSales(transaction, tenantId, sales)
-  await attributeAccounts(
+  const before = await returnMoved(
     transaction,
+    tenantId,
+    profile,
+    nodes.filter(({ node }) => split.splitOff.has(node)),
+  )
+  await deriveAgain(transaction, tenantId, before === null ? [profile] : [profile, before])
+  const profiles = await findProfiles(
+    client,
     [name, from].map(node => ({ tenantId, node })),
   )
-  return sides
+  const profileOf = (wanted: number) => profiles.find(({ node }) => node === wanted)!.profile
+  return { splitOff: profileOf(name), kept: profileOf(from) }
 }
 
-/** Returns a moved identifier to its previous profile, with the nodes that were linked through it. */
-async function undoMove(
-  { client, now }: Transaction,
+/** A visitor id that moved to the person returns to the previous one. */
+async function returnMoved(
+  transaction: Transaction,
   tenantId: number,
   profile: number,
-  { undone, isMergedSide }: Split,
-): Promise<SplitProfiles | null> {
-  if (undone.fromProfile !== undone.node || !isMergedSide) return null
-  const before = await findPreviousNode(client, tenantId, undone.node)
+  splitOff: StoredNode[],
+): Promise<number | null> {
+  const visitor = splitOff.find(({ isRetired }) => !isRetired)
+  if (visitor?.kind !== 'visitor' || splitOff.some(({ kind }) => kind === 'user' || kind === 'contact')) return null
+  const before = await findPreviousNode(transaction.client, tenantId, visitor.node)
   if (before === null || before.profile === profile) return null
-  await insertLinks(client, [
-    {
-      ...{ tenantId, profile: before.profile, fromProfile: undone.node, nodes: [undone.node] },
-      ...{ node: undone.node, other: before.node },
-      cause: { kind: 'command', id: newEntryId(now.getTime()) },
-    },
-  ])
-  return { splitOff: before.profile, kept: profile }
+  await linkByCommand(transaction, tenantId, before.node, [visitor])
+  return before.profile
+}
+
+async function loadProfile({ client }: Transaction, tenantId: number, profile: number) {
+  const nodes = await loadProfileNodes(client, [{ tenantId, profile }])
+  const own = new Set(nodes.map(({ node }) => node))
+  const links = (await loadNodeLinks(client, nodes)).filter(({ a, b }) => own.has(a) && own.has(b))
+  return { nodes, links }
+}
+
+async function linkByCommand(
+  { client, now }: Transaction,
+  tenantId: number,
+  target: number,
+  nodes: GraphNode[],
+): Promise<void> {
+  const cause = { kind: 'command' as const, id: newEntryId(now.getTime()) }
+  const links = nodes.map(({ node }) => ({
+    ...{ tenantId, a: Math.min(node, target), b: Math.max(node, target) },
+    ...{ isVerified: true, isUndone: false, at: now.getTime(), cause },
+  }))
+  await upsertLinks(client, links)
+}
+
+async function deriveAgain(
+  transaction: Transaction,
+  tenantId: number,
+  profiles: number[],
+  keep?: number,
+): Promise<void> {
+  const keys = profiles.map(profile => ({ tenantId, profile }))
+  await followProfiles(transaction, await deriveProfiles(transaction, keys, keep))
+  await bumpIdentityVersions(transaction.client, [tenantId])
+}
+
+const ORDER: IdentifierKind[] = ['contact', 'user', 'email', 'visitor']
+
+/** The identifier that stands for the person. */
+function mainNode<T extends GraphNode>(nodes: T[]): T {
+  const active = nodes.filter(({ isRetired }) => !isRetired)
+  const rank = ({ kind, node }: T) => ORDER.indexOf(kind) * 2 ** 52 + node
+  return (active.length > 0 ? active : nodes).reduce((best, own) => (rank(own) < rank(best) ? own : best))
 }

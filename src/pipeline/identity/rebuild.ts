@@ -35,11 +35,11 @@ type Rebuild = {
   openSales: Set<string>
   /** Identifiers first seen since then are deleted unless a remaining event or record has them. */
   since: Date
-  /** Whether the trust in identifiers is reset and derived again. */
-  distrust: boolean
+  /** Whether it is derived again which identifiers are verified. */
+  unverify: boolean
 }
 
-type Seen = IdentifierGroup & { at: number; event: StoredNode | null }
+type Seen = IdentifierGroup & { event: StoredNode | null }
 
 const AT_A_TIME = 1_000
 
@@ -49,13 +49,13 @@ const AT_A_TIME = 1_000
  */
 export async function rebuildPeople(transaction: Transaction, rebuild: Rebuild): Promise<number> {
   const { client } = transaction
-  const { tenantId, circle, distrust } = rebuild
+  const { tenantId, circle, unverify } = rebuild
   const nodes = circle.map(({ node }) => node)
   const seen = await loadSightings(transaction, rebuild, nodes)
   const touches = await takeTouches(client, tenantId, nodes)
   const first = new Map<string, number>()
   for (const name of circle) if (!first.has(nameText(name))) first.set(nameText(name), name.node)
-  await resetIdentifiers(client, tenantId, { nodes, first: [...first.values()], distrust })
+  await resetIdentifiers(client, tenantId, { nodes, first: [...first.values()], unverify })
   const identities = openIdentities()
   const placed = new Map<string, number | null>()
   for (let from = 0; from < seen.length; from += AT_A_TIME) {
@@ -93,15 +93,14 @@ async function loadSightings({ client }: Transaction, rebuild: Rebuild, nodes: n
     const cause = { kind: 'event' as const, id: event.id }
     const all = eventIdentifiers(parseStoredEvent(event))
     const identifiers = undone.has(`event ${event.id}`) ? all.slice(0, 1) : all
-    return { tenantId, identifiers, trusted: event.trusted, cause, at: event.receivedAt.getTime(), event }
+    return { tenantId, identifiers, verified: event.trusted, cause, receivedAt: event.receivedAt, event }
   })
   const kept = new Set(events.map(({ id }) => id))
-  for (const { node, other, cause, joinedAt } of await loadLinksAmong(client, tenantId, nodes)) {
+  for (const { a, b, isVerified, cause, at } of await loadLinksAmong(client, tenantId, nodes)) {
     const isReplayed = cause.kind === 'event' ? kept.has(cause.id) : openSales.has(`order:${cause.id}`)
     if (isReplayed || (cause.kind === 'event' && isPurged(cause.id, rebuild))) continue
-    const identifiers = [names.get(node)!, names.get(other)!]
-    const trusted = cause.kind !== 'sale'
-    seen.push({ tenantId, identifiers, trusted, cause, at: joinedAt.getTime(), event: null })
+    const identifiers = [names.get(a)!, names.get(b)!]
+    seen.push({ tenantId, identifiers, verified: isVerified, cause, receivedAt: new Date(at), event: null })
   }
   const contactIds = circle.flatMap(({ kind, value }) => (kind === 'contact' ? [value] : []))
   for (const { entityType, id, data, updatedAt } of await loadLinkingRecords(client, tenantId, nodes, contactIds)) {
@@ -112,13 +111,13 @@ async function loadSightings({ client }: Transaction, rebuild: Rebuild, nodes: n
     seen.push({
       tenantId,
       identifiers,
-      trusted: true,
+      verified: true,
       cause,
-      at: updatedAt.getTime(),
+      receivedAt: updatedAt,
       event: null,
     })
   }
-  return seen.sort((a, b) => a.at - b.at || (a.cause.id < b.cause.id ? -1 : 1))
+  return seen.sort((a, b) => a.receivedAt.getTime() - b.receivedAt.getTime() || (a.cause.id < b.cause.id ? -1 : 1))
 }
 
 /** An event that is no longer stored was purged if it arrived since then. An earlier one was dropped by retention. */

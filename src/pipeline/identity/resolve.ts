@@ -1,22 +1,33 @@
 import { contactIdentifiers } from '../../domain/identity/identity.ts'
 import { attributeAccounts } from '../billing/subscriptions.ts'
-import { combineSales } from '../conversions/profile-sales.ts'
+import { combineSales, salesOfNodes, splitSales } from '../conversions/profile-sales.ts'
 import type { ChangedRecord } from '../records/records.ts'
 import type { Transaction } from '../unit.ts'
-import type { IdentifierGroup, Identities } from './identity.ts'
+import type { IdentifierGroup, Identities, ProfileChanges } from './identity.ts'
 
-/** Finds the node of each group of identifiers. If profiles merge, their sales and accounts follow. */
+/** Finds the node of each group of identifiers. Sales and accounts follow their profiles. */
 export async function resolveNodes(
   identities: Identities,
   transaction: Transaction,
   groups: IdentifierGroup[],
 ): Promise<(number | null)[]> {
-  const { nodes, merged, changed } = await identities.resolve(transaction, groups)
-  if (merged.length > 0) {
-    await combineSales(transaction, merged)
-    await attributeAccounts(transaction, changed)
-  }
+  const { nodes, ...changes } = await identities.resolve(transaction, groups)
+  await followProfiles(transaction, changes)
   return nodes
+}
+
+/** Sales and accounts follow their profiles. */
+export async function followProfiles(
+  transaction: Transaction,
+  { merged, split, changed }: ProfileChanges,
+): Promise<void> {
+  if (changed.length === 0) return
+  for (const [tenantId, own] of Map.groupBy(split, ({ tenantId }) => tenantId)) {
+    const nodes = own.map(({ node }) => node)
+    await splitSales(transaction, tenantId, await salesOfNodes(transaction, tenantId, nodes))
+  }
+  await combineSales(transaction, merged)
+  await attributeAccounts(transaction, changed)
 }
 
 /** Contact records link the identifiers of a profile. */
@@ -31,8 +42,9 @@ export async function linkContacts(
           {
             tenantId: record.tenantId,
             identifiers: contactIdentifiers(record.id, record.data),
-            trusted: true,
+            verified: true,
             cause: { kind: 'record' as const, id: `contact/${record.id}` },
+            receivedAt: transaction.now,
           },
         ]
       : [],

@@ -84,22 +84,18 @@ export async function keepPurgeWork(
      select distinct $1::int, $2::uuid, n.node from (
        select unnest($3::bigint[]) as node
        union all
-       select unnest(array[j.node, j.other]) from identity_merges j
-       where j.tenant_id = $1 and j.cause = 'event' and j.cause_id = any($4)
+       select unnest(array[l.a, l.b]) from identity_links l
+       where l.tenant_id = $1 and l.cause = 'event' and l.cause_id = any($4)
      ) n where n.node is not null
      on conflict do nothing`,
     [tenantId, id, events.map(({ node }) => node), events.map(event => event.id)],
   )
-  await db.query('delete from identity_unmerged where tenant_id = $1 and cause_id = any($2)', [
-    tenantId,
-    events.map(event => event.id),
-  ])
   // People who were linked by a sale of these events.
   await db.query(
     `insert into purge_nodes (tenant_id, purge_id, node)
-     select distinct $1::int, $2::uuid, n.node from identity_merges j cross join unnest(array[j.node, j.other]) as n (node)
-     where j.tenant_id = $1 and j.cause = 'sale' and j.undone_at is null
-       and j.cause_id = any(array(select substr(s, 7) from unnest($3::text[]) as s where s like 'order:%')) and n.node is not null
+     select distinct $1::int, $2::uuid, n.node from identity_links l cross join unnest(array[l.a, l.b]) as n (node)
+     where l.tenant_id = $1 and l.cause = 'sale'
+       and l.cause_id = any(array(select substr(s, 7) from unnest($3::text[]) as s where s like 'order:%'))
      on conflict do nothing`,
     [tenantId, id, sales],
   )
@@ -164,7 +160,7 @@ export async function deleteEntriesOfKey(
 /** The number of links that these events caused. */
 export async function countJoins(db: Db, tenantId: number, eventIds: string[]): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
-    `select count(*) from identity_merges where tenant_id = $1 and cause = 'event' and cause_id = any($2) and undone_at is null`,
+    `select count(*) from identity_links where tenant_id = $1 and cause = 'event' and cause_id = any($2) and undone_at is null`,
     [tenantId, eventIds],
   )
   return rows[0]!.count

@@ -1,25 +1,26 @@
 import type { DatedTouch } from '../../domain/identity/attribution.ts'
 import type { Identifier } from '../../domain/identity/identity.ts'
-import type { Cause } from '../../domain/identity/linking.ts'
+import type { Cause, GraphLink, GraphNode } from '../../domain/identity/linking.ts'
 import { type Db, queryPrepared, toColumns } from '../../postgres/database.ts'
+
 export type IdentifierKey = Identifier & { tenantId: number }
 /** `isNew`: created by this transaction, so no other transaction can see it yet. */
 export type StoredIdentifier = IdentifierKey & {
   node: number
   profile: number
-  trusted: boolean
+  verified: boolean
   isNew: boolean
 }
 type NodeProfile = { tenantId: number; node: number; profile: number }
 export type ProfileKey = { tenantId: number; profile: number }
-type ProfileFacts = ProfileKey & { identifiers: number; hasUser: boolean; hasContact: boolean }
+type ProfileFacts = ProfileKey & { hasUser: boolean; hasContact: boolean }
 
 /** Loads these identifiers. An unknown one is inserted with a profile of its own. */
 export async function ensureIdentifiers(
   db: Db,
-  identities: (IdentifierKey & { trusted: boolean })[],
+  identities: (IdentifierKey & { verified: boolean })[],
 ): Promise<StoredIdentifier[]> {
-  const columns = toColumns(identities, 'tenantId', 'kind', 'value', 'trusted')
+  const columns = toColumns(identities, 'tenantId', 'kind', 'value', 'verified')
   const found = await queryPrepared<StoredIdentifier>(db, ENSURE, columns)
   if (found.rows.length === identities.length) return found.rows
   // Another worker inserted the rest concurrently. Its rows are committed now, and visible to a new statement.
@@ -28,40 +29,40 @@ export async function ensureIdentifiers(
   return rows.map(row => ({ ...row, isNew: created.has(row.node) }))
 }
 
-const KNOWN = `tenant_id as "tenantId", kind, value, node, profile, trusted, is_new as "isNew"`
+const KNOWN = `tenant_id as "tenantId", kind, value, node, profile, verified, is_new as "isNew"`
 
 const FOUND = `
-select i.tenant_id, i.kind, i.value, i.node, i.profile, i.trusted, false as is_new
-from unnest($1::int[], $2::text[], $3::text[], $4::boolean[]) as input (tenant_id, kind, value, trusted)
+select i.tenant_id, i.kind, i.value, i.node, i.profile, i.verified, false as is_new
+from unnest($1::int[], $2::text[], $3::text[], $4::boolean[]) as input (tenant_id, kind, value, verified)
 join identities i on i.tenant_id = input.tenant_id and i.kind = input.kind and i.value = input.value and i.retired_at is null`
 
 // Sorted, so that two workers that insert the same identifiers cannot deadlock.
 const ENSURE = `
 with found as materialized (${FOUND}), added as (
-  insert into identities (tenant_id, kind, value, trusted, node, profile)
-  select tenant_id, kind, value, trusted, node, node
+  insert into identities (tenant_id, kind, value, verified, node, profile)
+  select tenant_id, kind, value, verified, node, node
   from (
     select i.*, nextval('identity_nodes') as node
     from (
-      select * from unnest($1::int[], $2::text[], $3::text[], $4::boolean[]) as input (tenant_id, kind, value, trusted)
+      select * from unnest($1::int[], $2::text[], $3::text[], $4::boolean[]) as input (tenant_id, kind, value, verified)
       where (tenant_id, kind, value) not in (select tenant_id, kind, value from found) order by 1, 2, 3
     ) i
   ) unseen
-  on conflict do nothing returning tenant_id, kind, value, node, profile, trusted, true as is_new
+  on conflict do nothing returning tenant_id, kind, value, node, profile, verified, true as is_new
 )
 select ${KNOWN} from (select * from found union all select * from added) known`
 
 /**
- * How many identifiers these profiles have, and whether they are identified. Retired identifiers are filtered after
- * reading. With `retired_at is null` as a condition, a plan created while the table was small reads all identifiers of the
- * tenant for each profile (35 s instead of 30 ms for 5,000 profiles).
+ * Whether these profiles are known. Retired identifiers are filtered after reading. With `retired_at is null` as a
+ * condition, a plan created while the table was small reads all identifiers of the tenant for each profile (35 s instead
+ * of 30 ms for 5,000 profiles).
  */
 export async function loadProfileFacts(db: Db, profiles: ProfileKey[]): Promise<ProfileFacts[]> {
   const { rows } = await queryPrepared<ProfileFacts>(
     db,
     `select f.* from unnest($1::int[], $2::bigint[]) as p (tenant_id, profile)
      cross join lateral (
-       select p.tenant_id as "tenantId", p.profile, count(*) filter (where i.retired_at is null) as identifiers,
+       select p.tenant_id as "tenantId", p.profile,
          coalesce(bool_or(kind = 'user') filter (where i.retired_at is null), false) as "hasUser",
          coalesce(bool_or(kind = 'contact') filter (where i.retired_at is null), false) as "hasContact"
        from identities i
@@ -98,66 +99,137 @@ export async function loadIdentifiers(
   return rows
 }
 
-/** Moves every node of the profile `from` to `into`. No event is changed. Returns the moved nodes. */
-export async function mergeProfiles(
-  db: Db,
-  merges: { tenantId: number; from: number; into: number }[],
-): Promise<{ tenantId: number; from: number; node: number }[]> {
-  const { rows } = await queryPrepared<{ tenantId: number; from: number; node: number }>(
+export type StoredNode = GraphNode & { tenantId: number }
+
+// A larger profile is not split. Its visitor ids are read last.
+export const MAX_NODES_OF_PROFILE = 2_000
+
+/** The nodes of these profiles. */
+export async function loadProfileNodes(db: Db, profiles: ProfileKey[]): Promise<StoredNode[]> {
+  const { rows } = await queryPrepared<StoredNode>(
     db,
-    `update identities i set profile = m.into_profile
-     from unnest($1::int[], $2::bigint[], $3::bigint[]) as m (tenant_id, from_profile, into_profile)
-     where i.tenant_id = m.tenant_id and i.profile = m.from_profile
-     returning i.tenant_id as "tenantId", m.from_profile as "from", i.node`,
-    [merges.map(m => m.tenantId), merges.map(m => m.from), merges.map(m => m.into)],
+    `select n.* from (select distinct * from unnest($1::int[], $2::bigint[]) as p (tenant_id, profile)) p
+     cross join lateral (
+       select tenant_id as "tenantId", node, kind, profile, verified as "isVerified", retired_at is not null as "isRetired"
+       from identities where tenant_id = p.tenant_id and profile = p.profile
+       order by kind = 'visitor', node limit ${MAX_NODES_OF_PROFILE}
+     ) n`,
+    toColumns(profiles, 'tenantId', 'profile'),
   )
   return rows
 }
 
-type NewLink = {
-  tenantId: number
-  profile: number
-  fromProfile: number
-  nodes: number[]
-  /** The nodes that appeared together: `node` on the merged side, `other` on the surviving side. */
-  node: number
-  other: number
-  cause: Cause
+export type StoredLink = GraphLink & { tenantId: number; isUndone: boolean }
+export type LinkRow = Omit<StoredLink, 'at' | 'cause'> & { linkedAt: Date; causeKind: Cause['kind']; causeId: string }
+
+export const LINK = `l.tenant_id as "tenantId", l.a, l.b, l.verified as "isVerified", l.linked_at as "linkedAt", l.cause as "causeKind",
+  l.cause_id as "causeId", l.undone_at is not null as "isUndone"`
+
+export function toLink({ linkedAt, causeKind, causeId, ...link }: LinkRow): StoredLink {
+  return { ...link, at: linkedAt.getTime(), cause: { kind: causeKind, id: causeId } }
 }
 
-export async function insertLinks(db: Db, joins: NewLink[]): Promise<void> {
+// A node has at most 200 unverified links, plus verified ones.
+const MAX_LINKS_OF_NODE = 1_000
+
+/** The links of these nodes that are not undone, each once. */
+export async function loadNodeLinks(db: Db, nodes: { tenantId: number; node: number }[]): Promise<StoredLink[]> {
+  const side = (end: 'a' | 'b') => `(select ${LINK} from identity_links l
+      where l.tenant_id = n.tenant_id and l.${end} = n.node and l.undone_at is null limit ${MAX_LINKS_OF_NODE})`
+  const { rows } = await queryPrepared<LinkRow>(
+    db,
+    `select distinct l.* from unnest($1::int[], $2::bigint[]) as n (tenant_id, node)
+     cross join lateral (${side('a')} union all ${side('b')}) l`,
+    toColumns(nodes, 'tenantId', 'node'),
+  )
+  return rows.map(toLink)
+}
+
+export type NodePair = { tenantId: number; a: number; b: number }
+
+/** The links of exactly these pairs (`a` is the smaller node), undone ones included. */
+export async function loadLinks(db: Db, pairs: NodePair[]): Promise<StoredLink[]> {
+  const { rows } = await queryPrepared<LinkRow>(
+    db,
+    `select ${LINK} from unnest($1::int[], $2::bigint[], $3::bigint[]) as p (tenant_id, a, b)
+     join identity_links l on l.tenant_id = p.tenant_id and l.a = p.a and l.b = p.b`,
+    toColumns(pairs, 'tenantId', 'a', 'b'),
+  )
+  return rows.map(toLink)
+}
+
+/** Writes links. A stored link is replaced by one that takes precedence (`compareLinks`), unless it is undone. */
+export async function upsertLinks(db: Db, links: StoredLink[]): Promise<void> {
   await queryPrepared(
     db,
-    `insert into identity_merges (tenant_id, profile, from_profile, nodes, node, other, cause, cause_id)
-     select "tenantId", profile, "fromProfile", array(select json_array_elements_text(nodes)::bigint), node, other,
-       cause ->> 'kind', cause ->> 'id'
-     from json_to_recordset($1) as j ("tenantId" int, profile bigint, "fromProfile" bigint, nodes json, node bigint,
-       other bigint, cause json)`,
-    [JSON.stringify(joins)],
+    `insert into identity_links as l (tenant_id, a, b, verified, cause, cause_id, linked_at, undone_at)
+     select "tenantId", a, b, "isVerified", cause ->> 'kind', cause ->> 'id', at, case when "isUndone" then at end
+     from json_to_recordset($1) as n ("tenantId" int, a bigint, b bigint, "isVerified" boolean, cause json, at timestamptz,
+       "isUndone" boolean)
+     order by 1, 2, 3
+     on conflict (tenant_id, a, b) do update set
+       verified = excluded.verified, cause = excluded.cause, cause_id = excluded.cause_id, linked_at = excluded.linked_at,
+       undone_at = excluded.undone_at
+     where l.undone_at is null or excluded.cause = 'command'`,
+    [JSON.stringify(links.map(({ at, ...link }) => ({ ...link, at: new Date(at).toISOString() })))],
   )
 }
 
-/** Undoes the links that these orders caused, unless a later link builds on them. The nodes return to their profiles. */
-export async function undoSaleLinks(db: Db, orders: { tenantId: number; orderId: string }[]): Promise<void> {
-  const { rows } = await queryPrepared<{ tenantId: number }>(
+/** Assigns nodes to profiles. No event is changed. */
+export async function assignProfiles(db: Db, nodes: NodeProfile[]): Promise<void> {
+  await queryPrepared(
     db,
-    `with undone as (
-       update identity_merges j set undone_at = now()
-       from unnest($1::int[], $2::text[]) as o (tenant_id, order_id)
-       where j.tenant_id = o.tenant_id and j.cause = 'sale' and j.cause_id = o.order_id and j.undone_at is null
-       returning j.tenant_id, j.from_profile, j.nodes
-     ), parted as (
-       update identities i set profile = u.from_profile
-       from undone u where i.tenant_id = u.tenant_id and i.node = any(u.nodes) and i.profile <> u.from_profile
-     )
-     select distinct tenant_id as "tenantId" from undone`,
-    [orders.map(({ tenantId }) => tenantId), orders.map(({ orderId }) => orderId)],
+    `update identities i set profile = n.profile
+     from unnest($1::int[], $2::bigint[], $3::bigint[]) as n (tenant_id, node, profile)
+     where i.tenant_id = n.tenant_id and i.node = n.node`,
+    toColumns(nodes, 'tenantId', 'node', 'profile'),
   )
-  if (rows.length > 0)
-    await bumpIdentityVersions(
-      db,
-      rows.map(({ tenantId }) => tenantId),
-    )
+}
+
+/** Moves the nodes of very large profiles, which `loadProfileNodes` did not read. */
+export async function moveProfiles(db: Db, moves: { tenantId: number; from: number; into: number }[]): Promise<void> {
+  await queryPrepared(
+    db,
+    `update identities i set profile = m.into_profile
+     from unnest($1::int[], $2::bigint[], $3::bigint[]) as m (tenant_id, from_profile, into_profile)
+     where i.tenant_id = m.tenant_id and i.profile = m.from_profile`,
+    toColumns(moves, 'tenantId', 'from', 'into'),
+  )
+}
+
+/** Deletes the links that these orders caused. Returns their nodes. */
+export async function deleteSaleLinks(
+  db: Db,
+  orders: { tenantId: number; orderId: string }[],
+): Promise<{ tenantId: number; node: number }[]> {
+  const { rows } = await queryPrepared<{ tenantId: number; node: number }>(
+    db,
+    `with gone as (
+       delete from identity_links l using unnest($1::int[], $2::text[]) as o (tenant_id, order_id)
+       where l.tenant_id = o.tenant_id and l.cause = 'sale' and l.cause_id = o.order_id
+       returning l.tenant_id, l.a, l.b
+     )
+     select tenant_id as "tenantId", unnest(array[a, b]) as node from gone`,
+    toColumns(orders, 'tenantId', 'orderId'),
+  )
+  return rows
+}
+
+/** Deletes all links of these nodes. */
+export async function deleteLinks(db: Db, tenantId: number, nodes: number[]): Promise<void> {
+  for (const end of ['a', 'b'])
+    await db.query(`delete from identity_links where tenant_id = $1 and ${end} = any($2::bigint[])`, [tenantId, nodes])
+}
+
+/** Marks links as undone. */
+export async function undoLinks(db: Db, pairs: NodePair[]): Promise<void> {
+  await queryPrepared(
+    db,
+    `update identity_links l set undone_at = now()
+     from unnest($1::int[], $2::bigint[], $3::bigint[]) as p (tenant_id, a, b)
+     where l.tenant_id = p.tenant_id and l.a = p.a and l.b = p.b`,
+    toColumns(pairs, 'tenantId', 'a', 'b'),
+  )
 }
 
 /** `first`: the node before the first move. `to`: a node from `allocateNodes`. */
@@ -167,6 +239,7 @@ type IdentifierMove = {
   from: number
   to: number
   profile: number
+  isVerified: boolean
   isLast: boolean
 }
 
@@ -193,44 +266,22 @@ export async function moveIdentifiers(db: Db, moves: IdentifierMove[]): Promise<
   )
   await queryPrepared(
     db,
-    `insert into identities (tenant_id, kind, value, node, profile, retired_at)
-     select m.tenant_id, i.kind, i.value, m.node, m.profile, case when not m.is_last then now() end
-     from unnest($1::int[], $2::bigint[], $3::bigint[], $4::bigint[], $5::boolean[])
-       as m (tenant_id, first, node, profile, is_last)
+    `insert into identities (tenant_id, kind, value, node, profile, verified, retired_at)
+     select m.tenant_id, i.kind, i.value, m.node, m.profile, m.verified, case when not m.is_last then now() end
+     from unnest($1::int[], $2::bigint[], $3::bigint[], $4::bigint[], $5::boolean[], $6::boolean[])
+       as m (tenant_id, first, node, profile, verified, is_last)
      join identities i on i.tenant_id = m.tenant_id and i.node = m.first`,
-    [
-      moves.map(({ tenantId }) => tenantId),
-      moves.map(({ first }) => first),
-      moves.map(({ to }) => to),
-      moves.map(({ profile }) => profile),
-      moves.map(({ isLast }) => isLast),
-    ],
+    toColumns(moves, 'tenantId', 'first', 'to', 'profile', 'isVerified', 'isLast'),
   )
 }
 
-export async function trustIdentifiers(db: Db, nodes: { tenantId: number; node: number }[]): Promise<void> {
+export async function verifyIdentifiers(db: Db, nodes: { tenantId: number; node: number }[]): Promise<void> {
   await queryPrepared(
     db,
-    `update identities i set trusted = true from unnest($1::int[], $2::bigint[]) as n (tenant_id, node)
-     where i.tenant_id = n.tenant_id and i.node = n.node and not i.trusted`,
-    [nodes.map(({ tenantId }) => tenantId), nodes.map(({ node }) => node)],
-  )
-}
-
-export async function insertUnlinked(
-  db: Db,
-  pairs: { tenantId: number; node: number; other: number; causeId: string | null }[],
-): Promise<void> {
-  await queryPrepared(
-    db,
-    `insert into identity_unmerged (tenant_id, node, other, cause_id)
-     select * from unnest($1::int[], $2::bigint[], $3::bigint[], $4::text[]) order by 1, 3, 2 on conflict do nothing`,
-    [
-      pairs.map(({ tenantId }) => tenantId),
-      pairs.map(({ node }) => node),
-      pairs.map(({ other }) => other),
-      pairs.map(({ causeId }) => causeId),
-    ],
+    `update identities i set verified = true
+     from (select distinct * from unnest($1::int[], $2::bigint[]) as n (tenant_id, node) order by 1, 2) n
+     where i.tenant_id = n.tenant_id and i.node = n.node and not i.verified`,
+    toColumns(nodes, 'tenantId', 'node'),
   )
 }
 

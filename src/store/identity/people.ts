@@ -1,5 +1,5 @@
 import type { Identifier, IdentifierKind } from '../../domain/identity/identity.ts'
-import type { Cause, Link } from '../../domain/identity/linking.ts'
+import type { Cause } from '../../domain/identity/linking.ts'
 import type { Db } from '../../postgres/database.ts'
 export type FoundIdentifier = Identifier & { node: number; profile: number }
 
@@ -18,53 +18,47 @@ export async function findIdentifiers(
   return rows
 }
 
-/** The current profile: for a merged profile, the one it was merged into. Null if unknown. */
+/** The current profile of a profile id, which is the id of a node. Null if unknown. */
 export async function findCurrentProfile(db: Db, tenantId: number, profile: number): Promise<number | null> {
-  const { rows } = await db.query<{ profile: number; isThere: boolean }>(
-    `with recursive way as (
-       select $2::bigint as profile, 0 as step
-       union all
-       select taken.profile, way.step + 1 from way
-       cross join lateral (
-         select j.profile from identity_merges j
-         where j.tenant_id = $1 and j.from_profile = way.profile and j.undone_at is null order by j.id desc limit 1
-       ) taken
-       where way.step < 1000 and not exists (select from identities where tenant_id = $1 and profile = way.profile)
-     )
-     select profile, exists (select from identities where tenant_id = $1 and profile = way.profile) as "isThere"
-     from way order by step desc limit 1`,
+  const { rows } = await db.query<{ profile: number }>(
+    'select profile from identities where tenant_id = $1 and node = $2',
     [tenantId, profile],
   )
-  return rows[0]?.isThere ? rows[0].profile : null
+  return rows[0]?.profile ?? null
 }
 
 export type ProfileIdentifier = Identifier & {
   node: number
   firstSeenAt: Date
   retiredAt: Date | null
-  trusted: boolean
-  /** Why it belongs to this profile. Null for the profile's first identifier. */
+  /** Named by verified input. */
+  isVerified: boolean
+  /** Why it belongs to this profile: its first link with another identifier, verified ones first. Null if it has none. */
   cause: Cause | null
-  joinedAt: Date | null
+  linkedAt: Date | null
 }
 
-/** All identifiers of a profile, each with its first link to others. */
+/** All identifiers of a profile. */
 export async function listIdentifiers(db: Db, tenantId: number, profile: number): Promise<ProfileIdentifier[]> {
   const { rows } = await db.query<
     Omit<ProfileIdentifier, 'cause'> & { causeKind: Cause['kind'] | null; causeId: string | null }
   >(
-    `select i.kind, i.value, i.node, i.first_seen_at as "firstSeenAt", i.retired_at as "retiredAt", i.trusted,
-       j.cause as "causeKind", j.cause_id as "causeId", j.merged_at as "joinedAt"
-     from identities i
-     left join (
-       select distinct on (node) n.node, j.cause, j.cause_id, j.merged_at
-       from identity_merges j cross join unnest(j.nodes) as n (node)
-       where j.tenant_id = $1 and j.undone_at is null and n.node = any(
-         array(select node from identities where tenant_id = $1 and profile = $2))
-         and (j.profile = $2 or j.profile = any(${MERGED_INTO}))
-       order by n.node, j.id
-     ) j on j.node = i.node
-     where i.tenant_id = $1 and i.profile = $2 order by i.node`,
+    `with own as materialized (
+       select node, kind, value, first_seen_at, retired_at, verified from identities
+       where tenant_id = $1 and profile = $2
+     ), links as (
+       select l.* from own join identity_links l on l.tenant_id = $1 and l.a = own.node
+       where l.undone_at is null and l.b in (select node from own)
+     )
+     select own.kind, own.value, own.node, own.first_seen_at as "firstSeenAt", own.retired_at as "retiredAt",
+       own.verified as "isVerified", l.cause as "causeKind", l.cause_id as "causeId", l.linked_at as "linkedAt"
+     from own left join (
+       select distinct on (e.node) e.node, e.cause, e.cause_id, e.linked_at from (
+         select a as node, verified, cause, cause_id, linked_at from links
+         union all
+         select b, verified, cause, cause_id, linked_at from links
+       ) e order by e.node, e.verified desc, e.linked_at, e.cause_id
+     ) l on l.node = own.node order by own.node`,
     [tenantId, profile],
   )
   return rows.map(({ causeKind, causeId, ...name }) => ({
@@ -73,72 +67,65 @@ export async function listIdentifiers(db: Db, tenantId: number, profile: number)
   }))
 }
 
-// Profiles that were merged into this one, and itself.
-const MERGED_INTO = `array(
-  with recursive merged as (
-    select $2::bigint as profile
-    union
-    select j.from_profile from merged m
-    join identity_merges j on j.tenant_id = $1 and j.profile = m.profile and j.undone_at is null
-  ) select profile from merged)`
-
-/** The active links between two nodes of this profile. */
-export async function loadLinks(db: Db, tenantId: number, profile: number): Promise<Link[]> {
-  const { rows } = await db.query<Link>(
-    `select j.id, coalesce(j.node, j.from_profile) as node, coalesce(j.other, j.profile) as other, j.profile,
-       j.from_profile as "fromProfile"
-     from identity_merges j
-     join identities a on a.tenant_id = $1 and a.node = coalesce(j.node, j.from_profile) and a.profile = $2
-     join identities b on b.tenant_id = $1 and b.node = coalesce(j.other, j.profile) and b.profile = $2
-     where j.tenant_id = $1 and j.profile = any(${MERGED_INTO}) and j.undone_at is null order by j.id`,
-    [tenantId, profile],
-  )
-  return rows
+export type Claim = {
+  /** The identifier of this profile, and that of the other one. */
+  own: Identifier
+  other: Identifier & { profile: number }
+  isVerified: boolean
+  cause: Cause
+  linkedAt: Date
 }
 
-/** Profiles that were merged into this one, in order. */
+const MAX_CLAIMS = 100
+
+/** Links with identifiers of other profiles, the first 100. They connect nothing. */
+export async function listClaims(db: Db, tenantId: number, profile: number): Promise<Claim[]> {
+  const { rows } = await db.query<{
+    kind: IdentifierKind
+    value: string
+    otherKind: IdentifierKind
+    otherValue: string
+    otherProfile: number
+    isVerified: boolean
+    causeKind: Cause['kind']
+    causeId: string
+    linkedAt: Date
+  }>(
+    `with own as materialized (select node, kind, value from identities where tenant_id = $1 and profile = $2)
+     select own.kind, own.value, o.kind as "otherKind", o.value as "otherValue", o.profile as "otherProfile",
+       l.verified as "isVerified", l.cause as "causeKind", l.cause_id as "causeId", l.linked_at as "linkedAt"
+     from (
+       select own.node, l.b as other, l.* from own join identity_links l on l.tenant_id = $1 and l.a = own.node
+       union all
+       select own.node, l.a as other, l.* from own join identity_links l on l.tenant_id = $1 and l.b = own.node
+     ) l
+     join own on own.node = l.node
+     join identities o on o.tenant_id = $1 and o.node = l.other and o.profile <> $2
+     where own.kind <> 'visitor' and o.kind <> 'visitor'
+     order by l.linked_at, l.cause_id limit ${MAX_CLAIMS}`,
+    [tenantId, profile],
+  )
+  return rows.map(row => ({
+    own: { kind: row.kind, value: row.value },
+    other: { kind: row.otherKind, value: row.otherValue, profile: row.otherProfile },
+    isVerified: row.isVerified,
+    cause: { kind: row.causeKind, id: row.causeId },
+    linkedAt: row.linkedAt,
+  }))
+}
+
+/** Former ids of this profile: those of its nodes that were not created by a move. */
 export async function listMergedProfiles(db: Db, tenantId: number, profile: number): Promise<number[]> {
-  const { rows } = await db.query<{ profile: number }>(
-    `select j.from_profile as profile from identity_merges j
-     where j.tenant_id = $1 and j.profile = any(${MERGED_INTO}) and j.undone_at is null
+  const { rows } = await db.query<{ node: number }>(
+    `select i.node from identities i
+     where i.tenant_id = $1 and i.profile = $2 and i.node <> $2
        and not exists (
-         -- a name that moved on was no profile
-         select from identities i
-         join identities b on b.tenant_id = i.tenant_id and b.kind = i.kind and b.value = i.value and b.node < i.node
-         where i.tenant_id = $1 and i.node = j.from_profile and b.retired_at is not null)
-     order by j.id`,
+         select from identities b
+         where b.tenant_id = $1 and b.kind = i.kind and b.value = i.value and b.node < i.node and b.retired_at is not null)
+     order by i.node`,
     [tenantId, profile],
   )
-  return rows.map(row => row.profile)
-}
-
-export async function undoLink(db: Db, tenantId: number, id: number): Promise<void> {
-  await db.query('update identity_merges set undone_at = now() where tenant_id = $1 and id = $2', [tenantId, id])
-}
-
-export async function assignNodes(db: Db, tenantId: number, nodes: number[], profile: number): Promise<void> {
-  await db.query(
-    'update identities set profile = $3 where tenant_id = $1 and node = any($2::bigint[]) and profile <> $3',
-    [tenantId, nodes, profile],
-  )
-}
-
-export async function updateLinks(
-  db: Db,
-  tenantId: number,
-  links: Pick<Link, 'id' | 'profile' | 'fromProfile'>[],
-): Promise<void> {
-  await db.query(
-    `update identity_merges j set profile = n.profile, from_profile = n.from_profile
-     from unnest($2::bigint[], $3::bigint[], $4::bigint[]) as n (id, profile, from_profile)
-     where j.tenant_id = $1 and j.id = n.id`,
-    [
-      tenantId,
-      links.map(({ id }) => id),
-      links.map(({ profile }) => profile),
-      links.map(({ fromProfile }) => fromProfile),
-    ],
-  )
+  return rows.map(row => row.node)
 }
 
 export async function listNodes(db: Db, tenantId: number, profile: number): Promise<number[]> {

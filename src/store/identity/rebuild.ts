@@ -1,7 +1,6 @@
 import type { Identifier } from '../../domain/identity/identity.ts'
-import type { Cause } from '../../domain/identity/linking.ts'
 import type { Db } from '../../postgres/database.ts'
-import type { NewTouch } from './identities.ts'
+import { deleteLinks, LINK, type LinkRow, type NewTouch, type StoredLink, toLink } from './identities.ts'
 
 export type NodeIdentifier = Identifier & {
   node: number
@@ -28,9 +27,9 @@ export async function loadConnected(db: Db, tenantId: number, nodes: number[]): 
          union all
          select node from identities where tenant_id = $1 and kind = i.kind and value = i.value and retired_at is not null
          union all
-         select other from identity_unmerged where tenant_id = $1 and node = c.node and cause_id is not null
+         select b from identity_links where tenant_id = $1 and a = c.node
          union all
-         select node from identity_unmerged where tenant_id = $1 and other = c.node and cause_id is not null
+         select a from identity_links where tenant_id = $1 and b = c.node
        ) other
      )
      select i.node, i.profile, i.kind, i.value, i.first_seen_at as "firstSeenAt", i.retired_at is not null as retired
@@ -40,26 +39,22 @@ export async function loadConnected(db: Db, tenantId: number, nodes: number[]): 
   return rows
 }
 
-type StoredLink = { node: number; other: number; cause: Cause; joinedAt: Date }
-
 /** The active links among these nodes. */
 export async function loadLinksAmong(db: Db, tenantId: number, nodes: number[]): Promise<StoredLink[]> {
-  const { rows } = await db.query<Omit<StoredLink, 'cause'> & { kind: Cause['kind']; id: string }>(
-    `select coalesce(node, from_profile) as node, coalesce(other, profile) as other, cause as kind, cause_id as id,
-       merged_at as "joinedAt"
-     from identity_merges
-     where tenant_id = $1 and undone_at is null
-       and coalesce(node, from_profile) = any($2::bigint[]) and coalesce(other, profile) = any($2::bigint[]) order by id`,
+  const { rows } = await db.query<LinkRow>(
+    `select ${LINK} from identity_links l
+     where l.tenant_id = $1 and l.undone_at is null and l.a = any($2::bigint[]) and l.b = any($2::bigint[])
+     order by l.linked_at, l.cause_id`,
     [tenantId, nodes],
   )
-  return rows.map(({ kind, id, ...link }) => ({ ...link, cause: { kind, id } }))
+  return rows.map(toLink)
 }
 
 /** Causes of links that an operator has undone. They must not link again. */
 export async function loadUndoneCauses(db: Db, tenantId: number, nodes: number[]): Promise<Set<string>> {
   const { rows } = await db.query<{ cause: string }>(
-    `select cause || ' ' || cause_id as cause from identity_merges
-     where tenant_id = $1 and undone_at is not null and node = any($2::bigint[])`,
+    `select cause || ' ' || cause_id as cause from identity_links
+     where tenant_id = $1 and undone_at > linked_at and a = any($2::bigint[]) and b = any($2::bigint[])`,
     [tenantId, nodes],
   )
   return new Set(rows.map(({ cause }) => cause))
@@ -92,16 +87,12 @@ export async function loadLinkingRecords(
 export async function resetIdentifiers(
   db: Db,
   tenantId: number,
-  { nodes, first, distrust }: { nodes: number[]; first: number[]; distrust: boolean },
+  { nodes, first, unverify }: { nodes: number[]; first: number[]; unverify: boolean },
 ): Promise<void> {
+  // A link that an operator has undone stays undone.
   await db.query(
-    `delete from identity_merges where tenant_id = $1 and undone_at is null
-       and coalesce(node, from_profile) = any($2::bigint[]) and coalesce(other, profile) = any($2::bigint[])`,
-    [tenantId, nodes],
-  )
-  await db.query(
-    `delete from identity_unmerged
-     where tenant_id = $1 and node = any($2::bigint[]) and other = any($2::bigint[]) and cause_id is not null`,
+    `delete from identity_links where tenant_id = $1 and a = any($2::bigint[]) and b = any($2::bigint[])
+       and (undone_at is null or undone_at = linked_at)`,
     [tenantId, nodes],
   )
   await db.query(
@@ -109,9 +100,9 @@ export async function resetIdentifiers(
     [tenantId, nodes, first],
   )
   await db.query(
-    `update identities set profile = node, retired_at = null, trusted = trusted and not $3
+    `update identities set profile = node, retired_at = null, verified = verified and not $3
      where tenant_id = $1 and node = any($2::bigint[])`,
-    [tenantId, first, distrust],
+    [tenantId, first, unverify],
   )
 }
 
@@ -126,10 +117,7 @@ export async function takeTouches(db: Db, tenantId: number, nodes: number[]): Pr
 }
 
 export async function deleteUnreferenced(db: Db, tenantId: number, nodes: number[]): Promise<number> {
-  await db.query(
-    'delete from identity_unmerged where tenant_id = $1 and (node = any($2::bigint[]) or other = any($2::bigint[]))',
-    [tenantId, nodes],
-  )
+  await deleteLinks(db, tenantId, nodes)
   const { rowCount } = await db.query('delete from identities where tenant_id = $1 and node = any($2::bigint[])', [
     tenantId,
     nodes,

@@ -4,6 +4,7 @@ import type { IdentifierKind } from '../../domain/identity/identity.ts'
 import { type Db, queryLong } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
 import { SUBTRACT_EVENTS } from '../sums/series.ts'
+import { deleteLinks } from './identities.ts'
 
 /** `node` is null for an identifier that was never seen. */
 export type TracedIdentifier = { node: number | null; kind: IdentifierKind; value: string }
@@ -54,8 +55,11 @@ export async function* readUnlinkedEvents(
      select tableoid::int8 as table, ctid::text as row, id, received_at as "receivedAt", payload from events
      where tenant_id = $1 and node = any(array(
        select i.node from identities i where i.tenant_id = $1 and not i.node = any($2::bigint[]) and i.profile in (
-         select o.profile from identity_unmerged u join identities o on o.tenant_id = u.tenant_id and o.node = u.node
-         where u.tenant_id = $1 and u.other = any($2::bigint[])
+         select o.profile from identity_links l join identities o on o.tenant_id = l.tenant_id and o.node = l.a
+         where l.tenant_id = $1 and l.b = any($2::bigint[])
+         union
+         select o.profile from identity_links l join identities o on o.tenant_id = l.tenant_id and o.node = l.b
+         where l.tenant_id = $1 and l.a = any($2::bigint[])
          union
          select profile from identities
          where tenant_id = $1 and kind = 'email' and value = any($3) and retired_at is not null)))`,
@@ -217,18 +221,7 @@ export async function deleteIdentifiers(
     tenantId,
     nodes,
   ])
-  await db.query(
-    'delete from identity_unmerged where tenant_id = $1 and (node = any($2::bigint[]) or other = any($2::bigint[]))',
-    [tenantId, nodes],
-  )
-  // The cause of a link may identify the person: a contact id or an order id.
-  // Not `&&`, which compares every pair: a person may have thousands of identifiers.
-  await queryLong(
-    db,
-    `delete from identity_merges j
-     where tenant_id = $1 and exists (select 1 from unnest(j.nodes) as n (node) where n.node = any($2::bigint[]))`,
-    [tenantId, nodes],
-  )
+  await deleteLinks(db, tenantId, nodes)
   const names = await db.query('delete from identities where tenant_id = $1 and node = any($2::bigint[])', [
     tenantId,
     nodes,

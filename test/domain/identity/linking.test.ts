@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { IdentifierKind } from '../../../src/domain/identity/identity.ts'
+import {
+  type GraphNode,
+  isKnown,
+  type LinkGroup,
+  MAX_UNVERIFIED,
+  type PlannedLink,
+  pairKey,
+  planLinks,
+} from '../../../src/domain/identity/linking.ts'
+
+// The rules of decisions.md §6 as pure functions. Identifiers are written `u1`, `e2`, `c1`, `v3`.
+
+type Message = { names: string[]; verified: boolean; at: number }
+
+const KINDS: Record<string, IdentifierKind> = { u: 'user', e: 'email', c: 'contact', v: 'visitor' }
+const verified = (...names: string[]): Omit<Message, 'at'> => ({ names, verified: true })
+const unverified = (...names: string[]): Omit<Message, 'at'> => ({ names, verified: false })
+const inOrder = (messages: Omit<Message, 'at'>[]): Message[] => messages.map((message, at) => ({ ...message, at }))
+
+/** Applies messages one by one, as a worker does, and returns the people. */
+function peopleAfter(messages: Message[]): string[] {
+  const nodes = new Map<string, GraphNode>()
+  let graph: GraphNode[] = []
+  let links = new Map<string, PlannedLink>()
+  let last = 0
+  for (const { names, verified, at } of messages) {
+    for (const name of names) {
+      if (nodes.has(name)) continue
+      const node = ++last
+      nodes.set(name, { node, kind: KINDS[name[0]!]!, profile: node, isVerified: verified, isRetired: false })
+      graph.push(nodes.get(name)!)
+    }
+    const group: LinkGroup = {
+      members: names.map(name => nodes.get(name)!),
+      ...{ isVerified: verified, at, cause: { kind: 'event', id: String(at) } },
+    }
+    const active = [...links.values()].filter(({ isUndone }) => !isUndone)
+    const plan = planLinks(graph, active, links, [group])
+    const renumbered = new Map(plan.moves.map(({ to }) => [to, ++last]))
+    const real = (node: number) => renumbered.get(node) ?? node
+    links = new Map(
+      [...links.values(), ...plan.links].map(link => {
+        const moved = { ...link, a: real(link.a), b: real(link.b) }
+        return [pairKey(moved.a, moved.b), moved]
+      }),
+    )
+    graph = plan.people.flatMap(person => {
+      const profile = Math.min(...person.nodes.map(({ node }) => real(node)))
+      return person.nodes.map(own => ({ ...own, node: real(own.node), profile }))
+    })
+    for (const { from, to } of plan.moves)
+      for (const [name, own] of nodes)
+        if (own.node === from) nodes.set(name, graph.find(({ node }) => node === real(to))!)
+    for (const [name, own] of nodes) nodes.set(name, graph.find(({ node }) => node === own.node)!)
+  }
+  const people = Map.groupBy(nodes.keys(), name => nodes.get(name)!.profile)
+  return [...people.values()].map(names => names.toSorted().join(' ')).toSorted()
+}
+
+const cases: [name: string, messages: Omit<Message, 'at'>[], people: string[]][] = [
+  [
+    'identify reaches the contact with that address',
+    [verified('c1', 'e1'), unverified('v1', 'u1', 'e1')],
+    ['c1 e1 u1 v1'],
+  ],
+  [
+    'a visitor reaches the contact it names',
+    [verified('c1', 'e1'), unverified('v1', 'e1'), unverified('v2', 'c1')],
+    ['c1 e1 v1 v2'],
+  ],
+  ['a user id and a contact id link nothing', [verified('c1', 'e1'), unverified('u1', 'c1')], ['c1 e1', 'u1']],
+  [
+    'a contact with a user id accepts no second one',
+    [verified('c1', 'e1', 'u1'), unverified('v2', 'u2', 'e1')],
+    ['c1 e1 u1', 'u2 v2'],
+  ],
+  [
+    'a user id with a contact reaches no second one',
+    [verified('c1', 'u1'), verified('c2', 'e2'), unverified('u1', 'e2')],
+    ['c1 u1', 'c2 e2'],
+  ],
+  ['an address of no contact belongs to its user id', [unverified('u1', 'e1'), unverified('v1', 'e1')], ['e1 u1 v1']],
+  [
+    'an address leaves a profile that turns out to have a contact',
+    [unverified('v1', 'e1'), unverified('v1', 'c1')],
+    ['c1 v1', 'e1'],
+  ],
+  ['two user ids never merge by an address', [unverified('u1', 'e1'), unverified('u2', 'e1')], ['e1 u1', 'u2']],
+  [
+    'a verified link takes an address that was only claimed',
+    [unverified('u1', 'e1'), verified('u2', 'e1')],
+    ['e1 u2', 'u1'],
+  ],
+  [
+    'a verified user id replaces a claimed one',
+    [verified('c1', 'e1'), unverified('v1', 'u1', 'e1'), verified('c1', 'u2')],
+    ['c1 e1 u2', 'u1 v1'],
+  ],
+  [
+    'verified input merges anything',
+    [verified('u1', 'u2'), verified('c1', 'u1'), verified('c2', 'u2')],
+    ['c1 c2 u1 u2'],
+  ],
+]
+
+for (const [name, messages, people] of cases)
+  test(`${name}, in any order`, () => {
+    for (const order of permutations(messages)) {
+      // The precedence among unverified messages is their order of receipt, so only their place among the others varies.
+      const own = order.filter(({ verified }) => !verified)
+      const isKept = messages.filter(({ verified }) => !verified).every((message, i) => message === own[i])
+      if (isKept) assert.deepEqual(peopleAfter(inOrder(order)), people.toSorted(), JSON.stringify(order))
+    }
+  })
+
+function permutations<T>(list: T[]): T[][] {
+  if (list.length <= 1) return [list]
+  return list.flatMap((item, i) => permutations(list.toSpliced(i, 1)).map(rest => [item, ...rest]))
+}
+
+/** Messages about two customers and a visitor each, none of which contradicts another. */
+const consistent = fc.constantFrom(
+  ...[1, 2].flatMap(n => [
+    verified(`c${n}`, `e${n}`),
+    verified(`c${n}`),
+    unverified(`v${n}`),
+    unverified(`v${n}`, `u${n}`),
+    unverified(`v${n}`, `u${n}`, `e${n}`),
+    unverified(`u${n}`, `e${n}`),
+    unverified(`v${n}`, `e${n}`),
+    unverified(`w${n}`.replace('w', 'v9'), `u${n}`),
+  ]),
+)
+
+test('messages that do not contradict each other give the same profiles in any order', () => {
+  fc.assert(
+    fc.property(
+      fc
+        .array(consistent, { maxLength: 10 })
+        .chain(all =>
+          fc.record({ first: fc.constant(all), second: fc.shuffledSubarray(all, { minLength: all.length }) }),
+        ),
+      ({ first, second }) => {
+        assert.deepEqual(peopleAfter(inOrder(first)), peopleAfter(inOrder(second)))
+      },
+    ),
+    { numRuns: 2_000 },
+  )
+})
+
+const message = fc.record({
+  names: fc.uniqueArray(
+    fc.tuple(fc.constantFrom('u', 'e', 'c'), fc.integer({ min: 1, max: 3 })).map(([kind, n]) => `${kind}${n}`),
+    { minLength: 1, maxLength: 3 },
+  ),
+  verified: fc.boolean(),
+})
+
+test('conflicts resolve by precedence: the order of processing does not matter, only the time of receipt', () => {
+  fc.assert(
+    fc.property(
+      fc.array(message, { maxLength: 12 }).chain(all => {
+        const dated = inOrder(all)
+        return fc.record({ first: fc.constant(dated), second: fc.shuffledSubarray(dated, { minLength: dated.length }) })
+      }),
+      ({ first, second }) => {
+        assert.deepEqual(peopleAfter(first), peopleAfter(second))
+      },
+    ),
+    { numRuns: 3_000 },
+  )
+})
+
+test('unverified messages never merge two user ids or two contacts, whatever is verified', () => {
+  fc.assert(
+    fc.property(fc.array(message, { maxLength: 12 }), messages => {
+      const all = peopleAfter(inOrder(messages))
+      const core = peopleAfter(inOrder(messages.filter(({ verified }) => verified)))
+      for (const kind of ['u', 'c'])
+        for (const person of all) {
+          const own = person.split(' ').filter(name => name.startsWith(kind))
+          if (own.length < 2) continue
+          assert.ok(
+            core.some(names => own.every(name => names.split(' ').includes(name))),
+            `${person} of ${all}`,
+          )
+        }
+    }),
+    { numRuns: 3_000 },
+  )
+})
+
+test('a profile accepts a limited number of unverified identifiers, and verified ones without a limit', () => {
+  const visits = (isVerified: boolean) =>
+    inOrder(Array.from({ length: MAX_UNVERIFIED + 50 }, (_, i) => ({ names: [`v${i}`, 'u1'], verified: isVerified })))
+  const largest = (people: string[]) => Math.max(...people.map(names => names.split(' ').length))
+  assert.equal(largest(peopleAfter(visits(false))), MAX_UNVERIFIED)
+  assert.equal(largest(peopleAfter(visits(true))), MAX_UNVERIFIED + 51)
+  assert.ok(isKnown({ hasUser: true, hasContact: false }))
+})
