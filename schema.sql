@@ -779,9 +779,10 @@ create table identity_links (
   verified boolean not null,
   cause text not null,
   cause_id text not null,
+  by_command boolean not null generated always as ((cause = 'command'::text)) stored,
   linked_at timestamp with time zone not null,
   undone_at timestamp with time zone,
-  constraint identity_links_pkey PRIMARY KEY (tenant_id, a, b),
+  constraint identity_links_pkey PRIMARY KEY (tenant_id, a, b, by_command),
   constraint identity_links_cause_check CHECK ((cause = ANY (ARRAY['event'::text, 'record'::text, 'sale'::text, 'command'::text])))
 ) with (fillfactor=90);
 CREATE INDEX identity_links_by_b ON public.identity_links USING btree (tenant_id, b);

@@ -644,11 +644,13 @@ create table identity_links (
   verified boolean not null,
   cause text not null check (cause in ('event', 'record', 'sale', 'command')),
   cause_id text not null,
+  -- A link made by an operator stands beside the one that input made, so that undoing it restores the former state.
+  by_command boolean not null generated always as (cause = 'command') stored,
   -- When the input was received.
   linked_at timestamptz not null,
   -- An operator undid the link, or a limit was reached. It connects nothing, but an erasure of one still finds the other.
   undone_at timestamptz,
-  primary key (tenant_id, a, b)
+  primary key (tenant_id, a, b, by_command)
 ) with (fillfactor = 90);
 create index identity_links_by_b on identity_links (tenant_id, b);
 create index identity_links_used_by_a on identity_links (tenant_id, a) where undone_at is null;

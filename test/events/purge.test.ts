@@ -257,12 +257,12 @@ test('an interrupted purge continues', async () => {
   await play(spared, honest)
   // the purge fails after it deleted the events, when it derives the profiles
   await server.pool.query(
-    `alter table identity_merges add constraint held check (tenant_id <> ${attacked.id.slice(4)}) not valid`,
+    `alter table identity_links add constraint held check (tenant_id <> ${attacked.id.slice(4)}) not valid`,
   )
   const query = { tenant: attacked.id, key: attacked.bad.id, since: LONG_AGO }
   await assert.rejects(server.admin.purges.purge(query))
   assert.equal((await rowsOf(server, 'events', { key: attacked.privateKey })).length, 2)
-  await server.pool.query('alter table identity_merges drop constraint held')
+  await server.pool.query('alter table identity_links drop constraint held')
   await server.pool.query(`update purges set seen_at = seen_at - interval '1 minute'`)
   await resumePurges(server)
   assert.deepEqual(await stateOf(attacked), await stateOf(spared))

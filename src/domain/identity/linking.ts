@@ -203,8 +203,8 @@ export function planLinks(
         addLink(primary.node, node, group)
   }
   const derive = () => {
-    const replaced = links.filter(({ a, b }) => !added.has(pairKey(a, b)))
-    return derivePeople([...all.values()], [...replaced, ...[...added.values()].filter(({ isUndone }) => !isUndone)])
+    const others = links.filter(({ a, b, cause }) => cause.kind === 'command' || !added.has(pairKey(a, b)))
+    return derivePeople([...all.values()], [...others, ...[...added.values()].filter(({ isUndone }) => !isUndone)])
   }
   const people = derive()
   /** Whether the visitor's addresses make its person and the other one the same (rule 2). */
@@ -303,25 +303,53 @@ export function verifiedCore(nodes: GraphNode[], links: GraphLink[]): Set<number
   )
 }
 
-/** Undoing links so that two nodes of one profile are no longer connected. */
-export type Split = {
-  undone: GraphLink[]
-  /** The nodes that are split off: those still connected with the node to split. */
+/** Undoing links so that two nodes of one profile are no longer one person. */
+export type Split<Link> = {
+  undone: Link[]
+  /** The nodes that are split off: those of the same person as the node to split. */
   splitOff: Set<number>
 }
 
-/** Undoes one link on every path between the two nodes: see `isUndoneFirst`. Null if no path connects them. */
-export function findSplit(links: GraphLink[], node: number, from: number): Split | null {
-  const undone: GraphLink[] = []
-  let left = links
-  for (;;) {
-    const path = findPath(left, node, from)
-    if (path === null) break
-    const latest = path.reduce((first, link) => (isUndoneFirst(link, first) ? link : first))
-    undone.push(latest)
-    left = left.filter(link => link !== latest)
+/**
+ * Undoes the latest merge by an operator that connects the two nodes. If there is none, undoes one link after another on the
+ * paths between them. Null if no link connects them.
+ */
+export function findSplit<Link extends GraphLink>(
+  nodes: GraphNode[],
+  links: Link[],
+  node: number,
+  from: number,
+): Split<Link> | null {
+  /** The split without these links, if they connect the nodes. */
+  const without = (undone: ReadonlySet<Link>): Split<Link> | null => {
+    const people = derivePeople(
+      nodes,
+      links.filter(link => !undone.has(link)),
+    )
+    const person = people.personOf(node)
+    if (person === people.personOf(from)) return null
+    return { undone: [...undone], splitOff: new Set(person.nodes.map(own => own.node)) }
   }
-  return undone.length === 0 ? null : { undone, splitOff: reachableNodes(left, node) }
+  const merges = Map.groupBy(
+    links.filter(({ cause }) => cause.kind === 'command'),
+    ({ cause }) => cause.id,
+  )
+  for (const [, merge] of [...merges].sort(([x], [y]) => (x < y ? 1 : -1))) {
+    const split = without(new Set(merge))
+    if (split) return split
+  }
+  const undone = new Set<Link>()
+  for (;;) {
+    const split = without(undone)
+    if (split) return undone.size > 0 ? split : null
+    const path = findPath(
+      links.filter(link => !undone.has(link)),
+      node,
+      from,
+    )
+    if (path === null) return null
+    undone.add(path.reduce((first, link) => (isUndoneFirst(link, first) ? link : first)))
+  }
 }
 
 /** Whether the first link is undone first: those of operators, then unverified ones, then the latest. */
@@ -331,21 +359,21 @@ function isUndoneFirst(x: GraphLink, y: GraphLink): boolean {
 }
 
 /** The nodes connected with this one, including itself. */
-export function reachableNodes(links: GraphLink[], node: number): Set<number> {
+function reachableNodes(links: GraphLink[], node: number): Set<number> {
   const adjacent = buildAdjacency(links)
   const reached = new Set([node])
   for (const at of reached) for (const { a, b } of adjacent.get(at) ?? []) reached.add(a).add(b)
   return reached
 }
 
-function findPath(links: GraphLink[], node: number, goal: number): GraphLink[] | null {
+function findPath<Link extends GraphLink>(links: Link[], node: number, goal: number): Link[] | null {
   const adjacent = buildAdjacency(links)
-  const cameBy = new Map<number, GraphLink | null>([[node, null]])
+  const cameBy = new Map<number, Link | null>([[node, null]])
   for (const [at] of cameBy)
     for (const link of adjacent.get(at) ?? [])
       for (const next of [link.a, link.b]) if (!cameBy.has(next)) cameBy.set(next, link)
   if (node === goal || !cameBy.has(goal)) return null
-  const path: GraphLink[] = []
+  const path: Link[] = []
   for (let at = goal; at !== node; ) {
     const link = cameBy.get(at)!
     path.push(link)
@@ -354,8 +382,8 @@ function findPath(links: GraphLink[], node: number, goal: number): GraphLink[] |
   return path
 }
 
-function buildAdjacency(links: GraphLink[]): Map<number, GraphLink[]> {
-  const found = new Map<number, GraphLink[]>()
+function buildAdjacency<Link extends GraphLink>(links: Link[]): Map<number, Link[]> {
+  const found = new Map<number, Link[]>()
   for (const link of links)
     for (const node of [link.a, link.b]) {
       const own = found.get(node)

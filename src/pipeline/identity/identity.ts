@@ -239,7 +239,9 @@ async function loadGraph(client: Transaction['client'], profiles: ProfileKey[]):
   const near = [...new Map(found.map(key => [key.profile, key])).values()].slice(0, MAX_NEIGHBORS)
   const others = near.length > 0 ? await loadProfileNodes(client, near) : []
   const more = others.length > 0 ? await loadNodeLinks(client, others) : []
-  const all = new Map([...links, ...more].map(link => [pairKey(link.a, link.b), link]))
+  const all = new Map(
+    [...links, ...more].map(link => [`${pairKey(link.a, link.b)} ${link.cause.kind === 'command'}`, link]),
+  )
   return { nodes: [...own, ...others], links: [...all.values()], own: new Set(profiles.map(({ profile }) => profile)) }
 }
 

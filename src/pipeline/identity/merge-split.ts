@@ -74,12 +74,9 @@ export async function splitPerson(
 ): Promise<{ splitOff: number; kept: number } | null> {
   const { client } = transaction
   const { nodes, links } = await loadProfile(transaction, tenantId, profile)
-  const split = findSplit(links, name, from)
+  const split = findSplit(nodes, links, name, from)
   if (split === null) return null
-  await undoLinks(
-    client,
-    split.undone.map(({ a, b }) => ({ tenantId, a, b })),
-  )
+  await undoLinks(client, split.undone)
   const before = await returnMoved(
     transaction,
     tenantId,

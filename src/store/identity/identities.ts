@@ -147,12 +147,12 @@ export async function loadNodeLinks(db: Db, nodes: { tenantId: number; node: num
 
 export type NodePair = { tenantId: number; a: number; b: number }
 
-/** The links of exactly these pairs (`a` is the smaller node), undone ones included. */
+/** The links of exactly these pairs (`a` is the smaller node), undone ones included, those of operators excluded. */
 export async function loadLinks(db: Db, pairs: NodePair[]): Promise<StoredLink[]> {
   const { rows } = await queryPrepared<LinkRow>(
     db,
     `select ${LINK} from unnest($1::int[], $2::bigint[], $3::bigint[]) as p (tenant_id, a, b)
-     join identity_links l on l.tenant_id = p.tenant_id and l.a = p.a and l.b = p.b`,
+     join identity_links l on l.tenant_id = p.tenant_id and l.a = p.a and l.b = p.b and not l.by_command`,
     toColumns(pairs, 'tenantId', 'a', 'b'),
   )
   return rows.map(toLink)
@@ -167,7 +167,7 @@ export async function upsertLinks(db: Db, links: StoredLink[]): Promise<void> {
      from json_to_recordset($1) as n ("tenantId" int, a bigint, b bigint, "isVerified" boolean, cause json, at timestamptz,
        "isUndone" boolean)
      order by 1, 2, 3
-     on conflict (tenant_id, a, b) do update set
+     on conflict (tenant_id, a, b, by_command) do update set
        verified = excluded.verified, cause = excluded.cause, cause_id = excluded.cause_id, linked_at = excluded.linked_at,
        undone_at = excluded.undone_at
      where l.undone_at is null or excluded.cause = 'command'`,
@@ -222,13 +222,13 @@ export async function deleteLinks(db: Db, tenantId: number, nodes: number[]): Pr
 }
 
 /** Marks links as undone. */
-export async function undoLinks(db: Db, pairs: NodePair[]): Promise<void> {
+export async function undoLinks(db: Db, links: StoredLink[]): Promise<void> {
   await queryPrepared(
     db,
     `update identity_links l set undone_at = now()
-     from unnest($1::int[], $2::bigint[], $3::bigint[]) as p (tenant_id, a, b)
-     where l.tenant_id = p.tenant_id and l.a = p.a and l.b = p.b`,
-    toColumns(pairs, 'tenantId', 'a', 'b'),
+     from unnest($1::int[], $2::bigint[], $3::bigint[], $4::boolean[]) as p (tenant_id, a, b, by_command)
+     where l.tenant_id = p.tenant_id and l.a = p.a and l.b = p.b and l.by_command = p.by_command`,
+    [...toColumns(links, 'tenantId', 'a', 'b'), links.map(({ cause }) => cause.kind === 'command')],
   )
 }
 
