@@ -4,7 +4,6 @@ import {
   choosePrimary,
   chooseProfile,
   compareLinks,
-  isKnown,
   type LinkGroup,
   type LinkPlan,
   type Person,
