@@ -1,11 +1,14 @@
 import type pg from 'pg'
 import { type Static, Type } from 'typebox'
 import { hashIdentifier, KEPT_ORDER_FIELDS } from '../domain/identity/erasure.ts'
+import { IDENTIFIER_KINDS } from '../domain/identity/identity.ts'
 import { newEntryId } from '../domain/ids.ts'
 import { Count, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
 import { CLOCKS_APART_MS } from '../domain/time.ts'
 import type { Log } from '../log/log.ts'
 import { anonymizeBilling } from '../pipeline/billing/erasure.ts'
+import { deriveProfiles } from '../pipeline/identity/identity.ts'
+import { followProfiles } from '../pipeline/identity/resolve.ts'
 import { type Db, databaseNow, inTransaction } from '../postgres/database.ts'
 import { lockPeople } from '../postgres/locks.ts'
 import { anonymizeArchivable } from '../store/archive/archive.ts'
@@ -17,7 +20,8 @@ import {
   saveErasure,
   takeLeftErasure,
 } from '../store/identity/erasures.ts'
-import { findCurrentProfile, findIdentifiers } from '../store/identity/people.ts'
+import type { ProfileKey } from '../store/identity/identities.ts'
+import { findCurrentProfile } from '../store/identity/people.ts'
 import { insertSuppressions } from '../store/identity/suppressions.ts'
 import {
   anonymizeReceipts,
@@ -29,13 +33,13 @@ import {
   deleteIdentifiers,
   type EntryRow,
   type EntryTable,
-  loadTracedIdentifiers,
   narrowEntry,
   reduceOrders,
   type TracedIdentifier,
 } from '../store/identity/traces.ts'
 import { deleteRejectionExamples } from '../store/inbound/rejections.ts'
 import { deleteRequestsOf, holdRequests } from '../store/inbound/requests.ts'
+import { configVersion } from '../store/tenants/config-version.ts'
 import { findOldestUnapplied, resume, type Storage, waitUntilApplied, withHeartbeat } from './long-work.ts'
 import {
   findEntriesAbout,
@@ -48,6 +52,8 @@ import {
   toEntryNames,
   valuesOfKind,
 } from './person-data.ts'
+import { findScope, findScopeOfAddress, type PersonScope } from './person-scope.ts'
+
 /** The person to erase. */
 export type Subject = { email: string } | { profile: number }
 
@@ -57,14 +63,19 @@ type Stored = {
   waitMs: number
   /** Later data of the person is not recorded. */
   suppress?: boolean
+  /** Covers the whole profile, also if only unverified input links the identifier to it. */
+  confirmProfile?: boolean
   /** Needed until the end: the second pass uses them to find data that was written meanwhile. */
   names: TracedIdentifier[]
   /** The entries that were waiting at the start were received at or after this time. */
   since: string | null
 }
 
-export function serializeSubject(subject: Subject, waitMs: number, suppress: boolean): string {
-  return JSON.stringify({ subject, waitMs, suppress, names: [], since: null } satisfies Stored)
+export function serializeSubject(
+  subject: Subject,
+  options: Pick<Stored, 'waitMs' | 'suppress' | 'confirmProfile'>,
+): string {
+  return JSON.stringify({ subject, ...options, names: [], since: null } satisfies Stored)
 }
 
 /** Runs or continues an erasure to its end and returns the receipt. Completed steps are not repeated. */
@@ -83,7 +94,7 @@ export async function runErasure(storage: Storage, erasure: StoredErasure): Prom
     async () => {
       if (erasure.status === 'erasing') await erasePerson({ ...work, log }, erasure, stored, receipt)
       const since = new Date(Math.min(Date.parse(stored.since!), erasure.requestedAt.getTime()) - CLOCKS_APART_MS)
-      await eraseEffects(work, stored.names, since)
+      await eraseEffects(work, stored.names, { receivedSince: since, others: null })
       await eraseWaiting(work, stored.names)
       // Once, at the end, because no index covers this search and no new data about the person is written any more.
       await anonymizeReceipts(pool, erasure.tenantId, valuesOfKind(stored.names, 'email'))
@@ -111,15 +122,18 @@ async function erasePerson(
   const { pool, tenantId } = work
   const at = await findOldestUnapplied(work, tenantId)
   stored.since ??= (at ?? erasure.requestedAt).toISOString()
-  await eraseWaiting(work, mergeNames(stored.names, await findNamesOfSubject(pool, tenantId, stored.subject)))
+  const confirmProfile = stored.confirmProfile === true
+  const findSubject = (db: Db) => findScopeOfSubject(db, tenantId, stored.subject, confirmProfile)
+  await eraseWaiting(work, mergeNames(stored.names, (await findSubject(pool)).names))
   // Entries that left the overflow queue before they were deleted are in the log now. They are applied and then found.
   receipt.not_yet_processed = await waitUntilApplied(work, tenantId, await databaseNow(pool), stored.waitMs)
   // Repeat until no new identifier appears: profiles that are merged meanwhile belong to the person too.
   for (let known = 0; ; ) {
-    stored.names = mergeNames(stored.names, await findNamesOfSubject(pool, tenantId, stored.subject))
+    const { names, others } = await findSubject(pool)
+    stored.names = mergeNames(stored.names, names)
     if (stored.names.length === known) break
     known = stored.names.length
-    await eraseEffects(work, stored.names, null)
+    await eraseEffects(work, stored.names, { receivedSince: null, others })
   }
   await inTransaction(pool, async client => {
     // Every worker transaction of this tenant runs entirely before or after this one. Earlier ones are committed: their
@@ -127,8 +141,11 @@ async function erasePerson(
     // (holdConfigVersion) and drop their cached nodes, so no one writes to a deleted node and the person is not
     // recreated.
     await lockPeople(client, tenantId)
-    stored.names = mergeNames(stored.names, await findNamesOfSubject(client, tenantId, stored.subject))
+    const { names, profile, others } = await findSubject(client)
+    stored.names = mergeNames(stored.names, names)
     const deleted = await deleteIdentifiers(client, tenantId, nodeIds(stored.names))
+    // The identifier may have connected others of the profile.
+    if (profile !== null && others !== null) await deriveWithout(client, { tenantId, profile })
     receipt.erased.identities += deleted.names
     receipt.erased.touches += deleted.touches
     if (stored.suppress) receipt.suppressed_names = await suppress(client, erasure, stored.names)
@@ -150,25 +167,24 @@ async function suppress(client: pg.PoolClient, erasure: StoredErasure, names: Tr
   return hashes.length
 }
 
-/** All identifiers of the person. An e-mail address without a profile may still occur in waiting entries. */
-export async function findNamesOfSubject(
-  db: pg.Pool | pg.PoolClient,
+/** What an erasure of the subject covers. An address without a profile may still occur in waiting entries. */
+export async function findScopeOfSubject(
+  db: Db,
   tenantId: number,
   subject: Subject,
-): Promise<TracedIdentifier[]> {
-  const profile = await findProfileOfSubject(db, tenantId, subject)
-  if (profile !== null) return loadTracedIdentifiers(db, tenantId, profile)
-  return 'email' in subject ? [{ node: null, kind: 'email', value: subject.email }] : []
+  confirmProfile: boolean,
+): Promise<PersonScope> {
+  const wanted = { isExport: false, confirmProfile }
+  if ('email' in subject) return findScopeOfAddress(db, tenantId, subject.email, wanted)
+  const profile = await findCurrentProfile(db, tenantId, subject.profile)
+  if (profile === null) return { profile, names: [], others: null }
+  return findScope(db, tenantId, { profile, node: null }, wanted)
 }
 
-export async function findProfileOfSubject(
-  db: pg.Pool | pg.PoolClient,
-  tenantId: number,
-  subject: Subject,
-): Promise<number | null> {
-  if ('profile' in subject) return findCurrentProfile(db, tenantId, subject.profile)
-  const [found] = await findIdentifiers(db, tenantId, { kinds: ['email'], values: [subject.email] })
-  return found?.profile ?? null
+/** Derives the rest of a profile after some of its identifiers were deleted. The caller holds the locks. */
+async function deriveWithout(client: pg.PoolClient, profile: ProfileKey): Promise<void> {
+  const transaction = { client, now: await databaseNow(client), configVersion: await configVersion(client) }
+  await followProfiles(transaction, await deriveProfiles(transaction, [profile]))
 }
 
 function mergeNames(some: TracedIdentifier[], more: TracedIdentifier[]): TracedIdentifier[] {
@@ -198,7 +214,11 @@ export type ErasureWork = {
 const MAX_ROUNDS = 10
 
 /** Erases stored data with these identifiers, except waiting entries and the identifiers themselves. */
-async function eraseEffects(work: ErasureWork, names: TracedIdentifier[], receivedSince: Date | null): Promise<void> {
+async function eraseEffects(
+  work: ErasureWork,
+  names: TracedIdentifier[],
+  { receivedSince, others }: { receivedSince: Date | null; others: number[] | null },
+): Promise<void> {
   const { pool, log, tenantId, erased, save } = work
   const nodes = nodeIds(names)
   const named = await findRecordsNaming(work, names)
@@ -206,7 +226,7 @@ async function eraseEffects(work: ErasureWork, names: TracedIdentifier[], receiv
   // Recorded raw requests and rejection examples of the last days are all deleted, which is simpler than searching them.
   await deleteRequestsOf(pool, tenantId)
   await deleteRejectionExamples(pool, tenantId)
-  for (const events of portions(await findEventsAbout(work, names, receivedSince))) {
+  for (const events of portions(await findEventsAbout(work, names, receivedSince, others))) {
     await inTransaction(pool, async client => {
       erased.archived += await deleteArchived(client, tenantId, events)
       erased.log_entries += await log.forget(client, tenantId, toEntryNames(events))
@@ -309,6 +329,14 @@ export const Erased = Type.Object(
   },
 )
 
+export const Covers = Type.Enum(['profile', 'identifier'], {
+  description:
+    '`identifier`: only unverified input links the identifier to a person, so only the identifier itself is covered. Send `confirm_profile: true` to cover the person',
+})
+export const LinkedProfile = Type.Union([Type.String(), Type.Null()], {
+  description: 'The profile that unverified input links the identifier to, if `covers` is `identifier`',
+})
+
 /** What was erased, without personal data. */
 export const ErasureReceipt = Type.Object({
   id: Uuid,
@@ -321,6 +349,12 @@ export const ErasureReceipt = Type.Object({
   requested_at: Timestamp,
   completed_at: NullableTimestamp,
   erased: Erased,
+  covers: Covers,
+  linked_profile_id: LinkedProfile,
+  not_joined: Type.Array(
+    Type.Object({ profile_id: Type.String(), kind: Type.Enum([...IDENTIFIER_KINDS]), remaining_events: Count }),
+    { description: 'Other people with an id or e-mail address of the person, who were found and not erased' },
+  ),
   suppressed_names: Type.Optional(
     Type.Integer({
       minimum: 0,

@@ -23,10 +23,11 @@ import {
 import { type Actor, canSee, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
 import {
+  Covers,
   Erased,
   type ErasureReceipt,
-  findNamesOfSubject,
-  findProfileOfSubject,
+  findScopeOfSubject,
+  LinkedProfile,
   runErasure,
   type Subject,
   serializeSubject,
@@ -45,6 +46,7 @@ import {
   toEntryNames,
   valuesOfKind,
 } from './person-data.ts'
+import type { PersonScope } from './person-scope.ts'
 
 type ErasureQuery = {
   tenant: string
@@ -54,6 +56,8 @@ type ErasureQuery = {
   confirm?: boolean | undefined
   /** Later data of the person is not recorded. */
   suppress?: boolean | undefined
+  /** Covers the whole profile, also if only unverified input links the address to it. */
+  confirm_profile?: boolean | undefined
 }
 
 export type ErasureAdmin = ReturnType<typeof erasureAdmin>
@@ -75,26 +79,28 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
     const subject = parseSubject(query)
     const tenantId = (await requireTenant(pool, actor, query.tenant)).id
     const unapplied = await waitUntilApplied(storage, tenantId, await databaseNow(pool), waitMs)
-    const names = await findNamesOfSubject(pool, tenantId, subject)
+    const scope = await findScopeOfSubject(pool, tenantId, subject, query.confirm_profile === true)
+    const { names } = scope
     const isSeen = names.some(({ node }) => node !== null)
-    const isHeld = isSeen || unapplied > 0 || query.suppress || (await isAnythingHeld(tenantId, names))
+    const isHeld = isSeen || unapplied > 0 || query.suppress || (await isAnythingHeld(tenantId, scope))
     if (!isHeld) throw unknownPerson(query.email ?? query.profile!)
-    return { subject, tenantId, names, unapplied }
+    return { subject, tenantId, scope, unapplied }
   }
 
-  async function isAnythingHeld(tenantId: number, names: TracedIdentifier[]): Promise<boolean> {
-    if (names.length === 0) return false
-    return Object.values(await countErasable(storage, tenantId, names)).some(count => count > 0)
+  async function isAnythingHeld(tenantId: number, scope: PersonScope): Promise<boolean> {
+    if (scope.names.length === 0) return false
+    return Object.values(await countErasable(storage, tenantId, scope)).some(count => count > 0)
   }
 
   /** Stores the order to erase. From here on it is completed, even if this process ends. */
   async function begin(query: ErasureQuery): Promise<StoredErasure> {
-    const { subject, tenantId, names, unapplied } = await find(query)
+    const { subject, tenantId, scope, unapplied } = await find(query)
+    const { names } = scope
     if (names.length > MAX_NAMES_UNCONFIRMED && !query.confirm)
       throw new AdminError(
         'conflict',
         'confirmation_required',
-        `This person has ${names.length} identifiers. The erasure would delete ${formatCounts(await countErasable(storage, tenantId, names))}. Review the identifiers, then confirm.`,
+        `This person has ${names.length} identifiers. The erasure would delete ${formatCounts(await countErasable(storage, tenantId, scope))}. Review the identifiers, then confirm.`,
       )
     const requestedAt = await databaseNow(pool)
     const hash = hashSubject(tenantId, subject)
@@ -104,11 +110,14 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
         tenantId,
         requestedAt,
         status: 'erasing',
-        subject: serializeSubject(subject, waitMs, query.suppress === true),
+        subject: serializeSubject(subject, {
+          ...{ waitMs, suppress: query.suppress === true, confirmProfile: query.confirm_profile === true },
+        }),
       },
       receipt: '',
     }
-    erasure.receipt = JSON.stringify(newReceipt(erasure, hash.toString('hex'), unapplied))
+    const found = (await findNamesakes(pool, tenantId, names)).map(({ value: _, ...other }) => other)
+    erasure.receipt = JSON.stringify(newReceipt(erasure, hash.toString('hex'), { scope, unapplied, found }))
     await inTransaction(pool, async client => {
       await insertErasure(client, { ...erasure, subjectHash: hash })
       // The hash does not reveal the person, but a caller who knows the person can find the row.
@@ -132,13 +141,15 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
     start,
     /** Counts what an erasure would delete and lists the identifiers. Changes nothing. */
     async preview(query: ErasureQuery): Promise<ErasurePreview> {
-      const { subject, tenantId, names, unapplied } = await find(query)
+      const { tenantId, scope, unapplied } = await find(query)
+      const { names } = scope
       return {
         dry_run: true,
         tenant: publicTenantId(tenantId),
-        profile_id: publicProfileId(await findProfileOfSubject(pool, tenantId, subject)),
-        names: names.map(({ kind, value }) => ({ kind, value })),
-        would_erase: await countErasable(storage, tenantId, names),
+        profile_id: publicProfileId(scope.profile),
+        ...coverage(scope),
+        names: names.map(({ kind, value, isVerified }) => ({ kind, value, verified: isVerified })),
+        would_erase: await countErasable(storage, tenantId, scope),
         not_joined: await findNamesakes(pool, tenantId, names),
         not_yet_processed: unapplied,
         needs_confirmation: names.length > MAX_NAMES_UNCONFIRMED,
@@ -165,7 +176,7 @@ function toReceipt({ status, receipt }: StoredErasure): ErasureReceipt {
 function newReceipt(
   { id, tenantId, requestedAt }: StoredErasure,
   subjectHash: string,
-  unapplied: number,
+  { scope, unapplied, found }: { scope: PersonScope; unapplied: number; found: ErasureReceipt['not_joined'] },
 ): ErasureReceipt {
   return {
     id,
@@ -178,9 +189,17 @@ function newReceipt(
       ...{ events: 0, conversions: 0, orders: 0, contacts: 0, identities: 0, touches: 0 },
       ...{ archived: 0, dead_letters: 0, waiting: 0, log_entries: 0, billing: 0 },
     },
+    ...coverage(scope),
+    not_joined: found,
     not_yet_processed: unapplied,
     notes: NOTES,
   }
+}
+
+function coverage({ profile, others }: PersonScope): Pick<ErasureReceipt, 'covers' | 'linked_profile_id'> {
+  return others === null
+    ? { covers: 'profile', linked_profile_id: null }
+    : { covers: 'identifier', linked_profile_id: publicProfileId(profile) }
 }
 
 function parseSubject({ email, profile }: ErasureQuery): Subject {
@@ -209,12 +228,12 @@ function hashSubject(tenantId: number, subject: Subject): Buffer {
 async function countErasable(
   { pool, log }: { pool: pg.Pool; log: Pick<Log, 'forget'> },
   tenantId: number,
-  names: TracedIdentifier[],
+  { names, others }: PersonScope,
 ): Promise<ErasureReceipt['erased']> {
   const nodes = nodeIds(names)
   const named = await findRecordsNaming({ pool, tenantId }, names)
   const contactIds = [...new Set([...valuesOfKind(names, 'contact'), ...named.contacts])]
-  const events = await findEventsAbout({ pool, tenantId }, names, null)
+  const events = await findEventsAbout({ pool, tenantId }, names, null, others)
   const kept = { archived: 0, log_entries: 0 }
   for (const some of portions(events)) kept.archived += await countArchived(pool, tenantId, some)
   // A request may contain events of several batches and counts once.
@@ -357,9 +376,12 @@ export const ErasurePreview = Type.Object({
   dry_run: Type.Literal(true),
   tenant: Type.String(),
   profile_id: NullableText,
-  names: Type.Array(Type.Object({ kind: Type.Enum([...IDENTIFIER_KINDS]), value: Type.String() }), {
-    description: 'All identifiers of the person',
-  }),
+  covers: Covers,
+  linked_profile_id: LinkedProfile,
+  names: Type.Array(
+    Type.Object({ kind: Type.Enum([...IDENTIFIER_KINDS]), value: Type.String(), verified: Type.Boolean() }),
+    { description: 'The identifiers to erase, and whether verified input links them to the person' },
+  ),
   would_erase: Erased,
   not_joined: Type.Array(
     Type.Object({

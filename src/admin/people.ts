@@ -8,19 +8,23 @@ import {
   parseEmail,
   publicProfileId,
 } from '../domain/identity/identity.ts'
+import { verifiedCore } from '../domain/identity/linking.ts'
 import { storableText } from '../domain/json/json.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { notifySaleChanges, openAudience, startSaleChanges } from '../pipeline/deliveries/notify.ts'
-import { lockProfiles, mergePeople, splitPerson } from '../pipeline/identity/merge-split.ts'
+import { lockProfiles, mergePeople, splitPerson, verifyIdentifier } from '../pipeline/identity/merge-split.ts'
 import type { Transaction } from '../pipeline/unit.ts'
 import { type Db, databaseNow, inTransaction } from '../postgres/database.ts'
 import { findEvents } from '../store/events/events.ts'
+import { findProfiles, loadProfileGraph } from '../store/identity/identities.ts'
 import {
+  type Claim,
   countProfileData,
   type FoundIdentifier,
   findCurrentProfile,
   findIdentifiers,
+  listClaims,
   listIdentifiers,
   listMergedProfiles,
   listNodes,
@@ -36,8 +40,14 @@ import { type Actor, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError } from './error.ts'
 import { findEventsAbout, findRecordsNaming, findUnlinkedEventsAbout, nodeIds, valuesOfKind } from './person-data.ts'
+import { findScope, type PersonScope, type ScopedIdentifier } from './person-scope.ts'
 
 type PersonKey = { tenant: string; id: string }
+type ExportQuery = PersonKey & {
+  format: ExportFormat
+  /** Exports the whole profile, also if only unverified input links the identifier to it. */
+  confirm_profile?: boolean | undefined
+}
 
 export type PeopleAdmin = ReturnType<typeof peopleAdmin>
 
@@ -103,14 +113,30 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
         split_off: await personView(pool, tenantId, sides.splitOff),
       }
     },
-    /** Streams all data of a person. */
-    async export({ tenant, id, format }: PersonKey & { format: ExportFormat }): Promise<AsyncGenerator<string>> {
+    /** Confirms that an identifier belongs to the person. */
+    async verify({ tenant, id, name }: PersonKey & { name: string }): Promise<PersonView> {
       const tenantId = (await requireTenant(pool, actor, tenant)).id
-      const { profile } = await findPerson(pool, tenantId, id)
+      const profile = await changeIdentities(pool, tenantId, async transaction => {
+        const { client } = transaction
+        const { profile } = await findPerson(client, tenantId, id)
+        const node = await findNode(client, tenantId, { profile, name })
+        await verifyIdentifier(transaction, tenantId, { profile, node })
+        // The identifier is personal data and is not recorded.
+        await recordChange(client, actor, { action: 'person.verify', target: publicProfileId(profile)!, tenantId })
+        return (await findProfiles(client, [{ tenantId, node }]))[0]!.profile
+      })
+      return personView(pool, tenantId, profile)
+    },
+    /** Streams all data of a person. */
+    async export({ tenant, id, format, confirm_profile = false }: ExportQuery): Promise<AsyncGenerator<string>> {
+      const tenantId = (await requireTenant(pool, actor, tenant)).id
+      const { profile, node, isProfileId } = await findPerson(pool, tenantId, id)
+      const start = { profile, node: isProfileId ? null : node }
+      const scope = await findScope(pool, tenantId, start, { isExport: true, confirmProfile: confirm_profile })
       const person = await personView(pool, tenantId, profile)
       const change = { action: 'person.export', target: person.profile_id, tenantId, after: { format } }
       await recordChange(pool, actor, change)
-      return formatExport(exportPerson(pool, tenantId, profile, person), format)
+      return formatExport(exportPerson(pool, tenantId, scope, person), format)
     },
   }
 }
@@ -173,10 +199,13 @@ async function anotherNode(
 
 async function personView(pool: pg.Pool, tenantId: number, profile: number): Promise<PersonView> {
   const names = await listIdentifiers(pool, tenantId, profile)
+  const { nodes, links } = await loadProfileGraph(pool, tenantId, profile)
+  const core = verifiedCore(nodes, links)
   return {
     profile_id: publicProfileId(profile)!,
     tenant: publicTenantId(tenantId),
-    names: names.map(identifierView),
+    names: names.map(name => identifierView(name, core.has(name.node))),
+    claims: (await listClaims(pool, tenantId, profile)).map(claimView),
     contact: await findContact(pool, tenantId, names),
     merged_profiles: (await listMergedProfiles(pool, tenantId, profile)).map(id => publicProfileId(id)!),
     ...(await countProfileData(pool, tenantId, nodeIds(names), valuesOfKind(names, 'contact'))),
@@ -184,10 +213,23 @@ async function personView(pool: pg.Pool, tenantId: number, profile: number): Pro
   }
 }
 
-function identifierView({ kind, value, firstSeenAt, retiredAt, linkedAt, cause }: ProfileIdentifier) {
+function claimView({ own, other, cause, linkedAt }: Claim) {
+  return {
+    name: own,
+    other: { kind: other.kind, value: other.value, profile_id: publicProfileId(other.profile)! },
+    cause,
+    at: linkedAt.toISOString(),
+  }
+}
+
+function identifierView(
+  { kind, value, firstSeenAt, retiredAt, linkedAt, cause }: ProfileIdentifier,
+  isVerified: boolean,
+) {
   return {
     kind,
     value,
+    verified: isVerified,
     first_seen_at: firstSeenAt.toISOString(),
     moved_on_at: retiredAt?.toISOString() ?? null,
     joined_at: linkedAt?.toISOString() ?? null,
@@ -205,7 +247,7 @@ async function findContact(db: Db, tenantId: number, names: ProfileIdentifier[])
 }
 
 /** A person and the node of the identifier that selected them (for a profile id: its first identifier). */
-type FoundPerson = { profile: number; node: number }
+type FoundPerson = { profile: number; node: number; isProfileId?: true }
 
 const KINDS: readonly IdentifierKind[] = ['user', 'contact', 'visitor', 'email']
 
@@ -224,7 +266,7 @@ async function findPerson(db: Db, tenantId: number, id: string): Promise<FoundPe
     const profile = await findCurrentProfile(db, tenantId, number)
     if (profile === null) throw unknownPerson(id)
     const nodes = await listNodes(db, tenantId, profile)
-    return { profile, node: nodes.includes(profile) ? profile : nodes[0]! }
+    return { profile, node: nodes.includes(profile) ? profile : nodes[0]!, isProfileId: true }
   }
   const found = await findNames(db, tenantId, id)
   if (found.length === 0) throw unknownPerson(id)
@@ -285,14 +327,14 @@ async function* formatExport(texts: AsyncGenerator<string>, format: ExportFormat
 async function* exportPerson(
   pool: pg.Pool,
   tenantId: number,
-  profile: number,
+  { names, others }: PersonScope,
   person: PersonView,
 ): AsyncGenerator<string> {
-  const names = await listIdentifiers(pool, tenantId, profile)
-  const nodes = names.map(({ node }) => node)
+  const nodes = nodeIds(names)
   const named = await findRecordsNaming({ pool, tenantId }, names)
   const contactIds = [...new Set([...valuesOfKind(names, 'contact'), ...named.contacts])]
-  yield JSON.stringify({ type: 'person', ...person })
+  if (others === null) yield JSON.stringify({ type: 'person', ...person })
+  else yield JSON.stringify({ type: 'identifier', ...partialView(person, names) })
   yield* await readTouches(pool, tenantId, nodes)
   yield* await readRecords(pool, tenantId, 'contact', contactIds)
   const conversions = await readConversions(pool, tenantId, nodes, contactIds)
@@ -304,9 +346,21 @@ async function* exportPerson(
     customers: contactIds,
     emails: valuesOfKind(names, 'email'),
   })
-  const ids = (await findEventsAbout({ pool, tenantId }, names, null)).map(({ id }) => id).sort()
+  const ids = (await findEventsAbout({ pool, tenantId }, names, null, others)).map(({ id }) => id).sort()
   for (let from = 0; from < ids.length; from += AT_A_TIME)
     yield* (await findEvents(pool, tenantId, ids.slice(from, from + AT_A_TIME))).map(eventText)
+}
+
+/** Names the profile that the identifier claims to be, and nothing else of it. */
+function partialView(person: PersonView, names: ScopedIdentifier[]) {
+  const own = new Set(names.map(({ kind, value }) => `${kind} ${value}`))
+  return {
+    covers: 'identifier',
+    linked_profile_id: person.profile_id,
+    tenant: person.tenant,
+    names: person.names.filter(({ kind, value }) => own.has(`${kind} ${value}`)),
+    note: 'Only unverified input links this identifier to the profile. Only data of the identifier itself is exported.',
+  }
 }
 
 /** Payload and meta are written as stored: parsing them would lose exact digits. */
@@ -325,6 +379,12 @@ function eventText(event: Awaited<ReturnType<typeof findEvents>>[number]): strin
   return `${facts.slice(0, -1)},"payload":${event.payload},"headers":${event.headers ?? '{}'},"meta":${event.meta ?? '{}'}}`
 }
 
+const LinkCause = Type.Object(
+  { kind: Type.Enum(['event', 'record', 'sale', 'command']), id: Type.String() },
+  { description: 'What linked it: an event, a record (contact/…, order/…), a sale, a command' },
+)
+const NamedIdentifier = Type.Object({ kind: Type.Enum([...IDENTIFIER_KINDS]), value: Type.String() })
+
 /** A person with all identifiers. */
 export const PersonView = Type.Object(
   {
@@ -334,18 +394,25 @@ export const PersonView = Type.Object(
       Type.Object({
         kind: Type.Enum([...IDENTIFIER_KINDS]),
         value: Type.String(),
+        verified: Type.Boolean({
+          description: 'Whether a record, a signed source, a server key or an operator links it to the person',
+        }),
         first_seen_at: Timestamp,
         /** Set if the identifier now belongs to another person. Earlier events with it remain here. */
         moved_on_at: NullableTimestamp,
-        /** null: the first identifier of the profile */
+        /** null: it is linked to no other identifier */
         joined_at: NullableTimestamp,
-        cause: Nullable(
-          Type.Object(
-            { kind: Type.Enum(['event', 'record', 'sale', 'command']), id: Type.String() },
-            { description: 'What linked it: an event, a record (contact/…, order/…), a sale, a command' },
-          ),
-        ),
+        cause: Nullable(LinkCause),
       }),
+    ),
+    claims: Type.Array(
+      Type.Object({
+        name: NamedIdentifier,
+        other: Type.Object({ ...NamedIdentifier.properties, profile_id: Type.String() }),
+        cause: LinkCause,
+        at: Timestamp,
+      }),
+      { description: 'Identifiers of other people that appeared with this person and are not linked. At most 100' },
     ),
     contact: Nullable(
       Type.Object({ id: Type.String(), name: NullableText, email: NullableText, company: NullableText }),
@@ -369,10 +436,17 @@ export const PersonView = Type.Object(
         tenant: 'ten_1',
         names: [
           {
-            ...{ kind: 'user', value: 'ada', first_seen_at: '2026-01-31T09:30:00.000Z', moved_on_at: null },
+            ...{
+              kind: 'user',
+              value: 'ada',
+              verified: true,
+              first_seen_at: '2026-01-31T09:30:00.000Z',
+              moved_on_at: null,
+            },
             ...{ joined_at: null, cause: null },
           },
         ],
+        claims: [],
         contact: null,
         merged_profiles: [],
         events: 12,

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type pg from 'pg'
 import { parseStoredEvent } from '../domain/events/stored.ts'
-import { findItems, findLetterItems, indexIdentifiers, mentionsAny } from '../domain/identity/erasure.ts'
+import { findItems, findLetterItems, identifierKey, indexIdentifiers, mentionsAny } from '../domain/identity/erasure.ts'
 import { contactIdentifiers, eventIdentifiers, orderIdentifiers } from '../domain/identity/identity.ts'
 import { toEntryId } from '../domain/ids.ts'
 import type { EntryName } from '../log/log.ts'
@@ -86,16 +86,38 @@ export const nodeIds = (names: TracedIdentifier[]) => names.flatMap(({ node }) =
 export const valuesOfKind = (names: TracedIdentifier[], wanted: TracedIdentifier['kind']) =>
   names.flatMap(({ kind, value }) => (kind === wanted ? [value] : []))
 
-/** All events about the person, each once. */
+/** All events about the person, each once. `others`: see `PersonScope`. */
 export async function findEventsAbout(
   work: Searched,
   names: TracedIdentifier[],
   receivedSince: Date | null,
+  others: number[] | null = null,
 ): Promise<EventRow[]> {
   const own = await findEventsOfNodes(work.pool, work.tenantId, nodeIds(names), receivedSince)
-  const others = await findUnlinkedEventsAbout(work, names)
-  const found = [...own, ...others, ...(await findEventsNaming(work, names, receivedSince))]
+  const unlinked = others ? await findEventsAmong(work, names, others) : await findUnlinkedEventsAbout(work, names)
+  const found = [...own, ...unlinked, ...(await findEventsNaming(work, names, receivedSince))]
   return [...new Map(found.map(event => [event.id, event])).values()]
+}
+
+/** Events of these nodes that have one of the identifiers. */
+async function findEventsAmong(
+  { pool, tenantId }: Searched,
+  names: TracedIdentifier[],
+  nodes: number[],
+): Promise<EventRow[]> {
+  const { wanted } = indexIdentifiers(names)
+  const found: EventRow[] = []
+  await inTransaction(pool, async client => {
+    for await (const events of readStored(client, tenantId, { nodes })) {
+      for (const event of events) {
+        const { table, row, id, receivedAt } = event
+        if (eventIdentifiers(parseStoredEvent(event)).some(own => wanted.has(identifierKey(own))))
+          found.push({ table, row, id, receivedAt })
+      }
+      await turn()
+    }
+  })
+  return found
 }
 
 /** The sales of the person and of these orders, each once. */

@@ -7,6 +7,8 @@ import { dataOption, withDatabase, withReadDatabase } from './session.ts'
 const NOTES = `
 Prints a receipt with the number of deleted items. Kontor keeps the receipt; it contains no personal data.
 All identifiers of the profile are erased. A profile with more than 20 identifiers needs --yes.
+If only unverified input (a browser) links the address to a person, only data of the address itself is erased. The
+receipt names the profile; --confirm-profile erases it, too.
 The command waits up to 10 seconds for entries that are accepted but not processed. If the receipt contains
 "not_yet_processed", run it again. A running server completes an interrupted erasure.
 Erase the person in the shop and the CRM first, because data that they send again is stored again. With --suppress,
@@ -22,6 +24,7 @@ export function addErase(program: Command, out: Output): void {
     .option('--dry-run', 'only show what would be deleted, and the identifiers of the person')
     .option('--suppress', 'also stop recording data of the person in the future; stores only hashes of the identifiers')
     .option('--yes', 'erase a person with more than 20 identifiers')
+    .option('--confirm-profile', 'cover the whole profile, also if only unverified input links the address to it')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(
@@ -34,11 +37,11 @@ export function addErase(program: Command, out: Output): void {
       ),
     )
     .action(async options => {
-      const { tenant, email, profile, dryRun, yes, suppress } = options
+      const { tenant, email, profile, dryRun, yes, suppress, confirmProfile } = options
       if ((email === undefined) === (profile === undefined)) throw new UsageError('Give either --email or --profile.')
       const using = dryRun ? withReadDatabase : withDatabase
       await using(options, out, async ({ admin: { erasures } }) => {
-        const query = { tenant, email, profile, confirm: yes, suppress }
+        const query = { tenant, email, profile, confirm: yes, suppress, confirm_profile: confirmProfile }
         out.json(dryRun ? await erasures.preview(query) : await erasures.erase(query))
       })
     })

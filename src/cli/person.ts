@@ -15,7 +15,7 @@ const WHO = 'profile id, e-mail address, user id, contact id or visitor id'
 export function addPerson(program: Command, out: Output): void {
   const person = program
     .command('person')
-    .description('Show, merge, split or export people.')
+    .description('Show, merge, split, verify or export people.')
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor person show --tenant acme ada@example.com'))
   person
@@ -50,6 +50,18 @@ export function addPerson(program: Command, out: Output): void {
       printChange(options, out, admin => admin.people.split({ tenant: options.tenant!, id, name: options.name! })),
     )
   person
+    .command('verify')
+    .description('Confirm that an identifier belongs to a profile.')
+    .argument('<id>', WHO)
+    .addOption(new Option('--name <name>', 'identifier to verify').makeOptionMandatory())
+    .addOption(tenantOption())
+    .addOption(dataOption())
+    .addHelpText('after', VERIFY_NOTES)
+    .addHelpText('after', examples('kontor person verify --tenant acme ada@example.com --name user:ada'))
+    .action((id, options) =>
+      printChange(options, out, admin => admin.people.verify({ tenant: options.tenant!, id, name: options.name! })),
+    )
+  person
     .command('export')
     .description('Export all data about a person, for example for an access request.')
     .argument('<id>', WHO)
@@ -59,19 +71,24 @@ export function addPerson(program: Command, out: Output): void {
         .choices(['ndjson', 'json'])
         .default('ndjson'),
     )
+    .option('--confirm-profile', 'export the whole profile, also if only unverified input links the identifier to it')
     .option('--out <file>', 'file to write (default: stdout)')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor person export --tenant acme ada@example.com --format json --out ada.json'))
     .action((id, options) =>
       withReadDatabase(options, out, async ({ admin }) => {
         const { tenant, format } = options
-        const text = await admin.people.export({ tenant: tenant!, id, format })
+        const text = await admin.people.export({ tenant: tenant!, id, format, confirm_profile: options.confirmProfile })
         if (options.out === undefined) for await (const part of text) out.print(part)
         else await pipeline(Readable.from(text), createWriteStream(options.out, { mode: 0o600 }))
       }),
     )
 }
 
+const VERIFY_NOTES = `
+A link is verified if a record, a signed source, a server key or an operator made it. What a browser claims is unverified.
+Exports and erasures that start from an unverified identifier cover only that identifier.`
+
 const SPLIT_NOTES = `
 Removes the link between the identifier and the person. Events, conversions and attribution are updated accordingly.
-Data that contains both identifiers again (an event, the contact record) links them again.`
+The link stays undone until you merge them again.`

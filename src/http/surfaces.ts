@@ -161,7 +161,7 @@ export function adminSurface({
       destinationRoutes(app, parts) //      GET, POST /admin/v1/destinations; GET, PATCH, DELETE …/:id; POST …/:id/{rotate,enable,disable,test,replay}; GET …/:id/deliveries
       receiptRoutes(app, parts) //          GET /admin/v1/{receipts,overflow,rejections}, /admin/v1/archive/:id, /admin/v1/events/:id/request
       deadLetterRoutes(app, parts) //       GET /admin/v1/dead-letters; GET …/:id; POST …/{replay,resolve}
-      peopleRoutes(app, parts) //           GET /admin/v1/people/:id; GET …/export; POST …/{merge,split}
+      peopleRoutes(app, parts) //           GET /admin/v1/people/:id; GET …/export; POST …/{merge,split,verify}
       erasureRoutes(app, parts) //          GET, POST /admin/v1/erasures; GET …/:id
       suppressionRoutes(app, parts) //      GET /admin/v1/suppressions; DELETE …/:id
       purgeRoutes(app, parts) //            POST /admin/v1/purges; GET …/:id

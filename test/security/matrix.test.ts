@@ -156,6 +156,7 @@ const WHO: Record<string, Who> = {
   'GET /admin/v1/people/:id/export': admins('admin'),
   'POST /admin/v1/people/:id/merge': admins('admin'),
   'POST /admin/v1/people/:id/split': admins('admin'),
+  'POST /admin/v1/people/:id/verify': admins('admin'),
   'GET /admin/v1/audit': admins('viewer'),
 }
 

@@ -178,7 +178,7 @@ const FIELDS = new Map<string, readonly IdKind[]>([
 const kindsOfField = (field: string): readonly IdKind[] | undefined =>
   FIELDS.get(field.replace(/[-_ ]/g, '').toLowerCase())
 
-function identifierKey({ kind, value }: Identifier): string {
+export function identifierKey({ kind, value }: Identifier): string {
   return `${kind} ${value}`
 }
 

@@ -48,7 +48,9 @@ export function eventIdentifiers(event: NormalizedEvent): Identifier[] {
   const found: Identifier[] = []
   add(found, 'visitor', parseId(event.visitor))
   add(found, 'user', parseId(event.userId))
-  add(found, 'email', parseEmail(event.email) ?? parseEmail(event.userId))
+  add(found, 'email', parseEmail(event.email))
+  // An address that is used as a user id counts as the address.
+  add(found, 'email', parseEmail(event.userId))
   if (event.previousId !== null) {
     // An alias may have a visitor id or an earlier user id. Only a trusted sender may link user ids.
     const previous = parseId(event.previousId)
@@ -64,6 +66,7 @@ export function eventIdentifiers(event: NormalizedEvent): Identifier[] {
     // A browser may only report the visitor's own address. A trusted sender may report the address of a buyer.
     add(found, 'email', event.trusted ? readEmail(object) : readOwnEmail(object))
   }
+  for (const { kind, value } of [...found]) if (kind === 'contact') add(found, 'email', parseEmail(value))
   return found
 }
 
@@ -90,6 +93,7 @@ export function contactIdentifiers(id: string, data: JsonObject): Identifier[] {
   const found: Identifier[] = []
   add(found, 'contact', id)
   addPerson(found, data)
+  add(found, 'email', parseEmail(id))
   return found
 }
 
@@ -98,6 +102,7 @@ export function orderIdentifiers(data: JsonObject): Identifier[] {
   const found: Identifier[] = []
   add(found, 'contact', readContactId(data))
   addPerson(found, data)
+  add(found, 'email', parseEmail(readContactId(data)))
   return found
 }
 
@@ -105,6 +110,7 @@ function addPerson(found: Identifier[], data: JsonObject): void {
   add(found, 'email', readEmail(data))
   add(found, 'visitor', parseId(data.visitor ?? data.anonymousId ?? data.anonymous_id))
   add(found, 'user', parseId(data.userId ?? data.user_id))
+  add(found, 'email', parseEmail(data.userId ?? data.user_id))
 }
 
 /** Where Stripe, shops and CRMs put the buyer's address if it is not in `email`. The first valid one counts. */

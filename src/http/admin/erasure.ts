@@ -25,6 +25,12 @@ const NewErasure = Type.Object(
           'Also stop tracking the person: later events and contacts are dropped, sales are recorded anonymously',
       }),
     ),
+    confirm_profile: Type.Optional(
+      Type.Boolean({
+        description:
+          'Cover the whole profile, also if only unverified input links the address to it. Without it, such a request covers the address itself',
+      }),
+    ),
     confirm: Type.Optional(
       Type.Boolean({
         description: 'Required for a person with more than 20 identifiers: confirms that they were reviewed',

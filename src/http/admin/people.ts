@@ -31,7 +31,7 @@ function readRoutes(app: App, admin: RequestAdmin): void {
         ...documented,
         summary: 'Get a person',
         description:
-          'The identifiers of a person, when each was linked and by which event. Find the person by profile id, e-mail address, user id, contact id or visitor id. If an identifier matches several people (409), prefix it with its kind: `user:…`, `contact:…`, `visitor:…` or `email:…`.',
+          'The identifiers of a person: when each was linked, by which event, and whether the link is verified. Find the person by profile id, e-mail address, user id, contact id or visitor id. If an identifier matches several people (409), prefix it with its kind: `user:…`, `contact:…`, `visitor:…` or `email:…`.',
         params: ById,
         querystring: Type.Object({ tenant }),
         response: { 200: PersonView },
@@ -47,11 +47,16 @@ function readRoutes(app: App, admin: RequestAdmin): void {
         ...documented,
         summary: 'Export the data of a person',
         description:
-          'Identifiers and their origin, contact, conversions, orders, billing accounts and events. Each object has a `type`. One object per line (ndjson) or one array (json).',
+          'Identifiers and their origin, contact, conversions, orders, billing accounts and events. Each object has a `type`. One object per line (ndjson) or one array (json). If only unverified input links the identifier to a person, the export contains the data of the identifier itself and names the profile; `confirm_profile` extends it.',
         params: ById,
         querystring: Type.Object({
           tenant,
           format: Type.Enum(['ndjson', 'json'], { default: 'ndjson' }),
+          confirm_profile: Type.Optional(
+            Type.Boolean({
+              description: 'Export the whole profile, also if only unverified input links the identifier to it',
+            }),
+          ),
         }),
         response: {
           200: {
@@ -65,8 +70,8 @@ function readRoutes(app: App, admin: RequestAdmin): void {
       },
     },
     async (request, reply) => {
-      const { tenant, format } = request.query
-      const text = await admin(request).people.export({ tenant, id: request.params.id, format })
+      const { format } = request.query
+      const text = await admin(request).people.export({ ...request.query, id: request.params.id })
       const type = format === 'json' ? 'application/json; charset=utf-8' : 'application/x-ndjson'
       // The schema describes the content; the stream is sent as it is.
       return reply.header('content-type', type).send(Readable.from(text) as never)
@@ -83,7 +88,7 @@ function changeRoutes(app: App, admin: RequestAdmin): void {
         ...documented,
         summary: 'Merge two people',
         description:
-          'This person becomes part of the other. Events, sales and billing change immediately. 409 if both are one person already, or would have more than 200 identifiers together. `POST …/split` reverts a merge.',
+          'This person becomes part of the other. Events, sales and billing change immediately. 409 if both are one person already. `POST …/split` reverts a merge.',
         params: ById,
         body: Type.Object(
           { tenant, into: Type.String({ description: 'The person that keeps its profile id' }) },
@@ -95,6 +100,25 @@ function changeRoutes(app: App, admin: RequestAdmin): void {
     async request => admin(request).people.merge({ id: request.params.id, ...request.body }),
   )
   app.post(
+    '/admin/v1/people/:id/verify',
+    {
+      config: { problems: [409] },
+      schema: {
+        ...documented,
+        summary: 'Verify an identifier of a person',
+        description:
+          'Confirms a link that only unverified input made. Exports and erasures that start from the identifier then cover the whole person.',
+        params: ById,
+        body: Type.Object(
+          { tenant, name: Type.String({ description: 'The identifier to verify' }) },
+          { ...whole, examples: [{ tenant: 'acme', name: 'user:ada' }] },
+        ),
+        response: { 200: PersonView },
+      },
+    },
+    async request => admin(request).people.verify({ id: request.params.id, ...request.body }),
+  )
+  app.post(
     '/admin/v1/people/:id/split',
     {
       config: { problems: [409] },
@@ -102,7 +126,7 @@ function changeRoutes(app: App, admin: RequestAdmin): void {
         ...documented,
         summary: 'Unlink an identifier from a person',
         description:
-          'Events, conversions and attribution become what they would be without the link. A later event with both identifiers links them again.',
+          'Events, conversions and attribution become what they would be without the link. The link stays undone until the two are merged again.',
         params: ById,
         body: Type.Object(
           { tenant, name: Type.String({ description: 'The identifier to unlink' }) },

@@ -5,7 +5,7 @@ import { lockPeople, lockTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import {
   bumpIdentityVersions,
   findProfiles,
-  loadNodeLinks,
+  loadProfileGraph,
   loadProfileNodes,
   type StoredNode,
   undoLinks,
@@ -49,7 +49,7 @@ export async function verifyIdentifier(
   { profile, node }: { profile: number; node: number },
 ): Promise<void> {
   const { client } = transaction
-  const { nodes, links } = await loadProfile(transaction, tenantId, profile)
+  const { nodes, links } = await loadProfileGraph(client, tenantId, profile)
   const core = verifiedCore(nodes, links)
   const others = nodes.filter(own => own.node !== node && (core.size === 0 || core.has(own.node)))
   if (others.length > 0)
@@ -73,7 +73,7 @@ export async function splitPerson(
   { profile, name, from }: { profile: number; name: number; from: number },
 ): Promise<{ splitOff: number; kept: number } | null> {
   const { client } = transaction
-  const { nodes, links } = await loadProfile(transaction, tenantId, profile)
+  const { nodes, links } = await loadProfileGraph(client, tenantId, profile)
   const split = findSplit(nodes, links, name, from)
   if (split === null) return null
   await undoLinks(client, split.undone)
@@ -105,13 +105,6 @@ async function returnMoved(
   if (before === null || before.profile === profile) return null
   await linkByCommand(transaction, tenantId, before.node, [visitor])
   return before.profile
-}
-
-async function loadProfile({ client }: Transaction, tenantId: number, profile: number) {
-  const nodes = await loadProfileNodes(client, [{ tenantId, profile }])
-  const own = new Set(nodes.map(({ node }) => node))
-  const links = (await loadNodeLinks(client, nodes)).filter(({ a, b }) => own.has(a) && own.has(b))
-  return { nodes, links }
 }
 
 async function linkByCommand(

@@ -145,6 +145,18 @@ export async function loadNodeLinks(db: Db, nodes: { tenantId: number; node: num
   return rows.map(toLink)
 }
 
+/** A profile's nodes and the links among them. */
+export async function loadProfileGraph(
+  db: Db,
+  tenantId: number,
+  profile: number,
+): Promise<{ nodes: StoredNode[]; links: StoredLink[] }> {
+  const nodes = await loadProfileNodes(db, [{ tenantId, profile }])
+  const own = new Set(nodes.map(({ node }) => node))
+  const links = (await loadNodeLinks(db, nodes)).filter(({ a, b }) => own.has(a) && own.has(b))
+  return { nodes, links }
+}
+
 export type NodePair = { tenantId: number; a: number; b: number }
 
 /** The links of exactly these pairs (`a` is the smaller node), undone ones included, those of operators excluded. */

@@ -18,6 +18,20 @@ export async function findIdentifiers(
   return rows
 }
 
+/** The user ids and contact ids that a link connects with this node, also those of other profiles. */
+export async function findLinkedIdentifiers(db: Db, tenantId: number, node: number): Promise<FoundIdentifier[]> {
+  const { rows } = await db.query<FoundIdentifier>(
+    `select i.kind, i.value, i.node, i.profile from (
+       select a as node from identity_links where tenant_id = $1 and b = $2
+       union
+       select b from identity_links where tenant_id = $1 and a = $2
+     ) l join identities i on i.tenant_id = $1 and i.node = l.node
+     where i.kind in ('user', 'contact') and i.retired_at is null order by i.node`,
+    [tenantId, node],
+  )
+  return rows
+}
+
 /** The current profile of a profile id, which is the id of a node. Null if unknown. */
 export async function findCurrentProfile(db: Db, tenantId: number, profile: number): Promise<number | null> {
   const { rows } = await db.query<{ profile: number }>(

@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { kontor, useDatabase } from '../cli/kontor.ts'
+import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
+import { json, type Row, rowsOf } from './rows.ts'
+
+// Verified and unverified links between identifiers, and what exports and erasures cover: docs/guides/events.md.
+
+let server: TestServer
+let adminKey: string
+before(async () => {
+  server = await sharedServer()
+  adminKey = (await server.admin.keys.create({ kind: 'admin' })).key
+})
+after(() => server.close())
+
+async function post(path: string, key: string, body: object): Promise<void> {
+  const { status, body: answer } = await server.request(path, { method: 'POST', key, body: json(body) })
+  assert.ok(status === 200 || status === 202, `${path} ${status} ${json(answer)}`)
+}
+
+let lastId = 0
+const track = (tenant: TestTenant, body: object) =>
+  post('/v1/track/', tenant.trackingKey, { event_id: `p-${++lastId}`, ...body })
+const identify = (tenant: TestTenant, userId: string, email: string, anonymousId: string) =>
+  post('/v1/identify', tenant.trackingKey, { messageId: `p-${++lastId}`, userId, anonymousId, traits: { email } })
+const write = (tenant: TestTenant, entityType: 'contact' | 'order', id: string, data: object) =>
+  post(`/v1/${entityType}s`, tenant.privateKey, {
+    ...{ entityType, id, sourceUpdatedAt: new Date().toISOString(), data },
+  })
+
+const people = (path: string, body?: object) =>
+  server.request(`/admin/v1/people/${path}`, { key: adminKey, ...(body && { method: 'POST', body: json(body) }) })
+
+async function who(tenant: TestTenant, id: string): Promise<Row> {
+  const { status, body } = await people(`${encodeURIComponent(id)}?tenant=${tenant.id}`)
+  assert.equal(status, 200, json(body))
+  return body
+}
+const marks = (person: Row): string[] =>
+  person.names.map((name: Row) => `${name.kind}:${name.value} ${name.verified ? 'verified' : 'unverified'}`).toSorted()
+
+async function exported(tenant: TestTenant, id: string, more = ''): Promise<string> {
+  const path = `/admin/v1/people/${encodeURIComponent(id)}/export?tenant=${tenant.id}${more}`
+  const response = await fetch(server.url + path, { headers: { authorization: `Bearer ${adminKey}` } })
+  assert.equal(response.status, 200)
+  return response.text()
+}
+
+const erase = async (body: object): Promise<Row> => {
+  const answer = await server.request('/admin/v1/erasures', { method: 'POST', key: adminKey, body: json(body) })
+  assert.ok(answer.status === 200 || answer.status === 201, json(answer.body))
+  return answer.body
+}
+
+const permutations = <T>(list: T[]): T[][] =>
+  list.length <= 1 ? [list] : list.flatMap((item, i) => permutations(list.toSpliced(i, 1)).map(rest => [item, ...rest]))
+
+test('identify in a browser reaches the contact with that address, in any order of arrival', async () => {
+  const steps: ((tenant: TestTenant) => Promise<void>)[] = [
+    tenant => track(tenant, { event_type: 'page_view', visitor: 'v-1' }),
+    tenant => identify(tenant, 'u-1', 'Ada@example.com', 'v-1'),
+    tenant => write(tenant, 'contact', 'c-1', { email: 'ada@example.com', name: 'Ada' }),
+    tenant => track(tenant, { event_type: 'later', visitor: 'v-2', user_id: 'u-1' }),
+  ]
+  for (const [i, order] of permutations(steps).entries()) {
+    const tenant = await server.anotherTenant(`order ${i}`)
+    // Also all at once, with several workers.
+    for (const step of order) {
+      await step(tenant)
+      if (i % 3 > 0) await server.settled()
+    }
+    await server.settled()
+    const rows = await rowsOf(server, 'events', { key: tenant.privateKey })
+    assert.equal(rows.length, 3)
+    for (const row of rows) assert.deepEqual([row.event_type, row.contact_id], [row.event_type, 'c-1'])
+    assert.deepEqual(marks(await who(tenant, 'c-1')), [
+      'contact:c-1 verified',
+      'email:ada@example.com verified',
+      'user:u-1 unverified',
+      'visitor:v-1 unverified',
+      'visitor:v-2 unverified',
+    ])
+  }
+})
+
+/** A customer, and an attacker who claims to be her with one public event. */
+async function attacked(name: string): Promise<TestTenant> {
+  const tenant = await server.anotherTenant(name)
+  await write(tenant, 'contact', 'c-9', { email: 'eve@example.com', phone: '+49-secret', name: 'Eve' })
+  await write(tenant, 'order', 'o-9', { contactId: 'c-9', total: 99, currency: 'EUR' })
+  await track(tenant, {
+    event_type: 'chat',
+    visitor: 'v-eve',
+    data: { email: 'eve@example.com', text: 'private words' },
+  })
+  await server.settled()
+  await track(tenant, { event_type: 'claim', visitor: 'v-mal', data: { contactId: 'c-9', email: 'mal@example.com' } })
+  await track(tenant, { event_type: 'claim', user_id: 'u-mal', data: { email: 'eve@example.com', n: 2 } })
+  await server.settled()
+  return tenant
+}
+
+test('an export that starts from an unverified identifier contains only what that identifier did', async () => {
+  const tenant = await attacked('claimed export')
+  for (const id of ['mal@example.com', 'v-mal', 'u-mal']) {
+    const text = await exported(tenant, id)
+    assert.doesNotMatch(text, /secret|private words|c-9.*name|o-9/, id)
+    assert.match(text, /claim/, id)
+  }
+  const claimed = await exported(tenant, 'u-mal')
+  assert.match(claimed, new RegExp(`"linked_profile_id":"${(await who(tenant, 'c-9')).profile_id}"`))
+  assert.match(await exported(tenant, 'u-mal', '&confirm_profile=true'), /secret/)
+  const whole = await exported(tenant, 'eve@example.com')
+  for (const wanted of [/secret/, /private words/, /o-9/]) assert.match(whole, wanted)
+})
+
+test('an erasure that starts from an unverified address spares the person it claims to be', async () => {
+  const tenant = await attacked('claimed erasure')
+  const body = { tenant: tenant.id, email: 'mal@example.com' }
+  const preview = await erase({ ...body, dry_run: true })
+  assert.deepEqual(preview.names, [{ kind: 'email', value: 'mal@example.com', verified: false }])
+  const receipt = await erase(body)
+  assert.equal(receipt.status, 'completed')
+  const { contact, events } = await who(tenant, 'c-9')
+  assert.equal(contact.name, 'Eve')
+  assert.equal(events, 2)
+  assert.equal((await people(`mal%40example.com?tenant=${tenant.id}`)).status, 404)
+  // From a verified identifier: the whole profile, with what claims to be part of it.
+  const own = await erase({ tenant: tenant.id, email: 'eve@example.com', dry_run: true })
+  assert.equal(own.covers, 'profile')
+  assert.deepEqual(own.names.map((name: Row) => `${name.kind}:${name.value} ${name.verified}`).toSorted(), [
+    'contact:c-9 true',
+    'email:eve@example.com true',
+    'user:u-mal false',
+    'visitor:v-eve false',
+    'visitor:v-mal false',
+  ])
+})
+
+test('an address that a browser linked to a user id covers only itself once that user id is verified', async () => {
+  const tenant = await server.anotherTenant('claimed address')
+  const { key } = await server.admin.keys.create({ tenant: tenant.id, kind: 'tracking', server: true })
+  await post('/v1/track/', key, { event_type: 'login', user_id: 'u-1', event_id: 's-1' })
+  await track(tenant, { event_type: 'form', user_id: 'u-1', data: { email: 'x@example.com' } })
+  await server.settled()
+  const body = { tenant: tenant.id, email: 'x@example.com' }
+  const preview = await erase({ ...body, dry_run: true })
+  assert.deepEqual([preview.covers, preview.linked_profile_id], ['identifier', (await who(tenant, 'u-1')).profile_id])
+  assert.equal(preview.would_erase.events, 1)
+  const wider = await erase({ ...body, dry_run: true, confirm_profile: true })
+  assert.deepEqual([wider.covers, wider.would_erase.events], ['profile', 2])
+  const receipt = await erase(body)
+  assert.deepEqual([receipt.covers, receipt.erased.events], ['identifier', 1])
+  assert.deepEqual(marks(await who(tenant, 'u-1')), ['user:u-1 verified'])
+  assert.equal((await who(tenant, 'u-1')).events, 1)
+})
+
+test('in a profile without any verified identifier, an erasure covers the profile and an export the identifier', async () => {
+  const tenant = await server.anotherTenant('nothing verified')
+  await track(tenant, { event_type: 'a', visitor: 'v-1', user_id: 'u-1' })
+  await track(tenant, { event_type: 'b', visitor: 'v-1', data: { email: 'b@example.com' } })
+  await server.settled()
+  assert.doesNotMatch(await exported(tenant, 'b@example.com'), /"event_type":"a"/)
+  const preview = await erase({ tenant: tenant.id, email: 'b@example.com', dry_run: true })
+  assert.deepEqual([preview.covers, preview.would_erase.events], ['profile', 2])
+})
+
+test('a verified link replaces unverified ones, and shows as such', async () => {
+  const tenant = await server.anotherTenant('overridden')
+  await identify(tenant, 'u-mal', 'ada@example.com', 'v-mal')
+  await server.settled()
+  await write(tenant, 'contact', 'c-1', { email: 'ada@example.com', userId: 'u-ada' })
+  await server.settled()
+  assert.deepEqual(marks(await who(tenant, 'c-1')), [
+    'contact:c-1 verified',
+    'email:ada@example.com verified',
+    'user:u-ada verified',
+  ])
+  const mallory = await who(tenant, 'u-mal')
+  assert.deepEqual(marks(mallory), ['user:u-mal unverified', 'visitor:v-mal unverified'])
+  assert.deepEqual(
+    mallory.claims.map(({ name, other }: Row) => [name, other.value]),
+    [[{ kind: 'user', value: 'u-mal' }, 'ada@example.com']],
+  )
+})
+
+test('an operator verifies or splits one identifier', async () => {
+  const tenant = await server.anotherTenant('verified by hand')
+  await write(tenant, 'contact', 'c-1', { email: 'ada@example.com' })
+  await identify(tenant, 'u-1', 'ada@example.com', 'v-1')
+  await server.settled()
+  const verified = await people('c-1/verify', { tenant: tenant.id, name: 'u-1' })
+  assert.equal(verified.status, 200, json(verified.body))
+  assert.ok(marks(verified.body).includes('user:u-1 verified'))
+  // A second user id that a browser claims does not replace it.
+  await identify(tenant, 'u-2', 'ada@example.com', 'v-2')
+  await server.settled()
+  assert.ok(!marks(await who(tenant, 'c-1')).some(mark => mark.startsWith('user:u-2')))
+  useDatabase(server.databaseUrl)
+  const command = ['person', 'verify', 'c-1', '--name', 'v-1', '--tenant', tenant.name]
+  assert.ok(marks((await kontor(...command)).json()).includes('visitor:v-1 verified'))
+  const split = await people('c-1/split', { tenant: tenant.id, name: 'u-1' })
+  assert.equal(split.status, 200, json(split.body))
+  assert.ok(!marks(split.body.person).some(mark => mark.startsWith('user:u-1')))
+  await identify(tenant, 'u-1', 'ada@example.com', 'v-1')
+  await server.settled()
+  assert.ok(!marks(await who(tenant, 'c-1')).some(mark => mark.startsWith('user:u-1')), 'the split holds')
+})
+
+test('an address that is used as a user id or contact id counts as that address', async () => {
+  const tenant = await server.anotherTenant('address as id')
+  await track(tenant, { event_type: 'login', user_id: 'Ada@Example.com' })
+  await write(tenant, 'contact', 'BEN@example.com', { name: 'Ben' })
+  await track(tenant, { event_type: 'other', user_id: 'CLEO@example.com', data: { email: 'other@example.com' } })
+  await server.settled()
+  const ada = await erase({ tenant: tenant.id, email: 'ada@example.com' })
+  assert.equal(ada.erased.events, 1)
+  const ben = await erase({ tenant: tenant.id, email: 'ben@example.com' })
+  assert.equal(ben.erased.contacts, 1)
+  const cleo = await erase({ tenant: tenant.id, email: 'cleo@example.com' })
+  assert.equal(cleo.erased.events, 1)
+  assert.deepEqual(await rowsOf(server, 'events', { key: tenant.privateKey }), [])
+})
