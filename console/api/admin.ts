@@ -171,6 +171,8 @@ export const people = {
     link.click()
     URL.revokeObjectURL(link.href)
   },
+  verify: (tenant: string, id: string, name: string) => post<Person>(`${personPath(id)}/verify`, { tenant, name }),
+  split: (tenant: string, id: string, name: string) => post<unknown>(`${personPath(id)}/split`, { tenant, name }),
   previewErasure: (tenant: string, id: string) =>
     post<ErasurePreview>('/erasures', { tenant, profile: id, dry_run: true }),
   erase: (tenant: string, id: string) => post<ErasureReceipt>('/erasures', { tenant, profile: id, confirm: true }),

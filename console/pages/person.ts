@@ -1,4 +1,4 @@
-import { useSignal } from '@preact/signals'
+import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import { parseAmount } from '../amount.ts'
 import { people } from '../api/admin.ts'
@@ -12,6 +12,8 @@ import type {
   PersonChoice,
   PersonName,
 } from '../api/types.ts'
+import { announce } from '../components/announcer.ts'
+import { askConfirmation } from '../components/dialog.ts'
 import { ActionButton, Form, TextField } from '../components/form.ts'
 import { Badge, EmptyState, ProblemArea } from '../components/notice.ts'
 import { Page, Section, Tiles } from '../components/page.ts'
@@ -26,7 +28,7 @@ import { PersonForm } from './people.ts'
 export const personPage = definePage(
   'person',
   ({ route, signal }) => nullOn(404, withChoices(people.show(tenant.peek() ?? '', route.params.id, signal))),
-  ({ data: person, route }) => {
+  ({ data: person, route, refresh }) => {
     const { id } = route.params
     if (person && 'choices' in person) return h(ChoicePage, { id, ...person })
     if (!person)
@@ -39,11 +41,13 @@ export const personPage = definePage(
           text: 'Enter a complete identifier: an e-mail address, a user id or a visitor id.',
         }),
       )
-    return h(PersonPage, { key: person.profile_id, person })
+    return h(PersonPage, { key: person.profile_id, person, refresh })
   },
 )
 
-function PersonPage({ person }: { person: Person }): VNode {
+type PersonPageProps = { person: Person; refresh(): Promise<void> }
+
+function PersonPage({ person, refresh }: PersonPageProps): VNode {
   const problem = useSignal<unknown>(null)
   const done = useSignal<ErasedPageProps | null>(null)
   const { profile_id: id, contact } = person
@@ -69,10 +73,17 @@ function PersonPage({ person }: { person: Person }): VNode {
       Section,
       { title: 'Identifiers' },
       h(Table<PersonName>, {
-        ...{ caption: 'Identifiers', columns: NAME_COLUMNS, rows: person.names },
+        ...{ caption: 'Identifiers', columns: nameColumns(person, problem, refresh), rows: person.names },
         csv: { rows: person.names, name: 'identifiers' },
       }),
     ),
+    person.claims.length > 0 &&
+      h(
+        Section,
+        { title: 'Claims' },
+        html`<p class="faint">These identifiers appeared together, but belong to different people and are not linked.</p>`,
+        h(Table<PersonClaim>, { caption: 'Claims', columns: CLAIM_COLUMNS, rows: person.claims }),
+      ),
     h(Section, { title: 'Timeline' }, h(PersonTimeline, { person })),
     h(
       Section,
@@ -113,8 +124,50 @@ function personLead({ contact, merged_profiles: merged }: Person): ComponentChil
   return html`${company}${record ?? 'No contact record'}${mergedText}.`
 }
 
+type PersonClaim = Person['claims'][number]
+
+const CLAIM_COLUMNS: Column<PersonClaim>[] = [
+  { label: 'Identifier', cell: ({ name }) => `${name.kind} ${name.value}`, kind: 'long' },
+  {
+    label: 'Appeared with',
+    cell: ({ other }) => html`<a href=${link('person', { id: other.profile_id })}>${other.kind} ${other.value}</a>`,
+    kind: 'long',
+  },
+  { label: 'Time', cell: ({ at }) => h(Time, { at }) },
+  { label: 'Source', cell: causeCell, kind: 'long', isMinor: true },
+]
+
+function nameColumns(person: Person, problem: Signal<unknown>, refresh: () => Promise<void>): Column<PersonName>[] {
+  const { tenant, profile_id: id } = person
+  const verify = async ({ kind, value }: PersonName) => {
+    await people.verify(tenant, id, `${kind}:${value}`)
+    announce('Identifier verified')
+    await refresh()
+  }
+  const split = async ({ kind, value }: PersonName) => {
+    const title = `Unlink ${kind} ${value}?`
+    const text = 'Its events become those of another person. You can merge the two again.'
+    if (!(await askConfirmation({ title, text, yes: 'Unlink' }))) return
+    await people.split(tenant, id, `${kind}:${value}`)
+    announce('Identifier unlinked')
+    await refresh()
+  }
+  const actions = (name: PersonName) =>
+    name.moved_on_at === null &&
+    person.names.length > 1 &&
+    html`${
+      !name.verified && h(ActionButton, { label: 'Verify', run: () => verify(name), problem, kind: 'link' })
+    } ${h(ActionButton, { label: 'Unlink', run: () => split(name), problem, kind: 'link' })}`
+  return [...NAME_COLUMNS, { label: 'Action', cell: actions }]
+}
+
 const NAME_COLUMNS: Column<PersonName>[] = [
   { label: 'Identifier', cell: ({ value }) => value, kind: 'long' },
+  {
+    label: 'Link',
+    cell: ({ verified }) =>
+      h(Badge, verified ? { text: 'verified', tone: 'good' } : { text: 'unverified', tone: 'neutral' }),
+  },
   {
     label: 'Kind',
     cell: ({ kind, moved_on_at }) => html`${kind}${moved_on_at && html` ${h(Badge, { text: 'reassigned' })}`}`,
@@ -124,8 +177,8 @@ const NAME_COLUMNS: Column<PersonName>[] = [
 ]
 
 /** What linked the identifier to the profile. */
-function causeCell({ cause }: PersonName): ComponentChildren {
-  if (!cause) return html`<span class="faint">first identifier</span>`
+function causeCell({ cause }: Pick<PersonName, 'cause'>): ComponentChildren {
+  if (!cause) return html`<span class="faint">no other identifier</span>`
   const { kind, id } = cause
   if (kind === 'event') return html`<a href=${link('event', { id })}>an event</a>`
   if (kind === 'sale') return html`sale of <a href=${link('record', { type: 'orders', id })}>order ${id}</a>`

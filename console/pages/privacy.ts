@@ -119,11 +119,11 @@ type FormProps = { refresh(): Promise<void> }
 
 /** Shows a preview first. To confirm, the user types the e-mail address again, because an erasure cannot be undone. */
 function SuppressForm({ refresh }: FormProps): VNode {
-  const asked = useSignal<{ email: string; erased: Erased } | null>(null)
+  const asked = useSignal<{ email: string; erased: Erased; linked: string | null } | null>(null)
   const look = async (values: { email: string }) => {
     const email = parseEmail(values.email)
-    const { would_erase: erased } = await privacy.previewErasure({ tenant: tenant.peek() ?? '', email })
-    asked.value = { email, erased }
+    const preview = await privacy.previewErasure({ tenant: tenant.peek() ?? '', email })
+    asked.value = { email, erased: preview.would_erase, linked: preview.linked_profile_id }
   }
   const isConfirmed = ({ confirmation }: { confirmation: string }) => confirmation.trim() === asked.peek()!.email
   const suppress = async () => {
@@ -154,6 +154,11 @@ function SuppressForm({ refresh }: FormProps): VNode {
                   : html`Affected data of <strong>${chosen.email}</strong>: ${describeErased(chosen.erased)}.`
               }
             </p>
+            ${
+              chosen.linked &&
+              html`<p>Only unverified input links this address to <a href=${link('person', { id: chosen.linked })}>${chosen.linked}</a>.
+                Data of that person is not included.</p>`
+            }
             ${h(
               Form<'confirmation'>,
               {
