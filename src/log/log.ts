@@ -67,7 +67,7 @@ export type TakeOptions = {
 }
 
 /** A durable, partitioned log. The positions of its readers are in PostgreSQL, next to the effects. */
-export type Log = {
+export type Log = LogContents & {
   /**
    * Resolves when the whole batch is durable. With a client, it becomes durable with the transaction that `inTransaction` has opened
    * on it, or not at all.
@@ -81,6 +81,12 @@ export type Log = {
   take(client: pg.PoolClient, options: TakeOptions): Promise<Taken[]>
   /** Advances the positions, in the caller's transaction. */
   advance(client: pg.PoolClient, taken: Taken[]): Promise<void>
+  /** The part of the log that is outside of PostgreSQL, if there is one. */
+  outside: OutsideLog | null
+}
+
+/** What the log contains: for operators, reports and erasures. Accepting and processing do not need it. */
+type LogContents = {
   /**
    * Unread entries and the age of the oldest, by partition. `withinPostgres`: only of the log in PostgreSQL. Partitions outside of
    * PostgreSQL are left out while their server is unavailable, unless the answer has to be `complete`: then it fails.
@@ -94,8 +100,6 @@ export type Log = {
   unreadWith(tenantId: number, text: string): Promise<{ entries: Entry[]; unavailable: LogUnavailable | null }>
   /** Deletes those of these entries that were read. Returns how many; with `dryRun` it only counts them. */
   forget(db: Db, tenantId: number, entries: EntryName[], options?: { dryRun?: boolean }): Promise<number>
-  /** The part of the log that is outside of PostgreSQL, if there is one. */
-  outside: OutsideLog | null
 }
 
 /** The part of a log that is on a separate server. */

@@ -126,34 +126,21 @@ function withFx(parts: Record<MovementType | 'openingMrr' | 'closingMrr', number
   return { ...parts, fx: closingMrr! - openingMrr! - real }
 }
 
-const NOTHING_KNOWN = {
-  openingMrr: null,
-  new: null,
-  expansion: null,
-  contraction: null,
-  churn: null,
-  reactivation: null,
-  fx: null,
-  closingMrr: null,
+const FIELDS = ['openingMrr', ...MOVEMENT_TYPES, 'fx', 'closingMrr'] as const
+
+function mapFields<Value>(read: (field: keyof ExchangedMovements) => Value) {
+  return Object.fromEntries(FIELDS.map(field => [field, read(field)])) as Record<keyof ExchangedMovements, Value>
 }
+
+const NOTHING_KNOWN = mapFields(() => null)
 
 function sumTotals(entries: CurrencyEntry[]) {
   const mrr = sum(entries, entry => entry.mrr ?? 0)
-  const total = (field: keyof ExchangedMovements) => sum(entries, entry => entry[field] ?? 0)
   return {
     mrr,
     arr: computeArr(mrr),
     activeSubscriptions: sum(entries, entry => (entry.mrr === null ? 0 : entry.activeSubscriptions)),
-    movements: {
-      openingMrr: total('openingMrr'),
-      new: total('new'),
-      expansion: total('expansion'),
-      contraction: total('contraction'),
-      churn: total('churn'),
-      reactivation: total('reactivation'),
-      fx: total('fx'),
-      closingMrr: total('closingMrr'),
-    },
+    movements: mapFields(field => sum(entries, entry => entry[field] ?? 0)),
   }
 }
 

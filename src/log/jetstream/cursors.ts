@@ -37,7 +37,7 @@ type StreamNow = {
 }
 
 /** A cursor that was moved back. */
-export type MovedBack = { partition: number; from: number; to: number }
+type MovedBack = { partition: number; from: number; to: number }
 
 /** `lost`: what was unread in a stream that was replaced. */
 type Entered = { movedBack: MovedBack[]; lost: Lost | null }

@@ -20,7 +20,7 @@ import type { Transaction, Unit } from '../unit.ts'
 // Webhooks of shops change records, in the transaction of their events.
 
 /** One change of a record that an event reports. */
-export type ReportedChange = { tenantId: number; event: NormalizedEvent; change: ShopChange }
+type ReportedChange = { tenantId: number; event: NormalizedEvent; change: ShopChange }
 
 /**
  * Locks the record types that shop events of this batch change, exclusively. The changes of one record arrive in several

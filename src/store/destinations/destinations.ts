@@ -93,7 +93,7 @@ export async function listFailing(db: Db, before: Date): Promise<FailingDestinat
   return rows
 }
 
-export type SubscribedDestination = Pick<Destination, 'id' | 'tenantId' | 'what' | 'eventTypes' | 'enabled'>
+type SubscribedDestination = Pick<Destination, 'id' | 'tenantId' | 'what' | 'eventTypes' | 'enabled'>
 
 /** The destinations of all tenants, without the fields that only sending needs; `what`: filters by subscribed kind. */
 export async function listSubscribed(db: Db, what: What | null = null): Promise<SubscribedDestination[]> {
@@ -142,7 +142,7 @@ export async function disableDestinations(db: Db, reason: string): Promise<numbe
   return rowCount ?? 0
 }
 
-export type DestinationState = {
+type DestinationState = {
   lastAttemptAt: Date | null
   lastSuccessAt: Date | null
   failingSince: Date | null
