@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { DAY_MS, HOUR_MS } from '../domain/time.ts'
-import { type SeenStream, streamsSeen } from '../log/jetstream/known-streams.ts'
-import type { Log, Lost, SkippedMessages } from '../log/log.ts'
+import { streamsSeen } from '../log/jetstream/known-streams.ts'
+import type { Log } from '../log/log.ts'
 import { newestAhead } from '../log/postgres/reader.ts'
 import { databaseNow, isUnavailable } from '../postgres/database.ts'
 import {
@@ -65,9 +65,9 @@ export function databaseMissing(dataDir: string): Finding {
 async function examine(installation: Installation): Promise<Finding[]> {
   const schema = await checkSchema(installation)
   const checks = schema === null ? [...ANY_DATABASE_CHECKS, ...KONTOR_CHECKS] : ANY_DATABASE_CHECKS
-  const found: (Finding | null)[] = [schema]
-  for (const check of checks) found.push(...(await check(installation)))
-  return found.filter(finding => finding !== null)
+  const found = schema === null ? [] : [schema]
+  for (const check of checks) for await (const finding of check(installation)) found.push(finding)
+  return found
 }
 
 /** Returns null if the tables have the schema of this version. */
@@ -107,44 +107,7 @@ async function checkSchema(installation: Installation): Promise<Finding | null> 
 }
 
 /** A problem: what is wrong, what it means for users, and the command that helps. */
-export type Finding = { code: FindingCode; what: string; means: string; help: string }
-
-type FindingCode =
-  | 'database_missing'
-  | 'database_away'
-  | 'schema_missing'
-  | 'schema_old'
-  | 'schema_newer'
-  | 'no_server'
-  | 'no_worker'
-  | 'backlog_old'
-  | 'backlog_full'
-  | 'partition_stuck'
-  | 'transaction_open'
-  | 'vacuum_held'
-  | 'entries_retried'
-  | 'dead_letters_growing'
-  | 'source_silent'
-  | 'overflow_old'
-  | 'clock_off'
-  | 'retention_held'
-  | 'partitions_missing'
-  | 'claims_missing'
-  | 'secrets_closed'
-  | 'destination_failing'
-  | 'destination_disabled'
-  | 'archive_failing'
-  | 'disk_low'
-  | 'not_durable'
-  | 'nats_away'
-  | 'nats_refused'
-  | 'nats_not_synced'
-  | 'nats_nearly_full'
-  | 'nats_partitions'
-  | 'nats_unread'
-  | 'nats_foreign_messages'
-  | 'nats_unreadable_messages'
-  | 'nats_entries_lost'
+export type Finding = { code: string; what: string; means: string; help: string }
 
 export type Disk = { path: string; freeBytes: number; totalBytes: number }
 
@@ -175,7 +138,7 @@ type Limits = { backlogS: number; transactionS: number; snapshotS: number }
 // A worker's transaction takes milliseconds. After a minute it is a heavy import, or it hangs.
 export const LIMITS: Limits = { backlogS: 60, transactionS: 60, snapshotS: 3_600 }
 
-type Check = (installation: Installation) => Promise<(Finding | null)[]>
+type Check = (installation: Installation) => AsyncGenerator<Finding>
 
 /** Only one server may use a data directory, so its worker is a surface of that server, not another process. */
 function startWorkerCommand(installation: Pick<Installation, 'dataDir'>): string {
@@ -206,7 +169,7 @@ const REJECTED_A_DAY = 100
 const NEARLY_FULL = 0.8
 
 /** Is a worker running, and does it keep up? */
-const checkProcessing: Check = async installation => {
+const checkProcessing: Check = async function* (installation) {
   const { pool, log, databaseNow, limits, dataDir, maxBacklog } = installation
   const { servers, workers } = await countSessions(pool)
   const lags = (await log.lag()).filter(({ entries }) => entries > 0)
@@ -214,106 +177,90 @@ const checkProcessing: Check = async installation => {
   const oldest = lags.flatMap(({ oldestAt }) => oldestAt ?? []).sort((a, b) => a.getTime() - b.getTime())[0]
   const isOld = oldest !== undefined && databaseNow.getTime() - oldest.getTime() > limits.backlogS * 1_000
   const more = `increase KONTOR_WORKERS${dataDir === null ? ', or start another `kontor start --surfaces worker`' : ''}`
-  return [
-    servers + workers > 0
-      ? null
-      : {
-          code: 'no_server',
-          what: 'No server is connected to this database.',
-          means: 'No request is accepted and no entry is processed.',
-          help: kontorCommand(installation, 'start'),
-        },
-    servers === 0 || workers > 0
-      ? null
-      : {
-          code: 'no_worker',
-          what: `No worker is connected to this database. Unprocessed entries: ${waiting.toLocaleString('en')}.`,
-          means: 'Requests are accepted, but not processed. Reads do not show them.',
-          help: startWorkerCommand(installation),
-        },
-    isOld
-      ? {
-          code: 'backlog_old',
-          what: `${formatCount(waiting, 'unprocessed entry', 'unprocessed entries')} in ${formatCount(lags.length, 'partition').toLowerCase()} of the log. The oldest has been waiting for ${formatAge(oldest, databaseNow)}.`,
-          means: 'Reads do not show data accepted since then. Nothing is lost.',
-          help: `Fix the other findings first. If there are none, the workers are too slow for the load: ${more}`,
-        }
-      : null,
-    maxBacklog !== null && waiting >= maxBacklog * NEARLY_FULL
-      ? {
-          code: 'backlog_full',
-          what: `${formatCount(waiting, 'unprocessed entry', 'unprocessed entries')}; KONTOR_MAX_BACKLOG is ${maxBacklog.toLocaleString('en')}.`,
-          means:
-            'At the limit Kontor answers events, webhooks and record writes with 503 until the backlog shrinks. Senders must retry.',
-          help: `Check that workers are running; ${more}; or increase KONTOR_MAX_BACKLOG if the disk has space`,
-        }
-      : null,
-  ]
+  if (servers + workers === 0)
+    yield {
+      code: 'no_server',
+      what: 'No server is connected to this database.',
+      means: 'No request is accepted and no entry is processed.',
+      help: kontorCommand(installation, 'start'),
+    }
+  if (servers > 0 && workers === 0)
+    yield {
+      code: 'no_worker',
+      what: `No worker is connected to this database. Unprocessed entries: ${waiting.toLocaleString('en')}.`,
+      means: 'Requests are accepted, but not processed. Reads do not show them.',
+      help: startWorkerCommand(installation),
+    }
+  if (isOld)
+    yield {
+      code: 'backlog_old',
+      what: `${formatCount(waiting, 'unprocessed entry', 'unprocessed entries')} in ${formatCount(lags.length, 'partition').toLowerCase()} of the log. The oldest has been waiting for ${formatAge(oldest, databaseNow)}.`,
+      means: 'Reads do not show data accepted since then. Nothing is lost.',
+      help: `Fix the other findings first. If there are none, the workers are too slow for the load: ${more}`,
+    }
+  if (maxBacklog !== null && waiting >= maxBacklog * NEARLY_FULL)
+    yield {
+      code: 'backlog_full',
+      what: `${formatCount(waiting, 'unprocessed entry', 'unprocessed entries')}; KONTOR_MAX_BACKLOG is ${maxBacklog.toLocaleString('en')}.`,
+      means:
+        'At the limit Kontor answers events, webhooks and record writes with 503 until the backlog shrinks. Senders must retry.',
+      help: `Check that workers are running; ${more}; or increase KONTOR_MAX_BACKLOG if the disk has space`,
+    }
 }
 
 /** Partitions that fail as a whole, entries that are retried, and dead letters. */
-const checkFailures: Check = async installation => {
+const checkFailures: Check = async function* (installation) {
   const { pool, databaseNow } = installation
   const stalled = await listStalled(pool)
   const parked = await summarizeParked(pool)
   const isOld = parked !== null && databaseNow.getTime() - parked.oldestAt.getTime() > OLD_PARKED_MS
   const letters = await recentDeadLetters(pool, 24)
   const isGrowing = letters.failed > 0 || letters.rejected > REJECTED_A_DAY
-  return [
-    ...stalled.map(
-      ({ partition, failedAt, error }): Finding => ({
-        code: 'partition_stuck',
-        what: `Partition ${partition} of the log failed ${formatAge(failedAt, databaseNow)} ago: ${error}`,
-        means: 'The entries of this partition wait, and so do later entries with the same ordering keys.',
-        help: `Look for this error in the worker's log. Kontor retries by itself; ${kontorCommand(installation, 'status')} shows whether "waiting" decreases`,
-      }),
-    ),
-    isOld
-      ? {
-          code: 'entries_retried',
-          what: `${formatCount(parked.entries, 'entry', 'entries')} failed and will be retried. The oldest has been waiting for ${formatAge(parked.oldestAt, databaseNow)} and ${parked.attempts} attempts. Last error: ${parked.error ?? 'none'}`,
-          means:
-            'After the last attempt an entry becomes a dead letter. Until then later entries with the same ordering key wait.',
-          help: `Fix the cause. ${kontorCommand(installation, 'dead-letters list --reason failed')} lists entries whose attempts are used up`,
-        }
-      : null,
-    isGrowing
-      ? {
-          code: 'dead_letters_growing',
-          what: `In the last 24 hours ${letters.failed.toLocaleString('en')} entries could not be applied and ${letters.rejected.toLocaleString('en')} items were invalid.${letters.error ? ` Latest error: ${letters.error}` : ''}`,
-          means: 'They are stored as dead letters and have no effect until they are replayed.',
-          help: `${kontorCommand(installation, 'dead-letters list --limit 20')}, then ${kontorCommand(installation, 'dead-letters replay --reason failed')}`,
-        }
-      : null,
-  ]
+  for (const { partition, failedAt, error } of stalled)
+    yield {
+      code: 'partition_stuck',
+      what: `Partition ${partition} of the log failed ${formatAge(failedAt, databaseNow)} ago: ${error}`,
+      means: 'The entries of this partition wait, and so do later entries with the same ordering keys.',
+      help: `Look for this error in the worker's log. Kontor retries by itself; ${kontorCommand(installation, 'status')} shows whether "waiting" decreases`,
+    }
+  if (isOld)
+    yield {
+      code: 'entries_retried',
+      what: `${formatCount(parked.entries, 'entry', 'entries')} failed and will be retried. The oldest has been waiting for ${formatAge(parked.oldestAt, databaseNow)} and ${parked.attempts} attempts. Last error: ${parked.error ?? 'none'}`,
+      means:
+        'After the last attempt an entry becomes a dead letter. Until then later entries with the same ordering key wait.',
+      help: `Fix the cause. ${kontorCommand(installation, 'dead-letters list --reason failed')} lists entries whose attempts are used up`,
+    }
+  if (isGrowing)
+    yield {
+      code: 'dead_letters_growing',
+      what: `In the last 24 hours ${letters.failed.toLocaleString('en')} entries could not be applied and ${letters.rejected.toLocaleString('en')} items were invalid.${letters.error ? ` Latest error: ${letters.error}` : ''}`,
+      means: 'They are stored as dead letters and have no effect until they are replayed.',
+      help: `${kontorCommand(installation, 'dead-letters list --limit 20')}, then ${kontorCommand(installation, 'dead-letters replay --reason failed')}`,
+    }
 }
 
 /** Transactions that block the log's readers, or vacuum. */
-const checkTransactions: Check = async ({ pool, limits, dataDir }) => {
+const checkTransactions: Check = async function* ({ pool, limits, dataDir }) {
   const open = await listLongTransactions(pool, Math.min(limits.transactionS, limits.snapshotS))
-  return open.flatMap((transaction): Finding[] => {
+  for (const transaction of open) {
     const { holdsLog, seconds } = transaction
     const help = endCommand(transaction, dataDir !== null)
     if (holdsLog && seconds > limits.transactionS)
-      return [
-        {
-          code: 'transaction_open',
-          what: `${describeTransaction(transaction)} has kept a write transaction open for ${formatDuration(seconds)}.`,
-          means:
-            'Workers only read entries that were accepted before it started. All later entries of all tenants wait.',
-          help,
-        },
-      ]
-    if (holdsLog || seconds <= limits.snapshotS) return []
-    return [
-      {
+      yield {
+        code: 'transaction_open',
+        what: `${describeTransaction(transaction)} has kept a write transaction open for ${formatDuration(seconds)}.`,
+        means: 'Workers only read entries that were accepted before it started. All later entries of all tenants wait.',
+        help,
+      }
+    else if (!holdsLog && seconds > limits.snapshotS)
+      yield {
         code: 'vacuum_held',
         what: `${describeTransaction(transaction)} has kept a snapshot open for ${formatDuration(seconds)}.`,
         means: 'Vacuum cannot remove dead rows until it ends. Tables grow and queries become slower.',
         help,
-      },
-    ]
-  })
+      }
+  }
 }
 
 function describeTransaction({ pid, application, database, gid, state }: OpenTransaction): string {
@@ -330,7 +277,7 @@ function endCommand({ pid, gid }: OpenTransaction, isEmbedded: boolean): string 
 }
 
 /** Retention, partitions for today and tomorrow, and entries with times in the future. */
-const checkMaintenance: Check = async installation => {
+const checkMaintenance: Check = async function* (installation) {
   const { pool, databaseNow, dataDir } = installation
   const held = await retentionHeldBy(pool)
   const tomorrow = new Date(databaseNow.getTime() + DAY_MS)
@@ -338,100 +285,86 @@ const checkMaintenance: Check = async installation => {
   const tables: string[] = []
   for (const table of partitionedTables)
     if ((await momentsWithoutPartition(pool, table, [databaseNow, tomorrow])).length > 0) tables.push(table)
-  return [
-    held === null
-      ? null
-      : {
-          code: 'retention_held',
-          what: `Retention drops nothing: ${held}`,
-          means: 'Expired data stays and uses disk space.',
-          help:
-            dataDir === null
-              ? 'Compare `date -u` with `psql "$DATABASE_URL" -c \'select now()\'` and correct the wrong clock'
-              : 'timedatectl set-ntp true, then compare `date -u` with another machine',
-        },
-    newest === null
-      ? null
-      : {
-          code: 'clock_off',
-          what: `The log has entries from ${formatAge(databaseNow, newest)} ahead of PostgreSQL's clock. The clock of a node is ahead, or PostgreSQL's clock is behind.`,
-          means:
-            'Times of receipt are wrong. From 5 minutes on, signatures are rejected and times of events are replaced.',
-          help: `Run ${kontorCommand(installation, 'doctor')} on each server to find the wrong clock. There: timedatectl set-ntp true`,
-        },
-    tables.length > 0
-      ? {
-          code: 'partitions_missing',
-          what: `No partition for today or tomorrow in ${tables.join(', ')}.`,
-          means:
-            'Workers create partitions once an hour. No worker has run for days, or its database user may not create tables.',
-          help: `${startWorkerCommand(installation)}, with the database user that owns the tables`,
-        }
-      : null,
-  ]
+  if (held !== null)
+    yield {
+      code: 'retention_held',
+      what: `Retention drops nothing: ${held}`,
+      means: 'Expired data stays and uses disk space.',
+      help:
+        dataDir === null
+          ? 'Compare `date -u` with `psql "$DATABASE_URL" -c \'select now()\'` and correct the wrong clock'
+          : 'timedatectl set-ntp true, then compare `date -u` with another machine',
+    }
+  if (newest !== null)
+    yield {
+      code: 'clock_off',
+      what: `The log has entries from ${formatAge(databaseNow, newest)} ahead of PostgreSQL's clock. The clock of a node is ahead, or PostgreSQL's clock is behind.`,
+      means: 'Times of receipt are wrong. From 5 minutes on, signatures are rejected and times of events are replaced.',
+      help: `Run ${kontorCommand(installation, 'doctor')} on each server to find the wrong clock. There: timedatectl set-ntp true`,
+    }
+  if (tables.length > 0)
+    yield {
+      code: 'partitions_missing',
+      what: `No partition for today or tomorrow in ${tables.join(', ')}.`,
+      means:
+        'Workers create partitions once an hour. No worker has run for days, or its database user may not create tables.',
+      help: `${startWorkerCommand(installation)}, with the database user that owns the tables`,
+    }
 }
 
 /** The idempotency keys and event ids that duplicates are recognized by. */
-const checkClaims: Check = async ({ pool, processedRetentionMs }) => {
+const checkClaims: Check = async function* ({ pool, processedRetentionMs }) {
   const keys = await momentsWithoutPartition(pool, 'idempotency_keys', await daysWithOperations(pool, 29))
   const retentionDays = Math.floor(processedRetentionMs / DAY_MS)
   const ids = await momentsWithoutPartition(pool, 'processed_events', await monthsWithEvents(pool, retentionDays))
-  return [
-    keys.length + ids.length > 0
-      ? {
-          code: 'claims_missing',
-          what: `Data for recognizing duplicates was deleted before its retention time ended: ${[
-            ...keys.map(day => `idempotency keys of ${day.toISOString().slice(0, 10)}`),
-            ...ids.map(month => `event ids of ${month.toISOString().slice(0, 7)}`),
-          ].join(', ')}.`,
-          means: 'A repeated write or event from that time is processed again.',
-          help: 'Restore a backup (kontor restore), or make sure that senders do not repeat requests of that age',
-        }
-      : null,
-  ]
+  if (keys.length + ids.length > 0)
+    yield {
+      code: 'claims_missing',
+      what: `Data for recognizing duplicates was deleted before its retention time ended: ${[
+        ...keys.map(day => `idempotency keys of ${day.toISOString().slice(0, 10)}`),
+        ...ids.map(month => `event ids of ${month.toISOString().slice(0, 7)}`),
+      ].join(', ')}.`,
+      means: 'A repeated write or event from that time is processed again.',
+      help: 'Restore a backup (kontor restore), or make sure that senders do not repeat requests of that age',
+    }
 }
 
 /** Silent sources, old overflow queues, and secrets that cannot be decrypted. */
-const checkSources: Check = async installation => {
+const checkSources: Check = async function* (installation) {
   const { pool, secrets, databaseNow } = installation
   const silent = await silentSources(pool, { days: 8, activeDays: 3 })
   const backlogs = await countBacklog(pool, await listBacklogged(pool))
   const undecryptable = new Set((await listUndecryptableSecrets(pool, secrets)).map(({ ownerId }) => ownerId))
-  return [
-    ...silent.map(
-      ({ id, name, tenantId, lastAt, days }): Finding => ({
-        code: 'source_silent',
-        what: `Source ${id} (${name}, tenant ${publicTenantId(tenantId)}) has received nothing for ${formatAge(lastAt, databaseNow)}. Before that it received events on ${days} of 8 days.`,
-        means: 'The sender has stopped, or its requests are rejected.',
-        help: `${kontorCommand(installation, `source test ${id}`)}; the console lists rejected requests under Sources`,
-      }),
-    ),
-    ...backlogs
-      .filter(({ oldestAt }) => databaseNow.getTime() - oldestAt.getTime() > HOUR_MS)
-      .map(
-        ({ sourceId, events, oldestAt }): Finding => ({
-          code: 'overflow_old',
-          what: `${formatCount(events, 'event')} of source ${sourceId} in the overflow queue. The oldest has been waiting for ${formatAge(oldestAt, databaseNow)}.`,
-          means: 'The source exceeds its rate_limit, or no process runs the inbound surface.',
-          help: kontorCommand(
-            installation,
-            `source update ${sourceId} --config '{"rate_limit": {"events": 20000, "per_seconds": 60}}'`,
-          ),
-        }),
-      ),
-    ...[...undecryptable].map((id): Finding => {
-      const isSource = id.startsWith('src_')
-      const rotate = isSource ? `source rotate ${id} --signing-secret` : `destination rotate ${id}`
-      return {
-        code: 'secrets_closed',
-        what: `The signing secret of ${isSource ? 'source' : 'destination'} ${id} cannot be decrypted with the configured master key.`,
-        means: isSource
-          ? 'Kontor answers requests to this source with 503. Senders must retry.'
-          : 'Kontor sends nothing to it. Messages wait in the outbox.',
-        help: `Restore secret.key or KONTOR_SECRET_KEY, or run ${kontorCommand(installation, rotate)}`,
+  for (const { id, name, tenantId, lastAt, days } of silent)
+    yield {
+      code: 'source_silent',
+      what: `Source ${id} (${name}, tenant ${publicTenantId(tenantId)}) has received nothing for ${formatAge(lastAt, databaseNow)}. Before that it received events on ${days} of 8 days.`,
+      means: 'The sender has stopped, or its requests are rejected.',
+      help: `${kontorCommand(installation, `source test ${id}`)}; the console lists rejected requests under Sources`,
+    }
+  for (const { sourceId, events, oldestAt } of backlogs)
+    if (databaseNow.getTime() - oldestAt.getTime() > HOUR_MS)
+      yield {
+        code: 'overflow_old',
+        what: `${formatCount(events, 'event')} of source ${sourceId} in the overflow queue. The oldest has been waiting for ${formatAge(oldestAt, databaseNow)}.`,
+        means: 'The source exceeds its rate_limit, or no process runs the inbound surface.',
+        help: kontorCommand(
+          installation,
+          `source update ${sourceId} --config '{"rate_limit": {"events": 20000, "per_seconds": 60}}'`,
+        ),
       }
-    }),
-  ]
+  for (const id of undecryptable) {
+    const isSource = id.startsWith('src_')
+    const rotate = isSource ? `source rotate ${id} --signing-secret` : `destination rotate ${id}`
+    yield {
+      code: 'secrets_closed',
+      what: `The signing secret of ${isSource ? 'source' : 'destination'} ${id} cannot be decrypted with the configured master key.`,
+      means: isSource
+        ? 'Kontor answers requests to this source with 503. Senders must retry.'
+        : 'Kontor sends nothing to it. Messages wait in the outbox.',
+      help: `Restore secret.key or KONTOR_SECRET_KEY, or run ${kontorCommand(installation, rotate)}`,
+    }
+  }
 }
 
 const CLOCK_OFF_MS = 10_000
@@ -439,220 +372,172 @@ const LOW_BYTES = 2e9
 const LOW_SHARE = 0.05
 
 /** Compares the clock of this machine with PostgreSQL's. */
-const checkClocks: Check = async ({ pool, now }) => {
+const checkClocks: Check = async function* ({ pool, now }) {
   const before = now()
   const there = await databaseNow(pool)
   const after = now()
   // PostgreSQL read its clock between the two; the middle is the best estimate.
   const here = (before.getTime() + after.getTime()) / 2
   const offMs = here - there.getTime()
-  if (Math.abs(offMs) <= CLOCK_OFF_MS) return []
+  if (Math.abs(offMs) <= CLOCK_OFF_MS) return
   const which = offMs > 0 ? 'ahead of' : 'behind'
-  return [
-    {
-      code: 'clock_off',
-      what: `The clock of this machine is ${formatDuration(Math.abs(offMs) / 1_000)} ${which} PostgreSQL's.`,
-      means: 'Times of receipt are wrong. From 5 minutes on, signatures are rejected and times of events are replaced.',
-      help: 'timedatectl set-ntp true (on both machines), then compare `date -u`',
-    },
-  ]
-}
-
-const checkDisk: Check = async ({ disk, minFreeDisk }) => {
-  const found = await disk()
-  if (found === null) return []
-  const share = found.freeBytes / found.totalBytes
-  // Reported early: at twice the share below which requests are rejected.
-  if (found.freeBytes >= LOW_BYTES && share >= Math.max(LOW_SHARE, 2 * (minFreeDisk ?? 0))) return []
-  const isRefusing = minFreeDisk !== null && share < minFreeDisk
-  return [
-    {
-      code: 'disk_low',
-      what: `${Math.round(found.freeBytes / 1e6).toLocaleString('en')} MB (${(share * 100).toFixed(1)} %) are free on the disk of ${found.path}.`,
-      means: isRefusing
-        ? 'Kontor answers events and webhooks with 503 until more space is free (KONTOR_MIN_FREE_DISK).'
-        : `${minFreeDisk === null ? 'When the disk is full' : `Below ${minFreeDisk * 100} %`}, Kontor answers events and webhooks with 503, and finally all requests.`,
-      help: `df -h ${JSON.stringify(found.path)}; free space, or reduce KONTOR_LOG_RETENTION, KONTOR_ARCHIVE_RETENTION or KONTOR_EVENTS_RETENTION`,
-    },
-  ]
-}
-
-const checkDurability: Check = async ({ pool }) => {
-  const unsafe = await listUnsafeSettings(pool)
-  if (unsafe.length === 0) return []
-  return [
-    {
-      code: 'not_durable',
-      what: `PostgreSQL runs with ${unsafe.map(name => `${name} = off`).join(', ')}.`,
-      means: 'A power failure can lose acknowledged data.',
-      help: `psql "$DATABASE_URL" -c 'alter system set ${unsafe[0]} = on' -c 'select pg_reload_conf()'`,
-    },
-  ]
-}
-
-/** The log on NATS: is it reachable, how durable is it, how full is it? */
-const checkStream: Check = async installation => {
-  const { outside } = installation.log
-  if (outside === null) return []
-  const {
-    servers,
-    stream: name,
-    reachable,
-    promise,
-    unread,
-    bytes,
-    maxBytes,
-    refused,
-    differs,
-    skippedMessages,
-    lost,
-  } = await outside.status()
-  const passed = [
-    lostFinding(name, lost, installation.databaseNow),
-    ...skippedMessageFindings(skippedMessages, installation.databaseNow),
-  ]
-  if (refused !== null)
-    return [
-      {
-        code: 'nats_refused',
-        what: refused,
-        means:
-          'Until this is fixed, a server refuses to start, or answers events and inbound requests with 503. Nothing is lost.',
-        help: `Fix it, then ${kontorCommand(installation, 'start')}`,
-      },
-      ...passed,
-    ]
-  if (!reachable)
-    return [
-      {
-        code: 'nats_away',
-        what: `The stream ${name} cannot be reached at ${servers}.`,
-        means:
-          'Kontor answers events and inbound requests with 503 until the stream has recovered. Record writes and reads work. No acknowledged data is lost.',
-        help: `Start NATS and check NATS_URL. The log of ${kontorCommand(installation, 'start')} shows the error`,
-      },
-      ...passed,
-    ]
-  return [
-    differs === null
-      ? null
-      : {
-          code: 'nats_partitions',
-          what: differs,
-          means: 'The stream works, but the setting has no effect.',
-          help: 'Set KONTOR_NATS_PARTITIONS to the number of partitions of the stream',
-        },
-    promise === 'synced'
-      ? null
-      : {
-          code: 'nats_not_synced',
-          what: `The durability of acknowledged events in the stream ${name} is "${promise}".`,
-          means:
-            promise === 'replicated'
-              ? 'A power failure of most NATS servers at once can lose events acknowledged in the last two minutes.'
-              : 'A power failure of the NATS server can lose events acknowledged in the last two minutes.',
-          help: 'Set `sync_interval: always` in the jetstream block of every NATS server, then KONTOR_NATS_SYNCED=true',
-        },
-    (unread ?? 0) > 0 && (bytes ?? 0) > maxBytes * NEARLY_FULL
-      ? {
-          code: 'nats_nearly_full',
-          what: `The stream ${name} holds ${bytes!.toLocaleString('en')} of ${maxBytes.toLocaleString('en')} bytes, with ${unread!.toLocaleString('en')} unprocessed entries.`,
-          means:
-            'When it is full, Kontor answers events and inbound requests with 503 until workers have processed some entries.',
-          help: 'Start another `kontor start --surfaces worker`, or increase KONTOR_NATS_MAX_BYTES',
-        }
-      : null,
-    ...passed,
-  ]
-}
-
-function lostFinding(stream: string, lost: Lost | null, now: Date): Finding | null {
-  if (lost === null) return null
-  return {
-    code: 'nats_entries_lost',
-    what: `The stream ${stream} lost up to ${formatCount(lost.entries, 'accepted, unprocessed entry', 'accepted, unprocessed entries').toLowerCase()}. They were last seen at ${lost.seenAt.toISOString()}; Kontor noticed the loss ${formatAge(lost.noticedAt, now)} ago.`,
-    means:
-      'The stream was deleted or purged, its server lost its disk, or NATS_URL now points to another stream. These events have no effect.',
-    help: 'Ask the senders to send them again; events with ids are processed once. If NATS_URL was changed, drain the old stream: docs/guides/scaling.md',
+  yield {
+    code: 'clock_off',
+    what: `The clock of this machine is ${formatDuration(Math.abs(offMs) / 1_000)} ${which} PostgreSQL's.`,
+    means: 'Times of receipt are wrong. From 5 minutes on, signatures are rejected and times of events are replaced.',
+    help: 'timedatectl set-ntp true (on both machines), then compare `date -u`',
   }
 }
 
-function skippedMessageFindings({ foreign, unreadable }: SkippedMessages, now: Date): (Finding | null)[] {
-  return [
-    foreign && {
+const checkDisk: Check = async function* ({ disk, minFreeDisk }) {
+  const found = await disk()
+  if (found === null) return
+  const share = found.freeBytes / found.totalBytes
+  // Reported early: at twice the share below which requests are rejected.
+  if (found.freeBytes >= LOW_BYTES && share >= Math.max(LOW_SHARE, 2 * (minFreeDisk ?? 0))) return
+  const isRefusing = minFreeDisk !== null && share < minFreeDisk
+  yield {
+    code: 'disk_low',
+    what: `${Math.round(found.freeBytes / 1e6).toLocaleString('en')} MB (${(share * 100).toFixed(1)} %) are free on the disk of ${found.path}.`,
+    means: isRefusing
+      ? 'Kontor answers events and webhooks with 503 until more space is free (KONTOR_MIN_FREE_DISK).'
+      : `${minFreeDisk === null ? 'When the disk is full' : `Below ${minFreeDisk * 100} %`}, Kontor answers events and webhooks with 503, and finally all requests.`,
+    help: `df -h ${JSON.stringify(found.path)}; free space, or reduce KONTOR_LOG_RETENTION, KONTOR_ARCHIVE_RETENTION or KONTOR_EVENTS_RETENTION`,
+  }
+}
+
+const checkDurability: Check = async function* ({ pool }) {
+  const unsafe = await listUnsafeSettings(pool)
+  if (unsafe.length === 0) return
+  yield {
+    code: 'not_durable',
+    what: `PostgreSQL runs with ${unsafe.map(name => `${name} = off`).join(', ')}.`,
+    means: 'A power failure can lose acknowledged data.',
+    help: `psql "$DATABASE_URL" -c 'alter system set ${unsafe[0]} = on' -c 'select pg_reload_conf()'`,
+  }
+}
+
+/** The log on NATS: is it reachable, how durable is it, how full is it? */
+const checkStream: Check = async function* (installation) {
+  const { log, databaseNow } = installation
+  if (log.outside === null) return
+  const { servers, stream, reachable, refused, differs, skippedMessages, lost, ...state } = await log.outside.status()
+  if (refused !== null)
+    yield {
+      code: 'nats_refused',
+      what: refused,
+      means:
+        'Until this is fixed, a server refuses to start, or answers events and inbound requests with 503. Nothing is lost.',
+      help: `Fix it, then ${kontorCommand(installation, 'start')}`,
+    }
+  else if (!reachable)
+    yield {
+      code: 'nats_away',
+      what: `The stream ${stream} cannot be reached at ${servers}.`,
+      means:
+        'Kontor answers events and inbound requests with 503 until the stream has recovered. Record writes and reads work. No acknowledged data is lost.',
+      help: `Start NATS and check NATS_URL. The log of ${kontorCommand(installation, 'start')} shows the error`,
+    }
+  else {
+    const { promise, unread, bytes, maxBytes } = state
+    if (differs !== null)
+      yield {
+        code: 'nats_partitions',
+        what: differs,
+        means: 'The stream works, but the setting has no effect.',
+        help: 'Set KONTOR_NATS_PARTITIONS to the number of partitions of the stream',
+      }
+    if (promise !== 'synced')
+      yield {
+        code: 'nats_not_synced',
+        what: `The durability of acknowledged events in the stream ${stream} is "${promise}".`,
+        means: `A power failure of ${promise === 'replicated' ? 'most NATS servers at once' : 'the NATS server'} can lose events acknowledged in the last two minutes.`,
+        help: 'Set `sync_interval: always` in the jetstream block of every NATS server, then KONTOR_NATS_SYNCED=true',
+      }
+    if ((unread ?? 0) > 0 && (bytes ?? 0) > maxBytes * NEARLY_FULL)
+      yield {
+        code: 'nats_nearly_full',
+        what: `The stream ${stream} holds ${bytes!.toLocaleString('en')} of ${maxBytes.toLocaleString('en')} bytes, with ${unread!.toLocaleString('en')} unprocessed entries.`,
+        means:
+          'When it is full, Kontor answers events and inbound requests with 503 until workers have processed some entries.',
+        help: 'Start another `kontor start --surfaces worker`, or increase KONTOR_NATS_MAX_BYTES',
+      }
+  }
+  if (lost !== null)
+    yield {
+      code: 'nats_entries_lost',
+      what: `The stream ${stream} lost up to ${formatCount(lost.entries, 'accepted, unprocessed entry', 'accepted, unprocessed entries').toLowerCase()}. They were last seen at ${lost.seenAt.toISOString()}; Kontor noticed the loss ${formatAge(lost.noticedAt, databaseNow)} ago.`,
+      means:
+        'The stream was deleted or purged, its server lost its disk, or NATS_URL now points to another stream. These events have no effect.',
+      help: 'Ask the senders to send them again; events with ids are processed once. If NATS_URL was changed, drain the old stream: docs/guides/scaling.md',
+    }
+  const { foreign, unreadable } = skippedMessages
+  if (foreign)
+    yield {
       code: 'nats_foreign_messages',
-      what: `${formatCount(foreign.messages, 'message')} in the stream ${foreign.messages === 1 ? 'was' : 'were'} not published by Kontor. The latest is ${foreign.seq} of ${foreign.subject}, ${formatAge(foreign.at, now)} ago.`,
+      what: `${formatCount(foreign.messages, 'message')} in the stream ${foreign.messages === 1 ? 'was' : 'were'} not published by Kontor. The latest is ${foreign.seq} of ${foreign.subject}, ${formatAge(foreign.at, databaseNow)} ago.`,
       means: 'Kontor skipped them. Nothing is lost, but another program publishes to the stream.',
       help: `Use NATS user permissions to allow only Kontor to publish to ${foreign.subject.replace(/[^.]*$/, '>')}`,
-    },
-    unreadable && {
+    }
+  if (unreadable)
+    yield {
       code: 'nats_unreadable_messages',
-      what: `${formatCount(unreadable.messages, 'message')} published by Kontor could not be read. The latest is ${unreadable.seq} of ${unreadable.subject}, ${formatAge(unreadable.at, now)} ago.`,
+      what: `${formatCount(unreadable.messages, 'message')} published by Kontor could not be read. The latest is ${unreadable.seq} of ${unreadable.subject}, ${formatAge(unreadable.at, databaseNow)} ago.`,
       means:
         'A newer version wrote them, or they are damaged. Messages of a single tenant are among its dead letters. The others are stored in jetstream_skipped_messages.payload until the log retention (KONTOR_LOG_RETENTION) or an erasure deletes them.',
       help: 'kontor dead-letters list; if a newer version has written to the stream, run that version',
-    },
-  ]
+    }
 }
 
 /**
  * Unread entries of NATS streams, as their writers recorded them in PostgreSQL. Also found by nodes without NATS_URL, whose
  * workers do not read the streams.
  */
-const checkKnownStreams: Check = async ({ pool, databaseNow, limits }) => {
-  const seen = await streamsSeen(pool)
-  const isUnread = ({ unread, unreadSince, readAt, leftAt }: SeenStream) =>
-    leftAt === null &&
-    unread > 0 &&
-    databaseNow.getTime() - Math.max(readAt.getTime(), unreadSince?.getTime() ?? 0) > limits.backlogS * 1_000
-  return seen.filter(isUnread).map(stream => unreadFinding(stream, databaseNow))
-}
-
-function unreadFinding({ name, servers, unread, seenAt, readAt, writers }: SeenStream, now: Date): Finding {
-  const by = writers.map(writer => writer.name).join('; ')
-  return {
-    code: 'nats_unread',
-    what:
-      `${formatCount(unread, 'entry', 'entries')} in the stream ${name} at ${servers} ${unread === 1 ? 'was' : 'were'} unprocessed ${formatAge(seenAt, now)} ago. ` +
-      `No worker has read the stream for ${formatAge(readAt, now)}.`,
-    means: `Acknowledged entries wait there${by && `, and ${by} still writes to it`}. No worker runs with the NATS_URL of its writers.`,
-    help: `Run \`kontor start --surfaces worker\` with their NATS_URL and KONTOR_NATS_STREAM=${name}`,
+const checkKnownStreams: Check = async function* ({ pool, databaseNow, limits }) {
+  for (const { name, servers, unread, unreadSince, seenAt, readAt, leftAt, writers } of await streamsSeen(pool)) {
+    const idleMs = databaseNow.getTime() - Math.max(readAt.getTime(), unreadSince?.getTime() ?? 0)
+    if (leftAt !== null || unread === 0 || idleMs <= limits.backlogS * 1_000) continue
+    const by = writers.map(writer => writer.name).join('; ')
+    yield {
+      code: 'nats_unread',
+      what: `${formatCount(unread, 'entry', 'entries')} in the stream ${name} at ${servers} ${unread === 1 ? 'was' : 'were'} unprocessed ${formatAge(seenAt, databaseNow)} ago. No worker has read the stream for ${formatAge(readAt, databaseNow)}.`,
+      means: `Acknowledged entries wait there${by && `, and ${by} still writes to it`}. No worker runs with the NATS_URL of its writers.`,
+      help: `Run \`kontor start --surfaces worker\` with their NATS_URL and KONTOR_NATS_STREAM=${name}`,
+    }
   }
 }
 
 /** Failing destinations and a failing archive. */
-const checkOutgoing: Check = async installation => {
+const checkOutgoing: Check = async function* (installation) {
   const { pool, databaseNow } = installation
   const failing = await listFailing(pool, new Date(databaseNow.getTime() - HOUR_MS))
   const { enabled } = await archiveState(pool)
   const { error, failedAt } = await archiveProgress(pool)
-  return [
-    ...failing.map(({ id, name, tenantId, failingSince, lastError, disabledReason }): Finding => {
-      const which = `Destination ${id} (${name}, tenant ${publicTenantId(tenantId)})`
-      return disabledReason !== null
-        ? {
-            code: 'destination_disabled',
-            what: `${which} is disabled: ${disabledReason}`,
-            means:
-              'Kontor sends nothing to it. Queued messages wait. Messages from the time in which it is disabled need a replay.',
-            help: `${kontorCommand(installation, `destination test ${id}`)}, then destination enable ${id}; or destination delete ${id}`,
-          }
-        : {
-            code: 'destination_failing',
-            what: `${which} has accepted nothing for ${formatAge(failingSince!, databaseNow)}: ${lastError}.`,
-            means: 'Kontor retries its messages. After five days it disables the destination.',
-            help: kontorCommand(installation, `destination deliveries ${id} --outcome retrying`),
-          }
-    }),
-    enabled && error !== null
-      ? {
-          code: 'archive_failing',
-          what: `Writing archive files has failed for ${formatAge(failedAt!, databaseNow)}: ${error}`,
-          means: 'Rows to be archived wait in the database, which grows.',
-          help: `Check that KONTOR_ARCHIVE_URL is reachable and writable; ${kontorCommand(installation, 'archive status')}`,
-        }
-      : null,
-  ]
+  for (const { id, name, tenantId, failingSince, lastError, disabledReason } of failing) {
+    const which = `Destination ${id} (${name}, tenant ${publicTenantId(tenantId)})`
+    if (disabledReason !== null)
+      yield {
+        code: 'destination_disabled',
+        what: `${which} is disabled: ${disabledReason}`,
+        means:
+          'Kontor sends nothing to it. Queued messages wait. Messages from the time in which it is disabled need a replay.',
+        help: `${kontorCommand(installation, `destination test ${id}`)}, then destination enable ${id}; or destination delete ${id}`,
+      }
+    else
+      yield {
+        code: 'destination_failing',
+        what: `${which} has accepted nothing for ${formatAge(failingSince!, databaseNow)}: ${lastError}.`,
+        means: 'Kontor retries its messages. After five days it disables the destination.',
+        help: kontorCommand(installation, `destination deliveries ${id} --outcome retrying`),
+      }
+  }
+  if (enabled && error !== null)
+    yield {
+      code: 'archive_failing',
+      what: `Writing archive files has failed for ${formatAge(failedAt!, databaseNow)}: ${error}`,
+      means: 'Rows to be archived wait in the database, which grows.',
+      help: `Check that KONTOR_ARCHIVE_URL is reachable and writable; ${kontorCommand(installation, 'archive status')}`,
+    }
 }
 
 // The first list needs no tables of Kontor.
