@@ -1,49 +1,25 @@
 import type pg from 'pg'
 import type { Log } from '../log/log.ts'
 import type { Actor } from './actor.ts'
-import { type AlertAdmin, alertAdmin } from './alerts.ts'
-import { type AuditAdmin, auditAdmin } from './audit.ts'
-import { type DeadLetterAdmin, deadLetterAdmin } from './dead-letters.ts'
-import { type DestinationAdmin, destinationAdmin } from './destinations.ts'
-import { type ErasureAdmin, erasureAdmin, type SuppressionAdmin, suppressionAdmin } from './erasures.ts'
-import { type HealthAdmin, healthAdmin } from './health.ts'
-import { type KeyAdmin, keyAdmin } from './keys.ts'
-import { type PeopleAdmin, peopleAdmin } from './people.ts'
-import { type PolicyAdmin, policyAdmin } from './policies.ts'
-import { type PurgeAdmin, purgeAdmin } from './purges.ts'
-import { type RateAdmin, rateAdmin } from './rates.ts'
-import { type ReceiptAdmin, type ReceivedRequestAdmin, receiptAdmin, receivedRequestAdmin } from './receipts.ts'
+import { alertAdmin } from './alerts.ts'
+import { auditAdmin } from './audit.ts'
+import { deadLetterAdmin } from './dead-letters.ts'
+import { destinationAdmin } from './destinations.ts'
+import { erasureAdmin, suppressionAdmin } from './erasures.ts'
+import { healthAdmin } from './health.ts'
+import { keyAdmin } from './keys.ts'
+import { peopleAdmin } from './people.ts'
+import { policyAdmin } from './policies.ts'
+import { purgeAdmin } from './purges.ts'
+import { rateAdmin } from './rates.ts'
+import { receiptAdmin, receivedRequestAdmin } from './receipts.ts'
 import type { Secrets } from './secrets.ts'
-import { type SourceTestAdmin, sourceTestAdmin } from './source-test.ts'
-import { type SourceAdmin, sourceAdmin } from './sources.ts'
-import { type SqlAccessAdmin, sqlAccessAdmin } from './sql-access.ts'
-import { type TenantAdmin, tenantAdmin } from './tenants.ts'
+import { sourceTestAdmin } from './source-test.ts'
+import { sourceAdmin } from './sources.ts'
+import { sqlAccessAdmin } from './sql-access.ts'
+import { tenantAdmin } from './tenants.ts'
 
-/** All operator actions, shared by the command line and the admin API. */
-export type Admin = {
-  tenants: TenantAdmin
-  health: HealthAdmin
-  alerts: AlertAdmin
-  policies: PolicyAdmin
-  rates: RateAdmin
-  keys: KeyAdmin
-  sources: SourceAdmin
-  sourceTests: SourceTestAdmin
-  destinations: DestinationAdmin
-  receipts: ReceiptAdmin
-  receivedRequests: ReceivedRequestAdmin
-  deadLetters: DeadLetterAdmin
-  people: PeopleAdmin
-  erasures: ErasureAdmin
-  suppressions: SuppressionAdmin
-  purges: PurgeAdmin
-  sqlAccess: SqlAccessAdmin
-  audit: AuditAdmin
-}
-
-/** The audit log records every change under the actor's name. */
-export type AdminFor = (actor: Actor) => Admin
-
+/** All operator actions, shared by the command line and the admin API. The audit log records every change under the actor's name. */
 export function openAdmin({
   pool,
   log,
@@ -57,8 +33,8 @@ export function openAdmin({
   allowPrivateDestinations?: boolean
   /** How long the log keeps raw requests. */
   logRetentionMs?: number | null
-}): AdminFor {
-  return actor => ({
+}) {
+  return (actor: Actor) => ({
     tenants: tenantAdmin({ pool, actor }),
     health: healthAdmin({ pool, log, actor }),
     alerts: alertAdmin({ pool, actor }),
@@ -79,3 +55,6 @@ export function openAdmin({
     audit: auditAdmin({ pool, actor }),
   })
 }
+
+export type AdminFor = ReturnType<typeof openAdmin>
+export type Admin = ReturnType<AdminFor>

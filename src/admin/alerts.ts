@@ -9,7 +9,6 @@ import { lockTenant } from '../store/tenants/tenants.ts'
 import { type Actor, requireTenant, resolveTenantFilter } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { throwIfInvalid } from './error.ts'
-export type AlertAdmin = ReturnType<typeof alertAdmin>
 
 const MAX_LISTED = 200
 

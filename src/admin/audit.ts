@@ -61,8 +61,6 @@ type AuditQuery = {
   before?: { at: Date; id: string } | undefined
 }
 
-export type AuditAdmin = ReturnType<typeof auditAdmin>
-
 export function auditAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
     /** Newest first. Without a tenant: the changes of all tenants and of the installation. */

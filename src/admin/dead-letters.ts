@@ -66,8 +66,6 @@ const RESOLVED_AT_A_TIME = 10_000
 // The size limit of a single event at the endpoints.
 const MAX_EDITED_BYTES = 65_536
 
-export type DeadLetterAdmin = ReturnType<typeof deadLetterAdmin>
-
 export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; actor: Actor }) {
   const tenantIdOf = (tenant: string | undefined) => resolveTenantFilter(pool, actor, tenant)
 

@@ -34,8 +34,6 @@ type Deps = { pool: pg.Pool; secrets: Secrets; actor: Actor; allowPrivate: boole
 // Each event of the tenant is queued for every destination, in the transaction that applies the event.
 const MAX_DESTINATIONS = 100
 
-export type DestinationAdmin = ReturnType<typeof destinationAdmin>
-
 export function destinationAdmin(deps: Deps) {
   const { pool, secrets, actor } = deps
 

@@ -60,8 +60,6 @@ type ErasureQuery = {
   confirm_profile?: boolean | undefined
 }
 
-export type ErasureAdmin = ReturnType<typeof erasureAdmin>
-
 const MAX_NAMES_UNCONFIRMED = 20
 
 const NOTES = [
@@ -300,8 +298,6 @@ function formatCounts(counts: ErasureReceipt['erased']): string {
   )
   return words.length > 0 ? words.join(', ') : 'nothing else'
 }
-
-export type SuppressionAdmin = ReturnType<typeof suppressionAdmin>
 
 const MOST = 1_000
 

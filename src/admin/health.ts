@@ -109,8 +109,6 @@ function destinationIssue(group: FailingGroup): IssueView {
   }
 }
 
-export type HealthAdmin = ReturnType<typeof healthAdmin>
-
 // With more entries than this, the entries of one tenant are not counted: on NATS this means reading all of them.
 const MOST_LOOKED_THROUGH = 100_000
 

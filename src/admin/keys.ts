@@ -41,8 +41,6 @@ import { disableDestination } from './destinations.ts'
 import { AdminError, notFound, throwIfInvalid } from './error.ts'
 import { DEFAULT_OVERLAP_HOURS, validateOverlap } from './settings.ts'
 import { disableSource, type SourceView, sourceView } from './sources.ts'
-export type KeyAdmin = ReturnType<typeof keyAdmin>
-
 export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
     async create(input: NewKey): Promise<CreatedKey> {

@@ -49,8 +49,6 @@ type ExportQuery = PersonKey & {
   confirm_profile?: boolean | undefined
 }
 
-export type PeopleAdmin = ReturnType<typeof peopleAdmin>
-
 /** Shows the identifiers of people and why they are linked; merges, splits and exports people. */
 export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {

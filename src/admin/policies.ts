@@ -11,8 +11,6 @@ import { lockTenant } from '../store/tenants/tenants.ts'
 import { type Actor, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { throwIfInvalid } from './error.ts'
-export type PolicyAdmin = ReturnType<typeof policyAdmin>
-
 export function policyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
     async show(idOrName: string): Promise<PolicyView> {

@@ -50,8 +50,6 @@ import { changeIdentities, withSaleChanges } from './people.ts'
 
 type PurgeQuery = { tenant: string; key: string; since: string; until?: string | null | undefined }
 
-export type PurgeAdmin = ReturnType<typeof purgeAdmin>
-
 /** Removes the data that was sent with a leaked tracking key. */
 export function purgeAdmin({ pool, log, actor }: Storage & { actor: Actor }) {
   const storage = { pool, log }

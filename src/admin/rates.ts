@@ -7,7 +7,6 @@ import { putRates } from '../store/billing/exchange-rates.ts'
 import { type Actor, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError } from './error.ts'
-export type RateAdmin = ReturnType<typeof rateAdmin>
 
 type ImportedRates = {
   tenant: string

@@ -95,8 +95,6 @@ export function receiptAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   }
 }
 
-export type ReceiptAdmin = ReturnType<typeof receiptAdmin>
-
 export function receiptView(receipt: StoredReceipt): ReceiptView {
   return {
     id: receipt.id,
@@ -133,8 +131,6 @@ function rejectionView(rejection: Rejection): RejectionView {
 
 /** A batch may have 1 MiB. The view of one event does not need all of it. */
 const MOST_SHOWN = 100_000
-
-export type ReceivedRequestAdmin = ReturnType<typeof receivedRequestAdmin>
 
 type Options = { pool: pg.Pool; log: Log; actor: Actor; logRetentionMs: number | null }
 

@@ -102,8 +102,6 @@ export function sourceTestAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
   }
 }
 
-export type SourceTestAdmin = ReturnType<typeof sourceTestAdmin>
-
 function formatErrors(body: Body, errors: ValidationError[]): string {
   if (body.error !== null) return body.error
   return errors.map(formatValidationError).join('; ') || 'the body is empty'

@@ -44,8 +44,6 @@ type Rotation = {
   overlapHours?: number | undefined
 }
 
-export type SourceAdmin = ReturnType<typeof sourceAdmin>
-
 export function sourceAdmin({ pool, secrets, actor }: { pool: pg.Pool; secrets: Secrets; actor: Actor }) {
   /** Locks one source, changes it and writes it. */
   async function change(id: string, verb: Verb, decide: (source: Source) => Partial<Source>): Promise<SourceView> {

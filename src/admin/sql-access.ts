@@ -32,8 +32,6 @@ type SqlAccessView = {
 }
 export type CreatedSqlAccess = SqlAccessView & { password: string; database: string }
 
-export type SqlAccessAdmin = ReturnType<typeof sqlAccessAdmin>
-
 const MAX_NAME = 100
 const MAY_NOT = '42501'
 

@@ -24,8 +24,6 @@ type TenantChange = {
   ip_addresses?: string
 }
 
-export type TenantAdmin = ReturnType<typeof tenantAdmin>
-
 export function tenantAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
     async create({ name }: { name: string }): Promise<TenantView> {
