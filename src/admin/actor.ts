@@ -71,7 +71,5 @@ export async function resolveTenantFilter(
 }
 
 export const CreatedBy = Nullable(
-  Type.String({
-    description: 'The creator: a key id, oidc: and the console user, or cli: and the command line user',
-  }),
+  Type.String({ description: 'The creator: a key id, oidc: and the console user, or cli: and the command line user' }),
 )

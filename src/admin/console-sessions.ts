@@ -70,10 +70,7 @@ export function openConsoleSessions(options: {
         if (grant === null) return
         const person = { issuer, subject, actor: actor.name }
         await insertSession(tx, { ...person, ...grant, hash: hashOfSecret(token), lifetimeMs: SESSION_MS })
-        await recordChange(tx, actor, {
-          ...sessionChange('session.begin', grant.tenantId),
-          after: grantView(grant),
-        })
+        await recordChange(tx, actor, { ...sessionChange('session.begin', grant.tenantId), after: grantView(grant) })
       })
       return grant && token
     },

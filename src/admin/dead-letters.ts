@@ -85,11 +85,7 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
   /** `first`: this batch also records the replay in the audit log. */
   async function replaySome(filter: DeadLetterFilter, first: boolean, body?: string): Promise<Replay[]> {
     return inTransaction(pool, async client => {
-      const letters = await takeForReplay(client, {
-        ...filter,
-        limit: LETTERS_AT_A_TIME,
-        maxBytes: BYTES_AT_A_TIME,
-      })
+      const letters = await takeForReplay(client, { ...filter, limit: LETTERS_AT_A_TIME, maxBytes: BYTES_AT_A_TIME })
       if (letters.length === 0) return []
       if (first) await recordReplay(client, actor, filter, letters, body)
       const now = await databaseNow(client)

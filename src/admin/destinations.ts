@@ -123,12 +123,7 @@ export function destinationAdmin(deps: Deps) {
         const sent = await sender.send(target, { id: messageId(message.id), body })
         return {
           ...{ ok: sent.isDelivered, message_id: messageId(message.id), url: destination.url },
-          ...{
-            status: sent.status,
-            error: sent.error,
-            response: sent.response,
-            duration_ms: sent.durationMs,
-          },
+          ...{ status: sent.status, error: sent.error, response: sent.response, duration_ms: sent.durationMs },
         }
       } finally {
         sender.close()
@@ -318,9 +313,7 @@ const DESTINATION_FIELDS = {
     expects: `a list of ${WHATS.join(', ')}, with at least one item`,
   },
   event_types: {
-    schema: Type.Array(Type.String({ minLength: 1, maxLength: MAX_EVENT_TYPE_LENGTH + 1 }), {
-      maxItems: 100,
-    }),
+    schema: Type.Array(Type.String({ minLength: 1, maxLength: MAX_EVENT_TYPE_LENGTH + 1 }), { maxItems: 100 }),
     expects: 'a list of up to 100 event types, exact (page_view) or a prefix (order.*); empty: all',
     check: (types: string[]) => types.every(type => !type.slice(0, -1).includes('*')),
   },
@@ -357,9 +350,7 @@ export const DESTINATION_SETTINGS = {
     description: 'Filters events by exact type or prefix (order.*); empty: all',
   }),
   enabled: DESTINATION_FIELDS.enabled.schema,
-  headers: Type.Record(Type.String(), Type.String(), {
-    description: 'Sent with every request. Values are shown as …',
-  }),
+  headers: Type.Record(Type.String(), Type.String(), { description: 'Sent with every request. Values are shown as …' }),
 }
 
 const DESTINATION_EXAMPLE = {
@@ -414,10 +405,7 @@ export type DestinationView = Static<typeof DestinationView>
 
 /** The only response that contains the secret. */
 export const CreatedDestination = Type.Object(
-  {
-    ...destinationFields,
-    secret: Type.String({ description: 'The secret that signs messages, shown only once' }),
-  },
+  { ...destinationFields, secret: Type.String({ description: 'The secret that signs messages, shown only once' }) },
   { examples: [{ ...DESTINATION_EXAMPLE, secret: 'whsec_9f…' }] },
 )
 export type CreatedDestination = Static<typeof CreatedDestination>

@@ -140,11 +140,7 @@ const HoursOfActivity = Type.Object({
 })
 
 /** The activity of a source. */
-export const SourceActivity = Type.Object({
-  id: Type.String(),
-  received: HoursOfActivity,
-  refused: HoursOfActivity,
-})
+export const SourceActivity = Type.Object({ id: Type.String(), received: HoursOfActivity, refused: HoursOfActivity })
 export type SourceActivity = Static<typeof SourceActivity>
 
 /** The delivery attempts of a destination. */
@@ -169,9 +165,7 @@ export const HealthView = Type.Object({
   ),
   retrying: Type.Object(
     { entries: Count, oldest_at: NullableTimestamp },
-    {
-      description: 'Entries of this tenant that failed and wait for a retry, and entries that wait behind them',
-    },
+    { description: 'Entries of this tenant that failed and wait for a retry, and entries that wait behind them' },
   ),
   installation: Nullable(
     Type.Object(
@@ -185,9 +179,7 @@ export const HealthView = Type.Object({
   refused: Type.Object({ last_24_hours: Count, by_hour: ByHour }),
   deferred: Type.Object({ events: Count, oldest_at: NullableTimestamp }),
   disk_free: Nullable(
-    Type.Number({
-      description: 'Of the whole installation, from 0 to 1; null with an external PostgreSQL',
-    }),
+    Type.Number({ description: 'Of the whole installation, from 0 to 1; null with an external PostgreSQL' }),
   ),
   disk_days_left: Nullable(
     Type.Number({
@@ -211,10 +203,7 @@ export const IssueView = Type.Object({
   ),
   source_config_id: NullableText,
   destination_id: NullableText,
-  count: Type.Integer({
-    minimum: 0,
-    description: 'For a destination, the number of messages waiting for delivery',
-  }),
+  count: Type.Integer({ minimum: 0, description: 'For a destination, the number of messages waiting for delivery' }),
   first_at: Timestamp,
   last_at: Timestamp,
   example: Type.String({ description: 'The most recent error or rejection, in full' }),

@@ -288,10 +288,7 @@ const LIMITS = ['origins', 'event_types', 'rate_limit'] as const
 function validateKeyLimits(kind: string, input: KeyLimitsInput): ValidationError[] {
   if (kind === 'tracking') return validateLimits(givenLimits(input))
   const named = LIMITS.filter(name => input[name] !== undefined)
-  return named.map(name => ({
-    pointer: `/${name}`,
-    message: 'must be absent: only tracking keys have this limit',
-  }))
+  return named.map(name => ({ pointer: `/${name}`, message: 'must be absent: only tracking keys have this limit' }))
 }
 
 /** The limits that are present in the input. */
@@ -353,9 +350,7 @@ export const keyFields = {
   id: Type.String(),
   kind: Type.Enum([...KEY_KINDS]),
   scopes: Type.Array(Type.Enum([...SCOPES])),
-  server: Type.Boolean({
-    description: 'A tracking key for servers only: it may alias and merge people',
-  }),
+  server: Type.Boolean({ description: 'A tracking key for servers only: it may alias and merge people' }),
   role: Nullable(Type.Enum([...ROLES], { description: 'The role of an admin key' })),
   allowed_addresses: Type.Array(Type.String(), {
     description: 'Addresses and networks from which the key is accepted; empty: all',
@@ -420,11 +415,7 @@ export const RevokedKey = Type.Object(
   },
   {
     examples: [
-      {
-        ...KEY_EXAMPLE,
-        revoked_at: '2026-01-31T09:30:00.000Z',
-        made: { keys: [], sources: [], destinations: [] },
-      },
+      { ...KEY_EXAMPLE, revoked_at: '2026-01-31T09:30:00.000Z', made: { keys: [], sources: [], destinations: [] } },
     ],
   },
 )

@@ -86,9 +86,7 @@ const policySettings = {
     description: 'IANA time zone of days, weeks and months in reports',
     examples: ['Europe/Berlin'],
   }),
-  net_within_day: Type.Boolean({
-    description: 'Whether the movements of an account on one day are combined',
-  }),
+  net_within_day: Type.Boolean({ description: 'Whether the movements of an account on one day are combined' }),
   retention_base: either(
     'first_instant',
     'end_of_month',
@@ -102,9 +100,7 @@ export const PolicyView = Type.Object(
     ...policySettings,
     set_at: NullableTimestamp,
     set_by: NullableText,
-    applied: Type.Boolean({
-      description: 'Whether reports use this version; false: the ledger is being restated',
-    }),
+    applied: Type.Boolean({ description: 'Whether reports use this version; false: the ledger is being restated' }),
     applied_version: Type.Integer({ description: 'The version that reports use' }),
   },
   {

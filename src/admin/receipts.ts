@@ -306,9 +306,7 @@ export const ReceivedRequest = Type.Object({
   edited: Nullable(
     Type.Object(
       { by: Type.String(), at: Timestamp, dead_letter: Uuid },
-      {
-        description: 'Set if an operator replaced the body: who, when, and the dead letter that has the original',
-      },
+      { description: 'Set if an operator replaced the body: who, when, and the dead letter that has the original' },
     ),
   ),
   truncated: Type.Boolean(),

@@ -52,11 +52,7 @@ export async function reconcileStripe(
     difference: 0,
   }
   const ids: Record<Kind, Set<string>> = { subscription: new Set(), invoice: new Set(), refund: new Set() }
-  const waiting: Record<Kind, Map<string, Seen>> = {
-    subscription: new Map(),
-    invoice: new Map(),
-    refund: new Map(),
-  }
+  const waiting: Record<Kind, Map<string, Seen>> = { subscription: new Map(), invoice: new Map(), refund: new Map() }
   const add = (difference: Difference) => {
     result.difference++
     if (result.differences.length < MOST_LISTED) result.differences.push(difference)
@@ -167,11 +163,7 @@ async function* listOnlyInKontor(
   theirs: Set<string>,
 ): AsyncGenerator<string> {
   for (let after = ''; ; ) {
-    const page = await ledgerIds(pool, tenantId, TABLES[kind], {
-      prefix: PREFIXES[kind],
-      after,
-      limit: 1_000,
-    })
+    const page = await ledgerIds(pool, tenantId, TABLES[kind], { prefix: PREFIXES[kind], after, limit: 1_000 })
     for (const id of page) if (!theirs.has(id)) yield id
     if (page.length === 0) return
     after = page.at(-1)!

@@ -124,10 +124,7 @@ function buildSample(source: Source, { body, headers = {} }: SourceTestOptions):
   )
   const sample = testEvent(source.type === 'cdp' ? 'cdp' : (source.preset ?? 'kontor'), new Date())
   const own = { 'content-type': 'application/json', 'user-agent': 'kontor source test' }
-  return {
-    headers: { ...own, ...sample.headers, ...headers },
-    body: body ?? JSON.stringify(sample.body),
-  }
+  return { headers: { ...own, ...sample.headers, ...headers }, body: body ?? JSON.stringify(sample.body) }
 }
 
 const Headers = Type.Record(Type.String(), Type.String())

@@ -71,12 +71,7 @@ export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor })
         await limitTemporaryFiles(client, role)
         const excess = await excessOf(client, role)
         if (excess.length > 0) throw grantedToPublic(excess)
-        const created = await insertSqlAccess(client, {
-          role,
-          tenantId,
-          name: name.trim(),
-          createdBy: actor.name,
-        })
+        const created = await insertSqlAccess(client, { role, tenantId, name: name.trim(), createdBy: actor.name })
         const after = toView(created)
         await recordChange(client, actor, { action: 'sql_access.create', target: role, tenantId, after })
         return created

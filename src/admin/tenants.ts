@@ -18,11 +18,7 @@ import { recordChange } from './audit.ts'
 import { AdminError, notFound, throwIfInvalid } from './error.ts'
 
 /** The input of the admin API. */
-type TenantChange = {
-  conversion_types?: string[] | null
-  events_floor?: string | null
-  ip_addresses?: string
-}
+type TenantChange = { conversion_types?: string[] | null; events_floor?: string | null; ip_addresses?: string }
 
 export function tenantAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {

@@ -248,12 +248,7 @@ function stopOnSignal(out: Output): { signal: AbortSignal; end(): void } {
 }
 
 /** A file, how to read it, and the options that distinguish this import from other imports of the same file. */
-export type Plan = {
-  input: Input
-  rows: AsyncIterable<(Row | Rejection)[]>
-  reading: Reading
-  identity: unknown
-}
+export type Plan = { input: Input; rows: AsyncIterable<(Row | Rejection)[]>; reading: Reading; identity: unknown }
 
 type Table = 'products' | 'contacts' | 'orders' | 'events'
 type PlanOptions = { format?: string | undefined; preset?: string | undefined; map?: string | undefined }
@@ -275,12 +270,7 @@ export async function planImport(
   const isJson = format === 'ndjson' || (format === undefined && /\.(ndjson|jsonl|json)$/i.test(file))
   const chunks = input.chunks()
   const rows = isCsv ? csvRows(chunks, check) : isJson ? ndjsonRows(chunks) : detectRows(chunks, check)
-  return {
-    input,
-    rows,
-    reading: createReading(table, { preset, mapping, input }),
-    identity: [table, name, mapText],
-  }
+  return { input, rows, reading: createReading(table, { preset, mapping, input }), identity: [table, name, mapText] }
 }
 
 function rejectMissingFile(path: string): never {
@@ -372,12 +362,7 @@ export const openRecordTarget =
 
 /** Uses a server key: its events may be old and may identify people. */
 export const openEventTarget: OpenTarget = async ({ admin, pool }, tenant, send) => {
-  const { id, key } = await admin.keys.create({
-    tenant,
-    kind: 'tracking',
-    server: true,
-    expires_at: expires_at(),
-  })
+  const { id, key } = await admin.keys.create({ tenant, kind: 'tracking', server: true, expires_at: expires_at() })
   const tenantId = parseTenantId(tenant)!
   const known = async (ids: string[]) => {
     const byKey = new Map(ids.map(eventId => [processedKey(null, eventId), eventId]))
@@ -395,11 +380,7 @@ const STRIPE_SOURCE = 'Stripe import'
 /** All imports of a tenant share one source, which finds duplicates across imports. Its namespace makes ids match those of live webhooks. */
 export const openStripeTarget: OpenTarget = async ({ admin }, tenant, send) => {
   const known = (await admin.sources.list(tenant)).find(({ name }) => name === STRIPE_SOURCE)
-  const settings = {
-    billing: true,
-    namespace: 'stripe',
-    rate_limit: { events: 100_000_000, per_seconds: 60 },
-  }
+  const settings = { billing: true, namespace: 'stripe', rate_limit: { events: 100_000_000, per_seconds: 60 } }
   const source = known
     ? await admin.sources.rotate(known.id, { what: 'token', overlapHours: 0 })
     : await admin.sources.create({ tenant, type: 'webhook', name: STRIPE_SOURCE, ...settings })

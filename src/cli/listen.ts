@@ -161,12 +161,7 @@ export function forward({
     const fail = (error: Error & { code?: string }) =>
       resolve({ ms: took(), error: signal.aborted ? 'stopped' : error.message || error.code || error.name })
     try {
-      const outgoing = send(target, {
-        method: 'POST',
-        headers: [...own, ...sent].flat(),
-        agent: false,
-        signal,
-      })
+      const outgoing = send(target, { method: 'POST', headers: [...own, ...sent].flat(), agent: false, signal })
       const timer = setTimeout(() => outgoing.destroy(new Error(NO_RESPONSE)), RESPONSE_TIMEOUT_MS)
       outgoing.on('close', () => clearTimeout(timer))
       outgoing.on('error', fail)

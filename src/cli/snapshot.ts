@@ -25,9 +25,7 @@ export function addSnapshot(program: Command, out: Output): void {
       const day = options.date === undefined ? null : parseDay(options.date, now)
       await withDatabase(options, out, async ({ pool }) => {
         const written = await writeSnapshots(pool, now, { day, rebuild: options.rebuild ?? false })
-        out.json({
-          snapshots: written.map(({ tenantId, ...days }) => ({ tenant: publicTenantId(tenantId), ...days })),
-        })
+        out.json({ snapshots: written.map(({ tenantId, ...days }) => ({ tenant: publicTenantId(tenantId), ...days })) })
       })
     })
 }

@@ -20,18 +20,9 @@ export type Config = { [K in Key]: SettingValue<Settings[K]> } & {
 /** Values from the command line. They take precedence over the environment. */
 export type ConfigFlags = { [K in Key]?: string | undefined }
 
-type EffectiveSetting = {
-  name: string
-  value: string | null
-  from: 'default' | 'environment' | 'command line'
-}
+type EffectiveSetting = { name: string; value: string | null; from: 'default' | 'environment' | 'command line' }
 
-export type Inspection = {
-  config: Config | null
-  errors: string[]
-  warnings: string[]
-  effective: EffectiveSetting[]
-}
+export type Inspection = { config: Config | null; errors: string[]; warnings: string[]; effective: EffectiveSetting[] }
 
 export class ConfigError extends Error {
   override name = 'ConfigError'

@@ -22,12 +22,7 @@ export function openCors(app: App): void {
   app.addHook('onRoute', function (this: App, route) {
     if (opened.has(route.url)) return
     opened.add(route.url)
-    this.route({
-      method: 'OPTIONS',
-      url: route.routePath,
-      schema: { hide: true },
-      handler: answerPreflight,
-    })
+    this.route({ method: 'OPTIONS', url: route.routePath, schema: { hide: true }, handler: answerPreflight })
   })
 }
 

@@ -53,11 +53,7 @@ const securitySchemes = {
   privateKey: { type: 'http', scheme: 'bearer', description: 'A private key: `private-…`' },
   privateKeyHeader: { type: 'apiKey', in: 'header', name: 'x-api-key', description: 'A private key' },
   trackingKey: { type: 'http', scheme: 'bearer', description: 'A tracking key: `trk_…`' },
-  trackingKeyBasic: {
-    type: 'http',
-    scheme: 'basic',
-    description: 'A tracking key as user name, no password',
-  },
+  trackingKeyBasic: { type: 'http', scheme: 'basic', description: 'A tracking key as user name, no password' },
   trackingKeyQuery: { type: 'apiKey', in: 'query', name: 'key', description: 'A tracking key' },
   writeKeyHeader: { type: 'apiKey', in: 'header', name: 'x-write-key', description: 'A tracking key' },
   sourceToken: { type: 'http', scheme: 'bearer', description: "An inbound source's token: `tok_…`" },
@@ -67,10 +63,7 @@ const securitySchemes = {
 const EXAMPLES: Record<number, Problem> = {
   400: problems.invalid([
     { pointer: '/id', message: 'is required' },
-    {
-      pointer: '/sourceUpdatedAt',
-      message: 'must be an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z',
-    },
+    { pointer: '/sourceUpdatedAt', message: 'must be an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z' },
   ]),
   401: problems.unauthorized('missing_credentials', 'This route requires a private key (private-…).'),
   403: problems.insufficientScope('products:read'),

@@ -15,11 +15,7 @@ const MAX_LIMIT = 100
 
 /** The query parameters of a list that is read page by page. */
 export const pageParameters = {
-  limit: Type.Integer({
-    minimum: 1,
-    default: 50,
-    description: 'Number of rows; values above 100 are treated as 100',
-  }),
+  limit: Type.Integer({ minimum: 1, default: 50, description: 'Number of rows; values above 100 are treated as 100' }),
   cursor: Type.Optional(Type.String({ description: 'next_cursor of the previous page' })),
 }
 
@@ -95,9 +91,7 @@ export const TimeQuery = Type.Object({
   limit: pageParameters.limit,
   offset: Type.Integer({ minimum: 0, default: 0 }),
   cursor: Type.Optional(
-    Type.String({
-      description: 'next_cursor of the previous page. Faster than offset on later pages.',
-    }),
+    Type.String({ description: 'next_cursor of the previous page. Faster than offset on later pages.' }),
   ),
   event_type: Type.Optional(Type.String({ description: 'Exact event type' })),
   since: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive lower bound of occurred_at' })),

@@ -16,10 +16,7 @@ export const SeriesQuery = Type.Object({
     }),
   ),
   until: Type.Optional(
-    Type.String({
-      format: 'timestamp',
-      description: 'End: the bucket that contains this time; default: now',
-    }),
+    Type.String({ format: 'timestamp', description: 'End: the bucket that contains this time; default: now' }),
   ),
   event_type: Type.Optional(
     Type.String({ description: 'Exact event type; for conversions, the event type or conversion_type' }),

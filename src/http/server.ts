@@ -132,12 +132,7 @@ function createApp(options: ServerOptions, timeouts: Timeouts, newRequestId: Ret
 /** Adds the hooks that all routes share. They are bound when the route is declared, so that a request looks nothing up. */
 function addSharedHooks(
   route: RouteOptions,
-  shared: {
-    metrics: ServerOptions['metrics']
-    finish: FinishResponse
-    compile: Compile
-    bodies: BodiesInFlight
-  },
+  shared: { metrics: ServerOptions['metrics']; finish: FinishResponse; compile: Compile; bodies: BodiesInFlight },
 ): void {
   const { metrics, finish, compile, bodies } = shared
   const methods = [route.method].flat()

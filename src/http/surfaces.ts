@@ -58,12 +58,7 @@ import { searchRoute } from './search.ts'
 
 type Credentials = { directory: Directory; now: () => Date }
 /** Options of the surfaces that accept writes with keys. */
-type Receiving = Credentials & {
-  accept: Accept
-  backlog: BacklogState
-  writeQueue: FairQueue
-  rejections: Rejections
-}
+type Receiving = Credentials & { accept: Accept; backlog: BacklogState; writeQueue: FairQueue; rejections: Rejections }
 
 export function dataSurface(options: Receiving & { pool: pg.Pool; log: Log; readQueue: FairQueue }): Surface {
   return {

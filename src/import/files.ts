@@ -109,11 +109,7 @@ export function openJournal({ path, bytes, time }: Input, what: unknown): Journa
 }
 
 /** The file for rejected rows: one JSON object per line, or CSV if its name ends in .csv. */
-export type ErrorsFile = {
-  write(rejections: Rejection[]): Promise<void>
-  bytes(): number
-  close(): Promise<void>
-}
+export type ErrorsFile = { write(rejections: Rejection[]): Promise<void>; bytes(): number; close(): Promise<void> }
 
 const NO_ERRORS_FILE: ErrorsFile = { write: async () => {}, bytes: () => 0, close: async () => {} }
 

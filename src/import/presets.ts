@@ -75,11 +75,7 @@ function groupRows(nameOf: (row: Row) => string | null, read: (rows: [Row, ...Ro
       if (open && own !== null && own === name) {
         if (open.length >= MAX_ROWS)
           return [
-            {
-              line: row.line,
-              column: null,
-              reason: `there are more than ${MAX_ROWS} rows of ${own.slice(0, 100)}`,
-            },
+            { line: row.line, column: null, reason: `there are more than ${MAX_ROWS} rows of ${own.slice(0, 100)}` },
           ]
         open.push(row)
         return []

@@ -43,11 +43,7 @@ export function recordItem(entityType: EntityType, line: number, fields: RecordF
   const dataText = fields.dataText ?? JSON.stringify(data)
   const content = `${JSON.stringify({ entityType, id, sourceUpdatedAt, externalId }).slice(0, -1)},"data":${dataText}`
   if (!storable(content))
-    return {
-      line,
-      column: null,
-      reason: 'contains a NUL character, an unpaired surrogate or a number out of range',
-    }
+    return { line, column: null, reason: 'contains a NUL character, an unpaired surrogate or a number out of range' }
   // The key is a hash of the row, so that importing the same row twice adds nothing.
   const key = `import-${hash('sha256', content, 'hex').slice(0, 40)}`
   return { line, id, text: `${content},"idempotencyKey":"${key}"}` }
@@ -61,11 +57,7 @@ function readFields({ cells, text }: Row): RecordFields {
   if (text === undefined) return { ...named, data: nestColumns(cells, name => !ENVELOPE.has(name)) }
   // A row of an export or a body of the API: the data is sent as written, with all digits.
   if (Object.hasOwn(cells, 'data') && cells.data !== null)
-    return {
-      ...named,
-      data: cells.data,
-      dataText: objectFields(text).findLast(([name]) => name === 'data')![1],
-    }
+    return { ...named, data: cells.data, dataText: objectFields(text).findLast(([name]) => name === 'data')![1] }
   const beside = objectFields(text).filter(([name]) => !BESIDE_DATA.has(name))
   const dataText = `{${beside.map(([name, raw]) => `${JSON.stringify(name)}:${raw}`).join(',')}}`
   return { ...named, data: {}, dataText }
@@ -124,12 +116,7 @@ function eventItem(line: number, event: JsonObject | string): Read {
   }
   if (Buffer.byteLength(text) > MAX_ITEM_BYTES)
     return { line, column: null, reason: `an event may have at most ${MAX_ITEM_BYTES} bytes` }
-  const { errors } = inspect(openBody(`[${text}]`), {
-    route: 'cdp',
-    kind: 'batch',
-    ip: null,
-    headers: {},
-  })
+  const { errors } = inspect(openBody(`[${text}]`), { route: 'cdp', kind: 'batch', ip: null, headers: {} })
   const [error] = errors
   if (error) return { line, column: toColumn(error.pointer), reason: error.message }
   return { line, id: String(id), text }

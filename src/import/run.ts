@@ -187,11 +187,7 @@ type RejectedItems = { rejected?: { index: number; message: string }[]; rejected
 function eventOutcome(items: Item[], { body }: Answer): Outcome | null {
   const { rejected = [], rejected_total: total } = body as RejectedItems
   if (total !== undefined) return null
-  const named = rejected.map(({ index, message }) => ({
-    line: items[index]!.line,
-    column: null,
-    reason: message,
-  }))
+  const named = rejected.map(({ index, message }) => ({ line: items[index]!.line, column: null, reason: message }))
   return { accepted: items.length - named.length, duplicates: 0, rejected: named }
 }
 

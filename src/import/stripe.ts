@@ -45,17 +45,11 @@ const EVENTS: Record<string, (object: JsonObject) => Event> = {
     type: object.status === 'succeeded' ? 'payment_intent.succeeded' : 'payment_intent.created',
     at: seconds(object.created),
   }),
-  invoice_payment: object => ({
-    type: 'invoice_payment.paid',
-    at: paidAt(object) ?? seconds(object.created),
-  }),
+  invoice_payment: object => ({ type: 'invoice_payment.paid', at: paidAt(object) ?? seconds(object.created) }),
   refund: object => ({ type: 'refund.created', at: seconds(object.created) }),
   credit_note: object => ({ type: 'credit_note.created', at: seconds(object.created) }),
   // a lost dispute takes effect when it is lost, and the object does not contain that time
-  dispute: object => ({
-    type: 'charge.dispute.closed',
-    at: object.status === 'lost' ? null : seconds(object.created),
-  }),
+  dispute: object => ({ type: 'charge.dispute.closed', at: object.status === 'lost' ? null : seconds(object.created) }),
   discount: () => ({ type: 'customer.discount.created', at: null }),
   coupon: object => ({ type: 'coupon.created', at: seconds(object.created) }),
   promotion_code: object => ({ type: 'promotion_code.created', at: seconds(object.created) }),
@@ -71,10 +65,7 @@ function invoiceEvent(invoice: JsonObject): Event {
       return { type: 'invoice.marked_uncollectible', at: transition(invoice, 'marked_uncollectible_at') }
     case 'open':
       // an open invoice with an attempt has a failed payment
-      return {
-        type: Number(invoice.attempt_count) > 0 ? 'invoice.payment_failed' : 'invoice.finalized',
-        at: null,
-      }
+      return { type: Number(invoice.attempt_count) > 0 ? 'invoice.payment_failed' : 'invoice.finalized', at: null }
     default:
       return { type: 'invoice.updated', at: null }
   }

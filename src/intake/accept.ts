@@ -105,9 +105,5 @@ export function eventEntry(
 
 function keptContext(body: Body, context: EventContext, { refusedTypes }: Inspection): EventContext {
   const { allowedTypes: _, ...kept } = context
-  return {
-    ...kept,
-    ...(body.plain && { plain: true as const }),
-    ...(refusedTypes.length > 0 && { refusedTypes }),
-  }
+  return { ...kept, ...(body.plain && { plain: true as const }), ...(refusedTypes.length > 0 && { refusedTypes }) }
 }

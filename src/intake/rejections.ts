@@ -54,10 +54,7 @@ export function openRejections({ pool, now }: { pool: pg.Pool; now: () => Date }
     },
     recordForSource(rejection) {
       const { sourceId, code, isAuthenticated, rejectedAt } = rejection
-      ofSources.add(`${sourceId} ${code} ${isAuthenticated}`, rejectedAt, () => ({
-        ...rejection,
-        suppressed: 0,
-      }))
+      ofSources.add(`${sourceId} ${code} ${isAuthenticated}`, rejectedAt, () => ({ ...rejection, suppressed: 0 }))
     },
     async write() {
       const moment = now().getTime()

@@ -241,11 +241,7 @@ async function s3Storage({ hostname: bucket, pathname }: URL, access: S3Access):
     async put(path, bytes) {
       const name = [prefix, path].filter(part => part !== '').join('/')
       const response = await client.fetch(`${base}/${name.split('/').map(encodeURIComponent).join('/')}`, {
-        ...{
-          method: 'PUT',
-          body: bytes as Uint8Array<ArrayBuffer>,
-          signal: AbortSignal.timeout(PUT_TIMEOUT_MS),
-        },
+        ...{ method: 'PUT', body: bytes as Uint8Array<ArrayBuffer>, signal: AbortSignal.timeout(PUT_TIMEOUT_MS) },
         headers: { 'content-type': 'application/vnd.apache.parquet' },
       })
       const text = await response.text()

@@ -209,11 +209,7 @@ async function drain(options: ChannelOptions): Promise<void> {
   }
 
   async function fill(): Promise<boolean> {
-    const due = await readDue(pool, id, {
-      limit: READ_AT_A_TIME,
-      maxBytes: READ_BYTES,
-      held: [...held.keys()],
-    })
+    const due = await readDue(pool, id, { limit: READ_AT_A_TIME, maxBytes: READ_BYTES, held: [...held.keys()] })
     const deleted = due.filter(({ data }) => data === null)
     if (deleted.length > 0)
       await removeQueued(

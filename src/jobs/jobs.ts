@@ -12,10 +12,7 @@ export function startJobs(jobs: Job[], logger: FailureLogger): { stop(): Promise
   let stopping = false
   const wakers = new Set<() => void>()
   const running = jobs.map(async job => {
-    const failures = createFailureLog(logger, {
-      job: job.name,
-      failed: 'a job failed and will be retried',
-    })
+    const failures = createFailureLog(logger, { job: job.name, failed: 'a job failed and will be retried' })
     while (!stopping) {
       try {
         await job.run()
@@ -48,10 +45,7 @@ export function startJobs(jobs: Job[], logger: FailureLogger): { stop(): Promise
   }
 }
 
-export type FailureLogger = {
-  warn(facts: object, message: string): void
-  info(facts: object, message: string): void
-}
+export type FailureLogger = { warn(facts: object, message: string): void; info(facts: object, message: string): void }
 
 /**
  * Logs the failures of repeated work. While storage is unavailable every run fails, for some jobs four times a second: one

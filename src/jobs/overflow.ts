@@ -89,10 +89,7 @@ function maxPerRun({ events, per_seconds }: RateLimit): number {
 
 async function move(deps: Deps, client: pg.PoolClient, sourceId: string, budget: number): Promise<Moved> {
   if (!(await tryLockOverflow(client, sourceId))) return { events: 0, isEmpty: false }
-  const first = await firstInOverflow(client, sourceId, {
-    maxRows: budget,
-    maxBytes: MAX_BYTES_AT_A_TIME,
-  })
+  const first = await firstInOverflow(client, sourceId, { maxRows: budget, maxBytes: MAX_BYTES_AT_A_TIME })
   const entries: Entry[] = []
   const done: number[] = []
   let left = budget
@@ -122,10 +119,7 @@ async function move(deps: Deps, client: pg.PoolClient, sourceId: string, budget:
 function split(queued: QueuedEntry, events: number): { due: Entry; later: QueuedEntry } {
   const context = JSON.parse(queued.entry.context) as EventContext
   const items = context.items ?? Array.from({ length: queued.items }, (_, index) => index)
-  const part = (some: number[]): Entry => ({
-    ...queued.entry,
-    context: JSON.stringify({ ...context, items: some }),
-  })
+  const part = (some: number[]): Entry => ({ ...queued.entry, context: JSON.stringify({ ...context, items: some }) })
   return {
     due: part(items.slice(0, events)),
     later: { ...queued, entry: part(items.slice(events)), items: queued.items - events },

@@ -6,10 +6,7 @@ import { LOCKS, lock } from './locks.ts'
 /** Divides time into numbered periods. `start` is the first moment of a period. */
 type Interval = { period(at: Date): number; start(period: number): Date }
 
-const byDay: Interval = {
-  period: at => Math.floor(at.getTime() / DAY_MS),
-  start: period => new Date(period * DAY_MS),
-}
+const byDay: Interval = { period: at => Math.floor(at.getTime() / DAY_MS), start: period => new Date(period * DAY_MS) }
 const byTenDays: Interval = {
   period: at => Math.floor(at.getTime() / (10 * DAY_MS)),
   start: period => new Date(period * 10 * DAY_MS),
@@ -19,10 +16,7 @@ const byMonth: Interval = {
   start: period => new Date(Date.UTC(Math.floor(period / 12), period % 12, 1)),
 }
 
-const byYear: Interval = {
-  period: at => at.getUTCFullYear(),
-  start: period => new Date(Date.UTC(period, 0, 1)),
-}
+const byYear: Interval = { period: at => at.getUTCFullYear(), start: period => new Date(Date.UTC(period, 0, 1)) }
 
 type Table = {
   interval: Interval
@@ -205,12 +199,7 @@ function planPartition(table: PartitionedTable, key: number, existing: Range[], 
 
 /** Reads the bounds, because the names do not determine what a partition holds. */
 async function listPartitions(db: Db, names: PartitionedTable[]): Promise<Map<PartitionedTable, Partition[]>> {
-  const { rows } = await db.query<{
-    table: PartitionedTable
-    name: string
-    from: string | null
-    to: string | null
-  }>(
+  const { rows } = await db.query<{ table: PartitionedTable; name: string; from: string | null; to: string | null }>(
     `select p.relname as table, c.relname as name, bounds[1] as from, bounds[2] as to
      from pg_class p join pg_inherits i on i.inhparent = p.oid join pg_class c on c.oid = i.inhrelid
      cross join lateral regexp_match(pg_get_expr(c.relpartbound, c.oid),

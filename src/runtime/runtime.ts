@@ -439,10 +439,7 @@ async function openOps(
     const database = `answered in ${Math.round(performance.now() - started)} ms`
     // Without NATS the node is still ready: it serves reads and record writes.
     const nats = outside && { nats: outside.promise() ?? 'unreachable: events are answered with 503' }
-    return {
-      ok: true,
-      checks: { database, disk: describeDisk(disk), backlog: describeBacklog(backlog), ...nats },
-    }
+    return { ok: true, checks: { database, disk: describeDisk(disk), backlog: describeBacklog(backlog), ...nats } }
   }
   try {
     return await startOps({ port: config.opsPort, host: config.opsHost, metrics, readiness, about })

@@ -67,11 +67,7 @@ export async function startWorkers(
   const scheduler = openScheduler({ runTransaction, workers, onAppend, logger })
   scheduler.start()
   return {
-    counts: () => ({
-      totalCount: pool.totalCount,
-      idleCount: pool.idleCount,
-      waitingCount: pool.waitingCount,
-    }),
+    counts: () => ({ totalCount: pool.totalCount, idleCount: pool.idleCount, waitingCount: pool.waitingCount }),
     async stop() {
       await scheduler.stop()
       await close()

@@ -67,11 +67,7 @@ export function openMetrics(): Metrics {
     buckets: FLUSH_ENTRIES,
     registers,
   })
-  const shed = new Counter({
-    name: 'kontor_shed_total',
-    help: 'Requests rejected because of overload',
-    registers,
-  })
+  const shed = new Counter({ name: 'kontor_shed_total', help: 'Requests rejected because of overload', registers })
   const deliveryAttempts = new Counter({
     name: 'kontor_delivery_attempts_total',
     help: 'Delivery attempts by outcome',
@@ -159,12 +155,7 @@ export function openMetrics(): Metrics {
   }
 }
 
-type RouteCounts = {
-  labels: { method: string; route: string }
-  byClass: number[]
-  buckets: number[]
-  sum: number
-}
+type RouteCounts = { labels: { method: string; route: string }; byClass: number[]; buckets: number[]; sum: number }
 
 /**
  * Counts requests here and passes them to the registry on a scrape. The registry's histogram builds a string from the labels on

@@ -78,9 +78,7 @@ export function deadLetterRoutes(app: App, parts: { admin: RequestAdmin }): void
         replayed: Type.Integer({ description: 'Submitted for processing' }),
         applied: Type.Integer({ description: 'Of these: processed' }),
         failed_again: Type.Integer({ description: 'Of these: dead letters again' }),
-        waiting: Type.Integer({
-          description: 'Of these: not processed yet, or waiting for a retry',
-        }),
+        waiting: Type.Integer({ description: 'Of these: not processed yet, or waiting for a retry' }),
         remaining: Type.Integer({ description: 'Selected, but not replayed yet' }),
       },
       { examples: [{ replayed: 12, applied: 11, failed_again: 1, waiting: 0, remaining: 0 }] },

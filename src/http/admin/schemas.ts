@@ -20,9 +20,7 @@ export const ById = Type.Object({ id: Type.String() })
  */
 export const whole = { additionalProperties: false } as const
 
-export const byTenant = {
-  tenant: Type.Optional(Type.String({ description: 'Id or name; default: all tenants' })),
-}
+export const byTenant = { tenant: Type.Optional(Type.String({ description: 'Id or name; default: all tenants' })) }
 export const bySource = { source: Type.Optional(Type.String({ description: 'Id of a source: src_…' })) }
 export const timeRange = {
   since: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive' })),
@@ -65,17 +63,12 @@ export const NewKeyBody = Type.Object(
   {
     tenant: Type.Optional(
       Nullable(
-        Type.String({
-          description: 'Id or name; for an admin key: the only tenant it can access (default: all)',
-        }),
+        Type.String({ description: 'Id or name; for an admin key: the only tenant it can access (default: all)' }),
       ),
     ),
     kind: Type.Enum([...KEY_KINDS]),
     scopes: Type.Optional(
-      Type.Array(Type.String(), {
-        maxItems: 100,
-        description: `For a private key; default: ${SCOPES.join(', ')}`,
-      }),
+      Type.Array(Type.String(), { maxItems: 100, description: `For a private key; default: ${SCOPES.join(', ')}` }),
     ),
     server: Type.Optional(
       Type.Boolean({ description: 'A tracking key for servers only: it may alias and merge people' }),
@@ -139,9 +132,7 @@ const { url, event_types: types } = destination
 const destinationSettings = optional({ name, what, event_types: types, enabled, headers })
 export const NewDestinationBody = Type.Object(
   { tenant: Type.String({ description: 'Id or name' }), url, ...destinationSettings },
-  {
-    examples: [{ tenant: 'acme', url: 'https://example.com/hooks', what: ['events'], event_types: ['order.*'] }],
-  },
+  { examples: [{ tenant: 'acme', url: 'https://example.com/hooks', what: ['events'], event_types: ['order.*'] }] },
 )
 export const DestinationChangeBody = Type.Object(
   { url: Type.Optional(url), ...destinationSettings },

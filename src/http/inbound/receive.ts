@@ -158,11 +158,7 @@ function keptHeaders(
 }
 
 const examples = {
-  webhook: {
-    inbound_event_id: 'evt_1001',
-    event_type: 'order.shipped',
-    payload: { order_id: 'o-1', carrier: 'DHL' },
-  },
+  webhook: { inbound_event_id: 'evt_1001', event_type: 'order.shipped', payload: { order_id: 'o-1', carrier: 'DHL' } },
   track: {
     type: 'track',
     messageId: 'm-1',
@@ -187,10 +183,7 @@ const InboundBody = Type.Union(
         payload: Type.Optional(Type.Object({}, { description: 'Default: the whole body' })),
         occurred_at: Type.Optional(Type.String({ format: 'timestamp' })),
       },
-      {
-        title: 'webhook, automation',
-        description: "Or a Stripe event, or the format of the source's preset.",
-      },
+      { title: 'webhook, automation', description: "Or a Stripe event, or the format of the source's preset." },
     ),
     Type.Object(
       {
@@ -260,11 +253,7 @@ declare module 'fastify' {
   }
 }
 
-type Deps = {
-  directory: Pick<Directory, 'source'>
-  credentials: (source: Source) => Credentials
-  now: () => Date
-}
+type Deps = { directory: Pick<Directory, 'source'>; credentials: (source: Source) => Credentials; now: () => Date }
 type Done = (error?: Error) => void
 
 /** An onRequest hook: finds the source and checks the token before any of the body is read. */

@@ -15,9 +15,7 @@ const MAX_LISTENERS = { perTenant: 50, total: 100 }
 const Query = Type.Object({
   since: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive lower bound of received_at' })),
   cursor: Type.Optional(
-    Type.String({
-      description: 'next_cursor of the previous response. Without cursor and since: only new requests',
-    }),
+    Type.String({ description: 'next_cursor of the previous response. Without cursor and since: only new requests' }),
   ),
   limit: Type.Integer({ minimum: 1, maximum: 100, default: 50 }),
   wait: Type.Integer({
@@ -39,9 +37,7 @@ const Requests = Type.Object({
       body_encoding: Type.Enum(['utf-8', 'base64']),
     }),
   ),
-  next_cursor: Type.String({
-    description: 'The position to continue from; also set if there are no requests',
-  }),
+  next_cursor: Type.String({ description: 'The position to continue from; also set if there are no requests' }),
 })
 
 type Deps = { pool: pg.Pool; directory: Directory }

@@ -35,12 +35,7 @@ export function mcpRoute(app: App, { version }: { version: string }): void {
       if (Array.isArray(request.body)) throw problems.malformed('The body must be one message, not a batch.')
       const { answerAgent } = await import('./server.ts')
       const { key } = request.caller
-      const asked: McpContext = {
-        version,
-        scopes: key.scopes,
-        parametersOf,
-        get: path => get(app, request, path),
-      }
+      const asked: McpContext = { version, scopes: key.scopes, parametersOf, get: path => get(app, request, path) }
       const answer = await answerAgent(webRequest(request), request.body, asked)
       return send(reply, answer)
     },
@@ -57,10 +52,7 @@ async function get(app: App, request: FastifyRequest, url: string): Promise<{ st
 
 /** The body is already parsed, and the response is always JSON, so Accept and the body are constants. */
 function webRequest({ headers }: FastifyRequest): Request {
-  const kept = new Headers({
-    'content-type': 'application/json',
-    accept: 'application/json, text/event-stream',
-  })
+  const kept = new Headers({ 'content-type': 'application/json', accept: 'application/json, text/event-stream' })
   const version = headers['mcp-protocol-version']
   if (typeof version === 'string') kept.set('mcp-protocol-version', version)
   return new Request('http://kontor/mcp', { method: 'POST', headers: kept, body: '{}' })
@@ -93,10 +85,6 @@ function queryParameters(app: App, route: string): Parameters {
 function plain(schema: Record<string, unknown>): object {
   const { format, description, ...rest } = JSON.parse(JSON.stringify(schema)) as Record<string, unknown>
   if (format !== 'timestamp')
-    return {
-      ...rest,
-      ...(format !== undefined && { format }),
-      ...(description !== undefined && { description }),
-    }
+    return { ...rest, ...(format !== undefined && { format }), ...(description !== undefined && { description }) }
   return { ...rest, description: `${description === undefined ? '' : `${description}. `}ISO 8601` }
 }

@@ -25,10 +25,7 @@ export type Tool = {
 const RECORDS_READ = ['products:read', 'contacts:read', 'orders:read'] as const
 const ENTITY_TYPES = ['product', 'contact', 'order']
 const entityType = { type: 'string', enum: ENTITY_TYPES, description: 'Type of the record' }
-const why = {
-  type: 'boolean',
-  description: 'Include the accounts behind the change, largest change first',
-}
+const why = { type: 'boolean', description: 'Include the accounts behind the change, largest change first' }
 
 export const SEARCH_DOCS = 'search_docs'
 
@@ -72,10 +69,7 @@ function nextDay(date: string, interval: string): string {
   return next.toISOString().slice(0, 10)
 }
 
-const behindMovements: BehindTheNumber = (_args, body) => ({
-  since: String(body.since),
-  until: String(body.until),
-})
+const behindMovements: BehindTheNumber = (_args, body) => ({ since: String(body.since), until: String(body.until) })
 
 /** All tools. They only read. */
 export const TOOLS: readonly Tool[] = [

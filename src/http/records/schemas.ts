@@ -30,10 +30,7 @@ export const RecordWriteBody = Type.Object({
 
 const RecordDeleteBody = Type.Object({
   entityType: EntityTypeName,
-  sourceUpdatedAt: Type.String({
-    format: 'timestamp',
-    description: 'When the delete happened in your system.',
-  }),
+  sourceUpdatedAt: Type.String({ format: 'timestamp', description: 'When the delete happened in your system.' }),
   id: Type.Optional(Id),
   externalId: Type.Optional(Id),
   idempotencyKey: Type.Optional(Type.String()),
@@ -43,10 +40,7 @@ const RecordDeleteBody = Type.Object({
 const EXAMPLES = {
   product: { id: 'p-1', data: { sku: 'MUG-01', name: 'Mug', price: 12.9, currency: 'EUR' } },
   contact: { id: 'c-1', data: { email: 'ada@example.com', name: 'Ada Lovelace', company: 'Engines' } },
-  order: {
-    id: 'o-1',
-    data: { total: 49.9, currency: 'EUR', contactId: 'c-1', created_at: '2026-01-31T09:00:00Z' },
-  },
+  order: { id: 'o-1', data: { total: 49.9, currency: 'EUR', contactId: 'c-1', created_at: '2026-01-31T09:00:00Z' } },
 }
 
 /** The bodies of one type's routes, with examples of that type. */

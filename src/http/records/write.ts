@@ -288,10 +288,7 @@ function validateChange(
     const pointers = unstorablePointers(body)
     // With a repeated JSON key, the character may be in the value that parsing discards. The text still contains it.
     for (const pointer of pointers.length > 0 ? pointers : ['']) {
-      errors.push({
-        pointer,
-        message: 'contains a NUL character, an unpaired surrogate or a number out of range',
-      })
+      errors.push({ pointer, message: 'contains a NUL character, an unpaired surrogate or a number out of range' })
     }
   }
   return errors

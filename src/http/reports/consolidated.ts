@@ -24,10 +24,7 @@ export function consolidatedRoute(app: App, deps: ReportDeps): void {
           mrr: toMajor(report.mrr, currency),
           arr: toMajor(report.arr, currency),
           active_subscriptions: report.activeSubscriptions,
-          movements: {
-            window_days: report.windowDays,
-            ...jsonRow(ExchangedTotals, report.movements, currency),
-          },
+          movements: { window_days: report.windowDays, ...jsonRow(ExchangedTotals, report.movements, currency) },
           missing_rates: report.missingRates,
           older_rates: report.olderRates,
         },

@@ -64,10 +64,7 @@ export function outcomeRoutes(app: App, deps: ReportDeps): void {
 
 function shownDunning(report: DunningReport, currency: string): ShownReport {
   const { since, until, totals, invoices } = report
-  const sum = ({ count, amount }: { count: number; amount: number }) => ({
-    count,
-    amount: toMajor(amount, currency),
-  })
+  const sum = ({ count, amount }: { count: number; amount: number }) => ({ count, amount: toMajor(amount, currency) })
   return {
     facts: {
       since,
@@ -131,10 +128,7 @@ const TrialsBody = flatReportSchema(
 const Sum = Type.Object({ count: Count, amount: Amount })
 
 const DunningBody = flatReportSchema(
-  {
-    ...Window,
-    totals: Type.Object({ failed: Sum, recovered: Sum, lost: Sum, open: Sum, recovery_rate: MaybeShare }),
-  },
+  { ...Window, totals: Type.Object({ failed: Sum, recovered: Sum, lost: Sum, open: Sum, recovery_rate: MaybeShare }) },
   DunningRow,
   {
     ...window,

@@ -23,10 +23,7 @@ export type ReportQuery = Record<string, string | number | undefined> & {
 /** The query parameters of a report. `pages`: by list, the parameter with its page number; empty: the report has no pages. */
 export function querySchema(pages: Record<string, string>, own: Record<string, TSchema> = {}) {
   return Type.Object({
-    currency: Type.String({
-      description: 'ISO 4217, any case. Totals stay in this currency.',
-      examples: ['EUR'],
-    }),
+    currency: Type.String({ description: 'ISO 4217, any case. Totals stay in this currency.', examples: ['EUR'] }),
     ...own,
     ...filterSchema(own),
     as_of: Type.Optional(
@@ -115,10 +112,7 @@ const BEGINNING = new Date('0001-01-01T00:00:00Z')
 export const WindowQuery = (what: string) => ({
   since: Type.Optional(Type.String({ format: 'timestamp', description: `${what} after this; default: all` })),
   until: Type.Optional(
-    Type.String({
-      format: 'timestamp',
-      description: 'Up to and including this, as_of at the latest; default: as_of',
-    }),
+    Type.String({ format: 'timestamp', description: 'Up to and including this, as_of at the latest; default: as_of' }),
   ),
 })
 

@@ -194,9 +194,7 @@ export const Rates = Type.Object(
     quick_ratio: Rate(),
     ltv: Type.Union([money('The lifetime value of an account'), Type.Null()]),
   },
-  {
-    description: 'Over the 30 days of the movements; null if the base is 0. The formulas are in policy.rates',
-  },
+  { description: 'Over the 30 days of the movements; null if the base is 0. The formulas are in policy.rates' },
 )
 
 const Cash = Type.Object({ amount: Amount, count: Count })

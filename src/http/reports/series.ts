@@ -85,8 +85,5 @@ function shownBreakdown({ by, mrr, parts }: BreakdownReport, currency: string): 
     count: parts.count,
     rows: async slice => (await parts.rows(slice)).map(({ name, ...part }) => ({ [by]: name, ...part })),
   }
-  return {
-    facts: { by, mrr: toMajor(mrr, currency) },
-    lists: { breakdown: { row: breakdownRow(by), ...rows } },
-  }
+  return { facts: { by, mrr: toMajor(mrr, currency) }, lists: { breakdown: { row: breakdownRow(by), ...rows } } }
 }
