@@ -84,7 +84,7 @@ function ConversionFacts({ row }: { row: Conversion }): VNode {
   useEffect(() => {
     nullOn(404, events.find(row.id)).then(
       outcome => (firstEvent.value = outcome),
-      () => {}, // without the right to events the rest is shown all the same
+      () => {}, // without permission to read events, the rest is still shown
     )
   }, [row.id])
   const event = firstEvent.value

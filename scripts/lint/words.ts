@@ -6,11 +6,16 @@ import { readFileSync } from 'node:fs'
 /** What not to write (a regular expression over lower-case words), what to write instead, and where it is allowed. */
 const WORDS: [words: string, instead: string, allowedIn?: RegExp][] = [
   ['tell|tells|told|telling|untold', 'send, report, say, print'],
-  ['whoever|somebody|nobody|everybody', 'the caller, the user, a person, no one'],
+  ['whoever|somebody|nobody|everybody|anybody', 'the caller, the user, a person, no one'],
   ['stranger|strangers', 'unauthenticated caller'],
   ['counting house', 'commerce data platform'],
   ['anew', 'again'],
   ['by half|by and by|in vain|at its time', 'partially, gradually, on time'],
+  [
+    'so many|all the same|of its own accord|as it came|all there is',
+    'the limit, still, automatically, as received, all',
+  ],
+  ['is to be|are to be|was to be|were to be', 'must be, will be'],
   ['is away|are away|is there again|are there again', 'is unavailable, is unreachable, has recovered'],
   ['goes on|go on|begins again|begin again', 'continues, retries, restarts'],
   ['bring back|brings back|brought back', 'restore'],

@@ -29,8 +29,8 @@ const POLL_EVERY_MS = 50
 
 /**
  * Sends an event through the real path, without the check of credentials, and reports each step. The built-in sample is
- * a test event, which is part of no total. A body or headers of one's own could report a sale or delete a contact in the
- * name of the source: they require the role admin, and the event counts like any other.
+ * a test event, which does not count in any total. A custom body or header could report a sale or delete a contact in the
+ * name of the source: it requires the role admin, and the event counts like any other.
  */
 export function sourceTestAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; actor: Actor }) {
   return {

@@ -29,7 +29,7 @@ type Deps = { pool: pg.Pool; log: Log }
 export type EventOutcome = {
   id: string
   status: 'queued' | 'deferred' | 'stored' | 'duplicate' | 'dead_letter' | 'dropped' | 'suppressed'
-  /** In words, where there is something to say. */
+  /** An explanation for people, if there is one. */
   reason: string | null
   receivedAt: Date
   duplicateOf?: string
@@ -38,12 +38,12 @@ export type EventOutcome = {
   waiting?: WaitingEntry
 }
 
-/** By Kontor's id. Null: unknown. */
+/** The outcome of the event with this Kontor id; null: unknown. */
 export async function eventOutcome({ pool, log }: Deps, tenantId: number, id: string): Promise<EventOutcome | null> {
-  // Almost always it is stored.
+  // Almost always the event is stored.
   const [event] = await findEvents(pool, tenantId, [id])
   if (event) return storedOutcome(event)
-  // First where it waits, then where it ends: what moves on meanwhile is found at its end.
+  // First where it may wait, then where it may have ended, so that an event that is processed meanwhile is found.
   const entryId = toEntryId(id)
   const logged = await log.find(tenantId, entryId)
   const heldUp = await findHeldUp(pool, tenantId, entryId)
@@ -61,8 +61,8 @@ export async function eventOutcome({ pool, log }: Deps, tenantId: number, id: st
 }
 
 /**
- * By the id that its sender gave it. Without a source, tracking and CDP events come first, then the sources in their
- * order: however many there are, the statements are the same nine.
+ * The outcome of the event with this sender's id. Without a source, tracking and CDP events are searched first, then the
+ * sources in order. It takes at most nine statements, whatever the number of sources.
  */
 export async function outcomeOfSent(
   { pool, log }: Deps,
@@ -71,7 +71,7 @@ export async function outcomeOfSent(
 ): Promise<EventOutcome | null> {
   const sourceIds = await sourcesAsked(pool, tenantId, sourceId)
   const text = JSON.stringify(sentId).slice(1, -1)
-  const { waiting, away } = await waitingWith({ pool, log }, tenantId, text)
+  const { waiting, unavailable } = await waitingWith({ pool, log }, tenantId, text)
   const firsts = await findFirsts(pool, tenantId, sentId, sourceIds)
   const ends = firsts.length > 0 ? await findOutcomes(pool, tenantId, firsts) : new Map<string, EventOutcome>()
   for (const first of firsts) {
@@ -86,7 +86,7 @@ export async function outcomeOfSent(
     const item = items.find(({ inboundEventId, sourceId: of }) => inboundEventId === sentId && of === source)
     if (item) return waitingOutcome(item.id, item.held)
   }
-  if (away) throw away
+  if (unavailable) throw unavailable
   return null
 }
 
@@ -96,21 +96,21 @@ export async function outcomeOfSent(
  */
 async function waitingWith({ pool, log }: Deps, tenantId: number, text: string) {
   const deferred = await findHeldUpWith(pool, 'deferred', tenantId, text)
-  const { entries, unavailable: away } = await log.unreadWith(tenantId, text)
+  const { entries, unavailable } = await log.unreadWith(tenantId, text)
   const unread = entries.map((entry): WaitingEntry => ({ entry, state: 'queued', ...UNTRIED }))
   const parked = await findHeldUpWith(pool, 'parked', tenantId, text)
-  return { waiting: [...parked, ...unread, ...deferred], away }
+  return { waiting: [...parked, ...unread, ...deferred], unavailable }
 }
 
 const UNTRIED = { lastError: null, attempts: 0, nextAttemptAt: null }
 
-/** Null: tracking and CDP events, which have none. */
+/** The sources to search. Null stands for tracking and CDP events, which have no source. */
 async function sourcesAsked(pool: pg.Pool, tenantId: number, sourceId: string | undefined): Promise<(string | null)[]> {
   if (sourceId !== undefined) return [sourceId]
   return [null, ...(await listSources(pool, tenantId)).map(({ id }) => id)]
 }
 
-/** Of the sources that have processed an event of this id, in their order: what it is called here. */
+/** The Kontor ids of processed events with this sender's id, in the order of the sources. */
 async function findFirsts(
   pool: pg.Pool,
   tenantId: number,
@@ -122,7 +122,7 @@ async function findFirsts(
   return keys.flatMap(({ key }) => known.get(key) ?? [])
 }
 
-/** Where these events ended: stored, given up, or refused when they arrived. */
+/** The final outcomes of these events: stored, dead letter, or a receipt without an event. */
 async function findOutcomes(pool: pg.Pool, tenantId: number, ids: string[]): Promise<Map<string, EventOutcome>> {
   const events = await findEvents(pool, tenantId, ids)
   const letters = await findEventLetters(pool, tenantId, ids)
@@ -164,7 +164,7 @@ const FAILED = 'it is valid, but could not be applied'
 
 function letterOutcome(letter: DeadLetter): EventOutcome {
   const { id, reason: kind, error, receivedAt } = letter
-  const reason = kind === 'rejected' ? error : `${FAILED}; given up after ${letter.attempts} attempts`
+  const reason = kind === 'rejected' ? error : `${FAILED}; the last of ${letter.attempts} attempts failed`
   return { id, status: 'dead_letter', reason, receivedAt, letter }
 }
 
@@ -180,12 +180,12 @@ function duplicateOutcome(id: string, receivedAt: Date, duplicateOf: string): Ev
 
 function waitingOutcome(id: string, waiting: WaitingEntry): EventOutcome {
   const { state, lastError, entry } = waiting
-  const retried = lastError === null ? null : `${FAILED} so far; it will be tried again`
-  const reason = state === 'deferred' ? "over its source's volume limit: waits for budget" : retried
+  const retried = lastError === null ? null : `${FAILED} so far; it will be retried`
+  const reason = state === 'deferred' ? "over its source's volume limit; waits for budget" : retried
   return { id, status: state, reason, receivedAt: entry.receivedAt, waiting }
 }
 
-/** As JSON. */
+/** The outcome as JSON. */
 export function outcomeText({ id, status, reason, receivedAt, ...more }: EventOutcome): string {
   const { letter, waiting, event } = more
   const facts = JSON.stringify({
@@ -197,7 +197,7 @@ export function outcomeText({ id, status, reason, receivedAt, ...more }: EventOu
     attempts: letter?.attempts ?? waiting?.attempts ?? null,
     next_attempt_at: waiting?.nextAttemptAt ?? null,
     failed_at: letter?.failedAt ?? null,
-    // Without an id that it went in as it was resolved, not replayed.
+    // Without the id of a replay, the dead letter was resolved, not replayed.
     replayed_at: letter?.replayedAs ? letter.replayedAt : null,
     replayed_as: letter?.replayedAs ?? null,
   })
@@ -213,7 +213,7 @@ export async function whyUnknown(pool: pg.Pool, tenantId: number, id: string): P
     : UNKNOWN
 }
 
-/** The same by the id that its sender gave it: of what was processed a hash of that id stays. */
+/** The same for a sender's id. Kontor keeps a hash of the ids of processed events. */
 export async function whyUnknownSent(
   pool: pg.Pool,
   tenantId: number,
@@ -222,6 +222,6 @@ export async function whyUnknownSent(
   const [first] = await findFirsts(pool, tenantId, sentId, await sourcesAsked(pool, tenantId, sourceId))
   if (first === undefined) return UNKNOWN
   return (await hasErasedSince(pool, tenantId, idToTime(first)))
-    ? 'An event with this id was processed, and is gone: erased with the person it was of, purged, or expired.'
-    : 'An event with this id was processed, and is gone: purged, or expired.'
+    ? 'An event with this id was processed, but is no longer stored: it was erased with its person, purged, or has expired.'
+    : 'An event with this id was processed, but is no longer stored: it was purged or has expired.'
 }

@@ -11,7 +11,7 @@ import {
   type RequestPosition,
 } from '../store/inbound/requests.ts'
 
-/** A request to a source as it came: a body that is text as text, any other in base64. */
+/** A request to a source as received. A body that is not UTF-8 is in base64. */
 export type RequestView = {
   id: string
   received_at: string
@@ -29,17 +29,17 @@ type RequestsQuery = {
   cursor: string | null
   since: Date | null
   limit: number
-  /** How long to wait for the first one. */
+  /** How long to wait for the first request. */
   waitMs: number
 }
 
-// A body has up to 8 MiB, and a page as many as fit.
+// Limit of the bodies of one page. A single body may be larger, up to 8 MiB.
 const MAX_BYTES = 4_000_000
-const LOOK_EVERY_MS = 500
-// Every node knows within two seconds that requests are to be kept.
+const POLL_INTERVAL_MS = 500
+// Within two seconds, every node knows that it must store requests of the source.
 const KNOWN_AFTER_MS = 2_000
 
-/** The requests of a source in the order in which they came, none left out and none twice from cursor to cursor. */
+/** The requests of a source in order of arrival. Following the cursor returns each request exactly once. */
 export async function readRequests(
   pool: pg.Pool,
   source: { tenantId: number; sourceId: string },
@@ -56,8 +56,8 @@ export async function readRequests(
     const found = await listRequests(pool, source, { after, before, since, limit, maxBytes: MAX_BYTES })
     const last = found.at(-1)
     if (last) return { results: found.map(requestView), next_cursor: formatCursor(last) }
-    const isOver = signal.aborted || performance.now() + LOOK_EVERY_MS > until
-    if (isOver || !(await pause(LOOK_EVERY_MS, true, { signal }).catch(() => false)))
+    const isOver = signal.aborted || performance.now() + POLL_INTERVAL_MS > until
+    if (isOver || !(await pause(POLL_INTERVAL_MS, true, { signal }).catch(() => false)))
       return { results: [], next_cursor: formatCursor(before) }
   }
 }
@@ -99,7 +99,7 @@ function requestView({ id, receivedAt, headers, answer, body }: InboundRequest):
   }
 }
 
-/** The bytes that came. */
+/** The body as received. */
 export function decodeBody({ body, body_encoding }: RequestView): Buffer {
   return Buffer.from(body, body_encoding)
 }

@@ -1,11 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-const EVERY_MS = 1_000
-const REMEMBERED = 2_000 // twice what anybody looks at
+const INTERVAL_MS = 1_000
+const MAX_SEEN = 2_000 // twice the largest number of rows that a caller requests
 
 /**
- * Gives the newest rows, oldest first; then looks at them every second and gives those that were not among them before, also
- * when there are none: nothing falls between what is there and what comes. What comes faster than `newest` shows is left out: this is for people who look on.
+ * Yields the newest rows, oldest first, and then every second the new ones among them, which may be none. There is no gap
+ * between the first rows and the new ones. If more rows arrive in a second than `newest` returns, some are left out: this is
+ * for display.
  */
 export async function* followNewest<Row extends { id: string }>({
   newest,
@@ -14,13 +15,13 @@ export async function* followNewest<Row extends { id: string }>({
   newest(): Promise<Row[]>
   signal: AbortSignal
 }): AsyncGenerator<Row[]> {
-  const there = (await newest()).reverse()
-  const seen = new Set(there.map(({ id }) => id))
-  yield there
-  while (await pause(EVERY_MS, true, { signal }).catch(() => false)) {
+  const first = (await newest()).reverse()
+  const seen = new Set(first.map(({ id }) => id))
+  yield first
+  while (await pause(INTERVAL_MS, true, { signal }).catch(() => false)) {
     const fresh = (await newest()).filter(({ id }) => !seen.has(id)).reverse()
     for (const { id } of fresh) seen.add(id)
-    for (const id of seen) if (seen.size > REMEMBERED) seen.delete(id)
+    for (const id of seen) if (seen.size > MAX_SEEN) seen.delete(id)
     yield fresh
   }
 }

@@ -9,12 +9,12 @@ import { searchContacts, searchProfiles } from '../store/identity/people.ts'
 import { findProduct, findRecord, type StoredRecord } from '../store/records/records.ts'
 import { eventOutcome, outcomeOfSent } from './event-outcome.ts'
 
-/** Something that goes by what was looked for. */
+/** A search result. */
 export type Found = { kind: EntityType | 'event' | 'person'; id: string; title: string; note: string | null }
 
 type Searched = { text: string; limit: number; may: (what: EntityType | 'event') => boolean }
 
-/** Records and events by their ids, people by the beginning of any name; each only where it may be seen. */
+/** Finds records and events by id, and people by the beginning of a name or identifier. `may`: what the caller may see. */
 export async function search(
   { pool, log }: { pool: pg.Pool; log: Log },
   tenantId: number,
@@ -47,7 +47,7 @@ async function eventFound(deps: { pool: pg.Pool; log: Log }, tenantId: number, t
   return [{ kind: 'event', id: outcome.id, title, note: outcome.status }]
 }
 
-/** Once each, contacts by their names first. */
+/** Each person once, matches of contact names first. */
 async function peopleFound(pool: pg.Pool, tenantId: number, text: string, limit: number): Promise<Found[]> {
   const people = new Map<number, Found>()
   const add = (profile: number, title: string, note: string | null) => {

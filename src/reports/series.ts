@@ -12,7 +12,7 @@ export type SeriesRequest = Pick<SeriesQuestion, 'eventType' | 'groupBy'> & {
   since: Date | null
   until: Date | null
   now: Date
-  /** In which buckets begin. */
+  /** The time zone in which buckets start. */
   timeZone: string
 }
 
@@ -31,7 +31,7 @@ export function eventSeries(db: Db, tenantId: number, request: SeriesRequest): P
   })
 }
 
-/** The same of conversions, and what they come to in each currency. */
+/** The same for conversions, with their amounts by currency. */
 export function conversionSeries(db: Db, tenantId: number, request: SeriesRequest): Promise<SeriesBucket[] | null> {
   return readSeries(request, question => readConversionSeries(db, tenantId, question))
 }

@@ -194,7 +194,7 @@ test('an erased event is distinguished from an unknown one, and identifies no on
     const [byId, bySent] = [await ask(id), await ask('lookup?event_id=m-gone')]
     assert.deepEqual([byId.status, bySent.status], [404, 404])
     assert.match(byId.body.detail, /People were erased after that time/)
-    assert.match(bySent.body.detail, /was processed, and is gone: erased/)
+    assert.match(bySent.body.detail, /was processed, but is no longer stored: it was erased/)
     assert.doesNotMatch(json([byId.body, bySent.body]), /gone@/)
     assert.equal((await ask('lookup?event_id=never')).body.detail, never)
   })

@@ -62,7 +62,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
   function track(event: TrackedEvent): boolean {
     const item = createItem(event)
     const error = item instanceof KontorError ? item : bounds(item)
-    if (error) giveUp([event], error)
+    if (error) drop([event], error)
     else enqueue(item as Item)
     return error === null
   }
@@ -71,7 +71,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
     const events = [event]
     if (closing) return new KontorError({ code: 'closed', message: 'The client is closed.', events })
     if (items.length < maxQueued && queuedBytes + bytes <= MAX_QUEUED_BYTES) return null
-    const message = `${items.length} events wait to be sent: there is no room for more.`
+    const message = `The queue is full: ${items.length} events wait to be sent.`
     return new KontorError({ code: 'queue_full', message, events })
   }
 
@@ -110,14 +110,14 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
       try {
         const { rejected = [] } = await send<Answer>(buildCall(batch))
         settle(batch)
-        if (rejected.length > 0) giveUp(...collectRejected(batch, rejected))
+        if (rejected.length > 0) drop(...collectRejected(batch, rejected))
       } catch (error) {
         if (isTransient(error as KontorError)) {
           waitAfter(error as KontorError)
           throw error
         }
         settle(batch)
-        giveUp(
+        drop(
           batch.map(({ event }) => event),
           error as KontorError,
         )
@@ -154,7 +154,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
     ;(timer as { unref?(): void }).unref?.()
   }
 
-  function giveUp(events: TrackedEvent[], reason: KontorError): void {
+  function drop(events: TrackedEvent[], reason: KontorError): void {
     const error = withEvents(reason, events)
     lost ??= { events: [], error }
     lost.events.push(...events.slice(0, 1_000 - lost.events.length))
@@ -164,11 +164,11 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
   /** The default onError: a full queue must not print a line for each event. */
   function log({ code, message }: KontorError): void {
     if (code !== 'queue_full') console.error(`kontor: ${message}`)
-    else if (/^10*$/.test(`${++dropped}`)) console.error(`kontor: ${message} Given up so far: ${dropped}.`)
+    else if (/^10*$/.test(`${++dropped}`)) console.error(`kontor: ${message} Dropped so far: ${dropped}.`)
   }
 
   function logDropped(): void {
-    if (dropped > 1) console.error(`kontor: ${dropped} events were given up while there was no room.`)
+    if (dropped > 1) console.error(`kontor: ${dropped} events were dropped while the queue was full.`)
     dropped = 0
   }
 

@@ -13,13 +13,13 @@ export const CONTENT_TYPES: Record<Format, string> = {
 
 type Export = { table: AnyTable; window: Window; format: Format; onRows?: (count: number) => void }
 
-/** A whole table as a file, piece by piece; no more than a few portions of it are in memory. */
+/** A whole table as a file, in chunks. Only a few batches of rows are in memory at a time. */
 export function exportBytes(
   db: Db,
   tenantId: number,
   { table, window, format, onRows }: Export,
 ): AsyncGenerator<Uint8Array> {
-  // Pages and columns of one table belong together, whatever its rows are.
+  // Pages and columns of one table have the same row type, which TypeScript cannot infer here.
   const { columns, text, pages } = table as unknown as Table<unknown>
   const all = counted(pages(db, tenantId, window), onRows)
   switch (format) {

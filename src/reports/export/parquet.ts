@@ -9,14 +9,14 @@ const TYPES: Record<ColumnType, NonNullable<ColumnSource['type']>> = {
   json: 'STRING',
 }
 
-// A row group is held as a whole.
+// A row group is held in memory.
 const GROUP_ROWS = 20_000
 const GROUP_CHARS = 32 * 1_048_576
 
-/** Snappy unless said; the compressor has to be brought along. */
+/** Default: Snappy. Another codec needs its compressor. */
 type Compression = Pick<ConstructorParameters<typeof ParquetWriter>[0], 'codec' | 'compressors'>
 
-/** A Parquet file, row group by row group. JSON is text in it: every reader has functions for that. */
+/** A Parquet file, row group by row group. JSON values are strings, because every reader has functions to parse them. */
 export async function* parquetBytes<Row>(
   columns: Column<Row>[],
   pages: AsyncIterable<Row[]>,

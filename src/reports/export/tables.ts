@@ -94,7 +94,7 @@ export const RECORD_COLUMNS: Column<StoredRecord>[] = [
   column('updatedAt', 'timestamp', row => row.updatedAt),
 ]
 
-/** An object that is ready to be shown: its fields are the columns. */
+/** Columns for rows that already have the fields of the API. */
 function shownColumns(types: Record<string, ColumnType>): Column<Record<string, unknown>>[] {
   return Object.entries(types).map(([name, type]) =>
     column(name, type, row => {
@@ -104,11 +104,11 @@ function shownColumns(types: Record<string, ColumnType>): Column<Record<string, 
   )
 }
 
-/** What can be exported as a whole: how its rows are read, and how one is shown. */
+/** A table that can be exported: how its rows are read and formatted. */
 export type Table<Row> = {
   scope: Scope
   columns: Column<Row>[]
-  /** As JSON. */
+  /** Formats a row as JSON. */
   text(row: Row): string
   pages(db: Db, tenantId: number, window: Window): AsyncGenerator<Row[]>
 }

@@ -20,13 +20,13 @@ import {
 
 /** The acquisition source of an account: from its subscriptions, and from the first touch of its profile. 0: unknown. */
 export type AccountRow = ObjectKey & {
-  /** Under which it was seen: leads to its profile. */
+  /** The identity node of the account, which leads to its profile. */
   node: number | null
   ownAcquisitionId: number
   touchAcquisitionId: number
 }
 
-/** Makes the rows that are missing and locks all of them, in order. */
+/** Creates missing rows and locks all of them, in order. */
 export async function lockAccounts(db: Db, accounts: ObjectKey[]): Promise<AccountRow[]> {
   const columns = keyColumns(sortedKeys(accounts))
   await queryPrepared(
@@ -167,7 +167,7 @@ const STATES: DerivedTable = {
 }
 const REPLACE_STATES = replacing(STATES, STATE_EFFECTS)
 
-/** With the sums of days that they are part of. */
+/** Also updates the daily sums. */
 export async function replaceStates(
   db: Db,
   accounts: OwnerSince[],
@@ -262,14 +262,14 @@ function movementKey(tenantId: number, account: string, currency: string, at: nu
   return JSON.stringify([tenantId, account, currency, at])
 }
 
-/** How an account stood in one currency, and how it had last moved, right after `since`. */
+/** The state of an account in one currency at `since`, and its last movement up to then. */
 export type AccountPast = ObjectKey & {
   currency: string | null
   state: AccountState | null
   moved: { at: number; firstAt: number; firstMrr: number; payingSince: number } | null
 }
 
-/** What reaches beyond `since` began at it or before; movements up to it, and it included. */
+/** States that are valid at `since`, and the last movements up to and including it. */
 export async function loadAccountPasts(db: Db, accounts: (ObjectKey & { since: number })[]): Promise<AccountPast[]> {
   const columns = [...keyColumns(accounts), accounts.map(({ since }) => timeText(since))]
   const { rows: states } = await queryPrepared<
@@ -360,8 +360,8 @@ async function ensureAcquisitions(db: Db, columns: unknown[][]): Promise<number[
 }
 
 /**
- * Accounts of these people that do not say themselves where they came from. With `offset 0` each step goes by its
- * index: no plan depends on what PostgreSQL believes of a tenant that it has not counted yet.
+ * Accounts of these people without their own acquisition data. `offset 0` makes each step use its index, so that no plan
+ * depends on statistics, which do not cover new tenants.
  */
 export async function accountsOfPeople(db: Db, people: NodeKey[]): Promise<ObjectKey[]> {
   return queryRows<ObjectKey>(

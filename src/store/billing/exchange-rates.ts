@@ -2,7 +2,7 @@ import type { DailyRate } from '../../domain/billing/exchange.ts'
 import type { Day } from '../../domain/time.ts'
 import { type Db, queryPrepared, queryRows } from '../../postgres/database.ts'
 
-/** Rates that are there already are replaced. */
+/** Replaces existing rates. */
 export async function putRates(db: Db, tenantId: number, rates: DailyRate[]): Promise<void> {
   await queryPrepared(
     db,
@@ -13,7 +13,7 @@ export async function putRates(db: Db, tenantId: number, rates: DailyRate[]): Pr
   )
 }
 
-/** The rates of these currencies from a day to another, and the last ones before. */
+/** The rates of these currencies between two days, and the last ones before. */
 export async function ratesBetween(
   db: Db,
   tenantId: number,

@@ -38,7 +38,7 @@ export function toInstant(value: Date | number): number | null {
 
 type Lockable = 'billing_subscriptions' | 'billing_invoices' | 'billing_payments'
 
-/** Columns of a row without any known version, beside its key. */
+/** Columns of a row without any known version, in addition to its key. */
 const EMPTY: Record<Lockable, { columns: string; values: string }> = {
   billing_subscriptions: { columns: ', seen', values: ', false' },
   billing_invoices: { columns: ', currency', values: ", ''" },
@@ -67,14 +67,14 @@ export async function lockRows(db: Db, table: Lockable, keys: ObjectKey[]): Prom
   )
 }
 
-/** A table whose rows are derived, all those of one owner together, and written only where they changed. */
+/** A table with derived rows. All rows of one owner are derived together, and only changed ones are written. */
 export type DerivedTable = {
   name: string
-  /** The column that names whose rows they are, beside tenant_id. */
+  /** The column with the owner of the row, in addition to tenant_id. */
   owner: string
-  /** What else the primary key holds. */
+  /** The other columns of the primary key. */
   key: readonly string[]
-  /** The other columns. */
+  /** The columns outside the primary key. */
   values: readonly string[]
   /** The end column, if only the rows after `since` are replaced. */
   until?: string
@@ -117,14 +117,14 @@ with wanted as materialized (
 ${effects}`
 }
 
-/** What continues such a statement to return the keys of rows that are there for the first time. */
+/** An `effects` for `replacing` that returns the keys of added rows. */
 export function returningAdded(table: DerivedTable): string {
   const key = ['tenant_id', table.owner, ...table.key]
   const sameRow = key.map(column => `old.${column} = new.${column}`).join(' and ')
   return `select ${key.join(', ')} from new where not exists (select from old where ${sameRow})`
 }
 
-/** Runs such a statement. */
+/** Runs a statement of `replacing`. */
 export async function replaceRows<Row extends object = never>(
   db: Db,
   statement: string,
@@ -134,10 +134,10 @@ export async function replaceRows<Row extends object = never>(
   return (await queryPrepared<Row>(db, statement, [...keyColumns(owners), JSON.stringify(rows)])).rows
 }
 
-/** An owner of rows, of which those are replaced that reach beyond `since`; null: all of them. */
+/** An owner whose rows that end after `since` are replaced; null: all rows. */
 export type OwnerSince = ObjectKey & { since: number | null }
 
-/** Runs such a statement of a table with `until`. */
+/** Runs a statement of `replacing` for a table with `until`. */
 export async function replaceRowsSince<Row extends object = never>(
   db: Db,
   statement: string,

@@ -26,8 +26,8 @@ export async function coverDays(
 }
 
 /**
- * Tenants whose days before `until` are not all covered, each with the first day that is not; or, with `day`, those
- * that have something on that day.
+ * Tenants with missing days before `until`, each with the first missing day. With `day`: all tenants whose data starts on
+ * that day or earlier.
  */
 export async function tenantsToSnapshot(
   db: Db,
@@ -66,7 +66,7 @@ export async function snapshotSize(db: Db, tenantId: number, day: Day): Promise<
   return rows[0]!.size
 }
 
-/** What the snapshots of the days before `until` cover, and whether they cover the day of `at`. */
+/** The days before `until` that have snapshots, and whether the day of `at` has one. */
 export async function snapshotCoverage(db: Db, tenantId: number, until: Day, at: Date): Promise<SnapshotCoverage> {
   const { rows } = await queryPrepared<{
     firstDay: Day | null

@@ -81,7 +81,7 @@ export async function loadVersionsSince<Version>(
   return rows.map(({ body, ...key }) => ({ ...key, version: JSON.parse(body) }))
 }
 
-/** Notes that the tenant has ids in these namespaces. */
+/** Records that the tenant has ids in these namespaces. */
 export async function keepNamespaces(db: Db, namespaces: { tenantId: number; namespace: string }[]): Promise<void> {
   await queryPrepared(
     db,

@@ -35,15 +35,15 @@ const PEOPLE = `tenant_id as "tenantId", sale_key as "saleKey", order_id as "ord
 const PRICE_EVENT = `coalesce(c.price_event_id, c.event_id), coalesce(c.price_at, c.event_occurred_at),
              coalesce(c.price_trusted, c.event_source_config_id is not null)`
 
-// The same: it named the visitor and the person. As `rankOfSale` writes it.
+// For older rows too: the row's event gave the visitor and the person. Same format as `rankOfSale`.
 const RANK = `(c.event_amount is null)::int || ' ' ||
   to_char(c.event_occurred_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || ' ' || c.event_id`
 const VISITOR_RANK = `coalesce(c.event_visitor_rank, ${RANK})`
 const NODE_RANK = `coalesce(c.event_node_rank, ${RANK})`
 
 /**
- * One row a sale key; the caller has folded what it brings, and this folds it with what is there, by the rule of `foldSales`.
- * test/store/folded-sales.test.ts holds the two equal.
+ * Writes one row per sale key. The caller has merged its own events with `foldSales`; this merges the result with the stored
+ * row by the same rule. test/store/folded-sales.test.ts checks that both agree.
  */
 export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<SalePeople[]> {
   const { rows } = await queryPrepared<SalePeople>(
@@ -96,7 +96,7 @@ export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<Sale
 
 export type OrderKey = { tenantId: number; orderId: string }
 
-/** A row of an order: its record's, or one that events made; `profile` is who made it. */
+/** A row of an order: that of its record, or one created by events. `profile`: the person of the events. */
 type OrderRow = OrderKey & {
   saleKey: string
   hasRecord: boolean

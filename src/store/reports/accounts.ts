@@ -116,8 +116,8 @@ export async function withPaymentIssues(
 export type AccountFacts = { source: string | null; name: string | null; email: string | null }
 
 /**
- * Where accounts came from, and what invoices and contact records call them: the record with the customer's id, else
- * that of the same profile.
+ * The acquisition sources of accounts, and their names and e-mail addresses from invoices and contact records: the record
+ * with the customer's id, else that of the same profile.
  */
 export async function accountFacts(db: Db, tenantId: number, accounts: string[]): Promise<Map<string, AccountFacts>> {
   const { rows } = await queryPrepared<AccountFacts & { account: string; contact: string | null }>(db, ACCOUNT_FACTS, [
@@ -133,8 +133,8 @@ export async function accountFacts(db: Db, tenantId: number, accounts: string[])
 }
 
 /**
- * Step by step from an account (`k.account`, `a.node`) to a value of its contact: with `offset 0` each step goes by the index that it names in
- * full. `r.value` is of the contact with the account's own id; else `p.value` of the first contact of the same profile that has it.
+ * Joins an account (`k.account`, `a.node`) with a value of its contact. `offset 0` makes each step use its index. `r.value` is
+ * from the contact with the account's id, otherwise `p.value` is from the first contact of the same profile that has one.
  */
 const contactOfAccount = (value: string, isWanted = 'true') => `
 left join lateral (

@@ -36,7 +36,7 @@ export async function agendaCounts(
   return counts
 }
 
-// Whole days by their sums, the first and the last by their rows; by its row, too, what not everyone expects who asks.
+// Whole days from the daily sums; the first and the last day, and conditional entries, from their rows.
 const AGENDA_COUNTS = `
 with days as materialized (
   select ($3::timestamptz at time zone 'UTC')::date as first, ($4::timestamptz at time zone 'UTC')::date as last

@@ -63,7 +63,7 @@ async function itemSlice(
   const order = backwards ? 'since, subscription_id desc, place desc' : 'since desc, subscription_id, place'
   const { rows } = await queryPrepared<ExcludedItem>(
     db,
-    // the rest only of the rows that are shown
+    // other columns are read only for the returned rows
     `select k.subscription_id as "subscriptionId", i.item_id as "itemId", i.reason, i.excluded_mrr as "excludedMrr",
        k.since
      from (select * from ${merged(parts, order, '$4', '$5')}) k

@@ -76,8 +76,8 @@ export async function movementsOfAccount(
 }
 
 /**
- * By cohort and month of the zone, for cohorts from `since` on, as known at `asOf`. What an account began with is what it
- * first paid, or paid at the end of its first month: then, who no longer did is in no cohort.
+ * By cohort and month in the time zone, for cohorts from `since` on, as of `asOf`. The starting MRR of an account is its
+ * first MRR, or its MRR at the end of its first month. Accounts without MRR at that time are in no cohort.
  */
 export async function cohortChanges(
   db: Db,

@@ -4,10 +4,10 @@ import type { Db } from '../../postgres/database.ts'
 export type Scope = { tenantId: number; currency: string; asOf: Date }
 
 /**
- * From here on the transaction sees one state of the database and cannot change it. The questions of a report are many
- * and small: starting helpers and compiling would cost more than they save. Plans are made once, for any tenant: made for
- * one that came after the last ANALYZE, they take its rows for none, and any index for as good as another. (A plan of
- * accounts × contacts × identities read 1,500 × 1,500 rows and took 60 s.)
+ * From here on, the transaction sees one snapshot of the database and cannot change it. A report runs many small queries,
+ * for which parallel workers and JIT compilation cost more than they save. Generic plans are used for all tenants: a plan
+ * for a tenant that is newer than the last ANALYZE would expect no rows and choose any index. (Such a plan for accounts ×
+ * contacts × identities read 1,500 × 1,500 rows and took 60 s.)
  */
 export async function readOneState(db: Db): Promise<void> {
   await db.query(`set transaction isolation level repeatable read, read only;
@@ -15,8 +15,8 @@ export async function readOneState(db: Db): Promise<void> {
 }
 
 /**
- * The first rows of several sources that are each in order already: merged as they are read, where sorting them
- * together would read all. `$offset + $limit` of each are enough.
+ * The first rows of several ordered sources. Each is read only up to `$offset + $limit` rows and then merged; sorting them
+ * together would read all rows.
  */
 export function merged(sources: string[], order: string, offset: string, limit: string): string {
   const ordered = sources.map(source => `(${source} order by ${order} limit ${offset}::bigint + ${limit}::bigint)`)

@@ -34,8 +34,8 @@ const total = (figure: string) => `coalesce(sum(${figure}), 0)::bigint`
 const now = (figure: string) => `coalesce(sum(sign * ${figure}) filter (where is_now), 0)::bigint`
 const before = (figure: string) => `coalesce(sum(sign * ${figure}) filter (where not is_now), 0)::bigint`
 
-// At either time: the sums of whole months, and of the days of the month that is cut through; less what began or ended
-// later on the day itself. With `offset 0` an index finds each of them.
+// For each of the two times: the sums of whole months, plus the days of the current month, minus changes later on the same
+// day. `offset 0` makes each part use its index.
 const SOURCE_FIGURES = `
 with times as materialized (
   select at, is_now, day, date_trunc('month', day)::date as month, (day + 1)::timestamp at time zone 'UTC' as ends
@@ -180,7 +180,7 @@ from (
   where tenant_id = $1 and currency = $2 and occurred_at > $3 and occurred_at <= $4 and valid_to > $4
 ) c`
 
-// Whole days by their sums, the first and the last by their rows. With `offset 0` an index finds the rows of a day.
+// Whole days from the daily sums, the first and the last day from their rows. `offset 0` makes the rows of a day use the index.
 const CASH_FROM_SUMS = `
 with cut_days as materialized (
   select greatest(day::timestamp at time zone 'UTC', $3::timestamptz + interval '1 microsecond') as starts,
@@ -220,7 +220,7 @@ export type AccountTotals = { mrr: number; activeAccounts: number; activeSubscri
 type Change = AccountTotals & {
   /** The UTC day of the change; null: all earlier days. */
   day: string | null
-  /** The number of the bound, if the change is of the part of a day before it. */
+  /** The number of the bound, if the change is in the part of the bound's day before it. */
   bound: number | null
 }
 
@@ -229,8 +229,8 @@ const change = (day: string, bound: string) => `${day} as day, ${bound} as bound
   coalesce(sum(sign * mrr), 0)::bigint as mrr, coalesce(sum(sign * active_accounts), 0)::bigint as "activeAccounts",
   coalesce(sum(sign * active_subscriptions), 0)::bigint as "activeSubscriptions"`
 
-// What was before the first day from whole months and days, then day by day; of a day that a bound cuts through, its
-// rows before the bound. With `offset 0` an index finds each of them.
+// The totals before the first day from the sums of months and days, then the changes of each day. For the day of a bound,
+// the rows before the bound. `offset 0` makes each part use its index.
 const TOTALS = `
 with bounds as materialized (
   select at, day, day::timestamp at time zone 'UTC' as day_starts, place
@@ -324,8 +324,8 @@ type BucketQuestion = {
   timeZone: string
 }
 
-// A set in the select list is made row by row, and no further than `limit`. Local time plus an interval is what clocks
-// show, whatever summer time does in between.
+// generate_series in the select list stops at `limit`. Intervals are added to local time, so that buckets stay correct
+// across a change to daylight saving time.
 const BUCKETS = `
 select to_char(local, 'YYYY-MM-DD') as date, local at time zone $3 as starts, (local + step) at time zone $3 as ends
 from (

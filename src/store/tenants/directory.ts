@@ -18,7 +18,7 @@ export type Directory = {
   writeUses(): Promise<void>
 }
 
-// Bounds the memory that made-up credentials can take.
+// Limits the memory that invented credentials can use.
 const MAX_REMEMBERED = 50_000
 // Each holds a connection and up to 64 KiB of its request.
 const MAX_WAITING = 1_000

@@ -107,9 +107,9 @@ test('without onError, a full queue logs one line and a count, not a line per ev
   for (const event of views(55)) kontor.track(event)
   assert.equal((await handedBack(kontor.flush())).length, 50)
   assert.deepEqual(lines, [
-    'kontor: 5 events wait to be sent: there is no room for more. Given up so far: 1.',
-    'kontor: 5 events wait to be sent: there is no room for more. Given up so far: 10.',
-    'kontor: 50 events were given up while there was no room.',
+    'kontor: The queue is full: 5 events wait to be sent. Dropped so far: 1.',
+    'kontor: The queue is full: 5 events wait to be sent. Dropped so far: 10.',
+    'kontor: 50 events were dropped while the queue was full.',
   ])
   assert.equal(kontor.track(view(1)), true)
   await kontor.close()
