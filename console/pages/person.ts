@@ -172,7 +172,11 @@ const NAME_COLUMNS: Column<PersonName>[] = [
     label: 'Kind',
     cell: ({ kind, moved_on_at }) => html`${kind}${moved_on_at && html` ${h(Badge, { text: 'reassigned' })}`}`,
   },
-  { label: 'First seen', cell: ({ first_seen_at }) => h(Time, { at: first_seen_at }), isMinor: true },
+  {
+    label: 'Since',
+    cell: ({ joined_at, first_seen_at }) => h(Time, { at: joined_at ?? first_seen_at }),
+    isMinor: true,
+  },
   { label: 'Linked by', cell: causeCell, kind: 'long', isMinor: true },
 ]
 
