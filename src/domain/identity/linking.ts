@@ -196,6 +196,13 @@ export function planLinks(
     return true
   }
 
+  /** Stores a pair that is not linked. */
+  function remember(x: number, y: number, { isVerified, cause, at }: LinkGroup): void {
+    const key = pairKey(x, y)
+    if (stored.has(key) || added.has(key)) return
+    added.set(key, { a: Math.min(x, y), b: Math.max(x, y), isVerified, cause, at, isUndone: true })
+  }
+
   for (const group of groups) {
     const primary = choosePrimary(group.members)
     for (const { kind, node } of group.members)
@@ -234,7 +241,12 @@ export function planLinks(
           const from = all.get(node)!
           const moved = { ...from, node: FIRST_PROVISIONAL + plan.moves.length, isVerified: group.isVerified }
           limits.addNode(moved)
-          if (!addLink(moved.node, primary.node, group)) continue
+          if (!addLink(moved.node, primary.node, group)) {
+            // The other person is full. The visitor id stays where it is, and the pair is remembered.
+            added.delete(pairKey(moved.node, primary.node))
+            remember(node, primary.node, group)
+            continue
+          }
           all.set(node, { ...from, isRetired: true })
           all.set(moved.node, moved)
           people.add(moved)

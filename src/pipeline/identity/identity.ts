@@ -223,7 +223,7 @@ function pairsOf(members: StoredIdentifier[]): [StoredIdentifier, StoredIdentifi
 type Graph = { nodes: StoredNode[]; links: StoredLink[]; own: Set<number> }
 
 // More profiles are not derived again when one of them changes.
-const MAX_NEIGHBORS = 100
+const MAX_NEIGHBORS = 25
 const MAX_ROUNDS = 3
 
 /** These profiles, and those that a link connects with them. `own` are the former. */

@@ -12,6 +12,8 @@ import {
   planLinks,
 } from '../../../src/domain/identity/linking.ts'
 
+const json = JSON.stringify
+
 // The rules of decisions.md §6 as pure functions. Identifiers are written `u1`, `e2`, `c1`, `v3`.
 
 type Message = { names: string[]; verified: boolean; at: number }
@@ -192,6 +194,13 @@ test('unverified messages never merge two user ids or two contacts, whatever is 
     }),
     { numRuns: 3_000 },
   )
+})
+
+test('a visitor of another person does not move to a profile that is full, and keeps its node', () => {
+  const full = Array.from({ length: MAX_UNVERIFIED }, (_, i) => ({ names: [`v${i}`, 'u1'], verified: false }))
+  const visits = [unverified('v999', 'u2'), unverified('v999', 'u1'), unverified('v999', 'u1')]
+  const people = peopleAfter(inOrder([...full, ...visits]))
+  assert.ok(people.includes('u2 v999'), json(people.slice(-3)))
 })
 
 test('a profile accepts a limited number of unverified identifiers, and verified ones without a limit', () => {
