@@ -70,15 +70,12 @@ export function addImport(program: Command, out: Output): void {
 
 function addTable(group: Command, table: keyof typeof TABLES | 'events', out: Output): void {
   const presets = Object.keys(PRESETS).filter(name => table !== 'events' && PRESETS[name]!.entityType === TABLES[table])
-  group
+  const command = group
     .command(table)
     .description(`Import ${table} from CSV or NDJSON.`)
     .argument('<file>', FILE)
     .addOption(tenantOption())
     .addOption(new Option('--format <format>', 'file format (default: by file name)').choices(['csv', 'ndjson']))
-    .addOption(
-      new Option('--preset <preset>', 'export format of a shop').choices(presets).hideHelp(presets.length === 0),
-    )
     .option('--map <file>', 'JSON file that maps columns to fields')
     .option('--dry-run', 'only read and check the file')
     .option(
@@ -87,6 +84,8 @@ function addTable(group: Command, table: keyof typeof TABLES | 'events', out: Ou
     )
     .addOption(urlOption())
     .addOption(dataOption())
+  if (presets.length > 0) command.addOption(new Option('--preset <preset>', 'export format of a shop').choices(presets))
+  command
     .addHelpText('after', IMPORT_NOTES)
     .addHelpText(
       'after',

@@ -114,6 +114,6 @@ test('only listed databases can be removed', async () => {
   for (const name of ['..', '.', '', '14b765a161112d47/data', '\0']) {
     const { code, out, err } = await kontor('data', 'remove', name, '--yes')
     assert.deepEqual([code, out], [1, ''])
-    assert.match(err, /no cluster|as root/)
+    assert.match(err, /No such cluster|as root/)
   }
 })
