@@ -547,23 +547,26 @@ create table conversions (
   order_contact_id text collate "C",
   order_node bigint,
   event_id uuid,
+  event_verified boolean,
   event_occurred_at timestamp with time zone,
   event_type text collate "C",
   event_conversion_type text collate "C",
   event_source text,
   event_source_config_id text,
-  object_id text,
+  event_object_id text,
   event_amount numeric,
   event_currency text,
   event_visitor text,
+  event_visitor_id uuid,
   event_node bigint,
-  event_visitor_rank text collate "C",
-  event_node_rank text collate "C",
-  price_event_id uuid,
-  price_at timestamp with time zone,
-  price_trusted boolean,
+  event_node_id uuid,
+  claim_id uuid,
+  claim_visitor text,
+  claim_node bigint,
+  claims integer not null default 0,
   several_visitors boolean not null default false,
-  occurred_at timestamp with time zone not null generated always as (COALESCE(order_placed_at, event_occurred_at, order_updated_at)) stored,
+  verified boolean not null generated always as (((order_state IS NOT NULL) OR (event_verified IS TRUE))) stored,
+  occurred_at timestamp with time zone generated always as (COALESCE(order_placed_at, event_occurred_at, order_updated_at)) stored,
   conversion_type text collate "C" not null generated always as (
 CASE
     WHEN (order_state = 'live'::text) THEN 'order'::text
@@ -574,15 +577,23 @@ CASE
     WHEN (order_state = 'live'::text) THEN 'orders'::text
     ELSE COALESCE(event_source, 'orders'::text)
 END) stored,
+  object_id text generated always as (
+CASE
+    WHEN (order_state IS NULL) THEN event_object_id
+    ELSE order_id
+END) stored,
+  visitor text generated always as (COALESCE(event_visitor, claim_visitor)) stored,
+  node bigint generated always as (COALESCE(order_node, event_node, claim_node)) stored,
   listed boolean not null generated always as ((order_state IS DISTINCT FROM 'deleted'::text)) stored,
   constraint conversions_pkey PRIMARY KEY (tenant_id, sale_key),
   constraint conversions_order_state_check CHECK ((order_state = ANY (ARRAY['live'::text, 'deleted'::text])))
 ) with (fillfactor=90);
+CREATE INDEX conversions_by_claimant ON public.conversions USING btree (tenant_id, claim_node, order_id) WHERE ((order_id IS NOT NULL) AND (NOT verified));
+CREATE INDEX conversions_by_claims ON public.conversions USING btree (claims) WHERE (verified AND (claims > 20));
 CREATE INDEX conversions_by_event_type ON public.conversions USING btree (tenant_id, event_type, occurred_at, id) WHERE (listed AND (event_type <> conversion_type));
 CREATE UNIQUE INDEX conversions_by_id ON public.conversions USING btree (tenant_id, id);
-CREATE INDEX conversions_by_node ON public.conversions USING btree (tenant_id, COALESCE(event_node, order_node)) WHERE (listed AND (order_contact_id IS NULL));
-CREATE INDEX conversions_by_order ON public.conversions USING btree (tenant_id, order_id) WHERE (order_id IS NOT NULL);
-CREATE INDEX conversions_by_person ON public.conversions USING btree (tenant_id, event_node) WHERE ((order_id IS NOT NULL) AND (order_state IS NULL));
+CREATE INDEX conversions_by_node ON public.conversions USING btree (tenant_id, node) WHERE (listed AND (order_contact_id IS NULL));
+CREATE INDEX conversions_by_order ON public.conversions USING btree (tenant_id, order_id, id) WHERE ((order_id IS NOT NULL) AND (NOT verified));
 CREATE INDEX conversions_by_time ON public.conversions USING btree (tenant_id, occurred_at, id) WHERE listed;
 CREATE INDEX conversions_by_type ON public.conversions USING btree (tenant_id, conversion_type, occurred_at, id) WHERE listed;
 
@@ -1116,6 +1127,13 @@ create table retention_clock (
   constraint retention_clock_singleton_check CHECK (singleton)
 );
 
+create table sale_folds (
+  tenant_id integer not null,
+  order_id text collate "C" not null,
+  requested_at timestamp with time zone not null default now(),
+  constraint sale_folds_pkey PRIMARY KEY (tenant_id, order_id)
+);
+
 create table settings (
   name text not null,
   value text not null,
@@ -1470,12 +1488,14 @@ create view kontor_bi.conversions with (security_barrier=true) as
             WHEN c.order_amount IS NOT NULL THEN c.order_currency
             ELSE COALESCE(c.event_currency, c.order_currency)
         END AS currency,
-    c.event_visitor AS visitor,
+    c.visitor,
     'prof_'::text || i.profile AS profile_id,
     c.order_contact_id AS contact_id,
-    c.event_source_config_id AS integration_id
+    c.event_source_config_id AS integration_id,
+    c.verified,
+    c.claims
    FROM conversions c
-     LEFT JOIN identities i ON i.tenant_id = c.tenant_id AND i.node = COALESCE(c.event_node, c.order_node)
+     LEFT JOIN identities i ON i.tenant_id = c.tenant_id AND i.node = c.node
   WHERE c.tenant_id = (( SELECT kontor_bi.tenant() AS tenant)) AND c.listed;
 
 create view kontor_bi.events with (security_barrier=true) as

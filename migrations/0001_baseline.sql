@@ -773,15 +773,16 @@ create table purge_sales (
 -- 8. Conversions
 -- ---------------------------------------------------------------------------------------------------------------------
 
--- One row per sale. Data from the order record (order_…) and data from events (event_…) are stored separately, so the
--- row does not depend on which came first. The generated columns derive what is read from both.
+-- One row per sale. Three groups of columns are stored separately, so the row does not depend on what came first:
+-- the order record (order_…), the event that describes the sale and the buyer that verified events name (event_…), and
+-- the unverified events that name the sale (claim_…). The generated columns derive what is read from them.
 create table conversions (
   tenant_id int not null,
-  -- 'order:<order id>', or 'event:<event id>' if no order is named.
+  -- 'order:<order id>' if verified input reports the order. Until then 'order:<order id>', a newline and the id of the
+  -- first event, one row per profile, because any visitor can send any order id. 'invoice:<id>', or 'event:<event id>'
+  -- if no order is named.
   sale_key text collate "C" not null,
   id uuid not null,
-  -- Events of one order are one sale only within one person, until the order's record says whose it is. This finds all
-  -- rows of the order.
   order_id text collate "C",
   order_state text check (order_state in ('live', 'deleted')),
   order_placed_at timestamptz,
@@ -790,35 +791,40 @@ create table conversions (
   order_currency text,
   order_contact_id text collate "C",
   order_node bigint,
+  -- The event that determines the sale. It is unverified only if no verified input reports the sale.
   event_id uuid,
+  event_verified boolean,
   event_occurred_at timestamptz,
   event_type text collate "C",
   event_conversion_type text collate "C",
   event_source text,
   event_source_config_id text,
-  -- The order, invoice or object that was bought.
-  object_id text,
+  event_object_id text,
   event_amount numeric,
   event_currency text,
+  -- From the first verified event that has one. Event ids sort by time of receipt.
   event_visitor text,
+  event_visitor_id uuid,
   event_node bigint,
-  -- The rank of the events that event_visitor and event_node come from. Null: they come from event_id.
-  event_visitor_rank text collate "C",
-  event_node_rank text collate "C",
-  -- The event that the amount comes from, and whether its sender holds a secret (a source's token, a server's key). A
-  -- public key must not set the amount of an order before the shop's own webhook arrives. Null: the amount comes from
-  -- event_id, and a source is trusted.
-  price_event_id uuid,
-  price_at timestamptz,
-  price_trusted boolean,
+  event_node_id uuid,
+  -- The first unverified event received, and the number of unverified events.
+  claim_id uuid,
+  claim_visitor text,
+  claim_node bigint,
+  claims int not null default 0,
   -- Several visitors named the order. Such an order merges no profiles.
   several_visitors boolean not null default false,
-  occurred_at timestamptz not null
-    generated always as (coalesce(order_placed_at, event_occurred_at, order_updated_at)) stored,
+  verified boolean not null generated always as (order_state is not null or event_verified is true) stored,
+  -- Never null in a stored row. An upsert that only adds a claim proposes a row without a time.
+  occurred_at timestamptz generated always as (coalesce(order_placed_at, event_occurred_at, order_updated_at)) stored,
   conversion_type text collate "C" not null
     generated always as (case when order_state = 'live' then 'order' else coalesce(event_conversion_type, 'order') end) stored,
   source text not null
     generated always as (case when order_state = 'live' then 'orders' else coalesce(event_source, 'orders') end) stored,
+  -- The order, invoice or object that was bought.
+  object_id text generated always as (case when order_state is null then event_object_id else order_id end) stored,
+  visitor text generated always as (coalesce(event_visitor, claim_visitor)) stored,
+  node bigint generated always as (coalesce(order_node, event_node, claim_node)) stored,
   listed boolean not null generated always as (order_state is distinct from 'deleted') stored,
   primary key (tenant_id, sale_key)
 ) with (fillfactor = 90);
@@ -828,11 +834,22 @@ create index conversions_by_type on conversions (tenant_id, conversion_type, occ
 -- Rows that conversions_by_type does not find under their event type.
 create index conversions_by_event_type on conversions (tenant_id, event_type, occurred_at, id)
   where listed and event_type <> conversion_type;
-create index conversions_by_order on conversions (tenant_id, order_id) where order_id is not null;
-create index conversions_by_person on conversions (tenant_id, event_node) where order_id is not null and order_state is null;
+-- The unverified rows of an order, in order of receipt, and those of one person.
+create index conversions_by_order on conversions (tenant_id, order_id, id) where order_id is not null and not verified;
+create index conversions_by_claimant on conversions (tenant_id, claim_node, order_id)
+  where order_id is not null and not verified;
 -- Sales that are sent again when their person changes. If the order names a contact, the contact stays.
-create index conversions_by_node on conversions (tenant_id, coalesce(event_node, order_node))
-  where listed and order_contact_id is null;
+create index conversions_by_node on conversions (tenant_id, node) where listed and order_contact_id is null;
+-- For the metric: few sales have more claims than this.
+create index conversions_by_claims on conversions (claims) where verified and claims > 20;
+
+-- Orders that verified input reported and whose unverified rows are not all folded yet (`foldNextPortion`).
+create table sale_folds (
+  tenant_id int not null,
+  order_id text collate "C" not null,
+  requested_at timestamptz not null default now(),
+  primary key (tenant_id, order_id)
+);
 
 -- Sums as for events: see event_sums_added.
 create table conversion_sums_added (
@@ -1721,10 +1738,10 @@ create view kontor_bi.conversions with (security_barrier) as
 select 'ten_' || c.tenant_id as tenant, c.id, c.occurred_at, c.conversion_type, c.event_type, c.source,
   c.object_id as source_object_id, coalesce(c.order_amount, c.event_amount) as amount,
   case when c.order_amount is not null then c.order_currency else coalesce(c.event_currency, c.order_currency) end as currency,
-  c.event_visitor as visitor, 'prof_' || i.profile as profile_id, c.order_contact_id as contact_id,
-  c.event_source_config_id as integration_id
+  c.visitor, 'prof_' || i.profile as profile_id, c.order_contact_id as contact_id,
+  c.event_source_config_id as integration_id, c.verified, c.claims
 from public.conversions c
-left join public.identities i on i.tenant_id = c.tenant_id and i.node = coalesce(c.event_node, c.order_node)
+left join public.identities i on i.tenant_id = c.tenant_id and i.node = c.node
 where c.tenant_id = (select kontor_bi.tenant()) and c.listed;
 
 -- The current state of each subscription.

@@ -251,7 +251,7 @@ async function eraseEffects(
         tenantId,
         orderIds.map(id => `order/${id}`),
       )
-      erased.conversions += await anonymizeSales(client, tenantId, saleKeys)
+      erased.conversions += await anonymizeSales(client, tenantId, sales)
       await save(client)
     })
   }

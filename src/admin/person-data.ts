@@ -18,6 +18,7 @@ import {
   readUnlinkedEvents,
   recordsLike,
   type TracedIdentifier,
+  type TracedSale,
 } from '../store/identity/traces.ts'
 
 type Searched = { pool: pg.Pool; tenantId: number }
@@ -124,11 +125,10 @@ async function findEventsAmong(
 export async function findSalesAbout(
   { pool, tenantId }: Searched,
   { nodes, contactIds, orderIds }: { nodes: number[]; contactIds: string[]; orderIds: string[] },
-): Promise<Awaited<ReturnType<typeof findSales>>> {
+): Promise<TracedSale[]> {
   const sales = await findSales(pool, tenantId, nodes, contactIds)
-  const known = new Set(sales.map(({ saleKey }) => saleKey))
-  const others = orderIds.map(orderId => ({ saleKey: `order:${orderId}`, orderId }))
-  return [...sales, ...others.filter(({ saleKey }) => !known.has(saleKey))]
+  const others = orderIds.map(orderId => ({ saleKey: `order:${orderId}`, orderId, isClaim: false }))
+  return [...new Map([...sales, ...others].map(sale => [sale.saleKey, sale])).values()]
 }
 
 /** The entries that contained these events. */

@@ -313,7 +313,7 @@ async function rebuildAllSales(run: Run): Promise<void> {
   const collect = (events: StoredNode[]) => {
     for (const event of events) {
       const sale = saleAmong(event, tenantId, wanted)
-      if (sale) found.set(sale.eventId, sale)
+      if (sale) found.set(sale.id, sale)
     }
   }
   const since = await earliestNew(run, tenantId)

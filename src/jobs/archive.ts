@@ -138,7 +138,7 @@ async function* eventPages(pool: pg.Pool, { tenantId, hour, ids, occurredAt }: P
   }
 }
 
-type ConversionBody = Record<string, string | number | null>
+type ConversionBody = Record<string, string | number | boolean | null>
 
 const TYPES: Record<string, Column<ConversionBody>['type']> = {
   change: 'text',
@@ -158,11 +158,13 @@ const TYPES: Record<string, Column<ConversionBody>['type']> = {
   contact_email: 'text',
   company_name: 'text',
   integration_id: 'text',
+  verified: 'boolean',
+  claims: 'number',
 }
 
 const ARCHIVED_CONVERSION = Object.entries(TYPES).map(([name, type]): Column<ConversionBody> => {
   const of = (row: ConversionBody) => row[name] ?? null
-  return { name, type, of: type === 'timestamp' ? row => new Date(of(row)!) : of }
+  return { name, type, of: type === 'timestamp' ? row => new Date(of(row) as string) : of }
 })
 
 async function* conversionPages({ bodies }: PlannedFile): AsyncGenerator<ConversionBody[]> {

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Entry } from '../domain/entries/entry.ts'
 import type { PartitionName } from '../log/log.ts'
-import type { SaleRef, SaleState } from '../store/conversions/conversions.ts'
+import type { SaleKey, SaleState } from '../store/conversions/conversions.ts'
 import type { NewDeadLetter } from '../store/entries/dead-letters.ts'
 import type { NewTouch } from '../store/identity/identities.ts'
 import type { LearnedIdentifier, SuppressionCount } from '../store/identity/suppressions.ts'
@@ -69,10 +69,10 @@ export type Learned = {
   suppressed: Suppressed[]
 }
 
-/** The sales that a transaction is about to change, as they were before: see deliveries/sales.ts. */
+/** The sales that a transaction is about to change, as they were before: see deliveries/notify.ts. */
 export type SalesBefore = {
   isWanted(tenantId: number): boolean
-  refs: SaleRef[]
+  keys: Map<string, SaleKey>
   states: Map<string, SaleState>
 }
 

@@ -42,6 +42,7 @@ import {
 } from '../jobs/maintenance.ts'
 import { overflowJob } from '../jobs/overflow.ts'
 import { retentionJob } from '../jobs/retention.ts'
+import { saleFoldJob } from '../jobs/sales.ts'
 import { countSkippedMessages } from '../log/jetstream/known-streams.ts'
 import { leaveStreams } from '../log/jetstream/leave.ts'
 import { type Log, LogRefused, type OutsideLog } from '../log/log.ts'
@@ -262,6 +263,7 @@ function workerJobs({ config, log: logger }: RuntimeOptions, { pool, log, now }:
       oldestUnread: () => oldestUnread(log),
     }),
     ...ledgerJobs(pool, now),
+    saleFoldJob(pool),
     seriesJob(pool),
     alertJob({ pool, log }),
     snapshotJob(pool, now),

@@ -14,7 +14,8 @@ after(() => server.close())
 
 const FIELDS = [
   ...['id', 'occurred_at', 'conversion_type', 'event_type', 'source', 'source_object_id', 'currency', 'visitor'],
-  ...['profile_id', 'contact_id', 'contact_name', 'contact_email', 'company_name', 'integration_id', 'amount'],
+  ...['profile_id', 'contact_id', 'contact_name', 'contact_email', 'company_name', 'integration_id', 'verified'],
+  ...['claims', 'amount'],
 ]
 
 async function track(tenant: TestTenant, body: object) {
@@ -125,7 +126,9 @@ test('event_type finds a conversion by its event type or its conversion type', a
   await track(tenant, { event_type: 'convert', data: { order_id: 'a' } })
   await track(tenant, { event_type: 'convert', data: { order_id: 'b', conversion_type: 'upsell' } })
   await track(tenant, { event_type: 'purchase', data: { order_id: 'c', conversion_type: 'convert' } })
-  await track(tenant, { event_type: 'convert', data: { order_id: 'd' } })
+  const source = await sourceOf(tenant)
+  await server.settled()
+  await hook(source, { inbound_event_id: 'd', event_type: 'convert', payload: { order_id: 'd' } })
   await order(tenant, 'd', '2026-01-01T00:00:00Z', {})
   await order(tenant, 'e', '2026-01-01T00:00:00Z', {})
   const found = async (type: string) =>
@@ -202,7 +205,7 @@ test('one sale is one row, in whatever order its order record, its event and its
       {
         occurred_at: '2026-02-01T09:00:00.000Z',
         conversion_type: 'order',
-        event_type: 'convert',
+        event_type: 'order.paid',
         source: 'orders',
         source_object_id: id,
         amount: 49.9,
@@ -212,7 +215,9 @@ test('one sale is one row, in whatever order its order record, its event and its
         contact_name: `Person ${n}`,
         contact_email: `p${n}@example.com`,
         company_name: 'Tea',
-        integration_id: null,
+        integration_id: source.id,
+        verified: true,
+        claims: 1,
       },
       id,
     )
@@ -260,7 +265,7 @@ test('many events of one sale in one batch are one sale, with the first amount',
   assert.deepEqual([rows[0].amount, rows[0].event_type, rows[0].visitor], [7, 'purchase', 'v'])
 })
 
-test('a price from a trusted sender takes precedence over one from a public key', async () => {
+test('a price from verified input takes precedence over one from a public key', async () => {
   const tenant = await server.anotherTenant('what it cost')
   const source = await sourceOf(tenant)
   await server.settled()
@@ -344,14 +349,17 @@ test('a deleted order deletes its conversion, a new write restores it, a late ol
   assert.deepEqual(await sales(tenant), [])
 })
 
-test('an order without an amount keeps the amount of its event', async () => {
+test('an order without an amount has the amount of a verified event, not that of an unverified one', async () => {
   const tenant = await server.anotherTenant('no amount')
+  const source = await sourceOf(tenant)
+  await server.settled()
   await order(tenant, 'o', '2026-01-01T00:00:00Z', { status: 'paid' })
   await track(tenant, { event_type: 'convert', data: { order_id: 'o', amount: 5, currency: 'EUR' } })
-  assert.deepEqual(
-    (await sales(tenant)).map(row => [row.amount, row.currency]),
-    [[5, 'EUR']],
-  )
+  const price = async () => (await sales(tenant)).map(row => [row.amount, row.currency])
+  assert.deepEqual(await price(), [[null, null]])
+  const payload = { order_id: 'o', amount: 6, currency: 'EUR' }
+  await hook(source, { inbound_event_id: 'paid', event_type: 'convert', payload })
+  assert.deepEqual(await price(), [[6, 'EUR']])
 })
 
 test('amounts keep their digits', async () => {

@@ -118,6 +118,8 @@ test('an erasure deletes all data of one person only, and its receipt identifies
     contact_email: null,
     company_name: null,
     integration_id: null,
+    verified: true,
+    claims: 0,
   })
   assert.deepEqual(
     rows.get('order-ben'),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type EventSale, foldSales, saleRank } from '../../src/domain/conversions/conversions.ts'
+import { type EventSale, foldSales } from '../../src/domain/conversions/conversions.ts'
 import { inTransaction } from '../../src/postgres/database.ts'
 import { ensurePartitions } from '../../src/postgres/partitions.ts'
 import { upsertEventSales } from '../../src/store/conversions/conversions.ts'
@@ -14,60 +14,94 @@ const tenantId = Number((await admin.tenants.create({ name: 'acme' })).id.slice(
 const uuid = (n: number) => `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`
 
 /** Few values, so that ties are frequent. */
-const spokenFact = fc.record({
+const reported = fc.record({
   amount: fc.constantFrom(null, '10', '20'),
   second: fc.integer({ min: 0, max: 2 }),
-  isTrusted: fc.boolean(),
+  verified: fc.boolean(),
   visitor: fc.constantFrom(null, 'a', 'b'),
   node: fc.constantFrom(null, 1, 2),
 })
 
-function saleOf(
-  { amount, second, isTrusted, visitor, node }: typeof spokenFact extends fc.Arbitrary<infer T> ? T : never,
-  n: number,
-): EventSale {
-  const at = new Date(Date.UTC(2026, 0, 1, 0, 0, second))
-  const rank = saleRank({ amount, occurredAt: at, eventId: uuid(n) })
+type Reported = typeof reported extends fc.Arbitrary<infer T> ? T : never
+
+/** The sale that one event reports. Events are numbered in order of receipt. */
+function saleOf({ amount, second, verified, visitor, node }: Reported, n: number): EventSale {
+  const eventId = uuid(n)
   return {
-    ...{ tenantId, saleKey: 'order:1', id: uuid(1), orderId: '1', eventId: uuid(n), occurredAt: at },
-    ...{
-      eventType: `type ${n}`,
-      conversionType: 'purchase',
-      source: 'track',
-      sourceConfigId: null,
-      objectId: null,
+    ...{ tenantId, saleKey: 'order:1', id: uuid(1), orderId: '1' },
+    facts: {
+      ...{ eventId, verified, occurredAt: new Date(Date.UTC(2026, 0, 1, 0, 0, second)) },
+      ...{
+        eventType: `type ${n}`,
+        conversionType: 'purchase',
+        source: 'track',
+        sourceConfigId: null,
+        objectId: `${n}`,
+      },
+      ...{ amount, currency: amount === null ? null : 'EUR' },
     },
-    ...{ amount, currency: amount === null ? null : 'EUR' },
-    ...{ priceEventId: uuid(n), priceAt: at, priceTrusted: isTrusted },
-    ...{ visitor, visitorRank: visitor && rank, node, nodeRank: node && rank, severalVisitors: false },
+    visitor: verified && visitor !== null ? { eventId, visitor } : null,
+    person: verified && node !== null ? { eventId, node } : null,
+    claim: verified ? null : { eventId, visitor, node },
+    claims: verified ? 0 : 1,
+    severalVisitors: false,
   }
 }
 
-/** The events that determine the sale, its price and its person after these upserts, which are rolled back. */
-async function spokenBy(upserts: EventSale[][]): Promise<unknown> {
-  let spoken: unknown
+/** The stored sale after these upserts, which are rolled back. */
+async function storedAfter(upserts: EventSale[][]): Promise<Record<string, unknown>> {
+  let stored: Record<string, unknown> | undefined
   const undone = new Error('undone')
   await inTransaction(pool, async client => {
     for (const sales of upserts) await upsertEventSales(client, sales)
-    const { rows } = await client.query(
-      `select event_id, event_type, event_occurred_at, event_amount::text as amount, event_currency, price_event_id, price_at,
-         price_trusted, event_visitor, event_visitor_rank, event_node, event_node_rank,
-         several_visitors from conversions where tenant_id = $1`,
-      [tenantId],
-    )
-    spoken = rows
+    const { rows } = await client.query(`select * from conversions where tenant_id = $1`, [tenantId])
+    assert.equal(rows.length, 1)
+    stored = rows[0]
     throw undone
   }).catch(error => assert.equal(error, undone))
-  return spoken
+  return stored!
 }
 
-test('a sale is determined by the same event whether events arrive one by one, in any order, or together', async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(spokenFact, { minLength: 1, maxLength: 4 }), fc.boolean(), async (all, isReversed) => {
-      const sales = all.map((given, i) => saleOf(given, i + 1))
-      const inTurn = isReversed ? sales.toReversed() : sales
-      assert.deepEqual(await spokenBy(inTurn.map(sale => [sale])), await spokenBy([[foldSales(sales)]]))
+const arrivals = fc
+  .array(reported, { minLength: 1, maxLength: 5 })
+  .map(all => all.map((given, i) => saleOf(given, i + 1)))
+  .chain(sales =>
+    fc.record({
+      sales: fc.constant(sales),
+      order: fc.shuffledSubarray(sales, { minLength: sales.length, maxLength: sales.length }),
+      cut: fc.integer({ min: 0, max: sales.length }),
     }),
-    { numRuns: 80 },
+  )
+
+test('a sale is the same whether its events arrive one by one, in any order, in batches or together', async () => {
+  await fc.assert(
+    fc.asyncProperty(arrivals, async ({ sales, order, cut }) => {
+      const together = await storedAfter([[foldSales(sales)]])
+      assert.deepEqual(await storedAfter(order.map(sale => [sale])), together)
+      const batches = [order.slice(0, cut), order.slice(cut)].filter(batch => batch.length > 0)
+      assert.deepEqual(await storedAfter(batches.map(batch => [foldSales(batch)])), together)
+    }),
+    { numRuns: 100 },
+  )
+})
+
+test('verified events alone determine a sale that one of them reports; the first event received adds the visitor', async () => {
+  await fc.assert(
+    fc.asyncProperty(arrivals, async ({ sales, order }) => {
+      const stored = await storedAfter(order.map(sale => [sale]))
+      const verified = sales.filter(({ facts }) => facts!.verified)
+      const counted = foldSales(verified.length > 0 ? verified : sales).facts!
+      assert.deepEqual(
+        [stored.event_type, stored.occurred_at, stored.event_amount, stored.event_currency, stored.verified],
+        [counted.eventType, counted.occurredAt, counted.amount, counted.currency, verified.length > 0],
+      )
+      const firstOf = <T>(values: (T | null | undefined)[]) => values.find(value => value != null) ?? null
+      assert.deepEqual(
+        stored.visitor,
+        firstOf([...verified.map(({ visitor }) => visitor?.visitor), ...sales.map(({ claim }) => claim?.visitor)]),
+      )
+      assert.deepEqual(stored.event_node, firstOf(verified.map(({ person }) => person?.node)))
+    }),
+    { numRuns: 100 },
   )
 })

@@ -563,6 +563,8 @@ export interface paths {
                             offset: number;
                             results: {
                                 amount: number | null;
+                                /** @description Number of unverified events that name the sale */
+                                claims: number;
                                 company_name: string | null;
                                 contact_email: string | null;
                                 contact_id: string | null;
@@ -579,6 +581,8 @@ export interface paths {
                                 /** @enum {unknown} */
                                 source: "tracking" | "webhook" | "automation" | "cdp" | "orders" | "billing";
                                 source_object_id: string | null;
+                                /** @description Whether verified input reports the sale: an order record, an inbound source or a server key */
+                                verified: boolean;
                                 visitor: string | null;
                             }[];
                         };

@@ -162,14 +162,32 @@ function readText(value: unknown): string | null {
   return looseId(typeof value === 'string' ? value.trim() : value)
 }
 
-/** One sale as reported by events. Amounts are exact decimal text. */
+/** A sale with more unverified claims than this is counted in a metric. */
+export const MAX_CLAIMS = 20
+
+/** One sale as reported by events. Event ids sort by time of receipt. */
 export type EventSale = {
   tenantId: number
   saleKey: string
   /** The public id of the row. */
   id: string
   orderId: string | null
+  /** The event that determines the sale. Null: verified input reports the sale, and these events are only claims. */
+  facts: SaleFacts | null
+  /** The first verified event with a visitor, and the first one with a person. */
+  visitor: { eventId: string; visitor: string } | null
+  person: { eventId: string; node: number } | null
+  /** The first unverified event, and the number of unverified events. */
+  claim: { eventId: string; visitor: string | null; node: number | null } | null
+  claims: number
+  /** More than one visitor sent this sale. */
+  severalVisitors: boolean
+}
+
+/** Amounts are exact decimal text. */
+export type SaleFacts = {
   eventId: string
+  verified: boolean
   occurredAt: Date
   eventType: string
   conversionType: string
@@ -178,52 +196,49 @@ export type EventSale = {
   objectId: string | null
   amount: string | null
   currency: string | null
-  /** The event that gave amount and currency, and whether its sender holds a secret. */
-  priceEventId: string
-  priceAt: Date
-  priceTrusted: boolean
-  /** The visitor of the first event that has one, and the rank of that event. */
-  visitor: string | null
-  visitorRank: string | null
-  node: number | null
-  nodeRank: string | null
-  /** More than one visitor sent this sale. */
-  severalVisitors: boolean
-}
-
-/** Sorts as text by precedence of events for a sale: first those with an amount, then by time, then by id. */
-export function saleRank(sale: Pick<EventSale, 'amount' | 'occurredAt' | 'eventId'>): string {
-  return `${sale.amount === null ? 1 : 0} ${sale.occurredAt.toISOString()} ${sale.eventId}`
 }
 
 /**
- * Folds several events of one sale. The first event with an amount determines the sale, in whichever order events arrive.
- * A price from a trusted sender takes precedence, because anyone with the public key can send an order id before the shop.
+ * Folds several events of one sale, in whichever order they arrive. Verified events determine the sale; unverified ones
+ * do so only without them, because anyone with the public key can send an order id before the shop. Among equals, the
+ * first event with an amount determines it.
  *
  * `upsertEventSales` implements the same rule in SQL to fold a batch with stored rows. Reading the rows first would cost
  * every sale a round trip and a lock. test/store/folded-sales.test.ts verifies that both agree.
  */
 export function foldSales(sales: EventSale[]): EventSale {
-  const first = sales.reduce((a, b) => (saleRank(b) < saleRank(a) ? b : a))
-  const { amount, currency, priceEventId, priceAt, priceTrusted } = sales.toSorted(comparePrices)[0]!
-  const { visitor, visitorRank } = firstNaming(sales, 'visitor', 'visitorRank')
-  const { node, nodeRank } = firstNaming(sales, 'node', 'nodeRank')
-  const visitors = new Set(sales.flatMap(sale => sale.visitor ?? []))
+  const visitors = new Set(sales.flatMap(({ visitor, claim }) => [visitor?.visitor ?? [], claim?.visitor ?? []].flat()))
   return {
-    ...first,
-    ...{ amount, currency, priceEventId, priceAt, priceTrusted },
-    ...{ visitor, visitorRank, node, nodeRank },
+    ...sales[0]!,
+    id: sales.reduce((first, { id }) => (id < first ? id : first), sales[0]!.id),
+    facts: first(sales, sale => sale.facts, factsRank),
+    visitor: first(sales, sale => sale.visitor, receiptRank),
+    person: first(sales, sale => sale.person, receiptRank),
+    claim: first(sales, sale => sale.claim, claimRank),
+    claims: sales.reduce((sum, { claims }) => sum + claims, 0),
     severalVisitors: visitors.size > 1 || sales.some(({ severalVisitors }) => severalVisitors),
   }
 }
 
-function firstNaming(sales: EventSale[], name: 'visitor' | 'node', rank: 'visitorRank' | 'nodeRank'): EventSale {
-  return sales.reduce((a, b) => (b[name] !== null && (a[name] === null || b[rank]! < a[rank]!) ? b : a))
+function first<T>(sales: EventSale[], read: (sale: EventSale) => T | null, rank: (value: T) => string): T | null {
+  const [lowest] = sales.flatMap(sale => read(sale) ?? []).sort((a, b) => (rank(a) < rank(b) ? -1 : 1))
+  return lowest ?? null
 }
 
-function comparePrices(a: EventSale, b: EventSale): number {
-  if ((a.amount === null) !== (b.amount === null)) return a.amount === null ? 1 : -1
-  if (a.priceTrusted !== b.priceTrusted) return a.priceTrusted ? -1 : 1
-  const time = a.priceAt.getTime() - b.priceAt.getTime()
-  return time !== 0 ? time : a.priceEventId < b.priceEventId ? -1 : 1
+function factsRank({ verified, amount, occurredAt, eventId }: SaleFacts): string {
+  return `${verified ? 0 : 1} ${amount === null ? 1 : 0} ${occurredAt.toISOString()} ${eventId}`
+}
+
+function receiptRank({ eventId }: { eventId: string }): string {
+  return eventId
+}
+
+/** An event without a visitor adds at most a person to the sale. */
+function claimRank({ eventId, visitor, node }: NonNullable<EventSale['claim']>): string {
+  return `${visitor !== null ? 0 : node !== null ? 1 : 2} ${eventId}`
+}
+
+/** What unverified events add to a sale that verified input reports: a visitor. */
+export function asClaim(sale: EventSale): EventSale {
+  return sale.facts?.verified === false ? { ...sale, facts: null } : sale
 }

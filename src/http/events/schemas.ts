@@ -55,6 +55,10 @@ export const ConversionBody = Type.Object({
   contact_email: NullableText,
   company_name: NullableText,
   integration_id: NullableText,
+  verified: Type.Boolean({
+    description: 'Whether verified input reports the sale: an order record, an inbound source or a server key',
+  }),
+  claims: Type.Integer({ minimum: 0, description: 'Number of unverified events that name the sale' }),
 })
 
 const SeriesBody = <Sums extends TProperties>(sums: Sums) =>

@@ -1,7 +1,9 @@
 import {
+  asClaim,
   DEFAULT_CONVERSION_TYPES,
   type EventSale,
   foldSales,
+  MAX_CLAIMS,
   orderConversion,
   orderSaleKey,
   readConversion,
@@ -10,14 +12,20 @@ import { parseStoredEvent } from '../../domain/events/stored.ts'
 import { orderIdentifiers } from '../../domain/identity/identity.ts'
 import { isKnown } from '../../domain/identity/linking.ts'
 import { newEntryId } from '../../domain/ids.ts'
-import { lockSales } from '../../postgres/locks.ts'
+import { lockSales, sharePeople } from '../../postgres/locks.ts'
 import {
+  deleteFold,
   dropEventFacts,
+  findUnverifiedSales,
+  findVerifiedOrders,
+  listUnverifiedSales,
   type OrderKey,
   type OrderSale,
-  rowsOfOrders,
+  requestFolds,
+  type SaleKey,
   type SalePeople,
-  takeEventSales,
+  takeFold,
+  takeUnverifiedSales,
   upsertEventSales,
   upsertOrderSales,
 } from '../../store/conversions/conversions.ts'
@@ -27,10 +35,10 @@ import { findTenantById } from '../../store/tenants/tenants.ts'
 import { rememberSales } from '../deliveries/notify.ts'
 import { type Identities, openIdentities, unlinkSales } from '../identity/identity.ts'
 import { followProfiles, resolveNodes } from '../identity/resolve.ts'
-import { prepareProfileLock } from '../profile-lock.ts'
+import { prepareProfileLock, takeProfileLock } from '../profile-lock.ts'
 import type { ChangedRecord } from '../records/records.ts'
 import { openMemory, type Transaction } from '../unit.ts'
-import { type ConversionEvent, orderText, personText, saleText, toSale } from './profile-sales.ts'
+import { type ConversionEvent, foldUnverified, orderText, personText, saleText, toSale } from './profile-sales.ts'
 
 /** The event types that a tenant counts as conversions. */
 export type ConversionTypes = (transaction: Transaction, tenantId: number) => Promise<ReadonlySet<string>>
@@ -75,17 +83,17 @@ export async function applyOrders(
   const keys = orders.map(({ tenantId, id }) => ({ tenantId, orderId: id }))
   await prepareProfileLock(transaction)
   await lockSales(client, keys)
-  await rememberSales(transaction, keys)
-  const events = await takeSalesOfOrders(client, keys)
+  await rememberSales(transaction, keys.map(orderSale))
+  const claims = await takeClaims(transaction, await withoutVerified(client, keys))
   const sales = orders.map((order, i): OrderSale => {
     const facts = order.data ? orderConversion(order.data) : null
     const saleKey = orderSaleKey(order.id)
     return {
       tenantId: order.tenantId,
       saleKey,
-      id: events.get(saleText({ tenantId: order.tenantId, saleKey }))?.id ?? newEntryId(now.getTime()),
+      id: claims.get(saleText({ tenantId: order.tenantId, saleKey }))?.id ?? newEntryId(now.getTime()),
       state: order.data ? 'live' : 'deleted',
-      objectId: order.id,
+      orderId: order.id,
       placedAt: facts?.placedAt ?? null,
       updatedAt: order.sourceUpdatedAt,
       amount: facts?.amount ?? null,
@@ -95,18 +103,72 @@ export async function applyOrders(
     }
   })
   const written = await upsertOrderSales(client, sales)
-  const folded = events.size > 0 ? await upsertEventSales(client, [...events.values()]) : []
+  const folded = claims.size > 0 ? await upsertEventSales(client, [...claims.values()]) : []
   await linkBuyers(identities, transaction, [
     ...new Map([...written, ...folded].map(sale => [saleText(sale), sale])).values(),
   ])
 }
 
-/** Takes the event sales of these orders, folded into one per order under the key of its record. */
-async function takeSalesOfOrders(client: Transaction['client'], orders: OrderKey[]): Promise<Map<string, EventSale>> {
-  const rows = (await rowsOfOrders(client, orders)).filter(({ hasRecord }) => !hasRecord)
-  const sales = rows.length > 0 ? await takeEventSales(client, rows) : []
-  const renamed = sales.map(sale => ({ ...sale, saleKey: orderSaleKey(sale.orderId!) }))
-  return new Map([...Map.groupBy(renamed, saleText)].map(([key, own]) => [key, foldSales(own)]))
+function orderSale({ tenantId, orderId }: OrderKey): SaleKey {
+  return { tenantId, saleKey: orderSaleKey(orderId) }
+}
+
+async function withoutVerified(client: Transaction['client'], orders: OrderKey[]): Promise<OrderKey[]> {
+  if (orders.length === 0) return []
+  const verified = new Set((await findVerifiedOrders(client, orders)).map(orderText))
+  return orders.filter(order => !verified.has(orderText(order)))
+}
+
+// Any visitor can send any order id, so an order can have thousands of unverified rows when verified input arrives. A
+// transaction folds a few of each order. A job folds the others, in portions: 500 rows take a tenth of a second.
+const FOLDED_AT_ONCE = { perOrder: MAX_CLAIMS, total: 1_000 }
+const FOLDED_PER_PORTION = 500
+
+/**
+ * Takes the unverified rows of orders that verified input reports for the first time: one claim per order, under the key
+ * of the order. Requests a fold of the rows that are left.
+ */
+async function takeClaims(transaction: Transaction, orders: OrderKey[]): Promise<Map<string, EventSale>> {
+  if (orders.length === 0) return new Map()
+  const { client } = transaction
+  const found = await listUnverifiedSales(client, orders, FOLDED_AT_ONCE.perOrder + 1)
+  const rows: typeof found = []
+  const left: OrderKey[] = []
+  for (const own of Map.groupBy(found, orderText).values()) {
+    const fits = own.slice(0, Math.min(FOLDED_AT_ONCE.perOrder, FOLDED_AT_ONCE.total - rows.length))
+    rows.push(...fits)
+    if (fits.length < own.length) left.push(own[0]!)
+  }
+  if (left.length > 0) await requestFolds(client, left)
+  return takeRows(transaction, rows)
+}
+
+async function takeRows(transaction: Transaction, rows: SaleKey[]): Promise<Map<string, EventSale>> {
+  if (rows.length === 0) return new Map()
+  await rememberSales(transaction, rows)
+  const sales = await takeUnverifiedSales(transaction.client, rows)
+  const claims = sales.map(sale => asClaim({ ...sale, saleKey: orderSaleKey(sale.orderId!) }))
+  return new Map([...Map.groupBy(claims, saleText)].map(([key, own]) => [key, foldSales(own)]))
+}
+
+/** Folds some unverified rows into the sale that verified input reports. Returns false if no fold is requested. */
+export async function foldNextPortion(transaction: Transaction): Promise<boolean> {
+  const { client } = transaction
+  const order = await takeFold(client)
+  if (order === null) return false
+  // In the order in which workers take these locks.
+  await sharePeople(client, [order.tenantId])
+  await takeProfileLock(transaction, [order.tenantId])
+  await lockSales(client, [order])
+  const isVerified = (await findVerifiedOrders(client, [order])).length > 0
+  const rows = isVerified ? await listUnverifiedSales(client, [order], FOLDED_PER_PORTION) : []
+  if (rows.length > 0) {
+    await rememberSales(transaction, [orderSale(order)])
+    const claims = await takeRows(transaction, rows)
+    await linkBuyers(openIdentities(), transaction, await upsertEventSales(client, [...claims.values()]))
+  }
+  if (rows.length < FOLDED_PER_PORTION) await deleteFold(client, order)
+  return true
 }
 
 /** Writes the sales of events in one statement. Events of one sale are folded first. */
@@ -121,17 +183,18 @@ export async function applyConversions(
     await prepareProfileLock(transaction)
     await lockSales(client, orders)
   }
-  const keyByEvent = await saleKeys(client, conversions, orders)
-  const folded = [
-    ...Map.groupBy(
-      conversions.map(conversion => toSale(conversion, keyByEvent(conversion))),
-      saleText,
-    ).values(),
-  ].map(foldSales)
-  await rememberSales(
-    transaction,
-    folded.map(({ tenantId, saleKey }) => ({ tenantId, saleKey })),
+  const unreported = new Map((await withoutVerified(client, orders)).map(order => [orderText(order), order]))
+  const reported = distinctOrders(conversions.filter(({ event }) => event.trusted)).filter(order =>
+    unreported.delete(orderText(order)),
   )
+  const claims = await takeClaims(transaction, reported)
+  const keyOf = await saleKeys(client, conversions, unreported)
+  const sales = conversions.map(conversion => {
+    const sale = toSale(conversion, keyOf(conversion))
+    return unreported.has(`${sale.tenantId} ${sale.orderId}`) ? sale : asOrderClaim(sale)
+  })
+  const folded = [...Map.groupBy([...claims.values(), ...sales], saleText).values()].map(foldSales)
+  await rememberSales(transaction, folded)
   await linkBuyers(identities, transaction, await upsertEventSales(client, folded))
 }
 
@@ -144,27 +207,33 @@ function distinctOrders(conversions: ConversionEvent[]): OrderKey[] {
 }
 
 /**
- * The key of an event's sale: the order's key if the order has a record. Until then, events of one order are one sale per
- * profile only, because any visitor can send any order id.
+ * The key of an event's sale: the order's key if verified input reports the order. Until then (`unreported`), events of
+ * one order are one sale per profile only, because any visitor can send any order id.
  */
 async function saleKeys(
   client: Transaction['client'],
   conversions: ConversionEvent[],
-  orders: OrderKey[],
+  unreported: ReadonlyMap<string, OrderKey>,
 ): Promise<(conversion: ConversionEvent) => string> {
-  if (orders.length === 0) return ({ event, conversion }) => conversion.saleKey ?? `event:${event.id}`
-  const rows = Map.groupBy(await rowsOfOrders(client, orders), orderText)
-  const profiles = await profileMap(client, conversions)
+  const claims = new Map<string, OrderKey & { node: number | null }>()
+  for (const { tenantId, conversion, node } of conversions) {
+    const order = conversion.orderId === null ? undefined : unreported.get(`${tenantId} ${conversion.orderId}`)
+    if (order) claims.set(personText(order, node), { ...order, node })
+  }
+  const profiles = claims.size > 0 ? await profileMap(client, conversions) : new Map<string, number>()
+  const profileOf = (tenantId: number, node: number | null) =>
+    node === null ? null : (profiles.get(`${tenantId} ${node}`) ?? null)
   const known = new Map<string, string>()
-  for (const own of rows.values())
-    for (const row of own) if (!row.hasRecord) known.set(personText(row, row.profile), row.saleKey)
+  for (const row of claims.size > 0 ? await findUnverifiedSales(client, [...claims.values()]) : []) {
+    const person = personText(row, profileOf(row.tenantId, row.node))
+    if (!known.has(person)) known.set(person, row.saleKey)
+  }
   return ({ tenantId, event, node, conversion }) => {
     const { orderId } = conversion
     if (orderId === null) return conversion.saleKey ?? `event:${event.id}`
-    const order = { tenantId, orderId }
-    if (rows.get(orderText(order))?.some(({ hasRecord }) => hasRecord)) return orderSaleKey(orderId)
-    const profile = node === null ? null : (profiles.get(`${tenantId} ${node}`) ?? null)
-    const person = personText(order, profile)
+    const order = unreported.get(`${tenantId} ${orderId}`)
+    if (!order) return orderSaleKey(orderId)
+    const person = personText(order, profileOf(tenantId, node))
     const key = known.get(person) ?? `${orderSaleKey(orderId)}\n${event.id}`
     known.set(person, key)
     return key
@@ -190,17 +259,16 @@ async function linkBuyers(identities: Identities, transaction: Transaction, sale
     await prepareProfileLock(transaction)
     await followProfiles(transaction, await unlinkSales(transaction, disputed))
   }
-  const open = sales.filter(
-    ({ orderState, severalVisitors, eventNode, orderNode }) =>
-      orderState === 'live' && !severalVisitors && eventNode !== null && orderNode !== null,
-  )
+  const open = sales.flatMap(sale => {
+    const { orderState, severalVisitors, eventNode, claimNode, orderNode } = sale
+    if (orderState !== 'live' || severalVisitors || orderNode === null) return []
+    return [eventNode, claimNode].flatMap(node => (node === null ? [] : [{ ...sale, node, orderNode }]))
+  })
   if (open.length === 0) return
-  const nodes = open.flatMap(({ tenantId, eventNode, orderNode }) =>
-    [eventNode!, orderNode!].map(node => ({ tenantId, node })),
-  )
+  const nodes = open.flatMap(({ tenantId, node, orderNode }) => [node, orderNode].map(node => ({ tenantId, node })))
   const names = new Map((await loadIdentifiers(client, nodes)).map(name => [`${name.tenantId} ${name.node}`, name]))
   const meeting = open.flatMap(sale => {
-    const visitor = names.get(`${sale.tenantId} ${sale.eventNode}`)
+    const visitor = names.get(`${sale.tenantId} ${sale.node}`)
     const buyer = names.get(`${sale.tenantId} ${sale.orderNode}`)
     const isOpen = visitor?.kind === 'visitor' && buyer && visitor.profile !== buyer.profile
     return isOpen ? [{ sale, visitor, buyer }] : []
@@ -250,30 +318,37 @@ export async function rebuildSales(
   { sales, left }: { sales: string[]; left: EventSale[] },
 ): Promise<number> {
   const { client } = transaction
-  const orders = sales.flatMap(sale => (sale.startsWith('order:') ? [sale.slice('order:'.length)] : []))
-  if (orders.length > 0)
-    await lockSales(
-      client,
-      orders.map(orderId => ({ tenantId, orderId })),
-    )
+  const orders = sales.flatMap(sale =>
+    sale.startsWith('order:') ? [{ tenantId, orderId: sale.slice('order:'.length) }] : [],
+  )
+  if (orders.length > 0) await lockSales(client, orders)
   await rememberSales(transaction, [
     ...sales.map(saleKey => ({ tenantId, saleKey })),
-    ...orders.map(orderId => ({ tenantId, orderId })),
+    ...(await listUnverifiedSales(client, orders, null)),
   ])
-  const { deleted, withRecord } = await dropEventFacts(client, tenantId, { sales, orders })
-  const records = new Set(withRecord.map(({ saleKey }) => saleKey))
-  const nodes = [...new Set(left.flatMap(({ node }) => node ?? []))].map(node => ({ tenantId, node }))
+  const orderIds = orders.map(({ orderId }) => orderId)
+  const { deleted, withRecord } = await dropEventFacts(client, tenantId, { sales, orders: orderIds })
+  const verified = new Set([
+    ...withRecord.map(({ saleKey }) => saleKey),
+    ...left.flatMap(({ facts, saleKey }) => (facts?.verified ? saleKey : [])),
+  ])
+  const nodes = [...new Set(left.flatMap(({ claim }) => claim?.node ?? []))].map(node => ({ tenantId, node }))
   const profiles = new Map((await findProfiles(client, nodes)).map(({ node, profile }) => [node, profile]))
-  const rowKey = (sale: EventSale) => {
-    if (sale.orderId === null || records.has(sale.saleKey)) return sale.saleKey
-    return `${sale.saleKey}\n${sale.node === null ? null : profiles.get(sale.node)}`
+  const isUnverified = (sale: EventSale) => sale.orderId !== null && !verified.has(sale.saleKey)
+  const rowKey = (sale: EventSale) =>
+    isUnverified(sale) ? `${sale.saleKey}\n${profiles.get(sale.claim?.node ?? Number.NaN)}` : sale.saleKey
+  const rows = [...Map.groupBy(left, rowKey).values()].map(own =>
+    isUnverified(own[0]!) ? foldUnverified(own) : foldSales(own.map(asOrderClaim)),
+  )
+  if (rows.length > 0) {
+    await rememberSales(transaction, rows)
+    await linkBuyers(openIdentities(), transaction, await upsertEventSales(client, rows))
   }
-  const rows = [...Map.groupBy(left, rowKey).values()].map(own => {
-    const first = own.reduce((a, b) => (a.eventId < b.eventId ? a : b))
-    const isAlone = first.orderId !== null && !records.has(first.saleKey)
-    const saleKey = isAlone ? `${first.saleKey}\n${first.eventId}` : first.saleKey
-    return { ...foldSales(own), id: first.eventId, saleKey }
-  })
-  if (rows.length > 0) await linkBuyers(openIdentities(), transaction, await upsertEventSales(client, rows))
+  const records = new Set(withRecord.map(({ saleKey }) => saleKey))
   return Math.max(0, deleted - rows.filter(row => !records.has(row.saleKey)).length)
+}
+
+/** Unverified events only add a visitor to an order that verified input reports. Other sales have events of their own. */
+function asOrderClaim(sale: EventSale): EventSale {
+  return sale.orderId === null ? sale : asClaim(sale)
 }

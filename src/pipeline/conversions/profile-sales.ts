@@ -1,19 +1,13 @@
-import {
-  type Conversion,
-  type EventSale,
-  foldSales,
-  readConversion,
-  saleRank,
-} from '../../domain/conversions/conversions.ts'
+import { type Conversion, type EventSale, foldSales, readConversion } from '../../domain/conversions/conversions.ts'
 import type { NormalizedEvent } from '../../domain/events/events.ts'
 import { parseStoredEvent } from '../../domain/events/stored.ts'
 import { lockSales } from '../../postgres/locks.ts'
 import {
+  findUnverifiedSales,
   type OrderKey,
-  ordersNamedTwice,
   ordersOfNodes,
-  rowsOfOrders,
-  takeEventSales,
+  salesToCombine,
+  takeUnverifiedSales,
   upsertEventSales,
 } from '../../store/conversions/conversions.ts'
 import { readStored } from '../../store/events/events.ts'
@@ -35,21 +29,27 @@ export async function combineSales(
   profiles: { tenantId: number; profile: number }[],
 ): Promise<void> {
   const { client } = transaction
-  const orders = await ordersNamedTwice(client, profiles)
+  const orders = await salesToCombine(client, profiles)
   if (orders.length === 0) return
   await lockSales(client, orders)
-  await rememberSales(transaction, orders)
-  const rows = (await rowsOfOrders(client, orders)).filter(({ hasRecord, profile }) => !hasRecord && profile !== null)
-  const doubled = [...Map.groupBy(rows, row => personText(row, row.profile)).values()].filter(own => own.length > 1)
-  if (doubled.length === 0) return
-  const firstKeys = new Map(doubled.flatMap(own => own.map(row => [saleText(row), own[0]!.saleKey] as const)))
-  const taken = await takeEventSales(client, doubled.flat())
+  // Again under the lock: verified input may have reported some of the orders in the meantime.
+  const locked = new Set(orders.map(orderText))
+  const doubled = (await salesToCombine(client, profiles)).filter(order => locked.has(orderText(order)))
+  const firstKeys = new Map(
+    doubled.flatMap(({ tenantId, saleKeys }) =>
+      saleKeys.map(saleKey => [saleText({ tenantId, saleKey }), saleKeys[0]!] as const),
+    ),
+  )
+  const rows = doubled.flatMap(({ tenantId, saleKeys }) => saleKeys.map(saleKey => ({ tenantId, saleKey })))
+  if (rows.length === 0) return
+  await rememberSales(transaction, rows)
+  const taken = await takeUnverifiedSales(client, rows)
   const renamed = taken.map(sale => ({ ...sale, saleKey: firstKeys.get(saleText(sale))! }))
   await upsertEventSales(client, [...Map.groupBy(renamed, saleText).values()].map(foldSales))
 }
 
 /**
- * The sales of orders without a record, one per event of these nodes. The stored rows combine several events, so they
+ * The sales of unverified orders, one per event of these nodes. The stored rows combine several events, so they
  * cannot be split. Call it before the split, in the same transaction.
  */
 export async function salesOfNodes(
@@ -77,49 +77,55 @@ export async function splitSales(transaction: Transaction, tenantId: number, sal
   const { client } = transaction
   const orders = [...new Set(sales.map(({ orderId }) => orderId!))].map(orderId => ({ tenantId, orderId }))
   await lockSales(client, orders)
-  await rememberSales(transaction, orders)
-  const nodes = [...new Set(sales.map(({ node }) => node!))].map(node => ({ tenantId, node }))
-  const profiles = new Map((await findProfiles(client, nodes)).map(({ node, profile }) => [node, profile]))
-  const people = new Set(profiles.values())
-  const rows = (await rowsOfOrders(client, orders)).filter(
-    ({ hasRecord, profile }) => !hasRecord && profile !== null && people.has(profile),
-  )
-  const known = new Set(sales.map(({ eventId }) => eventId))
+  const nodes = [...new Set(sales.map(({ claim }) => claim!.node!))].map(node => ({ tenantId, node }))
+  // One node of each profile.
+  const people = new Map((await findProfiles(client, nodes)).map(({ node, profile }) => [profile, node])).values()
+  const claims = [...people].flatMap(node => orders.map(order => ({ ...order, node })))
+  const rows = await findUnverifiedSales(client, claims)
+  const taken = [...new Map(rows.map(row => [row.saleKey, row])).values()]
+  await rememberSales(transaction, taken)
+  const known = new Set(sales.map(({ id }) => id))
   // Of an event that is no longer stored, only the row is left.
-  const taken = (await takeEventSales(client, rows)).filter(({ eventId }) => !known.has(eventId))
-  const all = [...sales, ...taken].filter(({ node }) => node !== null)
-  const perProfile = [...Map.groupBy(all, ({ orderId, node }) => `${profiles.get(node!) ?? node}\n${orderId}`).values()]
-  await upsertEventSales(client, perProfile.map(foldProfileSales))
+  const alone = (await takeUnverifiedSales(client, taken)).filter(({ facts }) => !known.has(facts!.eventId))
+  const all = [...sales, ...alone].filter(({ claim }) => claim?.node != null)
+  const profiles = new Map(
+    (
+      await findProfiles(
+        client,
+        all.map(({ claim }) => ({ tenantId, node: claim!.node! })),
+      )
+    ).map(({ node, profile }) => [node, profile]),
+  )
+  const perProfile = Map.groupBy(
+    all,
+    ({ orderId, claim }) => `${profiles.get(claim!.node!) ?? claim!.node}\n${orderId}`,
+  )
+  const split = [...perProfile.values()].map(foldUnverified)
+  await rememberSales(transaction, split)
+  await upsertEventSales(client, split)
 }
 
-/** Has the id of the first event, as if the sale had always been alone. */
-function foldProfileSales(sales: EventSale[]): EventSale {
-  const first = sales.reduce((a, b) => (a.eventId < b.eventId ? a : b))
-  return { ...foldSales(sales), id: first.eventId, saleKey: `order:${first.orderId}\n${first.eventId}` }
+/** The events of one profile about an unverified order. The row has the id of the first, as if it had always been alone. */
+export function foldUnverified(sales: EventSale[]): EventSale {
+  const folded = foldSales(sales)
+  return { ...folded, saleKey: `order:${folded.orderId}\n${folded.id}` }
 }
 
 /** The sale that one event reports. */
 export function toSale({ tenantId, event, node, conversion }: ConversionEvent, saleKey: string): EventSale {
-  const rank = saleRank({ amount: conversion.amount, occurredAt: event.occurredAt, eventId: event.id })
+  const { id: eventId, visitor, trusted: verified } = event
   return {
-    tenantId,
-    saleKey,
-    id: event.id,
-    orderId: conversion.orderId,
-    eventId: event.id,
-    occurredAt: event.occurredAt,
-    eventType: event.eventType,
-    conversionType: conversion.conversionType,
-    source: conversion.source,
-    sourceConfigId: event.sourceConfigId,
-    objectId: conversion.sourceObjectId,
-    amount: conversion.amount,
-    currency: conversion.currency,
-    ...{ priceEventId: event.id, priceAt: event.occurredAt, priceTrusted: event.trusted },
-    visitor: event.visitor,
-    visitorRank: event.visitor === null ? null : rank,
-    node,
-    nodeRank: node === null ? null : rank,
+    ...{ tenantId, saleKey, id: eventId, orderId: conversion.orderId },
+    facts: {
+      ...{ eventId, verified, occurredAt: event.occurredAt, eventType: event.eventType },
+      ...{ conversionType: conversion.conversionType, source: conversion.source },
+      ...{ sourceConfigId: event.sourceConfigId, objectId: conversion.sourceObjectId },
+      ...{ amount: conversion.amount, currency: conversion.currency },
+    },
+    visitor: verified && visitor !== null ? { eventId, visitor } : null,
+    person: verified && node !== null ? { eventId, node } : null,
+    claim: verified ? null : { eventId, visitor, node },
+    claims: verified ? 0 : 1,
     severalVisitors: false,
   }
 }

@@ -4,7 +4,7 @@ import { hashToId, newEntryId } from '../../domain/ids.ts'
 import { type Archivable, archiveState, insertArchivable } from '../../store/archive/archive.ts'
 import type { MovementRow } from '../../store/billing/accounts.ts'
 import type { ObjectKey } from '../../store/billing/rows.ts'
-import { type SaleRef, type SaleState, saleStates, salesOfProfiles } from '../../store/conversions/conversions.ts'
+import { type SaleKey, type SaleState, saleStates, salesOfProfiles } from '../../store/conversions/conversions.ts'
 import { type Destination, listSubscribed } from '../../store/destinations/destinations.ts'
 import {
   findSentMessages,
@@ -23,22 +23,20 @@ import { type Deriving, openMemory, type Transaction } from '../unit.ts'
 export function startSaleChanges(transaction: Transaction, audience: Audience): void {
   transaction.salesBefore = {
     isWanted: tenantId => audience.isArchived || wantsAny(audience, tenantId, 'conversions'),
-    refs: [],
+    keys: new Map(),
     states: new Map(),
   }
 }
 
 /** Call before sales are written, once they are locked. */
-export async function rememberSales({ client, salesBefore }: Transaction, refs: SaleRef[]): Promise<void> {
-  const wanted = salesBefore ? refs.filter(({ tenantId }) => salesBefore.isWanted(tenantId)) : []
-  if (!salesBefore || wanted.length === 0) return
-  // A sale that is known under another reference may have been written already. Its state is no longer the one before.
-  const known = new Set(salesBefore.refs.map(refText))
-  const fresh = wanted.filter(ref => !known.has(refText(ref)))
+export async function rememberSales({ client, salesBefore }: Transaction, sales: SaleKey[]): Promise<void> {
+  if (!salesBefore) return
+  const fresh = sales.flatMap(({ tenantId, saleKey }) =>
+    salesBefore.isWanted(tenantId) && !salesBefore.keys.has(`${tenantId} ${saleKey}`) ? [{ tenantId, saleKey }] : [],
+  )
   if (fresh.length === 0) return
-  salesBefore.refs.push(...fresh)
-  for (const state of await saleStates(client, fresh))
-    if (!saleReferences(state).some(name => known.has(name))) salesBefore.states.set(idText(state), state)
+  for (const sale of fresh) salesBefore.keys.set(`${sale.tenantId} ${sale.saleKey}`, sale)
+  for (const state of await saleStates(client, fresh)) salesBefore.states.set(idText(state), state)
 }
 
 /** Call before profiles are merged or split, if that may change the contact of their sales. */
@@ -54,8 +52,8 @@ export async function rememberSalesOfProfiles(
 
 /** Writes messages about the sales that are different now. */
 export async function notifySaleChanges({ client, now, salesBefore }: Transaction, audience: Audience): Promise<void> {
-  if (!salesBefore || salesBefore.refs.length === 0) return
-  const changes = compareSales(salesBefore.states, await saleStates(client, salesBefore.refs))
+  if (!salesBefore || salesBefore.keys.size === 0) return
+  const changes = compareSales(salesBefore.states, await saleStates(client, [...salesBefore.keys.values()]))
   if (changes.length === 0) return
   if (audience.isArchived)
     await insertArchivable(
@@ -111,15 +109,6 @@ function saleFacts({ amount, currency, conversionType, contactId }: SaleState): 
 
 function idText({ tenantId, id }: SaleState): string {
   return `${tenantId} ${id}`
-}
-
-function saleReferences({ tenantId, saleKey, orderId }: SaleState): string[] {
-  const names = [refText({ tenantId, saleKey })]
-  return orderId === null ? names : [...names, refText({ tenantId, orderId })]
-}
-
-function refText({ tenantId, saleKey, orderId }: SaleRef): string {
-  return JSON.stringify([tenantId, saleKey ?? null, orderId ?? null])
 }
 
 type Listener = Pick<Destination, 'id' | 'what' | 'eventTypes' | 'enabled'>

@@ -67,6 +67,8 @@ export const CONVERSION_COLUMNS: Column<ConversionRow>[] = [
   column('contact_email', 'text', row => parseContact(row).email),
   column('company_name', 'text', row => parseContact(row).company),
   column('integration_id', 'text', row => row.integrationId),
+  column('verified', 'boolean', row => row.verified),
+  column('claims', 'number', row => row.claims),
 ]
 
 const NO_CONTACT = { name: null, email: null, company: null }

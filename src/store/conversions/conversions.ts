@@ -1,4 +1,4 @@
-import type { EventSale } from '../../domain/conversions/conversions.ts'
+import { type EventSale, MAX_CLAIMS, type SaleFacts } from '../../domain/conversions/conversions.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { CONTACT_OF_PROFILE, type TimePage } from '../events/events.ts'
 
@@ -8,7 +8,7 @@ export type OrderSale = {
   saleKey: string
   id: string
   state: 'live' | 'deleted'
-  objectId: string
+  orderId: string
   placedAt: Date | null
   updatedAt: string
   amount: string | null
@@ -17,146 +17,201 @@ export type OrderSale = {
   node: number | null
 }
 
-/** The buyer of a sale, after it was written. */
+/** The visitors and the buyer of a sale, after it was written. */
 export type SalePeople = {
   tenantId: number
   saleKey: string
   orderId: string | null
   orderState: 'live' | 'deleted' | null
+  /** From verified events, and from the first unverified one. */
   eventNode: number | null
+  claimNode: number | null
   orderNode: number | null
   severalVisitors: boolean
 }
 
 const PEOPLE = `tenant_id as "tenantId", sale_key as "saleKey", order_id as "orderId", order_state as "orderState",
-  event_node as "eventNode", order_node as "orderNode", several_visitors as "severalVisitors"`
-
-// For rows from before these columns existed: the row's event gave the amount, and events of a source are trusted.
-const PRICE_EVENT = `coalesce(c.price_event_id, c.event_id), coalesce(c.price_at, c.event_occurred_at),
-             coalesce(c.price_trusted, c.event_source_config_id is not null)`
-
-// For older rows too: the row's event gave the visitor and the person. Same format as `rankOfSale`.
-const RANK = `(c.event_amount is null)::int || ' ' ||
-  to_char(c.event_occurred_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || ' ' || c.event_id`
-const VISITOR_RANK = `coalesce(c.event_visitor_rank, ${RANK})`
-const NODE_RANK = `coalesce(c.event_node_rank, ${RANK})`
+  event_node as "eventNode", claim_node as "claimNode", order_node as "orderNode", several_visitors as "severalVisitors"`
 
 /**
- * Writes one row per sale key. The caller has merged its own events with `foldSales`; this merges the result with the stored
- * row by the same rule. test/store/folded-sales.test.ts checks that both agree.
+ * The caller folds its events to one row per sale key. This folds them with the stored row, by the rule of `foldSales`.
+ * test/store/folded-sales.test.ts verifies that both agree.
  */
 export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<SalePeople[]> {
   const { rows } = await queryPrepared<SalePeople>(
     db,
-    `insert into conversions as c (tenant_id, sale_key, id, order_id, several_visitors, event_id, event_occurred_at, event_type,
-       event_conversion_type, event_source, event_source_config_id, object_id, event_amount, event_currency, price_event_id,
-       price_at, price_trusted, event_visitor, event_visitor_rank, event_node, event_node_rank)
-     select "tenantId", "saleKey", id, "orderId", "severalVisitors", "eventId", "occurredAt", "eventType", "conversionType",
-       source, "sourceConfigId", "objectId", amount, currency, "priceEventId", "priceAt", "priceTrusted", visitor, "visitorRank", node,
-       "nodeRank"
+    `insert into conversions as c (tenant_id, sale_key, id, order_id, several_visitors, event_id, event_verified,
+       event_occurred_at, event_type, event_conversion_type, event_source, event_source_config_id, event_object_id,
+       event_amount, event_currency, event_visitor_id, event_visitor, event_node_id, event_node, claim_id, claim_visitor,
+       claim_node, claims)
+     select "tenantId", "saleKey", id, "orderId", "severalVisitors", "eventId", verified, "occurredAt", "eventType",
+       "conversionType", source, "sourceConfigId", "objectId", amount, currency, "visitorId", visitor, "nodeId", node,
+       "claimId", "claimVisitor", "claimNode", claims
      from json_to_recordset($1) as r ("tenantId" int, "saleKey" text, id uuid, "orderId" text, "severalVisitors" boolean,
-       "eventId" uuid, "occurredAt" timestamptz, "eventType" text, "conversionType" text, source text,
-       "sourceConfigId" text, "objectId" text, amount numeric, currency text, "priceEventId" uuid, "priceAt" timestamptz,
-       "priceTrusted" boolean, visitor text, "visitorRank" text, node bigint, "nodeRank" text)
+       "eventId" uuid, verified boolean, "occurredAt" timestamptz, "eventType" text, "conversionType" text, source text,
+       "sourceConfigId" text, "objectId" text, amount numeric, currency text, "visitorId" uuid, visitor text,
+       "nodeId" uuid, node bigint, "claimId" uuid, "claimVisitor" text, "claimNode" bigint, claims int)
      order by "tenantId", "saleKey"
      on conflict (tenant_id, sale_key) do update set
-       (event_id, event_occurred_at, event_type, event_conversion_type, event_source, event_source_config_id, object_id,
-        several_visitors)
-       = (select s.event_id, s.occurred_at, s.event_type, s.conversion_type, s.source, s.source_config_id,
-            case when c.order_state is null then s.object_id else c.object_id end,
-            c.several_visitors or excluded.several_visitors or c.event_visitor <> excluded.event_visitor is true
-          from (values
-            (c.event_id, c.event_occurred_at, c.event_type, c.event_conversion_type, c.event_source,
-             c.event_source_config_id, c.event_amount, c.object_id),
-            (excluded.event_id, excluded.event_occurred_at, excluded.event_type, excluded.event_conversion_type,
-             excluded.event_source, excluded.event_source_config_id, excluded.event_amount, excluded.object_id)
-          ) as s (event_id, occurred_at, event_type, conversion_type, source, source_config_id, amount, object_id)
-          where s.event_id is not null order by s.amount is null, s.occurred_at, s.event_id limit 1),
-       (event_visitor, event_visitor_rank)
-       = (select v.visitor, v.rank
-          from (values (c.event_visitor, ${VISITOR_RANK}), (excluded.event_visitor, excluded.event_visitor_rank)) as v (visitor, rank)
-          where v.visitor is not null order by v.rank collate "C" limit 1),
-       (event_node, event_node_rank)
-       = (select n.node, n.rank
-          from (values (c.event_node, ${NODE_RANK}), (excluded.event_node, excluded.event_node_rank)) as n (node, rank)
-          where n.node is not null order by n.rank collate "C" limit 1),
-       (event_amount, event_currency, price_event_id, price_at, price_trusted)
-       = (select p.amount, p.currency, p.event_id, p.at, p.trusted
-          from (values
-            (c.event_amount, c.event_currency, ${PRICE_EVENT}),
-            (excluded.event_amount, excluded.event_currency, excluded.price_event_id, excluded.price_at,
-             excluded.price_trusted)
-          ) as p (amount, currency, event_id, at, trusted)
-          where p.event_id is not null order by p.amount is null, not p.trusted, p.at, p.event_id limit 1)
+       (event_id, event_verified, event_occurred_at, event_type, event_conversion_type, event_source,
+        event_source_config_id, event_object_id, event_amount, event_currency)
+       = (select f.* from (values
+            (c.event_id, c.event_verified, c.event_occurred_at, c.event_type, c.event_conversion_type, c.event_source,
+             c.event_source_config_id, c.event_object_id, c.event_amount, c.event_currency),
+            (excluded.event_id, excluded.event_verified, excluded.event_occurred_at, excluded.event_type,
+             excluded.event_conversion_type, excluded.event_source, excluded.event_source_config_id,
+             excluded.event_object_id, excluded.event_amount, excluded.event_currency)
+          ) as f (event_id, verified, occurred_at, type, conversion_type, source, source_config_id, object_id, amount, currency)
+          where f.event_id is not null order by not f.verified, f.amount is null, f.occurred_at, f.event_id limit 1),
+       (event_visitor_id, event_visitor)
+       = (select v.* from (values (c.event_visitor_id, c.event_visitor), (excluded.event_visitor_id, excluded.event_visitor))
+            as v (id, visitor) where v.visitor is not null order by v.id limit 1),
+       (event_node_id, event_node)
+       = (select n.* from (values (c.event_node_id, c.event_node), (excluded.event_node_id, excluded.event_node))
+            as n (id, node) where n.node is not null order by n.id limit 1),
+       (claim_id, claim_visitor, claim_node)
+       = (select l.* from (values (c.claim_id, c.claim_visitor, c.claim_node),
+              (excluded.claim_id, excluded.claim_visitor, excluded.claim_node)) as l (id, visitor, node)
+          where l.id is not null order by l.visitor is null, l.visitor is null and l.node is null, l.id limit 1),
+       claims = c.claims + excluded.claims,
+       several_visitors = c.several_visitors or excluded.several_visitors or (
+         select count(distinct v) > 1
+         from unnest(array[c.event_visitor, c.claim_visitor, excluded.event_visitor, excluded.claim_visitor]) as v)
      returning ${PEOPLE}`,
-    [JSON.stringify(sales)],
+    [JSON.stringify(sales.map(toRow))],
   )
   return rows
+}
+
+function toRow({ facts, visitor, person, claim, ...sale }: EventSale) {
+  return {
+    ...sale,
+    ...facts,
+    ...(visitor && { visitorId: visitor.eventId, visitor: visitor.visitor }),
+    ...(person && { nodeId: person.eventId, node: person.node }),
+    ...(claim && { claimId: claim.eventId, claimVisitor: claim.visitor, claimNode: claim.node }),
+  }
 }
 
 export type OrderKey = { tenantId: number; orderId: string }
+export type SaleKey = { tenantId: number; saleKey: string }
 
-/** A row of an order: that of its record, or one created by events. `profile`: the person of the events. */
-type OrderRow = OrderKey & {
-  saleKey: string
-  hasRecord: boolean
-  profile: number | null
-}
-
-export async function rowsOfOrders(db: Db, orders: OrderKey[]): Promise<OrderRow[]> {
-  const { rows } = await queryPrepared<OrderRow>(
+/** Which of these orders verified input reports. */
+export async function findVerifiedOrders(db: Db, orders: OrderKey[]): Promise<OrderKey[]> {
+  const { rows } = await queryPrepared<OrderKey>(
     db,
-    `select c.* from unnest($1::int[], $2::text[]) as o (tenant_id, order_id)
-     cross join lateral (
-       select c.tenant_id as "tenantId", c.order_id as "orderId", c.sale_key as "saleKey",
-              c.order_state is not null as "hasRecord", i.profile
-       from conversions c
-       left join identities i on i.tenant_id = c.tenant_id and i.node = c.event_node
-       where c.tenant_id = o.tenant_id and c.order_id = o.order_id
-       order by c.event_occurred_at, c.event_id
-     ) c`,
-    [orders.map(({ tenantId }) => tenantId), orders.map(({ orderId }) => orderId)],
+    `select o.tenant_id as "tenantId", o.order_id as "orderId"
+     from unnest($1::int[], $2::text[]) as o (tenant_id, order_id)
+     join conversions c on c.tenant_id = o.tenant_id and c.sale_key = 'order:' || o.order_id`,
+    orderColumns(orders),
   )
   return rows
 }
 
-/** Orders without a record that events of these people have. */
+/**
+ * The unverified rows of these orders that belong to the person of a node, or to no person (null). Looked up by the
+ * nodes of the profile, because an order may have any number of rows, and a profile has few nodes.
+ */
+export async function findUnverifiedSales(
+  db: Db,
+  claims: (OrderKey & { node: number | null })[],
+): Promise<(SaleKey & OrderKey & { node: number | null })[]> {
+  const { rows } = await queryPrepared<SaleKey & OrderKey & { node: number | null }>(
+    db,
+    `select p.tenant_id as "tenantId", p.order_id as "orderId", p.node, c.sale_key as "saleKey"
+     from (
+       select p.* from unnest($1::int[], $2::text[], $3::bigint[]) as p (tenant_id, order_id, node)
+       where exists (select from conversions c
+         where c.tenant_id = p.tenant_id and c.order_id = p.order_id and not c.verified) offset 0
+     ) p
+     cross join lateral (
+       select c.sale_key, c.id from (
+         select profile from identities where tenant_id = p.tenant_id and node = p.node offset 0) i
+       cross join lateral (
+         select node from identities where tenant_id = p.tenant_id and profile = i.profile offset 0) m
+       cross join lateral (
+         select sale_key, id from conversions
+         where tenant_id = p.tenant_id and order_id = p.order_id and claim_node = m.node and not verified offset 0) c
+       union all
+       (select sale_key, id from conversions
+        where p.node is null and tenant_id = p.tenant_id and order_id = p.order_id and claim_node is null and not verified
+        limit 1)
+     ) c order by c.id`,
+    [...orderColumns(claims), claims.map(({ node }) => node)],
+  )
+  return rows
+}
+
+function orderColumns(orders: OrderKey[]): unknown[][] {
+  return [orders.map(({ tenantId }) => tenantId), orders.map(({ orderId }) => orderId)]
+}
+
+/** The first unverified rows of each of these orders in order of receipt: at most `limit` per order; null: all. */
+export async function listUnverifiedSales(
+  db: Db,
+  orders: OrderKey[],
+  limit: number | null,
+): Promise<(SaleKey & OrderKey)[]> {
+  const { rows } = await queryPrepared<SaleKey & OrderKey>(
+    db,
+    `select o.tenant_id as "tenantId", o.order_id as "orderId", c.sale_key as "saleKey"
+     from unnest($1::int[], $2::text[]) as o (tenant_id, order_id)
+     cross join lateral (
+       select sale_key from conversions where tenant_id = o.tenant_id and order_id = o.order_id and not verified
+       order by id limit $3) c`,
+    [...orderColumns(orders), limit],
+  )
+  return rows
+}
+
+/** Unverified orders that these people named. */
 export async function ordersOfNodes(db: Db, tenantId: number, nodes: number[]): Promise<string[]> {
   const { rows } = await db.query<{ orderId: string }>(
     `select distinct order_id as "orderId" from conversions
-     where tenant_id = $1 and event_node = any($2::bigint[]) and order_id is not null and order_state is null`,
+     where tenant_id = $1 and claim_node = any($2::bigint[]) and order_id is not null and not verified`,
     [tenantId, nodes],
   )
   return rows.map(({ orderId }) => orderId)
 }
 
-/** Orders that events of these people have, with or without a record. */
+/** Orders that events of these people have, verified or not. */
 export async function ordersNamedBy(db: Db, tenantId: number, nodes: number[]): Promise<string[]> {
   const { rows } = await db.query<{ orderId: string }>(
     `select distinct order_id as "orderId" from conversions
-     where tenant_id = $1 and event_node = any($2::bigint[]) and order_id is not null`,
+     where tenant_id = $1 and (event_node = any($2::bigint[]) or claim_node = any($2::bigint[])) and order_id is not null`,
     [tenantId, nodes],
   )
   return rows.map(({ orderId }) => orderId)
 }
 
-/** Deletes and returns rows created by events, to be folded into others. */
-export async function takeEventSales(db: Db, sales: { tenantId: number; saleKey: string }[]): Promise<EventSale[]> {
-  const { rows } = await queryPrepared<EventSale>(
+/** Deletes and returns unverified rows, to be folded into others. */
+export async function takeUnverifiedSales(db: Db, sales: SaleKey[]): Promise<EventSale[]> {
+  const { rows } = await queryPrepared<StoredSale>(
     db,
     `delete from conversions c using unnest($1::int[], $2::text[]) as s (tenant_id, sale_key)
-     where c.tenant_id = s.tenant_id and c.sale_key = s.sale_key and c.order_state is null
+     where c.tenant_id = s.tenant_id and c.sale_key = s.sale_key and not c.verified
      returning c.tenant_id as "tenantId", c.sale_key as "saleKey", c.id, c.order_id as "orderId", c.event_id as "eventId",
-       c.event_occurred_at as "occurredAt", c.event_type as "eventType", c.event_conversion_type as "conversionType",
-       c.event_source as source, c.event_source_config_id as "sourceConfigId", c.object_id as "objectId",
-       c.event_amount as amount, c.event_currency as currency, coalesce(c.price_event_id, c.event_id) as "priceEventId",
-       coalesce(c.price_at, c.event_occurred_at) as "priceAt",
-       coalesce(c.price_trusted, c.event_source_config_id is not null) as "priceTrusted",
-       c.event_visitor as visitor, ${VISITOR_RANK} as "visitorRank", c.event_node as node, ${NODE_RANK} as "nodeRank",
-       c.several_visitors as "severalVisitors"`,
+       c.event_verified as verified, c.event_occurred_at as "occurredAt", c.event_type as "eventType",
+       c.event_conversion_type as "conversionType", c.event_source as source,
+       c.event_source_config_id as "sourceConfigId", c.event_object_id as "objectId", c.event_amount as amount,
+       c.event_currency as currency, c.claim_id as "claimId", c.claim_visitor as "claimVisitor",
+       c.claim_node as "claimNode", c.claims, c.several_visitors as "severalVisitors"`,
     [sales.map(({ tenantId }) => tenantId), sales.map(({ saleKey }) => saleKey)],
   )
-  return rows
+  return rows.map(toSale)
+}
+
+type StoredSale = SaleFacts &
+  Pick<EventSale, 'tenantId' | 'saleKey' | 'id' | 'orderId' | 'claims' | 'severalVisitors'> & {
+    claimId: string | null
+    claimVisitor: string | null
+    claimNode: number | null
+  }
+
+function toSale(row: StoredSale): EventSale {
+  const { tenantId, saleKey, id, orderId, claims, severalVisitors, claimId, claimVisitor, claimNode, ...facts } = row
+  const claim = claimId === null ? null : { eventId: claimId, visitor: claimVisitor, node: claimNode }
+  return { tenantId, saleKey, id, orderId, facts, visitor: null, person: null, claim, claims, severalVisitors }
 }
 
 /** Removes what events reported about these sales. Rows created by events are deleted; rows of records stay. */
@@ -165,31 +220,38 @@ export async function dropEventFacts(
   tenantId: number,
   { sales, orders }: { sales: string[]; orders: string[] },
 ): Promise<{ deleted: number; withRecord: { saleKey: string }[] }> {
-  const { rowCount } = await db.query(
-    `delete from conversions where tenant_id = $1 and order_state is null and (order_id = any($2) or sale_key = any($3))`,
-    [tenantId, orders, sales],
-  )
-  const { rows } = await db.query<{ saleKey: string }>(
-    `update conversions set event_id = null, event_occurred_at = null, event_type = null, event_conversion_type = null,
-       event_source = null, event_source_config_id = null, event_amount = null, event_currency = null, price_event_id = null,
-       price_at = null, price_trusted = null, event_visitor = null, event_visitor_rank = null, event_node = null,
-       event_node_rank = null, several_visitors = false
-     where tenant_id = $1 and order_id = any($2) returning sale_key as "saleKey"`,
+  const { rowCount: unverified } = await db.query(
+    `delete from conversions where tenant_id = $1 and order_id = any($2) and not verified`,
     [tenantId, orders],
   )
-  return { deleted: rowCount ?? 0, withRecord: rows }
+  const { rowCount: own } = await db.query(
+    `delete from conversions where tenant_id = $1 and sale_key = any($2) and order_state is null`,
+    [tenantId, sales],
+  )
+  const { rows } = await db.query<{ saleKey: string }>(
+    `update conversions set event_id = null, event_verified = null, event_occurred_at = null, event_type = null,
+       event_conversion_type = null, event_source = null, event_source_config_id = null, event_object_id = null,
+       event_amount = null, event_currency = null, event_visitor_id = null, event_visitor = null, event_node_id = null,
+       event_node = null, claim_id = null, claim_visitor = null, claim_node = null, claims = 0, several_visitors = false
+     where tenant_id = $1 and sale_key = any($2) returning sale_key as "saleKey"`,
+    [tenantId, sales],
+  )
+  return { deleted: (unverified ?? 0) + (own ?? 0), withRecord: rows }
 }
 
-/** Orders for which one of these people has several rows, because they were different people before a merge. */
-export async function ordersNamedTwice(db: Db, people: { tenantId: number; profile: number }[]): Promise<OrderKey[]> {
-  const { rows } = await queryPrepared<OrderKey>(
+/** Unverified sales of one order that one of these people has several times, because they were different people before. */
+export async function salesToCombine(
+  db: Db,
+  people: { tenantId: number; profile: number }[],
+): Promise<(OrderKey & { saleKeys: string[] })[]> {
+  const { rows } = await queryPrepared<OrderKey & { saleKeys: string[] }>(
     db,
     `select c.* from unnest($1::int[], $2::bigint[]) as p (tenant_id, profile)
      cross join lateral (
-       select c.tenant_id as "tenantId", c.order_id as "orderId"
+       select c.tenant_id as "tenantId", c.order_id as "orderId", array_agg(c.sale_key order by c.id) as "saleKeys"
        from identities i
-       join conversions c on c.tenant_id = i.tenant_id and c.event_node = i.node
-         and c.order_id is not null and c.order_state is null
+       join conversions c on c.tenant_id = i.tenant_id and c.claim_node = i.node
+         and c.order_id is not null and not c.verified
        where i.tenant_id = p.tenant_id and i.profile = p.profile
        group by 1, 2 having count(*) > 1
      ) c`,
@@ -198,19 +260,51 @@ export async function ordersNamedTwice(db: Db, people: { tenantId: number; profi
   return rows
 }
 
+/** Requests that a job folds the other unverified rows of these orders. */
+export async function requestFolds(db: Db, orders: OrderKey[]): Promise<void> {
+  await queryPrepared(
+    db,
+    `insert into sale_folds (tenant_id, order_id) select * from unnest($1::int[], $2::text[]) order by 1, 2
+     on conflict do nothing`,
+    orderColumns(orders),
+  )
+}
+
+/** Locks a requested fold until the transaction ends. Null if there is none that no other transaction holds. */
+export async function takeFold(db: Db): Promise<OrderKey | null> {
+  const { rows } = await queryPrepared<OrderKey>(
+    db,
+    `select tenant_id as "tenantId", order_id as "orderId" from sale_folds
+     order by requested_at limit 1 for update skip locked`,
+  )
+  return rows[0] ?? null
+}
+
+export async function deleteFold(db: Db, { tenantId, orderId }: OrderKey): Promise<void> {
+  await db.query('delete from sale_folds where tenant_id = $1 and order_id = $2', [tenantId, orderId])
+}
+
+/** Unverified events beyond the limit that name sales of verified input. */
+export async function countExcessClaims(db: Db): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    `select coalesce(sum(claims - ${MAX_CLAIMS}), 0)::bigint as count from conversions where verified and claims > ${MAX_CLAIMS}`,
+  )
+  return rows[0]!.count
+}
+
 export async function upsertOrderSales(db: Db, sales: OrderSale[]): Promise<SalePeople[]> {
   const { rows } = await queryPrepared<SalePeople>(
     db,
-    `insert into conversions as c (tenant_id, sale_key, id, order_id, order_state, object_id, order_placed_at, order_updated_at,
+    `insert into conversions as c (tenant_id, sale_key, id, order_id, order_state, order_placed_at, order_updated_at,
        order_amount, order_currency, order_contact_id, order_node)
      -- to the millisecond, as all times are shown: cursors and bounds are made from what is shown
-     select "tenantId", "saleKey", id, "objectId", state, "objectId", "placedAt", date_trunc('milliseconds', "updatedAt"), amount,
+     select "tenantId", "saleKey", id, "orderId", state, "placedAt", date_trunc('milliseconds', "updatedAt"), amount,
        currency, "contactId", node
-     from json_to_recordset($1) as r ("tenantId" int, "saleKey" text, id uuid, state text, "objectId" text,
+     from json_to_recordset($1) as r ("tenantId" int, "saleKey" text, id uuid, state text, "orderId" text,
        "placedAt" timestamptz, "updatedAt" timestamptz, amount numeric, currency text, "contactId" text, node bigint)
      order by "tenantId", "saleKey"
      on conflict (tenant_id, sale_key) do update set
-       order_state = excluded.order_state, object_id = excluded.object_id, order_placed_at = excluded.order_placed_at,
+       order_state = excluded.order_state, order_placed_at = excluded.order_placed_at,
        order_updated_at = excluded.order_updated_at, order_amount = excluded.order_amount,
        order_currency = excluded.order_currency, order_contact_id = excluded.order_contact_id,
        order_node = excluded.order_node
@@ -236,6 +330,8 @@ export type ConversionRow = {
   /** The data of the contact record, as JSON text. */
   contactData: string | null
   integrationId: string | null
+  verified: boolean
+  claims: number
 }
 
 /** Newest first. An event type matches a row's event type or its conversion type. */
@@ -280,23 +376,19 @@ export const SHOWN_COLUMNS = `c.id, c.occurred_at as "occurredAt", c.conversion_
   c.source, c.object_id as "sourceObjectId",
   coalesce(c.order_amount, c.event_amount) as amount,
   case when c.order_amount is not null then c.order_currency else coalesce(c.event_currency, c.order_currency) end as currency,
-  c.event_visitor as visitor, i.profile, coalesce(c.order_contact_id, person.value) as "contactId",
-  contact.data as "contactData", c.event_source_config_id as "integrationId"`
+  c.visitor, i.profile, coalesce(c.order_contact_id, person.value) as "contactId",
+  contact.data as "contactData", c.event_source_config_id as "integrationId", c.verified, c.claims`
 
 export const SHOWN_PERSON = `
-  left join identities i on i.tenant_id = c.tenant_id and i.node = coalesce(c.event_node, c.order_node)
+  left join identities i on i.tenant_id = c.tenant_id and i.node = c.node
   left join lateral (${CONTACT_OF_PROFILE}) person on true
   left join records contact on contact.tenant_id = c.tenant_id and contact.entity_type = 'contact'
     and contact.id = coalesce(c.order_contact_id, person.value)`
-
-/** A sale by its key, or all sales of an order. */
-export type SaleRef = { tenantId: number; saleKey?: string; orderId?: string }
 
 /** A conversion as it is listed, and whether it is listed. */
 export type SaleState = ConversionRow & {
   tenantId: number
   saleKey: string
-  orderId: string | null
   isListed: boolean
 }
 
@@ -304,8 +396,8 @@ export type SaleState = ConversionRow & {
 const MAX_SALES_OF_PERSON = 1_000
 
 /** Sales whose contact depends on these profiles. */
-export async function salesOfProfiles(db: Db, profiles: { tenantId: number; profile: number }[]): Promise<SaleRef[]> {
-  const { rows } = await queryPrepared<SaleRef>(
+export async function salesOfProfiles(db: Db, profiles: { tenantId: number; profile: number }[]): Promise<SaleKey[]> {
+  const { rows } = await queryPrepared<SaleKey>(
     db,
     `select c.tenant_id as "tenantId", c.sale_key as "saleKey"
      from (select distinct * from unnest($1::int[], $2::bigint[]) as p (tenant_id, profile)) p
@@ -313,7 +405,7 @@ export async function salesOfProfiles(db: Db, profiles: { tenantId: number; prof
        select s.tenant_id, s.sale_key from identities i
        cross join lateral (
          select tenant_id, sale_key, occurred_at from conversions
-         where tenant_id = p.tenant_id and coalesce(event_node, order_node) = i.node and listed and order_contact_id is null
+         where tenant_id = p.tenant_id and node = i.node and listed and order_contact_id is null
          offset 0
        ) s
        where i.tenant_id = p.tenant_id and i.profile = p.profile
@@ -324,26 +416,14 @@ export async function salesOfProfiles(db: Db, profiles: { tenantId: number; prof
   return rows
 }
 
-export async function saleStates(db: Db, refs: SaleRef[]): Promise<SaleState[]> {
-  const keys = refs.filter(ref => ref.saleKey !== undefined)
-  const orders = refs.filter(ref => ref.orderId !== undefined)
+export async function saleStates(db: Db, sales: SaleKey[]): Promise<SaleState[]> {
   const { rows } = await queryPrepared<SaleState>(
     db,
-    `select c.tenant_id as "tenantId", c.sale_key as "saleKey", c.order_id as "orderId", c.listed as "isListed",
-       ${SHOWN_COLUMNS}
-     from (
-       select c.* from unnest($1::int[], $2::text[]) as k (tenant_id, sale_key) cross join lateral (
-         select * from conversions where tenant_id = k.tenant_id and sale_key = k.sale_key offset 0) c
-       union
-       select c.* from unnest($3::int[], $4::text[]) as o (tenant_id, order_id) cross join lateral (
-         select * from conversions where tenant_id = o.tenant_id and order_id = o.order_id offset 0) c
-     ) c ${SHOWN_PERSON}`,
-    [
-      keys.map(({ tenantId }) => tenantId),
-      keys.map(({ saleKey }) => saleKey),
-      orders.map(({ tenantId }) => tenantId),
-      orders.map(({ orderId }) => orderId),
-    ],
+    `select c.tenant_id as "tenantId", c.sale_key as "saleKey", c.listed as "isListed", ${SHOWN_COLUMNS}
+     from unnest($1::int[], $2::text[]) as k (tenant_id, sale_key)
+     cross join lateral (
+       select * from conversions where tenant_id = k.tenant_id and sale_key = k.sale_key offset 0) c ${SHOWN_PERSON}`,
+    [sales.map(({ tenantId }) => tenantId), sales.map(({ saleKey }) => saleKey)],
   )
   return rows
 }

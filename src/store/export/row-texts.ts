@@ -45,6 +45,8 @@ export function conversionText(row: ConversionRow): string {
     contact_email: contact?.email ?? null,
     company_name: contact?.company ?? null,
     integration_id: row.integrationId,
+    verified: row.verified,
+    claims: row.claims,
   })
   // The amount is an exact decimal string and valid as a JSON number; trailing zeros are removed.
   return `${facts.slice(0, -1)},"amount":${row.amount === null ? 'null' : plainNumber(row.amount)}}`

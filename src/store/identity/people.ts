@@ -177,7 +177,8 @@ export async function countProfileData(
     `select (select count(*) from events where tenant_id = $1 and node = any($2::bigint[])) as events,
        (select count(*) from conversions
         where tenant_id = $1 and listed
-          and (event_node = any($2::bigint[]) or order_node = any($2::bigint[]) or order_contact_id = any($3))
+          and (event_node = any($2::bigint[]) or claim_node = any($2::bigint[]) or order_node = any($2::bigint[])
+            or order_contact_id = any($3))
        ) as conversions`,
     [tenantId, nodes, contactIds],
   )
@@ -253,11 +254,12 @@ export async function readConversions(
        'event_type', event_type, 'source', source, 'source_object_id', object_id,
        'amount', coalesce(order_amount, event_amount),
        'currency', case when order_amount is not null then order_currency else coalesce(event_currency, order_currency) end,
-       'visitor', event_visitor, 'contact_id', order_contact_id)::text as text,
+       'visitor', visitor, 'contact_id', order_contact_id)::text as text,
        case when order_state = 'live' then order_id end as "orderId"
      from conversions
      where tenant_id = $1 and listed
-       and (event_node = any($2::bigint[]) or order_node = any($2::bigint[]) or order_contact_id = any($3))
+       and (event_node = any($2::bigint[]) or claim_node = any($2::bigint[]) or order_node = any($2::bigint[])
+            or order_contact_id = any($3))
      order by occurred_at, id`,
     [tenantId, nodes, contactIds],
   )

@@ -152,13 +152,17 @@ export async function updateReferences(
      where c.tenant_id = $1 and c.order_node = n.before`,
     [tenantId, ...pairs],
   )
-  await db.query(
-    `update conversions c set event_node = case when e.id is null then n.now else e.node end
-     from unnest($2::bigint[], $3::bigint[]) as n (before, now), conversions own
-     left join unnest($4::uuid[], $5::bigint[]) as e (id, node) on e.id = own.event_id
-     where c.tenant_id = $1 and c.event_node = n.before and own.tenant_id = c.tenant_id and own.sale_key = c.sale_key`,
-    [tenantId, ...pairs, [...events.keys()], [...events.values()]],
-  )
+  for (const [node, event] of [
+    ['event_node', 'event_node_id'],
+    ['claim_node', 'claim_id'],
+  ])
+    await db.query(
+      `update conversions c set ${node} = case when e.id is null then n.now else e.node end
+       from unnest($2::bigint[], $3::bigint[]) as n (before, now), conversions own
+       left join unnest($4::uuid[], $5::bigint[]) as e (id, node) on e.id = own.${event}
+       where c.tenant_id = $1 and c.${node} = n.before and own.tenant_id = c.tenant_id and own.sale_key = c.sale_key`,
+      [tenantId, ...pairs, [...events.keys()], [...events.values()]],
+    )
   await db.query(
     `update billing_accounts a set node = n.now from unnest($2::bigint[], $3::bigint[]) as n (before, now)
      where a.tenant_id = $1 and a.node = n.before`,

@@ -123,30 +123,43 @@ export async function countTouches(db: Db, tenantId: number, nodes: number[]): P
   return rows[0]!.count
 }
 
+/**
+ * A sale of a person. `orderId`: its order record is about them. `isClaim`: only an unverified event of theirs names the
+ * sale, which gives no power over what verified input reports about it.
+ */
+export type TracedSale = { saleKey: string; orderId: string | null; isClaim: boolean }
+
 export async function findSales(
   db: Db,
   tenantId: number,
   nodes: number[],
   contactIds: string[],
-): Promise<{ saleKey: string; orderId: string | null }[]> {
-  const { rows } = await queryLong<{ saleKey: string; orderId: string | null }>(
+): Promise<TracedSale[]> {
+  const { rows } = await queryLong<TracedSale>(
     db,
-    `select sale_key as "saleKey",
-       case when order_state = 'live' then substr(sale_key, length('order:') + 1) end as "orderId"
-     from conversions
-     where tenant_id = $1
-       and (event_node = any($2::bigint[]) or order_node = any($2::bigint[]) or order_contact_id = any($3))`,
+    `select sale_key as "saleKey", case when order_state = 'live' and is_theirs then order_id end as "orderId",
+       verified and not is_theirs as "isClaim"
+     from (
+       select *, coalesce(event_node = any($2::bigint[]), false) or coalesce(order_node = any($2::bigint[]), false)
+         or coalesce(order_contact_id = any($3), false) as is_theirs
+       from conversions where tenant_id = $1
+     ) c
+     where is_theirs or claim_node = any($2::bigint[])`,
     [tenantId, nodes, contactIds],
   )
   return rows
 }
 
 /** The sale stays without a person, so that totals in reports do not change. */
-export async function anonymizeSales(db: Db, tenantId: number, saleKeys: string[]): Promise<number> {
+export async function anonymizeSales(db: Db, tenantId: number, sales: TracedSale[]): Promise<number> {
   const { rowCount } = await db.query(
-    `update conversions set event_node = null, order_node = null, order_contact_id = null, event_visitor = null
-     where tenant_id = $1 and sale_key = any($2)`,
-    [tenantId, saleKeys],
+    `update conversions c set claim_node = null, claim_visitor = null,
+       event_node = case when s.is_claim then event_node end, event_visitor = case when s.is_claim then event_visitor end,
+       order_node = case when s.is_claim then order_node end,
+       order_contact_id = case when s.is_claim then order_contact_id end
+     from unnest($2::text[], $3::boolean[]) as s (sale_key, is_claim)
+     where c.tenant_id = $1 and c.sale_key = s.sale_key`,
+    [tenantId, sales.map(({ saleKey }) => saleKey), sales.map(({ isClaim }) => isClaim)],
   )
   return rowCount ?? 0
 }
