@@ -3,6 +3,7 @@ import type { NormalizedEvent } from '../events/events.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 import { readCustomer } from '../providers/adapters.ts'
 import { stripeObject } from '../providers/stripe/objects.ts'
+import { trimEnd, trimStart } from '../trim.ts'
 
 /** An identifier of a person. Identifiers that appear together belong to one profile. */
 export type Identifier = { kind: IdentifierKind; value: string }
@@ -37,8 +38,10 @@ export function parseId(value: unknown): string | null {
 
 /** Parses an e-mail address into its normalized form. Returns null if the value is not one. */
 export function parseEmail(value: unknown): string | null {
-  if (typeof value !== 'string' || !(value.includes('@') || /[＠﹫%]/.test(value))) return null
-  const text = normalizeAddress(value)
+  if (typeof value !== 'string') return null
+  const trimmed = value.trim()
+  if (trimmed.length > MAX_LENGTH || !/[@＠﹫%]/.test(trimmed)) return null
+  const text = normalizeAddress(trimmed)
   const at = text.indexOf('@')
   if (at < 1 || at === text.length - 1 || text.length > MAX_ID_LENGTH || /[\s<>,;]/.test(text)) return null
   return PLACEHOLDERS.has(text.slice(0, at)) && PLACEHOLDERS.has(text.slice(at + 1)) ? null : text
@@ -151,8 +154,8 @@ function add(found: Identifier[], kind: IdentifierKind, value: string | null): v
 /** Nearly every address. Apart from its case it has only one spelling. */
 const PLAIN = /^[\w.+%-]+@[a-z\d-]+(?:\.[a-z\d-]+)+$/
 
-// Allows a name before the address. An address alone has at most 254 characters.
-const MAX_LENGTH = 1_000
+/** RFC 5321: 64 characters before the @ and 255 after it. A name before the address counts. */
+const MAX_LENGTH = 320
 
 /**
  * Normalizes an address for storage and comparison. Accepts `Ada <ADA@Example.org>`,
@@ -160,13 +163,16 @@ const MAX_LENGTH = 1_000
  * The result for text that is not an address is undefined.
  */
 function normalizeAddress(text: string): string {
-  const lower = text.trim().toLowerCase()
-  if ((PLAIN.test(lower) && !lower.includes('xn--')) || lower.length > MAX_LENGTH) return lower
+  const lower = text.toLowerCase()
+  if (PLAIN.test(lower) && !lower.includes('xn--')) return lower
   const visible = lower.normalize('NFKC').replace(/[\p{Cf}\p{Cc}]/gu, '')
-  const bare = withoutMailto(withoutName(visible)).replace(/^["'\s]+|["'\s.,;]+$/g, '')
+  const bare = trimEnd(trimStart(withoutMailto(withoutName(visible)), isAroundAddress), isAfterAddress)
   const at = bare.lastIndexOf('@')
   return at < 0 ? bare : `${bare.slice(0, at)}@${normalizeDomain(bare.slice(at + 1))}`.normalize('NFKC')
 }
+
+const isAroundAddress = (char: string) => /["'\s]/.test(char)
+const isAfterAddress = (char: string) => /["'\s.,;]/.test(char)
 
 /** `Ada <a@b>` and `a@b (Ada)`: the address alone. */
 function withoutName(text: string): string {

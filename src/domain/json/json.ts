@@ -169,11 +169,30 @@ function sanitize(text: string, flags: number): { text: string; sanitized: boole
   return { text: flags & UNSTORABLE_NUMBER ? withStorableNumbers(wellFormed) : wellFormed, sanitized: true }
 }
 
-/** Backslashes occur only inside strings. Every escape is matched as a whole: `\\u0000` is not an escaped NUL. */
+/**
+ * Replaces escaped NULs and unpaired surrogates. Backslashes occur only inside strings, and every escape is read as a
+ * whole: `\\u0000` is not an escaped NUL. A scan, because a callback for each of a million escapes takes half a second.
+ */
 function withStorableText(text: string): string {
-  return text.replace(/\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u(?:0000|[dD][89a-fA-F]..)|\\./g, sequence =>
-    sequence.length === 6 ? '\\ufffd' : sequence,
-  )
+  let out = ''
+  let copied = 0
+  for (let i = text.indexOf('\\'); i >= 0; i = text.indexOf('\\', i)) {
+    if (isSurrogate(text, i, 0x8, 0xb) && isSurrogate(text, i + 6, 0xc, 0xf)) i += 12
+    else if (text.startsWith('u0000', i + 1) || isSurrogate(text, i, 0x8, 0xf)) {
+      out += `${text.slice(copied, i)}\\ufffd`
+      i += 6
+      copied = i
+    } else i += 2
+  }
+  return out + text.slice(copied)
+}
+
+/** Whether an escape from `\ud<low>00` to `\ud<high>ff` is at this index. */
+function isSurrogate(text: string, at: number, low: number, high: number): boolean {
+  if (text.charCodeAt(at) !== BACKSLASH || text.charCodeAt(at + 1) !== 0x75) return false
+  if ((text.charCodeAt(at + 2) | 0x20) !== 0x64) return false
+  const digit = Number.parseInt(text.charAt(at + 3), 16)
+  return digit >= low && digit <= high
 }
 
 function withStorableNumbers(text: string): string {

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { MAX_DEPTH } from '../json/json.ts'
+import { trimEnd } from '../trim.ts'
 import { groupsOf } from './addresses.ts'
 
 /** How a tenant's IP addresses are stored: kept, truncated to their network, or dropped. */
@@ -20,7 +21,7 @@ export function keptAddress(mode: IpMode, address: string | null): string | null
 function networkOf(text: string): string | null {
   const address = text.trim().split('%', 1)[0]!
   const version = isIP(address)
-  if (version === 4) return address.replace(/\d+$/, '0')
+  if (version === 4) return `${address.slice(0, address.lastIndexOf('.'))}.0`
   return version === 6 ? networkOfV6(address) : null
 }
 
@@ -82,11 +83,22 @@ function cut(text: string): string | null {
   if (whole !== null) return whole
   let isFound = false
   const networks = text.replace(TOKEN, token => {
-    const network = networkOf(withoutPort(token)) ?? networkOf(token.replace(/[.:]+$/, ''))
+    const network = networkOfToken(token)
     isFound ||= network !== null
     return network ?? token
   })
   return isFound ? networks : null
+}
+
+// The longest IPv6 address has 45 characters. The rest is for a zone or a port.
+const MAX_TOKEN = 100
+
+/** The network of a token, which may have a port, or a period or colon after it. Null if the token is not an address. */
+function networkOfToken(token: string): string | null {
+  const address = trimEnd(token, char => char === '.' || char === ':')
+  if (address.length > MAX_TOKEN) return null
+  // An IPv6 address may end in colons.
+  return (token.length > MAX_TOKEN ? null : networkOf(withoutPort(token))) ?? networkOf(address)
 }
 
 function withoutPort(part: string): string {
@@ -203,15 +215,40 @@ function isOnlyAddresses(name: string, value: string): boolean {
 
 // The receiver of the request, not the sender.
 const HOSTS_OR_VERSIONS = /(?:^|-)(?:host|origin|authority)$|version|^sec-ch-ua/
-const IN_PROSE = /(?<![A-Za-z\d.:])[\da-fA-F.:]{3,}(?:%[\w.-]+)?/g
-// Chrome/91.0.1.2 is a version, http://203.0.113.77/ is an address.
-const IN_USER_AGENT = /(?<![A-Za-z\d.:]|[^/]\/)[\da-fA-F.:]{3,}(?:%[\w.-]+)?/g
 
+/**
+ * Replaces addresses at the start of words. `Chrome/91.0.1.2` is a version, `http://203.0.113.77/` is an address.
+ * A scan, because a pattern that looks behind every character cannot be checked for linear time.
+ */
 function cutInProse(mode: IpMode, name: string, value: string): string {
-  return value.replace(name === 'user-agent' ? IN_USER_AGENT : IN_PROSE, token => {
-    const network = networkOf(withoutPort(token)) ?? networkOf(token.replace(/[.:]+$/, ''))
-    if (network === null) return token
-    // `-` is valid in headers, which `kontor listen` forwards.
-    return mode === 'truncate' ? network : '-'
-  })
+  const parts: string[] = []
+  let writtenTo = 0
+  for (let i = 0; i < value.length; i++) {
+    if (!isAddressChar(value, i) || (i > 0 && isWordChar(value, i - 1))) continue
+    let end = i + 1
+    while (isAddressChar(value, end)) end++
+    const isVersion = name === 'user-agent' && value[i - 1] === '/' && i > 1 && value[i - 2] !== '/'
+    ZONE.lastIndex = end
+    const token = value.slice(i, end) + (ZONE.exec(value)?.[0] ?? '')
+    const network = isVersion || end - i < MIN_IN_PROSE ? null : networkOfToken(token)
+    if (network !== null) {
+      // `-` is valid in headers, which `kontor listen` forwards.
+      parts.push(value.slice(writtenTo, i), mode === 'truncate' ? network : '-')
+      writtenTo = i + token.length
+    }
+    i = Math.max(end, writtenTo) - 1
+  }
+  return parts.join('') + value.slice(writtenTo)
+}
+
+const MIN_IN_PROSE = 3
+const ZONE = /%[\w.-]+/y
+
+/** Hexadecimal digits, `.` and `:`. */
+function isAddressChar(text: string, at: number): boolean {
+  return /[\da-fA-F.:]/.test(text.charAt(at))
+}
+
+function isWordChar(text: string, at: number): boolean {
+  return /[A-Za-z\d.:]/.test(text.charAt(at))
 }

@@ -1,11 +1,10 @@
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import type { EventContext, Inspection, RejectedItem } from '../../domain/events/events.ts'
-import { type Body, MAX_NAMED_REJECTIONS, openBody } from '../../domain/events/normalize/normalize.ts'
+import { type Body, countSendable, MAX_NAMED_REJECTIONS, openBody } from '../../domain/events/normalize/normalize.ts'
 import { isObject } from '../../domain/json/json.ts'
 import { headersWithoutAddresses, keptAddress, withoutAddresses } from '../../domain/tenants/ip-addresses.ts'
 import { type Accept, eventEntry } from '../../intake/accept.ts'
-import type { Append } from '../../log/log.ts'
 import type { Budgets, RateLimit } from '../../overload/budgets.ts'
 import { type Caller, originRefusal, type TrackingCaller } from '../auth.ts'
 import { type Problem, problems } from '../problems.ts'
@@ -91,29 +90,36 @@ export async function acceptEvents(
   now: Date,
 ): Promise<RejectedItem[]> {
   if (body.error !== null) throw problems.malformed(`${body.error}.`)
-  const kept = key.ipAddresses === 'keep' ? body : openBody(withoutAddresses(key.ipAddresses, body.original))
-  const { inspection, append } = eventEntry(tenantId, kept, context, now)
-  const { length: events } = inspection.accepted
-  if (events === 0) throw toRejectionProblem(inspection, '/batch')
-  if (key.limits.rate_limit)
-    await acceptWithin(key.limits.rate_limit, { accept, budgets, keyId: key.id, append, events })
-  else await accept([append])
-  return inspection.rejected
+  // The limits of the key first: an item that they reject costs nothing else.
+  const wanted = countSendable(body, context)
+  return withinBudget(budgets, key, wanted, async () => {
+    const isUnchanged = key.ipAddresses === 'keep' || wanted === 0
+    const kept = isUnchanged ? body : openBody(withoutAddresses(key.ipAddresses, body.original))
+    const { inspection, append } = eventEntry(tenantId, kept, context, now)
+    const events = inspection.accepted.length
+    if (events === 0) throw toRejectionProblem(inspection, '/batch')
+    await accept([append])
+    return { events, result: inspection.rejected }
+  })
 }
 
-/** If the append fails, the events are returned to the key's budget. */
-async function acceptWithin(
-  limit: RateLimit,
-  options: { accept: Accept; budgets: Budgets; keyId: string; append: Append; events: number },
-): Promise<void> {
-  const { accept, budgets, keyId, append, events } = options
-  const rejected = await budgets.takeAll(keyId, limit, events)
+/** Takes `wanted` events of the key's budget. What is not accepted is given back. */
+async function withinBudget<T>(
+  budgets: Budgets,
+  { id, limits: { rate_limit: limit } }: Caller['key'],
+  wanted: number,
+  send: () => Promise<{ events: number; result: T }>,
+): Promise<T> {
+  if (limit === null || wanted === 0) return (await send()).result
+  const rejected = await budgets.takeAll(id, limit, wanted)
   if (rejected) throw problems.tooManyRequests(rejected.retryAfterMs / 1000, rateDetail(limit))
+  let accepted = 0
   try {
-    await accept([append])
-  } catch (error) {
-    budgets.giveBack(keyId, limit, events).catch(() => undefined)
-    throw error
+    const { events, result } = await send()
+    accepted = events
+    return result
+  } finally {
+    budgets.giveBack(id, limit, wanted - accepted).catch(() => undefined)
   }
 }
 

@@ -94,6 +94,18 @@ export function isNative(item: JsonObject, context: EventContext): boolean {
   return isBatch && typeof item.event_type === 'string' && !namesKind(item)
 }
 
+/** The event type of an item of a request with a tracking key, or null if it has none. Reads nothing else. */
+export function eventTypeOf(item: unknown, context: EventContext): string | null {
+  if (!isObject(item) || context.route === 'inbound') return null
+  if (context.route === 'track' || isNative(item, context)) return stringOrNull(item.event_type)
+  const kind = findKind(item, context.kind)
+  return kind === 'track' ? stringOrNull(item.event) : kind
+}
+
+function stringOrNull(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
 /** Reads an item in the format of Segment, RudderStack and Jitsu. `kind` is the kind that the route implies. */
 export function readCdp(
   item: JsonObject,
@@ -102,10 +114,9 @@ export function readCdp(
   errors: ValidationError[],
 ): Draft {
   const itemKind = readKind(item, kind, errors)
-  const context = isObject(item.context) ? item.context : envelope.context
+  const context = isObject(item.context) ? readContext(item.context) : envelope.context
   const traits = isObject(item.traits) ? item.traits : null
   const properties = isObject(item.properties) ? item.properties : null
-  const contextTraits = context && isObject(context.traits) ? context.traits : null
   const timeName = item.timestamp === undefined || item.timestamp === null ? 'originalTimestamp' : 'timestamp'
   const messageId = idField(item.messageId, 'messageId', errors)
   // The traits of a group describe a company.
@@ -116,16 +127,16 @@ export function readCdp(
     inboundEventId: messageId,
     providerEventId: messageId,
     visitor: idField(item.anonymousId, 'anonymousId', errors),
-    sessionId: looseId(context?.sessionId ?? context?.session_id ?? item.sessionId),
+    sessionId: looseId(context?.sessionId ?? item.sessionId),
     userId: idField(item.userId, 'userId', errors),
     previousId: itemKind === 'alias' ? idField(item.previousId, 'previousId', errors) : null,
-    email: parseEmail(ownEmail) ?? parseEmail(contextTraits?.email),
-    subject: (itemKind === 'identify' || itemKind === 'group' ? (traits ?? contextTraits) : properties) ?? {},
-    context,
+    email: parseEmail(ownEmail) ?? context?.email ?? null,
+    subject: (itemKind === 'identify' || itemKind === 'group' ? (traits ?? context?.traits) : properties) ?? {},
+    context: context?.value ?? null,
     clientTime: item[timeName],
     ownTime: timeField(item[timeName], timeName, errors),
     sentAt: item.sentAt === undefined || item.sentAt === null ? envelope.sentAt : parseTimestamp(item.sentAt),
-    userAgent: typeof context?.userAgent === 'string' ? context.userAgent : null,
+    userAgent: context?.userAgent ?? null,
     overriddenFrom: null,
     objectId: null,
   }
@@ -138,10 +149,14 @@ function namesKind({ type, kind }: JsonObject): boolean {
 }
 
 function readKind(item: JsonObject, routeKind: CdpContext['kind'], errors: ValidationError[]): string {
+  const kind = findKind(item, routeKind)
+  if (kind === null) errors.push({ pointer: '/type', message: `type must be one of ${CDP_KINDS.join(', ')}` })
+  return kind ?? ''
+}
+
+function findKind(item: JsonObject, routeKind: CdpContext['kind']): string | null {
   if (namesKind(item)) return (item.type ?? item.kind) as string
-  if (KINDS.has(routeKind)) return routeKind
-  errors.push({ pointer: '/type', message: `type must be one of ${CDP_KINDS.join(', ')}` })
-  return ''
+  return KINDS.has(routeKind) ? routeKind : null
 }
 
 /** The item as received, without the credential that some SDKs put into it, and with the context of its batch. */
@@ -310,13 +325,36 @@ function reject(errors: ValidationError[], pointer: string, message: string): nu
   return null
 }
 
-/** The fields of a batch that apply to all of its items. */
-export type Envelope = { sentAt: Date | null; context: JsonObject | null }
+/** The fields of a batch that apply to all of its items. They are read once, because a batch may have 5,000 items. */
+export type Envelope = { sentAt: Date | null; context: SharedContext | null }
 
 export const NO_ENVELOPE: Envelope = { sentAt: null, context: null }
 
 function readEnvelope(batch: JsonObject): Envelope {
-  return { sentAt: parseTimestamp(batch.sentAt), context: isObject(batch.context) ? batch.context : null }
+  return {
+    sentAt: parseTimestamp(batch.sentAt),
+    context: isObject(batch.context) ? readContext(batch.context) : null,
+  }
+}
+
+/** What Kontor reads from the `context` of a CDP call. */
+type SharedContext = {
+  value: JsonObject
+  traits: JsonObject | null
+  email: string | null
+  sessionId: unknown
+  userAgent: string | null
+}
+
+function readContext(value: JsonObject): SharedContext {
+  const traits = isObject(value.traits) ? value.traits : null
+  return {
+    value,
+    traits,
+    email: parseEmail(traits?.email),
+    sessionId: value.sessionId ?? value.session_id,
+    userAgent: typeof value.userAgent === 'string' ? value.userAgent : null,
+  }
 }
 
 /** Limits of one request with events. Sizes are stored sizes: a shared context counts once per item. */

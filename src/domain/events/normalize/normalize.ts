@@ -25,6 +25,7 @@ import {
   cdpPayload,
   type Draft,
   type Envelope,
+  eventTypeOf,
   type Items,
   idField,
   isLongerThan,
@@ -92,6 +93,17 @@ export function inspect(body: Body, context: EventContext): Inspection {
   }
 }
 
+/**
+ * The number of items that a tracking key may send: objects of an allowed type. Reads nothing else, so that the limits of
+ * a key are checked before any other work per item. 0 if the request will be rejected as a whole.
+ */
+export function countSendable(body: Body, context: EventContext): number {
+  const items = readItems(body, context, [])
+  if (!items || tooManyItems(items) !== null) return 0
+  const isRefused = createTypeFilter(context)
+  return items.values.filter(item => isObject(item) && !isRefused?.(item)).length
+}
+
 /** The result for a body that is rejected as a whole. */
 function rejectBody(errors: ValidationError[], facts: Pick<Inspection, 'items' | 'isTooLarge'>): Inspection {
   const rejected = [{ index: 0, message: errors[0]!.message }]
@@ -151,14 +163,21 @@ function read(items: Items, context: EventContext, sizes: Sizes, errors: Validat
   const refusedTypes = new Set<string>()
   for (let index = 0; index < items.values.length; index++) {
     if (wanted && !wanted.has(index)) continue
+    const item = items.values[index]
+    const refusedType = isRefused?.(item)
+    if (refusedType) {
+      const message = 'the key may not send events of this type'
+      errors.push({ pointer: pointerTo(items.form, index), message })
+      rejected.push({ index, message })
+      refusedTypes.add(refusedType)
+      const id = readSenderId(item as JsonObject)
+      if (id !== null) rejectedIds.set(index, id)
+      continue
+    }
     const known = errors.length
-    const draft = readItem(items.values[index], context, items.envelope, errors)
+    const draft = readItem(item, context, items.envelope, errors)
     const tooLarge = sizes.findError(index)
     if (tooLarge) errors.push(tooLarge)
-    if (draft && isRefused?.(draft.eventType)) {
-      errors.push({ pointer: '', message: 'the key may not send events of this type' })
-      refusedTypes.add(draft.eventType)
-    }
     if (draft && errors.length === known) {
       drafts.push({ index, draft })
       continue
@@ -183,14 +202,22 @@ function readItem(value: unknown, context: EventContext, envelope: Envelope, err
   return { ...draft, ...readEventType(value, draft.eventType, context.eventTypeOverride, errors) }
 }
 
-function createTypeFilter({ allowedTypes, refusedTypes }: EventContext): ((type: string) => boolean) | null {
-  if (allowedTypes) {
-    const allowed = new Set(allowedTypes)
-    return type => type !== '' && !allowed.has(type)
-  }
-  if (!refusedTypes) return null
+/** Finds the type of an item that the key may not send. Null if it may. */
+type TypeFilter = (item: unknown) => string | null
+
+function createTypeFilter(context: EventContext): TypeFilter | null {
+  const { allowedTypes, refusedTypes } = context
+  if (!allowedTypes && !refusedTypes) return null
+  const allowed = allowedTypes && new Set(allowedTypes)
   const refused = new Set(refusedTypes)
-  return type => refused.has(type)
+  return item => {
+    const type = eventTypeOf(item, context)
+    return type !== null && (allowed ? !allowed.has(type) : refused.has(type)) ? type : null
+  }
+}
+
+function readSenderId(item: JsonObject): string | null {
+  return looseId(item.messageId ?? item.event_id)
 }
 
 /** Completes the pointers of one item's errors, and joins their messages into one sentence. */
