@@ -78,7 +78,8 @@ function parseDecimal(text: string): Decimal | null {
   const parts = NUMERAL.exec(text)
   if (!parts) return null
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = parts
-  const digits = `${whole}${fraction}`.replace(/0+$/, '')
+  let digits = `${whole}${fraction}`
+  while (digits.endsWith('0')) digits = digits.slice(0, -1)
   const dropped = whole.length + fraction.length - digits.length
   return {
     units: BigInt(`${sign}${digits === '' ? '0' : digits}`),

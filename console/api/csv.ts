@@ -52,7 +52,8 @@ function toCell(value: unknown): string {
   if (value === null || value === undefined) return ''
   const isPlain = typeof value !== 'object' || value instanceof ExactNumber
   const text = isPlain ? String(value) : JSON.stringify(value)
-  const safe = /^[=+@\t\r\n＝＋－＠]|^-(?![\d.]+$)/.test(text) ? `'${text}` : text
+  const isFormula = /^[-=+@\t\r\n＝＋－＠]/.test(text) && !/^-[\d.]+$/.test(text)
+  const safe = isFormula ? `'${text}` : text
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 

@@ -86,12 +86,16 @@ export function ShownOnce({ title, children }: { title: string; children?: Compo
 }
 
 /** Hosts that are not reachable from the internet. A name without a dot is one of them. */
-const LOCAL_HOST =
-  /^(127\.|10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|\[)|^[^.]+$|\.(localhost|local|internal|lan)$/
+const LOCAL_ADDRESS = /^(127\.|10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|\[)/
+const LOCAL_NAME = /\.(localhost|local|internal|lan)$/
+
+function isLocal(host: string): boolean {
+  return LOCAL_ADDRESS.test(host) || LOCAL_NAME.test(host) || !host.includes('.')
+}
 
 /** Warns that an external sender cannot reach the address of this server. */
 export function LocalAddressNote({ sender }: { sender: string }): VNode | null {
-  if (!LOCAL_HOST.test(location.hostname)) return null
+  if (!isLocal(location.hostname)) return null
   return html`
     <p class="notice bad">
       ${sender} cannot reach ${location.host}, because that address is known only on this machine or in its network. Use

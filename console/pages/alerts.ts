@@ -185,7 +185,8 @@ function toInput(rule: RuleName, value: number | null): string {
 }
 
 function parseThreshold(rule: RuleName, typed: string): number | null {
-  const text = typed.trim().replace(/\s*%$/, '')
+  const number = typed.trim()
+  const text = number.endsWith('%') ? number.slice(0, -1).trim() : number
   if (text === '') return null
   const value = Number(text)
   if (!(value > 0 && Number.isFinite(value)))

@@ -5,7 +5,7 @@
   if (early.loaded) return
   const script = document.currentScript || document.querySelector('script[data-key][src*="k.js"]')
   const { key, host, auto } = script.dataset
-  const endpoint = `${(host || new URL(script.src).origin).replace(/\/+$/, '')}/v1/track/?key=${encodeURIComponent(key)}`
+  const endpoint = `${(host || new URL(script.src).origin).replace(/\/$/, '')}/v1/track/?key=${encodeURIComponent(key)}`
   const silent = !key || navigator.globalPrivacyControl || /^(1|yes)$/.test(navigator.doNotTrack || window.doNotTrack)
   const sessionMs = 18e5
   const queueLimit = 50
@@ -135,7 +135,7 @@
     })
 
   // An anchor is not a new page, but a route of a hash router (#/ or #!) is.
-  const page = () => location.href.replace(/#(?![!/]).*/, '')
+  const page = () => location.href.replace(/#(?:[^!/][^]*)?$/, '')
   let current = page()
   let referrer = document.referrer
 

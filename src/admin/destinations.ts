@@ -296,10 +296,17 @@ function deliveryView(attempt: Attempt): DeliveryView {
 }
 
 // Headers that the sender sets itself, or that would change how a request is parsed.
-const OWN_HEADER =
-  /^(webhook-.*|host|content-length|content-type|content-encoding|transfer-encoding|connection|expect|upgrade|te|trailer|keep-alive)$/i
+const OWN_HEADERS = new Set(
+  `host content-length content-type content-encoding transfer-encoding
+   connection expect upgrade te trailer keep-alive`.split(/\s+/),
+)
 const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/i
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]{0,2000}$/
+
+function isOwnHeader(name: string): boolean {
+  const lower = name.toLowerCase()
+  return lower.startsWith('webhook-') || OWN_HEADERS.has(lower)
+}
 
 /** The settings of a destination. The schemas of the admin API and the validation here use the same definitions. */
 const DESTINATION_FIELDS = {
@@ -324,7 +331,7 @@ const DESTINATION_FIELDS = {
       'an object of up to 50 header names and one-line values, without host, webhook-*, content-* and connection headers',
     check: (headers: Record<string, string>) =>
       Object.entries(headers).every(
-        ([name, value]) => HEADER_NAME.test(name) && !OWN_HEADER.test(name) && HEADER_VALUE.test(value),
+        ([name, value]) => HEADER_NAME.test(name) && !isOwnHeader(name) && HEADER_VALUE.test(value),
       ),
   },
 }

@@ -477,7 +477,7 @@ const checkStream: Check = async function* (installation) {
       code: 'nats_foreign_messages',
       what: `${formatCount(foreign.messages, 'message')} in the stream ${foreign.messages === 1 ? 'was' : 'were'} not published by Kontor. The latest is ${foreign.seq} of ${foreign.subject}, ${formatAge(foreign.at, databaseNow)} ago.`,
       means: 'Kontor skipped them. Nothing is lost, but another program publishes to the stream.',
-      help: `Use NATS user permissions to allow only Kontor to publish to ${foreign.subject.replace(/[^.]*$/, '>')}`,
+      help: `Use NATS user permissions to allow only Kontor to publish to ${foreign.subject.slice(0, foreign.subject.lastIndexOf('.') + 1)}>`,
     }
   if (unreadable)
     yield {

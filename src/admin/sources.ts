@@ -383,7 +383,8 @@ export const SECRET_FIELDS = {
   },
   signing_secret: {
     // One space is allowed after a scheme: some senders show the whole header value, "Bearer …".
-    schema: Nullable(Type.String({ pattern: '^((?=.{16,500}$)([A-Za-z]+ )?[\\x21-\\x7e]+|generate)$' })),
+    schema: Nullable(Type.String({ maxLength: 500, pattern: '^([A-Za-z]+ )?[\\x21-\\x7e]+$' })),
+    check: (secret: string | null) => secret === null || secret === GENERATE || secret.length >= 16,
     expects: '16 to 500 printable characters without spaces, "generate", or null for none',
   },
 } satisfies Record<string, Field>

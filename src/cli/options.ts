@@ -11,8 +11,10 @@ export function examples(...lines: string[]): string {
 
 /** Parses a header given as `name: value`. */
 export function parseHeader(text: string, example: string): [name: string, value: string] {
-  const [, name, value] = /^([^\s:]+):\s*(.*)$/.exec(text) ?? []
-  if (name === undefined || value === undefined)
+  const colon = text.indexOf(':')
+  const name = text.slice(0, colon)
+  const value = text.slice(colon + 1).trimStart()
+  if (colon < 1 || /\s/.test(name) || /[\r\n]/.test(value))
     throw new InvalidArgumentError(`Expected name:value, for example ${JSON.stringify(example)}.`)
   return [name, value]
 }

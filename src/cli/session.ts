@@ -8,6 +8,7 @@ import { type Admin, openAdmin } from '../admin/admin.ts'
 import { AdminError, kontorCommand } from '../admin/error.ts'
 import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
 import { type Config, readConfig } from '../config/config.ts'
+import { withoutTrailingSlash } from '../config/values.ts'
 import type { Log } from '../log/log.ts'
 import { type Connection, databaseNow, openPool } from '../postgres/database.ts'
 import { migrate, SchemaError, schemaState } from '../postgres/migrate.ts'
@@ -22,7 +23,7 @@ export const urlOption = () =>
   new Option('--url <url>', 'server to send to (default: the server of the data directory)').argParser(parseServerUrl)
 
 function parseServerUrl(text: string): string {
-  if (/^https?:\/\//i.test(text) && URL.canParse(text)) return text.replace(/\/+$/, '')
+  if (/^https?:\/\//i.test(text) && URL.canParse(text)) return withoutTrailingSlash(text)
   throw new InvalidArgumentError('Expected a URL, for example http://localhost:8080.')
 }
 

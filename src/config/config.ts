@@ -1,6 +1,6 @@
 import { type Setting, settings } from './settings.ts'
 import { nearest } from './spelling.ts'
-import { isSecureUrl } from './values.ts'
+import { isSecureUrl, withoutTrailingSlash } from './values.ts'
 
 export { SURFACES, type Surface } from './settings.ts'
 
@@ -163,5 +163,5 @@ export function remoteServer(env: NodeJS.ProcessEnv = process.env): RemoteServer
   if (!key) return null
   if (!/^https?:\/\//.test(url) || !URL.canParse(url))
     throw new ConfigError(['KONTOR_URL must be an http or https address, for example http://localhost:8080.'])
-  return { url: url.replace(/\/+$/, ''), key }
+  return { url: withoutTrailingSlash(url), key }
 }

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { cidrOf } from '../domain/tenants/addresses.ts'
+import { trimEnd } from '../domain/trim.ts'
 
 /** Parses the value of a setting. Returns undefined if the value is invalid. */
 export type Read<T> = (text: string) => T | undefined
@@ -73,11 +74,15 @@ export const archiveUrl: Read<string> = text => {
   return isDirectory || isBucket ? text : undefined
 }
 
+export function withoutTrailingSlash(url: string): string {
+  return trimEnd(url, char => char === '/')
+}
+
 /** Without a trailing slash. */
 export const httpUrl: Read<string> = text => {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const isPlain = url && url.search === '' && url.hash === '' && url.username === ''
-  return isPlain && ['http:', 'https:'].includes(url.protocol) ? url.href.replace(/\/+$/, '') : undefined
+  return isPlain && ['http:', 'https:'].includes(url.protocol) ? withoutTrailingSlash(url.href) : undefined
 }
 
 /** One or more of `words`, without duplicates, in the order of `words`. `all` selects all of them. */
@@ -144,8 +149,19 @@ type RoleMapping = { value: string; role: 'viewer' | 'operator' | 'admin'; tenan
 /** `value=role` or `value=role@tenant`; the value may contain both characters. */
 export const roleMappings: Read<RoleMapping[]> = text => {
   const mappings = text.split(',').map(part => {
-    const [, value, role, tenant] = /^(.+)=(viewer|operator|admin)(?:@(.+))?$/.exec(part.trim()) ?? []
-    return value && role ? { value: value.trim(), role, tenant: tenant?.trim() ?? null } : undefined
+    const mapping = part.trim()
+    // The last `=role` counts, because the value may contain others.
+    const found = [...mapping.matchAll(/=(viewer|operator|admin)(@|$)/g)]
+      .map(({ 0: all, 1: role, 2: at, index }) => ({
+        role,
+        at,
+        index,
+        tenant: mapping.slice(index + all.length).trim(),
+      }))
+      .findLast(({ at, index, tenant }) => index > 0 && (at === '' || tenant !== ''))
+    if (!found) return undefined
+    const { role, at, index, tenant } = found
+    return { value: mapping.slice(0, index).trim(), role, tenant: at === '' ? null : tenant }
   })
   return mappings.every(mapping => mapping !== undefined) ? (mappings as RoleMapping[]) : undefined
 }

@@ -1,5 +1,7 @@
 /** Money: ISO 4217 codes and minor units, exact decimals, integers for every sum. */
 
+import { trimEnd } from './trim.ts'
+
 /**
  * Codes in use. Written out rather than asked of Intl, whose list and digits follow CLDR and change with the
  * runtime: HUF, IDR and LBP have none there and two in ISO 4217. Left out is what is not billed in: metals,
@@ -69,7 +71,7 @@ export function decimalText(decimal: Decimal): string {
   const negative = decimal.digits < 0n
   const magnitude = String(negative ? -decimal.digits : decimal.digits).padStart(decimal.scale + 1, '0')
   const point = magnitude.length - decimal.scale
-  const fraction = magnitude.slice(point).replace(/0+$/, '')
+  const fraction = trimEnd(magnitude.slice(point), digit => digit === '0')
   const text = fraction === '' ? magnitude.slice(0, point) : `${magnitude.slice(0, point)}.${fraction}`
   return negative && decimal.digits !== 0n ? `-${text}` : text
 }

@@ -55,7 +55,7 @@ export function bodyReader(
     const limitBytes = typeof limit === 'number' ? limit : limit(request)
     const encoding = message.headers['content-encoding']
     const isGzip = encoding !== undefined && /^\s*(?:x-)?gzip\s*$/i.test(encoding)
-    if (encoding !== undefined && !isGzip && !/^\s*(?:identity)?\s*$/i.test(encoding))
+    if (encoding !== undefined && !isGzip && !['', 'identity'].includes(encoding.trim().toLowerCase()))
       return done(problems.unsupportedEncoding())
 
     const finish: OnReceived = (problem, bytes) => done(problem ?? setBody(request, mode, bytes))

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { failureCause } from '../domain/entries/entry.ts'
 import { hashIdentifier } from '../domain/identity/erasure.ts'
 import { IDENTIFIER_KINDS, parseEmail } from '../domain/identity/identity.ts'
+import { endOfString } from '../domain/json/json.ts'
 import { HOUR_MS } from '../domain/time.ts'
 import { findSuppressed, findSuppressingTenants } from '../store/identity/suppressions.ts'
 import {
@@ -189,14 +190,13 @@ async function withoutSuppressed(pool: pg.Pool, examples: RejectionExample[]): P
   })
 }
 
-const QUOTED = /"((?:[^"\\]|\\.)*)"/g
 const DELIMITERS = /[\s"'{}[\]:,=&;<>()\\]+/
 
 /** Every string that could be an identifier, as written and unescaped: the body may not even be JSON. */
 function findIdentifiers(body: string) {
   const read = unescapeJson(body)
   const values = new Set<string>()
-  for (const [, quoted = ''] of body.matchAll(QUOTED)) values.add(quoted.trim()).add(unescapeJson(quoted).trim())
+  for (const quoted of listQuoted(body)) values.add(quoted.trim()).add(unescapeJson(quoted).trim())
   // Twice unescaped: JSON may contain JSON.
   for (const text of [body, read, unescapeJson(read)]) for (const word of text.split(DELIMITERS)) values.add(word)
   for (const value of [...values]) {
@@ -204,6 +204,16 @@ function findIdentifiers(body: string) {
     if (email !== null) values.add(email)
   }
   return [...values].flatMap(value => IDENTIFIER_KINDS.map(kind => ({ kind, value })))
+}
+
+/** The strings between quotes. */
+function* listQuoted(text: string): Generator<string> {
+  let from = text.indexOf('"')
+  while (from >= 0) {
+    const end = endOfString(text, from)
+    yield text.slice(from + 1, text.endsWith('"', end) ? end - 1 : end)
+    from = text.indexOf('"', end)
+  }
 }
 
 /** \u0040 is @. */

@@ -25,7 +25,7 @@ export function openLogger(options: LoggerOptions & { to?: DestinationStream }):
 }
 
 // System errors, and these of PostgreSQL: connections, resources, shutdown and canceled statements, conflicts, locks, read-only.
-const TRANSIENT_CODE = /^(?:E(?!RR_)[A-Z\d]+|(?:08|40|53|57)\w{3}|55P03|25006|25P03|3D000)$/
+const TRANSIENT_CODE = /^(?:E[A-Z\d]+|(?:08|40|53|57)\w{3}|55P03|25006|25P03|3D000)$/
 const TRANSIENT_MESSAGE =
   /Connection terminated|Query read timeout|timeout exceeded when trying to connect|Client has encountered a connection error/
 

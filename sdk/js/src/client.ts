@@ -133,6 +133,7 @@ function openApi(send: Send, url: string, privateKey: string | undefined): Api {
 
 /** Throws if it is not a URL. */
 function normalizeUrl(url: string): string {
-  const { origin, pathname } = new URL(url)
-  return origin + pathname.replace(/\/+$/, '')
+  let { origin, pathname } = new URL(url)
+  while (pathname.endsWith('/')) pathname = pathname.slice(0, -1)
+  return origin + pathname
 }

@@ -7,7 +7,8 @@ import type { BillingChange, Discount, Payment, Refund, SubscriptionFacts, Term 
 
 /** Separates a namespace from an id. It occurs in no id and in no namespace. */
 const SEPARATOR = '\u001f'
-const PREFIX = /[A-Za-z0-9_.-]+\u001f/g
+// A namespace has at most 50 characters.
+const PREFIX = /[A-Za-z0-9_.-]{1,50}\u001f/g
 
 /** Ids of these namespaces are stored without a prefix. Stripe's ids are globally unique. */
 const PLAIN = new Set(['default', 'stripe'])

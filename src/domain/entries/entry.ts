@@ -23,10 +23,12 @@ export const DEAD_LETTER_REASONS = ['rejected', 'failed'] as const
 export type DeadLetterReason = (typeof DEAD_LETTER_REASONS)[number]
 
 // The parts of an error message that vary though the cause is the same: quoted values, ids, numbers.
-const VARYING = /"[^"]*"|'[^']*'|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+/gi
+const QUOTED = /"[^"]*"|'[^']*'/g
+const UUID = /[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/gi
+const NUMBER = /\d+/g
 const MAX_CAUSE = 300
 
 /** The error without its varying parts. Failures with the same cause have the same text. */
 export function failureCause(error: string): string {
-  return error.replaceAll(VARYING, '…').slice(0, MAX_CAUSE).toWellFormed()
+  return error.replaceAll(QUOTED, '…').replaceAll(UUID, '…').replaceAll(NUMBER, '…').slice(0, MAX_CAUSE).toWellFormed()
 }

@@ -6,7 +6,7 @@ import { asset, sendAsset } from '../assets.ts'
 /** The browser script, without comments and indentation. */
 function readScript(): Buffer {
   const source = readFileSync(new URL('../../../sdk/browser/k.js', import.meta.url), 'utf8')
-  return Buffer.from(source.replace(/^\s*\/\/.*\n/gm, '').replace(/^\s+/gm, ''))
+  return Buffer.from(source.replace(/^[ \t]*\/\/.*\n/gm, '').replace(/^\s+/gm, ''))
 }
 
 export function scriptRoute(app: App): void {

@@ -95,5 +95,5 @@ function withoutRules(line: string): string {
 }
 
 function plainText(markdown: string): string {
-  return markdown.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replace(/[`*]|\\(?=\|)/g, '')
+  return markdown.replace(/\[([^[\]]*)\]\([^()]*\)/g, '$1').replace(/[`*]|\\(?=\|)/g, '')
 }

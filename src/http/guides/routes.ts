@@ -161,12 +161,22 @@ function buildExcerpt(text: string, words: string[]): string {
   const first = Math.max(0, ...[line.toLowerCase().indexOf(words[0]!)])
   const start = Math.max(0, first - 60)
   const cut = line.slice(start, start + EXCERPT_CHARACTERS)
-  // Words contain only letters, digits and underscores, so nothing needs escaping in the pattern.
-  const pattern = new RegExp(`(${words.join('|')})`, 'giu')
-  const marked = cut
-    .split(pattern)
-    .map((part, index) => (index % 2 === 1 ? `<mark>${escaped(part)}</mark>` : escaped(part)))
-  return `${start > 0 ? '… ' : ''}${marked.join('')}${start + EXCERPT_CHARACTERS < line.length ? ' …' : ''}`
+  return `${start > 0 ? '… ' : ''}${markWords(cut, words)}${start + EXCERPT_CHARACTERS < line.length ? ' …' : ''}`
+}
+
+/** HTML. `words` are in lower case. */
+function markWords(text: string, words: string[]): string {
+  const lower = text.toLowerCase()
+  const parts: string[] = []
+  let writtenTo = 0
+  for (let i = 0; i < text.length; i++) {
+    const word = words.find(word => lower.startsWith(word, i))
+    if (word === undefined) continue
+    parts.push(escaped(text.slice(writtenTo, i)), `<mark>${escaped(text.slice(i, i + word.length))}</mark>`)
+    writtenTo = i + word.length
+    i = writtenTo - 1
+  }
+  return parts.join('') + escaped(text.slice(writtenTo))
 }
 
 type Page = {

@@ -64,7 +64,7 @@ export function csvLine(cells: string[]): string {
 /** Adds an apostrophe to text that a spreadsheet would execute as a formula, because anyone can send names. */
 function csvCell(text: string): string {
   // including the full-width characters that East Asian spreadsheets accept
-  const isFormula = /^[=+@\t\r\n＝＋－＠]|^-(?![\d.]+$)/.test(text)
+  const isFormula = /^[-=+@\t\r\n＝＋－＠]/.test(text) && !/^-[\d.]+$/.test(text)
   const safe = isFormula ? `'${text}` : text
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }

@@ -1,6 +1,7 @@
 import { contactFacts } from '../../domain/conversions/conversions.ts'
 import { publicProfileId } from '../../domain/identity/identity.ts'
 import { publicTenantId } from '../../domain/tenants/tenants.ts'
+import { trimEnd } from '../../domain/trim.ts'
 import type { Alert } from '../alerts/alerts.ts'
 import type { ConversionRow } from '../conversions/conversions.ts'
 import type { EventRow } from '../events/events.ts'
@@ -53,7 +54,9 @@ export function conversionText(row: ConversionRow): string {
 }
 
 export function plainNumber(decimal: string): string {
-  return decimal.includes('.') ? decimal.replace(/\.?0+$/, '') : decimal
+  if (!decimal.includes('.')) return decimal
+  const digits = trimEnd(decimal, digit => digit === '0')
+  return digits.endsWith('.') ? digits.slice(0, -1) : digits
 }
 
 /** The data is written as stored, for the same reason. */
