@@ -107,9 +107,8 @@ function collect(file: string): void {
     }
     if (node.kind === kinds.PropertyAccessExpression && (node.name as Node).text === 'source') {
       const literal = constants.get((node.expression as Node).text)
-      return literal?.kind === kinds.RegularExpressionLiteral
-        ? literal.text.slice(1, literal.text.lastIndexOf('/'))
-        : null
+      if (literal?.kind !== kinds.RegularExpressionLiteral || !literal) return null
+      return literal.text.slice(1, literal.text.lastIndexOf('/'))
     }
     if (node.kind === kinds.TaggedTemplateExpression)
       return (node.tag as Node).getText() === 'String.raw' ? evaluateTemplate(node.template as Node, 'rawText') : null
