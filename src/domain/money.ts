@@ -3,9 +3,9 @@
 import { trimEnd } from './trim.ts'
 
 /**
- * Codes in use. Written out rather than asked of Intl, whose list and digits follow CLDR and change with the
- * runtime: HUF, IDR and LBP have none there and two in ISO 4217. Left out is what is not billed in: metals,
- * units of account, test codes and XXX.
+ * Currency codes in use. Not from Intl, whose list and digits follow CLDR and change with the runtime: HUF, IDR and LBP have
+ * no decimals there and two in ISO 4217. Codes that are not used for billing are left out: metals, units of account, test
+ * codes and XXX.
  */
 const IN_USE = `
 AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW

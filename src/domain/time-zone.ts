@@ -72,12 +72,12 @@ export function startOfDayIn(zone: string, day: Day): Date {
   return withinYears(moments.find(begins) ?? moments[0]!)
 }
 
-/** When the hour began there that a moment falls into. */
+/** The start of the hour, in this time zone, that contains a moment. */
 export function startOfHourIn(zone: string, at: number): number {
   return at - (((wallClock(zone, at) % HOUR_MS) + HOUR_MS) % HOUR_MS)
 }
 
-/** A timestamp; a bare date is the beginning of that day there. */
+/** Parses a timestamp. A date without a time is the start of that day in this time zone. */
 export function momentIn(zone: string, text: unknown): Date | null {
   const moment = parseTimestamp(text)
   return moment !== null && /^\d{4}-\d\d-\d\d$/.test(text as string) ? startOfDayIn(zone, text as string) : moment

@@ -11,7 +11,7 @@ export function formatValidationError({ pointer, message }: ValidationError): st
   return `${pointer || 'the body'}: ${message}`
 }
 
-/** A whole sentence, for people: some messages name their field themselves, or what they are about. */
+/** The error as a sentence. Some messages start with the field, or with their own subject ("a …", "the …"). */
 export function validationErrorSentence({ pointer, message }: ValidationError): string {
   const end = pointer.lastIndexOf('/')
   const namesField = end >= 0 && message.startsWith(`${pointer.slice(end + 1)} `)

@@ -302,5 +302,5 @@ test('the command writes the same file, and an import accepts it', async t => {
   ]
   assert.deepEqual(lines(await (await exported(copy, 'events')).text()).map(what), lines(text).map(what))
   assert.equal((await kontor('export', 'events', '--tenant', 'shop', '--since', 'yesterday')).code, 2)
-  assert.match((await kontor('export', 'events', '--tenant', 'shopp')).err, /no tenant/)
+  assert.match((await kontor('export', 'events', '--tenant', 'shopp')).err, /No such tenant/)
 })

@@ -49,7 +49,7 @@ test('a sample event fits every kind of source, and its trace is shown up to the
   }
 })
 
-test('a sample is marked as test and part of no total, also if the source maps it to a sale', async () => {
+test('a sample is marked as test and does not count in any total, also if the source maps it to a sale', async () => {
   const source = await makeSource(server, { event_type_override: { set: 'order.paid' } })
   const { id: destination } = await server.admin.destinations.create({
     tenant: server.tenant.id,

@@ -64,7 +64,7 @@ export type InboundContext = RequestFacts & {
   namespace?: string
   /** False: objects of a shop do not become records. */
   records?: boolean
-  /** A built-in sample sent by `source test`: listed, but part of no total and without other effects. */
+  /** A built-in sample sent by `source test`: listed, but not counted in any total and without other effects. */
   test?: true
   /** Events without an id are rejected, because a duplicate of such an event cannot be detected. */
   requireEventId?: boolean

@@ -34,7 +34,7 @@ export type Connection = {
   waitReadable(withinMs?: number): Promise<OpenStream>
   /** The stream, if it was seen on this connection. */
   found(): OpenStream | null
-  /** After a failure: looks at the stream again, for it may be gone. */
+  /** After a failure: looks the stream up again, because it may have been deleted. */
   renew(): void
   close(): Promise<void>
 }
@@ -47,7 +47,7 @@ const REPORT_AGAIN_MS = 60_000
 
 type Waiter = { resolve(stream: OpenStream): void; reject(error: unknown): void }
 
-/** Connects when it is first used. `enter`: brings the cursors of a stream that was found into PostgreSQL. */
+/** Connects when it is first used. `enter`: writes the cursors of a found stream to PostgreSQL. */
 export function openConnection(
   settings: NatsSettings,
   options: {
@@ -64,7 +64,7 @@ export function openConnection(
   let client: Connected | null = null
   /** The stream as last seen, on this connection or an earlier one. */
   let stream: OpenStream | null = null
-  /** Counts disconnects: what was found before one says nothing about the connection after it. */
+  /** Counts disconnects: a stream found before a disconnect may not exist on the next connection. */
   let disconnects = 0
   let isFinding = false
   let entering: Promise<void> | null = null

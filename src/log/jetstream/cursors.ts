@@ -145,7 +145,7 @@ async function findOutdated(reached: Reached[], lastSeq: number, { messageId, fi
   return found.flat()
 }
 
-/** Waits for transactions that own some of them: what they took from the stream has then taken effect, or not. */
+/** Waits for transactions that own some of them. Their entries are then either applied or not. */
 async function lockCursors(db: Db, stream: string, lock: 'share' | 'update'): Promise<Reached[]> {
   const { rows } = await db.query<Reached>(
     `select partition, seq, ord, last_id as "lastId", last_at as "lastAt" from jetstream_cursors where stream = $1

@@ -230,8 +230,8 @@ export function confirmedUnread(connected: Connected, stream: string, cursors: C
 }
 
 /**
- * Counts what is unread of everything in the stream now, and makes sure that nothing is missing: any server of a cluster may answer,
- * and one that lags behind the others or is cut off from them lacks the newest messages.
+ * Counts the unread messages in the stream, and makes sure that none is missing: any server of a cluster may respond, and one
+ * that lags behind the others or is disconnected from them lacks the newest messages.
  */
 export async function withCount<T>(
   connected: Connected,

@@ -35,7 +35,7 @@ export const POSTGRES_FLUSHES: FlushGroup = {
   gatherMs: 0,
 }
 
-/** With what the log on JetStream needs: it reads the events in PostgreSQL before its own. */
+/** The log, and what the log on JetStream needs, because it reads the events in PostgreSQL before its own. */
 export type PostgresLog = Log & {
   /** The partitions whose next entries include events, and the number of partitions. */
   partitionsWithEvents(client: pg.PoolClient): Promise<{ held: number[]; partitions: number }>
@@ -188,7 +188,7 @@ function enterEpoch(pool: pg.Pool): Promise<number> {
   })
 }
 
-/** For a restored backup, in the transaction that restores it: all its entries come before new ones, whatever database this is. */
+/** For a restored backup, in the transaction that restores it: all its entries sort before new ones, in any database. */
 export async function startEpoch(client: pg.PoolClient): Promise<void> {
   await client.query(
     'insert into log_epochs (epoch, database) select coalesce(max(epoch), 0) + 1, log_database() from log_epochs',
