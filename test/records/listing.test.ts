@@ -95,6 +95,18 @@ test('updated_since selects later changes, with include_deleted also deletes', a
   assert.equal((await allPages('limit=100')).flat().length, 119)
 })
 
+test('a cursor with a time or id that PostgreSQL cannot read is not an internal error', async () => {
+  for (const parts of [
+    ['2026-01-01T00:00:00,5Z', 'a'],
+    ['2026-01-01T00:00:00.5Z', 'a\u0000b'],
+    ['2026-01-01', '\ud800'],
+  ]) {
+    const cursor = Buffer.from(JSON.stringify(parts)).toString('base64url')
+    const { status } = await api.get(`/v1/contacts?cursor=${cursor}`)
+    assert.equal(status, 200, JSON.stringify(parts))
+  }
+})
+
 test('an invalid time or cursor is 400', async () => {
   for (const query of [
     'updated_since=yesterday',

@@ -1,7 +1,8 @@
 import type pg from 'pg'
 import { type Static, Type } from 'typebox'
+import { storableText } from '../../domain/json/json.ts'
 import type { EntityType } from '../../domain/records/records.ts'
-import { parseTimestamp } from '../../domain/time.ts'
+import { parseTimestamp, timestampText } from '../../domain/time.ts'
 import { type Column, RECORD_COLUMNS } from '../../reports/export/tables.ts'
 import { recordText } from '../../store/export/row-texts.ts'
 import { findProduct, findRecord, type ListedRecord, listRecords } from '../../store/records/records.ts'
@@ -79,7 +80,7 @@ function buildList(
 ): ListOfPortions<ListedRecord> {
   // Any string can be an id.
   const begin = decodeCursor(query.cursor, isTimestamp, () => true)
-  const after = begin && { changedAt: begin[0], id: begin[1] }
+  const after = begin && { changedAt: timestampText(begin[0])!, id: storableText(begin[1]) }
   return {
     limit: rowLimit(query),
     read: (limit, last) =>
