@@ -32,7 +32,7 @@ import {
 } from '../store/events/purges.ts'
 import { loadConnected } from '../store/identity/rebuild.ts'
 import { deleteEventsAt } from '../store/identity/traces.ts'
-import { type EventClaim, processedKey, releaseClaims } from '../store/inbound/processed.ts'
+import { type EventClaim, idScope, processedKey, releaseClaims } from '../store/inbound/processed.ts'
 import { listKeys } from '../store/tenants/keys.ts'
 import { type Actor, canSee, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
@@ -239,8 +239,10 @@ async function removeEvents(run: Run): Promise<void> {
 
 /** Releases event ids, so that the legitimate sender can use an id that an attacker has used. */
 function listClaims(tenantId: number, events: StoredNode[]): EventClaim[] {
-  return events.flatMap(({ id, sourceConfigId, inboundEventId }) =>
-    inboundEventId === null ? [] : [{ tenantId, key: processedKey(sourceConfigId, inboundEventId), eventId: id }],
+  return events.flatMap(event =>
+    event.inboundEventId === null
+      ? []
+      : [{ tenantId, key: processedKey(idScope(event), event.inboundEventId), eventId: event.id }],
   )
 }
 

@@ -20,7 +20,7 @@ import {
 } from '../store/events/events.ts'
 import { eventText } from '../store/export/row-texts.ts'
 import { hasErasedSince } from '../store/identity/erasures.ts'
-import { findProcessed, processedKey } from '../store/inbound/processed.ts'
+import { findProcessed, processedKey, UNVERIFIED } from '../store/inbound/processed.ts'
 import { listSources } from '../store/inbound/sources.ts'
 
 type Deps = { pool: pg.Pool; log: Log }
@@ -117,7 +117,8 @@ async function findFirsts(
   sentId: string,
   sourceIds: (string | null)[],
 ): Promise<string[]> {
-  const keys = sourceIds.map(sourceId => ({ tenantId, key: processedKey(sourceId, sentId) }))
+  const scopes = sourceIds.flatMap(sourceId => (sourceId === null ? [null, UNVERIFIED] : [sourceId]))
+  const keys = scopes.map(scope => ({ tenantId, key: processedKey(scope, sentId) }))
   const known = new Map((await findProcessed(pool, keys)).map(({ key, eventId }) => [key, eventId]))
   return keys.flatMap(({ key }) => known.get(key) ?? [])
 }

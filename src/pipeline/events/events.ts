@@ -7,7 +7,7 @@ import { suppressedReceipt, TEST_RECEIPT } from '../../domain/inbound/receipts.t
 import { DAY_MS, MINUTE_MS } from '../../domain/time.ts'
 import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
 import type { LearnedIdentifier } from '../../store/identity/suppressions.ts'
-import { claimEvents, type EventClaim, processedKey } from '../../store/inbound/processed.ts'
+import { claimEvents, type EventClaim, idScope, processedKey, UNVERIFIED } from '../../store/inbound/processed.ts'
 import { insertArchive, insertReceipts } from '../../store/inbound/receipts.ts'
 import type { EventSum } from '../../store/sums/series.ts'
 import type { Suppressions } from '../identity/suppressions.ts'
@@ -109,18 +109,20 @@ export async function claimFresh({ client, now }: Transaction, units: Unit<Norma
   const duplicates: Unit<NormalizedEvent>[] = []
   const candidates: Unit<NormalizedEvent>[] = []
   for (const unit of units) {
-    const { inboundEventId, sourceConfigId, id } = unit.work
+    const { inboundEventId, id } = unit.work
     if (inboundEventId !== null) {
       const { tenantId } = unit.entry
-      const key = processedKey(sourceConfigId, inboundEventId)
+      const scope = idScope(unit.work)
+      const key = processedKey(scope, inboundEventId)
+      const verifiedKey = scope === UNVERIFIED ? processedKey(null, inboundEventId) : undefined
       const keys = claimedKeys.get(tenantId) ?? new Set()
       if (keys.size === 0) claimedKeys.set(tenantId, keys)
-      if (keys.has(key)) {
+      if (keys.has(key) || (verifiedKey !== undefined && keys.has(verifiedKey))) {
         duplicates.push(unit)
         continue
       }
       keys.add(key)
-      claims.push({ tenantId, key, eventId: id })
+      claims.push({ tenantId, key, eventId: id, ...(verifiedKey && { verifiedKey }) })
     }
     candidates.push(unit)
   }

@@ -5,15 +5,26 @@ import { copyTable, hex, int4, uuid } from '../../postgres/copy.ts'
 import { type Db, queryPrepared, queryRows, RestartTransaction } from '../../postgres/database.ts'
 import { computePeriod, isNearPeriodStart } from '../../postgres/partitions.ts'
 
-/** Inbound events are identified by the sender's id within the source; tracking and CDP events by their id within the tenant. */
-export function processedKey(sourceId: string | null, inboundEventId: string): string {
-  return hash('sha256', `${sourceId ?? ''}\n${inboundEventId}`, 'hex').slice(0, 32)
+/** The scope of ids that public tracking keys send. The id of a source has a prefix, so no source has this one. */
+export const UNVERIFIED = 'unverified'
+
+/**
+ * Where the sender's id of an event is unique: within its source, or within the tenant for tracking and CDP events. There,
+ * unverified events have a scope of their own, so that a visitor cannot use up the id of a server's event.
+ */
+export function idScope(event: { sourceConfigId: string | null; trusted: boolean }): string | null {
+  return event.sourceConfigId ?? (event.trusted ? null : UNVERIFIED)
+}
+
+export function processedKey(scope: string | null, inboundEventId: string): string {
+  return hash('sha256', `${scope ?? ''}\n${inboundEventId}`, 'hex').slice(0, 32)
 }
 
 /** `key`: a uuid, written as 32 digits. */
 export type ProcessedKey = { tenantId: number; key: string }
 
-export type EventClaim = ProcessedKey & { eventId: string }
+/** `verifiedKey`: the key of a verified event with the same id. An unverified event is a duplicate of it, too. */
+export type EventClaim = ProcessedKey & { eventId: string; verifiedKey?: string }
 
 /**
  * Marks events as processed and returns the ids of those that already were. If two workers claim one key at the same time, the
@@ -33,16 +44,25 @@ export async function claimEvents(client: pg.PoolClient, claims: EventClaim[], n
 
 // In all periods, because claims made while the clock was ahead still count after it was corrected.
 async function knownClaims(client: pg.PoolClient, claims: EventClaim[]): Promise<Set<EventClaim>> {
-  const keys = hexArray(claims.map(claim => claim.key))
+  const wanted = claims.flatMap(claim => {
+    const { key, verifiedKey } = claim
+    return verifiedKey === undefined
+      ? [{ claim, key }]
+      : [
+          { claim, key },
+          { claim, key: verifiedKey },
+        ]
+  })
+  const keys = hexArray(wanted.map(({ key }) => key))
   const { tenantId } = claims[0]!
   if (claims.every(claim => claim.tenantId === tenantId)) {
     const { rows } = await queryPrepared<{ key: string }>(client, KNOWN_OF_ONE, [tenantId, keys])
     const known = new Set(rows.map(row => row.key.replaceAll('-', '')))
-    return new Set(known.size > 0 ? claims.filter(claim => known.has(claim.key)) : [])
+    return new Set(known.size > 0 ? wanted.flatMap(({ claim, key }) => (known.has(key) ? claim : [])) : [])
   }
-  const tenantIds = int4Array(claims.map(claim => claim.tenantId))
+  const tenantIds = int4Array(wanted.map(({ claim }) => claim.tenantId))
   const { rows } = await queryPrepared<{ position: number }>(client, KNOWN, [tenantIds, keys])
-  return new Set(rows.map(row => claims[row.position - 1]!))
+  return new Set(rows.map(row => wanted[row.position - 1]!.claim))
 }
 
 // One index scan for all keys costs half as much as a look-up per key.
