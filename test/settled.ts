@@ -13,7 +13,8 @@ export async function settled(pool: pg.Pool, log?: Log, tenantIds?: number[]): P
     const { rows } = await pool.query<{ waiting: boolean }>(
       `select exists (select 1 from log l join log_cursors c using (partition)
                       where (l.epoch, l.xid, l.ord) > (c.epoch, c.xid, c.ord) and ($1::int[] is null or l.tenant_id = any($1)))
-           or exists (select 1 from parked_entries where $1::int[] is null or tenant_id = any($1)) as waiting`,
+           or exists (select 1 from parked_entries where $1::int[] is null or tenant_id = any($1))
+           or exists (select 1 from sale_folds where $1::int[] is null or tenant_id = any($1)) as waiting`,
       [tenantIds ?? null],
     )
     return !rows[0]!.waiting

@@ -53,8 +53,9 @@ import { openAdaptiveCapacity, openFairQueue, openReadQueue } from '../overload/
 import { openThrottle } from '../overload/throttle.ts'
 import { brokenConnection, type Connection, databaseNow, openPool } from '../postgres/database.ts'
 import { archiveState } from '../store/archive/archive.ts'
+import { countExcessClaims } from '../store/conversions/conversions.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
-import { listStalled } from '../store/entries/parked.ts'
+import { listSetAside, listStalled } from '../store/entries/parked.ts'
 import { retentionHeldBy } from '../store/entries/retention-clock.ts'
 import { countAllSuppressed } from '../store/identity/suppressions.ts'
 import { watchConfigVersion } from '../store/tenants/config-version.ts'
@@ -406,15 +407,16 @@ function watchComponents(
       return (foreign?.messages ?? 0) + (unreadable?.messages ?? 0)
     })
   metrics.watchSuppressed(() => countAllSuppressed(pool))
+  metrics.watchExcessClaims(() => countExcessClaims(pool))
   metrics.watchStalled(async () => (await listStalled(pool)).length)
   metrics.watchRetention(async () => (await retentionHeldBy(pool)) !== null)
   metrics.watchBacklog(backlog)
   metrics.watchPipeline(async () => {
-    const lags = await backlog.lags()
-    return lags.map(({ partition, entries, oldestAt }) => ({
+    const waiting = [...(await backlog.lags()), ...(await listSetAside(pool))]
+    return [...Map.groupBy(waiting, ({ partition }) => partition)].map(([partition, own]) => ({
       partition,
-      entries,
-      seconds: oldestAt ? (Date.now() - oldestAt.getTime()) / 1000 : 0,
+      entries: own.reduce((sum, { entries }) => sum + entries, 0),
+      seconds: Math.max(...own.map(({ oldestAt }) => (oldestAt ? (Date.now() - oldestAt.getTime()) / 1000 : 0))),
     }))
   })
 }

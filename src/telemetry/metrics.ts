@@ -27,6 +27,7 @@ export type Metrics = {
   watchStalled(read: () => Promise<number>): void
   watchSkippedMessages(read: () => Promise<number>): void
   watchSuppressed(read: () => Promise<number>): void
+  watchExcessClaims(read: () => Promise<number>): void
   watchRetention(isHeld: () => Promise<boolean>): void
   /** The free part of the disk; null: unknown and omitted. */
   watchDisk(free: () => number | null): void
@@ -107,6 +108,13 @@ export function openMetrics(): Metrics {
         registry,
         'kontor_suppressed_items',
         'Events and records that were not recorded because of a suppression',
+        read,
+      ),
+    watchExcessClaims: read =>
+      watchNumber(
+        registry,
+        'kontor_excess_sale_claims',
+        'Unverified events beyond the 20th that name the order of a verified sale',
         read,
       ),
     watchStalled: read =>

@@ -189,6 +189,16 @@ export async function oldestHeldUp(db: Db): Promise<Date | null> {
   return rows[0]!.oldest
 }
 
+/** Work that was set aside: parked entries by partition, and orders whose unverified sales a job folds. */
+export async function listSetAside(db: Db): Promise<{ partition: string; entries: number; oldestAt: Date }[]> {
+  const { rows } = await db.query<{ partition: string; entries: number; oldestAt: Date }>(
+    `select partition, count(*) as entries, min(received_at) as "oldestAt" from parked_entries group by partition
+     union all
+     select 'sale_folds', count(*), min(requested_at) from sale_folds having count(*) > 0`,
+  )
+  return rows
+}
+
 export type StalledPartition = { partition: string; failedAt: Date; error: string }
 
 /** Records that a partition of the log failed outside of any entry. Nothing of it is applied until that is resolved. */
