@@ -83,7 +83,7 @@ test('a sample is marked as test and does not count in any total, also if the so
   await rebuildSeries(server.pool)
   assert.deepEqual({ events: await total('events'), conversions: await total('conversions') }, before)
   assert.equal(await activity(), 0)
-  const exported = await server.request('/v1/export/events', { key: server.tenant.privateKey })
+  const exported = await server.request('/v1/export/events?format=csv', { key: server.tenant.privateKey })
   assert.doesNotMatch(JSON.stringify(exported.body), new RegExp(String(event!.id)))
   assert.deepEqual(await rows(server, 'select from outbox where object = $1', [event!.id]), [])
   await server.admin.destinations.delete(destination)
