@@ -44,6 +44,7 @@ import { findOldestUnapplied, resume, type Storage, waitUntilApplied, withHeartb
 import {
   findEntriesAbout,
   findEventsAbout,
+  findReadEntries,
   findRecordsNaming,
   findSalesAbout,
   type Items,
@@ -203,7 +204,7 @@ export const resumeErasures = (storage: Storage, silentS?: number): Promise<void
 /** The state of an erasure. Counts are saved in the transaction that they describe, so that a crash keeps them correct. */
 export type ErasureWork = {
   pool: pg.Pool
-  log: Pick<Log, 'forget'>
+  log: Pick<Log, 'findRead' | 'forget'>
   tenantId: number
   erased: ErasureReceipt['erased']
   save(db: Db): Promise<void>
@@ -226,6 +227,14 @@ async function eraseEffects(
   // Recorded raw requests and rejection examples of the last days are all deleted, which is simpler than searching them.
   await deleteRequestsOf(pool, tenantId)
   await deleteRejectionExamples(pool, tenantId)
+  const sales = await findSalesAbout(work, { nodes, contactIds, orderIds: named.orders })
+  const orderIds = sales.flatMap(({ orderId }) => orderId ?? [])
+  // Before the sales, which lead to the writes of their orders only until they are anonymized.
+  for (const entries of portions(await findReadEntries(work, names, { contactIds, orderIds })))
+    await inTransaction(pool, async client => {
+      erased.log_entries += await log.forget(client, tenantId, entries)
+      await save(client)
+    })
   for (const events of portions(await findEventsAbout(work, names, receivedSince, others))) {
     await inTransaction(pool, async client => {
       erased.archived += await deleteArchived(client, tenantId, events)
@@ -239,11 +248,11 @@ async function eraseEffects(
       await save(client)
     })
   }
-  for (const sales of portions(await findSalesAbout(work, { nodes, contactIds, orderIds: named.orders }))) {
-    const orderIds = sales.flatMap(({ orderId }) => orderId ?? [])
+  for (const some of portions(sales)) {
+    const orderIds = some.flatMap(({ orderId }) => orderId ?? [])
     await inTransaction(pool, async client => {
       erased.orders += await reduceOrders(client, tenantId, orderIds, KEPT_ORDER_FIELDS)
-      const saleKeys = sales.map(({ saleKey }) => saleKey)
+      const saleKeys = some.map(({ saleKey }) => saleKey)
       await anonymizeSaleMessages(client, tenantId, saleKeys)
       await anonymizeArchivable(client, tenantId, saleKeys)
       await deleteRecordMessages(
@@ -251,7 +260,7 @@ async function eraseEffects(
         tenantId,
         orderIds.map(id => `order/${id}`),
       )
-      erased.conversions += await anonymizeSales(client, tenantId, sales)
+      erased.conversions += await anonymizeSales(client, tenantId, some)
       await save(client)
     })
   }

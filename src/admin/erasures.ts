@@ -38,6 +38,7 @@ import { parseProfileId, unknownPerson } from './people.ts'
 import {
   findEntriesAbout,
   findEventsAbout,
+  findReadEntries,
   findRecordsNaming,
   findSalesAbout,
   findUnlinkedEventsAbout,
@@ -63,7 +64,8 @@ type ErasureQuery = {
 const MAX_NAMES_UNCONFIRMED = 20
 
 const NOTES = [
-  'Raw requests that are not listed here stay in the log until its retention ends (7 days by default). Existing backups are not changed.',
+  'Raw requests that contain neither the address nor a stored event or record of the person stay in the log until its retention ends (7 days by default). Existing backups and archive files are not changed.',
+  'Addresses are also found in percent-encoding, HTML entities and the encoded words of e-mail headers. Encrypted, compressed or hashed addresses, and base64 elsewhere than in these words, are not found.',
   'Hashes of the ids of processed events are kept, so that a late duplicate does not restore an event.',
   'Data that a shop or CRM sends again is stored again, unless the person is suppressed. Erase the person there first.',
 ]
@@ -224,7 +226,7 @@ function hashSubject(tenantId: number, subject: Subject): Buffer {
 
 /** Counts what an erasure of these identifiers would delete, in the same way as its receipt. Changes nothing. */
 async function countErasable(
-  { pool, log }: { pool: pg.Pool; log: Pick<Log, 'forget'> },
+  { pool, log }: { pool: pg.Pool; log: Pick<Log, 'findRead' | 'forget'> },
   tenantId: number,
   { names, others }: PersonScope,
 ): Promise<ErasureReceipt['erased']> {
@@ -234,10 +236,13 @@ async function countErasable(
   const events = await findEventsAbout({ pool, tenantId }, names, null, others)
   const kept = { archived: 0, log_entries: 0 }
   for (const some of portions(events)) kept.archived += await countArchived(pool, tenantId, some)
-  // A request may contain events of several batches and counts once.
-  for (const some of portions(toEntryNames(events)))
-    kept.log_entries += await log.forget(pool, tenantId, some, { dryRun: true })
   const sales = await findSalesAbout({ pool, tenantId }, { nodes, contactIds, orderIds: named.orders })
+  const orderIds = sales.flatMap(({ orderId }) => orderId ?? [])
+  const entries = await findReadEntries({ log, tenantId }, names, { contactIds, orderIds })
+  // An entry may be found in both ways, or contain events of several batches, and counts once.
+  const logged = new Map([...entries, ...toEntryNames(events)].map(entry => [entry.id, entry]))
+  for (const some of portions([...logged.values()]))
+    kept.log_entries += await log.forget(pool, tenantId, some, { dryRun: true })
   const items = { dead_letters: 0, parked_entries: 0, overflow: 0 }
   for (const table of ['dead_letters', 'parked_entries', 'overflow'] as const)
     for (const { items: found } of await findEntriesAbout({ pool, tenantId }, table, names))

@@ -7,7 +7,7 @@ import { countParked, findOldestOfTenant } from '../store/entries/parked.ts'
 // process ends.
 
 /** The storage of entries and their effects. */
-export type Storage = { pool: pg.Pool; log: Pick<Log, 'unread' | 'forget' | 'outside'> }
+export type Storage = { pool: pg.Pool; log: Pick<Log, 'unread' | 'findRead' | 'forget' | 'outside'> }
 
 /** How long to wait until earlier entries are applied. */
 export const MAX_WAIT_MS = 10_000

@@ -1,14 +1,23 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type pg from 'pg'
 import { parseStoredEvent } from '../domain/events/stored.ts'
-import { findItems, findLetterItems, identifierKey, indexIdentifiers, mentionsAny } from '../domain/identity/erasure.ts'
+import {
+  decodePayload,
+  findItems,
+  findLetterItems,
+  identifierKey,
+  indexIdentifiers,
+  mentionsAny,
+} from '../domain/identity/erasure.ts'
 import { contactIdentifiers, eventIdentifiers, orderIdentifiers } from '../domain/identity/identity.ts'
 import { toEntryId } from '../domain/ids.ts'
-import type { EntryName } from '../log/log.ts'
+import { type EntityType, recordOrderingKey } from '../domain/records/records.ts'
+import type { EntryName, Log } from '../log/log.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { readStored } from '../store/events/events.ts'
 import {
   addressPatterns,
+  candidatePatterns,
   type EntryRow,
   type EntryTable,
   type EventRow,
@@ -40,7 +49,7 @@ async function findEventsNaming(
   const own = new Set(names.flatMap(({ node }) => node ?? []))
   const found: EventRow[] = []
   await inTransaction(pool, async client => {
-    const filter = { mentioning: addressPatterns(emails), ...(receivedSince && { receivedSince }) }
+    const filter = { mentioning: candidatePatterns(emails), ...(receivedSince && { receivedSince }) }
     for await (const events of readStored(client, tenantId, filter)) {
       for (const event of events) {
         const { table, row, id, receivedAt, node } = event
@@ -48,7 +57,7 @@ async function findEventsNaming(
         const isTheirs =
           node === null
             ? mentionsAny(event.payload, person)
-            : eventIdentifiers(parseStoredEvent(event)).some(
+            : eventIdentifiers(parseStoredEvent({ ...event, payload: decodePayload(event.payload) })).some(
                 ({ kind, value }) => kind === 'email' && person.emails.has(value),
               )
         if (isTheirs) found.push({ table, row, id, receivedAt })
@@ -67,8 +76,8 @@ export async function findRecordsNaming(
   const emails = new Set(emailsOf(names))
   const found = { contacts: [] as string[], orders: [] as string[] }
   if (emails.size === 0) return found
-  for (const { entityType, id, data } of await recordsLike(pool, tenantId, addressPatterns([...emails]))) {
-    const fields = JSON.parse(data)
+  for (const { entityType, id, data } of await recordsLike(pool, tenantId, candidatePatterns([...emails]))) {
+    const fields = JSON.parse(decodePayload(data))
     const identities = entityType === 'order' ? orderIdentifiers(fields) : contactIdentifiers(id, fields)
     if (identities.some(({ kind, value }) => kind === 'email' && emails.has(value)))
       found[entityType === 'order' ? 'orders' : 'contacts'].push(id)
@@ -129,6 +138,20 @@ export async function findSalesAbout(
   const sales = await findSales(pool, tenantId, nodes, contactIds)
   const others = orderIds.map(orderId => ({ saleKey: `order:${orderId}`, orderId, isClaim: false }))
   return [...new Map([...sales, ...others].map(sale => [sale.saleKey, sale])).values()]
+}
+
+/** The read entries in the log with the address in their body, and the writes of these records. */
+export function findReadEntries(
+  { log, tenantId }: { log: Pick<Log, 'findRead'>; tenantId: number },
+  names: TracedIdentifier[],
+  { contactIds, orderIds }: { contactIds: string[]; orderIds: string[] },
+): Promise<EntryName[]> {
+  const keysOf = (entityType: EntityType, ids: string[]) =>
+    ids.map(value => recordOrderingKey(entityType, { name: 'id', value }))
+  return log.findRead(tenantId, {
+    orderingKeys: [...keysOf('contact', contactIds), ...keysOf('order', orderIds)],
+    patterns: addressPatterns(emailsOf(names)),
+  })
 }
 
 /** The entries that contained these events. */

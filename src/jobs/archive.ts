@@ -197,8 +197,9 @@ function fileStorage(root: string): Storage {
     async put(path, bytes) {
       const target = join(root, path)
       const draft = `${target}.partial`
-      await mkdir(dirname(target), { recursive: true })
-      const file = await open(draft, 'w')
+      // The files contain personal data. A directory that exists keeps its mode: its owner may have shared it on purpose.
+      await mkdir(dirname(target), { recursive: true, mode: 0o700 })
+      const file = await open(draft, 'w', 0o600)
       try {
         await file.writeFile(bytes)
         await file.sync()

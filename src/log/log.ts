@@ -98,6 +98,11 @@ type LogContents = {
   unread(tenantId: number, receivedBy: Date | null): Promise<Unread>
   /** The first unread event entries of a tenant with this string in their body. `unavailable`: why a part of the log could not be searched. */
   unreadWith(tenantId: number, text: string): Promise<{ entries: Entry[]; unavailable: LogUnavailable | null }>
+  /**
+   * The read entries of a tenant with one of these ordering keys, or whose body matches one of these ILIKE patterns. Scans the tenant's
+   * entries: an index would make every append slower. Only of the log in PostgreSQL: `forgetRead` deletes the others.
+   */
+  findRead(tenantId: number, query: { orderingKeys: string[]; patterns: string[] }): Promise<EntryName[]>
   /** Deletes those of these entries that were read. Returns how many; with `dryRun` it only counts them. */
   forget(db: Db, tenantId: number, entries: EntryName[], options?: { dryRun?: boolean }): Promise<number>
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -199,6 +199,20 @@ test('an erased person gets into no file, and waiting sales are anonymized', { s
   assert.deepEqual(await ask(`select visitor, amount from ${conversions} where tenant = ?`, tenant.id), [
     { visitor: null, amount: 3 },
   ])
+})
+
+test('only the account that runs Kontor can read the files and enter the folders', async () => {
+  const tenant = await server.anotherTenant('modes')
+  await batch(tenant, 0, 2)
+  await server.settled()
+  await flush()
+  const root = join(directory, `tenant=${tenant.id}`)
+  const names = ['', ...(await readdir(root, { recursive: true }))]
+  assert.ok(names.some(name => name.endsWith('.parquet')))
+  for (const name of names) {
+    const found = await stat(join(root, name))
+    assert.equal((found.mode & 0o777).toString(8), found.isDirectory() ? '700' : '600', name)
+  }
 })
 
 test('the DuckDB queries of the guide work', { skip }, async () => {

@@ -215,18 +215,73 @@ const DELIMITERS = /[\s"'<>,;:=&?()[\]{}|\\/]+/
 /** Strings in text that is not JSON. Recognizes fields such as `"userId": "4711` and `user_id=4711`. */
 function* stringsInText(raw: string): Generator<Found> {
   let before = ''
-  for (const text of raw.replaceAll('\\u0040', '@').split(DELIMITERS)) {
+  for (const text of decodeAddresses(raw.replaceAll('\\u0040', '@')).split(DELIMITERS)) {
     yield { text, kinds: kindsOfField(before) }
     before = text
   }
 }
 
-/** The e-mail addresses in a string, also percent-encoded. Splits into words instead of using a pattern: the string may be long. */
+/** How forms, URLs, HTML, JSON and e-mail headers write the at sign of an address. */
+const AT_SIGNS = ['@', '＠', '﹫', '%40', '%2540', '&#64;', '&#x40;', '&commat;', '\\u0040', '=40']
+const MAYBE_ADDRESS = /[@＠﹫]|%(?:25){0,9}40|&#0{0,5}64;|&#x0{0,5}40;|&commat;|=40|=\?/i
+const MAYBE_ENCODED = /%(?:25){0,9}40|&#0{0,5}64;|&#x0{0,5}40;|&commat;|=40|=\?/i
+
+/** The e-mail addresses in a string, however they are encoded. Splits into words instead of using a pattern: the string may be long. */
 function findAddresses(text: string): string[] {
-  if (!/[@＠﹫]|%40/.test(text)) return []
-  const words = text.replaceAll('%40', '@').split(DELIMITERS)
-  const found = [text, ...words.filter(word => word.includes('@')).map(decoded)].map(parseEmail)
+  if (!MAYBE_ADDRESS.test(text)) return []
+  const plain = decodeAddresses(text)
+  const texts = plain.includes('=40') ? [plain, plain.replaceAll('=40', '@')] : [plain]
+  const words = texts.flatMap(some => some.split(DELIMITERS)).filter(word => word.includes('@'))
+  const found = [text, plain, ...words.map(decoded)].map(parseEmail)
   return [...new Set(found.filter(address => address !== null))]
+}
+
+/** Decodes what may hide an address: HTML entities, repeated percent-encoding, and encoded words of e-mail headers. */
+function decodeAddresses(text: string): string {
+  return text
+    .replace(/\?=\s{1,9}=\?/g, '?==?')
+    .replace(/=\?[\w*-]{1,40}\?([bq])\?([^?\s]{1,1000})\?=/gi, (_, encoding: string, word: string) =>
+      decodeWord(encoding, word),
+    )
+    .replace(/&#(?:x([\da-f]{1,6})|(\d{1,7}));/gi, (_, hex?: string, digits?: string) =>
+      characterOf(hex === undefined ? Number(digits) : Number.parseInt(hex, 16)),
+    )
+    .replace(/&commat;/gi, '@')
+    .replace(/%(?:25){1,9}(?=[\da-f]{2})/gi, '%')
+    .replaceAll('%40', '@')
+}
+
+/** An encoded word as in RFC 2047. Its charset does not matter, because addresses are ASCII. */
+function decodeWord(encoding: string, word: string): string {
+  if (encoding.toLowerCase() === 'b') return Buffer.from(word, 'base64').toString('latin1')
+  return word.replaceAll('_', ' ').replace(/=([\da-f]{2})/gi, (_, hex: string) => characterOf(Number.parseInt(hex, 16)))
+}
+
+function characterOf(code: number): string {
+  return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : ' '
+}
+
+/** The spellings of an address to search for in stored text. In base64, the beginning depends on the characters before it. */
+export function addressSpellings(email: string): string[] {
+  const encoded = encodeURIComponent(email)
+  const base64 = [0, 1, 2].map(offset =>
+    Buffer.from(`${' '.repeat(offset)}${email}`)
+      .toString('base64')
+      .replace(/=+$/, '')
+      // Without the characters that also depend on what is before and after the address.
+      .slice(offset && offset + 1, (offset + email.length) % 3 === 0 ? undefined : -1),
+  )
+  return [...new Set([...AT_SIGNS.map(at => email.replace('@', at)), encoded, encodeURIComponent(encoded), ...base64])]
+}
+
+/** A JSON text with its encoded addresses decoded, so that they are read like plain ones. */
+export function decodePayload(raw: string): string {
+  if (!MAYBE_ENCODED.test(raw)) return raw
+  return JSON.stringify(JSON.parse(raw), (_key, value) => {
+    if (typeof value !== 'string' || !MAYBE_ENCODED.test(value)) return value
+    const plain = decodeAddresses(value)
+    return plain.includes('@') ? plain : plain.replaceAll('=40', '@')
+  })
 }
 
 function decoded(word: string): string {

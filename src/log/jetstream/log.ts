@@ -305,6 +305,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
         ? { entries, unavailable: onNats }
         : { entries: [...onNats, ...entries], unavailable: null }
     },
+    findRead: postgres.findRead,
     forget: postgres.forget,
     outside: {
       stream,

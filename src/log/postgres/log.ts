@@ -18,6 +18,7 @@ import {
   advance,
   countPartitions,
   find,
+  findRead,
   forget,
   lag,
   partitionsWithEvents,
@@ -106,6 +107,7 @@ export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date
     async unreadWith(tenantId, searched) {
       return { entries: await unreadWith(pool, tenantId, searched), unavailable: null }
     },
+    findRead: (tenantId, query) => findRead(pool, tenantId, query),
     forget,
     outside: null,
     async partitionsWithEvents(client) {

@@ -167,6 +167,20 @@ export async function find(db: Db, tenantId: number, id: string): Promise<Entry 
   return rows[0] ?? null
 }
 
+export async function findRead(
+  db: Db,
+  tenantId: number,
+  { orderingKeys, patterns }: { orderingKeys: string[]; patterns: string[] },
+): Promise<EntryName[]> {
+  const { rows } = await queryLong<EntryName>(
+    db,
+    `select l.id, l.received_at as "receivedAt" from log l join log_cursors c on ${READ}
+     where l.tenant_id = $1 and (l.ordering_key = any($2) or l.body ilike any($3))`,
+    [tenantId, orderingKeys, patterns],
+  )
+  return rows
+}
+
 export async function forget(db: Db, tenantId: number, entries: EntryName[], { dryRun = false } = {}): Promise<number> {
   const names = [tenantId, entries.map(({ id }) => id), entries.map(({ receivedAt }) => receivedAt)]
   if (!dryRun) {

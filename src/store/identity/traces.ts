@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { Entry } from '../../domain/entries/entry.ts'
+import { addressSpellings } from '../../domain/identity/erasure.ts'
 import type { IdentifierKind } from '../../domain/identity/identity.ts'
 import { type Db, queryLong } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
@@ -187,10 +188,14 @@ export async function anonymizeReceipts(db: Db, tenantId: number, emails: string
   )
 }
 
-/** ILIKE patterns that match text with one of the addresses, plain or percent-encoded. */
+/** ILIKE patterns that match text with one of the addresses, however it is encoded. */
 export function addressPatterns(emails: string[]): string[] {
-  const forms = emails.flatMap(email => [email, email.replace('@', '%40')])
-  return forms.map(form => `%${form.replace(/[\\%_]/g, '\\$&')}%`)
+  return emails.flatMap(addressSpellings).map(spelling => `%${spelling.replace(/[\\%_]/g, '\\$&')}%`)
+}
+
+/** Also matches every encoded word of an e-mail header: its letters may be encoded one by one. The caller decodes it. */
+export function candidatePatterns(emails: string[]): string[] {
+  return [...addressPatterns(emails), '%=?%?=%']
 }
 
 /** Contacts and orders whose data matches one of these patterns. Scans all records of the tenant. */
