@@ -1183,6 +1183,8 @@ create table sql_access (
   role text not null,
   tenant_id integer not null,
   name text not null,
+  verifier text not null,
+  statement_seconds integer not null,
   created_by text not null,
   created_at timestamp with time zone not null default now(),
   constraint sql_access_pkey PRIMARY KEY (role)

@@ -99,6 +99,9 @@ create table sql_access (
   role text primary key,
   tenant_id int not null,
   name text not null,
+  -- The hash of its password, as in pg_authid. PostgreSQL lets every role change its own password; Kontor restores it.
+  verifier text not null,
+  statement_seconds int not null,
   created_by text not null,
   created_at timestamptz not null default now()
 );

@@ -5,6 +5,7 @@ import { streamsSeen } from '../log/jetstream/known-streams.ts'
 import type { Log } from '../log/log.ts'
 import { newestAhead } from '../log/postgres/reader.ts'
 import { databaseNow, isUnavailable } from '../postgres/database.ts'
+import { listForeignLocks } from '../postgres/locks.ts'
 import {
   type AppliedMigration,
   appliedMigrations,
@@ -30,6 +31,7 @@ import {
   summarizeParked,
 } from '../store/health/health.ts'
 import { countBacklog, listBacklogged } from '../store/inbound/overflow.ts'
+import { listChangedRoles, listMisuses } from '../store/tenants/sql-access.ts'
 import { kontorCommand } from './error.ts'
 import { listUndecryptableSecrets, type Secrets } from './secrets.ts'
 
@@ -263,13 +265,41 @@ const checkTransactions: Check = async function* ({ pool, limits, dataDir }) {
   }
 }
 
+/** Other database users that hold Kontor's locks, and SQL roles that are not as Kontor created them. */
+const checkSqlAccess: Check = async function* (installation) {
+  const { pool, dataDir } = installation
+  for (const { pid, user, application } of await listForeignLocks(pool))
+    yield {
+      code: 'foreign_lock',
+      what: `Process ${pid} of the database user ${user} (${application || 'unnamed'}) holds an advisory lock of Kontor.`,
+      means: 'Workers and erasures wait until it releases the lock.',
+      help: endCommand({ pid, gid: null }, dataDir !== null),
+    }
+  for (const { pid, role, reason, isEnded } of await listMisuses(pool))
+    if (!isEnded)
+      yield {
+        code: 'sql_access_misused',
+        what: `Process ${pid} of the SQL role ${role} should be ended: ${reason}.`,
+        means: "Kontor's database user has no right to end it. Workers may wait for it.",
+        help: `As a superuser: grant ${role} to Kontor's user, or select pg_terminate_backend(${pid})`,
+      }
+  for (const { role, hasOtherPassword, hasOtherDefaults } of await listChangedRoles(pool))
+    if (hasOtherPassword || hasOtherDefaults)
+      yield {
+        code: 'sql_access_changed',
+        what: `The SQL role ${role} has changed its ${hasOtherPassword ? 'password' : 'default settings'}.`,
+        means: 'A running server restores it within a minute. Anyone with the connection string can do this again.',
+        help: kontorCommand(installation, `sql-access revoke ${role}`),
+      }
+}
+
 function describeTransaction({ pid, application, database, gid, state }: OpenTransaction): string {
   if (gid !== null) return `The prepared transaction ${JSON.stringify(gid)} in database ${database}`
   return `Process ${pid} (${application || 'unnamed'}, database ${database}, ${state})`
 }
 
 /** The embedded PostgreSQL has no psql and no DATABASE_URL, but its processes run on this machine. */
-function endCommand({ pid, gid }: OpenTransaction, isEmbedded: boolean): string {
+function endCommand({ pid, gid }: Pick<OpenTransaction, 'pid' | 'gid'>, isEmbedded: boolean): string {
   if (isEmbedded && gid === null) return `kill ${pid}`
   return gid === null
     ? `psql "$DATABASE_URL" -c 'select pg_terminate_backend(${pid})'. To prevent it, set idle_in_transaction_session_timeout`
@@ -551,4 +581,5 @@ const KONTOR_CHECKS: Check[] = [
   checkStream,
   checkKnownStreams,
   checkOutgoing,
+  checkSqlAccess,
 ]

@@ -7,19 +7,23 @@ import {
   databaseAddress,
   deleteSqlAccess,
   denyLargeObjects,
+  denyLocks,
   denyTemporaryTables,
   disableRole,
   dropRole,
+  endMisuses,
   endSessionsOf,
   excessOf,
   insertSqlAccess,
   limitTemporaryFiles,
+  listChangedRoles,
   listSqlAccess,
+  restoreRole,
   roleExists,
   type SqlAccess,
   scramVerifier,
 } from '../store/tenants/sql-access.ts'
-import { type Actor, canSee, requireTenant, resolveTenantFilter } from './actor.ts'
+import { type Actor, canSee, requireTenant, resolveTenantFilter, SYSTEM } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError, throwIfInvalid } from './error.ts'
 
@@ -66,12 +70,19 @@ export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor })
         await createRole(client, { role, verifier, limits: { connections, statementSeconds } }).catch(error => {
           throw (error as { code?: string }).code === MAY_NOT ? cannotCreateRoles(user) : error
         })
+        await denyLocks(client)
         await denyLargeObjects(client)
         await denyTemporaryTables(client)
         await limitTemporaryFiles(client, role)
         const excess = await excessOf(client, role)
         if (excess.length > 0) throw grantedToPublic(excess)
-        const created = await insertSqlAccess(client, { role, tenantId, name: name.trim(), createdBy: actor.name })
+        const created = await insertSqlAccess(client, {
+          role,
+          tenantId,
+          name: name.trim(),
+          createdBy: actor.name,
+          ...{ verifier, statementSeconds },
+        })
         const after = toView(created)
         await recordChange(client, actor, { action: 'sql_access.create', target: role, tenantId, after })
         return created
@@ -102,6 +113,28 @@ export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor })
       )
       return { ...toView(known), role_dropped: isDropped }
     },
+  }
+}
+
+/** Ends sessions of these roles that hold locks or exceed their timeouts, and reports why. */
+export const endMisuse = endMisuses
+
+/**
+ * PostgreSQL lets a role change its own password and defaults. Restores both. Where Kontor's user cannot see passwords, it sets the
+ * known password again without knowing whether it was changed.
+ */
+export async function restoreSqlAccess(pool: pg.Pool): Promise<void> {
+  for (const { role, tenantId, hasOtherPassword, hasOtherDefaults } of await listChangedRoles(pool)) {
+    await inTransaction(pool, async client => {
+      await restoreRole(client, role)
+      if (!hasOtherPassword && !hasOtherDefaults) return
+      const after = {
+        ...(hasOtherPassword && { password: 'restored' }),
+        ...(hasOtherDefaults && { defaults: 'restored' }),
+      }
+      await recordChange(client, SYSTEM, { action: 'sql_access.restore', target: role, tenantId, after })
+    })
+    if (hasOtherPassword) await endSessionsOf(pool, role).catch(() => undefined)
   }
 }
 

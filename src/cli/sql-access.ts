@@ -7,8 +7,8 @@ import { dataOption, printChange, printRead, requireData, tenantFilter, tenantOp
 
 const NOTES = `
 The role can read the rows of its tenant in the views of the schema kontor_bi (docs/guides/bi.md), and no tables. The password
-is shown only once. Visible rows and the number of connections are enforced. The statement timeout and read-only mode are
-session defaults that the role can change.`
+is shown only once. Visible rows and the number of connections are enforced. A running server ends a session that exceeds the
+statement timeout or holds a lock, and restores the password if the role changes it.`
 
 export function addSqlAccess(program: Command, out: Output): void {
   const access = program

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { resumeErasures } from '../admin/erasure-run.ts'
 import type { Storage } from '../admin/long-work.ts'
 import { resumePurges } from '../admin/purges.ts'
+import { endMisuse, restoreSqlAccess } from '../admin/sql-access.ts'
 import { DAY_MS, HOUR_MS } from '../domain/time.ts'
 import type { Inbound } from '../intake/inbound.ts'
 import type { Rejections } from '../intake/rejections.ts'
@@ -13,7 +14,7 @@ import { pruneKeyRejections, pruneSourceRejections } from '../store/inbound/reje
 import { deleteRequestsBefore } from '../store/inbound/requests.ts'
 import { foldSeries } from '../store/sums/fold.ts'
 import type { Directory } from '../store/tenants/directory.ts'
-import type { Job } from './jobs.ts'
+import type { FailureLogger, Job } from './jobs.ts'
 
 /** Creates partitions ahead of need. */
 export function partitionJob(pool: pg.Pool, now: () => Promise<Date>): Job {
@@ -29,6 +30,21 @@ export function partitionJob(pool: pg.Pool, now: () => Promise<Date>): Job {
 /** Stores when each key was last used. */
 export function keyUseJob(directory: Directory): Job {
   return { name: 'key use', everyMs: 10_000, run: () => directory.writeUses() }
+}
+
+/** Enforces the limits of SQL roles that PostgreSQL does not enforce. A lock that such a role holds delays others by a second. */
+export function sqlAccessJobs(pool: pg.Pool, logger: FailureLogger): Job[] {
+  return [
+    {
+      name: 'sessions of SQL roles',
+      everyMs: 1_000,
+      async run() {
+        for (const { role, pid, reason } of await endMisuse(pool))
+          logger.warn({ role, pid, reason }, 'ended a session of an SQL role')
+      },
+    },
+    { name: 'passwords of SQL roles', everyMs: 60_000, run: () => restoreSqlAccess(pool) },
+  ]
 }
 
 const REQUESTS_KEPT_MS = 3 * DAY_MS

@@ -59,6 +59,24 @@ const PEOPLE_LOCKS = 64
 // Seed for hashing source ids: one node at a time drains the overflow queue of a source.
 const OVERFLOW_SEED = 4_911_003
 
+/** The range of all numbers above. */
+const RANGE = [4_911_000, 4_911_999]
+
+export type ForeignLock = { pid: number; user: string; application: string }
+
+/** Sessions of other database users that hold one of these locks. */
+export async function listForeignLocks(db: Db): Promise<ForeignLock[]> {
+  const { rows } = await db.query<ForeignLock>(
+    `select distinct a.pid, coalesce(a.usename, '')::text as user, coalesce(a.application_name, '') as application
+     from pg_locks l join pg_stat_activity a on a.pid = l.pid
+     where l.locktype = 'advisory' and l.granted and a.usename is distinct from current_user
+       and l.database = (select oid from pg_database where datname = current_database())
+       and case l.objsubid when 1 then l.classid = 0 and l.objid between $1 and $2 else l.classid between $1 and $2 end`,
+    RANGE,
+  )
+  return rows
+}
+
 type Lock = (typeof LOCKS)[keyof typeof LOCKS]
 type TenantLock = (typeof TENANT_LOCKS)[keyof typeof TENANT_LOCKS]
 

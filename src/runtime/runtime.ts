@@ -37,6 +37,7 @@ import {
   rejectionJobs,
   resumeInterruptedJobs,
   seriesJob,
+  sqlAccessJobs,
   streamJobs,
   stuckSessionJob,
 } from '../jobs/maintenance.ts'
@@ -257,6 +258,7 @@ async function startJetStream(outside: OutsideLog, logger: Logger): Promise<void
 function workerJobs({ config, log: logger }: RuntimeOptions, { pool, log, now }: Parts): Job[] {
   return [
     stuckSessionJob(pool, logger),
+    ...sqlAccessJobs(pool, logger),
     partitionJob(pool, () => databaseNow(pool)),
     retentionJob({
       ...{ pool, settings: config, logger },

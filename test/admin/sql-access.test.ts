@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
+import { restoreSqlAccess } from '../../src/admin/sql-access.ts'
 import {
   denyLargeObjects,
+  denyLocks,
   denyTemporaryTables,
   dropRole,
   limitTemporaryFiles,
@@ -169,6 +171,11 @@ test('a role reads only its tenant through the views and writes nothing', async 
       `select lo_from_bytea(0, 'fills the disk')`,
       'create temporary table fills_the_disk (id int)',
       'set temp_file_limit = -1',
+      ...['pg_advisory_lock(4911500, 1)', 'pg_advisory_lock_shared(4911001)', 'pg_try_advisory_xact_lock(1)'].map(
+        call => `select ${call}`,
+      ),
+      // All readers of the log wait for a transaction that has an id.
+      ...['select pg_current_xact_id()', 'select txid_current()'],
     ])
       await refused(sql, /^(42501|22023|42704)$/)
     assert.deepEqual(await firstRow('show temp_file_limit'), { temp_file_limit: '2GB' })
@@ -204,6 +211,84 @@ test('a role reads only its tenant through the views and writes nothing', async 
   assert.deepEqual(actions, ['sql_access.revoke', 'sql_access.create'])
 })
 
+async function createAccess(options: { statementSeconds?: number } = {}) {
+  const tenant = await server.anotherTenant(`sql ${Math.random()}`)
+  const { role, password } = await server.admin.sqlAccess.create({ tenant: tenant.id, name: 'bi', ...options })
+  const url = (secret: string) => {
+    const address = new URL(server.databaseUrl)
+    address.username = role
+    address.password = secret
+    return address.href
+  }
+  return { role, tenant, connection: url(password), url }
+}
+
+test('where locks cannot be denied, a session that holds a lock or a transaction id, or ignores its timeout, is ended', async () => {
+  const { role, connection } = await createAccess({ statementSeconds: 1 })
+  // As on a managed server, whose users may not change the privileges of built-in functions.
+  const { rows } = await server.pool.query<{ list: string }>(
+    `select string_agg(oid::regprocedure::text, ', ') as list from pg_proc where proname in ('pg_advisory_lock', 'pg_current_xact_id')`,
+  )
+  await server.pool.query(`grant execute on function ${rows[0]!.list} to ${role}`)
+  for (const statements of [
+    ['select pg_advisory_lock(4911500, 1)'],
+    ['begin', 'select pg_current_xact_id()'],
+    ['begin', `alter role ${role} set work_mem = '1MB'`],
+    ['set statement_timeout = 0', 'select pg_sleep(3600)'],
+  ]) {
+    const client = await connected(connection)
+    const ended = new Promise(resolve => client.once('end', resolve))
+    for (const statement of statements) await client.query(statement).catch(() => undefined)
+    await ended
+  }
+  await server.admin.sqlAccess.revoke(role)
+})
+
+test('a changed password or default is restored, reported by doctor and audited', async () => {
+  useDatabase(server.databaseUrl)
+  const { role, tenant, connection, url } = await createAccess()
+  const client = await connected(connection)
+  await client.query(`alter role ${role} password 'mine'`)
+  await client.query(`alter role ${role} set statement_timeout = 0`)
+  const own = await connected(url('mine'))
+  await own.end()
+  const doctor = await kontor('doctor', '--json')
+  assert.match(doctor.out, new RegExp(`sql_access_changed[^}]*${role} has changed its password`))
+  const ended = new Promise(resolve => client.once('end', resolve))
+  await restoreSqlAccess(server.pool)
+  await ended
+  await assert.rejects(connected(url('mine')), /password authentication failed/)
+  const again = await connected(connection)
+  assert.equal((await again.query('show statement_timeout')).rows[0].statement_timeout, '1min')
+  await again.end()
+  const [row] = await server.admin.audit.list({ tenant: tenant.id, limit: 1 })
+  assert.deepEqual(
+    [row!.action, row!.target, row!.after],
+    ['sql_access.restore', role, { password: 'restored', defaults: 'restored' }],
+  )
+  assert.doesNotMatch((await kontor('doctor', '--json')).out, /sql_access_changed/)
+  await server.admin.sqlAccess.revoke(role)
+})
+
+test('doctor reports another database user that holds a lock of Kontor', async () => {
+  useDatabase(server.databaseUrl)
+  await server.pool.query(`create role kontor_test_stranger login superuser password 'x'`)
+  const address = new URL(server.databaseUrl)
+  address.username = 'kontor_test_stranger'
+  address.password = 'x'
+  const client = await connected(address.href)
+  try {
+    await client.query('select pg_advisory_lock(4711)')
+    assert.doesNotMatch((await kontor('doctor', '--json')).out, /foreign_lock/)
+    await client.query('select pg_advisory_lock_shared(4911500, 7)')
+    const { out } = await kontor('doctor', '--json')
+    assert.match(out, /foreign_lock[^}]*of the database user kontor_test_stranger/)
+  } finally {
+    await client.end()
+    await server.pool.query('drop role kontor_test_stranger')
+  }
+})
+
 test('an owner without superuser rights drops a role and the objects it owns', async () => {
   const client = await server.pool.connect()
   try {
@@ -212,6 +297,7 @@ test('an owner without superuser rights drops a role and the objects it owns', a
     await client.query('set local role kontor_test_owner')
     await client.query('create role kontor_bi_test_left')
     // These need more rights and must not fail.
+    await denyLocks(client)
     await denyLargeObjects(client)
     await denyTemporaryTables(client)
     await limitTemporaryFiles(client, 'kontor_bi_test_left')

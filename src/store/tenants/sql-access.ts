@@ -7,10 +7,14 @@ export type SqlAccess = { role: string; tenantId: number; name: string; createdB
 
 const COLUMNS = 'role, tenant_id as "tenantId", name, created_by as "createdBy", created_at as "createdAt"'
 
-export async function insertSqlAccess(db: Db, access: Omit<SqlAccess, 'createdAt'>): Promise<SqlAccess> {
+export async function insertSqlAccess(
+  db: Db,
+  access: Omit<SqlAccess, 'createdAt'> & { verifier: string; statementSeconds: number },
+): Promise<SqlAccess> {
   const { rows } = await db.query<SqlAccess>(
-    `insert into sql_access (role, tenant_id, name, created_by) values ($1, $2, $3, $4) returning ${COLUMNS}`,
-    [access.role, access.tenantId, access.name, access.createdBy],
+    `insert into sql_access (role, tenant_id, name, verifier, statement_seconds, created_by)
+     values ($1, $2, $3, $4, $5, $6) returning ${COLUMNS}`,
+    [access.role, access.tenantId, access.name, access.verifier, access.statementSeconds, access.createdBy],
   )
   return rows[0]!
 }
@@ -40,10 +44,121 @@ export async function createRole(
     `create role ${role} login noinherit nosuperuser nocreatedb nocreaterole noreplication
      connection limit ${limits.connections} password '${verifier}'`,
   )
-  await db.query(`alter role ${role} set statement_timeout = '${limits.statementSeconds}s'`)
-  await db.query(`alter role ${role} set idle_in_transaction_session_timeout = '60s'`)
-  await db.query(`alter role ${role} set default_transaction_read_only = on`)
-  await db.query(`alter role ${role} set search_path = kontor_bi`)
+  await db.query(`grant ${role} to current_user${await inheriting(db)}`)
+  await setDefaults(db, role, limits)
+}
+
+/** A member sees the sessions of the role and may end them. Since PostgreSQL 16 the creator of a role does not inherit this. */
+async function inheriting(db: Db): Promise<string> {
+  const { rows } = await db.query<{ version: number }>(`select current_setting('server_version_num')::int as version`)
+  return rows[0]!.version >= 160_000 ? ' with inherit true' : ''
+}
+
+const IDLE_SECONDS = 60
+
+const defaultsOf = ({ statementSeconds }: Pick<RoleLimits, 'statementSeconds'>) => ({
+  statement_timeout: `${statementSeconds}s`,
+  idle_in_transaction_session_timeout: `${IDLE_SECONDS}s`,
+  lock_timeout: '5s',
+  default_transaction_read_only: 'on',
+  search_path: 'kontor_bi',
+})
+
+/** Also removes settings that the role added. */
+async function setDefaults(db: Db, role: string, limits: Pick<RoleLimits, 'statementSeconds'>): Promise<void> {
+  await db.query(`alter role ${role} reset all`)
+  for (const [name, value] of Object.entries(defaultsOf(limits)))
+    await db.query(`alter role ${role} set ${name} = '${value}'`)
+}
+
+/**
+ * By default every role may hold advisory locks, with which Kontor's workers coordinate, and get a transaction id, behind which all
+ * readers of the log wait. Only a superuser can revoke these privileges, in this database; this is done once. The owner of the tables
+ * and of the database keep them.
+ */
+export async function denyLocks(db: Db): Promise<void> {
+  const { rows } = await db.query<{ may: boolean; functions: string; owners: string }>(
+    `select rolsuper and has_function_privilege('public', 'pg_catalog.pg_advisory_lock(int8)', 'execute') as may,
+       (select string_agg(p.oid::regprocedure::text, ', ') from pg_proc p where p.pronamespace = 'pg_catalog'::regnamespace
+          and p.proname ~ '^(pg_(try_)?advisory_(xact_)?lock(_shared)?|pg_current_xact_id|txid_current)$') as functions,
+       (select string_agg(distinct quote_ident(o.rolname), ', ') from pg_roles o where o.oid in (
+          select relowner from pg_class where oid = 'public.log'::regclass
+          union select datdba from pg_database where datname = current_database())) as owners
+     from pg_roles where rolname = current_user`,
+  )
+  const [found] = rows
+  if (!found?.may) return
+  await db.query(`revoke execute on function ${found.functions} from public`)
+  await db.query(`grant execute on function ${found.functions} to ${found.owners}`)
+}
+
+/** A session of a role that does what it must not. `isEnded`: this user had the right to end it. */
+type Misuse = { role: string; pid: number; reason: string; isEnded: boolean }
+
+// A statement that its own timeout ends is not ended twice.
+const GRACE_S = 1
+
+/** Sessions of the roles that hold locks or a transaction id, or ignore their timeouts, which a client can change. */
+const MISUSES = `
+  select a.pid, a.usename::text as role, pg_has_role(a.usesysid, 'usage') as "isEnded", case
+    when exists (select from pg_locks l where l.pid = a.pid and l.locktype = 'advisory') then 'it holds an advisory lock'
+    when a.backend_xid is not null then 'it has a transaction id'
+    when a.state = 'active' and a.query_start < clock_timestamp() - make_interval(secs => s.statement_seconds + ${GRACE_S})
+      then 'its statement exceeds the timeout'
+    when a.state like 'idle in transaction%' and a.state_change < clock_timestamp() - make_interval(secs => ${IDLE_SECONDS + GRACE_S})
+      then 'its transaction is idle'
+    end as reason
+  from sql_access s join pg_stat_activity a on a.usename = s.role`
+
+export async function listMisuses(db: Db): Promise<Misuse[]> {
+  const { rows } = await db.query<Misuse>(`select * from (${MISUSES}) m where reason is not null`)
+  return rows
+}
+
+/** Ends these sessions in every database of the cluster: transaction ids are shared by all of them. */
+export async function endMisuses(db: Db): Promise<Misuse[]> {
+  const { rows } = await db.query<Misuse>(
+    `select m.*, pg_terminate_backend(pid) from (${MISUSES}) m where reason is not null and "isEnded"`,
+  )
+  return rows
+}
+
+/** A role that is not as Kontor created it. Null: this user cannot see the passwords of roles. */
+type ChangedRole = { role: string; tenantId: number; hasOtherPassword: boolean | null; hasOtherDefaults: boolean }
+
+export async function listChangedRoles(db: Db): Promise<ChangedRole[]> {
+  const { rows: seen } = await db.query<{ may: boolean }>(
+    `select has_table_privilege('pg_catalog.pg_authid', 'select') as may`,
+  )
+  const password = seen[0]!.may ? '(select p.rolpassword from pg_authid p where p.oid = r.oid)' : 'null::text'
+  const { rows } = await db.query<ChangedRole & { config: string[] | null; limit: string[] | null; seconds: number }>(
+    `select s.role, s.tenant_id as "tenantId", ${password} is distinct from s.verifier as "hasOtherPassword",
+       r.rolconfig as config, s.statement_seconds as seconds
+     from sql_access s join pg_roles r on r.rolname = s.role`,
+  )
+  return rows
+    .map(({ role, tenantId, hasOtherPassword, config, seconds }) => {
+      const wanted = Object.entries(defaultsOf({ statementSeconds: seconds })).map(
+        ([name, value]) => `${name}=${value}`,
+      )
+      const own = (config ?? []).filter(setting => !setting.startsWith('temp_file_limit='))
+      const hasOtherDefaults = own.length !== wanted.length || !wanted.every(setting => own.includes(setting))
+      return { role, tenantId, hasOtherPassword: seen[0]!.may ? hasOtherPassword : null, hasOtherDefaults }
+    })
+    .filter(({ hasOtherPassword, hasOtherDefaults }) => hasOtherPassword !== false || hasOtherDefaults)
+}
+
+/** Restores the password and the defaults. */
+export async function restoreRole(db: Db, role: string): Promise<void> {
+  const { rows } = await db.query<{ verifier: string; statementSeconds: number }>(
+    'select verifier, statement_seconds as "statementSeconds" from sql_access where role = $1',
+    [role],
+  )
+  const [access] = rows
+  if (!access) return
+  await db.query(`alter role ${role} password '${access.verifier}'`)
+  await setDefaults(db, role, access)
+  await limitTemporaryFiles(db, role)
 }
 
 // lo_import and lo_export are already limited to superusers.
