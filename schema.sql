@@ -494,19 +494,43 @@ create table config_version (
 
 create table console_sessions (
   hash bytea not null,
+  id text collate "C" not null,
   issuer text not null,
   subject text not null,
   actor text not null,
   role text not null,
   tenant_id integer,
+  ip text,
+  user_agent text,
   created_at timestamp with time zone not null default now(),
+  last_used_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone not null,
   constraint console_sessions_pkey PRIMARY KEY (hash),
+  constraint console_sessions_id_key UNIQUE (id),
   constraint console_sessions_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'admin'::text]))),
   constraint console_sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id)
 );
 CREATE INDEX console_sessions_by_expiry ON public.console_sessions USING btree (expires_at);
 CREATE INDEX console_sessions_by_user ON public.console_sessions USING btree (issuer, subject);
+
+create table console_users (
+  id text collate "C" not null,
+  name text not null,
+  password text,
+  role text not null,
+  tenant_id integer,
+  invitation bytea,
+  invited_until timestamp with time zone,
+  disabled_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  created_by text not null,
+  last_sign_in_at timestamp with time zone,
+  constraint console_users_pkey PRIMARY KEY (id),
+  constraint console_users_invitation_key UNIQUE (invitation),
+  constraint console_users_name_key UNIQUE (name),
+  constraint console_users_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'admin'::text]))),
+  constraint console_users_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id)
+);
 
 create table conversion_sums (
   tenant_id integer not null,
@@ -1146,6 +1170,13 @@ create table shop_handles (
   product_id text collate "C" not null,
   source_updated_at timestamp with time zone not null,
   constraint shop_handles_pkey PRIMARY KEY (tenant_id, handle)
+);
+
+create table sign_in_failures (
+  key bytea not null,
+  failures integer not null,
+  since timestamp with time zone not null default now(),
+  constraint sign_in_failures_pkey PRIMARY KEY (key)
 );
 
 create table source_silences (

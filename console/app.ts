@@ -5,9 +5,9 @@ import { Announcer } from './components/announcer.ts'
 import { DialogHost } from './components/dialog.ts'
 import { ProblemNotice } from './components/notice.ts'
 import { h, html } from './html.ts'
-import { currentRoute, go } from './navigation.ts'
+import { currentRoute, go, invitationToken } from './navigation.ts'
 import { clear, endSession, open, signOutReason } from './opening.ts'
-import { SignIn } from './pages/sign-in.ts'
+import { Invitation, SignIn } from './pages/sign-in.ts'
 import { linkForAnyTenant } from './router.ts'
 import { isSignedIn, resume, tenant } from './session.ts'
 import { Shell } from './shell.ts'
@@ -28,6 +28,8 @@ function App(): VNode {
 
 function screen(): VNode | null {
   if (isResuming.value) return null
+  const token = invitationToken.value
+  if (token !== null) return h(Invitation, { token })
   if (!isSignedIn.value) return h(SignIn, { reason: signOutReason.value })
   if (failure.value !== null)
     return html`<main id="main" class="alone">${h(ProblemNotice, { error: failure.value, retry: begin })}</main>`

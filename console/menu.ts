@@ -23,6 +23,7 @@ export const ADMINISTRATION: MenuItem[] = [
   { section: 'sources', title: 'Sources', href: link('sources') },
   { section: 'destinations', title: 'Destinations', href: link('destinations') },
   { section: 'keys', title: 'Keys', href: link('keys') },
+  { section: 'users', title: 'Users', href: link('users') },
   { section: 'tenants', title: 'Tenants', href: link('tenants') },
   { section: 'audit', title: 'Audit log', href: link('audit') },
 ]

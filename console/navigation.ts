@@ -6,7 +6,17 @@ const current = signal(parseRoute(location.hash))
 /** The route of the address; a new object for every navigation. */
 export const currentRoute: ReadonlySignal<Route | null> = current
 
+const invited = signal(parseInvitation(location.hash))
+
+/** The token of an invitation link. It is in the fragment, which browsers do not send to servers. */
+export const invitationToken: ReadonlySignal<string | null> = invited
+
+function parseInvitation(hash: string): string | null {
+  return /^#\/invitation\/([\w-]+)$/.exec(hash)?.[1] ?? null
+}
+
 addEventListener('hashchange', () => {
+  invited.value = parseInvitation(location.hash)
   current.value = parseRoute(location.hash)
 })
 

@@ -13,6 +13,7 @@ export type Section =
   | 'sources'
   | 'destinations'
   | 'keys'
+  | 'users'
   | 'tenants'
   | 'issues'
   | 'alerts'
@@ -196,6 +197,12 @@ export const pages: { [Name in RouteName]: Entry<Name> } = {
     title: 'Dead letter',
     isAdministration: true,
     load: async () => (await import('./pages/dead-letters.ts')).deadLetterPage,
+  },
+  users: {
+    section: 'users',
+    title: 'Users',
+    isAdministration: true,
+    load: async () => (await import('./pages/users.ts')).usersPage,
   },
   audit: {
     section: 'audit',

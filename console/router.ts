@@ -28,6 +28,7 @@ const PATTERNS = {
   newDestination: 'destinations/new',
   destination: 'destinations/:id',
   keys: 'keys',
+  users: 'users',
   tenants: 'tenants',
   issues: 'issues',
   alerts: 'alerts',

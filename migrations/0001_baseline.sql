@@ -138,19 +138,49 @@ end $$;
 create trigger audit_is_final before update or delete or truncate on audit
   for each statement execute function reject_audit_change();
 
--- Users signed in to the console through an OpenID Connect provider, one row per browser. The cookie holds a random
--- token, the row its SHA-256. A session ends by sign-out, when the user's role changes, or at expires_at. Each sign-in
+-- People who sign in to the console with a password. The link of an invitation holds a random token, the row its SHA-256.
+create table console_users (
+  id text collate "C" primary key,
+  -- Lower case.
+  name text not null unique,
+  -- scrypt$N$r$p$salt$key. Null until the invitation is accepted.
+  password text,
+  role text not null check (role in ('viewer', 'operator', 'admin')),
+  -- Null: all tenants.
+  tenant_id int references tenants (id),
+  invitation bytea unique,
+  invited_until timestamptz,
+  disabled_at timestamptz,
+  created_at timestamptz not null default now(),
+  created_by text not null,
+  last_sign_in_at timestamptz
+);
+
+-- Failed sign-ins of the last 15 minutes. key: hash of a name or of a network address.
+create table sign_in_failures (
+  key bytea primary key,
+  failures int not null,
+  since timestamptz not null default now()
+);
+
+-- Sessions of the console, one row per browser. The cookie holds a random token, the row its SHA-256. A session ends by
+-- sign-out, when the user's role changes, when the user, key or provider is no longer valid, or at expires_at. Each sign-in
 -- deletes expired rows.
 create table console_sessions (
   hash bytea primary key,
+  id text collate "C" not null unique,
+  -- The URL of the identity provider, local (subject: a user) or key (subject: an admin key).
   issuer text not null,
   subject text not null,
-  -- As in the audit: oidc:ada@example.com
+  -- As in the audit: oidc:ada@example.com, user:ada@example.com or the id of the key
   actor text not null,
   role text not null check (role in ('viewer', 'operator', 'admin')),
   -- Null: all tenants.
   tenant_id int references tenants (id),
+  ip text,
+  user_agent text,
   created_at timestamptz not null default now(),
+  last_used_at timestamptz not null default now(),
   expires_at timestamptz not null
 );
 create index console_sessions_by_user on console_sessions (issuer, subject);

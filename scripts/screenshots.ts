@@ -94,7 +94,7 @@ async function takeShots(browser: Browser, shop: Shop, look: Look, shots: Shot[]
   const page = await context.newPage()
   await page.goto(`${shop.url}/console`)
   await page.getByLabel('Key').fill(shop.adminKey)
-  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('button', { name: 'Continue with the key' }).click()
   if (look === 'phone') await page.getByRole('button', { name: 'Menu' }).click()
   await page.locator('#tenant').selectOption({ label: 'demo' })
   for (const { name, address, look: wanted = 'light', press } of shots) {

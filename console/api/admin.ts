@@ -19,12 +19,14 @@ import type {
   ErasurePreview,
   ErasureReceipt,
   Health,
+  InvitedUser,
   Issue,
   JsonObject,
   Key,
   List,
   NewKey,
   NewSource,
+  NewUser,
   Person,
   Receipt,
   ReceivedRequest,
@@ -36,11 +38,13 @@ import type {
   RotatedSource,
   RuleName,
   SecretKind,
+  Session,
   Source,
   SourceActivity,
   SourceTest,
   SuppressionList,
   TenantSettings,
+  User,
 } from './types.ts'
 
 /** The admin API. */
@@ -81,6 +85,20 @@ export const keys = {
   rotate: (id: string) => post<RotatedKey>(`/keys/${encodeURIComponent(id)}/rotate`, {}),
   revoke: (id: string, withCreated = false) =>
     post<RevokedKey>(`/keys/${encodeURIComponent(id)}/revoke`, { with_made: withCreated }),
+}
+
+export const users = {
+  list: (signal?: Signal) => requestAdmin<List<User>>('/users', { signal }),
+  invite: (user: NewUser) => post<InvitedUser>('/users', user),
+  setEnabled: (id: string, isEnabled: boolean) =>
+    post<User>(`/users/${encodeURIComponent(id)}/${isEnabled ? 'enable' : 'disable'}`),
+  /** The password is no longer valid; the invitation sets a new one. */
+  reset: (id: string) => post<InvitedUser>(`/users/${encodeURIComponent(id)}/reset`),
+}
+
+export const sessions = {
+  list: (signal?: Signal) => requestAdmin<List<Session>>('/sessions', { signal }),
+  end: (id: string) => post<Session>(`/sessions/${encodeURIComponent(id)}/end`),
 }
 
 export const sources = {

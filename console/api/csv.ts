@@ -1,7 +1,7 @@
 import { ExactNumber } from '../amount.ts'
 import { type Query, toSearch } from '../router.ts'
-import { adminKey, dataKey } from '../session.ts'
-import { credentials, Problem } from './request.ts'
+import { dataKey } from '../session.ts'
+import { credentials, Problem, WITH_COOKIE } from './request.ts'
 
 /** A list of one of the APIs with its filters. */
 type CsvList = { api: 'admin' | 'data'; path: string; query: Query; name: string }
@@ -21,7 +21,7 @@ export async function saveCsv(source: CsvSource): Promise<boolean> {
 }
 
 async function saveList({ api, path, query, name }: CsvList): Promise<boolean> {
-  const key = api === 'admin' ? adminKey() : await dataKey()
+  const key = api === 'admin' ? WITH_COOKIE : dataKey()
   const base = api === 'admin' ? '/admin/v1' : '/v1'
   const parts: string[] = []
   let cursor: string | null = null

@@ -47,13 +47,18 @@ const TIMEOUT_MS = 30_000
 /** In place of a key: use the session cookie. */
 export const WITH_COOKIE = ''
 
+/** In place of a key: use the session cookie to read this tenant. */
+export const cookieFor = (tenant: string) => `${COOKIE_PREFIX}${tenant}`
+const COOKIE_PREFIX = 'cookie:'
+
 /** The fetch options that send a key or the cookie. */
 export function credentials(key: string): {
   headers: Record<string, string>
   credentials: RequestCredentials
 } {
-  return key === WITH_COOKIE
-    ? { headers: { 'x-kontor-console': '1' }, credentials: 'same-origin' }
+  const tenant = key.startsWith(COOKIE_PREFIX) ? key.slice(COOKIE_PREFIX.length) : null
+  return key === WITH_COOKIE || tenant !== null
+    ? { headers: { 'x-kontor-console': '1', ...(tenant && { 'x-kontor-tenant': tenant }) }, credentials: 'same-origin' }
     : { headers: { authorization: `Bearer ${key}` }, credentials: 'omit' }
 }
 
@@ -102,8 +107,7 @@ export async function* streamEvents<Data>(
   path: string,
   { query = {}, signal }: { query?: Query; signal: AbortSignal },
 ): AsyncGenerator<Data> {
-  const headers = { authorization: `Bearer ${key}` }
-  const response = await fetch(path + toSearch(query), { headers, signal, cache: 'no-store' })
+  const response = await fetch(path + toSearch(query), { ...credentials(key), signal, cache: 'no-store' })
   if (!response.ok || !response.body)
     throw new Problem({ status: response.status, title: response.statusText || 'Error' })
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()

@@ -76,6 +76,7 @@ export type {
   SourceView as Source,
 } from '../../src/admin/sources.ts'
 export type { TenantView as TenantSettings } from '../../src/admin/tenants.ts'
+export type { InvitedUser, NewUser, SessionView as Session, UserView as User } from '../../src/admin/users.ts'
 export type { Rule as RuleName } from '../../src/domain/alerts/rules.ts'
 export type { What } from '../../src/domain/destinations/destinations.ts'
 export type { ReceiptOutcome } from '../../src/domain/inbound/receipts.ts'

@@ -100,6 +100,8 @@ type TextFieldProps = FieldProps & {
   list?: string
   size?: number
   autofocus?: boolean
+  /** For password managers. */
+  autocomplete?: 'username' | 'current-password' | 'new-password'
 }
 
 export function TextField({ id, label, hint, value = '', type = 'text', ...more }: TextFieldProps): VNode {

@@ -14,7 +14,7 @@ import { h, html } from '../html.ts'
 import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
 import { recordCommand, trackCommand } from '../samples.ts'
-import { ownKeys, tenant } from '../session.ts'
+import { tenant } from '../session.ts'
 export const keysPage = definePage(
   'keys',
   async ({ signal }) => {
@@ -165,10 +165,7 @@ async function offerToRevokeCreated(id: string, made: RevokedKey['made']): Promi
 function stateCell(key: Key): ComponentChildren {
   if (key.revoked_at) return h(Badge, { text: 'revoked', tone: 'bad' })
   if (isInactive(key)) return h(Badge, { text: 'expired', tone: 'bad' })
-  return [
-    key.expires_soon ? h(Badge, { text: 'expires soon', tone: 'bad' }) : h(Badge, { text: 'active', tone: 'good' }),
-    ownKeys.value.includes(key.id) && html`<span class="reason faint">created by this console</span>`,
-  ]
+  return key.expires_soon ? h(Badge, { text: 'expires soon', tone: 'bad' }) : h(Badge, { text: 'active', tone: 'good' })
 }
 
 function isInactive({ revoked_at, expires_at }: Key): boolean {

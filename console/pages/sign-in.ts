@@ -1,40 +1,101 @@
-import type { VNode } from 'preact'
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren, VNode } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { Form, TextField } from '../components/form.ts'
 import { ProblemNotice } from '../components/notice.ts'
 import { h, html } from '../html.ts'
-import { signIn, signInProvider } from '../session.ts'
+import { go } from '../navigation.ts'
+import { link } from '../router.ts'
+import { acceptInvitation, findInvitation, signInProvider, signInWithKey, signInWithPassword } from '../session.ts'
 
 /** `reason`: why the previous session ended. */
 export function SignIn({ reason }: { reason: unknown }): VNode {
   useEffect(() => {
     document.title = 'Sign in · Kontor'
-    document.getElementById(signInProvider ? 'provider' : 'key')?.focus()
+    document.getElementById(signInProvider ? 'provider' : 'name')?.focus()
   }, [])
-  return html`
-    <main id="main" class="alone" tabindex="-1">
-      <h1 class="brand">Kontor</h1>
-      ${reason !== null && h(ProblemNotice, { error: reason })}
-      ${signInProvider && h(ProviderLink, signInProvider)}
-      <p>${signInProvider ? 'Or enter' : 'Enter'} a key to view your data.</p>
-      ${h(
-        Form<'key'>,
-        { submit: 'Sign in', layout: 'stacked', run: ({ key }) => signIn(key) },
-        h(TextField, {
-          id: 'key',
-          label: 'Key',
-          type: 'password',
-          placeholder: 'adm_…',
-          hint: 'An admin key (adm_…) gives full access. A private key (private-…) gives access to the data of its tenant.',
-        }),
-      )}
+  return h(
+    Alone,
+    {},
+    reason !== null && h(ProblemNotice, { error: reason }),
+    signInProvider && h(ProviderLink, signInProvider),
+    h(
+      Form<'name' | 'password'>,
+      { submit: 'Sign in', layout: 'stacked', run: ({ name, password }) => signInWithPassword(name, password) },
+      h(TextField, { id: 'name', label: 'Name', autocomplete: 'username', placeholder: 'ada@example.com' }),
+      h(TextField, { id: 'password', label: 'Password', type: 'password', autocomplete: 'current-password' }),
+    ),
+    html`<h2>Use a key</h2>`,
+    h(
+      Form<'key'>,
+      { submit: 'Continue with the key', layout: 'stacked', run: ({ key }) => signInWithKey(key) },
+      h(TextField, {
+        id: 'key',
+        label: 'Key',
+        type: 'password',
+        placeholder: 'adm_…',
+        hint: 'An admin key (adm_…) gives the access of its role. A private key (private-…) gives access to the data of its tenant, in this tab only.',
+      }),
+    ),
+    html`
       <p class="faint">
-        The server printed the keys, or the path of the admin key file, when it first started. To create an admin key, run${' '}
-        <code>npm run kontor -- key create --kind admin</code>.
+        The server printed an admin key, or the path of its file, when it first started. Use it to invite people under Users. To
+        create another one, run <code>npm run kontor -- key create --kind admin</code>.
       </p>
-      <p class="faint">The key is stored in this tab only, until you sign out or close the tab.</p>
-    </main>
-  `
+    `,
+  )
+}
+
+/** The page of an invitation link: the person sets a password. */
+export function Invitation({ token }: { token: string }): VNode {
+  const invited = useSignal<Awaited<ReturnType<typeof findInvitation>> | null>(null)
+  const problem = useSignal<unknown>(null)
+  useEffect(() => {
+    document.title = 'Set a password · Kontor'
+    findInvitation(token).then(
+      found => {
+        invited.value = found
+      },
+      error => {
+        problem.value = error
+      },
+    )
+  }, [token])
+  const accept = async ({ password, again }: { password: string; again: string }) => {
+    if (password !== again) throw new Error('The two passwords differ.')
+    await acceptInvitation(token, password)
+    go(link('overview'))
+  }
+  if (problem.value)
+    return h(
+      Alone,
+      {},
+      h(ProblemNotice, { error: problem.value }),
+      html`<p><a href=${link('overview')}>Sign in</a></p>`,
+    )
+  return h(
+    Alone,
+    {},
+    html`<h2>Set a password</h2>`,
+    invited.value &&
+      html`<p>You sign in as <strong>${invited.value.name}</strong> with the role ${invited.value.role}.</p>`,
+    h(
+      Form<'password' | 'again'>,
+      { submit: 'Set password and sign in', layout: 'stacked', run: accept },
+      h(TextField, {
+        id: 'password',
+        label: 'Password',
+        type: 'password',
+        autocomplete: 'new-password',
+        hint: 'At least 10 characters.',
+      }),
+      h(TextField, { id: 'again', label: 'Repeat the password', type: 'password', autocomplete: 'new-password' }),
+    ),
+  )
+}
+
+function Alone({ children }: { children?: ComponentChildren }): VNode {
+  return html`<main id="main" class="alone" tabindex="-1"><h1 class="brand">Kontor</h1>${children}</main>`
 }
 
 /** After sign-in the user returns to the same page. */

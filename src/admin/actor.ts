@@ -7,7 +7,7 @@ import { findTenant } from '../store/tenants/tenants.ts'
 import { AdminError, notFound } from './error.ts'
 /** The caller that reads or changes something. */
 export type Actor = {
-  /** A key id, `oidc:` + the console user, or `cli:` + the command line user. */
+  /** A key id, `user:` or `oidc:` + the console user, or `cli:` + the command line user. */
   name: string
   role: Role
   /** The only visible tenant; null: all tenants. */
@@ -71,5 +71,7 @@ export async function resolveTenantFilter(
 }
 
 export const CreatedBy = Nullable(
-  Type.String({ description: 'The creator: a key id, oidc: and the console user, or cli: and the command line user' }),
+  Type.String({
+    description: 'The creator: a key id, user: or oidc: and the console user, or cli: and the command line user',
+  }),
 )

@@ -18,6 +18,7 @@ import { sourceTestAdmin } from './source-test.ts'
 import { sourceAdmin } from './sources.ts'
 import { sqlAccessAdmin } from './sql-access.ts'
 import { tenantAdmin } from './tenants.ts'
+import { sessionAdmin, userAdmin } from './users.ts'
 
 /** All operator actions, shared by the command line and the admin API. The audit log records every change under the actor's name. */
 export function openAdmin({
@@ -26,6 +27,7 @@ export function openAdmin({
   secrets,
   allowPrivateDestinations = false,
   logRetentionMs = null,
+  oidcIssuer = null,
 }: {
   pool: pg.Pool
   log: Log
@@ -33,6 +35,8 @@ export function openAdmin({
   allowPrivateDestinations?: boolean
   /** How long the log keeps raw requests. */
   logRetentionMs?: number | null
+  /** The identity provider whose sessions are valid. */
+  oidcIssuer?: string | null
 }) {
   return (actor: Actor) => ({
     tenants: tenantAdmin({ pool, actor }),
@@ -41,6 +45,8 @@ export function openAdmin({
     policies: policyAdmin({ pool, actor }),
     rates: rateAdmin({ pool, actor }),
     keys: keyAdmin({ pool, actor }),
+    users: userAdmin({ pool, actor }),
+    sessions: sessionAdmin({ pool, actor, issuer: oidcIssuer }),
     sources: sourceAdmin({ pool, secrets, actor }),
     sourceTests: sourceTestAdmin({ pool, log, actor }),
     destinations: destinationAdmin({ pool, secrets, actor, allowPrivate: allowPrivateDestinations }),

@@ -110,7 +110,7 @@ export const AuditView = Type.Object(
     id: Uuid,
     at: Timestamp,
     actor: Type.String({
-      description: 'A key id, oidc: and the console user, cli: and the command line user, or system',
+      description: 'A key id, user: or oidc: and the console user, cli: and the command line user, or system',
     }),
     action: Type.String({ description: 'noun.verb' }),
     target: Nullable(

@@ -1,22 +1,37 @@
-import { randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import type pg from 'pg'
-import { hashOfSecret, type Role, type RoleMapping } from '../domain/tenants/keys.ts'
+import { isAllowed } from '../domain/tenants/addresses.ts'
+import { hashOfSecret, newPublicId, type Role, type RoleMapping } from '../domain/tenants/keys.ts'
+import { hashPassword, MAX_PASSWORD_LENGTH, verifyPassword } from '../domain/tenants/passwords.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { HOUR_MS } from '../domain/time.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
 import {
+  BY_KEY,
   type ConsoleSession,
   deleteEndedSessions,
   deleteSession,
   deleteSessionsOf,
   findSession,
   insertSession,
+  LOCAL,
+  noteSessionUse,
 } from '../store/tenants/console-sessions.ts'
-import { listKeysMadeUntil } from '../store/tenants/keys.ts'
+import { findKeyByHash } from '../store/tenants/keys.ts'
 import { findTenant } from '../store/tenants/tenants.ts'
+import {
+  acceptInvitation,
+  addFailures,
+  clearFailures,
+  countFailures,
+  findInvited,
+  findPassword,
+  noteSignIn,
+  type User,
+} from '../store/tenants/users.ts'
 import type { Actor } from './actor.ts'
 import { recordChange } from './audit.ts'
-import { revokeKeyRecorded } from './keys.ts'
+import { validatePassword } from './users.ts'
 
 export type { ConsoleSession }
 
@@ -29,29 +44,35 @@ export type Person = {
   values: string[]
 }
 
-type From = Pick<Actor, 'ip' | 'requestId'>
+type From = Pick<Actor, 'ip' | 'requestId'> & { userAgent?: string | null }
 
-export type ConsoleSessions = {
-  /** Returns the token for the cookie; null: no mapping gives this person a role. */
-  begin(person: Person, from: From): Promise<string | null>
-  find(token: string): Promise<ConsoleSession | null>
-  end(token: string, session: ConsoleSession, from: From): Promise<void>
-}
+/** What a session may do. */
+type Grant = { role: Role; tenantId: number | null }
+
+/** `throttled`: too many failed attempts with this name or from this address. */
+export type PasswordSignIn = { token: string } | 'wrong' | 'throttled'
 
 export const SESSION_MS = 12 * HOUR_MS
 const TOKEN = /^[\w-]{43}$/
+const MAX_USER_AGENT = 300
 
-/** The console sessions of people who signed in at this provider, shared by all nodes. */
+// Failed attempts within 15 minutes. An office may share an address.
+const MAX_FAILURES_OF_NAME = 10
+const MAX_FAILURES_OF_ADDRESS = 50
+
+export type ConsoleSessions = ReturnType<typeof openConsoleSessions>
+
+/** The console sessions of people, shared by all nodes. `provider`: where people sign in besides local accounts and admin keys. */
 export function openConsoleSessions(options: {
   pool: pg.Pool
-  issuer: string
-  roles: readonly RoleMapping[]
-}): ConsoleSessions {
-  const { pool, issuer, roles } = options
+  provider: { issuer: string; roles: readonly RoleMapping[] } | null
+}) {
+  const { pool, provider } = options
+  const issuer = provider?.issuer ?? null
 
   /** The first matching mapping counts. A mapping whose tenant does not exist grants nothing. */
-  async function grantFor(values: string[]): Promise<{ role: Role; tenantId: number | null } | null> {
-    const mapping = roles.find(({ value }) => values.includes(value))
+  async function grantFor(values: string[]): Promise<Grant | null> {
+    const mapping = provider?.roles.find(({ value }) => values.includes(value))
     if (!mapping) return null
     if (mapping.tenant === null) return { role: mapping.role, tenantId: null }
     const tenant = await findTenant(pool, mapping.tenant)
@@ -59,45 +80,121 @@ export function openConsoleSessions(options: {
   }
 
   return {
-    async begin({ subject, name, values }, from) {
+    /** For a person whom the provider has identified. Returns the token for the cookie; null: no mapping gives this person a role. */
+    async begin({ subject, name, values }: Person, from: From): Promise<string | null> {
       const grant = await grantFor(values)
-      const token = randomBytes(32).toString('base64url')
-      const actor: Actor = { name: `oidc:${name}`, role: 'viewer', tenantId: null, ...from, ...grant }
-      await inTransaction(pool, async tx => {
-        await deleteEndedSessions(tx)
-        for (const old of await deleteSessionsOf(tx, { issuer, subject }, grant))
-          await revokeSessionKeys(tx, actor, old)
-        if (grant === null) return
-        const person = { issuer, subject, actor: actor.name }
-        await insertSession(tx, { ...person, ...grant, hash: hashOfSecret(token), lifetimeMs: SESSION_MS })
-        await recordChange(tx, actor, { ...sessionChange('session.begin', grant.tenantId), after: grantView(grant) })
+      return inTransaction(pool, async tx => {
+        await deleteSessionsOf(tx, { issuer: issuer!, subject }, grant)
+        return grant && insert(tx, { issuer: issuer!, subject, actor: `oidc:${name}`, grant, from })
       })
-      return grant && token
     },
-    async find(token) {
-      return TOKEN.test(token) ? findSession(pool, issuer, hashOfSecret(token)) : null
+
+    /** For a local account. */
+    async beginWithPassword(given: { name: string; password: string }, from: From): Promise<PasswordSignIn> {
+      const name = given.name.trim().toLowerCase()
+      if (name === '' || given.password === '') return 'wrong'
+      const keys = [hash('sha256', `name ${name}`, 'buffer'), hash('sha256', `address ${from.ip}`, 'buffer')]
+      const [ofName = 0, ofAddress = 0] = await countFailures(pool, keys)
+      if (ofName >= MAX_FAILURES_OF_NAME || ofAddress >= MAX_FAILURES_OF_ADDRESS) return 'throttled'
+      const user = await findPassword(pool, name)
+      const isRight = await verifyPassword(given.password.slice(0, MAX_PASSWORD_LENGTH), user?.password ?? null)
+      if (!user || !isRight) {
+        await inTransaction(pool, tx => addFailures(tx, keys))
+        return 'wrong'
+      }
+      const token = await inTransaction(pool, async tx => {
+        await clearFailures(tx, keys.slice(0, 1))
+        await noteSignIn(tx, user.id)
+        return insertFor(tx, user, from)
+      })
+      return { token }
     },
-    async end(token, session, from) {
+
+    /** For an admin key. Null: it is none, or not valid, or not from this address. The session ends with the key. */
+    async beginWithKey(secret: string, from: From): Promise<string | null> {
+      const key = await findKeyByHash(pool, hashOfSecret(secret))
+      const isValid = key?.kind === 'admin' && !key.revokedAt && (!key.expiresAt || key.expiresAt > new Date())
+      if (!isValid || !isAllowed(key.allowedAddresses, from.ip ?? '')) return null
+      const grant = { role: key.role ?? 'viewer', tenantId: key.tenantId }
+      return inTransaction(pool, tx => insert(tx, { issuer: BY_KEY, subject: key.id, actor: key.id, grant, from }))
+    },
+
+    /** The user whom an invitation is for; null: it was used, or has expired. */
+    async findInvited(token: string): Promise<User | null> {
+      return TOKEN.test(token) ? findInvited(pool, hashOfSecret(token)) : null
+    },
+
+    /** Sets the password and signs in. Null: see `findInvited`. */
+    async acceptInvitation(
+      { token, password }: { token: string; password: string },
+      from: From,
+    ): Promise<string | null> {
+      validatePassword(password)
+      if (!TOKEN.test(token)) return null
+      const hashed = await hashPassword(password)
+      return inTransaction(pool, async tx => {
+        const user = await acceptInvitation(tx, hashOfSecret(token), hashed)
+        if (user === null) return null
+        // A reset ends the sessions of the previous password.
+        await deleteSessionsOf(tx, { issuer: LOCAL, subject: user.id }, null)
+        const actor: Actor = { name: actorName(user), role: user.role, tenantId: user.tenantId, ...audited(from) }
+        const change = { action: 'user.set_password', target: user.id, tenantId: user.tenantId }
+        await recordChange(tx, actor, { ...change, after: { name: user.name } })
+        return insertFor(tx, user, from)
+      })
+    },
+
+    async find(token: string): Promise<ConsoleSession | null> {
+      if (!TOKEN.test(token)) return null
+      const session = await findSession(pool, issuer, hashOfSecret(token))
+      if (session && Date.now() - session.lastUsedAt.getTime() > 60_000) await noteSessionUse(pool, session.id)
+      return session
+    },
+
+    async end(session: ConsoleSession, from: From): Promise<void> {
       const { actor: name, role, tenantId } = session
       await inTransaction(pool, async tx => {
-        if (!(await deleteSession(tx, hashOfSecret(token)))) return
-        const actor: Actor = { name, role, tenantId, ...from }
-        await revokeSessionKeys(tx, actor, session)
-        const before = grantView({ role, tenantId })
-        await recordChange(tx, actor, { ...sessionChange('session.end', tenantId), before })
+        if (!(await deleteSession(tx, session.id))) return
+        const actor: Actor = { name, role, tenantId, ...audited(from) }
+        const change = { action: 'session.end', target: session.id, tenantId }
+        await recordChange(tx, actor, { ...change, before: grantView({ role, tenantId }) })
       })
     },
   }
 }
 
-/** The read keys that the console created for a session expire together with it. */
-async function revokeSessionKeys(tx: Db, actor: Actor, session: ConsoleSession): Promise<void> {
-  for (const key of await listKeysMadeUntil(tx, session.actor, session.expiresAt))
-    await revokeKeyRecorded(tx, actor, key)
+const actorName = ({ name }: Pick<User, 'name'>) => `user:${name}`
+const audited = ({ ip, requestId }: From) => ({ ip, requestId })
+
+function insertFor(tx: Db, user: User, from: From): Promise<string> {
+  const { id, role, tenantId } = user
+  return insert(tx, { issuer: LOCAL, subject: id, actor: actorName(user), grant: { role, tenantId }, from })
 }
 
-const sessionChange = (action: string, tenantId: number | null) => ({ action, target: null, tenantId })
+/** Returns the token. Only its hash is stored. */
+async function insert(
+  tx: Db,
+  {
+    issuer,
+    subject,
+    actor: name,
+    grant,
+    from,
+  }: { issuer: string; subject: string; actor: string; grant: Grant; from: From },
+): Promise<string> {
+  const token = randomBytes(32).toString('base64url')
+  const id = newPublicId('ses')
+  await deleteEndedSessions(tx)
+  await insertSession(tx, {
+    ...{ id, issuer, subject, actor: name, ...grant, hash: hashOfSecret(token), lifetimeMs: SESSION_MS },
+    ...{ ip: from.ip, userAgent: from.userAgent?.slice(0, MAX_USER_AGENT) ?? null },
+  })
+  const actor: Actor = { name, ...grant, ...audited(from) }
+  const change = { action: 'session.begin', target: id, tenantId: grant.tenantId }
+  await recordChange(tx, actor, { ...change, after: grantView(grant) })
+  return token
+}
 
-function grantView({ role, tenantId }: { role: Role; tenantId: number | null }) {
+function grantView({ role, tenantId }: Grant) {
   return { role, tenant: tenantId === null ? null : publicTenantId(tenantId) }
 }

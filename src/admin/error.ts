@@ -27,7 +27,7 @@ export class AdminError extends Error {
   }
 }
 
-export function notFound(what: 'tenant' | 'key' | 'source' | 'destination', name: string): AdminError {
+export function notFound(what: 'tenant' | 'key' | 'source' | 'destination' | 'user', name: string): AdminError {
   return new AdminError('not_found', `${what}_not_found`, `No such ${what}: ${JSON.stringify(name)}.`)
 }
 

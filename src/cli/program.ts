@@ -24,6 +24,8 @@ const COMMANDS: Record<string, () => Promise<(program: Command, out: Output) => 
   policy: async () => (await import('./policy.ts')).addPolicy,
   rates: async () => (await import('./rates.ts')).addRates,
   key: async () => (await import('./key.ts')).addKey,
+  user: async () => (await import('./user.ts')).addUser,
+  session: async () => (await import('./user.ts')).addSession,
   source: async () => (await import('./source.ts')).addSource,
   destination: async () => (await import('./destination.ts')).addDestination,
   archive: async () => (await import('./archive.ts')).addArchive,

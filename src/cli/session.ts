@@ -119,8 +119,8 @@ export async function schemaProblem({ pool, config }: Database): Promise<string 
 
 export async function openSession(database: Database): Promise<Session> {
   const { pool, config, log } = database
-  const { allowPrivateDestinations } = config
-  const adminFor = openAdmin({ pool, log, secrets: await loadSecrets(config), allowPrivateDestinations })
+  const { allowPrivateDestinations, oidcIssuer } = config
+  const adminFor = openAdmin({ pool, log, secrets: await loadSecrets(config), allowPrivateDestinations, oidcIssuer })
   return { ...database, admin: adminFor(currentUser()) }
 }
 

@@ -3,7 +3,16 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Actor, roleMessage } from '../admin/actor.ts'
 import type { ConsoleSession } from '../admin/console-sessions.ts'
 import { isAllowed } from '../domain/tenants/addresses.ts'
-import { allowsOrigin, hasRole, type KeyKind, type Role, type Scope } from '../domain/tenants/keys.ts'
+import {
+  allowsOrigin,
+  hasRole,
+  type KeyKind,
+  NO_LIMITS,
+  type Role,
+  SCOPES,
+  type Scope,
+} from '../domain/tenants/keys.ts'
+import { parseTenantId } from '../domain/tenants/tenants.ts'
 import type { Directory } from '../store/tenants/directory.ts'
 import type { KeyOfTenant } from '../store/tenants/keys.ts'
 import { Problem, problems } from './problems.ts'
@@ -42,11 +51,28 @@ const KINDS: Record<KeyKind, string> = {
   admin: 'an admin key (adm_…)',
 }
 
-/** For the data API: `Authorization: Bearer` or `x-api-key`, and the scope that the route declares. */
-export function authenticatePrivate(deps: Deps): OnRequest {
+type FindSession = (request: FastifyRequest) => Promise<ConsoleSession> | null
+
+/** The tenant that the console reads. */
+const TENANT_HEADER = 'x-kontor-tenant'
+
+/**
+ * For the data API: `Authorization: Bearer` or `x-api-key`, and the scope that the route declares. The console reads with its cookie and
+ * the header `x-kontor-tenant`.
+ */
+export function authenticatePrivate(deps: Deps & { sessionOf?: FindSession | null }): OnRequest {
   return (request, _reply, done) => {
     const { scope } = request.routeOptions.config
     if (scope === undefined) return done(new Error(`${request.routeOptions.url} declares no scope`))
+    const tenant = request.raw.headers[TENANT_HEADER]
+    const session = typeof tenant === 'string' ? deps.sessionOf?.(request) : null
+    if (session) {
+      session.then(
+        found => done(readAs(request, found, tenant as string)),
+        error => done(error instanceof Problem ? error : problems.unavailable(undefined, undefined, error)),
+      )
+      return
+    }
     const secret = bearerOrApiKey(request.raw.headers, 'private')
     if (secret instanceof Problem) return done(secret)
     admit(deps, request, 'private', secret, done, key => {
@@ -105,9 +131,7 @@ export function trackingCaller(deps: Deps): TrackingCaller {
  * For the admin API: `Authorization: Bearer` or `x-api-key`; without them, the cookie of the console, which `sessionOf`
  * reads if sign-in is configured.
  */
-export function authenticateAdmin(
-  deps: Deps & { sessionOf?: ((request: FastifyRequest) => Promise<ConsoleSession> | null) | null },
-): OnRequest {
+export function authenticateAdmin(deps: Deps & { sessionOf?: FindSession | null }): OnRequest {
   return (request, _reply, done) => {
     const session = deps.sessionOf?.(request)
     if (session) {
@@ -125,6 +149,23 @@ export function authenticateAdmin(
     })
   }
 }
+
+/** A session reads everything of the tenants it may see, and writes nothing. */
+function readAs(request: FastifyRequest, session: ConsoleSession, tenant: string): Problem | undefined {
+  if (request.method !== 'GET' && request.method !== 'HEAD')
+    return problems.forbidden('read_only', 'The console only reads this API. Use a private key to write.')
+  const tenantId = parseTenantId(tenant)
+  if (tenantId === null || (session.tenantId !== null && session.tenantId !== tenantId))
+    return problems.notFound(`No such tenant: ${JSON.stringify(tenant.slice(0, 100))}.`, 'tenant_not_found')
+  const { actor: id, createdAt, expiresAt } = session
+  const rights = { kind: 'private' as const, scopes: READ_SCOPES, server: false, role: null, limits: NO_LIMITS }
+  const dates = { createdAt, expiresAt, revokedAt: null, lastUsedAt: null }
+  const key = { id, tenantId, hint: '', ...rights, allowedAddresses: [], createdBy: id, ...dates }
+  request.caller = { tenantId, key: { ...key, eventsFloorDays: null, ipAddresses: 'keep' } }
+  request.isAuthenticated = true
+}
+
+const READ_SCOPES = SCOPES.filter(scope => scope.endsWith(':read'))
 
 function operate(request: FastifyRequest, operator: Operator): Problem | undefined {
   const needed = roleFor(request)

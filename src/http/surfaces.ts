@@ -19,10 +19,12 @@ import { receiptRoutes } from './admin/receipts.ts'
 import { createRequestAdmin } from './admin/routes.ts'
 import { sourceRoutes, sourceTestRoute } from './admin/sources.ts'
 import { tenantRoutes } from './admin/tenants.ts'
+import { userRoutes } from './admin/users.ts'
 import type { App, Surface } from './app.ts'
 import { authenticateAdmin, authenticatePrivate, authenticateTracking, trackingCaller } from './auth.ts'
 import { consoleRoutes } from './console/routes.ts'
 import type { FindSession } from './console/session-cookie.ts'
+import type { SessionOptions } from './console/session-routes.ts'
 import type { SignIn } from './console/sign-in-routes.ts'
 import { conversionListRoute, conversionSeriesRoute } from './conversions/read.ts'
 import { openCors } from './cors.ts'
@@ -60,7 +62,9 @@ type Credentials = { directory: Directory; now: () => Date }
 /** Options of the surfaces that accept writes with keys. */
 type Receiving = Credentials & { accept: Accept; backlog: BacklogState; writeQueue: FairQueue; rejections: Rejections }
 
-export function dataSurface(options: Receiving & { pool: pg.Pool; log: Log; readQueue: FairQueue }): Surface {
+export function dataSurface(
+  options: Receiving & { pool: pg.Pool; log: Log; readQueue: FairQueue; sessionOf?: FindSession | null },
+): Surface {
   return {
     name: 'data',
     register(app) {
@@ -150,6 +154,7 @@ export function adminSurface({
       app.addHook('onSend', listsAsCsv)
       tenantRoutes(app, parts) //           GET, POST /admin/v1/tenants; GET, PATCH …/:id
       healthRoutes(app, { ...parts, disk: options.disk }) // GET /admin/v1/tenants/:id/{health,issues}; GET /admin/v1/{sources,destinations}/:id/activity
+      userRoutes(app, parts) //             GET, POST /admin/v1/users; POST …/:id/{disable,enable,reset}; GET /admin/v1/sessions; POST …/:id/end
       keyRoutes(app, parts) //              GET, POST /admin/v1/keys; POST …/:id/{rotate,revoke}
       sourceRoutes(app, parts) //           GET, POST /admin/v1/sources; GET, PATCH, DELETE …/:id; POST …/:id/{rotate,enable,disable}
       sourceTestRoute(app, parts) //        POST /admin/v1/sources/:id/test
@@ -166,13 +171,14 @@ export function adminSurface({
   }
 }
 
-/** `signIn`: the provider at which people can sign in, besides using keys. */
-export function consoleSurface({ signIn }: { signIn: SignIn | null }): Surface {
+/** `signIn`: the provider at which people can sign in, besides local accounts and admin keys. */
+export function consoleSurface(options: SessionOptions & { signIn: SignIn | null }): Surface {
   return {
     name: 'console',
     register(app) {
-      // GET /console, /console/:version/*; with `signIn` GET /console/oidc/{start,callback,session}, POST …/sign-out
-      consoleRoutes(app, signIn)
+      // GET /console, /console/:version/*, /console/session; POST /console/{session,sign-out,invitation,invitation/accept};
+      // with `signIn` GET /console/oidc/{start,callback}
+      consoleRoutes(app, options)
     },
   }
 }

@@ -9,6 +9,7 @@ import { type Config, otelVariables } from '../config/config.ts'
 import { version } from '../config/version.ts'
 import type { App, Surface } from '../http/app.ts'
 import { sessionReader } from '../http/console/session-cookie.ts'
+import type { SessionOptions } from '../http/console/session-routes.ts'
 import type { SignIn } from '../http/console/sign-in-routes.ts'
 import { type Ops, type OpsMetrics, startOps } from '../http/ops.ts'
 import { buildServer } from '../http/server.ts'
@@ -489,16 +490,15 @@ async function openSurfaces(config: Config, parts: Parts): Promise<OpenedSurface
   const rejections = openRejections(parts)
   const receiving = { ...parts, writeQueue, rejections }
   const readQueue = openReadQueue(config.poolSize)
-  if (serves('data')) surfaces.push(dataSurface({ ...receiving, readQueue }), toolSurface({ ...parts, version }))
+  const session = openSessions(config, parts)
+  const { sessionOf } = session
+  if (serves('data'))
+    surfaces.push(dataSurface({ ...receiving, readQueue, sessionOf }), toolSurface({ ...parts, version }))
   if (serves('events')) surfaces.push(eventSurface({ ...receiving, budgets }))
   if (serves('console')) {
-    const { allowPrivateDestinations, logRetentionMs } = config
-    const adminFor = openAdmin({ ...parts, allowPrivateDestinations, logRetentionMs })
-    const signIn = openSignIn(config, parts)
-    surfaces.push(
-      adminSurface({ ...parts, adminFor, sessionOf: signIn?.sessionOf ?? null }),
-      consoleSurface({ signIn }),
-    )
+    const { allowPrivateDestinations, logRetentionMs, oidcIssuer } = config
+    const adminFor = openAdmin({ ...parts, allowPrivateDestinations, logRetentionMs, oidcIssuer })
+    surfaces.push(adminSurface({ ...parts, adminFor, sessionOf }), consoleSurface(session))
   }
   const recordsRejections = serves('data') || serves('events') || serves('inbound')
   const jobs = recordsRejections ? rejectionJobs(parts.pool, rejections, parts.now) : []
@@ -514,15 +514,17 @@ async function openSurfaces(config: Config, parts: Parts): Promise<OpenedSurface
   }
 }
 
-/** Console sign-in through OpenID Connect; null: only with keys. */
-function openSignIn(config: Config, { pool, now }: Parts): SignIn | null {
+/** The sessions of the console. `signIn`: the OpenID Connect provider, if one is configured. */
+function openSessions(config: Config, { pool, now }: Parts): SessionOptions & { signIn: SignIn | null } {
   const { oidcIssuer: issuer, oidcClientId: clientId, oidcClientSecret: clientSecret, publicUrl } = config
+  const provider = issuer === null ? null : { issuer, roles: config.oidcRoles ?? [] }
+  const sessions = openConsoleSessions({ pool, provider })
+  const opened = { sessions, sessionOf: sessionReader({ sessions, publicUrl }), publicUrl }
   // The configuration has all of these settings or none.
-  if (issuer === null || clientId === null || clientSecret === null || publicUrl === null) return null
-  const sessions = openConsoleSessions({ pool, issuer, roles: config.oidcRoles ?? [] })
-  const sessionOf = sessionReader({ sessions, publicUrl })
+  if (issuer === null || clientId === null || clientSecret === null || publicUrl === null)
+    return { ...opened, signIn: null }
   const roleClaim = config.oidcRoleClaim
-  return { issuer, clientId, clientSecret, publicUrl, roleClaim, sessions, sessionOf, now }
+  return { ...opened, signIn: { issuer, clientId, clientSecret, publicUrl, roleClaim, sessions, now } }
 }
 
 /** The inbound route with the budgets of its sources and the overflow queue for events over budget. */

@@ -38,7 +38,7 @@ export async function openTab(
 
 export async function signIn(page: Page, key: string): Promise<void> {
   await page.getByLabel('Key').fill(key)
-  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('button', { name: 'Continue with the key' }).click()
 }
 
 /** Opens an address and waits until the page is loaded. */

@@ -13,6 +13,7 @@ type Who =
   | { key: 'admin'; role: Role; onlyOwn?: true }
   | { key: 'source' }
   | { key: 'session' }
+  | { key: 'sign-in' } // needs a password, a key or an invitation in its body
   | { key: 'none'; needs?: 'provider' }
 
 const unauthenticated: Who = { key: 'none' }
@@ -34,8 +35,11 @@ const WHO: Record<string, Who> = {
   'GET /console/:version/*': unauthenticated,
   'GET /console/oidc/start': { key: 'none', needs: 'provider' },
   'GET /console/oidc/callback': unauthenticated, // with the cookie of its own sign-in: test/console/sign-in.test.ts
-  'GET /console/oidc/session': { key: 'session' },
-  'POST /console/oidc/sign-out': { key: 'session' },
+  'GET /console/session': unauthenticated, // says who is signed in: test/console/accounts.test.ts
+  'POST /console/session': { key: 'sign-in' },
+  'POST /console/invitation': { key: 'sign-in' },
+  'POST /console/invitation/accept': { key: 'sign-in' },
+  'POST /console/sign-out': { key: 'session' },
   'GET /v1/projects/:writeKey/settings': unauthenticated,
 
   ...recordRoutes('products'),
@@ -106,6 +110,13 @@ const WHO: Record<string, Who> = {
   'GET /admin/v1/tenants/:id/issues': admins('viewer'),
   'GET /admin/v1/tenants/:id/policy': admins('viewer'),
   'PUT /admin/v1/tenants/:id/policy': admins('admin'),
+  'GET /admin/v1/users': admins('viewer'),
+  'POST /admin/v1/users': admins('admin'),
+  'POST /admin/v1/users/:id/disable': admins('admin'),
+  'POST /admin/v1/users/:id/enable': admins('admin'),
+  'POST /admin/v1/users/:id/reset': admins('admin'),
+  'GET /admin/v1/sessions': admins('viewer'), // below admin only their own: test/console/accounts.test.ts
+  'POST /admin/v1/sessions/:id/end': { ...admins('viewer'), onlyOwn: true },
   'GET /admin/v1/keys': admins('viewer'),
   'POST /admin/v1/keys': admins('viewer'), // a viewer can create only read-only keys for a day: test/admin/keys.test.ts
   'POST /admin/v1/keys/:id/revoke': { ...admins('viewer'), onlyOwn: true }, // a viewer can revoke only keys that it created
@@ -264,8 +275,7 @@ async function createCredentials(): Promise<Credential[]> {
   for (const role of ROLES) {
     const sessions = openConsoleSessions({
       pool: server.pool,
-      issuer: ISSUER,
-      roles: [{ value: role, role, tenant: role === 'operator' ? tenant : null }],
+      provider: { issuer: ISSUER, roles: [{ value: role, role, tenant: role === 'operator' ? tenant : null }] },
     })
     const token = await sessions.begin({ subject: role, name: role, values: [role] }, { ip: null, requestId: null })
     created.push({
@@ -326,11 +336,12 @@ test('each route accepts exactly its intended credentials, and no caller sees da
         if (!isWorthTrying(who, credential, place)) continue
         const { headers = {}, query = '' } = credential.secret === '' ? {} : put(credential.secret)
         // Public routes, and unusual places on closed routes, are sampled (with a step that is no multiple of the places); CI tries all.
-        const isOdd = who.key === 'none' || (place !== 'bearer' && opens(who, credential, place) === 401)
+        const isOdd =
+          who.key === 'none' || who.key === 'sign-in' || (place !== 'bearer' && opens(who, credential, place) === 401)
         if (!isLong && isOdd && credential.secret !== '' && ++sampled % 7 !== 0) continue
         // All ids of the neighbor if the route accepts the credential; one if it does not, or if the user may see all tenants.
         const paths = pathsOf(url)
-        const isOpen = who.key === 'none' || opens(who, credential, place) === true
+        const isOpen = who.key === 'none' || who.key === 'sign-in' || opens(who, credential, place) === true
         const isForAll = credential.isPerson && credential.ofTenant === undefined
         for (const path of isOpen && !isForAll ? paths : paths.slice(0, 1)) {
           const answer = await server.http.inject({
@@ -372,6 +383,7 @@ function findViolation(
 ): string | null {
   const { statusCode, body } = answer
   if (statusCode >= 500 && !(who.key === 'none' && who.needs && statusCode === 503)) return `${statusCode}`
+  if (who.key === 'sign-in') return statusCode < 400 ? `${statusCode} without a password` : null
   if (who.key === 'none') return statusCode === 401 || statusCode === 403 ? `${statusCode} on a public route` : null
   // Admin keys without a tenant may see every tenant.
   const seesAll =
@@ -388,7 +400,7 @@ function findViolation(
   return null
 }
 
-const PLACES_OF: Record<Exclude<Who['key'], 'none' | 'session'>, string[]> = {
+const PLACES_OF: Record<Exclude<Who['key'], 'none' | 'session' | 'sign-in'>, string[]> = {
   private: ['bearer', 'x-api-key'],
   admin: ['bearer', 'x-api-key'],
   tracking: ['bearer', 'basic', 'x-write-key', 'query'],
@@ -396,7 +408,7 @@ const PLACES_OF: Record<Exclude<Who['key'], 'none' | 'session'>, string[]> = {
 }
 
 function opens(
-  who: Exclude<Who, { key: 'none' }>,
+  who: Exclude<Who, { key: 'none' | 'sign-in' }>,
   { is, secret, isPerson }: Credential,
   place: string,
 ): true | 401 | 403 {

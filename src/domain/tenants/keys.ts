@@ -39,7 +39,7 @@ export function newSigningSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`
 }
 
-export function newPublicId(prefix: 'key' | 'src' | 'dst'): string {
+export function newPublicId(prefix: 'key' | 'src' | 'dst' | 'usr' | 'ses'): string {
   return `${prefix}_${randomText(16)}`
 }
 

@@ -20,7 +20,7 @@ export function keyRoutes(app: App, parts: { admin: RequestAdmin }): void {
     summary: 'Create a key',
     description:
       'The key is shown only in this response. Role: `admin`. Viewers and operators can create read-only private keys that expire within a day.',
-    // Every role may create a read-only key that expires within a day: the console reads with such a key.
+    // Every role may create a read-only key that expires within a day, to read with a program.
     role: 'viewer',
     problems: [404],
     body: NewKeyBody,

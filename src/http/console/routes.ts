@@ -3,12 +3,13 @@ import { sendAsset } from '../assets.ts'
 import { problems } from '../problems.ts'
 import { readConsoleFiles } from './files.ts'
 import { buildPage } from './page.ts'
+import { type SessionOptions, sessionRoutes } from './session-routes.ts'
 import { type SignIn, signInLink, signInRoutes } from './sign-in-routes.ts'
 
 const FOREVER = { 'cache-control': 'public, max-age=31536000, immutable' }
 
 /** The web console: one page, and its files at URLs that change with their content. */
-export function consoleRoutes(app: App, signIn: SignIn | null): void {
+export function consoleRoutes(app: App, { signIn, ...options }: SessionOptions & { signIn: SignIn | null }): void {
   let reading: ReturnType<typeof read> | null = null
   // Read by the first request, because many servers never serve the console.
   const opened = () => {
@@ -30,6 +31,7 @@ export function consoleRoutes(app: App, signIn: SignIn | null): void {
     if (!file) throw problems.notFound('No resource exists at this path.')
     return sendAsset(request, reply, file.asset, FOREVER)
   })
+  sessionRoutes(app, options)
   if (!signIn) return
   const stylesheets = async () => {
     const { version, files } = await opened()

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import type { ConsoleSession, ConsoleSessions } from '../../admin/console-sessions.ts'
+import { isAllowed } from '../../domain/tenants/addresses.ts'
 import { problems } from '../problems.ts'
 
 /** The console session of a request, by its cookie; null without a cookie. Rejects with a Problem. */
@@ -8,9 +9,12 @@ export type FindSession = (request: FastifyRequest) => Promise<ConsoleSession> |
 
 type SessionCookie = { name: string; isSecure: boolean }
 
-/** With the prefix `__Host-`, a browser accepts the cookie only from exactly this host, over https. */
-export function sessionCookie(publicUrl: string): SessionCookie {
-  const isSecure = publicUrl.startsWith('https:')
+/**
+ * Without a configured public URL, the request decides whether the cookie is sent only over https. With the prefix `__Host-`, a browser
+ * accepts the cookie only from exactly this host, over https.
+ */
+export function sessionCookie(publicUrl: string | null, request: FastifyRequest): SessionCookie {
+  const isSecure = publicUrl === null ? request.protocol === 'https' : publicUrl.startsWith('https:')
   return { name: `${isSecure ? '__Host-' : ''}kontor_session`, isSecure }
 }
 
@@ -20,28 +24,43 @@ export function sessionCookie(publicUrl: string): SessionCookie {
  */
 const OWN_HEADER = 'x-kontor-console'
 
-export function sessionReader(options: { sessions: Pick<ConsoleSessions, 'find'>; publicUrl: string }): FindSession {
-  const { name } = sessionCookie(options.publicUrl)
-  const { origin } = new URL(options.publicUrl)
+/** Throws unless the request comes from a page of the console. */
+export function requireOwnPage(publicUrl: string | null, request: FastifyRequest): void {
+  const { headers } = request.raw
+  const isRead = request.method === 'GET' || request.method === 'HEAD'
+  if (headers[OWN_HEADER] !== undefined && (isRead || isOwnOrigin(publicUrl, headers))) return
+  const own = publicUrl === null ? 'this server' : new URL(publicUrl).origin
+  throw problems.forbidden(
+    'not_from_the_console',
+    `Only pages of ${own}/console may use the session cookie. Programs must use an admin key.`,
+  )
+}
+
+/** A proxy may change the header Host. Then the public URL must be configured. */
+function isOwnOrigin(publicUrl: string | null, { origin, host }: IncomingHttpHeaders): boolean {
+  if (origin === undefined || !URL.canParse(origin)) return false
+  if (publicUrl !== null) return origin === new URL(publicUrl).origin
+  return new URL(origin).host === host
+}
+
+export function sessionReader(options: {
+  sessions: Pick<ConsoleSessions, 'find'>
+  publicUrl: string | null
+}): FindSession {
+  const { sessions, publicUrl } = options
   return request => {
     const { headers } = request.raw
-    const token = cookieIn(headers, name)
+    const token = cookieIn(headers, sessionCookie(publicUrl, request).name)
     // If the request also has a key, only the key counts.
     if (token === null || headers.authorization !== undefined || headers['x-api-key'] !== undefined) return null
-    const isRead = request.method === 'GET' || request.method === 'HEAD'
-    if (headers[OWN_HEADER] === undefined || (!isRead && headers.origin !== origin))
-      return Promise.reject(
-        problems.forbidden(
-          'not_from_the_console',
-          `Only pages of ${origin}/console may use the session cookie. Programs must use an admin key.`,
-        ),
-      )
-    return find(token)
+    return find(token, request)
   }
 
-  async function find(token: string): Promise<ConsoleSession> {
-    const session = await options.sessions.find(token)
+  async function find(token: string, request: FastifyRequest): Promise<ConsoleSession> {
+    requireOwnPage(publicUrl, request)
+    const session = await sessions.find(token)
     if (session === null) throw problems.unauthorized('session_ended', 'Your session has ended. Sign in again.')
+    if (!isAllowed(session.allowedAddresses, request.ip)) throw problems.addressNotAllowed(request.ip)
     return session
   }
 }

@@ -1,19 +1,18 @@
 import { hkdfSync } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { type ConsoleSessions, SESSION_MS } from '../../admin/console-sessions.ts'
+import type { ConsoleSessions } from '../../admin/console-sessions.ts'
 import { openSecrets } from '../../admin/secrets.ts'
-import { publicTenantId } from '../../domain/tenants/tenants.ts'
 import { isUnavailable } from '../../postgres/database.ts'
 import type { App } from '../app.ts'
 import { problems, toProblem } from '../problems.ts'
 import { problemPage } from './page.ts'
 import { type Checks, openProvider, type ProviderOptions, toEndedSignIn, toPerson } from './provider.ts'
-import { type CookieOptions, cookie, cookieIn, type FindSession, sessionCookie } from './session-cookie.ts'
+import { cookie, cookieIn } from './session-cookie.ts'
+import { sessionHeader } from './session-routes.ts'
 export type SignIn = Omit<ProviderOptions, 'redirectUri'> & {
   /** The URL at which people reach the console. */
   publicUrl: string
   sessions: ConsoleSessions
-  sessionOf: FindSession
   now: () => Date
 }
 
@@ -21,7 +20,6 @@ type PendingSignIn = Checks & { to: string; until: number }
 
 const PATH = '/console/oidc'
 const SIGN_IN_MS = 600_000
-const EXPIRED = { value: '', maxAgeS: 0 }
 
 /** The URL that starts a sign-in, and the name of the provider. */
 export function signInLink({ issuer, publicUrl }: SignIn): { name: string; href: string } {
@@ -30,12 +28,9 @@ export function signInLink({ issuer, publicUrl }: SignIn): { name: string; href:
 
 /** Sign-in at an OpenID Connect provider. `stylesheets` are those of the error pages. */
 export function signInRoutes(app: App, options: SignIn & { stylesheets(): Promise<string[]> }): void {
-  const { publicUrl, sessions, sessionOf, now } = options
+  const { publicUrl, sessions, now } = options
   const provider = openProvider({ ...options, redirectUri: `${publicUrl}${PATH}/callback` })
   const kept = openPendingSignIns(options)
-  const session = sessionCookie(publicUrl)
-  const setSession = (value: Pick<CookieOptions, 'value' | 'maxAgeS'>) =>
-    cookie({ ...session, ...value, sameSite: 'Strict' })
   const page = { schema: { hide: true }, errorHandler: sendProblemPage(options) }
 
   app.get(`${PATH}/start`, page, async (request, reply) => {
@@ -55,7 +50,11 @@ export function signInRoutes(app: App, options: SignIn & { stylesheets(): Promis
     if (own === null || own.until < now().getTime() || own.state !== query.get('state')) throw toEndedSignIn()
     const person = toPerson(await provider.complete(query, own), options.roleClaim)
     if (person === null) throw problems.malformed('The claim sub of the provider is missing or invalid.', 'no_subject')
-    const token = await sessions.begin(person, { ip: request.ip, requestId: request.id })
+    const token = await sessions.begin(person, {
+      ip: request.ip,
+      requestId: request.id,
+      userAgent: request.raw.headers['user-agent'] ?? null,
+    })
     if (token === null) {
       const { name, values } = person
       request.log.warn({ person: name, values: values.slice(0, 50) }, 'sign-in rejected: the person has no role')
@@ -64,29 +63,9 @@ export function signInRoutes(app: App, options: SignIn & { stylesheets(): Promis
         `You are signed in at ${provider.name} as ${name}, but have no role in Kontor. Ask an operator of this server to add one (KONTOR_OIDC_ROLES).`,
       )
     }
-    reply.header('set-cookie', setSession({ value: token, maxAgeS: SESSION_MS / 1_000 }))
+    reply.header('set-cookie', sessionHeader(publicUrl, request, token))
     return reply.redirect(`${publicUrl}/console${own.to}`, 303)
   })
-
-  const hidden = { schema: { hide: true } }
-  app.get(`${PATH}/session`, hidden, async request => {
-    const { actor, role, tenantId, expiresAt } = await signedIn(request)
-    const tenant = tenantId === null ? null : publicTenantId(tenantId)
-    return { name: actor.slice(actor.indexOf(':') + 1), role, tenant, expires_at: expiresAt.toISOString() }
-  })
-  app.post(`${PATH}/sign-out`, { ...hidden, config: { body: 'none' } }, async (request, reply) => {
-    const found = await signedIn(request)
-    const token = cookieIn(request.raw.headers, session.name)!
-    await sessions.end(token, found, { ip: request.ip, requestId: request.id })
-    return reply.code(204).header('set-cookie', setSession(EXPIRED)).send()
-  })
-
-  async function signedIn(request: FastifyRequest) {
-    const found = sessionOf(request)
-    if (found === null)
-      throw problems.unauthorized('missing_credentials', 'You are not signed in. Sign in at /console.')
-    return found
-  }
 }
 
 /** Accepts only paths within the console, so that a crafted link cannot redirect to another site. */
@@ -101,7 +80,7 @@ function parseReturnAddress(to: unknown): string {
 function openPendingSignIns({ clientSecret, issuer, publicUrl }: SignIn) {
   const key = Buffer.from(hkdfSync('sha256', clientSecret, issuer, 'kontor sign-in', 32))
   const { seal, open } = openSecrets([key])
-  const { isSecure } = sessionCookie(publicUrl)
+  const isSecure = publicUrl.startsWith('https:')
   const name = `${isSecure ? '__Host-' : ''}kontor_sign_in`
   // Lax, because the browser returns from the provider's site.
   const make = (value: string, maxAgeS: number) => cookie({ name, value, maxAgeS, isSecure, sameSite: 'Lax' })

@@ -117,16 +117,6 @@ export async function listKeysMadeWith(db: Db, id: string, now: Date): Promise<A
   return rows.map(keyOf)
 }
 
-/** Keys of this creator that expire exactly at `end` and are not revoked. */
-export async function listKeysMadeUntil(db: Db, createdBy: string, end: Date): Promise<ApiKey[]> {
-  const { rows } = await db.query<ApiKey>(
-    `select ${COLUMNS} from api_keys where created_by = $1 and expires_at = $2 and revoked_at is null
-     order by id for update`,
-    [createdBy, end],
-  )
-  return rows
-}
-
 /** Locks the key until the caller's transaction ends. */
 export async function lockKey(db: Db, id: string): Promise<ApiKey | null> {
   const { rows } = await db.query<Row>(`select ${COLUMNS} from api_keys where id = $1 for update`, [id])

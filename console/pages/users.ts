@@ -1,0 +1,171 @@
+import { type Signal, useSignal } from '@preact/signals'
+import type { ComponentChildren, VNode } from 'preact'
+import { sessions, users } from '../api/admin.ts'
+import type { InvitedUser, NewUser, Session, User } from '../api/types.ts'
+import { askConfirmation } from '../components/dialog.ts'
+import { ActionButton, Form, SelectField, TextField } from '../components/form.ts'
+import { Badge, EmptyState, ProblemArea, ShownOnce } from '../components/notice.ts'
+import { Page, Section } from '../components/page.ts'
+import { type Column, Table } from '../components/table.ts'
+import { Copyable } from '../components/text.ts'
+import { Ago, Day } from '../components/time.ts'
+import { h, html } from '../html.ts'
+import { definePage } from '../page-definition.ts'
+import { tenant } from '../session.ts'
+import { knownTenants } from '../tenant-list.ts'
+
+export const usersPage = definePage(
+  'users',
+  async ({ signal }) => {
+    const [people, open] = await Promise.all([users.list(signal), sessions.list(signal)])
+    return { people: people.results, open: open.results }
+  },
+  ({ data: { people, open }, refresh }) => {
+    const invited = useSignal<InvitedUser | null>(null)
+    const problem = useSignal<unknown>(null)
+    const invite = async (user: NewUser) => {
+      invited.value = await users.invite(user)
+      await refresh()
+    }
+    const reset = async ({ id, name }: User) => {
+      const title = `Reset the password of ${name}?`
+      const text =
+        'The password is no longer valid, and all sessions of this person end. You get a new invitation link.'
+      if (!(await askConfirmation({ title, text, yes: 'Reset' }))) return
+      invited.value = await users.reset(id)
+      await refresh()
+    }
+    return h(
+      Page,
+      { title: 'Users', lead: 'People who sign in with a name and a password. The audit log shows their names.' },
+      invited.value && h(InvitationNotice, { key: invited.value.invitation, invited: invited.value }),
+      h(Section, { title: 'Invite a person' }, h(InviteForm, { invite })),
+      h(ProblemArea, { problem }),
+      h(
+        Section,
+        { title: 'Users' },
+        people.length > 0
+          ? h(Table<User>, {
+              ...{ caption: 'Users', rows: people, rowKey: ({ id }) => id },
+              columns: userColumns({ problem, refresh, reset }),
+              csv: { api: 'admin', path: '/users', query: {}, name: 'users' },
+            })
+          : h(EmptyState, { title: 'No users yet.', text: 'Invite the first person above.' }),
+      ),
+      h(
+        Section,
+        { title: 'Sessions' },
+        html`<p class="faint">Browsers that are signed in. A session ends after 12 hours.</p>`,
+        h(Table<Session>, {
+          ...{ caption: 'Sessions', rows: open, rowKey: ({ id }) => id },
+          columns: sessionColumns({ problem, refresh }),
+          csv: { api: 'admin', path: '/sessions', query: {}, name: 'sessions' },
+        }),
+      ),
+    )
+  },
+)
+
+function InvitationNotice({ invited: { name, invitation } }: { invited: InvitedUser }): VNode {
+  const address = `${location.origin}${location.pathname}#/invitation/${invitation}`
+  return h(
+    ShownOnce,
+    { title: `Invitation for ${name}` },
+    html`<p>Send this link to the person. It is shown only once, works once, and expires after 7 days.</p>`,
+    h(Copyable, { text: address, label: 'Copy the link' }),
+  )
+}
+
+const ROLES = [
+  ['viewer', 'Viewer: reads'],
+  ['operator', 'Operator: reads, enables and disables sources, replays'],
+  ['admin', 'Admin: everything'],
+] as const
+const REACH = [
+  ['all', 'All tenants'],
+  ['this', 'This tenant only'],
+] as const
+
+function InviteForm({ invite }: { invite(user: NewUser): Promise<void> }): VNode {
+  const run = ({ user_name: name, role, reach }: Record<'user_name' | 'role' | 'reach', string>) =>
+    invite({ name, role: role as NewUser['role'], ...(reach === 'this' && { tenant: tenant.peek()! }) })
+  return h(
+    Form<'user_name' | 'role' | 'reach'>,
+    { submit: 'Create invitation', layout: 'stacked', run },
+    h(TextField, {
+      id: 'user_name',
+      label: 'Name',
+      placeholder: 'ada@example.com',
+      hint: 'Usually an e-mail address.',
+    }),
+    h(SelectField, { id: 'role', label: 'Role', options: ROLES }),
+    h(SelectField, { id: 'reach', label: 'Tenants', options: REACH }),
+  )
+}
+
+const tenantName = (id: string | null) =>
+  id === null ? 'all' : (knownTenants.value?.find(known => known.id === id)?.name ?? id)
+
+type UserActions = { problem: Signal<unknown>; refresh(): Promise<void>; reset(user: User): Promise<void> }
+
+function userColumns({ problem, refresh, reset }: UserActions): Column<User>[] {
+  const toggle = async ({ id, state }: User) => {
+    await users.setEnabled(id, state === 'disabled')
+    await refresh()
+  }
+  return [
+    { label: 'Name', cell: ({ name }) => name, kind: 'long' },
+    { label: 'State', cell: stateCell },
+    { label: 'Role', cell: ({ role }) => role },
+    { label: 'Tenants', cell: row => tenantName(row.tenant), isMinor: true },
+    {
+      label: 'Last sign-in',
+      cell: ({ last_sign_in_at: at }) => (at ? h(Ago, { at }) : 'never'),
+      isMinor: true,
+    },
+    {
+      label: 'Created',
+      cell: ({ created_at, created_by }) => [
+        h(Day, { at: created_at }),
+        html`<span class="reason faint">by ${created_by}</span>`,
+      ],
+      isMinor: true,
+    },
+    {
+      label: 'Actions',
+      cell: user => [
+        h(ActionButton, { label: 'Reset', run: () => reset(user), problem, kind: 'link' }),
+        ' ',
+        h(ActionButton, {
+          label: user.state === 'disabled' ? 'Enable' : 'Disable',
+          run: () => toggle(user),
+          problem,
+          kind: 'link',
+        }),
+      ],
+    },
+  ]
+}
+
+function stateCell({ state }: User): ComponentChildren {
+  const text = state === 'invitation_expired' ? 'invitation expired' : state
+  return h(Badge, { text, tone: state === 'active' ? 'good' : state === 'invited' ? 'neutral' : 'bad' })
+}
+
+function sessionColumns({ problem, refresh }: Pick<UserActions, 'problem' | 'refresh'>): Column<Session>[] {
+  const end = async (id: string) => {
+    await sessions.end(id)
+    await refresh()
+  }
+  return [
+    { label: 'Who', cell: ({ actor, role }) => `${actor} (${role})`, kind: 'long' },
+    { label: 'Address', cell: ({ ip }) => html`<code>${ip}</code>`, isMinor: true },
+    { label: 'Browser', cell: ({ user_agent: agent }) => agent ?? '', kind: 'long', isMinor: true },
+    { label: 'Last used', cell: ({ last_used_at: at }) => h(Ago, { at }) },
+    { label: 'Expires', cell: ({ expires_at: at }) => h(Day, { at }), isMinor: true },
+    {
+      label: 'Actions',
+      cell: ({ id }) => h(ActionButton, { label: 'End', run: () => end(id), problem, kind: 'link' }),
+    },
+  ]
+}
