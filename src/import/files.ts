@@ -96,7 +96,7 @@ export function openJournal({ path, bytes, time }: Input, what: unknown): Journa
       if (!isWritable || (!isLast && performance.now() - savedAt < SAVE_EVERY_MS)) return
       savedAt = performance.now()
       try {
-        await writeFile(`${file}~`, JSON.stringify(progress))
+        await writeFile(`${file}~`, JSON.stringify(progress), { mode: 0o600 })
         await rename(`${file}~`, file)
       } catch {
         isWritable = false // without a journal, a repeated import adds nothing either, but takes longer
@@ -116,7 +116,8 @@ const NO_ERRORS_FILE: ErrorsFile = { write: async () => {}, bytes: () => 0, clos
 /** An interrupted import may have written rejections after its last settled row. They are written again, starting at byte `from`. */
 export async function openErrorsFile(path: string | null, from: number): Promise<ErrorsFile> {
   if (path === null) return NO_ERRORS_FILE
-  const file: FileHandle = await open(path, from > 0 ? 'r+' : 'w').catch(() => open(path, 'w'))
+  // Rejected rows contain personal data.
+  const file: FileHandle = await open(path, from > 0 ? 'r+' : 'w', 0o600).catch(() => open(path, 'w', 0o600))
   const size = Math.min(from, (await file.stat()).size)
   await file.truncate(size)
   let written = size

@@ -215,6 +215,30 @@ test('only the account that runs Kontor can read the files and enter the folders
   }
 })
 
+test('names with paths of senders and operators do not leave the folder of their tenant', async () => {
+  const tenant = await server.anotherTenant('../../outside')
+  const path = '../../../outside/%2e%2e/\u0000'
+  await post('/v1/track', tenant.trackingKey, {
+    event_type: path,
+    visitor: path,
+    event_id: path,
+    data: { [path]: path },
+  })
+  await post('/v1/track', tenant.trackingKey, {
+    event_type: 'convert',
+    visitor: path,
+    data: { order_id: path, amount: 1 },
+  })
+  await server.settled()
+  const before = await filesOf()
+  await flush()
+  const written = (await filesOf()).filter(name => !before.includes(name))
+  assert.equal(written.length, 2)
+  for (const name of written)
+    assert.match(name, new RegExp(`^tenant=${tenant.id}/table=\\w+/date=[\\d-]+/hour=\\d+/[\\w-]+\\.parquet$`))
+  assert.ok(!(await readdir(join(directory, '..'))).includes('outside'))
+})
+
 test('the DuckDB queries of the guide work', { skip }, async () => {
   const guide = await readFile(new URL('../../docs/guides/archive.md', import.meta.url), 'utf8')
   const queries = [...guide.matchAll(/```sql[^\n]*\n([\s\S]*?)```/g)].map(([, sql]) => sql!)

@@ -354,3 +354,44 @@ test('a backup is restored into a new data directory, with the master key if inc
   const facts = ({ tenants, records, events }: Record<string, unknown>) => ({ tenants, records, events })
   assert.deepEqual(facts(again.json()), facts(taken.json()))
 })
+
+test('a backup taken after an erasure contains nothing of the person; an older one does until they are erased again', async t => {
+  const working = await serve(server.databaseUrl)
+  const contact = { entityType: 'contact', id: 'c-erased', sourceUpdatedAt: '2026-01-31T12:00:00Z' }
+  const data = { email: 'erased@example.com', phone: '+49 30 4711' }
+  await call(working, server.tenant.privateKey, '/v1/contacts', { ...contact, data })
+  await call(working, server.tenant.trackingKey, '/v1/track/', {
+    ...{ event_type: 'login', visitor: 'v-erased', data: { email: 'erased@example.com' } },
+  })
+  await settled(server.pool)
+  await working.close()
+  const directory = await temporaryDirectory(t)
+  /** The tables of a restored backup that mention the person. */
+  const restoredTraces = async (name: string, eraseAgain = false) => {
+    const file = join(directory, name)
+    const target = await emptyDatabase()
+    assert.equal((await kontorOn(target.url, 'restore', '--from', file)).code, 0)
+    const erase = ['erase', '--tenant', server.tenant.id, '--email', 'erased@example.com']
+    if (eraseAgain) assert.equal((await kontorOn(target.url, ...erase)).code, 0)
+    const { rows: tables } = await target.pool.query<{ name: string }>(
+      `select relname as name from pg_class where relkind in ('r', 'p') and not relispartition and relnamespace = 'public'::regnamespace`,
+    )
+    const found: string[] = []
+    for (const { name: table } of tables) {
+      const { rows } = await target.pool.query(
+        `select from ${table} t where t::text like '%erased@example.com%' or t::text like '%+49 30 4711%' limit 1`,
+      )
+      if (rows.length > 0) found.push(table)
+    }
+    return found
+  }
+  const backup = (name: string) => kontorOn(server.databaseUrl, 'backup', '--to', join(directory, name))
+  assert.equal((await backup('before')).code, 0)
+  const erase = ['erase', '--tenant', server.tenant.id, '--email', 'erased@example.com']
+  assert.equal((await kontorOn(server.databaseUrl, ...erase)).code, 0)
+  assert.equal((await backup('after')).code, 0)
+  assert.deepEqual(await restoredTraces('after'), [])
+  const older = await restoredTraces('before')
+  assert.ok(older.includes('events') && older.includes('records') && older.includes('log'), String(older))
+  assert.deepEqual(await restoredTraces('before', true), [])
+})

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readdir, readFile, utimes, writeFile } from 'node:fs/promises'
+import { readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { after, type TestContext, test } from 'node:test'
 import { kontor, startKontor, temporaryDirectory, useDatabase } from '../cli/kontor.ts'
@@ -240,6 +240,23 @@ test('the later of two rows of one record wins, also with concurrent requests', 
   for (const id of [0, 199, 200, 699]) {
     const last = rows.findLastIndex(row => row.startsWith(`c${id},`))
     assert.equal((await get(tenant, `/v1/contacts/c${id}`)).data.n, String(last))
+  }
+})
+
+test('paths in rows are only data: an import writes beside its file and nowhere else, readable only by its user', async t => {
+  const tenant = await server.anotherTenant('paths')
+  const rows = ['../../outside', '/etc/passwd', '..\\\\outside', 'file:///etc/passwd', '%2e%2e%2foutside']
+  const csv = `id,sourceUpdatedAt,name,image\n${rows.map(row => `${row},2026-01-01,${row},${row}`).join('\n')}\nx,no time,,\n`
+  const directory = await temporaryDirectory(t)
+  const errors = join(directory, 'errors.csv')
+  const { file, json } = await imported(t, tenant, 'products', csv, '--errors', errors)
+  assert.equal((json() as Result).accepted, rows.length)
+  assert.equal((await stat(errors)).mode & 0o777, 0o600)
+  assert.deepEqual(await readdir(directory), ['errors.csv'])
+  assert.deepEqual(await readdir(dirname(file)), ['in.csv'])
+  for (const row of rows) {
+    const found = await get(tenant, `/v1/products/${encodeURIComponent(row)}`)
+    assert.equal(found.data.image, row)
   }
 })
 

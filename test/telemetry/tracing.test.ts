@@ -109,12 +109,23 @@ test('one trace covers a request from arrival to effects, and contains no reques
   }
   assert.equal((await post('/v1/products', tenant.privateKey, record, { traceparent: 'nonsense' })).status, 202)
   assert.equal((await post('/v1/products', 'private-secret', record)).status, 401)
+  // Personal data in addresses, queries, bodies, headers and errors.
+  const { key: adminKey } = await server.admin.keys.create({ kind: 'admin' })
+  const forwarded = { 'x-forwarded-for': '203.0.113.77', 'user-agent': 'secret agent', cookie: 'kontor_session=secret' }
+  for (const path of ['/v1/contacts/secret@example.com', '/v1/search?q=secret%40example.com', '/v1/secret@example.com'])
+    await server.request(path, { key: tenant.privateKey, headers: forwarded })
+  await server.request(`/admin/v1/people/secret@example.com?tenant=${tenant.id}`, { key: adminKey, headers: forwarded })
+  await post('/admin/v1/erasures', adminKey, { tenant: tenant.id, email: 'secret@example.com' }, forwarded)
+  const own = { 'x-kontor-console': '1', origin: server.url, ...forwarded }
+  const password = { name: 'secret@example.com', password: 'secret password' }
+  assert.equal((await post('/console/session', '', password, own)).status, 401)
   await server.settled()
   const wanted = ['POST /v1/track', 'log append', 'process batch', 'effects events', 'effects record']
   await eventually('all spans', () => wanted.every(name => spans().some(span => span.name === name)), {
     state: () => spans().map(span => span.name),
   })
-  await eventually('three requests', () => spans().filter(({ name }) => name.startsWith('POST')).length >= 3)
+  const wantedRequests = ['POST /console/session', 'POST /admin/v1/erasures', 'GET /admin/v1/people/:id']
+  await eventually('all requests', () => wantedRequests.every(name => spans().some(span => span.name === name)))
 
   const request = spans().find(span => span.name === 'POST /v1/track')!
   assert.deepEqual([request.traceId, request.parentSpanId], [traceId, sender])
@@ -140,6 +151,7 @@ test('one trace covers a request from arrival to effects, and contains no reques
   const text = texts.join('')
   assert.match(text, /deployment\.environment\.name/)
   assert.doesNotMatch(text, /secret/i)
+  assert.doesNotMatch(text, /203\.0\.113\.77|client\.address|user_agent|url\.(?:full|path|query)/)
   for (const key of [tenant.trackingKey, tenant.privateKey]) assert.ok(!text.includes(key), 'a credential')
   const row = await server.request('/v1/events?limit=1', { key: tenant.privateKey })
   assert.doesNotMatch(JSON.stringify(row.body), /traceparent/)
