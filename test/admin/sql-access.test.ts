@@ -275,9 +275,9 @@ test('a changed password or default is restored, reported by doctor and audited'
 
 test('doctor reports another database user that holds a lock of Kontor', async () => {
   useDatabase(server.databaseUrl)
-  await server.pool.query(`create role kontor_test_stranger login superuser password 'x'`)
+  await server.pool.query(`create role kontor_test_other login superuser password 'x'`)
   const address = new URL(server.databaseUrl)
-  address.username = 'kontor_test_stranger'
+  address.username = 'kontor_test_other'
   address.password = 'x'
   const client = await connected(address.href)
   try {
@@ -285,10 +285,10 @@ test('doctor reports another database user that holds a lock of Kontor', async (
     assert.doesNotMatch((await kontor('doctor', '--json')).out, /foreign_lock/)
     await client.query('select pg_advisory_lock_shared(4911500, 7)')
     const { out } = await kontor('doctor', '--json')
-    assert.match(out, /foreign_lock[^}]*of the database user kontor_test_stranger/)
+    assert.match(out, /foreign_lock[^}]*of the database user kontor_test_other/)
   } finally {
     await client.end()
-    await server.pool.query('drop role kontor_test_stranger')
+    await server.pool.query('drop role kontor_test_other')
   }
 })
 

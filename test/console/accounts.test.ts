@@ -140,7 +140,7 @@ test('wrong names and passwords get the same response, and guessing is throttled
   await signedUp('victim')
   const attempt = (name: string, password: string, base = server.url) =>
     openBrowser(base).call('POST', '/console/session', { name, password })
-  const [wrong, unknown] = [await attempt('victim', 'wrong password'), await attempt('nobody-here', 'wrong password')]
+  const [wrong, unknown] = [await attempt('victim', 'wrong password'), await attempt('unknown-name', 'wrong password')]
   assert.deepEqual(
     [wrong.status, wrong.body.code, wrong.body.detail],
     [401, 'invalid_credentials', unknown.body.detail],
