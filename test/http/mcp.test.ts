@@ -41,7 +41,8 @@ const get = async (path: string) => (await server.request(path, { key: privateKe
 const ALL = [
   ...['find_records', 'get_record', 'list_events', 'lookup_event', 'list_conversions', 'event_series'],
   ...['subscriptions_overview', 'subscriptions_attention', 'subscriptions_acquisition', 'subscriptions_account'],
-  ...['subscriptions_history', 'subscriptions_movements', 'explain_exclusions', 'search_docs'],
+  ...['subscriptions_history', 'subscriptions_movements', 'explain_exclusions', 'search_docs', 'search'],
+  ...['conversion_series', 'subscriptions_breakdown', 'subscriptions_retention', 'subscriptions_cash'],
 ]
 
 const post = (path: string, key: string, body: object) =>
@@ -75,6 +76,8 @@ test('every tool is listed with its arguments and marked as read-only', async t 
     'event_type',
     'since',
     'until',
+    'rows',
+    'full',
   ])
   assert.deepEqual(schemaOf('get_record').required, ['entityType', 'id'])
 })
@@ -89,7 +92,9 @@ test('a result is the response body of the route, with received data marked as u
   const [, mark] = /<(received-data-\w+)>\n/.exec(content[0].text)!
   assert.ok(content[0].text.endsWith(`\n</${mark}>`))
   assert.equal(content[0].text.split(`</${mark}>`).length, 2)
-  const { structuredContent: page } = await call(client, 'list_events', { limit: 2, event_type: 'page_view' })
+  const { structuredContent: page } = await call(client, 'list_events', {
+    ...{ limit: 2, event_type: 'page_view', full: true },
+  })
   assert.deepEqual(page, await get('/v1/events?limit=2&event_type=page_view'))
   const { structuredContent: next } = await call(client, 'list_events', {
     limit: 2,
@@ -102,15 +107,50 @@ test('a result is the response body of the route, with received data marked as u
   assert.deepEqual((await call(client, 'lookup_event', { id: event.id })).structuredContent, event)
   assert.equal((await call(client, 'find_records', { entityType: 'product' })).structuredContent.results.length, 1)
   for (const [tool, path] of [
-    ['subscriptions_attention', '/v1/subscriptions/attention?currency=EUR&as_of=2026-04-01'],
-    ['explain_exclusions', '/v1/subscriptions/exclusions?currency=EUR&as_of=2026-04-01'],
+    ['subscriptions_attention', '/v1/subscriptions/attention?currency=EUR&as_of=2026-04-01&page_size=10'],
+    ['explain_exclusions', '/v1/subscriptions/exclusions?currency=EUR&as_of=2026-04-01&page_size=10'],
   ] as const) {
-    const args = { currency: 'EUR', as_of: '2026-04-01' }
+    const args = { currency: 'EUR', as_of: '2026-04-01', full: true }
     assert.deepEqual((await call(client, tool, args)).structuredContent, await get(path))
   }
   const { structuredContent: docs } = await call(client, 'search_docs', { query: 'signing secret rotate' })
   assert.ok(docs.results.length > 0)
   assert.match(docs.results[0].path, /\.md$/)
+})
+
+test('a default result is short: ten rows, no policy, no headers; the arguments ask for more', async t => {
+  const tenant = await server.anotherTenant('many customers')
+  const client = await overHttp(t, tenant.privateKey)
+  const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
+  for (let n = 0; n < 40; n++) {
+    const payload = {
+      ...created(`m${n}`, { customer: `many-${n}`, customer_name: `Customer number ${n}` }).data,
+      note: 'x'.repeat(3_000),
+    }
+    const hook = { inbound_event_id: `many-${n}`, event_type: 'subscription.created', payload }
+    await post(`/ingest/inbound/${source.id}`, source.token, hook)
+  }
+  await server.settled()
+  const sizeOf = ({ content, structuredContent }: Result) => JSON.stringify({ content, structuredContent }).length
+  for (const name of ALL.filter(
+    name => !['get_record', 'lookup_event', 'search_docs', 'subscriptions_account'].includes(name),
+  )) {
+    const { tools } = await client.listTools()
+    const { properties = {} } = tools.find(tool => tool.name === name)!.inputSchema
+    const wanted = { currency: 'EUR', entityType: 'contact', dimension: 'plan', by: 'plan', interval: 'day', q: 'many' }
+    const args = Object.fromEntries(Object.entries(wanted).filter(([argument]) => argument in properties))
+    const result = await call(client, name, args)
+    assert.ok(!result.isError, `${name} ${JSON.stringify(result.content)}`)
+    assert.ok(sizeOf(result) < 20_000, `${name} ${sizeOf(result)}`)
+    assert.equal(result.structuredContent.policy, undefined, name)
+  }
+  const { structuredContent: short } = await call(client, 'list_events')
+  assert.equal(short.results.length, 10)
+  assert.equal(short.results[0].headers, undefined)
+  const { structuredContent: more } = await call(client, 'list_events', { rows: 30, full: true })
+  assert.equal(more.results.length, 30)
+  assert.ok(more.results[0].headers)
+  assert.match(JSON.stringify((await call(client, 'list_events', { rows: 0 })).content), /rows must be/)
 })
 
 test('an argument that is not an id reaches no other route, and the error explains it', async t => {
@@ -224,7 +264,7 @@ test('a key sees only the tools of its scopes and the data of its tenant', async
   const keyWith = async (scopes: string[], tenant = server.tenant.id) =>
     (await server.admin.keys.create({ tenant, kind: 'private', scopes })).key
   const reader = await overHttp(t, await keyWith(['contacts:read']))
-  assert.deepEqual(await namesOf(reader), ['find_records', 'get_record', 'search_docs'])
+  assert.deepEqual(await namesOf(reader), ['find_records', 'get_record', 'search', 'search_docs'])
   const refused = await call(reader, 'get_record', { entityType: 'product', id: 'MUG/01' })
   assert.deepEqual([refused.isError, refused.structuredContent.code], [true, 'insufficient_scope'])
   await assert.rejects(call(reader, 'list_events'), /Unknown tool/)

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import type { App } from '../app.ts'
 import { problems } from '../problems.ts'
-import type { McpContext, Parameters } from './server.ts'
+import type { McpContext, Parameters, ResultSchema } from './server.ts'
 
 const BODY_LIMIT = 1_048_576
 
@@ -35,7 +35,11 @@ export function mcpRoute(app: App, { version }: { version: string }): void {
       if (Array.isArray(request.body)) throw problems.malformed('The body must be one message, not a batch.')
       const { answerAgent } = await import('./server.ts')
       const { key } = request.caller
-      const asked: McpContext = { version, scopes: key.scopes, parametersOf, get: path => get(app, request, path) }
+      const resultOf = (route: string) => resultSchema(app, route)
+      const asked: McpContext = {
+        ...{ version, scopes: key.scopes, parametersOf, resultOf },
+        get: path => get(app, request, path),
+      }
       const answer = await answerAgent(webRequest(request), request.body, asked)
       return send(reply, answer)
     },
@@ -68,6 +72,20 @@ async function send(reply: FastifyReply, answer: Response): Promise<never> {
 }
 
 const NO_MESSAGE = 'The body is not a message of a supported version of the Model Context Protocol.'
+
+/** The top level of the response body, as JSON Schema. Nothing is required: results are shortened. */
+function resultSchema(app: App, route: string): ResultSchema {
+  const declared = app.routeTable.find(({ method, url }) => method === 'GET' && url === route)
+  const response = (declared?.options.schema?.response ?? {}) as Record<string, { properties?: Record<string, object> }>
+  const properties = Object.entries(response[200]?.properties ?? {}).map(([name, schema]) => [name, outline(schema)])
+  return { type: 'object', properties: Object.fromEntries(properties) }
+}
+
+/** The type and description of a field, without its parts. Types with alternatives are left open. */
+function outline(schema: object): object {
+  const { type, description } = schema as { type?: unknown; description?: unknown }
+  return { ...(typeof type === 'string' && { type }), ...(typeof description === 'string' && { description }) }
+}
 
 type QuerySchema = { properties?: Record<string, Record<string, unknown>>; required?: string[] }
 

@@ -134,6 +134,20 @@ export const TOOLS: readonly Tool[] = [
     scopes: ['events:read'],
     route: '/v1/events/series',
   },
+  {
+    name: 'conversion_series',
+    title: 'Sales over time',
+    description: 'Number and amount of conversions per minute, hour or day, by currency.',
+    scopes: ['conversions:read'],
+    route: '/v1/conversions/series',
+  },
+  {
+    name: 'search',
+    title: 'Search',
+    description: 'Find people, records and events by the beginning of a name or by an id.',
+    scopes: ['events:read', ...RECORDS_READ],
+    route: '/v1/search',
+  },
   report('overview', {
     title: 'Subscription overview',
     description:
@@ -163,6 +177,18 @@ export const TOOLS: readonly Tool[] = [
     description:
       'Every change of an account’s MRR (new, expansion, contraction, churn, reactivation) with its cause. With why: totals by account.',
     why: behindMovements,
+  }),
+  report('breakdown', {
+    title: 'MRR by plan, country or other dimension',
+    description: 'The current MRR, grouped by one dimension.',
+  }),
+  report('retention', {
+    title: 'Retention by cohort',
+    description: 'How much MRR and how many accounts remain of each monthly cohort.',
+  }),
+  report('cash', {
+    title: 'Invoiced, collected and refunded',
+    description: 'Invoices, payments, refunds and disputes per month.',
   }),
   {
     name: 'explain_exclusions',
