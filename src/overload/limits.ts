@@ -39,13 +39,17 @@ export type ConcurrencyLimit = {
   acquire(tenantId: number): (() => void) | null
 }
 
+// The rest is for tenants that have none, so that a few tenants cannot take all slots.
+const SHARED_FRACTION = 0.75
+
 export function openConcurrencyLimit({ perTenant, total }: { perTenant: number; total: number }): ConcurrencyLimit {
   const counts = new Map<number, number>()
   let running = 0
   return {
     acquire(tenantId) {
       const count = counts.get(tenantId) ?? 0
-      if (running >= total || count >= perTenant) return null
+      const available = count === 0 ? total : total * SHARED_FRACTION
+      if (running >= available || count >= perTenant) return null
       counts.set(tenantId, count + 1)
       running++
       return () => {

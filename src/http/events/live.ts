@@ -17,7 +17,7 @@ import { problems } from '../problems.ts'
 const KEEP_ALIVE_INTERVAL_MS = 15_000
 const NEWEST = 50
 // Each stream runs a small query every second.
-const MAX_STREAMS = { perTenant: 50, total: 100 }
+const MAX_STREAMS = { perTenant: 25, total: 100 }
 
 type Deps = { pool: pg.Pool; directory: Directory; now: () => Date }
 
@@ -36,7 +36,7 @@ export function liveRoute(app: App, { pool, ...deps }: Deps): void {
       schema: {
         tags: ['Events'],
         summary: 'Stream events',
-        description: `Server-sent events. Every second, sends the new ones among the newest ${NEWEST} events, oldest first, as \`event: event\` with the row of GET /v1/events as data; with \`conversions\`, also conversions, as \`event: conversion\` with the row of GET /v1/conversions. Older events, and events at a higher rate, are only in the lists. The stream ends when the key expires or is revoked.`,
+        description: `Server-sent events. Every second, sends the new ones among the newest ${NEWEST} events, oldest first, as \`event: event\` with the row of GET /v1/events as data; with \`conversions\`, also conversions, as \`event: conversion\` with the row of GET /v1/conversions. Older events, and events at a higher rate, are only in the lists. The stream ends when the key expires or is revoked. A tenant can have ${MAX_STREAMS.perTenant} streams at a time, and one when few of the server's ${MAX_STREAMS.total} are free; further ones get 503.`,
         querystring: Type.Object({
           event_type: Type.Optional(Type.String({ description: 'Exact event type' })),
           conversions: Type.Boolean({

@@ -10,7 +10,7 @@ import { problems } from '../problems.ts'
 import { InboundAnswer, InboundParams } from './receive.ts'
 
 // Each listener runs two small queries every half second.
-const MAX_LISTENERS = { perTenant: 50, total: 100 }
+const MAX_LISTENERS = { perTenant: 25, total: 100 }
 
 const Query = Type.Object({
   since: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive lower bound of received_at' })),
