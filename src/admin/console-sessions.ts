@@ -56,9 +56,11 @@ export const SESSION_MS = 12 * HOUR_MS
 const TOKEN = /^[\w-]{43}$/
 const MAX_USER_AGENT = 300
 
-// Failed attempts within 15 minutes. An office may share an address.
-const MAX_FAILURES_OF_NAME = 10
-const MAX_FAILURES_OF_ADDRESS = 50
+/**
+ * Failed attempts within 15 minutes: with a name from an address, with a name, from an address. An office may share an address, and
+ * a caller elsewhere must not be able to lock a person out with a few attempts.
+ */
+const MAX_FAILURES = [10, 100, 50]
 
 export type ConsoleSessions = ReturnType<typeof openConsoleSessions>
 
@@ -93,9 +95,11 @@ export function openConsoleSessions(options: {
     async beginWithPassword(given: { name: string; password: string }, from: From): Promise<PasswordSignIn> {
       const name = given.name.trim().toLowerCase()
       if (name === '' || given.password === '') return 'wrong'
-      const keys = [hash('sha256', `name ${name}`, 'buffer'), hash('sha256', `address ${from.ip}`, 'buffer')]
-      const [ofName = 0, ofAddress = 0] = await countFailures(pool, keys)
-      if (ofName >= MAX_FAILURES_OF_NAME || ofAddress >= MAX_FAILURES_OF_ADDRESS) return 'throttled'
+      const keys = [`${from.ip} ${name}`, `name ${name}`, `address ${from.ip}`].map(key =>
+        hash('sha256', key, 'buffer'),
+      )
+      const failures = await countFailures(pool, keys)
+      if (failures.some((count, i) => count >= MAX_FAILURES[i]!)) return 'throttled'
       const user = await findPassword(pool, name)
       const isRight = await verifyPassword(given.password.slice(0, MAX_PASSWORD_LENGTH), user?.password ?? null)
       if (!user || !isRight) {

@@ -307,7 +307,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     await open(page, 'people', 'People')
     await page.getByLabel('Person').fill('visitor:v-ada')
     await page.getByRole('button', { name: 'Find' }).click()
-    await page.getByRole('row', { name: /ada user/ }).waitFor()
+    await page.getByRole('row', { name: /^ada unverified user/ }).waitFor()
     await page.getByRole('button', { name: 'Load timeline' }).click()
     await page.getByRole('link', { name: 'identify' }).waitFor()
     await page.getByRole('button', { name: 'Preview erasure' }).click()

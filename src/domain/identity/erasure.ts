@@ -267,7 +267,7 @@ export function addressSpellings(email: string): string[] {
   const base64 = [0, 1, 2].map(offset =>
     Buffer.from(`${' '.repeat(offset)}${email}`)
       .toString('base64')
-      .replace(/=+$/, '')
+      .replaceAll('=', '')
       // Without the characters that also depend on what is before and after the address.
       .slice(offset && offset + 1, (offset + email.length) % 3 === 0 ? undefined : -1),
   )
