@@ -137,7 +137,7 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
 
 const OWN_READ_KEY_MS = DAY_MS
 
-/** Every role may create a read-only private key that expires within a day. The console reads with such keys. */
+/** Every role may create a read-only private key that expires within a day, to read with a program. */
 function isOwnReadKey({ kind, scopes, expires_at }: NewKey, now: Date): boolean {
   const end = parseTimestamp(expires_at)
   return (
