@@ -7,8 +7,15 @@ import type { ProfileLock, Transaction } from './unit.ts'
 const WAIT_FIRST_RUNS = 64
 
 type ProfileLocks = {
-  /** For a transaction with entries of these tenants. */
-  lockFor(client: pg.PoolClient, tenantIds: ReadonlySet<number>): ProfileLock
+  /**
+   * For a transaction with entries of these tenants. `isSkipped` is called with tenants whose lock another transaction
+   * holds. If it returns true, the transaction restarts without their entries; otherwise it waits.
+   */
+  lockFor(
+    client: pg.PoolClient,
+    tenantIds: ReadonlySet<number>,
+    isSkipped?: (tenantIds: number[]) => boolean,
+  ): ProfileLock
   /** Call after a deadlock: the next transactions of these tenants wait for the lock before they write anything. */
   markContended(tenantIds: Iterable<number>): void
 }
@@ -21,7 +28,11 @@ export function openProfileLocks(): ProfileLocks {
     for (const tenantId of tenantIds) contended.set(tenantId, WAIT_FIRST_RUNS)
   }
 
-  function lockFor(client: pg.PoolClient, ofTransaction: ReadonlySet<number>): ProfileLock {
+  function lockFor(
+    client: pg.PoolClient,
+    ofTransaction: ReadonlySet<number>,
+    isSkipped: (tenantIds: number[]) => boolean = () => false,
+  ): ProfileLock {
     // Stays set when isolation undoes a part. Trying instead of waiting is then only slower.
     let isPrepared = false
 
@@ -35,14 +46,20 @@ export function openProfileLocks(): ProfileLocks {
       isPrepared = true
       const waitedFor = [...ofTransaction].filter(tenantId => contended.has(tenantId))
       if (waitedFor.length === 0) return false
-      await lockTenants(client, TENANT_LOCKS.profiles, waitedFor)
+      await waitOrSkip(waitedFor)
       for (const tenantId of waitedFor) countDown(contended, tenantId)
       return true
     }
 
     function restart(tenantIds: Iterable<number>): never {
-      markContended(tenantIds)
+      if (!isSkipped([...tenantIds])) markContended(tenantIds)
       throw new RestartTransaction('profile lock is held by another transaction')
+    }
+
+    async function waitOrSkip(tenantIds: Iterable<number>): Promise<void> {
+      if (await tryLockTenants(client, TENANT_LOCKS.profiles, tenantIds)) return
+      if (isSkipped([...tenantIds])) throw new RestartTransaction('profiles are being changed by another transaction')
+      await lockTenants(client, TENANT_LOCKS.profiles, tenantIds)
     }
 
     return {
@@ -50,7 +67,7 @@ export function openProfileLocks(): ProfileLocks {
         await prepare()
       },
       async take(tenantIds) {
-        if (!(await prepare())) await lockTenants(client, TENANT_LOCKS.profiles, tenantIds)
+        if (!(await prepare())) await waitOrSkip(tenantIds)
         else if (!(await tryLockTenants(client, TENANT_LOCKS.profiles, tenantIds))) restart(tenantIds)
       },
       async share(tenantIds) {

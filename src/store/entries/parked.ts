@@ -78,27 +78,31 @@ export async function partitionsWithDueEntries(db: Db): Promise<string[]> {
   return rows.map(row => row.partition)
 }
 
-export async function park(
-  db: Db,
-  parked: { partition: string; entry: Entry; attempts: number; nextAttemptAt: Date; error: string | null },
-): Promise<void> {
-  const { entry } = parked
+export type NewParked = { partition: string; entry: Entry; attempts: number; nextAttemptAt: Date; error: string | null }
+
+/** In the order given: the entries of an ordering key will be applied in that order. */
+export async function park(db: Db, parked: NewParked[]): Promise<void> {
+  if (parked.length === 0) return
   await db.query(
     `insert into parked_entries
        (partition, id, tenant_id, kind, ordering_key, received_at, context, body, attempts, next_attempt_at, last_error)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+     select partition, id, tenant_id, kind, ordering_key, received_at, context, body, attempts, next_attempt_at, last_error
+     from unnest($1::text[], $2::uuid[], $3::int[], $4::text[], $5::text[], $6::timestamptz[], $7::text[], $8::text[],
+       $9::int[], $10::timestamptz[], $11::text[]) with ordinality
+       as p (partition, id, tenant_id, kind, ordering_key, received_at, context, body, attempts, next_attempt_at, last_error, ord)
+     order by ord`,
     [
-      parked.partition,
-      entry.id,
-      entry.tenantId,
-      entry.kind,
-      entry.orderingKey,
-      entry.receivedAt,
-      entry.context,
-      entry.body,
-      parked.attempts,
-      parked.nextAttemptAt,
-      parked.error,
+      parked.map(({ partition }) => partition),
+      parked.map(({ entry }) => entry.id),
+      parked.map(({ entry }) => entry.tenantId),
+      parked.map(({ entry }) => entry.kind),
+      parked.map(({ entry }) => entry.orderingKey),
+      parked.map(({ entry }) => entry.receivedAt),
+      parked.map(({ entry }) => entry.context),
+      parked.map(({ entry }) => entry.body),
+      parked.map(({ attempts }) => attempts),
+      parked.map(({ nextAttemptAt }) => nextAttemptAt),
+      parked.map(({ error }) => error),
     ],
   )
 }
