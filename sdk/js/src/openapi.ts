@@ -859,7 +859,7 @@ export interface paths {
         };
         /**
          * Stream events
-         * @description Server-sent events. Every second, sends the new ones among the newest 50 events, oldest first, as `event: event` with the row of GET /v1/events as data; with `conversions`, also conversions, as `event: conversion` with the row of GET /v1/conversions. Older events, and events at a higher rate, are only in the lists. The stream ends when the key expires or is revoked.
+         * @description Server-sent events. Every second, sends the new ones among the newest 50 events, oldest first, as `event: event` with the row of GET /v1/events as data; with `conversions`, also conversions, as `event: conversion` with the row of GET /v1/conversions. Older events, and events at a higher rate, are only in the lists. The stream ends when the key expires or is revoked. A tenant can have 25 streams at a time, and one when few of the server's 100 are free; further ones get 503.
          *
          *     Scope: `events:read`.
          */
