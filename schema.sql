@@ -455,18 +455,20 @@ create table billing_terms (
   of_customer boolean not null,
   versions json not null,
   constraint billing_terms_pkey PRIMARY KEY (tenant_id, kind, id),
-  constraint billing_terms_kind_check CHECK ((kind = ANY (ARRAY['customer'::text, 'discount'::text, 'promotion_code'::text, 'coupon'::text])))
+  constraint billing_terms_kind_check CHECK ((kind = ANY (ARRAY['customer'::text, 'discount'::text, 'promotion_code'::text, 'coupon'::text, 'tax'::text])))
 );
 CREATE INDEX billing_terms_by_coupon ON public.billing_terms USING btree (tenant_id, coupon_id) WHERE (coupon_id IS NOT NULL);
 CREATE INDEX billing_terms_by_promotion_code ON public.billing_terms USING btree (tenant_id, promotion_code_id) WHERE (promotion_code_id IS NOT NULL);
 CREATE INDEX billing_terms_of_customers ON public.billing_terms USING btree (tenant_id, customer) WHERE of_customer;
 
-create table billing_unrecognized (
+create table billing_uncounted (
   tenant_id integer not null,
+  kind text collate "C" not null,
   event_type text collate "C" not null,
   day date not null,
   events bigint not null,
-  constraint billing_unrecognized_pkey PRIMARY KEY (tenant_id, event_type, day)
+  constraint billing_uncounted_pkey PRIMARY KEY (tenant_id, kind, event_type, day),
+  constraint billing_uncounted_kind_check CHECK ((kind = ANY (ARRAY['unrecognized'::text, 'test'::text])))
 );
 
 create table billing_versions (
@@ -484,6 +486,20 @@ create table billing_versions (
 );
 CREATE INDEX billing_versions_by_time ON public.billing_versions USING btree (tenant_id, source_at);
 CREATE INDEX billing_versions_of_subscriptions ON public.billing_versions USING btree (tenant_id, object_id, source_at) WHERE (kind = 'subscription'::text);
+
+create table billing_warnings (
+  tenant_id integer not null,
+  kind text collate "C" not null,
+  object_id text collate "C" not null,
+  source_at timestamp with time zone not null,
+  field text collate "C" not null,
+  value text not null,
+  event_id uuid not null,
+  source_id text collate "C",
+  received_at timestamp with time zone not null,
+  constraint billing_warnings_pkey PRIMARY KEY (tenant_id, kind, object_id, source_at, field),
+  constraint billing_warnings_kind_check CHECK ((kind = ANY (ARRAY['subscription'::text, 'invoice'::text, 'refund'::text])))
+);
 
 create table config_version (
   singleton boolean not null default true,

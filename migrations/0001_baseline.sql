@@ -1634,10 +1634,10 @@ create table billing_agenda_days (
 create index billing_agenda_days_by_key on billing_agenda_days (tenant_id, day, currency, kind);
 create index billing_agenda_days_added on billing_agenda_days (tenant_id, day, currency, kind) where not compacted;
 
--- Coupons, promotion codes, discounts and customers. Subscriptions refer to them by id.
+-- Coupons, promotion codes, discounts, customers and taxes of prices. Subscriptions refer to them by id.
 create table billing_terms (
   tenant_id int not null,
-  kind text collate "C" not null check (kind in ('customer', 'discount', 'promotion_code', 'coupon')),
+  kind text collate "C" not null check (kind in ('customer', 'discount', 'promotion_code', 'coupon', 'tax')),
   id text collate "C" not null,
   coupon_id text collate "C",
   promotion_code_id text collate "C",
@@ -1691,13 +1691,28 @@ create table billing_namespaces (
   primary key (tenant_id, namespace)
 );
 
--- Events that look like billing events and are not recognized, by type and UTC day.
-create table billing_unrecognized (
+-- Events that are in no total, by type and UTC day: not recognized, or of a provider's test mode.
+create table billing_uncounted (
   tenant_id int not null,
+  kind text collate "C" not null check (kind in ('unrecognized', 'test')),
   event_type text collate "C" not null,
   day date not null,
   events bigint not null,
-  primary key (tenant_id, event_type, day)
+  primary key (tenant_id, kind, event_type, day)
+);
+
+-- Values of billing objects that cannot be read. A newer version of the object resolves them.
+create table billing_warnings (
+  tenant_id int not null,
+  kind text collate "C" not null check (kind in ('subscription', 'invoice', 'refund')),
+  object_id text collate "C" not null,
+  source_at timestamptz not null,
+  field text collate "C" not null,
+  value text not null,
+  event_id uuid not null,
+  source_id text collate "C",
+  received_at timestamptz not null,
+  primary key (tenant_id, kind, object_id, source_at, field)
 );
 
 -- Daily rates that a tenant supplies, as units of the currency for one euro.

@@ -32,7 +32,8 @@ import {
 const NOTES = `
 A sample is a request body as documented by its sender, with new ids each time. It is sent to the same endpoint as a real one:
 to the event API with a temporary tracking key, or to the source with the matching preset, signed with its secret. For a source
-without a signing secret, give its token with --token. Samples are real data: lists and reports include them.
+without a signing secret, give its token with --token. Stripe's samples are in test mode (livemode: false): they are listed as
+events and count in no total; --set livemode=true sends real data. All other samples are real data: lists and reports include them.
 
 Prints one JSON object per request. Exit code 1 if a request is not accepted.`
 

@@ -104,11 +104,19 @@ async function applyEvents(effects: Effects, transaction: Transaction, units: Un
   await writeInboundResults(transaction, { fresh: [...kept, ...tests], duplicates, suppressed })
 }
 
-/** A test event is listed, and has a receipt and an archived result. It has no other effect. */
-async function applyTestEvents({ client }: Transaction, units: Unit<NormalizedEvent>[]): Promise<void> {
+/**
+ * A test event is listed, and has a receipt and an archived result. In a provider's test mode, it also lists its
+ * subscription among the exclusions. It has no other effect.
+ */
+async function applyTestEvents(transaction: Transaction, units: Unit<NormalizedEvent>[]): Promise<void> {
+  const events = units.map(({ entry, work }): FreshEvent => ({ tenantId: entry.tenantId, event: work, node: null }))
   await insertEvents(
-    client,
-    units.map(({ entry, work }) => ({ tenantId: entry.tenantId, event: work, node: null, conversion: false })),
+    transaction.client,
+    events.map(fresh => ({ ...fresh, conversion: false })),
+  )
+  await applyBillingEvents(
+    transaction,
+    events.filter(({ event }) => event.meta.test_mode),
   )
 }
 

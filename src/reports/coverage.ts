@@ -4,7 +4,7 @@ import type { Instant } from '../domain/billing/types.ts'
 import { toDay } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
 import { snapshotCoverage } from '../store/billing/snapshots.ts'
-import { unrecognizedTypes } from '../store/billing/versions.ts'
+import { uncountedEvents } from '../store/billing/versions.ts'
 import { cautionCounts, feedTimes, type Unlinked, unlinkedInvoices } from '../store/reports/exclusions.ts'
 import type { SourceFigures } from '../store/reports/totals.ts'
 import { type ReportQuestion, sum } from './question.ts'
@@ -28,6 +28,8 @@ export type Coverage = {
   warnings: string[]
   /** Events that look like billing events but could not be read, by type. */
   unrecognized: Record<string, number>
+  /** Events of a provider's test mode. */
+  testEvents: number
 }
 
 type CoverageRead = {
@@ -47,6 +49,7 @@ export async function readCoverage(
   const { tenantId, currency, asOf, now } = question
   const unlinked = await unlinkedInvoices(db, question)
   const cautions = await cautionCounts(db, tenantId, asOf)
+  const uncounted = await uncountedEvents(db, tenantId, asOf)
   const times = await feedTimes(db, tenantId, asOf)
   // the snapshot of a day is written after its end
   const until = toDay(Math.min(asOf.getTime(), now.getTime()))
@@ -75,7 +78,8 @@ export async function readCoverage(
       snapshotDaysAvailable: snapshots.days,
       snapshotGaps: snapshots.gaps,
       movementsComplete: unlinked.pending === 0 && snapshots.gaps === 0,
-      unrecognized: await unrecognizedTypes(db, tenantId, asOf),
+      unrecognized: uncounted.unrecognized,
+      testEvents: uncounted.test,
       warnings: [...listWarnings(figures, unlinked, snapshots.gaps), ...cautionWarnings(cautions)],
     },
   }

@@ -7,6 +7,7 @@ import {
   carriesStripeObject,
   isStripeBillingEvent,
   isStripeObject,
+  isThinEvent,
   readBareStripe,
   readStripe,
 } from '../providers/stripe/stripe.ts'
@@ -85,5 +86,5 @@ const NOT_FACTS = new Set(['invoice.upcoming'])
 function isUnrecognized(eventType: string, subject: unknown): boolean {
   const own = (subject as { type?: unknown } | null)?.type
   const name = carriesStripeObject(subject) && typeof own === 'string' ? own : eventType
-  return SEEMS_BILLING.test(name) && !NOT_FACTS.has(name)
+  return isThinEvent(subject) || (SEEMS_BILLING.test(name) && !NOT_FACTS.has(name))
 }

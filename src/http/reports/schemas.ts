@@ -43,6 +43,7 @@ const coverage = {
   movements_complete: true,
   warnings: [],
   unrecognized: {},
+  test_events: 0,
 }
 
 const movements = {
@@ -169,6 +170,7 @@ export const Coverage = Type.Object({
   unrecognized: Type.Record(Type.String(), Count, {
     description: 'By type, the events that seem to be about billing but were not recognized',
   }),
+  test_events: Type.Integer({ minimum: 0, description: "Events of a provider's test mode, which are in no total" }),
 })
 
 const Movements = {

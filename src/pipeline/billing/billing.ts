@@ -7,7 +7,7 @@ import type { Db } from '../../postgres/database.ts'
 import { lockTenants, shareTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/rows.ts'
 import {
-  countUnrecognized,
+  addUncounted,
   distinctTerms,
   insertVersions,
   keepNamespaces,
@@ -19,6 +19,7 @@ import {
   type TermKey,
   type TermRow,
   termText,
+  type UncountedEvent,
   upsertTerms,
 } from '../../store/billing/versions.ts'
 import type { FreshEvent } from '../events/events.ts'
@@ -41,19 +42,17 @@ export type BillingFact = {
 /** Applies billing events to the ledger. */
 export async function applyBillingEvents(transaction: Transaction, events: FreshEvent[]): Promise<void> {
   const facts: BillingFact[] = []
-  const unrecognized: FreshEvent[] = []
+  const uncounted: UncountedEvent[] = []
   for (const fresh of events) {
-    if (fresh.event.billingNamespace === null) continue
-    const reading = readBillingEvent(fresh.event)
-    facts.push(...reading.changes.map(change => toFact(fresh, change)))
-    if (reading.unrecognized) unrecognized.push(fresh)
+    const { tenantId, event } = fresh
+    if (event.billingNamespace === null) continue
+    const { changes, unrecognized } = readBillingEvent(event)
+    facts.push(...changes.map(change => toFact(fresh, change)))
+    const kind = event.meta.test_mode ? 'test' : unrecognized ? 'unrecognized' : null
+    if (kind) uncounted.push({ tenantId, kind, eventType: event.eventType, occurredAt: event.occurredAt })
   }
   if (facts.length > 0) await applyBilling(transaction, facts)
-  if (unrecognized.length === 0) return
-  await countUnrecognized(
-    transaction.client,
-    unrecognized.map(({ tenantId, event: { eventType, occurredAt } }) => ({ tenantId, eventType, occurredAt })),
-  )
+  if (uncounted.length > 0) await addUncounted(transaction.client, uncounted)
 }
 
 function toFact({ tenantId, event, node, nameless }: FreshEvent, given: BillingChange): BillingFact {

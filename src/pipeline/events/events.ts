@@ -199,7 +199,7 @@ export async function writeInboundResults(
     ...processed.map(unit => ({
       ...receiptFields(unit),
       outcome: 'processed' as const,
-      detail: unit.work.meta.test ? TEST_RECEIPT : null,
+      detail: unit.work.meta.test && !unit.work.meta.test_mode ? TEST_RECEIPT : null,
     })),
     ...duplicates
       .filter(isInbound)

@@ -101,36 +101,48 @@ export async function listNamespaces(db: Db, tenantId: number): Promise<string[]
   return rows.map(row => row.namespace)
 }
 
-/** Counts events that seem to be about billing and are not understood, by type and day. */
-export async function countUnrecognized(
-  db: Db,
-  events: { tenantId: number; eventType: string; occurredAt: Date }[],
-): Promise<void> {
+/** `unrecognized`: it seems to be about billing, and is not understood. `test`: of a provider's test mode. */
+export type UncountedEvent = { tenantId: number; kind: 'unrecognized' | 'test'; eventType: string; occurredAt: Date }
+
+/** Adds events that are in no total, by type and day. */
+export async function addUncounted(db: Db, events: UncountedEvent[]): Promise<void> {
   await queryPrepared(
     db,
-    `insert into billing_unrecognized as u (tenant_id, event_type, day, events)
-     select tenant_id, event_type, (at at time zone 'UTC')::date, count(*)
-     from unnest($1::int[], $2::text[], $3::timestamptz[]) as e (tenant_id, event_type, at)
-     group by 1, 2, 3 order by 1, 2, 3
-     on conflict (tenant_id, event_type, day) do update set events = u.events + excluded.events`,
+    `insert into billing_uncounted as u (tenant_id, kind, event_type, day, events)
+     select tenant_id, kind, event_type, (at at time zone 'UTC')::date, count(*)
+     from unnest($1::int[], $2::text[], $3::text[], $4::timestamptz[]) as e (tenant_id, kind, event_type, at)
+     group by 1, 2, 3, 4 order by 1, 2, 3, 4
+     on conflict (tenant_id, kind, event_type, day) do update set events = u.events + excluded.events`,
     [
       events.map(({ tenantId }) => tenantId),
+      events.map(({ kind }) => kind),
       events.map(({ eventType }) => eventType),
       events.map(({ occurredAt }) => occurredAt.toISOString()),
     ],
   )
 }
 
-/** Counts up to `asOf` of the most frequent types. */
-export async function unrecognizedTypes(db: Db, tenantId: number, asOf: Date): Promise<Record<string, number>> {
-  const { rows } = await queryPrepared<{ eventType: string; events: number }>(
+/** Up to `asOf`: the most frequent unrecognized types, and the number of test events. */
+export async function uncountedEvents(
+  db: Db,
+  tenantId: number,
+  asOf: Date,
+): Promise<{ unrecognized: Record<string, number>; test: number }> {
+  const { rows } = await queryPrepared<{ eventType: string | null; events: number }>(
     db,
-    `select event_type as "eventType", sum(events)::bigint as events from billing_unrecognized
-     where tenant_id = $1 and day <= ($2::timestamptz at time zone 'UTC')::date
-     group by event_type order by 2 desc, 1 limit 100`,
+    `(select event_type as "eventType", sum(events)::bigint as events from billing_uncounted
+      where tenant_id = $1 and kind = 'unrecognized' and day <= ($2::timestamptz at time zone 'UTC')::date
+      group by event_type order by 2 desc, 1 limit 100)
+     union all
+     (select null, coalesce(sum(events), 0)::bigint from billing_uncounted
+      where tenant_id = $1 and kind = 'test' and day <= ($2::timestamptz at time zone 'UTC')::date)`,
     [tenantId, asOf],
   )
-  return Object.fromEntries(rows.map(({ eventType, events }) => [eventType, events]))
+  const types = rows.flatMap(({ eventType, events }) => (eventType === null ? [] : [[eventType, events] as const]))
+  return {
+    unrecognized: Object.fromEntries(types),
+    test: rows.find(({ eventType }) => eventType === null)?.events ?? 0,
+  }
 }
 
 export type TermKey = ObjectKey & { kind: TermKind }

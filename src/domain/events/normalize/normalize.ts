@@ -299,7 +299,14 @@ function buildMeta(
   is: { generated: boolean; replaced: boolean; sanitized: boolean },
 ): NormalizedEvent['meta'] {
   // First, so that statements find test events by the beginning of their `meta` (store/events/events.ts).
-  const meta: NormalizedEvent['meta'] = context.route === 'inbound' && context.test ? { test: true } : {}
+  const meta: NormalizedEvent['meta'] = {}
+  if (context.route === 'inbound') {
+    // in the properties of a CDP, `livemode` may mean something else
+    const isProvider = context.sourceType !== 'cdp' || context.billing === true
+    const isTestMode = isProvider && isInTestMode(context.preset, draft.subject)
+    if (context.test || isTestMode) meta.test = true
+    if (isTestMode) meta.test_mode = true
+  }
   if (draft.kind !== null) meta.kind = draft.kind
   if (context.ip !== null) meta.ip = context.ip
   if (items.form !== 'single') {
@@ -315,6 +322,12 @@ function buildMeta(
   const userAgent = context.route === 'inbound' ? draft.userAgent : (draft.userAgent ?? context.headers['user-agent'])
   if (userAgent && isBot(userAgent)) meta.bot = true
   return meta
+}
+
+/** Whether the provider marks its object as test data: `livemode: false`, or RevenueCat's sandbox. */
+function isInTestMode(preset: string | null, subject: JsonObject): boolean {
+  if (subject.livemode === false || stripeObject(subject)?.livemode === false) return true
+  return preset === 'revenuecat' && isObject(subject.event) && subject.event.environment === 'SANDBOX'
 }
 
 /** Programs that forward events. Their user agent says nothing about the visitor. */

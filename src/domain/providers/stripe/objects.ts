@@ -15,7 +15,7 @@ const OBJECTS = new Set([
 ])
 
 /** Thin events refer to their object without containing it. */
-const THIN = 'v2.core.event'
+export const THIN = 'v2.core.event'
 
 /** Whether the body is a Stripe event. */
 export function isStripeEvent(body: JsonObject): boolean {

@@ -37,7 +37,7 @@ import type {
 } from '../../billing/types.ts'
 import { knownCurrency } from '../../money.ts'
 import { readCreditNote, readDispute, readInvoice, readInvoicePayments, readPayments, readRefunds } from './cash.ts'
-import { type StripeSubject, stripeMajorText, stripeMinor } from './objects.ts'
+import { type StripeSubject, stripeMajorText, stripeMinor, THIN } from './objects.ts'
 
 const BILLING_OBJECTS = new Set([
   'subscription',
@@ -74,6 +74,11 @@ const OBJECT_BY_TYPE: [RegExp, string][] = [
 export function carriesStripeObject(value: unknown): boolean {
   const event = readObject(value)
   return typeof event?.type === 'string' && readObject(readObject(event.data)?.object) !== null
+}
+
+/** Whether it is an event of Stripe's API v2, which refers to its object without containing it. */
+export function isThinEvent(value: unknown): boolean {
+  return readObject(value)?.object === THIN
 }
 
 /** Whether it is a Stripe object. Canonical payloads have neither `object` nor a numeric `created`. */
