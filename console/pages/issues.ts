@@ -72,7 +72,7 @@ export const issuesPage = definePage(
       {
         title: 'Issues',
         actions: h(RefreshButton, { refresh }),
-        lead: 'Dead letters, rejected requests and failed deliveries, grouped by cause. Fix the cause, then replay the dead letters. Senders must send rejected requests again.',
+        lead: 'Dead letters, rejected requests, failed deliveries and billing values that cannot be read, grouped by cause. Fix the cause, then replay the dead letters. Senders must send rejected requests again.',
       },
       h(ProblemArea, { problem }),
       h(OutcomeArea, { outcome }),
@@ -115,6 +115,7 @@ const KINDS: Record<Issue['kind'], string> = {
   dead_letters: 'dead letters',
   refused: 'rejected requests',
   failing_destination: 'failed deliveries',
+  billing_warning: 'billing warnings',
 }
 
 type GroupActions = {
@@ -142,6 +143,8 @@ function issueColumns(actions: GroupActions): Column<Issue>[] {
 function issueActions(issue: Issue, { replay, resolve, problem }: GroupActions): ComponentChildren {
   if (issue.destination_id !== null)
     return html`<a href=${link('destination', { id: issue.destination_id })}>View destination</a>`
+  if (issue.kind === 'billing_warning')
+    return html`<span class="reason faint">Resolved when the source sends a newer version of the object</span>`
   if (issue.kind === 'refused')
     return html`
       ${rejectionLink(issue)}
@@ -171,14 +174,14 @@ function Cause({ issue, names }: { issue: Issue; names: Map<string, string> }): 
       ? html`<a href=${link('deadLetters', { cause, reason })}>${cause}</a>`
       : html`<span>${words}</span>`
   const newest = example_id
-    ? html`<a href=${link('deadLetter', { id: example_id })}>latest example</a>`
+    ? html`<a href=${link(kind === 'billing_warning' ? 'event' : 'deadLetter', { id: example_id })}>latest example</a>`
     : example !== cause && example
   const from = source && html`<a href=${link('source', { id: source })}>${names.get(source) ?? source}</a>`
   const where = route ?? (kind === 'refused' ? from : null)
   return html`
     ${title}
     <span class="reason faint">
-      ${where}${where && newest && ': '}${newest}${from && kind === 'dead_letters' && html`, from ${from}`}
+      ${where}${where && newest && ': '}${newest}${from && kind !== 'refused' && html`, from ${from}`}
     </span>
   `
 }

@@ -1,8 +1,10 @@
 import type pg from 'pg'
 import { type Static, Type } from 'typebox'
+import { stripNamespaces } from '../domain/billing/namespace.ts'
 import { Count, Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { type Log, LogUnavailable, totalUnread, type Unread } from '../log/log.ts'
+import { groupWarnings, type WarningGroup } from '../store/billing/versions.ts'
 import { findDestination } from '../store/destinations/destinations.ts'
 import {
   type FailingGroup,
@@ -58,11 +60,13 @@ export function healthAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; act
       const refusals = await groupRefusals(pool, id, MOST_ISSUES)
       const refused = await groupRejections(pool, id, MOST_ISSUES)
       const failing = await groupFailing(pool, id)
+      const warnings = await groupWarnings(pool, id, MOST_ISSUES)
       return [
         ...letters.map(letterIssue),
         ...refusals.map(refusalIssue),
         ...refused.map(refusedIssue),
         ...failing.map(destinationIssue),
+        ...warnings.map(warningIssue),
       ].sort((a, b) => (a.last_at < b.last_at ? 1 : -1))
     },
   }
@@ -106,6 +110,16 @@ function destinationIssue(group: FailingGroup): IssueView {
     ...{ count: group.pending, first_at: group.firstAt.toISOString(), last_at: group.lastAt.toISOString() },
     ...{ example: group.error, example_id: null },
     ...{ source_config_id: null, destination_id: group.destinationId },
+  }
+}
+
+function warningIssue(group: WarningGroup): IssueView {
+  const { kind, field, objectId, value } = group
+  return {
+    ...{ kind: 'billing_warning', cause: `${kind} \`${field}\` cannot be read`, reason: null, route: null },
+    ...{ count: group.count, first_at: group.firstAt.toISOString(), last_at: group.lastAt.toISOString() },
+    ...{ example: `${stripNamespaces(objectId)}: ${value}`, example_id: group.eventId },
+    ...{ source_config_id: group.sourceId, destination_id: null },
   }
 }
 
@@ -192,10 +206,10 @@ export type HealthView = Static<typeof HealthView>
 
 /** Failures with the same cause. */
 export const IssueView = Type.Object({
-  kind: Type.Enum(['dead_letters', 'refused', 'failing_destination']),
+  kind: Type.Enum(['dead_letters', 'refused', 'failing_destination', 'billing_warning']),
   cause: Type.String({
     description:
-      'For dead letters, the error without variable parts; for rejected requests to a source, the code; for rejected requests with a key, the reason without variable parts; for a destination, its name',
+      'For dead letters, the error without variable parts; for rejected requests to a source, the code; for rejected requests with a key, the reason without variable parts; for a destination, its name; for a billing warning, the field that cannot be read',
   }),
   reason: NullableText,
   route: Nullable(
@@ -207,6 +221,11 @@ export const IssueView = Type.Object({
   first_at: Timestamp,
   last_at: Timestamp,
   example: Type.String({ description: 'The most recent error or rejection, in full' }),
-  example_id: Nullable(Type.String({ format: 'uuid', description: 'The most recent dead letter' })),
+  example_id: Nullable(
+    Type.String({
+      format: 'uuid',
+      description: 'The most recent dead letter; for a billing warning, the most recent event',
+    }),
+  ),
 })
 export type IssueView = Static<typeof IssueView>

@@ -6,7 +6,7 @@ import type { OperationOutcome, RecordChange } from '../domain/records/records.t
 import { insertEvents } from '../store/events/events.ts'
 import type { LearnedIdentifier } from '../store/identity/suppressions.ts'
 import { addEventSums } from '../store/sums/series.ts'
-import { applyBillingEvents } from './billing/billing.ts'
+import { applyBillingEvents, readBillingEvents } from './billing/billing.ts'
 import { attributeAccounts } from './billing/subscriptions.ts'
 import { refundedOrders, reportedChanges, shopRecordChanges } from './connectors/shops.ts'
 import { applyConversions, applyOrders, type ConversionTypes } from './conversions/conversions.ts'
@@ -114,10 +114,8 @@ async function applyTestEvents(transaction: Transaction, units: Unit<NormalizedE
     transaction.client,
     events.map(fresh => ({ ...fresh, conversion: false })),
   )
-  await applyBillingEvents(
-    transaction,
-    events.filter(({ event }) => event.meta.test_mode),
-  )
+  const inTestMode = events.filter(({ event }) => event.meta.test_mode)
+  if (inTestMode.length > 0) await applyBillingEvents(transaction, readBillingEvents(inTestMode))
 }
 
 async function applyKeptEvents(
@@ -143,6 +141,8 @@ async function applyKeptEvents(
   )
   const conversions = await findConversions(effects, transaction, events)
   const converting = new Set(conversions.map(({ event }) => event))
+  // before they are stored, because it adds warnings to them
+  const billing = readBillingEvents(events)
   await insertEvents(
     client,
     events.map(fresh => ({ ...fresh, conversion: converting.has(fresh.event) })),
@@ -152,7 +152,7 @@ async function applyKeptEvents(
   const touched = await touches.apply(transaction, events)
   if (touched.length > 0) await attributeAccounts(transaction, touched)
   if (conversions.length > 0) await applyConversions(identities, transaction, conversions)
-  await applyBillingEvents(transaction, events)
+  await applyBillingEvents(transaction, billing)
   await notifyEvents(transaction, await loadAudience(transaction), events)
 }
 
@@ -173,7 +173,7 @@ async function applySuppressedEvents(
   )
   const conversions = await findConversions(effects, transaction, events)
   if (conversions.length > 0) await applyConversions(effects.identities, transaction, conversions)
-  await applyBillingEvents(transaction, events)
+  await applyBillingEvents(transaction, readBillingEvents(events))
   const things = units.map(({ entry, work }) => ({
     ...{ tenantId: entry.tenantId, id: work.id, receivedAt: entry.receivedAt },
   }))

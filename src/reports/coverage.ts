@@ -1,10 +1,11 @@
 import { isFiltered } from '../domain/billing/dimensions.ts'
+import { stripNamespaces } from '../domain/billing/namespace.ts'
 import type { Caution } from '../domain/billing/timeline.ts'
 import type { Instant } from '../domain/billing/types.ts'
 import { toDay } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
 import { snapshotCoverage } from '../store/billing/snapshots.ts'
-import { uncountedEvents } from '../store/billing/versions.ts'
+import { type OpenWarning, openWarnings, uncountedEvents } from '../store/billing/versions.ts'
 import { cautionCounts, feedTimes, type Unlinked, unlinkedInvoices } from '../store/reports/exclusions.ts'
 import type { SourceFigures } from '../store/reports/totals.ts'
 import { type ReportQuestion, sum } from './question.ts'
@@ -50,6 +51,7 @@ export async function readCoverage(
   const unlinked = await unlinkedInvoices(db, question)
   const cautions = await cautionCounts(db, tenantId, asOf)
   const uncounted = await uncountedEvents(db, tenantId, asOf)
+  const unreadable = await openWarnings(db, tenantId, asOf, MAX_LISTED)
   const times = await feedTimes(db, tenantId, asOf)
   // the snapshot of a day is written after its end
   const until = toDay(Math.min(asOf.getTime(), now.getTime()))
@@ -80,9 +82,27 @@ export async function readCoverage(
       movementsComplete: unlinked.pending === 0 && snapshots.gaps === 0,
       unrecognized: uncounted.unrecognized,
       testEvents: uncounted.test,
-      warnings: [...listWarnings(figures, unlinked, snapshots.gaps), ...cautionWarnings(cautions)],
+      warnings: [
+        ...unreadableWarnings(unreadable),
+        ...listWarnings(figures, unlinked, snapshots.gaps),
+        ...cautionWarnings(cautions),
+      ],
     },
   }
+}
+
+/** Values that cannot be read are listed up to this number. */
+const MAX_LISTED = 10
+
+function unreadableWarnings({ warnings, count }: { warnings: OpenWarning[]; count: number }): string[] {
+  const more = count - warnings.length
+  return [
+    ...warnings.map(
+      ({ kind, objectId, field, value }) =>
+        `${kind[0]!.toUpperCase()}${kind.slice(1)} ${stripNamespaces(objectId)}: \`${field}\` cannot be read: ${value}`,
+    ),
+    ...(more > 0 ? [`${more} more ${more === 1 ? 'value' : 'values'} cannot be read.`] : []),
+  ]
 }
 
 const CAUTIONS: Record<Caution, { single: string; several: string }> = {

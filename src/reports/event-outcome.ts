@@ -157,7 +157,9 @@ function describeSale(row: EventRow): string | null {
   const source = row.source as EventSource
   const event = parseStoredEvent({ ...row, source, keyId: null, trusted: false, userId: null })
   if (event.meta.test) return 'it is a test event and does not count in any total'
-  return saleNote(event, row.conversion)
+  const warnings = Array.isArray(event.meta.warnings) ? event.meta.warnings : []
+  const notes = [saleNote(event, row.conversion), ...warnings].filter(note => note !== null)
+  return notes.length > 0 ? notes.join('; ') : null
 }
 
 // The internal error is visible only to operators, in the list of dead letters.

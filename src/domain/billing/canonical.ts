@@ -39,6 +39,7 @@ import type {
   SubscriptionVersion,
   Term,
 } from './types.ts'
+import { findUnreadable, withUnreadable } from './unreadable.ts'
 
 const CANONICAL = /^(subscription|invoice|refund)\.\w|^(customer)\.(?:created|updated)$/
 
@@ -55,13 +56,18 @@ export function readCanonical(eventType: string, payload: unknown, occurredAt: I
   if (!object || !subject || !id) return null
   const sourceAt = readInstant(object.updated_at) ?? occurredAt
   if (subject === 'subscription') {
-    return { kind: 'subscription', version: readSubscription(eventType, id, object, sourceAt) }
+    const version = readSubscription(eventType, id, object, sourceAt)
+    return { kind: 'subscription', version, ...withUnreadable(findUnreadable('subscription', object)) }
   }
   // Test data never counts. Subscriptions are kept, so that the exclusions report can list them.
   if (object.livemode === false) return null
   if (subject === 'customer') return { kind: 'terms', terms: [readCustomer(id, object, sourceAt)] }
-  if (subject === 'invoice') return { kind: 'invoice', version: readInvoice(eventType, id, object, sourceAt) }
-  return { kind: 'cash', payments: [], refunds: [readRefund(eventType, id, object, sourceAt)] }
+  if (subject === 'invoice') {
+    const version = readInvoice(eventType, id, object, sourceAt)
+    return { kind: 'invoice', version, ...withUnreadable(findUnreadable('invoice', object)) }
+  }
+  const refunds = [readRefund(eventType, id, object, sourceAt)]
+  return { kind: 'cash', payments: [], refunds, ...withUnreadable(findUnreadable('refund', object)) }
 }
 
 function readSubscription(eventType: string, id: string, object: Fields, sourceAt: Instant): SubscriptionVersion {

@@ -230,6 +230,7 @@ const SUBSCRIPTION_STATUSES = new Map<string, SubscriptionStatus>([
   ['in_trial', 'trialing'],
   ['on_trial', 'trialing'],
   ['trial_started', 'trialing'],
+  ['trial_will_end', 'trialing'],
   ['unpaid', 'unpaid'],
   ['incomplete', 'incomplete'],
   ['pending', 'incomplete'],
@@ -276,9 +277,20 @@ function lastWord(eventType: string): string {
   return toWord(eventType.slice(eventType.lastIndexOf('.') + 1))
 }
 
-/** Without a status in the subscription, the event type implies one: `subscription.canceled`. */
+/** Without a status in the subscription, the event type implies one: `subscription.canceled`. Otherwise it is active. */
 export function readSubscriptionStatus(eventType: string, value: unknown): SubscriptionStatus {
-  return SUBSCRIPTION_STATUSES.get(toWord(value) || lastWord(eventType)) ?? 'unknown'
+  const given = toWord(value)
+  if (given !== '') return SUBSCRIPTION_STATUSES.get(given) ?? 'unknown'
+  if (value !== undefined && value !== null && value !== '') return 'unknown'
+  return SUBSCRIPTION_STATUSES.get(lastWord(eventType)) ?? 'active'
+}
+
+export function isSubscriptionStatus(value: unknown): boolean {
+  return SUBSCRIPTION_STATUSES.has(toWord(value))
+}
+
+export function isInvoiceStatus(value: unknown): boolean {
+  return INVOICE_STATUSES.has(toWord(value))
 }
 
 export function readChange(eventType: string): SubscriptionVersion['change'] {

@@ -235,13 +235,21 @@ export type Refund = {
   fromChargeTotal: boolean
 }
 
+/** A value that is present and cannot be read. */
+export type Unreadable = {
+  /** Its path in the object. */
+  field: string
+  /** The beginning of its JSON text. */
+  value: string
+}
+
 /** The effect of one billing event. */
 export type BillingChange =
   /** `terms`: discounts that the event contains in full. Later events may refer to them by id. */
-  | { kind: 'subscription'; version: SubscriptionVersion; terms?: Term[] }
+  | { kind: 'subscription'; version: SubscriptionVersion; terms?: Term[]; unreadable?: Unreadable[] }
   /** `payments`: those that the invoice refers to; omitted if invoices of the provider never do. */
-  | { kind: 'invoice'; version: InvoiceVersion; payments?: Payment[] }
-  | { kind: 'cash'; payments: Payment[]; refunds: Refund[] }
+  | { kind: 'invoice'; version: InvoiceVersion; payments?: Payment[]; unreadable?: Unreadable[] }
+  | { kind: 'cash'; payments: Payment[]; refunds: Refund[]; unreadable?: Unreadable[] }
   | { kind: 'terms'; terms: Term[] }
 
 export const INTERVALS = ['day', 'week', 'month', 'year'] as const

@@ -31,20 +31,25 @@ export type Adapter = {
   read(event: ProviderEvent): ProviderFact[] | null
 }
 
-/** Converts an amount in minor units ("1999") to exact decimal text in major units; undefined: not an amount. */
+/**
+ * Converts an amount in minor units ("1999") to exact decimal text in major units; undefined: none, or no currency. A value
+ * that is not an amount is returned as it is, so that reports warn about it.
+ */
 export function minorToMajor(minor: unknown, currency: unknown): string | undefined {
   const code = knownCurrency(currency)
   const decimal = parseDecimal(minor)
+  if (!decimal && minor !== undefined && minor !== null) return String(minor)
   return code && decimal ? decimalText({ ...decimal, scale: decimal.scale + minorDigits(code) }) : undefined
 }
 
 /** Finer than any currency. The rounding error is below 10⁻⁸. */
 const QUOTIENT_DIGITS = 10
 
-/** total ÷ quantity as decimal text; undefined: not numbers, or a quantity of 0. */
+/** total ÷ quantity as decimal text; undefined: no total, or a quantity of 0. A total that is not a number is returned as it is. */
 export function divideAmount(total: unknown, quantity: unknown): string | undefined {
   const whole = parseDecimal(total)
   const parts = parseDecimal(quantity ?? 1)
+  if (!whole && total !== undefined && total !== null) return String(total)
   if (!whole || !parts || parts.digits <= 0n) return undefined
   const unit: Decimal = {
     digits: (whole.digits * 10n ** BigInt(QUOTIENT_DIGITS + parts.scale)) / parts.digits,

@@ -2,12 +2,15 @@ import { addNamespace, anonymizeChange, isPlainNamespace } from '../../domain/bi
 import { readBillingEvent } from '../../domain/billing/read.ts'
 import { addTerm, mergeTerm } from '../../domain/billing/terms.ts'
 import type { BillingChange, Term } from '../../domain/billing/types.ts'
+import { unreadableText } from '../../domain/billing/unreadable.ts'
 import { canonicalJson, textDigest } from '../../domain/json/json.ts'
 import type { Db } from '../../postgres/database.ts'
 import { lockTenants, shareTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/rows.ts'
 import {
   addUncounted,
+  addWarnings,
+  type BillingWarning,
   distinctTerms,
   insertVersions,
   keepNamespaces,
@@ -39,20 +42,45 @@ export type BillingFact = {
   change: BillingChange
 }
 
-/** Applies billing events to the ledger. */
-export async function applyBillingEvents(transaction: Transaction, events: FreshEvent[]): Promise<void> {
+type BillingReadings = { facts: BillingFact[]; uncounted: UncountedEvent[]; warnings: BillingWarning[] }
+
+/** Reads billing events. Adds `meta.warnings` to an event with values that cannot be read. */
+export function readBillingEvents(events: FreshEvent[]): BillingReadings {
   const facts: BillingFact[] = []
   const uncounted: UncountedEvent[] = []
+  const warnings: BillingWarning[] = []
   for (const fresh of events) {
     const { tenantId, event } = fresh
     if (event.billingNamespace === null) continue
     const { changes, unrecognized } = readBillingEvent(event)
-    facts.push(...changes.map(change => toFact(fresh, change)))
+    const own = changes.map(change => toFact(fresh, change))
+    facts.push(...own)
     const kind = event.meta.test_mode ? 'test' : unrecognized ? 'unrecognized' : null
     if (kind) uncounted.push({ tenantId, kind, eventType: event.eventType, occurredAt: event.occurredAt })
+    const unreadable = kind === null && !fresh.nameless ? own.flatMap(fact => listWarnings(fact, event.receivedAt)) : []
+    if (unreadable.length === 0) continue
+    warnings.push(...unreadable)
+    event.meta.warnings = unreadable.map(unreadableText)
   }
+  return { facts, uncounted, warnings }
+}
+
+function listWarnings({ tenantId, change, eventId, sourceId }: BillingFact, receivedAt: Date): BillingWarning[] {
+  if (change.kind === 'terms' || !change.unreadable) return []
+  const kind = change.kind === 'cash' ? 'refund' : change.kind
+  const object = change.kind === 'cash' ? (change.refunds[0] ?? change.payments[0]!) : change.version
+  return change.unreadable.map(({ field, value }) => ({
+    ...{ tenantId, kind, objectId: object.id, sourceAt: new Date(object.sourceAt), field, value },
+    ...{ eventId, sourceId, receivedAt },
+  }))
+}
+
+/** Applies billing events to the ledger. */
+export async function applyBillingEvents(transaction: Transaction, readings: BillingReadings): Promise<void> {
+  const { facts, uncounted, warnings } = readings
   if (facts.length > 0) await applyBilling(transaction, facts)
   if (uncounted.length > 0) await addUncounted(transaction.client, uncounted)
+  if (warnings.length > 0) await addWarnings(transaction.client, warnings)
 }
 
 function toFact({ tenantId, event, node, nameless }: FreshEvent, given: BillingChange): BillingFact {

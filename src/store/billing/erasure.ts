@@ -46,6 +46,11 @@ export async function eraseNames(db: Db, tenantId: number, subscriptions: string
      where tenant_id = $1 and (kind = 'subscription' and object_id = any($2) or kind = 'invoice' and object_id = any($3))`,
     [tenantId, subscriptions, invoices],
   )
+  await db.query(
+    `delete from billing_warnings
+     where tenant_id = $1 and (kind = 'subscription' and object_id = any($2) or kind <> 'subscription' and object_id = any($3))`,
+    [tenantId, subscriptions, invoices],
+  )
   // the next derivation starts from the beginning
   await db.query('update billing_subscriptions set checkpoint = null where tenant_id = $1 and id = any($2)', [
     tenantId,

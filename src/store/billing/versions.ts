@@ -101,6 +101,83 @@ export async function listNamespaces(db: Db, tenantId: number): Promise<string[]
   return rows.map(row => row.namespace)
 }
 
+/** A value of a billing object that cannot be read. */
+export type BillingWarning = {
+  tenantId: number
+  kind: 'subscription' | 'invoice' | 'refund'
+  objectId: string
+  sourceAt: Date
+  field: string
+  value: string
+  eventId: string
+  sourceId: string | null
+  receivedAt: Date
+}
+
+export async function addWarnings(db: Db, warnings: BillingWarning[]): Promise<void> {
+  await queryPrepared(
+    db,
+    `insert into billing_warnings (tenant_id, kind, object_id, source_at, field, value, event_id, source_id, received_at)
+     select distinct on (tenant_id, kind, object_id, source_at, field) tenant_id, kind, object_id, source_at, field, value,
+       event_id, source_id, received_at
+     from json_populate_recordset(null::billing_warnings, $1)
+     order by tenant_id, kind, object_id, source_at, field, event_id
+     on conflict do nothing`,
+    [
+      JSON.stringify(
+        warnings.map(({ tenantId, kind, objectId, sourceAt, field, value, eventId, sourceId, receivedAt }) => ({
+          ...{ tenant_id: tenantId, kind, object_id: objectId, source_at: sourceAt, field, value },
+          ...{ event_id: eventId, source_id: sourceId, received_at: receivedAt },
+        })),
+      ),
+    ],
+  )
+}
+
+/** A warning is resolved once a newer version of its object is known. */
+const UNRESOLVED = (until: string) => `not exists (
+  select from billing_versions v where v.tenant_id = w.tenant_id and v.kind = w.kind and v.object_id = w.object_id
+    and v.source_at > w.source_at and v.source_at <= ${until})`
+
+export type OpenWarning = Pick<BillingWarning, 'kind' | 'objectId' | 'field' | 'value'>
+
+/** The oldest unresolved warnings at `asOf`, and the number of all. */
+export async function openWarnings(
+  db: Db,
+  tenantId: number,
+  asOf: Date,
+  limit: number,
+): Promise<{ warnings: OpenWarning[]; count: number }> {
+  const { rows } = await queryPrepared<OpenWarning & { count: number }>(
+    db,
+    `select kind, object_id as "objectId", field, value, count(*) over () as count from billing_warnings w
+     where tenant_id = $1 and source_at <= $2 and ${UNRESOLVED('$2')} order by source_at, kind, object_id, field limit $3`,
+    [tenantId, asOf, limit],
+  )
+  return { warnings: rows, count: rows[0]?.count ?? 0 }
+}
+
+export type WarningGroup = Pick<BillingWarning, 'kind' | 'field' | 'sourceId' | 'objectId' | 'value' | 'eventId'> & {
+  count: number
+  firstAt: Date
+  lastAt: Date
+}
+
+/** Unresolved warnings by field and source, with the most recent one. The number of an item in `field` is left out. */
+export async function groupWarnings(db: Db, tenantId: number, limit: number): Promise<WarningGroup[]> {
+  return queryRows<WarningGroup>(
+    db,
+    `select kind, regexp_replace(field, '\\[\\d+\\]', '[]', 'g') as field, source_id as "sourceId", count(*) as count,
+       min(received_at) as "firstAt", max(received_at) as "lastAt",
+       (array_agg(object_id order by received_at desc, event_id))[1] as "objectId",
+       (array_agg(value order by received_at desc, event_id))[1] as value,
+       (array_agg(event_id order by received_at desc, event_id))[1] as "eventId"
+     from billing_warnings w where tenant_id = $1 and ${UNRESOLVED(`'infinity'`)}
+     group by 1, 2, 3 order by 6 desc limit $2`,
+    [tenantId, limit],
+  )
+}
+
 /** `unrecognized`: it seems to be about billing, and is not understood. `test`: of a provider's test mode. */
 export type UncountedEvent = { tenantId: number; kind: 'unrecognized' | 'test'; eventType: string; occurredAt: Date }
 

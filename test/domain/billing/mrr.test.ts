@@ -24,7 +24,7 @@ const reasons: [reason: string, given: Payload][] = [
   ['canceled', { status: 'canceled', items: [] }],
   ['canceled', { status: 'trialing', ended_at: '2025-02-01' }],
   ['incomplete', { status: 'incomplete', items: [] }],
-  ['incomplete', { status: undefined }],
+  ['incomplete', { status: 'activ' }],
   ['incomplete', { status: { is: 'active' } }],
   ['incomplete_expired', { status: 'incomplete_expired' }],
   ['unpaid', { status: 'unpaid' }],

@@ -170,7 +170,7 @@ const STATUSES: Record<string, string> = {
 
 function toInvoice(event: ProviderEvent, invoice: Fields, transaction: Fields | null): ProviderFact {
   const amount = (minor: unknown) => minorToMajor(minor, invoice.currency_code)
-  const status = STATUSES[readText(invoice.status) ?? '']
+  const status = STATUSES[readText(invoice.status) ?? ''] ?? readText(invoice.status)
   const attempts = readList(invoice.linked_payments).map(payment => readObject(payment) ?? {})
   const failures = attempts.filter(attempt => attempt.txn_status === 'failure')
   const isFailed = status === 'open' && (event.eventType === 'payment_failed' || invoice.dunning_status != null)

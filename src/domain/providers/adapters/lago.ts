@@ -104,7 +104,7 @@ const STATUSES: Record<string, string> = {
 
 function toInvoice({ eventType, occurredAt }: ProviderEvent, invoice: Fields): ProviderFact {
   const amount = (cents: unknown) => minorToMajor(cents, invoice.currency)
-  const given = STATUSES[readText(invoice.status) ?? '']
+  const given = STATUSES[readText(invoice.status) ?? ''] ?? readText(invoice.status)
   const isPaid = invoice.payment_status === 'succeeded' && given === 'open'
   const isFailed = given === 'open' && invoice.payment_status === 'failed'
   const subscription = readObject(readList(invoice.subscriptions)[0])?.lago_id

@@ -108,7 +108,7 @@ function toInvoice(event: ProviderEvent, data: Fields): ProviderFact {
   const captured = findLatest(payments.map(payment => payment.captured_at))
   // a ready transaction waits for a checkout, unless it was billed: then it is being collected
   const isBilled = data.status === 'ready' && readInstant(data.billed_at) !== null
-  const status = isBilled ? 'open' : STATUSES[readText(data.status) ?? '']
+  const status = isBilled ? 'open' : (STATUSES[readText(data.status) ?? ''] ?? readText(data.status))
   const isPaid = status === 'paid'
   return {
     type: event.eventType === 'transaction.payment_failed' ? 'invoice.payment_failed' : 'invoice.updated',

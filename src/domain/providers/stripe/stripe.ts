@@ -35,6 +35,7 @@ import type {
   SubscriptionVersion,
   Term,
 } from '../../billing/types.ts'
+import { findStripeUnreadable, withUnreadable } from '../../billing/unreadable.ts'
 import { knownCurrency } from '../../money.ts'
 import { readCreditNote, readDispute, readInvoice, readInvoicePayments, readPayments, readRefunds } from './cash.ts'
 import { type StripeSubject, stripeMajorText, stripeMinor, THIN } from './objects.ts'
@@ -124,6 +125,11 @@ export function readBareStripe(eventType: string, value: unknown, occurredAt: In
 }
 
 function toBillingChange(subject: StripeSubject): BillingChange | null {
+  const change = readChangeOf(subject)
+  return change && { ...change, ...withUnreadable(findStripeUnreadable(subject.object)) }
+}
+
+function readChangeOf(subject: StripeSubject): BillingChange | null {
   const id = readText(subject.object.id)
   if (!id) return null
   // test data involves no money; test subscriptions are stored so that reports can list them as excluded
