@@ -2265,6 +2265,8 @@ export interface paths {
                                 subscriptions_excluded: number;
                                 subscriptions_included: number;
                                 subscriptions_seen: number;
+                                /** @description Events of a provider's test mode, which are in no total */
+                                test_events: number;
                                 /** @description By type, the events that seem to be about billing but were not recognized */
                                 unrecognized: {
                                     [key: string]: number;
@@ -3477,6 +3479,8 @@ export interface paths {
                                 subscriptions_excluded: number;
                                 subscriptions_included: number;
                                 subscriptions_seen: number;
+                                /** @description Events of a provider's test mode, which are in no total */
+                                test_events: number;
                                 /** @description By type, the events that seem to be about billing but were not recognized */
                                 unrecognized: {
                                     [key: string]: number;
