@@ -197,6 +197,7 @@ create table billing_accounts (
   node bigint,
   own_acquisition_id integer not null default 0,
   touch_acquisition_id integer not null default 0,
+  first_paid_at timestamp with time zone,
   acquisition_id integer not null generated always as (
 CASE
     WHEN (own_acquisition_id > 0) THEN own_acquisition_id
@@ -1294,13 +1295,16 @@ create table tenants (
 create table touches (
   tenant_id integer not null,
   node bigint not null,
+  kind text collate "C" not null,
   direct boolean not null,
   occurred_at timestamp with time zone not null,
+  received_at timestamp with time zone not null,
   event_id uuid not null,
   source text not null,
   medium text,
   campaign text,
-  constraint touches_pkey PRIMARY KEY (tenant_id, node)
+  constraint touches_pkey PRIMARY KEY (tenant_id, node, kind),
+  constraint touches_kind_check CHECK ((kind = ANY (ARRAY['verified'::text, 'source'::text, 'direct'::text])))
 ) with (fillfactor=90);
 
 create unlogged table volume_budgets (

@@ -701,13 +701,17 @@ create table identity_versions (
 create table touches (
   tenant_id int not null,
   node bigint not null,
+  -- The first touch of each kind counts: of verified events, of unverified ones with a source, of unverified direct ones.
+  -- Unverified touches count up to the first payment of an account, so both kinds are needed to find the first one then.
+  kind text collate "C" not null check (kind in ('verified', 'source', 'direct')),
   direct boolean not null,
   occurred_at timestamptz not null,
+  received_at timestamptz not null,
   event_id uuid not null,
   source text not null,
   medium text,
   campaign text,
-  primary key (tenant_id, node)
+  primary key (tenant_id, node, kind)
 ) with (fillfactor = 90);
 
 -- An erasure is a job that reports its progress and resumes after a crash.
@@ -1375,6 +1379,8 @@ create table billing_accounts (
   node bigint,
   own_acquisition_id int not null default 0,
   touch_acquisition_id int not null default 0,
+  -- When its MRR first exceeded 0. Unverified events that were received later are not acquisition touches.
+  first_paid_at timestamptz,
   acquisition_id int not null
     generated always as (case when own_acquisition_id > 0 then own_acquisition_id else touch_acquisition_id end) stored,
   primary key (tenant_id, account)

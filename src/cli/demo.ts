@@ -73,6 +73,7 @@ type DemoTenant = {
   tenant: { id: string; name: string }
   privateKey: CreatedKey
   trackingKey: CreatedKey
+  serverKey: CreatedKey
   source: { id: string; path: string; token: string }
   year: Year
 }
@@ -87,7 +88,12 @@ async function prepare({ admin }: Session, shape: Shape): Promise<DemoTenant> {
   const expires_at = found ? new Date(Date.now() + DAY_MS).toISOString() : null
   const [source, year] = await findOrCreateSource(admin, tenant.id, shape)
   const key = (kind: 'private' | 'tracking') => admin.keys.create({ tenant: tenant.id, kind, expires_at })
-  return { tenant, privateKey: await key('private'), trackingKey: await key('tracking'), source, year }
+  // Visits of the past count for attribution only if they are verified.
+  const serverKey = await admin.keys.create({
+    ...{ tenant: tenant.id, kind: 'tracking', server: true },
+    expires_at: new Date(Date.now() + DAY_MS).toISOString(),
+  })
+  return { tenant, privateKey: await key('private'), trackingKey: await key('tracking'), serverKey, source, year }
 }
 
 const isoDate = (at: number) => new Date(at).toISOString().slice(0, 10)
@@ -121,13 +127,13 @@ async function findOrCreateSource(
 }
 
 async function fill(session: Session, target: DemoTenant, server: ReachedServer, out: Output): Promise<void> {
-  const { tenant, privateKey, trackingKey, source, year } = target
+  const { tenant, privateKey, trackingKey, serverKey, source, year } = target
   const startedAt = performance.now()
   out.say(
     `Sending the year of the demo shop that ends on ${isoDate(year.end)} to tenant ${JSON.stringify(tenant.name)}:`,
   )
   const shop = shopYear(year)
-  const keys = { privateKey: privateKey.key, trackingKey: trackingKey.key }
+  const keys = { privateKey: privateKey.key, trackingKey: serverKey.key }
   const delivery = await deliver(shop, { url: server.url, ...keys, source }, out.say)
   const isApplied = await waitUntilApplied(session, out)
   out.say(`Done in ${((performance.now() - startedAt) / 1000).toFixed(1)} s.`)

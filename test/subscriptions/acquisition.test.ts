@@ -75,7 +75,7 @@ test('the source of an account is that of its subscription, else of its metadata
 })
 
 test('the first touch with a source or referrer precedes a direct one, and later ones do not count', async () => {
-  const tenant = await server.anotherTenant('touches')
+  const tenant = await server.tenantWithServerKey('touches')
   const view = (visitor: string, page: string, days: number, referrer?: string) =>
     track(tenant, { event_type: 'page_view', visitor, occurred_at: inDays(days), data: { page, referrer } })
   await view('v1', 'https://shop.example/', -9)
@@ -95,7 +95,7 @@ test('the first touch with a source or referrer precedes a direct one, and later
 })
 
 test('later knowledge changes the source: an identify call, an e-mail address, a contact record, an earlier touch', async () => {
-  const tenant = await server.anotherTenant('later')
+  const tenant = await server.tenantWithServerKey('later')
   await send(server, [created('s', { customer: 'cus_1', customer_email: 'Ada@Example.com' })], tenant)
   assert.deepEqual(await sourcesOf(tenant), { unattributed: 10 })
   await track(tenant, {
@@ -137,7 +137,7 @@ test('later knowledge changes the source: an identify call, an e-mail address, a
 })
 
 test('events that arrive together, in any order, give the same source', async () => {
-  const tenant = await server.anotherTenant('together')
+  const tenant = await server.tenantWithServerKey('together')
   const events = Array.from({ length: 12 }, (_, i) => [
     { event_type: 'page_view', visitor: `v${i}`, data: { page: 'https://shop.example/?utm_source=ad' } },
     { event_type: 'signup', visitor: `v${i}`, data: { email: `p${i}@example.com` } },
@@ -150,6 +150,32 @@ test('events that arrive together, in any order, give the same source', async ()
   await Promise.all([...events.flat().map(event => track(tenant, event)), ...events.map((_, i) => begins(i))])
   await server.settled()
   assert.deepEqual(await sourcesOf(tenant), { ad: 120 })
+})
+
+test('an unverified event is no touch if it was received after the first payment or states an older time', async () => {
+  const { id, ...keys } = await server.anotherTenant('forged touches')
+  const tenant = { id, ...keys }
+  const view = (visitor: string, source: string, occurred_at?: string) =>
+    track(tenant, { event_type: 'page_view', visitor, occurred_at, data: { page: `/?utm_source=${source}` } })
+  const login = (n: number) =>
+    track(tenant, { event_type: 'login', visitor: `v${n}`, data: { contact_id: `cus_s${n}` } })
+  const pays = (n: number, started_at: string) =>
+    send(server, [created(`s${n}`, { customer: `cus_s${n}`, started_at, items: [item(n)] })], tenant)
+  // 1: received after the first payment. 2: dated two days before its receipt. 4, 8: before the first payment.
+  await view('v1', 'forged')
+  await view('v2', 'forged', inDays(-2))
+  await view('v4', 'genuine')
+  await view('v4', 'forged', new Date(Date.now() - 3_600_000).toISOString())
+  await pays(8, new Date(Date.now() + 60_000).toISOString())
+  await view('v8', 'genuine')
+  for (const n of [1, 2, 4, 8]) await login(n)
+  await server.settled()
+  await pays(1, inDays(-1))
+  await pays(2, new Date(Date.now() + 60_000).toISOString())
+  await pays(4, new Date(Date.now() + 60_000).toISOString())
+  await server.settled()
+  const query = { as_of: new Date(Date.now() + 120_000).toISOString() }
+  assert.deepEqual(await sourcesOf(tenant, query), { unattributed: 3, genuine: 12 })
 })
 
 test('all MRR of an account belongs to one source: that of its oldest subscription', async () => {

@@ -1,5 +1,6 @@
 import type { NormalizedEvent } from '../events/events.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
+import { DAY_MS } from '../time.ts'
 
 /** Longer URLs and campaign names are ignored. Browsers cut URLs before this length. */
 const MAX_LENGTH = 4096
@@ -30,14 +31,40 @@ export function readTouch(event: NormalizedEvent): Touch | null {
   )
 }
 
-/** Whether `a` precedes `b`. Any touch with a source precedes a direct one. */
+/** Verified, or unverified with or without a source. A node has one touch of each kind. */
+export type TouchKind = 'verified' | 'source' | 'direct'
+
+export type DatedTouch = Touch & { kind: TouchKind; occurredAt: Date; receivedAt: Date; eventId: string }
+
+/** The touch of an event. An unverified event that states a time more than a day before its receipt is none. */
+export function touchOf(event: NormalizedEvent): DatedTouch | null {
+  const { trusted: verified, occurredAt, receivedAt, id: eventId } = event
+  if (!verified && receivedAt.getTime() - occurredAt.getTime() > DAY_MS) return null
+  const touch = readTouch(event)
+  return (
+    touch && {
+      ...touch,
+      kind: verified ? 'verified' : touch.direct ? 'direct' : 'source',
+      occurredAt,
+      receivedAt,
+      eventId,
+    }
+  )
+}
+
+/**
+ * Whether `a` precedes `b`, which is of the same kind. Any touch with a source precedes a direct one. Unverified touches
+ * are ordered by receipt, because anyone can state any time.
+ */
 export function isEarlierTouch(a: DatedTouch, b: DatedTouch): boolean {
   if (a.direct !== b.direct) return b.direct
-  const [at, bt] = [a.occurredAt.getTime(), b.occurredAt.getTime()]
+  const [at, bt] = [touchTime(a), touchTime(b)]
   return at === bt ? a.eventId < b.eventId : at < bt
 }
 
-export type DatedTouch = Touch & { occurredAt: Date; eventId: string }
+export function touchTime({ kind, occurredAt, receivedAt }: DatedTouch): number {
+  return (kind === 'verified' ? occurredAt : receivedAt).getTime()
+}
 
 function readFields(fields: JsonObject): Touch | null {
   return campaignTouch(fields.utm_source, fields.utm_medium, fields.utm_campaign)

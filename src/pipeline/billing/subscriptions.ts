@@ -429,7 +429,10 @@ async function deriveAccounts({ client, now }: Deriving, keys: ObjectKey[], news
   const findSegments = (key: ObjectKey) => segments.get(keyText(key)) ?? []
   // an account's own acquisition source is stored in all of its rows
   const restated = owners.filter(
-    row => row.since !== null && findSegments(row).some(segment => isOtherSource(row, segment)),
+    row =>
+      row.since !== null &&
+      (findSegments(row).some(segment => isOtherSource(row, segment)) ||
+        findFirstPayment(row, findSegments(row)) !== row.firstPaidAt),
   )
   if (restated.length > 0) {
     const whole = restated.map(row => ({ ...row, since: null }))
@@ -458,6 +461,13 @@ function isOtherSource({ ownAcquisitionId }: AccountRow, { acquisitionId }: Acco
 }
 
 type DerivedAccount = AccountRow & { since: Instant | null }
+
+/** When the account's MRR first exceeded 0. Only segments after `since` are loaded, and only they may have changed. */
+function findFirstPayment({ since, firstPaidAt }: DerivedAccount, segments: AccountSegment[]): Instant | null {
+  if (since !== null && firstPaidAt !== null && firstPaidAt <= since) return firstPaidAt
+  const paid = segments.flatMap(({ mrr, from }) => (mrr !== null && mrr > 0 ? [from] : []))
+  return paid.length === 0 ? null : paid.reduce((first, from) => Math.min(first, from))
+}
 
 /** Writes the states and movements. */
 async function writeAccounts(
@@ -519,9 +529,12 @@ async function attribute(
     ...row,
     node: nodes?.get(keyText(row)) ?? row.node,
     ownAcquisitionId: row.since === null ? ownAcquisition(findSegments(row)) : row.ownAcquisitionId,
+    firstPaidAt: findFirstPayment(row, findSegments(row)),
   }))
   const isOther = (account: AccountRow, i: number) =>
-    account.node !== rows[i]!.node || account.ownAcquisitionId !== rows[i]!.ownAcquisitionId
+    account.node !== rows[i]!.node ||
+    account.ownAcquisitionId !== rows[i]!.ownAcquisitionId ||
+    account.firstPaidAt !== rows[i]!.firstPaidAt
   const accounts = await withFirstTouches(
     db,
     now,
@@ -540,14 +553,17 @@ async function withFirstTouches(
   accounts: DerivedAccount[],
   wanted: DerivedAccount[],
 ): Promise<DerivedAccount[]> {
-  const people = wanted.flatMap(({ tenantId, node }) => (node === null ? [] : [{ tenantId, node }]))
+  const people = wanted.flatMap(account =>
+    account.node === null
+      ? []
+      : [{ account, tenantId: account.tenantId, node: account.node, paidAt: account.firstPaidAt }],
+  )
   if (people.length === 0) return accounts
   const touches = await firstTouches(db, people)
   const ids = await acquisitionIds(db, touches)
-  const found = new Map(touches.map(({ tenantId, node }, i) => [`${tenantId} ${node}`, ids[i]!]))
-  const isWanted = new Set(wanted)
+  const found = new Map(touches.map(({ position }, i) => [people[position]!.account, ids[i]!]))
   return accounts.map(account => {
-    const id = isWanted.has(account) ? found.get(`${account.tenantId} ${account.node}`) : undefined
+    const id = found.get(account)
     return id === undefined ? account : { ...account, touchAcquisitionId: id }
   })
 }

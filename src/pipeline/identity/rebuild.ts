@@ -1,5 +1,5 @@
 import { parseStoredEvent } from '../../domain/events/stored.ts'
-import { isEarlierTouch, readTouch } from '../../domain/identity/attribution.ts'
+import { isEarlierTouch, touchOf } from '../../domain/identity/attribution.ts'
 import {
   contactIdentifiers,
   eventIdentifiers,
@@ -147,10 +147,11 @@ async function writeTouches(
   rebuild: Rebuild,
   { placed, places, touches }: Placed,
 ): Promise<void> {
-  const earliest = new Map<number, NewTouch>()
+  const earliest = new Map<string, NewTouch>()
   const add = (touch: NewTouch) => {
-    const before = earliest.get(touch.node)
-    if (!before || isEarlierTouch(touch, before)) earliest.set(touch.node, touch)
+    const key = `${touch.node} ${touch.kind}`
+    const before = earliest.get(key)
+    if (!before || isEarlierTouch(touch, before)) earliest.set(key, touch)
   }
   // Of events that retention dropped, only the touch is left.
   for (const touch of touches)
@@ -158,9 +159,8 @@ async function writeTouches(
       add({ ...touch, node: places.get(touch.node)! })
   for (const stored of rebuild.events) {
     const node = placed.get(stored.id) ?? null
-    const origin = node === null ? null : readTouch(parseStoredEvent(stored))
-    if (node === null || origin === null) continue
-    add({ tenantId: rebuild.tenantId, node, occurredAt: stored.occurredAt, eventId: stored.id, ...origin })
+    const touch = node === null ? null : touchOf(parseStoredEvent(stored))
+    if (node !== null && touch !== null) add({ tenantId: rebuild.tenantId, node, ...touch })
   }
   if (earliest.size > 0) await upsertTouches(client, [...earliest.values()])
 }

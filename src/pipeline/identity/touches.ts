@@ -1,4 +1,4 @@
-import { isEarlierTouch, readTouch } from '../../domain/identity/attribution.ts'
+import { isEarlierTouch, type TouchKind, touchOf, touchTime } from '../../domain/identity/attribution.ts'
 import type { NodeKey } from '../../domain/identity/identity.ts'
 import { findTenantsWithTouches, type NewTouch, upsertTouches } from '../../store/identity/identities.ts'
 import type { FreshEvent } from '../events/events.ts'
@@ -6,7 +6,7 @@ import { takeProfileLock } from '../profile-lock.ts'
 import { type Learned, openMemory, type Transaction } from '../unit.ts'
 
 export type Touches = {
-  /** Writes the first touch of each node. Returns the nodes whose first touch changed. */
+  /** Writes the first touches of each node. Returns the nodes whose first touches changed. */
   apply(transaction: Transaction, events: FreshEvent[]): Promise<NodeKey[]>
 }
 
@@ -22,14 +22,16 @@ export function openTouches(): Touches {
       const earliest = new Map<string, NewTouch>()
       for (const { tenantId, event, node } of events) {
         if (node === null) continue
-        const key = `${tenantId} ${node}`
-        const before = earliest.get(key) ?? known.get(key)
-        // No later event can precede a touch that names a sender, so its URLs need not be read.
-        if (before && !before.direct && before.occurredAt < event.occurredAt) continue
-        const origin = readTouch(event)
-        if (!origin) continue
-        const touch = { tenantId, node, occurredAt: event.occurredAt, eventId: event.id, ...origin }
-        if (!before || isEarlierTouch(touch, before)) earliest.set(key, touch)
+        const keyOf = (kind: TouchKind) => `${tenantId} ${node} ${kind}`
+        const first = (kind: TouchKind) => earliest.get(keyOf(kind)) ?? known.get(keyOf(kind))
+        // No later event can precede a touch with a source, so its URLs need not be read.
+        const settled = first(event.trusted ? 'verified' : 'source')
+        const time = event.trusted ? event.occurredAt : event.receivedAt
+        if (settled && !settled.direct && touchTime(settled) < time.getTime()) continue
+        const touch = touchOf(event)
+        if (!touch) continue
+        const before = first(touch.kind)
+        if (!before || isEarlierTouch(touch, before)) earliest.set(keyOf(touch.kind), { tenantId, node, ...touch })
       }
       if (earliest.size === 0) return []
       transaction.learned?.touches.push({ memory: known, touches: earliest })

@@ -24,6 +24,8 @@ export type AccountRow = ObjectKey & {
   node: number | null
   ownAcquisitionId: number
   touchAcquisitionId: number
+  /** When its MRR first exceeded 0. */
+  firstPaidAt: number | null
 }
 
 /** Creates missing rows and locks all of them, in order. */
@@ -36,29 +38,32 @@ export async function lockAccounts(db: Db, accounts: ObjectKey[]): Promise<Accou
      order by tenant_id, account collate "C" on conflict do nothing`,
     columns,
   )
-  return queryRows<AccountRow>(
+  const rows = await queryRows<Omit<AccountRow, 'firstPaidAt'> & { firstPaidAt: Date | null }>(
     db,
     `select a.tenant_id as "tenantId", a.account as id, a.node, a.own_acquisition_id as "ownAcquisitionId",
-       a.touch_acquisition_id as "touchAcquisitionId"
+       a.touch_acquisition_id as "touchAcquisitionId", a.first_paid_at as "firstPaidAt"
      from billing_accounts a
      join unnest($1::int[], $2::text[]) as k (tenant_id, account) using (tenant_id, account)
      order by a.tenant_id, a.account for update of a`,
     columns,
   )
+  return rows.map(row => ({ ...row, firstPaidAt: row.firstPaidAt?.getTime() ?? null }))
 }
 
 export async function updateAccounts(db: Db, accounts: AccountRow[]): Promise<void> {
   await queryPrepared(
     db,
     `update billing_accounts a
-     set node = k.node, own_acquisition_id = k.own, touch_acquisition_id = k.touch
-     from unnest($1::int[], $2::text[], $3::bigint[], $4::int[], $5::int[]) as k (tenant_id, account, node, own, touch)
+     set node = k.node, own_acquisition_id = k.own, touch_acquisition_id = k.touch, first_paid_at = k.paid_at
+     from unnest($1::int[], $2::text[], $3::bigint[], $4::int[], $5::int[], $6::timestamptz[])
+       as k (tenant_id, account, node, own, touch, paid_at)
      where a.tenant_id = k.tenant_id and a.account = k.account`,
     [
       ...keyColumns(accounts),
       accounts.map(account => account.node),
       accounts.map(account => account.ownAcquisitionId),
       accounts.map(account => account.touchAcquisitionId),
+      accounts.map(({ firstPaidAt }) => (firstPaidAt === null ? null : timeText(firstPaidAt))),
     ],
   )
 }
@@ -382,31 +387,39 @@ export async function accountsOfPeople(db: Db, people: NodeKey[]): Promise<Objec
 }
 
 /**
- * The first touch of these people, over all nodes of their profiles. A touch with a source precedes a direct one (see
- * `isEarlierTouch`). Erased people are not included.
+ * The acquisition source of each of these people that has a profile, by position: the first touch over all nodes of the
+ * profile. A touch with a source precedes a direct one. An unverified touch that was received after `paidAt` does not
+ * count. Erased people are not included.
  */
 export async function firstTouches(
   db: Db,
-  people: NodeKey[],
-): Promise<(NodeKey & { acquisition: Acquisition | null })[]> {
-  const { rows } = await queryPrepared<NodeKey & { source: string | null } & Omit<Acquisition, 'source'>>(
+  people: (NodeKey & { paidAt: number | null })[],
+): Promise<{ position: number; tenantId: number; acquisition: Acquisition | null }[]> {
+  const { rows } = await queryPrepared<
+    { position: number; tenantId: number; source: string | null } & Omit<Acquisition, 'source'>
+  >(
     db,
-    `select p.tenant_id as "tenantId", p.node, t.source, t.medium, t.campaign
-     from unnest($1::int[], $2::bigint[]) as p (tenant_id, node)
+    `select p.position::int - 1 as position, p.tenant_id as "tenantId", t.source, t.medium, t.campaign
+     from unnest($1::int[], $2::bigint[], $3::timestamptz[]) with ordinality as p (tenant_id, node, paid_at, position)
      cross join lateral (
        select profile from identities where tenant_id = p.tenant_id and node = p.node offset 0) i
      left join lateral (
        select t.source, t.medium, t.campaign from (
          select node from identities where tenant_id = p.tenant_id and profile = i.profile offset 0) m
        cross join lateral (
-         select * from touches where tenant_id = p.tenant_id and node = m.node offset 0) t
+         select * from touches
+         where tenant_id = p.tenant_id and node = m.node and (kind = 'verified' or received_at <= p.paid_at) offset 0) t
        order by t.direct, t.occurred_at, t.event_id limit 1
      ) t on true`,
-    [people.map(person => person.tenantId), people.map(person => person.node)],
+    [
+      people.map(person => person.tenantId),
+      people.map(person => person.node),
+      people.map(({ paidAt }) => (paidAt === null ? 'infinity' : timeText(paidAt))),
+    ],
   )
-  return rows.map(({ tenantId, node, source, medium, campaign }) => ({
+  return rows.map(({ position, tenantId, source, medium, campaign }) => ({
+    position,
     tenantId,
-    node,
     acquisition: source === null ? null : { source, medium, campaign },
   }))
 }

@@ -318,17 +318,17 @@ export async function bumpIdentityVersions(db: Db, tenantIds: number[]): Promise
 
 export type NewTouch = DatedTouch & { tenantId: number; node: number }
 
-/** Keeps the first touch of each node, in any order of arrival (see `isEarlierTouch`). Returns the changed nodes. */
+/** Keeps the first touch of each node and kind, in any order of arrival (`isEarlierTouch`). Returns the changed nodes. */
 export async function upsertTouches(db: Db, touches: NewTouch[]): Promise<{ tenantId: number; node: number }[]> {
   const { rows } = await queryPrepared<{ tenantId: number; node: number }>(
     db,
-    `insert into touches as t (tenant_id, node, direct, occurred_at, event_id, source, medium, campaign)
-     select tenant_id, node, direct, occurred_at, event_id, source, medium, campaign from ${EARLIER}
-     order by tenant_id, node
-     on conflict (tenant_id, node) do update set
-       direct = excluded.direct, occurred_at = excluded.occurred_at, event_id = excluded.event_id,
-       source = excluded.source, medium = excluded.medium, campaign = excluded.campaign
-     where (excluded.direct, excluded.occurred_at, excluded.event_id) < (t.direct, t.occurred_at, t.event_id)
+    `insert into touches as t (tenant_id, node, kind, direct, occurred_at, received_at, event_id, source, medium, campaign)
+     select tenant_id, node, kind, direct, occurred_at, received_at, event_id, source, medium, campaign from ${EARLIER}
+     order by tenant_id, node, kind
+     on conflict (tenant_id, node, kind) do update set
+       direct = excluded.direct, occurred_at = excluded.occurred_at, received_at = excluded.received_at,
+       event_id = excluded.event_id, source = excluded.source, medium = excluded.medium, campaign = excluded.campaign
+     where ${touchRank('excluded')} < ${touchRank('t')}
      returning tenant_id as "tenantId", node`,
     touchColumns(touches),
   )
@@ -345,17 +345,25 @@ export async function findTenantsWithTouches(db: Db, touches: NewTouch[]): Promi
   return rows.map(row => row.tenantId)
 }
 
+/** The order of `isEarlierTouch`. */
+function touchRank(touch: string): string {
+  const time = `case when ${touch}.kind = 'verified' then ${touch}.occurred_at else ${touch}.received_at end`
+  return `(${touch}.direct, ${time}, ${touch}.event_id)`
+}
+
 // Most touches are not the first. Reading is cheap; a conflict would lock, and therefore write, a row for each.
 const EARLIER = `(
-  select * from unnest($1::int[], $2::bigint[], $3::boolean[], $4::timestamptz[], $5::uuid[], $6::text[],
-    $7::text[], $8::text[]) as n (tenant_id, node, direct, occurred_at, event_id, source, medium, campaign)
+  select * from unnest($1::int[], $2::bigint[], $3::text[], $4::boolean[], $5::timestamptz[], $6::timestamptz[], $7::uuid[],
+    $8::text[], $9::text[], $10::text[])
+    as n (tenant_id, node, kind, direct, occurred_at, received_at, event_id, source, medium, campaign)
   where not exists (
-    select 1 from touches t where t.tenant_id = n.tenant_id and t.node = n.node
-      and (t.direct, t.occurred_at, t.event_id) <= (n.direct, n.occurred_at, n.event_id))) earlier`
+    select 1 from touches t where t.tenant_id = n.tenant_id and t.node = n.node and t.kind = n.kind
+      and ${touchRank('t')} <= ${touchRank('n')})) earlier`
 
 function touchColumns(touches: NewTouch[]): unknown[][] {
   return toColumns(
     touches,
-    ...(['tenantId', 'node', 'direct', 'occurredAt', 'eventId', 'source', 'medium', 'campaign'] as const),
+    ...(['tenantId', 'node', 'kind', 'direct', 'occurredAt', 'receivedAt', 'eventId'] as const),
+    ...(['source', 'medium', 'campaign'] as const),
   )
 }

@@ -110,7 +110,7 @@ export async function resetIdentifiers(
 export async function takeTouches(db: Db, tenantId: number, nodes: number[]): Promise<NewTouch[]> {
   const { rows } = await db.query<NewTouch>(
     `delete from touches where tenant_id = $1 and node = any($2::bigint[])
-     returning tenant_id as "tenantId", node, direct, occurred_at as "occurredAt", event_id as "eventId", source, medium, campaign`,
+     returning tenant_id as "tenantId", node, kind, direct, occurred_at as "occurredAt", received_at as "receivedAt", event_id as "eventId", source, medium, campaign`,
     [tenantId, nodes],
   )
   return rows

@@ -52,7 +52,7 @@ test('an event other than a page view is a touch only if it has a source', () =>
 test('the first touch: one with a source before a direct one, then the earlier, then the smaller id', () => {
   const at = (second: number, isDirect: boolean, eventId = 'b') => ({
     ...(isDirect ? direct : campaign),
-    occurredAt: new Date(second * 1000),
+    ...{ kind: 'verified' as const, occurredAt: new Date(second * 1000), receivedAt: new Date(0) },
     eventId,
   })
   assert.ok(isEarlierTouch(at(9, false), at(1, true)))
