@@ -1,7 +1,8 @@
 // Exports a Stripe account, one object per line:
+//   AS_OF=$(date -u +%Y-%m-%dT%H:%M:%SZ)
 //   STRIPE_KEY=rk_live_… node examples/stripe-backfill.ts > stripe.ndjson
-//   kontor import stripe stripe.ndjson --tenant default
-// A restricted key with read access is sufficient. You can repeat the import: unchanged objects add nothing.
+//   kontor import stripe stripe.ndjson --tenant default --as-of $AS_OF
+// `kontor import stripe --key-file FILE` does the same without a file. A restricted key with read access is sufficient.
 import Stripe from 'stripe'
 
 // Another API host, for tests.

@@ -18,7 +18,7 @@ export const importRows: Scenario = async options => {
   try {
     const startedAt = performance.now()
     const totals = await runImport({
-      rows: csvRows(file(), () => {}),
+      rows: () => csvRows(file(), () => {}),
       reading: recordReading('product', { mapping: null, time: new Date() }),
       target: recordTarget(send, service.private.slice('Bearer '.length), 'product'),
       journal: NO_JOURNAL,

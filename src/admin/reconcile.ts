@@ -1,171 +1,366 @@
 import type pg from 'pg'
 import { deriveInvoice } from '../domain/billing/cash.ts'
-import { deriveSubscription } from '../domain/billing/timeline.ts'
-import type { InvoiceVersion, Refund, SubscriptionVersion } from '../domain/billing/types.ts'
+import { addNamespace, qualifyId, stripNamespaces } from '../domain/billing/namespace.ts'
+import { DEFAULT_POLICY, type Policy } from '../domain/billing/policy.ts'
+import { indexTerms, type KnownTerms, mergeTerm, NO_TERMS } from '../domain/billing/terms.ts'
+import { deriveSubscription, type Segment, type SegmentItem } from '../domain/billing/timeline.ts'
+import type { BillingChange, InvoiceVersion, Refund, SubscriptionVersion, Term } from '../domain/billing/types.ts'
+import { isObject } from '../domain/json/json.ts'
 import { toMajor } from '../domain/money.ts'
 import { readStripe } from '../domain/providers/stripe/stripe.ts'
-import { currentInvoices, currentSegments, keptRefunds, ledgerIds } from '../store/billing/reconcile.ts'
+import { termsNamedBy } from '../pipeline/billing/subscriptions.ts'
+import { appliedPolicy } from '../store/billing/policies.ts'
+import {
+  currentInvoices,
+  keptRefunds,
+  type LedgerObject,
+  listLedgerObjects,
+  refundedTotals,
+  segmentsFromNow,
+} from '../store/billing/reconcile.ts'
 
-/** A difference between Stripe and the ledger; null: the object is missing on that side. */
-export type Difference = {
-  object: Kind
-  id: string
-  field: 'existence' | 'status' | 'currency' | 'amount' | 'amount_paid'
-  stripe: string | number | null
-  kontor: string | number | null
-}
+/** A difference between the ledger (`here`) and Stripe (`there`). If the field is `existence`, null means that the object is missing. */
+export type Difference = { kind: Kind; id: string; field: string; here: Value; there: Value }
 
-type Reconciliation = {
-  compared: Record<Kind, number>
-  differences: Difference[]
-  /** The number of differences, including those that are not listed. */
-  difference: number
-}
-
+type Value = string | number | boolean | string[] | null
 type Kind = 'subscription' | 'invoice' | 'refund'
-type Seen = { id: string; facts: Omit<Facts, 'amountPaid'> & { amountPaid?: number } }
-/** Amounts are in minor units; for a subscription, the monthly price before discounts. */
-type Facts = { status: string; currency: string | null; amount: number; amountPaid: number }
+
+export type Reconciliation = {
+  /** The number of objects that exist on both sides. */
+  compared: { subscriptions: number; invoices: number; refunds: number }
+  differences: Difference[]
+  /** The number of differences, if not all are listed. */
+  differences_total?: number
+  /** Objects of test mode at Stripe. They are not compared. */
+  ignoredTestObjects: number
+}
+
+/** What MRR and cash are made of, by the name of the field. */
+type Facts = Record<string, Value>
+
+type Account = {
+  tenantId: number
+  namespace: string
+  /** Sources with another namespace: objects that only they reported do not belong to this account. */
+  otherSources: string[]
+}
 
 const AT_ONCE = 500
 const MOST_LISTED = 10_000
-const PREFIXES = { subscription: 'sub_', invoice: 'in_', refund: 're_' } as const
-const TABLES = {
-  subscription: 'billing_subscriptions',
-  invoice: 'billing_invoices',
-  refund: 'billing_refunds',
-} as const
+const COUNTS = { subscription: 'subscriptions', invoice: 'invoices', refund: 'refunds' } as const
 
 /**
- * Compares the objects that Stripe lists with the ledger, in both directions. `events`: Stripe's objects, each as the event
- * that would report it. A kind of which Stripe lists no object is not compared.
+ * Compares the objects that Stripe lists with the ledger, in both directions. `events`: Stripe's objects, each as the event that
+ * would report it. `terms`: coupons, discounts and customers that Stripe lists. The ledger's terms apply where Stripe shows none.
  */
 export async function reconcileStripe(
   pool: pg.Pool,
-  tenantId: number,
-  events: AsyncIterable<unknown>,
+  account: Account,
+  { events, terms }: { events: AsyncIterable<unknown>; terms: TermsByCustomer },
 ): Promise<Reconciliation> {
   const now = Date.now()
+  const policy = await appliedPolicy(pool, account.tenantId)
   const result: Reconciliation = {
-    compared: { subscription: 0, invoice: 0, refund: 0 },
+    compared: { subscriptions: 0, invoices: 0, refunds: 0 },
     differences: [],
-    difference: 0,
+    ignoredTestObjects: 0,
   }
-  const ids: Record<Kind, Set<string>> = { subscription: new Set(), invoice: new Set(), refund: new Set() }
-  const waiting: Record<Kind, Map<string, Seen>> = { subscription: new Map(), invoice: new Map(), refund: new Map() }
+  const seen: Record<Kind, Set<string>> = { subscription: new Set(), invoice: new Set(), refund: new Set() }
+  let total = 0
   const add = (difference: Difference) => {
-    result.difference++
-    if (result.differences.length < MOST_LISTED) result.differences.push(difference)
+    total++
+    if (result.differences.length < MOST_LISTED)
+      result.differences.push({ ...difference, id: stripNamespaces(difference.id) })
   }
-  const compare = async (kind: Kind) => {
-    const kept = await ledgerFacts(pool, tenantId, kind, [...waiting[kind].keys()])
-    for (const [id, { facts }] of waiting[kind]) findDifferences(kind, id, facts, kept.get(id) ?? null).forEach(add)
-    result.compared[kind] += waiting[kind].size
-    waiting[kind].clear()
+  const addMissing = (kind: Kind, id: string, values: { here: Value } | { there: Value }) =>
+    add({ kind, id, field: 'existence', here: null, there: null, ...values })
+  const addDifferent = (kind: Kind, id: string, here: Facts, there: Facts) => {
+    result.compared[COUNTS[kind]]++
+    for (const field of Object.keys(there))
+      if (JSON.stringify(here[field]) !== JSON.stringify(there[field]))
+        add({ kind, id, field, here: here[field]!, there: there[field]! })
   }
+
+  const subscriptions = new Map<string, { version: SubscriptionVersion; terms: Term[] }>()
+  async function compareSubscriptions(): Promise<void> {
+    const ledger = await segmentsFromNow(pool, account.tenantId, [...subscriptions.keys()])
+    const versions = [...subscriptions.values()].map(({ version }) => ({ tenantId: account.tenantId, version }))
+    const shown = [...subscriptions.values()].flatMap(({ version, terms: own }) => [
+      ...(terms.get(version.customer) ?? []),
+      ...own,
+    ])
+    const ledgerTerms = (await termsNamedBy(pool, versions)).get(account.tenantId) ?? NO_TERMS
+    const termsThere = preferTerms(ledgerTerms, [...(terms.get(null) ?? []), ...shown])
+    for (const [id, { version }] of subscriptions) {
+      const there = currentSegments(deriveSubscription([version], termsThere, policy).segments, now)
+      const here = ledger.get(id)
+      if (!here) addMissing('subscription', id, { there: there[0]!.status })
+      else addDifferent('subscription', id, ...subscriptionFacts(here, there, { version, termsThere, policy, now }))
+    }
+    subscriptions.clear()
+  }
+
+  const invoices = new Map<string, InvoiceVersion>()
+  async function compareInvoices(): Promise<void> {
+    const ledger = await currentInvoices(pool, account.tenantId, [...invoices.keys()])
+    for (const [id, version] of invoices) {
+      const there = invoiceFacts(deriveInvoice([version]).at(-1)!)
+      const here = ledger.get(id)
+      if (here) addDifferent('invoice', id, invoiceFacts(here), there)
+      else addMissing('invoice', id, { there: there.status! })
+    }
+    invoices.clear()
+  }
+
+  const refunds = new Map<string, Refund>()
+  const refunded = new Map<string, { total: number; missing: string[] }>()
+  async function compareRefunds(): Promise<void> {
+    const ledger = await keptRefunds(pool, account.tenantId, [...refunds.keys()])
+    for (const [id, refund] of refunds) {
+      const here = ledger.get(id)
+      const payment = refund.paymentId ?? id
+      const sum = refunded.get(payment) ?? { total: 0, missing: [] }
+      if (refund.counts) sum.total += refund.amount ?? 0
+      refunded.set(payment, sum)
+      if (here) addDifferent('refund', id, refundFacts(here), refundFacts({ ...refund, counted: refund.counts }))
+      // a refund that failed before it was known changes nothing
+      else if (refund.counts) sum.missing.push(id)
+      else result.compared.refunds++
+    }
+    refunds.clear()
+  }
+  /** Some API versions report only the refunded total of a charge. */
+  async function compareTotals(): Promise<void> {
+    const missing = [...refunded].filter(([, sum]) => sum.missing.length > 0)
+    for (let i = 0; i < missing.length; i += AT_ONCE) {
+      const some = missing.slice(i, i + AT_ONCE)
+      const totals = await refundedTotals(
+        pool,
+        account.tenantId,
+        some.map(([payment]) => payment),
+      )
+      for (const [payment, sum] of some)
+        if (totals.get(payment) === sum.total) result.compared.refunds += sum.missing.length
+        else for (const id of sum.missing) addMissing('refund', id, { there: 'succeeded' })
+    }
+  }
+
   for await (const event of events) {
-    const facts = stripeFacts(event, now)
-    if (!facts || ids[facts.kind].has(facts.id)) continue
-    ids[facts.kind].add(facts.id)
-    waiting[facts.kind].set(facts.id, facts)
-    if (waiting[facts.kind].size >= AT_ONCE) await compare(facts.kind)
+    if (isTestMode(event)) {
+      result.ignoredTestObjects++
+      continue
+    }
+    const change = readChange(event, account.namespace, now)
+    if (change?.kind === 'subscription' && isNew(seen.subscription, change.version.id)) {
+      const own = [...(change.terms ?? []), ...customerTerms(event, account.namespace, now)]
+      subscriptions.set(change.version.id, { version: change.version, terms: own })
+      if (subscriptions.size >= AT_ONCE) await compareSubscriptions()
+    }
+    if (change?.kind === 'invoice' && isNew(seen.invoice, change.version.id)) {
+      invoices.set(change.version.id, change.version)
+      if (invoices.size >= AT_ONCE) await compareInvoices()
+    }
+    const refund = isRefund(event) && change?.kind === 'cash' ? change.refunds[0] : undefined
+    if (refund && isNew(seen.refund, refund.id)) {
+      refunds.set(refund.id, refund)
+      if (refunds.size >= AT_ONCE) await compareRefunds()
+    }
   }
-  for (const kind of ['subscription', 'invoice', 'refund'] as const) {
-    await compare(kind)
-    if (ids[kind].size > 0)
-      for await (const id of listOnlyInKontor(pool, tenantId, kind, ids[kind])) add(missingInStripe(kind, id))
-  }
-  return result
+  await compareSubscriptions()
+  await compareInvoices()
+  await compareRefunds()
+  await compareTotals()
+  for (const kind of ['subscription', 'invoice', 'refund'] as const)
+    for await (const { id, state, paymentId } of listLedger(pool, account, kind)) {
+      const isThere = kind === 'refund' && isChargeTotal(id) ? refunded.has(paymentId ?? '') : seen[kind].has(id)
+      if (!isThere) addMissing(kind, id, { here: state })
+    }
+  return { ...result, ...(total > result.differences.length && { differences_total: total }) }
 }
 
-/** Stripe's values of an object; null: the object is not compared, or has no amount. */
-function stripeFacts(event: unknown, now: number): (Seen & { kind: Kind }) | null {
+/** Terms of customers by customer; coupons and all others under null. */
+type TermsByCustomer = Map<string | null, Term[]>
+
+/** The coupons, discounts and customers among Stripe's objects. */
+export async function collectTerms(events: AsyncIterable<unknown>, namespace: string): Promise<TermsByCustomer> {
+  const terms: Term[] = []
+  const now = Date.now()
+  for await (const event of events) {
+    const change = isTestMode(event) ? null : readChange(event, namespace, now)
+    if (change?.kind === 'terms') terms.push(...change.terms.map(({ name: _, email: _email, ...term }) => term))
+  }
+  return Map.groupBy(terms, ({ kind, id, customer }) => (kind === 'customer' ? id : (customer ?? null)))
+}
+
+function readChange(event: unknown, namespace: string, now: number): BillingChange | null {
   const change = readStripe(event, now)
-  if (change?.kind === 'subscription') {
-    const { version } = change
-    if (version.testMode) return null
-    return { kind: 'subscription', id: version.id, facts: subscriptionFacts(version, now) }
+  return change && addNamespace(namespace, change)
+}
+
+function stripeObject(event: unknown): Record<string, unknown> {
+  return (event as { data: { object: Record<string, unknown> } }).data.object
+}
+
+function isTestMode(event: unknown): boolean {
+  return stripeObject(event).livemode === false
+}
+
+function isRefund(event: unknown): boolean {
+  return stripeObject(event).object === 'refund'
+}
+
+/** Totals of charges have the id of the charge and the total. */
+function isChargeTotal(id: string): boolean {
+  return /^(ch|py)_[^:]*:/.test(stripNamespaces(id))
+}
+
+/** The terms in the customer that a subscription contains as an object. */
+function customerTerms(event: unknown, namespace: string, now: number): Term[] {
+  const { customer } = stripeObject(event)
+  if (!isObject(customer) || customer.deleted === true) return []
+  const change = readChange(
+    { object: 'event', type: 'customer.updated', data: { object: { ...customer, object: 'customer' } } },
+    namespace,
+    now,
+  )
+  return change?.kind === 'terms' ? change.terms : []
+}
+
+function isNew(ids: Set<string>, id: string): boolean {
+  return !ids.has(id) && ids.add(id) !== undefined
+}
+
+/** The ledger's terms, replaced by those of Stripe. A customer that Stripe shows has only the discounts that Stripe shows. */
+function preferTerms(known: KnownTerms, terms: Term[]): KnownTerms {
+  if (terms.length === 0) return known
+  const byKey = Map.groupBy(terms, ({ kind, id }) => `${kind} ${id}`)
+  const there = indexTerms([...byKey.values()].map(mergeTerm))
+  return {
+    customer: new Map([...known.customer, ...there.customer]),
+    discount: new Map([...known.discount, ...there.discount]),
+    promotion_code: new Map([...known.promotion_code, ...there.promotion_code]),
+    coupon: new Map([...known.coupon, ...there.coupon]),
+    ofCustomers: new Map([
+      ...known.ofCustomers,
+      ...[...there.customer.keys()].map(customer => [customer, [] as Term[]] as const),
+      ...there.ofCustomers,
+    ]),
   }
-  if (change?.kind === 'invoice') return { kind: 'invoice', id: change.version.id, facts: invoiceFacts(change.version) }
-  const refund = change?.kind === 'cash' ? change.refunds.find(({ id }) => id.startsWith(PREFIXES.refund)) : undefined
-  return refund ? { kind: 'refund', id: refund.id, facts: refundFacts(refund) } : null
 }
 
-function subscriptionFacts(version: SubscriptionVersion, now: number): Seen['facts'] {
-  const { segments } = deriveSubscription([version])
-  const { status, currency, items } = segments.findLast(({ from }) => from <= now) ?? segments[0]!
-  return { status, currency, amount: items.reduce((sum, { grossMrr }) => sum + grossMrr, 0) }
-}
-
-function invoiceFacts(version: InvoiceVersion): Seen['facts'] {
-  const { status, currency, total, amountPaid } = deriveInvoice([version]).at(-1)!
-  return { status, currency, amount: total, amountPaid }
-}
-
-function refundFacts({ counts, currency, amount }: Refund): Seen['facts'] {
-  return { status: counts ? 'counted' : 'undone', currency, amount: amount ?? 0 }
-}
-
-async function ledgerFacts(
-  pool: pg.Pool,
-  tenantId: number,
-  kind: Kind,
-  ids: string[],
-): Promise<Map<string, Seen['facts']>> {
-  if (ids.length === 0) return new Map()
-  if (kind === 'subscription') {
-    const segments = await currentSegments(pool, tenantId, ids)
-    return mapValues(segments, ({ status, currency, items }) => ({
-      ...{ status, currency, amount: items.reduce((sum, { grossMrr }) => sum + grossMrr, 0) },
-    }))
-  }
-  if (kind === 'invoice') {
-    const states = await currentInvoices(pool, tenantId, ids)
-    return mapValues(states, ({ status, currency, total, amountPaid }) => ({
-      status,
-      currency,
-      amount: total,
-      amountPaid,
-    }))
-  }
-  return mapValues(await keptRefunds(pool, tenantId, ids), ({ counted, currency, amount }) => ({
-    ...{ status: counted ? 'counted' : 'undone', currency, amount },
-  }))
-}
-
-function mapValues<A, B>(map: Map<string, A>, change: (value: A) => B): Map<string, B> {
-  return new Map([...map].map(([id, value]) => [id, change(value)]))
-}
-
-function findDifferences(object: Kind, id: string, stripe: Seen['facts'], kontor: Seen['facts'] | null): Difference[] {
-  if (!kontor) return [{ object, id, field: 'existence', stripe: stripe.status, kontor: null }]
-  const amount = ({ currency }: Seen['facts'], minor: number | undefined) =>
-    minor === undefined ? null : currency ? toMajor(minor, currency) : minor
-  const pairs: [Difference['field'], Difference['stripe'], Difference['kontor']][] = [
-    ['status', stripe.status, kontor.status],
-    ['currency', stripe.currency, kontor.currency],
-    ['amount', amount(stripe, stripe.amount), amount(kontor, kontor.amount)],
-    ['amount_paid', amount(stripe, stripe.amountPaid), amount(kontor, kontor.amountPaid)],
-  ]
-  return pairs.flatMap(([field, theirs, ours]) =>
-    theirs === ours ? [] : [{ object, id, field, stripe: theirs, kontor: ours }],
+/** The segment at `now`, or else the first one, and the later ones. */
+function currentSegments(segments: Segment[], now: number): Segment[] {
+  return segments.slice(
+    Math.max(
+      0,
+      segments.findLastIndex(({ from }) => from <= now),
+    ),
   )
 }
 
-function missingInStripe(object: Kind, id: string): Difference {
-  return { object, id, field: 'existence', stripe: null, kontor: 'there' }
+type Derivation = { version: SubscriptionVersion; termsThere: KnownTerms; policy: Policy; now: number }
+
+const ENDED = new Set(['canceled', 'incomplete_expired'])
+
+/** The comparable facts of the ledger and of Stripe. */
+function subscriptionFacts(here: Segment[], there: Segment[], derivation: Derivation): [here: Facts, there: Facts] {
+  const [ours, theirs] = [here[0]!, there[0]!]
+  const basic = ({ status, customer, currency }: Segment): Facts => ({
+    status,
+    customer: customer && stripNamespaces(customer),
+    currency,
+  })
+  if (ENDED.has(ours.status) || ENDED.has(theirs.status)) return [basic(ours), basic(theirs)]
+  const all = (segments: Segment[], mrr: number): Facts => ({
+    ...basic(segments[0]!),
+    mrr: toAmount(mrr, segments[0]!.currency),
+    items: segments[0]!.items
+      .filter(({ id }) => id !== null)
+      .map(describeItem)
+      .sort(),
+    cancel_at: describeCancellation(segments[0]!),
+    resumes_at: findResume(segments),
+    discount_ends_at: findDiscountEnds(segments),
+  })
+  const possible = ours.status === theirs.status ? possibleMrr(theirs, derivation) : []
+  const mrrThere = possible.includes(ours.mrr) ? ours.mrr : theirs.mrr
+  return [all(here, ours.mrr), all(there, mrrThere)]
 }
 
-async function* listOnlyInKontor(
-  pool: pg.Pool,
-  tenantId: number,
-  kind: Kind,
-  theirs: Set<string>,
-): AsyncGenerator<string> {
+/** Policies under which a status counts and does not count. */
+const ALTERNATIVES: Partial<Record<Segment['status'], [(policy: Policy) => boolean, Policy]>> = {
+  paused: [({ pause }) => pause === 'keep', { ...DEFAULT_POLICY, pause: 'keep' }],
+  trialing: [({ trialOnPaying }) => trialOnPaying === 'keep', { ...DEFAULT_POLICY, trialOnPaying: 'keep' }],
+  past_due: [({ pastDueGraceDays }) => pastDueGraceDays !== null, { ...DEFAULT_POLICY, pastDueGraceDays: 0 }],
+}
+
+/**
+ * With some policies, it depends on earlier states whether a subscription counts. Stripe's object does not contain them, so both
+ * results are then possible.
+ */
+function possibleMrr(segment: Segment, { version, termsThere, policy, now }: Derivation): number[] {
+  const [isDependent, other] = ALTERNATIVES[segment.status] ?? []
+  if (!isDependent?.(policy)) return [segment.mrr]
+  return [DEFAULT_POLICY, other!].map(
+    each => currentSegments(deriveSubscription([version], termsThere, each).segments, now)[0]!.mrr,
+  )
+}
+
+function toAmount(minor: number, currency: string | null): number {
+  return currency === null ? minor : toMajor(minor, currency)
+}
+
+/** For example "si_1: 2 × 19.9 per month, price_1". */
+function describeItem({ id, priceId, quantity, unitAmount, interval, intervalCount, usageType }: SegmentItem): string {
+  const price = unitAmount === null ? 'no unit amount' : String(Number(unitAmount))
+  const every = `${intervalCount === 1 ? '' : `${intervalCount} `}${interval}`
+  return [`${id}: ${quantity} × ${price} per ${every}`, priceId, usageType === 'licensed' ? null : usageType]
+    .filter(part => part !== null)
+    .join(', ')
+}
+
+function describeCancellation({ cancelling, cancelsAt }: Segment): string | null {
+  if (!cancelling) return null
+  return cancelsAt === null ? 'at an unknown time' : new Date(cancelsAt).toISOString()
+}
+
+function findResume(segments: Segment[]): string | null {
+  if (segments[0]!.status !== 'paused') return null
+  const next = segments.find(({ status }) => status !== 'paused' && !ENDED.has(status))
+  return next ? new Date(next.from).toISOString() : null
+}
+
+function findDiscountEnds(segments: Segment[]): string[] {
+  return segments
+    .slice(1)
+    .filter((segment, i) => segment.status === segments[i]!.status && segment.mrr !== segments[i]!.mrr)
+    .map(({ from }) => new Date(from).toISOString())
+}
+
+type InvoiceState = ReturnType<typeof deriveInvoice>[number]
+
+function invoiceFacts({ status, customer, currency, total, amountPaid }: InvoiceState): Facts {
+  return {
+    status,
+    customer: customer && stripNamespaces(customer),
+    currency,
+    total: toAmount(total, currency),
+    amount_paid: toAmount(amountPaid, currency),
+  }
+}
+
+function refundFacts(refund: { counted: boolean; currency: string | null; amount: number | null }): Facts {
+  const { counted, currency, amount } = refund
+  return { status: counted ? 'succeeded' : 'failed', currency, amount: toAmount(amount ?? 0, currency) }
+}
+
+async function* listLedger(pool: pg.Pool, account: Account, kind: Kind): AsyncGenerator<LedgerObject> {
+  const { tenantId, namespace, otherSources } = account
+  const prefix = qualifyId(namespace, '')
   for (let after = ''; ; ) {
-    const page = await ledgerIds(pool, tenantId, TABLES[kind], { prefix: PREFIXES[kind], after, limit: 1_000 })
-    for (const id of page) if (!theirs.has(id)) yield id
+    const page = await listLedgerObjects(pool, tenantId, kind, { prefix, otherSources, after, limit: 1_000 })
+    yield* page
     if (page.length === 0) return
-    after = page.at(-1)!
+    after = page.at(-1)!.id
   }
 }

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
-import { basename } from 'node:path'
-import { type Command, Option } from '@commander-js/extra-typings'
+import { basename, join } from 'node:path'
+import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import type { EntityType } from '../domain/records/records.ts'
 import { parseTenantId } from '../domain/tenants/tenants.ts'
-import { DAY_MS } from '../domain/time.ts'
+import { CLOCKS_APART_MS, DAY_MS, parseTimestamp } from '../domain/time.ts'
 import { type Input, openErrorsFile, openInput, openJournal } from '../import/files.ts'
 import { PRESETS, type Preset } from '../import/presets.ts'
 import {
@@ -15,15 +15,7 @@ import {
   RECORD_FIELDS,
   recordReading,
 } from '../import/readings.ts'
-import {
-  csvRows,
-  FileError,
-  jsonDocuments,
-  ndjsonRows,
-  type Reading,
-  type Rejection,
-  type Row,
-} from '../import/rows.ts'
+import { csvRows, FileError, isRejection, ndjsonRows, type Reading, type Rejection, type Row } from '../import/rows.ts'
 import {
   eventTarget,
   type ImportOptions,
@@ -35,13 +27,23 @@ import {
   type Target,
   type Totals,
 } from '../import/run.ts'
-import { stripeReading } from '../import/stripe.ts'
+import { stripeFileRows, stripeReading } from '../import/stripe.ts'
+import { IMPORTED_LISTS, stripeApiRows } from '../import/stripe-api.ts'
 import { findProcessed, processedKey } from '../store/inbound/processed.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import { type Output, openProgressLine } from './output.ts'
 import { reachServer, waitUntilApplied } from './running-server.ts'
 import { dataOption, type Session, tenantOption, urlOption, withDatabase } from './session.ts'
+import {
+  chooseNamespace,
+  keyFileOption,
+  keyOption,
+  namespaceOption,
+  openStripeFile,
+  readStripeKey,
+  sourceOption,
+} from './stripe.ts'
 
 const IMPORT_NOTES = `
 Sends the rows through the public APIs of the running server. If no server runs, the command starts one until it is done.
@@ -98,44 +100,137 @@ function addTable(group: Command, table: keyof typeof TABLES | 'events', out: Ou
       withDatabase(options, out, async session => {
         const plan = await planImport(file, table, options)
         const openTarget = table === 'events' ? openEventTarget : openRecordTarget(TABLES[table])
-        await importFile(session, { ...options, tenant: options.tenant!, plan, openTarget }, out)
+        await importFile(session, { ...options, tenant: options.tenant!, plan: () => plan, openTarget }, out)
       }),
     )
 }
+
+const STRIPE_NOTES = `
+With a key, reads customers, subscriptions, invoices, payments, refunds, credit notes, disputes and coupons of the account from
+Stripe, all pages. The key needs read permission for them. A file contains responses of Stripe's list endpoints: pages, or a
+sequence of objects. A file with an incomplete list is rejected.
+
+An imported state has the time at which it was read from Stripe. A file does not contain that time for most objects, so it
+requires --as-of. A state never overrides a newer one.
+${IMPORT_NOTES}`
 
 function addStripe(group: Command, out: Output): void {
   group
     .command('stripe')
-    .description('Import customers, subscriptions, invoices, refunds, credit notes and events of a Stripe account.')
-    .argument('<file>', FILE)
+    .description('Import a Stripe account, from its API or from a file.')
+    .argument('[file]', FILE)
     .addOption(tenantOption())
-    .option('--dry-run', 'only read and check the file')
+    .addOption(keyOption())
+    .addOption(keyFileOption())
+    .addOption(sourceOption())
+    .addOption(namespaceOption())
+    .addOption(
+      new Option(
+        '--as-of <time>',
+        'when the file was exported from Stripe, for example 2026-01-31T09:30:00Z',
+      ).argParser(parseAsOf),
+    )
+    .option('--dry-run', 'only read and check the objects')
     .option('--errors <file>', 'file for rejected objects with line and reason')
     .addOption(urlOption())
     .addOption(dataOption())
+    .addHelpText('after', STRIPE_NOTES)
     .addHelpText(
       'after',
-      `\nThe file contains responses of Stripe's list endpoints: pages, or a sequence of objects.${IMPORT_NOTES}`,
+      examples(
+        'kontor import stripe --key-file stripe.key --tenant acme',
+        'kontor import stripe subscriptions.json --tenant acme --as-of 2026-01-31T09:30:00Z',
+      ),
     )
-    .addHelpText('after', examples('kontor import stripe subscriptions.json --tenant acme'))
-    .action((file, options) =>
-      withDatabase(options, out, async session => {
-        const input = await openInput(file, new Date())
-        const rows = jsonDocuments(input.chunks())
-        const plan = { input, rows, reading: stripeReading(input), identity: 'stripe' }
-        await importFile(session, { ...options, tenant: options.tenant!, plan, openTarget: openStripeTarget }, out)
-      }),
-    )
+    .action(async (file, options) => {
+      const key = await readStripeKey(file, options)
+      if (key !== null && options.asOf !== undefined)
+        throw new UsageError('--as-of belongs to a file. With a key, objects have the time at which they are read.')
+      await withDatabase(options, out, async session => {
+        const namespace = chooseNamespace(await session.admin.sources.list(options.tenant!), options)
+        const wanted = { ...options, tenant: options.tenant!, openTarget: openStripeTarget(namespace) }
+        if (key !== null) {
+          const plan = (signal: AbortSignal) => planStripeApi(session, { key, namespace, signal }, out)
+          return importFile(session, { ...wanted, plan }, out)
+        }
+        const opened = await openStripeFile(file!)
+        try {
+          const plan = await planStripeFile(opened.input, options.asOf ?? null, namespace)
+          await importFile(session, { ...wanted, plan: () => plan }, out)
+        } finally {
+          await opened.close()
+        }
+      })
+    })
+}
+
+function parseAsOf(text: string): Date {
+  const at = parseTimestamp(text)
+  if (at === null) throw new InvalidArgumentError('Expected an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z.')
+  if (at.getTime() > Date.now() + CLOCKS_APART_MS) throw new InvalidArgumentError('The time is in the future.')
+  return at
+}
+
+/** Reads the file once before anything is sent: an incomplete file must not be imported partially. */
+async function planStripeFile(input: Input, asOf: Date | null, namespace: string): Promise<Plan> {
+  const reading = stripeReading({ asOf: asOf && Math.floor(asOf.getTime() / 1000) })
+  for await (const rows of stripeFileRows(input.chunks()))
+    for (const row of rows) if (!isRejection(row)) reading.push(row)
+  const checked = input.readBytes()
+  return {
+    input: { ...input, readBytes: () => input.readBytes() - checked },
+    rows: () => stripeFileRows(input.chunks()),
+    reading,
+    identity: ['stripe', namespace, asOf],
+  }
+}
+
+/** The progress file is in the data directory, or with DATABASE_URL in the current directory. */
+function planStripeApi(
+  { config }: Session,
+  { key, namespace, signal }: { key: string; namespace: string; signal: AbortSignal },
+  out: Output,
+): Plan {
+  const path = join(config.databaseUrl === null ? config.dataDir : process.cwd(), 'stripe')
+  const onPause = (seconds: number) => out.say(`Stripe limits the rate. Continuing in ${seconds} s.`)
+  const api = { url: config.stripeApiUrl, key, signal, onPause }
+  return {
+    input: { path, bytes: null, time: new Date(0), readBytes: () => 0 },
+    rows: progress => withListNames(stripeApiRows(api, IMPORTED_LISTS, progress.page ?? null), progress, out),
+    reading: stripeReading({ asOf: null }),
+    identity: ['stripe', namespace, key],
+  }
+}
+
+/** Prints the name of each list when its first page arrives, with the number of objects so far. */
+async function* withListNames(
+  pages: AsyncIterable<Row[]>,
+  { read }: { read: number },
+  out: Output,
+): AsyncGenerator<Row[]> {
+  let current: string | undefined
+  let count = read
+  for await (const rows of pages) {
+    const list = rows[0]?.page?.list
+    if (list !== undefined && list !== current) {
+      out.say(`Reading ${list} from Stripe. Objects so far: ${count.toLocaleString('en')}.`)
+      current = list
+    }
+    count += rows.length
+    yield rows
+  }
 }
 
 type FileImport = {
   tenant: string
-  plan: Plan
+  plan: (signal: AbortSignal) => Plan
   openTarget: OpenTarget
   dryRun?: true | undefined
   errors?: string | undefined
   url?: string | undefined
 }
+
+type PlannedImport = Omit<FileImport, 'plan'> & { plan: Plan }
 
 const SHOWN_REJECTIONS = 5
 
@@ -145,12 +240,13 @@ export async function importFile(session: Session, wanted: FileImport, out: Outp
   const { id: tenant } = await session.admin.tenants.show(wanted.tenant)
   const stopping = stopOnSignal(out)
   try {
+    const plan = wanted.plan(stopping.signal)
     const run = (target: ImportOptions['target']) =>
-      runImport(buildImportOptions({ ...wanted, tenant }, target, stopping.signal, out))
+      runImport(buildImportOptions({ ...wanted, plan, tenant }, target, stopping.signal, out))
     const totals = wanted.dryRun
       ? await run(null)
       : await throughServer(session, { ...wanted, tenant }, run, stopping.signal, out)
-    printTotals(totals, wanted, startedAt, out)
+    printTotals(totals, { ...wanted, plan }, startedAt, out)
   } finally {
     stopping.end()
   }
@@ -177,7 +273,7 @@ async function throughServer(session: Session, wanted: FileImport, run: Run, sig
 }
 
 function buildImportOptions(
-  { plan, tenant, errors, dryRun }: FileImport,
+  { plan, tenant, errors, dryRun }: PlannedImport,
   target: ImportOptions['target'],
   signal: AbortSignal,
   out: Output,
@@ -210,7 +306,7 @@ function formatRejection({ line, column, reason }: Rejection): string {
 
 function printTotals(
   totals: Totals & { isWhole: boolean },
-  { errors, plan, dryRun }: FileImport,
+  { errors, plan, dryRun }: PlannedImport,
   startedAt: number,
   out: Output,
 ): void {
@@ -247,7 +343,12 @@ function stopOnSignal(out: Output): { signal: AbortSignal; end(): void } {
 }
 
 /** A file, how to read it, and the options that distinguish this import from other imports of the same file. */
-export type Plan = { input: Input; rows: AsyncIterable<(Row | Rejection)[]>; reading: Reading; identity: unknown }
+export type Plan = {
+  input: Omit<Input, 'chunks'>
+  rows: ImportOptions['rows']
+  reading: Reading
+  identity: unknown
+}
 
 type Table = 'products' | 'contacts' | 'orders' | 'events'
 type PlanOptions = { format?: string | undefined; preset?: string | undefined; map?: string | undefined }
@@ -269,7 +370,12 @@ export async function planImport(
   const isJson = format === 'ndjson' || (format === undefined && /\.(ndjson|jsonl|json)$/i.test(file))
   const chunks = input.chunks()
   const rows = isCsv ? csvRows(chunks, check) : isJson ? ndjsonRows(chunks) : detectRows(chunks, check)
-  return { input, rows, reading: createReading(table, { preset, mapping, input }), identity: [table, name, mapText] }
+  return {
+    input,
+    rows: () => rows,
+    reading: createReading(table, { preset, mapping, input }),
+    identity: [table, name, mapText],
+  }
 }
 
 function rejectMissingFile(path: string): never {
@@ -376,16 +482,21 @@ export const openEventTarget: OpenTarget = async ({ admin, pool }, tenant, send)
 
 const STRIPE_SOURCE = 'Stripe import'
 
-/** All imports of a tenant share one source, which finds duplicates across imports. Its namespace makes ids match those of live webhooks. */
-export const openStripeTarget: OpenTarget = async ({ admin }, tenant, send) => {
-  const known = (await admin.sources.list(tenant)).find(({ name }) => name === STRIPE_SOURCE)
-  const settings = { billing: true, namespace: 'stripe', rate_limit: { events: 100_000_000, per_seconds: 60 } }
-  const source = known
-    ? await admin.sources.rotate(known.id, { what: 'token', overlapHours: 0 })
-    : await admin.sources.create({ tenant, type: 'webhook', name: STRIPE_SOURCE, ...settings })
-  if (known && !known.enabled) await admin.sources.update(known.id, { enabled: true })
-  return { target: sourceTarget(send, { path: source.path, token: source.token! }), close: async () => {} }
-}
+/** All imports into a namespace share one source, which finds duplicates across imports. */
+const openStripeTarget =
+  (namespace: string): OpenTarget =>
+  async ({ admin }, tenant, send) => {
+    const name = namespace === 'stripe' ? STRIPE_SOURCE : `${STRIPE_SOURCE} (${namespace})`
+    const known = (await admin.sources.list(tenant)).find(
+      source => source.name === name && source.namespace === namespace,
+    )
+    const rate_limit = { events: 100_000_000, per_seconds: 60 }
+    const source = known
+      ? await admin.sources.rotate(known.id, { what: 'token', overlapHours: 0 })
+      : await admin.sources.create({ tenant, type: 'webhook', name, billing: true, namespace, rate_limit })
+    if (known && !known.enabled) await admin.sources.update(known.id, { enabled: true })
+    return { target: sourceTarget(send, { path: source.path, token: source.token! }), close: async () => {} }
+  }
 
 async function revoke(admin: Session['admin'], id: string): Promise<void> {
   await admin.keys.revoke(id, {})

@@ -548,7 +548,7 @@ export const settings = {
   stripeApiUrl: setting({
     name: 'KONTOR_STRIPE_API_URL',
     default: 'https://api.stripe.com',
-    meaning: 'The address of the Stripe API that `kontor reconcile stripe --key` reads from.',
+    meaning: 'The address of the Stripe API that `kontor import stripe` and `kontor reconcile stripe` read from.',
     expects: 'an http or https address, for example https://api.stripe.com',
     read: httpUrl,
   }),

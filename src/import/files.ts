@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { type FileHandle, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { FileError, type Rejection } from './rows.ts'
+import { FileError, type Place, type Rejection } from './rows.ts'
 
 /** A file, or standard input, which has no size and cannot be resumed. */
 export type Input = {
@@ -62,6 +62,8 @@ export type Progress = {
   rejected: number
   /** The length of the errors file at that point. */
   errorsBytes: number
+  /** For lists read from an API: the page to continue with, and the number of rows before it. */
+  page?: Place & { read: number }
 }
 
 export const NO_PROGRESS: Progress = { read: 0, accepted: 0, duplicates: 0, rejected: 0, errorsBytes: 0 }
@@ -78,7 +80,7 @@ const NO_JOURNAL: Journal = { load: async () => null, save: async () => {}, end:
 const SAVE_EVERY_MS = 1_000
 
 /** `what`: the options that distinguish this import from other imports of the same file. */
-export function openJournal({ path, bytes, time }: Input, what: unknown): Journal {
+export function openJournal({ path, bytes, time }: Pick<Input, 'path' | 'bytes' | 'time'>, what: unknown): Journal {
   if (path === null) return NO_JOURNAL
   const key = hash('sha256', JSON.stringify([path, bytes, time, what]), 'hex').slice(0, 12)
   const file = join(dirname(path), `.${basename(path)}.${key}.kontor-import`)

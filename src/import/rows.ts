@@ -1,9 +1,20 @@
 import { once } from 'node:events'
 import { parse } from 'csv-parse'
-import { arrayItems, isObject, type JsonObject, objectFields, parseJson } from '../domain/json/json.ts'
+import { isObject, type JsonObject, parseJson } from '../domain/json/json.ts'
 
 /** A row of a file that starts at `line`. `text` is its original JSON, if it was JSON. */
-export type Row = { line: number; cells: JsonObject; text?: string }
+export type Row = {
+  line: number
+  cells: JsonObject
+  text?: string
+  /** For a row read from an API: when it was read, in seconds. */
+  readAt?: number
+  /** For the first row of a page read from an API: where an interrupted import can continue. */
+  page?: Place
+}
+
+/** A page of one of several lists: the one after the object `after`; null: the first one. */
+export type Place = { list: string; after: string | null }
 
 /** Why a row is rejected, and the column that causes it, if there is one. */
 export type Rejection = { line: number; column: string | null; reason: string }
@@ -179,14 +190,16 @@ function parseLine(text: string, line: number): Row | Rejection | null {
 
 const MAX_DOCUMENT_CHARS = 64 * 1_048_576
 
-/** A sequence of JSON values, each on one or several lines. The items of a list page or an array become separate rows. */
-export async function* jsonDocuments(chunks: AsyncIterable<string>): AsyncGenerator<(Row | Rejection)[]> {
+/** The texts of a sequence of JSON objects and arrays, each on one or several lines. */
+export async function* jsonTexts(
+  chunks: AsyncIterable<string>,
+): AsyncGenerator<({ line: number; text: string } | Rejection)[]> {
   let text = ''
   let [at, depth, start, line, startLine] = [0, 0, -1, 1, 1]
   let isInString = false
   for await (const chunk of chunks) {
     text += chunk
-    const rows: (Row | Rejection)[] = []
+    const texts: { line: number; text: string }[] = []
     for (; at < text.length; at++) {
       const c = text[at]!
       if (c === '\n') line++
@@ -200,7 +213,7 @@ export async function* jsonDocuments(chunks: AsyncIterable<string>): AsyncGenera
       else if (c === '{' || c === '[') {
         if (depth++ === 0) [start, startLine] = [at, line]
       } else if ((c === '}' || c === ']') && depth > 0 && --depth === 0) {
-        rows.push(...parseDocument(text.slice(start, at + 1), startLine))
+        texts.push({ line: startLine, text: text.slice(start, at + 1) })
         start = -1
       } else if (depth === 0 && !/[\s,]/.test(c)) throw new FileError(`Line ${line} is not a JSON object.`)
     }
@@ -212,30 +225,7 @@ export async function* jsonDocuments(chunks: AsyncIterable<string>): AsyncGenera
       throw new FileError(
         `The JSON value that starts at line ${startLine} is longer than 64 MiB. A closing bracket may be missing.`,
       )
-    yield rows
+    yield texts
   }
   if (start >= 0) yield [{ line: startLine, column: null, reason: 'the JSON value that starts here is incomplete' }]
-}
-
-function parseDocument(text: string, line: number): (Row | Rejection)[] {
-  let value: unknown
-  try {
-    value = parseJson(text)
-  } catch (error) {
-    return [{ line, column: null, reason: (error as Error).message }]
-  }
-  if (Array.isArray(value)) return itemRows(text, text, line)
-  if (isObject(value) && value.object === 'list' && Array.isArray(value.data))
-    return itemRows(text, objectFields(text).findLast(([name]) => name === 'data')![1], line)
-  return isObject(value) ? [{ line, cells: value, text }] : [{ line, column: null, reason: 'is not a JSON object' }]
-}
-
-function itemRows(text: string, array: string, firstLine: number): (Row | Rejection)[] {
-  let [from, line] = [0, firstLine]
-  return arrayItems(array).flatMap(item => {
-    const begin = text.indexOf(item, from)
-    for (let i = text.indexOf('\n', from); i >= 0 && i < begin; i = text.indexOf('\n', i + 1)) line++
-    from = begin
-    return parseDocument(item, line)
-  })
 }

@@ -4,11 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isObject } from '../domain/json/json.ts'
 import type { EntityType } from '../domain/records/records.ts'
 import { type ErrorsFile, type Journal, NO_PROGRESS, type Progress } from './files.ts'
-import { type Item, isRejection, type Read, type Reading, type Rejection, type Row } from './rows.ts'
+import { FileError, type Item, isRejection, type Read, type Reading, type Rejection, type Row } from './rows.ts'
 export type Totals = { read: number; accepted: number; duplicates: number; rejected: number }
 
 export type ImportOptions = {
-  rows: AsyncIterable<(Row | Rejection)[]>
+  /** The rows from the beginning, or from `progress.page` on. */
+  rows: (progress: Progress) => AsyncIterable<(Row | Rejection)[]>
   reading: Reading
   /** Null for a dry run. */
   target: Target | null
@@ -45,8 +46,11 @@ export async function runImport(options: ImportOptions): Promise<Totals & { isWh
   if (resumed) options.onResumed(resumed.read)
   const errors = await options.errors(progress.errorsBytes)
   const underWay: { batch: Batch; done: Promise<Awaited<ReturnType<Target['deliver']>>> }[] = []
-  let toSkip = progress.read
+  let taken = progress.page?.read ?? 0
+  const skipped = progress.read
+  const pages: NonNullable<Progress['page']>[] = []
   let batch = newBatch()
+  let unread: FileError | null = null
 
   async function settle(): Promise<void> {
     const { batch: first, done } = underWay.shift()!
@@ -61,6 +65,7 @@ export async function runImport(options: ImportOptions): Promise<Totals & { isWh
       options.onRejected(rejected)
     }
     progress.errorsBytes = errors.bytes()
+    while (pages[0] && pages[0].read <= progress.read) progress.page = pages.shift()!
     await journal.save(progress)
     options.onProgress(progress)
   }
@@ -79,10 +84,7 @@ export async function runImport(options: ImportOptions): Promise<Totals & { isWh
 
   async function take(reads: Read[]): Promise<void> {
     for (const read of reads) {
-      if (toSkip > 0) {
-        toSkip--
-        continue
-      }
+      if (taken++ < skipped) continue
       if (isRejection(read)) batch.rejected.push(read)
       else {
         const bytes = Buffer.byteLength(read.text) + 2
@@ -97,15 +99,25 @@ export async function runImport(options: ImportOptions): Promise<Totals & { isWh
   }
 
   try {
-    for await (const rows of options.rows) {
-      for (const row of rows) await take(isRejection(row) ? [row] : reading.push(row))
-      if (signal.aborted) break
+    try {
+      for await (const rows of options.rows({ ...progress })) {
+        for (const row of rows) {
+          if ('page' in row) pages.push({ ...row.page!, read: taken })
+          await take(isRejection(row) ? [row] : reading.push(row))
+        }
+        if (signal.aborted) break
+      }
+    } catch (error) {
+      // an API that fails keeps its next page, so everything read before counts
+      if (!(error instanceof FileError) || !(progress.page ?? pages[0])) throw error
+      unread = error
     }
-    if (!signal.aborted) await take(reading.end())
+    if (!signal.aborted && !unread) await take(reading.end())
     await dispatch()
     while (underWay.length > 0) await settle()
-    if (signal.aborted) await journal.save(progress, true)
+    if (signal.aborted || unread) await journal.save(progress, true)
     else await journal.end()
+    if (unread) throw unread
   } finally {
     await Promise.allSettled(underWay.map(({ done }) => done))
     await errors.close()

@@ -1,20 +1,19 @@
 import { hash } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { JsonObject } from '../domain/json/json.ts'
-import { FileError, type Read, type Reading, type Row, readEachRow } from './rows.ts'
+import { arrayItems, isObject, type JsonObject, objectFields, parseJson } from '../domain/json/json.ts'
+import { FileError, jsonTexts, type Read, type Reading, type Rejection, type Row, readEachRow } from './rows.ts'
 
-/** The event that describes an object. `at` is null if the time of the file applies. */
+/** The event that describes an object. `at`: the time of the state, in seconds; null: the object does not contain it. */
 type Event = { type: string; at: number | null }
 
 /**
- * Converts Stripe's objects to the events that the ledger reads. An object shows the state when the file was written. A payment or
- * a cancellation has its own time. The same object always becomes the same event.
+ * Converts Stripe's objects to the events that the ledger reads. `asOf`: when the objects were read from Stripe, in seconds; null:
+ * unknown. The same object with the same time always becomes the same event, and a state that returns becomes another one.
  */
-export function stripeReading({ time }: { time: Date }): Reading {
-  return readEachRow(row => eventItem(row, Math.floor(time.getTime() / 1000)))
+export function stripeReading({ asOf }: { asOf: number | null }): Reading {
+  return readEachRow(row => eventItem(row, row.readAt ?? asOf))
 }
 
-function eventItem({ line, cells: object, text }: Row, fileTime: number): Read {
+function eventItem({ line, cells: object, text }: Row, asOf: number | null): Read {
   if (typeof object.id !== 'string' || object.id === '') return { line, column: 'id', reason: 'is missing' }
   if (object.object === 'event') return { line, id: object.id, text: text! }
   const buildEvent = typeof object.object === 'string' ? EVENTS[object.object] : undefined
@@ -23,8 +22,14 @@ function eventItem({ line, cells: object, text }: Row, fileTime: number): Read {
     return { line, column: 'object', reason: `objects of type ${name} are not supported` }
   }
   const { type, at } = buildEvent(object)
-  const id = `import-${hash('sha256', JSON.stringify(object), 'hex').slice(0, 40)}`
-  const created = Math.min(at ?? fileTime, fileTime)
+  if (at === null && asOf === null)
+    throw new FileError(
+      `Line ${line}: a ${object.object} does not contain the time of its state. Set --as-of to the time at which the file was exported, for example --as-of 2026-01-31T09:30:00Z.`,
+    )
+  if (asOf !== null && (seconds(object.created) ?? 0) > asOf)
+    return { line, column: 'created', reason: 'is later than --as-of' }
+  const created = Math.min(at ?? asOf!, asOf ?? at!)
+  const id = `import-${hash('sha256', `${created} ${JSON.stringify(object)}`, 'hex').slice(0, 40)}`
   const livemode = object.livemode === false ? ',"livemode":false' : ''
   const event = `{"id":"${id}","object":"event","type":"${type}","created":${created}${livemode},"data":{"object":${text}}}`
   return { line, id: object.id, text: event }
@@ -45,11 +50,24 @@ const EVENTS: Record<string, (object: JsonObject) => Event> = {
     type: object.status === 'succeeded' ? 'payment_intent.succeeded' : 'payment_intent.created',
     at: seconds(object.created),
   }),
-  invoice_payment: object => ({ type: 'invoice_payment.paid', at: paidAt(object) ?? seconds(object.created) }),
-  refund: object => ({ type: 'refund.created', at: seconds(object.created) }),
-  credit_note: object => ({ type: 'credit_note.created', at: seconds(object.created) }),
+  invoice_payment: object => ({
+    type: 'invoice_payment.paid',
+    at: paidAt(object) ?? seconds(object.created),
+  }),
+  // a refund can fail after it succeeded, and the object does not contain that time
+  refund: object => ({
+    type: 'refund.created',
+    at: (object.status ?? 'succeeded') === 'succeeded' ? seconds(object.created) : null,
+  }),
+  credit_note: object => ({
+    type: 'credit_note.created',
+    at: seconds(object.voided_at) ?? seconds(object.created),
+  }),
   // a lost dispute takes effect when it is lost, and the object does not contain that time
-  dispute: object => ({ type: 'charge.dispute.closed', at: object.status === 'lost' ? null : seconds(object.created) }),
+  dispute: object => ({
+    type: 'charge.dispute.closed',
+    at: object.status === 'lost' ? null : seconds(object.created),
+  }),
   discount: () => ({ type: 'customer.discount.created', at: null }),
   coupon: object => ({ type: 'coupon.created', at: seconds(object.created) }),
   promotion_code: object => ({ type: 'promotion_code.created', at: seconds(object.created) }),
@@ -65,7 +83,10 @@ function invoiceEvent(invoice: JsonObject): Event {
       return { type: 'invoice.marked_uncollectible', at: transition(invoice, 'marked_uncollectible_at') }
     case 'open':
       // an open invoice with an attempt has a failed payment
-      return { type: Number(invoice.attempt_count) > 0 ? 'invoice.payment_failed' : 'invoice.finalized', at: null }
+      return {
+        type: Number(invoice.attempt_count) > 0 ? 'invoice.payment_failed' : 'invoice.finalized',
+        at: null,
+      }
     default:
       return { type: 'invoice.updated', at: null }
   }
@@ -83,40 +104,45 @@ function seconds(value: unknown): number | null {
   return typeof value === 'number' && Number.isInteger(value) && value > 0 ? value : null
 }
 
-const LISTS = ['subscriptions?status=all&', 'invoices?', 'refunds?']
-const ATTEMPTS = 6
-const FIRST_PAUSE_MS = 500
+/** The last page of each list in a file, by the list's URL. */
+type LastPages = Map<string, { line: number; hasMore: boolean }>
 
-/** Reads Stripe's list endpoints page by page. */
-export async function* stripeRows({ url, key }: { url: string; key: string }): AsyncGenerator<Row[]> {
-  for (const list of LISTS) {
-    for (let after = ''; ; ) {
-      const { data, has_more } = await fetchPage(`${url}/v1/${list}limit=100${after}`, key)
-      yield data.map(cells => ({ line: 0, cells, text: JSON.stringify(cells) }))
-      if (!has_more || data.length === 0) break
-      after = `&starting_after=${encodeURIComponent(String(data.at(-1)!.id))}`
-    }
-  }
+/**
+ * The objects of a file: responses of Stripe's list endpoints, arrays or single objects. After the last one, fails if a list is
+ * incomplete.
+ */
+export async function* stripeFileRows(chunks: AsyncIterable<string>): AsyncGenerator<(Row | Rejection)[]> {
+  const lastPages: LastPages = new Map()
+  for await (const texts of jsonTexts(chunks))
+    yield texts.flatMap(each => ('reason' in each ? [each] : documentRows(each.text, each.line, lastPages)))
+  for (const [url, { line, hasMore }] of lastPages)
+    if (hasMore)
+      throw new FileError(
+        `The list ${url} is incomplete: its last page, at line ${line}, has "has_more": true. Export all pages, or let Kontor read them from Stripe with --key-file.`,
+      )
 }
 
-type Page = { data: Record<string, unknown>[]; has_more: boolean }
-
-async function fetchPage(url: string, key: string): Promise<Page> {
-  for (let attempt = 1; ; attempt++) {
-    const answer = await fetch(url, {
-      headers: { authorization: `Bearer ${key}` },
-      signal: AbortSignal.timeout(60_000),
-    }).catch((error: Error) => error)
-    if (!(answer instanceof Error) && answer.ok) return (await answer.json()) as Page
-    const mayPass = answer instanceof Error || answer.status === 429 || answer.status >= 500
-    if (!mayPass || attempt === ATTEMPTS) throw new FileError(await describeFailure(url, answer))
-    await sleep(FIRST_PAUSE_MS * 2 ** (attempt - 1))
+function documentRows(text: string, line: number, lastPages: LastPages): (Row | Rejection)[] {
+  let value: unknown
+  try {
+    value = parseJson(text)
+  } catch (error) {
+    return [{ line, column: null, reason: (error as Error).message }]
   }
+  if (Array.isArray(value)) return itemRows(text, text, line, lastPages)
+  if (!isObject(value)) return [{ line, column: null, reason: 'is not a JSON object' }]
+  if (value.object !== 'list' && value.object !== 'search_result') return [{ line, cells: value, text }]
+  if (!Array.isArray(value.data)) return [{ line, column: 'data', reason: 'is not an array' }]
+  lastPages.set(String(value.url ?? 'without a URL'), { line, hasMore: value.has_more === true })
+  return itemRows(text, objectFields(text).findLast(([name]) => name === 'data')![1], line, lastPages)
 }
 
-async function describeFailure(url: string, answer: Response | Error): Promise<string> {
-  const where = url.split('?')[0]
-  if (answer instanceof Error) return `${where} did not respond: ${answer.message}`
-  const body = (await answer.json().catch(() => null)) as { error?: { message?: string } } | null
-  return `${where} answered ${answer.status}${body?.error?.message ? `: ${body.error.message}` : ''}.`
+function itemRows(text: string, array: string, firstLine: number, lastPages: LastPages): (Row | Rejection)[] {
+  let [from, line] = [0, firstLine]
+  return arrayItems(array).flatMap(item => {
+    const begin = text.indexOf(item, from)
+    for (let i = text.indexOf('\n', from); i >= 0 && i < begin; i = text.indexOf('\n', i + 1)) line++
+    from = begin
+    return documentRows(item, line, lastPages)
+  })
 }

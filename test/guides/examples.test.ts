@@ -159,7 +159,8 @@ test('stripe-backfill.ts: its output can be imported with kontor import stripe',
   const { stdout } = await run(process.execPath, node('stripe-backfill.ts'), { env })
   const file = join(await temporaryDirectory(t), 'stripe.ndjson')
   await writeFile(file, stdout)
-  const imported = await kontor('import', 'stripe', file, '--tenant', 'default', '--url', server.url)
+  const asOf = new Date().toISOString()
+  const imported = await kontor('import', 'stripe', file, '--tenant', 'default', '--url', server.url, '--as-of', asOf)
   assert.equal((imported.json() as { accepted: number }).accepted, 2)
   await server.settled()
   const { body } = await server.request('/v1/subscriptions/overview?currency=EUR', {

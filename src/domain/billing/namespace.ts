@@ -1,6 +1,6 @@
 /** Ids belong to a namespace, so that two shops can both use the id 1001. */
 
-import type { EventContext } from '../events/events.ts'
+import type { EventContext, InboundContext } from '../events/events.ts'
 import { parseEmail } from '../identity/identity.ts'
 import { textDigest } from '../json/json.ts'
 import type { BillingChange, Discount, Payment, Refund, SubscriptionFacts, Term } from './types.ts'
@@ -19,8 +19,13 @@ const WITHOUT_NAME = new Set(['standard-webhooks', 'custom'])
 
 /** The namespace of a request's billing ids; null: the request does not feed the ledger. */
 export function findNamespace(context: EventContext): string | null {
-  if (context.route !== 'inbound') return null
-  const { preset, sourceType, billing, namespace } = context
+  return context.route === 'inbound' ? findSourceNamespace(context) : null
+}
+
+type SourceFacts = Pick<InboundContext, 'preset' | 'sourceType' | 'billing' | 'namespace'>
+
+/** The namespace of a source's billing ids; null: the source does not feed the ledger. */
+export function findSourceNamespace({ preset, sourceType, billing, namespace }: SourceFacts): string | null {
   const feeds = billing ?? (sourceType !== 'cdp' && !WITHOUT_BILLING.has(preset ?? ''))
   if (!feeds) return null
   return namespace ?? (preset === null || WITHOUT_NAME.has(preset) ? 'default' : preset)
@@ -31,7 +36,7 @@ export function isPlainNamespace(namespace: string): boolean {
   return PLAIN.has(namespace)
 }
 
-function qualifyId(namespace: string, id: string): string {
+export function qualifyId(namespace: string, id: string): string {
   return isPlainNamespace(namespace) ? id : `${namespace}${SEPARATOR}${id}`
 }
 

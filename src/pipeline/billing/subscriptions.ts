@@ -328,7 +328,7 @@ async function continueFromCheckpoints(
 }
 
 /** The terms that these versions refer to, by tenant. */
-async function termsNamedBy(
+export async function termsNamedBy(
   db: Db,
   versions: { tenantId: number; version: SubscriptionVersion }[],
 ): Promise<Map<number, KnownTerms>> {

@@ -2,16 +2,17 @@ import type { InvoiceState } from '../../domain/billing/cash.ts'
 import type { Segment } from '../../domain/billing/timeline.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
-/** The current segments of these subscriptions. */
-export async function currentSegments(db: Db, tenantId: number, ids: string[]): Promise<Map<string, Segment>> {
+/** The current segment of these subscriptions and the later ones, in order. */
+export async function segmentsFromNow(db: Db, tenantId: number, ids: string[]): Promise<Map<string, Segment[]>> {
   const { rows } = await queryPrepared<{ id: string; body: string }>(
     db,
-    `select k.id, s.body from unnest($2::text[]) as k (id) cross join lateral (
-       select body from billing_segments where tenant_id = $1 and subscription_id = k.id and valid_from <= now()
-       order by valid_from desc limit 1) s`,
+    `select k.id, s.body from unnest($2::text[]) as k (id)
+     join billing_segments s on s.tenant_id = $1 and s.subscription_id = k.id and s.valid_to > now()
+     order by k.id, s.valid_from`,
     [tenantId, ids],
   )
-  return new Map(rows.map(({ id, body }) => [id, JSON.parse(body) as Segment]))
+  const byId = Map.groupBy(rows, ({ id }) => id)
+  return new Map([...byId].map(([id, own]) => [id, own.map(({ body }) => JSON.parse(body) as Segment)]))
 }
 
 export async function currentInvoices(db: Db, tenantId: number, ids: string[]): Promise<Map<string, InvoiceState>> {
@@ -36,25 +37,69 @@ export async function keptRefunds(db: Db, tenantId: number, ids: string[]): Prom
   return new Map(rows.map(({ id, ...refund }) => [id, refund]))
 }
 
-const IS_KEPT = {
-  billing_subscriptions: `t.seen and not exists (select 1 from billing_segments s
-    where s.tenant_id = t.tenant_id and s.subscription_id = t.id and s.status = 'test_mode')`,
-  billing_invoices: 't.last_at is not null',
-  billing_refunds: 't.counted',
+/** Of these payments, the refunded amount that is known only from the totals of their charges, in minor units. */
+export async function refundedTotals(db: Db, tenantId: number, paymentIds: string[]): Promise<Map<string, number>> {
+  const { rows } = await queryPrepared<{ paymentId: string; amount: number }>(
+    db,
+    `select payment_id as "paymentId", sum(amount)::bigint as amount from billing_refunds
+     where tenant_id = $1 and payment_id = any($2) and (body->>'fromChargeTotal')::boolean group by 1`,
+    [tenantId, paymentIds],
+  )
+  return new Map(rows.map(({ paymentId, amount }) => [paymentId, amount]))
 }
 
-/** Ids of one kind with a provider's prefix, in order, without test data. */
-export async function ledgerIds(
+const OBJECTS = {
+  subscription: {
+    table: 'billing_subscriptions',
+    idPattern: '^sub_',
+    state: `(select status from billing_segments s
+      where s.tenant_id = t.tenant_id and s.subscription_id = t.id and s.valid_from <= now() order by s.valid_from desc limit 1)`,
+    paymentId: 'null::text',
+    isKept: `t.seen and not exists (select 1 from billing_segments s
+      where s.tenant_id = t.tenant_id and s.subscription_id = t.id and s.status = 'test_mode')`,
+  },
+  invoice: {
+    table: 'billing_invoices',
+    idPattern: '^in_',
+    state: `(select s.body->>'status' from billing_invoice_states s
+      where s.tenant_id = t.tenant_id and s.invoice_id = t.id order by s.valid_from desc limit 1)`,
+    paymentId: 'null::text',
+    // Stripe does not list a deleted draft
+    isKept: `t.last_at is not null and not exists (select 1 from billing_versions v
+      where v.tenant_id = t.tenant_id and v.kind = 'invoice' and v.object_id = t.id and v.event_type = 'invoice.deleted')`,
+  },
+  // without disputes and credit notes; 'ch_1:300' is a total of a charge
+  refund: {
+    table: 'billing_refunds',
+    idPattern: '^(re|pyr|ch|py)_',
+    state: `case when t.counted then 'succeeded' end`,
+    paymentId: 't.payment_id',
+    isKept: `t.counted and t.body->>'kind' is null`,
+  },
+}
+
+export type LedgerObject = { id: string; state: string | null; paymentId: string | null }
+
+/**
+ * Objects of one kind, in order of their ids, without test data. `prefix`: of the namespace; empty: ids without one. Objects that
+ * only `otherSources` reported are left out.
+ */
+export async function listLedgerObjects(
   db: Db,
   tenantId: number,
-  table: keyof typeof IS_KEPT,
-  page: { prefix: string; after: string; limit: number },
-): Promise<string[]> {
-  const { rows } = await queryPrepared<{ id: string }>(
+  kind: keyof typeof OBJECTS,
+  page: { prefix: string; otherSources: string[]; after: string; limit: number },
+): Promise<LedgerObject[]> {
+  const { table, idPattern, state, paymentId, isKept } = OBJECTS[kind]
+  const { rows } = await queryPrepared<LedgerObject>(
     db,
-    `select id from ${table} t
-     where tenant_id = $1 and id > $3 and starts_with(id, $2) and ${IS_KEPT[table]} order by id limit $4`,
-    [tenantId, page.prefix, page.after === '' ? page.prefix : page.after, page.limit],
+    `select t.id, ${state} as state, ${paymentId} as "paymentId" from ${table} t
+     where t.tenant_id = $1 and t.id > $3 and starts_with(t.id, $2) and substr(t.id, length($2) + 1) ~ '${idPattern}'
+       and ${isKept} and exists (select 1 from billing_versions v
+         where v.tenant_id = t.tenant_id and v.kind = '${kind}' and v.object_id = t.id
+           and (v.source_id is null or v.source_id <> all($5)))
+     order by t.id limit $4`,
+    [tenantId, page.prefix, page.after === '' ? page.prefix : page.after, page.limit, page.otherSources],
   )
-  return rows.map(({ id }) => id)
+  return rows
 }
