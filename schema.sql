@@ -840,6 +840,7 @@ create table identity_links (
 CREATE INDEX identity_links_by_b ON public.identity_links USING btree (tenant_id, b);
 CREATE INDEX identity_links_by_event ON public.identity_links USING btree (tenant_id, cause_id) WHERE (cause = 'event'::text);
 CREATE INDEX identity_links_by_sale ON public.identity_links USING btree (tenant_id, cause_id) WHERE (cause = 'sale'::text);
+CREATE INDEX identity_links_over_limit ON public.identity_links USING btree (tenant_id) WHERE (undone_at = linked_at);
 CREATE INDEX identity_links_used_by_a ON public.identity_links USING btree (tenant_id, a) WHERE (undone_at IS NULL);
 CREATE INDEX identity_links_used_by_b ON public.identity_links USING btree (tenant_id, b) WHERE (undone_at IS NULL);
 

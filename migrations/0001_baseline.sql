@@ -689,6 +689,8 @@ create index identity_links_by_b on identity_links (tenant_id, b);
 create index identity_links_used_by_a on identity_links (tenant_id, a) where undone_at is null;
 create index identity_links_used_by_b on identity_links (tenant_id, b) where undone_at is null;
 create index identity_links_by_sale on identity_links (tenant_id, cause_id) where cause = 'sale';
+-- Pairs that a limit kept apart, for a metric.
+create index identity_links_over_limit on identity_links (tenant_id) where undone_at = linked_at;
 create index identity_links_by_event on identity_links (tenant_id, cause_id) where cause = 'event';
 
 -- Workers cache nodes. The version changes when an identifier gets a new node, or when a profile is split.

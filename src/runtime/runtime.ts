@@ -59,6 +59,7 @@ import { countExcessClaims } from '../store/conversions/conversions.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { listSetAside, listStalled } from '../store/entries/parked.ts'
 import { retentionHeldBy } from '../store/entries/retention-clock.ts'
+import { countUnlinked } from '../store/identity/identities.ts'
 import { countAllSuppressed } from '../store/identity/suppressions.ts'
 import { watchConfigVersion } from '../store/tenants/config-version.ts'
 import { type Directory, openDirectory } from '../store/tenants/directory.ts'
@@ -411,6 +412,7 @@ function watchComponents(
     })
   metrics.watchSuppressed(() => countAllSuppressed(pool))
   metrics.watchExcessClaims(() => countExcessClaims(pool))
+  metrics.watchUnlinked(() => countUnlinked(pool))
   metrics.watchStalled(async () => (await listStalled(pool)).length)
   metrics.watchRetention(async () => (await retentionHeldBy(pool)) !== null)
   metrics.watchBacklog(backlog)

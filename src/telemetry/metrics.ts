@@ -28,6 +28,7 @@ export type Metrics = {
   watchSkippedMessages(read: () => Promise<number>): void
   watchSuppressed(read: () => Promise<number>): void
   watchExcessClaims(read: () => Promise<number>): void
+  watchUnlinked(read: () => Promise<number>): void
   watchRetention(isHeld: () => Promise<boolean>): void
   /** The free part of the disk; null: unknown and omitted. */
   watchDisk(free: () => number | null): void
@@ -108,6 +109,13 @@ export function openMetrics(): Metrics {
         registry,
         'kontor_suppressed_items',
         'Events and records that were not recorded because of a suppression',
+        read,
+      ),
+    watchUnlinked: read =>
+      watchNumber(
+        registry,
+        'kontor_unlinked_identifiers',
+        'Unverified identifiers that are not linked because a profile has 200 of them',
         read,
       ),
     watchExcessClaims: read =>

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { openIdentities } from '../../src/pipeline/identity/identity.ts'
 import { inTransaction } from '../../src/postgres/database.ts'
-import { startServer, type TestServer, type TestTenant } from '../server.ts'
+import { type OwnServer, startServer, type TestTenant } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
 // Which identifiers are linked and which stay separate: docs/guides/events.md.
 
-let server: TestServer
+let server: OwnServer
 before(async () => {
-  server = await startServer()
+  server = await startServer({ KONTOR_OPS_PORT: '0' })
 })
 after(() => server.close())
 
@@ -195,6 +195,8 @@ test('a profile has at most 200 identifiers; further events are still stored', a
     `select count(*) as n from events e join tenants t on t.id = e.tenant_id where t.name = 'full'`,
   )
   assert.equal(events[0].n, 300)
+  const metrics = await (await fetch(`${server.opsUrl}/metrics`)).text()
+  assert.match(metrics, /^kontor_unlinked_identifiers 101$/m)
 })
 
 test('erasing a person by e-mail also erases the unlinked events that contain the address', async () => {

@@ -227,6 +227,17 @@ export async function deleteSaleLinks(
   return rows
 }
 
+// Counting more would cost every scrape of the metrics.
+const MAX_COUNTED = 100_000
+
+/** Unverified identifiers that were not linked because a profile or an identifier had reached its limit, at most 100,000. */
+export async function countUnlinked(db: Db): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    `select count(*) from (select from identity_links where undone_at = linked_at limit ${MAX_COUNTED}) l`,
+  )
+  return rows[0]!.count
+}
+
 /** Deletes all links of these nodes. */
 export async function deleteLinks(db: Db, tenantId: number, nodes: number[]): Promise<void> {
   for (const end of ['a', 'b'])
