@@ -1,4 +1,5 @@
 import { accountTimeline, planName, summarizeAccount, type TimelineEntry } from '../domain/billing/account.ts'
+import { markSuperseded } from '../domain/billing/cash.ts'
 import { candidateIds } from '../domain/billing/namespace.ts'
 import { computeArr } from '../domain/billing/price.ts'
 import type { Segment } from '../domain/billing/timeline.ts'
@@ -172,7 +173,7 @@ export async function accountReport(
     currency,
     subscriptions: await statementsAbout(db, tenantId, 'subscription', subscriptions, asOf),
     invoices: await statementsAbout(db, tenantId, 'invoice', invoices, asOf),
-    refunds: await refundsOfAccount(db, tenantId, account, invoices, asOf),
+    refunds: markSuperseded(await refundsOfAccount(db, tenantId, account, invoices, asOf)).map(({ refund }) => refund),
     movements: movements.map(({ occurredAt, ...movement }) => ({ ...movement, at: occurredAt.getTime() })),
   })
   return {

@@ -39,7 +39,7 @@ test('all movements, the oldest first, with totals that add up, for any window',
     mrr_after: 10,
     mrr_delta: 10,
     subscription_ids: ['a'],
-    cause: 'other',
+    cause: 'new_subscription',
   })
   assert.deepEqual(
     all.results.map((row: Body) => [row.occurred_at, row.movement_type, row.mrr_delta, row.subscription_ids.join()]),

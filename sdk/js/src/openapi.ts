@@ -2162,6 +2162,7 @@ export interface paths {
                                     amount: number | null;
                                     /** @enum {unknown} */
                                     category: "subscription" | "invoice" | "payment" | "refund" | "movement";
+                                    cause: ("new_subscription" | "additional_subscription" | "quantity" | "price" | "plan" | "discount" | "discount_end" | "item_added" | "item_removed" | "pause" | "resume" | "trial_end" | "cancellation_voluntary" | "cancellation_failed_payment" | "other") | null;
                                     description: string;
                                     event_id: string | null;
                                     event_type: string;
@@ -3272,10 +3273,10 @@ export interface paths {
                             policy: Record<string, unknown>;
                             results: {
                                 /**
-                                 * @description The cause of the largest change, if there are several. other: a first or additional subscription, or a return
+                                 * @description The cause of the largest change, if there are several. other: for example a return
                                  * @enum {unknown}
                                  */
-                                cause: "quantity" | "price" | "plan" | "discount" | "discount_end" | "item_added" | "item_removed" | "pause" | "resume" | "trial_end" | "cancellation_voluntary" | "cancellation_failed_payment" | "other";
+                                cause: "new_subscription" | "additional_subscription" | "quantity" | "price" | "plan" | "discount" | "discount_end" | "item_added" | "item_removed" | "pause" | "resume" | "trial_end" | "cancellation_voluntary" | "cancellation_failed_payment" | "other";
                                 customer: string;
                                 customer_name: string | null;
                                 /** @description The source event */

@@ -198,6 +198,8 @@ export type TimelineEntry = {
   mrrAfter: number | null
   amount: number | null
   invoiceId: string | null
+  /** Of a movement. */
+  cause: Cause | null
   /** The source event; for a movement, the event that caused it. */
   eventId: string | null
   description: string
@@ -266,6 +268,7 @@ const EMPTY_ENTRY = {
   mrrAfter: null,
   amount: null,
   invoiceId: null,
+  cause: null,
 }
 
 function subscriptionEntry({ version, eventType, eventId }: Statement<SubscriptionVersion>): TimelineEntry {
@@ -342,6 +345,7 @@ function movementEntry({ at, type, before, after, changes }: Movement): Timeline
     movementType: type,
     mrrBefore: before,
     mrrAfter: after,
+    cause: mainChange(changes)?.cause ?? 'other',
     eventId: mainChange(changes)?.eventId ?? null,
     description: `${MOVEMENT_TEXTS[type]} (${changes.map(change => change.subscriptionId).join(', ')}).`,
   }
@@ -422,11 +426,25 @@ function currencyLedger(currency: string, segments: Priced[], start: LedgerStart
     const after = changes.reduce((sum, change) => sum + change.after - change.before, total)
     for (const change of changes) current.set(change.subscriptionId, change.after)
     if (after === total) continue
-    movements.push({ at, type: movementType(total, after, isFirst), before: total, after, changes })
+    movements.push({
+      at,
+      type: movementType(total, after, isFirst),
+      before: total,
+      after,
+      changes: nameAdditional(changes, total),
+    })
     total = after
     isFirst = false
   }
   return { currency, movements }
+}
+
+/** A new subscription of an account that already has MRR is an additional one. */
+function nameAdditional(changes: MovementChange[], before: number): MovementChange[] {
+  if (before === 0) return changes
+  return changes.map(change =>
+    change.cause === 'new_subscription' ? { ...change, cause: 'additional_subscription' } : change,
+  )
 }
 
 function changesAt(values: Map<string, Value>, current: Map<string, number>): MovementChange[] {

@@ -165,8 +165,14 @@ function readDiscount(discount: Fields, currency: string | null): Discount {
     amountOff: amountOff !== null && amountOff >= 0 ? amountOff : null,
     duration: readDuration(discount.duration, endsAt),
     endsAt,
-    productIds: null,
+    productIds: readTargets(discount.applies_to),
   }
+}
+
+/** Ids of products or prices; null: all items. */
+function readTargets(value: unknown): string[] | null {
+  if (!Array.isArray(value)) return null
+  return value.flatMap(id => readText(id) ?? [])
 }
 
 function readInvoice(eventType: string, id: string, object: Fields, sourceAt: Instant): InvoiceVersion {

@@ -241,8 +241,36 @@ export function mergeRefund(a: Refund, b: Refund): Refund {
   }
 }
 
-/** A refund derived from a charge's total is superseded by refunds of that charge with their own ids. */
-export function markSuperseded(refunds: Refund[]): CashReturn[] {
-  const named = new Set(refunds.flatMap(refund => (refund.fromChargeTotal || refund.kind ? [] : [refund.chargeId])))
-  return refunds.map(refund => ({ refund, superseded: refund.fromChargeTotal && named.has(refund.chargeId) }))
+/**
+ * The refunded total of a charge is a lower bound. Of each total only the part counts that neither refunds with their own
+ * ids nor earlier totals explain.
+ */
+export function markSuperseded<Entry extends Refund>(refunds: Entry[]): { refund: Entry; superseded: boolean }[] {
+  const unexplained = new Map<Entry, number>()
+  const charges = Map.groupBy(
+    refunds.filter(refund => refund.kind === undefined && refund.chargeId !== null),
+    refund => refund.chargeId,
+  )
+  for (const own of charges.values()) {
+    const named = own.filter(refund => !refund.fromChargeTotal)
+    let added = 0
+    for (const total of own.filter(refund => refund.fromChargeTotal).sort(compareRefunds)) {
+      const explained = named
+        .filter(refund => isPartOf(refund, total))
+        .reduce((sum, { amount }) => sum + (amount ?? 0), 0)
+      const rest = Math.max(0, (total.amount ?? 0) - explained - added)
+      added += rest
+      unexplained.set(total, rest)
+    }
+  }
+  return refunds.map(refund => {
+    if (!refund.fromChargeTotal) return { refund, superseded: false }
+    const amount = unexplained.get(refund) ?? refund.amount
+    return { refund: { ...refund, amount }, superseded: amount === 0 }
+  })
+}
+
+/** Whether the total may include the refund: it had not failed yet. */
+function isPartOf({ counts, sourceAt }: Refund, total: Refund): boolean {
+  return counts || sourceAt >= total.sourceAt
 }

@@ -188,7 +188,8 @@ function applyDiscounts(lines: Line[], discounts: Discount[]): void {
 }
 
 function appliesTo(discount: Discount, item: Item): boolean {
-  return discount.productIds === null || discount.productIds.includes(item.productId ?? '')
+  if (discount.productIds === null) return true
+  return [item.productId, item.priceId].some(id => id !== null && discount.productIds!.includes(id))
 }
 
 function percentOff(amount: Ratio, percent: string): Ratio {

@@ -24,9 +24,12 @@ function termText(term: Term): string {
   return canonicalJson({ ...term, sourceAt: 0 })
 }
 
-/** Merges all versions: the newest value of each field. */
+/** Merges all versions: the newest value of each field, also of the coupon's list of products, which most copies omit. */
 export function mergeTerm(versions: Term[]): Term {
-  return Object.assign({}, ...versions)
+  const merged: Term = Object.assign({}, ...versions)
+  const limited = versions.findLast(({ coupon }) => coupon?.productIds !== undefined)
+  if (!merged.coupon || !limited) return merged
+  return { ...merged, coupon: { ...merged.coupon, productIds: limited.coupon!.productIds! } }
 }
 
 /** The terms of one tenant, by kind and id. */
@@ -75,10 +78,10 @@ function isKnown({ percentOff, amountOff, duration, endsAt }: Discount): boolean
 }
 
 function resolveDiscount(discount: Discount, currency: string | null, known: KnownTerms): Discount {
-  if (isKnown(discount)) return discount
   const term = discount.id === undefined ? undefined : known.discount.get(discount.id)
   const coupon = findCoupon({ ...term, ...givenIds(discount) }, known)
   if (!coupon) return discount
+  if (isKnown(discount)) return { ...discount, productIds: discount.productIds ?? coupon.productIds ?? null }
   const startsAt = discount.startsAt ?? term?.startsAt
   return buildDiscount(coupon, currency, startsAt, discount.endsAt ?? term?.endsAt)
 }
@@ -90,8 +93,11 @@ function givenIds({ couponId, promotionCodeId }: Discount): Partial<Term> {
 type CouponReference = Pick<Term, 'coupon' | 'couponId' | 'promotionCodeId'>
 
 function findCoupon(reference: CouponReference, known: KnownTerms): CouponTerms | undefined {
-  if (reference.coupon) return reference.coupon
-  if (reference.couponId !== undefined) return known.coupon.get(reference.couponId)?.coupon
+  const own = reference.couponId === undefined ? undefined : known.coupon.get(reference.couponId)?.coupon
+  // a copy without the list of products does not lift a known limit
+  if (reference.coupon)
+    return { ...reference.coupon, productIds: reference.coupon.productIds ?? own?.productIds ?? null }
+  if (reference.couponId !== undefined) return own
   const code = reference.promotionCodeId && known.promotion_code.get(reference.promotionCodeId)
   return code ? findCoupon({ ...code, promotionCodeId: undefined }, known) : undefined
 }
@@ -109,7 +115,7 @@ function buildDiscount(
     amountOff: currency === null ? null : (coupon.amountsOff[currency] ?? null),
     duration: coupon.duration,
     endsAt: endsAt ?? end,
-    productIds: coupon.productIds,
+    productIds: coupon.productIds ?? null,
   }
 }
 

@@ -23,6 +23,8 @@ import { type KnownTerms, NO_TERMS, resolveTerms } from './terms.ts'
 import type { Acquisition, Instant, ReasonCode, SubscriptionStatus, SubscriptionVersion } from './types.ts'
 
 export const CAUSES = [
+  'new_subscription',
+  'additional_subscription',
   'quantity',
   'price',
   'plan',
@@ -151,7 +153,8 @@ function buildTimeline(
   const earlierEnds = after?.checkpoint.discountEnds ?? []
   const ends = new Set([...earlierEnds, ...spans.flatMap(announcedDiscountEnds)])
   const merged = mergeEqual(after ? [withoutDerivedFields(after), ...states] : states)
-  const segments = withCauses(withSince(merged, after?.before), spans, ends, after?.before)
+  const hadMrr = after?.checkpoint.hadMrr ?? false
+  const segments = withCauses(withSince(merged, after?.before), spans, ends, after?.before, hadMrr)
   return {
     id: ordered[0]!.id,
     segments,
@@ -159,7 +162,7 @@ function buildTimeline(
     firstSourceAt,
     lastSourceAt: ordered.at(-1)!.sourceAt,
     checkpoint: findCheckpoint(
-      { given, known, spans, billingStates, earlierEnds, firstSourceAt, isFirst: after === null },
+      { given, known, spans, billingStates, earlierEnds, firstSourceAt, isFirst: after === null, segments, hadMrr },
       sizes,
     ),
   }
@@ -250,6 +253,7 @@ function withCauses(
   spans: Span<SubscriptionVersion>[],
   discountEnds: Set<Instant>,
   before: Segment | undefined,
+  hadMrr: boolean,
 ): Segment[] {
   let s = 0
   for (const [i, segment] of segments.entries()) {
@@ -261,11 +265,20 @@ function withCauses(
     while (spans[s + 1] && spans[s + 1]!.from <= segment.from) s++
     const last = segments[i - 1]
     if ((last?.mrr ?? 0) === segment.mrr) continue
-    segment.cause = last ? findCause(last, segment, segment.from, discountEnds) : 'other'
+    segment.cause = findSegmentCause(segments, i, discountEnds, hadMrr)
     const { eventId } = spans[s]!.version
     if (eventId !== undefined) segment.eventId = eventId
   }
   return segments
+}
+
+/** The first MRR of a subscription is a new subscription, unless a trial, a pause or a discount ended. */
+function findSegmentCause(segments: Segment[], i: number, discountEnds: Set<Instant>, hadMrr: boolean): Cause {
+  const segment = segments[i]!
+  const last = segments[i - 1]
+  const cause = last ? findCause(last, segment, segment.from, discountEnds) : 'other'
+  const isFirst = !hadMrr && segments.slice(0, i).every(({ mrr }) => mrr === 0)
+  return cause === 'other' && isFirst ? 'new_subscription' : cause
 }
 
 function withSince(segments: Segment[], before: Segment | undefined): Segment[] {
@@ -530,6 +543,8 @@ export type Checkpoint = {
   firstSourceAt: Instant
   /** Right before `at`. */
   billingState: BillingState
+  /** Whether the subscription had MRR before `at`. */
+  hadMrr: boolean
   /** Ends at `at` or later that earlier versions announced. */
   discountEnds: Instant[]
 }
@@ -546,6 +561,9 @@ type Derivation = {
   firstSourceAt: Instant
   /** Whether the versions begin with the very first one. */
   isFirst: boolean
+  segments: Segment[]
+  /** Whether it had MRR before the first of them. */
+  hadMrr: boolean
 }
 
 type CheckpointSizes = {
@@ -592,12 +610,14 @@ function isOnlyVersionAt(
   return from === sourceAt && change !== 'deleted' && last.sourceAt < sourceAt && (!next || next.sourceAt > sourceAt)
 }
 
-function checkpointAt({ spans, billingStates, earlierEnds, firstSourceAt }: Derivation, s: number): Checkpoint | null {
+function checkpointAt(derivation: Derivation, s: number): Checkpoint | null {
+  const { spans, billingStates, earlierEnds, firstSourceAt, segments } = derivation
   const at = spans[s]!.from
+  const hadMrr = derivation.hadMrr || segments.some(({ from, mrr }) => from < at && mrr > 0)
   const announced = spans.slice(0, s).flatMap(({ version }) => discountEnds(version))
   const ends = new Set([...earlierEnds, ...announced].filter(end => end >= at))
   if (ends.size > MAX_ENDS) return null
-  return { at, firstSourceAt, billingState: billingStates[s]!, discountEnds: [...ends] }
+  return { at, firstSourceAt, billingState: billingStates[s]!, hadMrr, discountEnds: [...ends] }
 }
 
 // Periods in which nothing about an item's share of MRR changed.

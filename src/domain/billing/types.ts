@@ -123,7 +123,7 @@ export type Discount = {
   endsAt: Instant | null
   /** It was removed or replaced at `endsAt`, before its regular end. */
   isCut?: true
-  /** Applies only to items of these products; null: to all. */
+  /** Applies only to items of these products or prices; null: to all. */
   productIds: string[] | null
 }
 
@@ -136,7 +136,8 @@ export type CouponTerms = {
   amountsOff: Record<string, number>
   duration: Discount['duration']
   months: number | null
-  productIds: string[] | null
+  /** Products or prices; null: all. Omitted if the object does not have the field: then other versions of it decide. */
+  productIds?: string[] | null
 }
 
 /** One version of such an object. Unknown fields are omitted. */
@@ -228,10 +229,7 @@ export type Refund = {
   createdAt: Instant
   /** False if the refund failed or was canceled. */
   counts: boolean
-  /**
-   * Derived from the refunded total of a charge because the event does not list refunds. A refund of the same charge
-   * with an id of its own replaces it.
-   */
+  /** `amount` is the refunded total of a charge: a lower bound of its refunds. */
   fromChargeTotal: boolean
 }
 

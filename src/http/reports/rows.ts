@@ -227,6 +227,7 @@ export const TimelineRow = Type.Object({
   mrr_delta: maybe(money()),
   amount: maybe(money()),
   invoice_id: MaybeText,
+  cause: maybe(Type.Enum([...CAUSES], { description: 'Of a movement' })),
   event_id: maybe(Type.String({ description: 'The source event: GET /v1/events/:id' })),
   description: Text,
 })
@@ -241,8 +242,7 @@ export const MovementListRow = Type.Object({
   mrr_delta: money(),
   subscription_ids: Type.Array(Text),
   cause: Type.Enum([...CAUSES], {
-    description:
-      'The cause of the largest change, if there are several. other: a first or additional subscription, or a return',
+    description: 'The cause of the largest change, if there are several. other: for example a return',
   }),
   event_id: Type.Union([Text, Type.Null()], { description: 'The source event' }),
 })

@@ -55,7 +55,7 @@ test('changes of one account at one instant are one movement', () => {
   assert.deepEqual(
     movementsOf(swap).map(({ at: instant, type, before, after, changes }) => [instant, type, before, after, changes]),
     [
-      [START, 'new', 0, 20_00, [{ subscriptionId: 'sub_1', before: 0, after: 20_00, cause: 'other' }]],
+      [START, 'new', 0, 20_00, [{ subscriptionId: 'sub_1', before: 0, after: 20_00, cause: 'new_subscription' }]],
       [
         at('2025-03-01'),
         'expansion',
@@ -63,7 +63,7 @@ test('changes of one account at one instant are one movement', () => {
         50_00,
         [
           { subscriptionId: 'sub_1', before: 20_00, after: 0, cause: 'cancellation_voluntary' },
-          { subscriptionId: 'sub_2', before: 0, after: 50_00, cause: 'other' },
+          { subscriptionId: 'sub_2', before: 0, after: 50_00, cause: 'additional_subscription' },
         ],
       ],
     ],
@@ -90,7 +90,7 @@ const causes: [string, Payload, Payload][] = [
   ['cancellation_failed_payment', { status: 'past_due' }, { status: 'canceled' }],
   ['cancellation_failed_payment', {}, { status: 'canceled', cancellation_reason: 'payment_failed' }],
   ['cancellation_failed_payment', { status: 'past_due' }, { status: 'unpaid' }],
-  ['other', { status: 'unpaid' }, {}],
+  ['new_subscription', { status: 'unpaid' }, {}],
 ]
 for (const [cause, before, after] of causes) {
   test(`cause ${cause}: ${JSON.stringify(before).slice(0, 60)} → ${JSON.stringify(after).slice(0, 60)}`, () => {

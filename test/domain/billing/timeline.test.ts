@@ -371,7 +371,7 @@ test('a discount that is received after its end does not affect the cause of ear
   assert.deepEqual(
     changes.map(({ from, cause }) => [new Date(from).toISOString().slice(0, 10), cause]),
     [
-      ['2025-01-01', 'other'],
+      ['2025-01-01', 'new_subscription'],
       ['2025-02-01', 'discount'],
       ['2025-06-01', 'discount_end'],
     ],

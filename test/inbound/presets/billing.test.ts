@@ -412,3 +412,116 @@ test('woocommerce, shopify and recurly: subscriptions as far as their webhooks d
   assert.equal(now.coverage.unrecognized['subscription.renewed'], 1)
   assert.equal(now.coverage.unrecognized['account.updated'], undefined)
 })
+
+const gbp = { currency_code: 'GBP', unit_price: { amount: '0', currency_code: 'GBP' } }
+
+test('paddle: a discount limited to products or prices applies to those only, also an amount above their price', async () => {
+  const tenant = await server.anotherTenant('paddle, restrict_to')
+  const item = (name: string, amount: string) => ({
+    ...{ quantity: 1, recurring: true, product: { name } },
+    price: {
+      ...{ id: `pri_${name}`, product_id: `pro_${name}`, name, tax_mode: 'external' },
+      ...{ billing_cycle: { interval: 'month', frequency: 1 }, unit_price: { ...gbp.unit_price, amount } },
+    },
+  })
+  const subscription = (id: string, discount: string) => ({
+    ...{ id, status: 'active', customer_id: `ctm_${id}`, currency_code: 'GBP', started_at: '2024-01-10T10:00:00Z' },
+    items: [item('base', '3000'), item('extra', '1000')],
+    discount: { id: discount, starts_at: '2024-01-10T10:00:00Z', ends_at: null },
+  })
+  const discount = (id: string, more: object) =>
+    paddle('discount.created', `2024-01-09T10:00:00.00000${id.length}Z`, {
+      ...{ id, recur: true, maximum_recurring_intervals: null, ...more },
+    })
+  const source = await makeSource(server, { preset: 'paddle', tenant: tenant.id })
+  for (const body of [
+    discount('dsc_p', { type: 'percentage', amount: '50', restrict_to: ['pro_extra'] }),
+    discount('dsc_am', { type: 'flat', amount: '2000', currency_code: 'GBP', restrict_to: ['pri_extra'] }),
+    paddle('subscription.created', '2024-01-10T10:00:00.000001Z', subscription('sub_p', 'dsc_p')),
+    paddle('subscription.created', '2024-01-10T10:00:00.000002Z', subscription('sub_am', 'dsc_am')),
+  ])
+    assert.equal((await source.post(body)).status, 200)
+  await server.settled()
+  const { body } = await server.request('/v1/subscriptions/overview?currency=GBP', { key: tenant.privateKey })
+  assert.deepEqual(Object.fromEntries(body.accounts.results.map((row: Body) => [row.customer, row.mrr])), {
+    ctm_sub_p: 35,
+    ctm_sub_am: 30,
+  })
+})
+
+test('chargebee: a discount for one item price, and a coupon for listed item prices', async () => {
+  const tenant = await server.anotherTenant('chargebee, apply_on')
+  const at = 1_704_880_800
+  const item = (id: string, amount: number) => ({
+    ...{ item_price_id: id, item_type: 'plan', quantity: 1, unit_price: amount, amount, object: 'subscription_item' },
+  })
+  const subscription = (id: string, more: object) => ({
+    ...{ id, customer_id: `c_${id}`, status: 'active', currency_code: 'USD', started_at: at, updated_at: at },
+    ...{ billing_period: 1, billing_period_unit: 'month', object: 'subscription' },
+    ...{ subscription_items: [item('base', 2000), item('extra', 1000)], ...more },
+  })
+  const discounts = [
+    {
+      ...{ id: 'd1', type: 'percentage', percentage: 50, duration_type: 'forever', object: 'discount' },
+      ...{ apply_on: 'specific_item_price', item_price_id: 'extra' },
+    },
+  ]
+  const coupon = (id: string, constraint: object) => ({
+    ...{ id, discount_type: 'percentage', discount_percentage: 50, duration_type: 'forever', updated_at: at },
+    ...{ apply_on: 'each_specified_item', item_constraints: [constraint], object: 'coupon' },
+  })
+  const specific = { item_type: 'plan', constraint: 'specific', item_price_ids: ['extra'] }
+  const event = (event_type: string, content: object, n: number) => ({
+    ...{ id: `ev_${n}`, object: 'event', api_version: 'v2', occurred_at: at, event_type, content },
+  })
+  const source = await makeSource(server, { preset: 'chargebee', tenant: tenant.id })
+  for (const body of [
+    event('subscription_created', { subscription: subscription('s1', { discounts }) }, 1),
+    event('coupon_created', { coupon: coupon('k1', specific) }, 2),
+    event('coupon_created', { coupon: coupon('k2', { item_type: 'plan', constraint: 'criteria' }) }, 3),
+    event('subscription_created', { subscription: subscription('s2', { coupons: [{ coupon_id: 'k1' }] }) }, 4),
+    event('subscription_created', { subscription: subscription('s3', { coupons: [{ coupon_id: 'k2' }] }) }, 5),
+  ])
+    assert.equal((await source.post(body)).status, 200)
+  await server.settled()
+  const { body } = await server.request('/v1/subscriptions/overview?currency=USD', { key: tenant.privateKey })
+  assert.deepEqual(Object.fromEntries(body.accounts.results.map((row: Body) => [row.customer, row.mrr])), {
+    ...{ c_s1: 25, c_s2: 25, c_s3: 0 },
+  })
+  assert.deepEqual(reasons(body), ['discount_terms_unknown', 'discount_terms_unknown'])
+})
+
+test('stripe: a copy of a coupon without its products does not lift the known limit, in any order', async () => {
+  const at = 1_704_880_800
+  const coupon = { id: 'co_1', object: 'coupon', percent_off: 50, duration: 'forever' }
+  const event = (id: string, type: string, object: object) => ({
+    ...{ id, object: 'event', created: at, livemode: true, type, data: { object } },
+  })
+  const price = (product: string) => ({
+    id: `price_${product}`,
+    product,
+    currency: 'usd',
+    unit_amount: 1000,
+    recurring: { interval: 'month' },
+  })
+  const subscription = {
+    ...{ id: 'sub_1', object: 'subscription', customer: 'cus_1', status: 'active', currency: 'usd', created: at },
+    discounts: [
+      { id: 'di_1', object: 'discount', coupon, start: at, end: null, subscription: 'sub_1', customer: 'cus_1' },
+    ],
+    items: { data: ['a', 'b'].map(product => ({ id: `si_${product}`, quantity: 1, price: price(product) })) },
+  }
+  const events = [
+    event('evt_1', 'coupon.created', { ...coupon, created: at, applies_to: { products: ['a'] } }),
+    event('evt_2', 'customer.subscription.created', subscription),
+    event('evt_3', 'coupon.updated', { ...coupon, created: at, name: 'renamed' }),
+  ]
+  for (const order of [events, events.toReversed()]) {
+    const tenant = await server.anotherTenant(`applies_to ${order[0]!.id}`)
+    const source = await makeSource(server, { preset: 'stripe', tenant: tenant.id })
+    for (const body of order) assert.equal((await source.post(body)).status, 200)
+    await server.settled()
+    const { body } = await server.request('/v1/subscriptions/overview?currency=USD', { key: tenant.privateKey })
+    assert.equal(body.mrr, 15, order[0]!.id)
+  }
+})

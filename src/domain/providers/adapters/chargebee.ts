@@ -141,25 +141,51 @@ function toDiscount(discount: Fields, subscription: Fields): Fields {
     ...(discount.type === 'percentage'
       ? { percent_off: discount.percentage }
       : { amount_off: minorToMajor(discount.amount, discount.currency_code ?? subscription.currency_code) }),
-    duration: readDuration(discount.duration_type),
+    duration: APPLY_ON.has(String(discount.apply_on ?? 'invoice_amount'))
+      ? readDuration(discount.duration_type)
+      : 'unknown',
     ends_at: discount.apply_till,
+    ...(discount.apply_on === 'specific_item_price' && { applies_to: [discount.item_price_id] }),
   }
 }
 
-/** The terms of a coupon for some items only stay unknown, because the event does not contain all of them. */
+const APPLY_ON = new Set(['invoice_amount', 'specific_item_price'])
+
+/** The prices that a coupon applies to; null: all; undefined: they are not listed. */
+function readTargets(coupon: Fields, isPercentage: boolean): string[] | null | undefined {
+  if (coupon.apply_on === undefined || coupon.apply_on === 'invoice_amount') return null
+  if (coupon.apply_on !== 'each_specified_item' && coupon.apply_on !== 'specified_items_total') return undefined
+  const given = readList(coupon.item_constraints).map(entry => readObject(entry) ?? {})
+  // product catalog 1
+  const constraints =
+    given.length > 0
+      ? given.map(({ constraint, item_price_ids }) => ({ constraint, ids: item_price_ids }))
+      : [
+          { constraint: coupon.plan_constraint, ids: coupon.plan_ids },
+          { constraint: coupon.addon_constraint, ids: coupon.addon_ids },
+        ]
+  const isListed = constraints.every(({ constraint }) => constraint === 'specific' || constraint === 'none')
+  if (!isListed) return undefined
+  const ids = constraints.flatMap(({ constraint, ids }) => (constraint === 'specific' ? readList(ids) : []))
+  const targets = ids.flatMap(id => readText(id) ?? [])
+  // an amount is subtracted from each of several items
+  return isPercentage || targets.length === 1 || coupon.apply_on === 'specified_items_total' ? targets : undefined
+}
+
+/** The terms of a coupon for items that the event does not list stay unknown. */
 function toCoupon(event: ProviderEvent, object: Fields): ProviderFact | null {
   const currency = knownCurrency(object.currency_code)
   const amountOff = currency && toMinor(minorToMajor(object.discount_amount, currency), currency)
   const percentOff = object.discount_type === 'percentage' ? readDecimalText(object.discount_percentage) : null
-  const isWhole = object.apply_on === undefined || object.apply_on === 'invoice_amount'
-  if (!isWhole || (percentOff === null && !amountOff)) return null
+  const productIds = readTargets(object, percentOff !== null)
+  if (productIds === undefined || (percentOff === null && !amountOff)) return null
   const period = readInteger(object.period ?? object.duration_month, 1)
   const coupon: CouponTerms = {
     percentOff,
     amountsOff: percentOff === null && currency && amountOff ? { [currency]: amountOff } : {},
     duration: readDuration(object.duration_type),
     months: period && (object.period_unit === 'year' ? 12 * period : period),
-    productIds: null,
+    productIds,
   }
   return { term: { kind: 'coupon', id: readText(object.id)!, coupon }, at: readTime(event, object).updated_at }
 }

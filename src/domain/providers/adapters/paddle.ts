@@ -180,7 +180,7 @@ function toCoupons(event: ProviderEvent, data: Fields): ProviderFact[] {
     amountsOff: currency && amountOff !== null ? { [currency]: amountOff } : {},
     duration: data.recur !== true ? 'once' : data.maximum_recurring_intervals == null ? 'forever' : 'repeating',
     months: null,
-    productIds: null,
+    productIds: Array.isArray(data.restrict_to) ? data.restrict_to.flatMap(id => readText(id) ?? []) : null,
   }
   const isKnown = coupon.percentOff !== null || amountOff !== null
   return id && isKnown ? [{ term: { kind: 'coupon', id, coupon }, at: event.body.occurred_at }] : []

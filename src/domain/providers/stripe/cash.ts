@@ -125,16 +125,16 @@ export function readInvoicePayments(id: string, { object, sourceAt }: StripeSubj
   return [...listed, ...link].filter(payment => payment.id !== '')
 }
 
-/** The refund itself, the refunds that a charge lists, or else the increase of the charge's refunded total. */
-export function readRefunds({ type, object, previous, sourceAt }: StripeSubject): Refund[] {
+/** The refund itself, or the refunds that a charge lists and its refunded total. */
+export function readRefunds({ type, object, sourceAt }: StripeSubject): Refund[] {
   if (object.object === 'refund') return [readRefund(type, object, {}, sourceAt)].filter(isNamed)
-  if (type !== 'charge.refunded') return []
+  if (object.object !== 'charge') return []
   const listed = readList(readObject(object.refunds)?.data).map(entry => readObject(entry) ?? {})
-  if (listed.length > 0) {
-    return listed.map(refund => readRefund('refund.updated', refund, object, sourceAt)).filter(isNamed)
-  }
-  const added = addedToTotal(object, previous, sourceAt)
-  return added ? [added] : []
+  const total = refundedTotal(object, sourceAt)
+  return [
+    ...listed.map(refund => readRefund('refund.updated', refund, object, sourceAt)).filter(isNamed),
+    ...(total ? [total] : []),
+  ]
 }
 
 function paymentReference(paymentId: string | null): { paymentId?: string } {
@@ -163,10 +163,10 @@ function readRefund(type: string, refund: Fields, charge: Fields, sourceAt: Inst
 }
 
 /** The id contains the new total, because two refunds of one charge never have the same total. */
-function addedToTotal(charge: Fields, previous: Fields, sourceAt: Instant): Refund | null {
+function refundedTotal(charge: Fields, sourceAt: Instant): Refund | null {
   const currency = knownCurrency(charge.currency)
   const total = stripeMinor(charge.amount_refunded, currency)
-  if (total === null) return null
+  if (!total) return null
   return {
     id: `${readText(charge.id)}:${total}`,
     sourceAt,
@@ -174,7 +174,7 @@ function addedToTotal(charge: Fields, previous: Fields, sourceAt: Instant): Refu
     invoiceId: readId(charge.invoice),
     chargeId: readText(charge.id),
     customer: readId(charge.customer),
-    amount: Math.max(0, total - (stripeMinor(previous.amount_refunded, currency) ?? 0)),
+    amount: total,
     currency,
     createdAt: sourceAt,
     counts: true,

@@ -473,6 +473,6 @@ function couponTerms(coupon: Fields): CouponTerms | null {
     amountsOff: Object.fromEntries(amounts),
     duration: readDuration(coupon.duration, null),
     months: readInteger(coupon.duration_in_months, 1),
-    productIds: products.length > 0 ? products : null,
+    ...(readObject(coupon.applies_to) && { productIds: products.length > 0 ? products : null }),
   }
 }

@@ -361,6 +361,20 @@ test('a charge without a list of refunds counts the increase of its total, until
   assert.deepEqual(countedRefunds([...first, ...named]), named)
 })
 
+test('the refunded total of a charge is a lower bound, whichever refunds are known', () => {
+  const sum = (refunds: Refund[]) => countedRefunds(refunds).reduce((total, { amount }) => total + amount!, 0)
+  const partial = refundsFrom('refund.created', refund({ amount: 300 }))
+  const total = refundsFrom('charge.refunded', charge({ amount_refunded: 800 }), {
+    previous_attributes: { amount_refunded: 300 },
+  })
+  assert.deepEqual([sum([...partial, ...total]), sum([...total, ...partial]), sum(total)], [8_00, 8_00, 8_00])
+  const rest = refundsFrom('refund.created', refund({ id: 're_2', amount: 500 }))
+  assert.equal(sum([...rest, ...total, ...partial]), 8_00)
+  const listed = refundsFrom('charge.refunded', charge({ amount_refunded: 800, refunds: { data: [refund()] } }))
+  assert.equal(sum(listed), 8_00)
+  assert.equal(sum(refundsFrom('charge.updated', charge({ amount_refunded: 800 }))), 8_00)
+})
+
 test('a failed refund does not count', () => {
   assert.deepEqual(countedRefunds(refundsFrom('refund.failed', refund({ status: 'failed' }))), [])
   assert.deepEqual(countedRefunds(refundsFrom('refund.updated', refund({ status: 'canceled' }))), [])
