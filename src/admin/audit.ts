@@ -5,6 +5,7 @@ import { newEntryId } from '../domain/ids.ts'
 import { Nullable, NullableText, Timestamp, Uuid } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp } from '../domain/time.ts'
+import { endIn, UTC } from '../domain/time-zone.ts'
 import type { Db } from '../postgres/database.ts'
 import { insertChange, listChanges, listChangesOfTenant, type StoredChange } from '../store/tenants/audit.ts'
 import { type Actor, resolveTenantFilter } from './actor.ts'
@@ -80,7 +81,7 @@ export function auditAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
 }
 
 function parseTime(name: 'since' | 'until', text: string | undefined): Date | null {
-  const at = parseTimestamp(text)
+  const at = name === 'since' ? parseTimestamp(text) : endIn(UTC, text)
   const message = 'must be an ISO 8601 date-time, for example 2026-01-31T00:00:00Z'
   if (text !== undefined && at === null) throwIfInvalid([{ pointer: `/${name}`, message }])
   return at

@@ -6,6 +6,7 @@ import { isUuid, newEntryId } from '../domain/ids.ts'
 import { Count, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { CLOCKS_APART_MS, parseTimestamp } from '../domain/time.ts'
+import { endIn, UTC } from '../domain/time-zone.ts'
 import { rebuildSales, saleAmong, saleNamed } from '../pipeline/conversions/conversions.ts'
 import { rememberSales } from '../pipeline/deliveries/notify.ts'
 import { rebuildPeople } from '../pipeline/identity/rebuild.ts'
@@ -48,6 +49,12 @@ import {
 } from './long-work.ts'
 import { changeIdentities, withSaleChanges } from './people.ts'
 
+/** A date without a time includes that day, so the purge ends at the start of the next one. */
+function parseExclusiveEnd(text: string | null | undefined): Date | null {
+  const [start, end] = [parseTimestamp(text), endIn(UTC, text)]
+  return start && end && end > start ? new Date(end.getTime() + 1) : start
+}
+
 type PurgeQuery = { tenant: string; key: string; since: string; until?: string | null | undefined }
 
 /** Removes the data that was sent with a leaked tracking key. */
@@ -57,7 +64,8 @@ export function purgeAdmin({ pool, log, actor }: Storage & { actor: Actor }) {
     const { id: tenantId } = await requireTenant(pool, actor, query.tenant)
     const keys = await listKeys(pool, tenantId)
     if (!keys.some(({ id, kind }) => id === query.key && kind === 'tracking')) throw notFound('key', query.key)
-    const [since, until] = [query.since, query.until ?? undefined].map(parseTimestamp)
+    const since = parseTimestamp(query.since)
+    const until = parseExclusiveEnd(query.until)
     const message = 'must be an ISO 8601 date-time, for example 2026-01-31T00:00:00Z'
     throwIfInvalid([
       ...(since ? [] : [{ pointer: '/since', message }]),

@@ -7,6 +7,7 @@ import { RECEIPT_OUTCOMES, type ReceiptOutcome } from '../domain/inbound/receipt
 import { Nullable, NullableText, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp } from '../domain/time.ts'
+import { endIn, UTC } from '../domain/time-zone.ts'
 import type { Log } from '../log/log.ts'
 import { databaseNow } from '../postgres/database.ts'
 import { hasErasedSince } from '../store/identity/erasures.ts'
@@ -50,7 +51,7 @@ export function receiptAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
         outcome: query.outcome ?? null,
         inboundEventId: query.inbound_event_id ?? null,
         since: parseTimestamp(query.since),
-        until: parseTimestamp(query.until),
+        until: endIn(UTC, query.until),
         limit: query.limit,
         before: query.before ?? null,
       })

@@ -15,7 +15,7 @@ export function addAudit(program: Command, out: Output): void {
     .description('List changes to tenants, keys, sources and settings, erasures and replays. Newest first.')
     .option('--tenant <tenant>', 'only changes of this tenant (id or name)')
     .option('--since <date>', 'only changes since this time (ISO 8601)')
-    .option('--until <date>', 'only changes until this time (ISO 8601)')
+    .option('--until <date>', 'only changes until this time (ISO 8601; a date includes that day in UTC)')
     .option('--limit <n>', `maximum number of changes (default: ${DEFAULT_ROWS})`, parseLimit)
     .addOption(dataOption())
     .addHelpText(

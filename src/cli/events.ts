@@ -22,7 +22,10 @@ export function addEvents(program: Command, out: Output): void {
     .requiredOption('--tenant <tenant>', 'tenant id or name')
     .requiredOption('--key <id>', 'id of the tracking key (key_…); may be revoked')
     .requiredOption('--since <time>', 'delete events received at or after this time (ISO 8601)')
-    .option('--until <time>', 'delete events received before this time (default: no limit)')
+    .option(
+      '--until <time>',
+      'delete events received before this time (default: no limit; a date includes that day in UTC)',
+    )
     .option('--dry-run', 'only show what would be deleted')
     .addOption(dataOption())
     .addHelpText('after', PURGE_NOTES)

@@ -6,6 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import { Argument, type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { parseTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp } from '../domain/time.ts'
+import { endIn, UTC } from '../domain/time-zone.ts'
 import { exportBytes, FORMATS } from '../reports/export/export.ts'
 import { findTable, TABLES } from '../reports/export/tables.ts'
 import { UsageError } from './errors.ts'
@@ -30,8 +31,8 @@ export function addExport(program: Command, out: Output): void {
     .addOption(new Option('--tenant <tenant>', 'tenant id or name').makeOptionMandatory())
     .option('--email <address>', 'with person: e-mail address')
     .option('--id <id>', 'with person: profile id, user id, contact id or visitor id')
-    .option('--since <ISO>', 'only rows since this time (inclusive)', parseMoment)
-    .option('--until <ISO>', 'only rows until this time (inclusive)', parseMoment)
+    .option('--since <ISO>', 'only rows since this time (inclusive)', text => parseMoment(text))
+    .option('--until <ISO>', 'only rows until this time (inclusive); a date includes that day in UTC', parseEnd)
     .addOption(new Option('--format <format>', 'output format').choices([...FORMATS]).default('ndjson' as const))
     .option('--out <file>', 'file to write (default: stdout)')
     .addOption(dataOption())
@@ -90,9 +91,11 @@ async function* encode(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array>
   for await (const text of texts) yield Buffer.from(text)
 }
 
-function parseMoment(text: string): Date {
-  const moment = parseTimestamp(text)
-  if (!moment) throw new InvalidArgumentError('Expected an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z.')
+const parseEnd = (text: string) => parseMoment(text, endIn(UTC, text))
+
+function parseMoment(text: string, moment: unknown = parseTimestamp(text)): Date {
+  if (!(moment instanceof Date))
+    throw new InvalidArgumentError('Expected an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z.')
   return moment
 }
 

@@ -1,6 +1,6 @@
 /** Days in a time zone: their start, and the day of an instant. */
 
-import { DAY_MS, type Day, HOUR_MS, parseTimestamp, withinYears } from './time.ts'
+import { DAY_MS, type Day, HOUR_MS, parseTimestamp, toDay, withinYears } from './time.ts'
 
 export const UTC = 'UTC'
 
@@ -80,5 +80,25 @@ export function startOfHourIn(zone: string, at: number): number {
 /** Parses a timestamp. A date without a time is the start of that day in this time zone. */
 export function momentIn(zone: string, text: unknown): Date | null {
   const moment = parseTimestamp(text)
-  return moment !== null && /^\d{4}-\d\d-\d\d$/.test(text as string) ? startOfDayIn(zone, text as string) : moment
+  return moment !== null && isDate(text) ? startOfDayIn(zone, text) : moment
+}
+
+/** For the descriptions of parameters. */
+export const WHOLE_DAY = 'A date without a time includes that day'
+
+/** Parses the inclusive end of a window. A date without a time includes that whole day in this time zone. */
+export function endIn(zone: string, text: unknown): Date | null {
+  const moment = parseTimestamp(text)
+  if (moment === null || !isDate(text)) return moment
+  return withinYears(startOfDayIn(zone, toDay(moment.getTime() + DAY_MS)).getTime() - 1)
+}
+
+/** Parses the exclusive start of a window. A date without a time includes that whole day. */
+export function momentBefore(zone: string, text: unknown): Date | null {
+  const moment = momentIn(zone, text)
+  return moment !== null && isDate(text) ? withinYears(moment.getTime() - 1) : moment
+}
+
+function isDate(text: unknown): text is Day {
+  return typeof text === 'string' && /^\d{4}-\d\d-\d\d$/.test(text)
 }

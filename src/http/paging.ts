@@ -5,6 +5,7 @@ import { isUuid } from '../domain/ids.ts'
 import { isObject, storableText } from '../domain/json/json.ts'
 import { NullableText } from '../domain/shapes.ts'
 import { parseTimestamp } from '../domain/time.ts'
+import { endIn, momentIn, UTC, WHOLE_DAY } from '../domain/time-zone.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
 import { csvLine, csvText } from '../reports/export/export.ts'
 import type { Column } from '../reports/export/tables.ts'
@@ -95,7 +96,9 @@ export const TimeQuery = Type.Object({
   ),
   event_type: Type.Optional(Type.String({ description: 'Exact event type' })),
   since: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive lower bound of occurred_at' })),
-  until: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive upper bound of occurred_at' })),
+  until: Type.Optional(
+    Type.String({ format: 'timestamp', description: `Inclusive upper bound of occurred_at. ${WHOLE_DAY}` }),
+  ),
 })
 
 export const TimeList = <Item extends TSchema>(item: Item) =>
@@ -222,15 +225,15 @@ export function timeList<Row extends TimeRow>(
 
 /** The validation error of a time window that ends before it starts. */
 export function validateWindow({ since, until }: Readonly<Record<string, unknown>>): ValidationError[] {
-  const [from, to] = [parseTimestamp(since), parseTimestamp(until)]
+  const [from, to] = [parseTimestamp(since), endIn(UTC, until)]
   return from && to && from > to ? [{ pointer: '/since', message: 'must not be after until' }] : []
 }
 
-/** A date without a time is midnight in UTC. */
-export function timeWindow(query: { since?: string; until?: string }) {
+/** Dates without a time are whole days, in UTC unless the route has a time zone. */
+export function timeWindow(query: { since?: string; until?: string }, zone: string = UTC) {
   const errors = validateWindow(query)
   if (errors.length > 0) throw problems.invalid(errors)
-  return { since: parseTimestamp(query.since), until: parseTimestamp(query.until) }
+  return { since: momentIn(zone, query.since), until: endIn(zone, query.until) }
 }
 
 function timePage(query: Static<typeof TimeQuery>): Omit<TimePage, 'limit'> {

@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { INTERVALS, MAX_BUCKETS } from '../domain/buckets.ts'
 import { storableText } from '../domain/json/json.ts'
+import { WHOLE_DAY } from '../domain/time-zone.ts'
 import type { SeriesBucket, SeriesRequest, Sum } from '../reports/series.ts'
 import { plainNumber } from '../store/export/row-texts.ts'
 import { timeWindow } from './paging.ts'
@@ -16,7 +17,10 @@ export const SeriesQuery = Type.Object({
     }),
   ),
   until: Type.Optional(
-    Type.String({ format: 'timestamp', description: 'End: the bucket that contains this time; default: now' }),
+    Type.String({
+      format: 'timestamp',
+      description: `End: the bucket that contains this time; default: now. ${WHOLE_DAY}`,
+    }),
   ),
   event_type: Type.Optional(
     Type.String({ description: 'Exact event type; for conversions, the event type or conversion_type' }),
@@ -32,8 +36,7 @@ export function seriesRequest(
   query: Static<typeof SeriesQuery>,
   { now, timeZone }: { now: Date; timeZone: string },
 ): SeriesRequest {
-  // The same window as in the lists, in UTC, whatever the time zone of the buckets.
-  const { since, until } = timeWindow(query)
+  const { since, until } = timeWindow(query, timeZone)
   return {
     ...{ interval: query.interval, since, until, now, timeZone, groupBy: query.group_by ?? null },
     eventType: query.event_type === undefined ? null : storableText(query.event_type),

@@ -77,7 +77,10 @@ test('since and until are both inclusive, in any zone; since after until is reje
   assert.deepEqual(await from(`since=${minute(58)}&until=${minute(61)}`), [61, 60, 59, 58])
   assert.deepEqual(await from(`since=${minute(7)}&until=${minute(7)}`), [7])
   assert.deepEqual(await from(`since=2026-03-31T02:58:00%2B02:00&until=2026-03-31T00:59:00`), [119, 118])
-  assert.deepEqual(await from('until=2026-03-30'), [])
+  assert.deepEqual(await from('until=2026-03-29'), [])
+  // a date without a time includes that day
+  assert.deepEqual(await from('until=2026-03-30'), down(59, 0))
+  assert.equal((await from('since=2026-03-31&until=2026-03-31')).length, 70)
   assert.equal((await from('since=2026-03-31')).length, 70)
   for (const query of [`since=${minute(2)}&until=${minute(1)}`, 'since=yesterday', 'until=1775000000', 'until=']) {
     assert.equal((await list(query)).status, 400, query)

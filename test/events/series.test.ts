@@ -219,7 +219,7 @@ test('buckets are complete, oldest first, including empty ones, and none is in t
     ...['2026-01-31T22:00:00.000Z', '2026-01-31T23:00:00.000Z', '2026-02-01T00:00:00.000Z'],
   ])
   assert.deepEqual(await startsOf('interval=day&since=2026-01-31&until=2026-02-02'), [
-    ...['2026-01-31T00:00:00.000Z', '2026-02-01T00:00:00.000Z'],
+    ...['2026-01-31T00:00:00.000Z', '2026-02-01T00:00:00.000Z', '2026-02-02T00:00:00.000Z'],
   ])
   assert.deepEqual(await startsOf('interval=day&since=2026-01-31&until=2026-01-31'), ['2026-01-31T00:00:00.000Z'])
   assert.deepEqual(await startsOf('interval=day&since=9000-01-01'), [])

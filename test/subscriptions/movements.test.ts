@@ -27,6 +27,12 @@ test('all movements, the oldest first, with totals that add up, for any window',
     tenant,
   )
   const all = await reportOf(server, 'movements', {}, tenant)
+  // a date without a time includes that day, from its first moment on
+  const day = await reportOf(server, 'movements', { since: '2026-02-10', until: '2026-02-10' }, tenant)
+  assert.deepEqual(
+    day.results.map((row: Body) => row.occurred_at),
+    [d2],
+  )
   const { event_id, ...first } = all.results[0]
   const { body } = await server.request(`/v1/events/${event_id}`, { key: tenant.privateKey })
   assert.equal(body.event.event_type, 'subscription.created')

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { PurgePreview, PurgeReceipt } from '../../admin/purges.ts'
 import { Nullable } from '../../domain/shapes.ts'
+import { WHOLE_DAY } from '../../domain/time-zone.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { RequestAdmin } from './routes.ts'
@@ -17,7 +18,7 @@ const NewPurge = Type.Object(
     key: Type.String({ description: 'The id of a tracking key, revoked or not' }),
     since: Type.String({ format: 'timestamp', description: 'Events received at or after this time' }),
     until: Type.Optional(
-      Nullable(Type.String({ format: 'timestamp', description: 'Events received before this time' })),
+      Nullable(Type.String({ format: 'timestamp', description: `Events received before this time. ${WHOLE_DAY}` })),
     ),
     dry_run: Type.Optional(Type.Boolean({ description: 'Preview: return what would be deleted' })),
   },

@@ -7,6 +7,7 @@ import { isObject, type JsonObject } from '../../domain/json/json.ts'
 import { Nullable, OpenObject } from '../../domain/shapes.ts'
 import { MAX_NETWORKS } from '../../domain/tenants/addresses.ts'
 import { KEY_KINDS, KeyLimits, ROLES, SCOPES } from '../../domain/tenants/keys.ts'
+import { WHOLE_DAY } from '../../domain/time-zone.ts'
 import { problems } from '../problems.ts'
 
 /** A complete list: none of these lists is too large for one response. */
@@ -24,7 +25,7 @@ export const byTenant = { tenant: Type.Optional(Type.String({ description: 'Id o
 export const bySource = { source: Type.Optional(Type.String({ description: 'Id of a source: src_…' })) }
 export const timeRange = {
   since: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive' })),
-  until: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive' })),
+  until: Type.Optional(Type.String({ format: 'timestamp', description: `Inclusive. ${WHOLE_DAY}` })),
 }
 
 export const NewTenantBody = Type.Object({ name: Type.String() }, { ...whole, examples: [{ name: 'acme' }] })

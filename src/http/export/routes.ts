@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import type pg from 'pg'
 import { Type } from 'typebox'
+import { WHOLE_DAY } from '../../domain/time-zone.ts'
 import { openConcurrencyLimit } from '../../overload/limits.ts'
 import { CONTENT_TYPES, exportBytes, FORMATS } from '../../reports/export/export.ts'
 import { findTable, TABLES, type TableName } from '../../reports/export/tables.ts'
@@ -27,7 +28,9 @@ const exportQuery = (name: TableName) =>
   Type.Object({
     format: Type.Enum([...FORMATS], { default: 'ndjson' }),
     since: Type.Optional(Type.String({ format: 'timestamp', description: `Inclusive lower bound of ${BOUNDS[name]}` })),
-    until: Type.Optional(Type.String({ format: 'timestamp', description: `Inclusive upper bound of ${BOUNDS[name]}` })),
+    until: Type.Optional(
+      Type.String({ format: 'timestamp', description: `Inclusive upper bound of ${BOUNDS[name]}. ${WHOLE_DAY}` }),
+    ),
   })
 
 /** Whole tables as files. If an export fails midway, the connection breaks, so that the client notices the incomplete file. */

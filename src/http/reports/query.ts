@@ -4,7 +4,7 @@ import type { Filter } from '../../domain/billing/dimensions.ts'
 import { normalizeCountry } from '../../domain/billing/fields.ts'
 import type { Slice } from '../../domain/list-slices.ts'
 import { knownCurrency } from '../../domain/money.ts'
-import { momentIn } from '../../domain/time-zone.ts'
+import { endIn, momentBefore, WHOLE_DAY } from '../../domain/time-zone.ts'
 import type { ValidationError } from '../../domain/validation-error.ts'
 import type { Window } from '../../reports/movements.ts'
 import type { ReportQuestion } from '../../reports/question.ts'
@@ -110,17 +110,20 @@ const BEGINNING = new Date('0001-01-01T00:00:00Z')
 
 /** `what`: the kind of rows that the window selects. */
 export const WindowQuery = (what: string) => ({
-  since: Type.Optional(Type.String({ format: 'timestamp', description: `${what} after this; default: all` })),
+  since: Type.Optional(
+    Type.String({ format: 'timestamp', description: `${what} after this; default: all. ${WHOLE_DAY}` }),
+  ),
   until: Type.Optional(
-    Type.String({ format: 'timestamp', description: 'Up to and including this, as_of at the latest; default: as_of' }),
+    Type.String({
+      format: 'timestamp',
+      description: `Up to and including this, as_of at the latest; default: as_of. ${WHOLE_DAY}`,
+    }),
   ),
 })
 
 export function readWindow({ asOf, policy }: ReportQuestion, { since, until }: ReportQuery): Window {
-  const moment = (text: unknown) => momentIn(policy.timeZone, text)
-  const to = moment(until) ?? asOf
-  const last = earlier(to, asOf)
-  return { since: earlier(moment(since) ?? BEGINNING, last), until: last }
+  const last = earlier(endIn(policy.timeZone, until) ?? asOf, asOf)
+  return { since: earlier(momentBefore(policy.timeZone, since) ?? BEGINNING, last), until: last }
 }
 
 const earlier = (a: Date, b: Date) => new Date(Math.min(a.getTime(), b.getTime()))

@@ -3,7 +3,7 @@ import { DIMENSIONS, type Dimension } from '../../domain/billing/dimensions.ts'
 import { MAX_BUCKETS } from '../../domain/buckets.ts'
 import { toMajor } from '../../domain/money.ts'
 import { parseTimestamp } from '../../domain/time.ts'
-import { momentIn } from '../../domain/time-zone.ts'
+import { endIn, momentIn, UTC, WHOLE_DAY } from '../../domain/time-zone.ts'
 import type { ValidationError } from '../../domain/validation-error.ts'
 import { type BreakdownReport, breakdownReport } from '../../reports/acquisition.ts'
 import { type HistoryReport, historyReport, type SeriesWindow } from '../../reports/movements.ts'
@@ -20,7 +20,7 @@ const Bound = (description: string) => Type.Optional(Type.String({ format: 'time
 
 export const SeriesQuery = {
   from: Bound('The first bucket contains this time; default: twelve months, including the current one'),
-  to: Bound('The last bucket contains this time, at the latest as_of; default: as_of'),
+  to: Bound(`The last bucket contains this time, at the latest as_of; default: as_of. ${WHOLE_DAY}`),
   interval: Type.Enum([...BUCKET_INTERVALS], { default: 'month', description: 'Weeks start on Monday' }),
 }
 
@@ -52,12 +52,12 @@ export function seriesRoutes(app: App, deps: ReportDeps): void {
 }
 
 export function seriesWindow({ policy }: ReportQuestion, { interval, from, to }: ReportQuery): SeriesWindow {
-  const moment = (text: unknown) => momentIn(policy.timeZone, text)
-  return { interval: interval as BucketInterval, from: moment(from), to: moment(to) }
+  const { timeZone } = policy
+  return { interval: interval as BucketInterval, from: momentIn(timeZone, from), to: endIn(timeZone, to) }
 }
 
 export function seriesErrors({ from, to }: ReportQuery): ValidationError[] {
-  const [first, last] = [parseTimestamp(from), parseTimestamp(to)]
+  const [first, last] = [parseTimestamp(from), endIn(UTC, to)]
   return first && last && first > last ? [{ pointer: '/from', message: 'must not be after to' }] : []
 }
 
