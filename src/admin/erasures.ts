@@ -249,7 +249,7 @@ async function countErasable(
       items[table] += found.about.length
   return {
     events: events.length,
-    conversions: sales.length,
+    conversions: sales.filter(({ isClaim }) => !isClaim).length,
     orders: sales.filter(({ orderId }) => orderId !== null).length,
     contacts: await countContacts(pool, tenantId, contactIds),
     identities: nodes.length,

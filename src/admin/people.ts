@@ -266,8 +266,11 @@ async function findPerson(db: Db, tenantId: number, id: string): Promise<FoundPe
     const nodes = await listNodes(db, tenantId, profile)
     return { profile, node: nodes.includes(profile) ? profile : nodes[0]!, isProfileId: true }
   }
-  const found = await findNames(db, tenantId, id)
-  if (found.length === 0) throw unknownPerson(id)
+  const all = await findNames(db, tenantId, id)
+  if (all.length === 0) throw unknownPerson(id)
+  // Anyone can use a customer's address as a visitor id or user id. The address itself is meant.
+  const addresses = all.filter(({ kind }) => kind === 'email')
+  const found = addresses.length > 0 ? addresses : all
   if (new Set(found.map(({ profile }) => profile)).size > 1) throw ambiguousPerson(id, found)
   return found[0]!
 }

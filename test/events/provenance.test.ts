@@ -115,6 +115,36 @@ test('an export that starts from an unverified identifier contains only what tha
   for (const wanted of [/secret/, /private words/, /o-9/]) assert.match(whole, wanted)
 })
 
+test('a public event with the order id of a customer exports nothing of her order', async () => {
+  const tenant = await server.anotherTenant('claimed order')
+  await write(tenant, 'contact', 'c-1', { email: 'eve@example.com' })
+  await write(tenant, 'order', 'o-1', { contactId: 'c-1', total: 123.45, currency: 'EUR', address: 'Secret Street 1' })
+  await server.settled()
+  await track(tenant, { event_type: 'convert', visitor: 'v-mal', data: { order_id: 'o-1' } })
+  // The attacker may also be a customer.
+  await write(tenant, 'contact', 'c-mal', { userId: 'u-mal' })
+  await track(tenant, { event_type: 'convert', visitor: 'v-2', user_id: 'u-mal', data: { order_id: 'o-1' } })
+  await server.settled()
+  for (const id of ['v-mal', 'v-2', 'u-mal', 'c-mal']) {
+    for (const more of ['', '&confirm_profile=true']) {
+      const text = await exported(tenant, id, more)
+      if (id === 'v-mal' && more !== '') continue
+      assert.doesNotMatch(text, /Secret Street|123\.45/, id + more)
+    }
+  }
+  assert.match(await exported(tenant, 'eve@example.com'), /Secret Street/)
+})
+
+test('an address finds its person, whoever else uses it as an id', async () => {
+  const tenant = await server.anotherTenant('borrowed address')
+  await write(tenant, 'contact', 'c-1', { email: 'eve@example.com', userId: 'u-eve' })
+  await server.settled()
+  await track(tenant, { event_type: 'x', visitor: 'eve@example.com' })
+  await track(tenant, { event_type: 'x', visitor: 'z', user_id: 'eve@example.com' })
+  await server.settled()
+  assert.equal((await who(tenant, 'eve@example.com')).contact.id, 'c-1')
+})
+
 test('an erasure that starts from an unverified address spares the person it claims to be', async () => {
   const tenant = await attacked('claimed erasure')
   const body = { tenant: tenant.id, email: 'mal@example.com' }

@@ -1,4 +1,4 @@
-import type { IdentifierKind } from './identity.ts'
+import type { Identifier, IdentifierKind } from './identity.ts'
 
 /**
  * Decides which identifiers share a profile. Every pair of identifiers that appeared together is stored as a link, verified
@@ -13,7 +13,7 @@ export const MAX_UNVERIFIED = 200
 export type Cause = { kind: 'event' | 'record' | 'sale' | 'command'; id: string }
 
 /** A node of the identity graph. Events of an identifier point to its node. */
-export type GraphNode = { node: number; kind: IdentifierKind; profile: number; isVerified: boolean; isRetired: boolean }
+export type GraphNode = Identifier & { node: number; profile: number; isVerified: boolean; isRetired: boolean }
 
 /** Two nodes that appeared together. `at`: when the first input that says so was received. */
 export type GraphLink = { a: number; b: number; isVerified: boolean; at: number; cause: Cause }
@@ -76,7 +76,12 @@ function startPeople(nodes: GraphNode[]): People {
 export function derivePeople(nodes: GraphNode[], links: GraphLink[]): People {
   const people = startPeople(nodes)
   const kinds = new Map(nodes.map(({ node, kind }) => [node, kind]))
-  const ordered = links.filter(({ a, b }) => kinds.has(a) && kinds.has(b)).sort(compareLinks)
+  // One message can name several identifiers at the same time. Their values decide, because nodes depend on the order of arrival.
+  const texts = new Map(nodes.map(({ node, kind, value }) => [node, `${kind} ${value}`]))
+  const pairText = ({ a, b }: GraphLink) => [texts.get(a), texts.get(b)].sort().join('\n')
+  const ordered = links
+    .filter(({ a, b }) => kinds.has(a) && kinds.has(b))
+    .sort((x, y) => compareLinks(x, y) || (pairText(x) < pairText(y) ? -1 : 1))
   const isVisitor = (node: number) => kinds.get(node) === 'visitor'
   for (const { a, b, isVerified } of ordered) if (isVerified && !isVisitor(a) && !isVisitor(b)) people.join(a, b)
   for (const { user, email } of namedAddresses(ordered, kinds))
@@ -114,12 +119,13 @@ function areOnePerson(user: Person, contact: Person): boolean {
   return user.hasUser && !user.hasContact && contact.hasContact && !contact.hasUser
 }
 
-/** User ids and the addresses that they, or visitors seen with them, named. The one received first comes first. */
+/** User ids and the addresses that they named, then those that visitors seen with them named. The one received first comes first. */
 function namedAddresses(
   ordered: GraphLink[],
   kinds: Map<number, IdentifierKind>,
 ): { user: number; email: number; at: number }[] {
   const named: { user: number; email: number; at: number }[] = []
+  const byVisitors: typeof named = []
   const visitors = new Map<number, { users: { node: number; at: number }[]; emails: { node: number; at: number }[] }>()
   for (const { a, b, at } of ordered) {
     const [x, y] = kindOrder(kinds.get(a)!) <= kindOrder(kinds.get(b)!) ? [a, b] : [b, a]
@@ -133,8 +139,13 @@ function namedAddresses(
   // A visitor id belongs to one person at a time: the first.
   for (const { users, emails } of visitors.values())
     for (const user of users.slice(0, 1))
-      for (const email of emails) named.push({ user: user.node, email: email.node, at: Math.max(user.at, email.at) })
-  return named.sort((x, y) => x.at - y.at || x.user - y.user || x.email - y.email)
+      for (const email of emails)
+        byVisitors.push({ user: user.node, email: email.node, at: Math.max(user.at, email.at) })
+  const [own, others] = [named, byVisitors].map(pairs =>
+    // Stable: pairs of the same time stay in the order of their links.
+    pairs.sort((x, y) => x.at - y.at),
+  )
+  return [...own!, ...others!]
 }
 
 function kindOrder(kind: IdentifierKind): number {

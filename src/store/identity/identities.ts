@@ -110,7 +110,7 @@ export async function loadProfileNodes(db: Db, profiles: ProfileKey[]): Promise<
     db,
     `select n.* from (select distinct * from unnest($1::int[], $2::bigint[]) as p (tenant_id, profile)) p
      cross join lateral (
-       select tenant_id as "tenantId", node, kind, profile, verified as "isVerified", retired_at is not null as "isRetired"
+       select tenant_id as "tenantId", node, kind, value, profile, verified as "isVerified", retired_at is not null as "isRetired"
        from identities where tenant_id = p.tenant_id and profile = p.profile
        order by kind = 'visitor', node limit ${MAX_NODES_OF_PROFILE}
      ) n`,

@@ -115,7 +115,7 @@ export async function listClaims(db: Db, tenantId: number, profile: number): Pro
      ) l
      join own on own.node = l.node
      join identities o on o.tenant_id = $1 and o.node = l.other and o.profile <> $2
-     where own.kind <> 'visitor' and o.kind <> 'visitor'
+     where l.undone_at is null and own.kind <> 'visitor' and o.kind <> 'visitor'
      order by l.linked_at, l.cause_id limit ${MAX_CLAIMS}`,
     [tenantId, profile],
   )
@@ -165,6 +165,13 @@ export async function findPreviousNode(
   return rows[0] ?? null
 }
 
+/**
+ * A sale of these nodes ($2) or contacts ($3). Anyone can send the order id of a customer, so an unverified event makes a
+ * verified sale no sale of its visitor.
+ */
+const IS_THEIR_SALE = `(event_node = any($2::bigint[]) or order_node = any($2::bigint[]) or order_contact_id = any($3)
+  or claim_node = any($2::bigint[]) and not verified)`
+
 /** Counts what an export of the person lists: a sale is theirs by its event, its order, or the contact of the order. */
 export async function countProfileData(
   db: Db,
@@ -177,8 +184,7 @@ export async function countProfileData(
     `select (select count(*) from events where tenant_id = $1 and node = any($2::bigint[])) as events,
        (select count(*) from conversions
         where tenant_id = $1 and listed
-          and (event_node = any($2::bigint[]) or claim_node = any($2::bigint[]) or order_node = any($2::bigint[])
-            or order_contact_id = any($3))
+          and ${IS_THEIR_SALE}
        ) as conversions`,
     [tenantId, nodes, contactIds],
   )
@@ -258,8 +264,7 @@ export async function readConversions(
        case when order_state = 'live' then order_id end as "orderId"
      from conversions
      where tenant_id = $1 and listed
-       and (event_node = any($2::bigint[]) or claim_node = any($2::bigint[]) or order_node = any($2::bigint[])
-            or order_contact_id = any($3))
+       and ${IS_THEIR_SALE}
      order by occurred_at, id`,
     [tenantId, nodes, contactIds],
   )

@@ -151,18 +151,18 @@ export async function findSales(
   return rows
 }
 
-/** The sale stays without a person, so that totals in reports do not change. */
+/** The sale stays without a person, so that totals in reports do not change. Returns the number of their own sales. */
 export async function anonymizeSales(db: Db, tenantId: number, sales: TracedSale[]): Promise<number> {
-  const { rowCount } = await db.query(
+  const { rows } = await db.query<{ isClaim: boolean }>(
     `update conversions c set claim_node = null, claim_visitor = null,
        event_node = case when s.is_claim then event_node end, event_visitor = case when s.is_claim then event_visitor end,
        order_node = case when s.is_claim then order_node end,
        order_contact_id = case when s.is_claim then order_contact_id end
      from unnest($2::text[], $3::boolean[]) as s (sale_key, is_claim)
-     where c.tenant_id = $1 and c.sale_key = s.sale_key`,
+     where c.tenant_id = $1 and c.sale_key = s.sale_key returning s.is_claim as "isClaim"`,
     [tenantId, sales.map(({ saleKey }) => saleKey), sales.map(({ isClaim }) => isClaim)],
   )
-  return rowCount ?? 0
+  return rows.filter(({ isClaim }) => !isClaim).length
 }
 
 /** Keeps only these fields of orders. A repeated write with the same time is superseded and cannot restore the others. */

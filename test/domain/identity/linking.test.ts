@@ -33,7 +33,14 @@ function peopleAfter(messages: Message[]): string[] {
     for (const name of names) {
       if (nodes.has(name)) continue
       const node = ++last
-      nodes.set(name, { node, kind: KINDS[name[0]!]!, profile: node, isVerified: verified, isRetired: false })
+      nodes.set(name, {
+        node,
+        kind: KINDS[name[0]!]!,
+        value: name,
+        profile: node,
+        isVerified: verified,
+        isRetired: false,
+      })
       graph.push(nodes.get(name)!)
     }
     const group: LinkGroup = {
