@@ -181,6 +181,8 @@ function stepsOf(history: History, customer: string, ids: string[], policy: Poli
 function movementsOf(history: History, { customer, currency, steps }: Omit<Account, 'movements'>): Movement[] {
   const movements: Movement[] = []
   let wasPaying = false
+  /** Subscriptions that had MRR before. */
+  const paid = new Set<string>()
   let previous: Step = { at: 0, mrr: 0, committed: 0, values: new Map() }
   for (const step of steps) {
     const [before, after] = [previous.mrr, step.mrr]
@@ -190,9 +192,14 @@ function movementsOf(history: History, { customer, currency, steps }: Omit<Accou
         .map(([id]) => id)
       const type = typeOf(before, after, wasPaying)
       const causes = causesOf(history, customer, changed, step.at)
+      if (changed.some(id => !paid.has(id) && step.values.get(id)!.mrr > 0)) {
+        causes.delete('other')
+        causes.add(before === 0 ? 'new_subscription' : 'additional_subscription')
+      }
       movements.push({ at: step.at, customer, currency, type, before, after, causes, subscriptions: changed })
     }
     wasPaying ||= after > 0
+    for (const [id, { mrr }] of step.values) if (mrr > 0) paid.add(id)
     previous = step
   }
   return movements

@@ -168,7 +168,7 @@ test('a large history contains every feature', () => {
   const causes = new Set(
     currencies.flatMap(currency => books.movementsIn(currency, 0, until).flatMap(m => [...m.causes])),
   )
-  assert.equal(causes.size, 13)
+  assert.equal(causes.size, 15)
   const last = currencies.flatMap(currency => books.exclusionsAt(currency, until)).map(({ reason }) => reason)
   for (const reason of [
     'test_mode',

@@ -210,6 +210,8 @@ export type Dispute = {
 
 /** The cause of a change of MRR, according to the decision behind it. */
 export type Cause =
+  | 'new_subscription'
+  | 'additional_subscription'
   | 'quantity'
   | 'price'
   | 'plan'
