@@ -186,7 +186,7 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     await heading(page, 'More than one person')
     await page.getByRole('link', { name: 'contact:c-1' }).waitFor()
     await page.getByRole('link', { name: 'user:c-1' }).click()
-    await page.getByRole('row', { name: /v-7 visitor/ }).waitFor()
+    await page.getByRole('row', { name: /v-7 unverified visitor/ }).waitFor()
   })
 
   await t.test('after a change of tenant no old data stays, and an event page becomes the list', async () => {

@@ -135,7 +135,7 @@ test('a public event with the order id of a customer exports nothing of her orde
   assert.match(await exported(tenant, 'eve@example.com'), /Secret Street/)
 })
 
-test('an address finds its person, whoever else uses it as an id', async () => {
+test('an address finds its person, also if others use it as an id', async () => {
   const tenant = await server.anotherTenant('borrowed address')
   await write(tenant, 'contact', 'c-1', { email: 'eve@example.com', userId: 'u-eve' })
   await server.settled()
