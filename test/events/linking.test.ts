@@ -149,6 +149,34 @@ test('a sale links its only anonymous visitor with the contact of its order; a s
   assert.equal((await sales(tenant)).length, 1)
 })
 
+test('a deleted order no longer links its visitor, and a new version of it does', async () => {
+  const tenant = await server.anotherTenant('deleted order')
+  const at = (second: number) => `2026-01-01T00:00:0${second}Z`
+  const order = (second: number, data: object | null) =>
+    server.request('/v1/orders', {
+      ...{ method: data ? 'POST' : 'DELETE', key: tenant.privateKey },
+      body: json({ entityType: 'order', id: 'o', sourceUpdatedAt: at(second), ...(data && { data }) }),
+    })
+  await inTurn(
+    () => track(tenant, { event_type: 'convert', visitor: 'v-1', data: { order_id: 'o', amount: 5 } }),
+    () => track(tenant, { event_type: 'contact elsewhere', data: { contact_id: 'c-1' } }),
+    () => order(1, { total: 5, currency: 'EUR', contactId: 'c-1' }).then(() => {}),
+  )
+  const rows = await sales(tenant)
+  assert.equal(rows.length, 1)
+  const looked = () => track(tenant, { event_type: 'looked', visitor: 'v-1' })
+  await inTurn(looked)
+  const together = async () => {
+    const found = await profiles(tenant)
+    return found.get('looked') === found.get('contact elsewhere')
+  }
+  assert.equal(await together(), true)
+  await inTurn(() => order(2, null).then(() => {}))
+  assert.equal(await together(), false)
+  await inTurn(() => order(3, { total: 5, currency: 'EUR', contactId: 'c-1' }).then(() => {}))
+  assert.equal(await together(), true)
+})
+
 test('without a record of the order, events with its id are one sale only within one profile', async () => {
   const tenant = await server.anotherTenant('claims')
   const convert = (visitor: string, user_id?: string) =>

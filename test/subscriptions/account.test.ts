@@ -190,6 +190,7 @@ test('the timeline contains every change, the newest first, with its source even
     mrr_delta: -30,
     amount: null,
     invoice_id: null,
+    cause: 'cancellation_voluntary',
     event_id: deletion.event_id,
     description: 'MRR fell to 0 (s).',
   })

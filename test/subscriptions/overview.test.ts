@@ -41,6 +41,7 @@ test('a tenant without subscriptions has a report with every field', async () =>
       snapshot_gaps: 0,
       movements_complete: true,
       unrecognized: {},
+      test_events: 0,
       warnings: [],
     },
     attention: { payment_issues: 0, renewals: 0, cancellations: 0, upcoming_billing: 0 },
@@ -346,6 +347,7 @@ test('coverage shows how complete the data is', async () => {
     snapshot_gaps: 0,
     movements_complete: false,
     unrecognized: {},
+    test_events: 0,
     warnings: ['One subscription is known from invoices only; its MRR is missing.'],
   })
   assert.equal(snapshot_first_at, `${inDays(-100).slice(0, 10)}T00:00:00.000Z`)

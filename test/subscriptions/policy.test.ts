@@ -97,7 +97,7 @@ test('a date is a day in the time zone of the policy', async () => {
   assert.equal(await mrrAt('2026-02-01T00:00:00'), 10)
   const window = { since: '2026-02-01', until: '2026-02-02' }
   const movements = await reportOf(server, 'movements', window, tenant)
-  assert.deepEqual([movements.since, movements.totals.new], ['2026-01-31T23:00:00.000Z', 10])
+  assert.deepEqual([movements.since, movements.totals.new], ['2026-01-31T22:59:59.999Z', 10])
 })
 
 /** 1: paused; 2: in trial after paying; 3: past due for 40 days; 4: unchanged. Each started 100 days ago at 10, 20, 30, 40. */

@@ -331,6 +331,7 @@ export const AccountBody = reportSchema(
       mrr_delta: 10,
       amount: null,
       invoice_id: null,
+      cause: 'quantity',
       event_id: null,
       description: 'MRR increased (sub_42).',
     }),

@@ -248,12 +248,15 @@ async function profileMap(client: Transaction['client'], conversions: Conversion
 
 /**
  * A sale links the contact of its order's record with the visitor of the only event that names the order, if that visitor
- * is still anonymous. An order that several visitors named links none of them, because any visitor can send any order id.
+ * is still anonymous. An order that several visitors named links none of them, because any visitor can send any order id. A
+ * deleted order links no one.
  */
 async function linkBuyers(identities: Identities, transaction: Transaction, sales: SalePeople[]): Promise<void> {
   const { client } = transaction
   const disputed = sales.flatMap(({ tenantId, orderId, orderState, severalVisitors }) =>
-    severalVisitors && orderState !== null && orderId !== null ? [{ tenantId, orderId }] : [],
+    (severalVisitors ? orderState !== null : orderState === 'deleted') && orderId !== null
+      ? [{ tenantId, orderId }]
+      : [],
   )
   if (disputed.length > 0) {
     await prepareProfileLock(transaction)
