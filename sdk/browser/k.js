@@ -135,7 +135,7 @@
     })
 
   // An anchor is not a new page, but a route of a hash router (#/ or #!) is.
-  const page = () => location.href.replace(/#(?:[^!/][^]*)?$/, '')
+  const page = () => location.href.replace(/#(?:[^!/][\s\S]*)?$/, '')
   let current = page()
   let referrer = document.referrer
 
