@@ -77,7 +77,6 @@ create table archive_files (
   bytes bigint,
   written_at timestamp with time zone,
   ids uuid[],
-  occurred_at timestamp with time zone[],
   bodies text[],
   constraint archive_files_pkey PRIMARY KEY (id)
 );
@@ -99,7 +98,6 @@ create table archive_queue (
   what text collate "C" not null,
   id uuid not null,
   received_at timestamp with time zone not null,
-  occurred_at timestamp with time zone not null,
   bytes integer not null,
   body text,
   constraint archive_queue_what_check CHECK ((what = ANY (ARRAY['events'::text, 'conversions'::text])))
@@ -276,6 +274,38 @@ create table billing_cash_days (
 CREATE INDEX billing_cash_days_added ON public.billing_cash_days USING btree (tenant_id, day, currency) WHERE (NOT compacted);
 CREATE INDEX billing_cash_days_by_key ON public.billing_cash_days USING btree (tenant_id, day, currency);
 
+create table billing_closed_accounts (
+  tenant_id integer not null,
+  account text collate "C" not null,
+  closing bigint not null,
+  acquisition_id integer not null,
+  segments json not null,
+  constraint billing_closed_accounts_pkey PRIMARY KEY (tenant_id, account, closing)
+);
+
+create table billing_closings (
+  tenant_id integer not null,
+  month date not null,
+  number bigint not null generated always as identity,
+  starts timestamp with time zone not null,
+  ends timestamp with time zone not null,
+  policy_version integer not null,
+  policy json not null,
+  closed_at timestamp with time zone not null default now(),
+  closed_by text not null,
+  constraint billing_closings_pkey PRIMARY KEY (tenant_id, month),
+  constraint billing_closings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+
+create table billing_credit_notes (
+  tenant_id integer not null,
+  id text collate "C" not null,
+  invoice_id text collate "C" not null,
+  body json not null,
+  constraint billing_credit_notes_pkey PRIMARY KEY (tenant_id, id)
+);
+CREATE INDEX billing_credit_notes_by_invoice ON public.billing_credit_notes USING btree (tenant_id, invoice_id);
+
 create table billing_invoice_states (
   tenant_id integer not null,
   invoice_id text collate "C" not null,
@@ -342,14 +372,12 @@ create table billing_movements (
   first_at timestamp with time zone not null,
   first_mrr bigint not null,
   previous_at timestamp with time zone not null,
-  paying_since timestamp with time zone not null,
   acquisition_id integer not null,
   changes json not null,
   constraint billing_movements_pkey PRIMARY KEY (tenant_id, account, currency, occurred_at),
   constraint billing_movements_type_check CHECK ((type = ANY (ARRAY['new'::text, 'expansion'::text, 'contraction'::text, 'churn'::text, 'reactivation'::text])))
 );
-CREATE INDEX billing_movements_by_time ON public.billing_movements USING btree (tenant_id, currency, occurred_at, account) INCLUDE (type, mrr_before, mrr_after, paying_since, acquisition_id, first_at, first_mrr);
-CREATE INDEX billing_movements_reactivations ON public.billing_movements USING btree (tenant_id, currency, occurred_at) INCLUDE (account, previous_at) WHERE (type = 'reactivation'::text);
+CREATE INDEX billing_movements_by_time ON public.billing_movements USING btree (tenant_id, currency, occurred_at, account) INCLUDE (type, mrr_before, mrr_after, previous_at, acquisition_id, first_at, first_mrr);
 
 create table billing_namespaces (
   tenant_id integer not null,
@@ -397,6 +425,50 @@ create table billing_restated (
   subscription_id text collate "C" not null,
   constraint billing_restated_pkey PRIMARY KEY (tenant_id, subscription_id)
 );
+
+create table billing_restatements (
+  tenant_id integer not null,
+  number bigint not null generated always as identity,
+  closing bigint not null,
+  account text collate "C" not null,
+  currency text collate "C" not null,
+  amount bigint not null,
+  event_id text collate "C",
+  received_at timestamp with time zone not null,
+  constraint billing_restatements_pkey PRIMARY KEY (tenant_id, number)
+);
+CREATE INDEX billing_restatements_by_closing ON public.billing_restatements USING btree (tenant_id, closing, number);
+
+create table billing_revenue (
+  tenant_id integer not null,
+  invoice_id text collate "C" not null,
+  place integer not null,
+  valid_from timestamp with time zone not null,
+  valid_to timestamp with time zone not null,
+  currency text collate "C" not null,
+  credit_note_id text collate "C",
+  zone text collate "C" not null,
+  invoiced_on date not null,
+  starts_on date not null,
+  ends_on date not null,
+  amount bigint not null,
+  constraint billing_revenue_pkey PRIMARY KEY (tenant_id, invoice_id, place, valid_from)
+);
+CREATE INDEX billing_revenue_by_end ON public.billing_revenue USING btree (tenant_id, currency, ends_on) INCLUDE (starts_on, invoiced_on, amount, valid_from, valid_to);
+CREATE INDEX billing_revenue_by_invoice_day ON public.billing_revenue USING btree (tenant_id, currency, invoiced_on) INCLUDE (starts_on, ends_on, amount, valid_from, valid_to);
+
+create table billing_revenue_months (
+  tenant_id integer not null,
+  zone text collate "C" not null,
+  month date not null,
+  currency text collate "C" not null,
+  invoiced bigint not null,
+  recognized bigint not null,
+  lines bigint not null,
+  compacted boolean not null default false
+);
+CREATE INDEX billing_revenue_months_added ON public.billing_revenue_months USING btree (tenant_id, zone, month, currency) WHERE (NOT compacted);
+CREATE INDEX billing_revenue_months_by_key ON public.billing_revenue_months USING btree (tenant_id, zone, month, currency);
 
 create table billing_segments (
   tenant_id integer not null,
@@ -483,7 +555,7 @@ create table billing_versions (
   body json not null,
   source_id text collate "C",
   constraint billing_versions_pkey PRIMARY KEY (tenant_id, kind, object_id, hash),
-  constraint billing_versions_kind_check CHECK ((kind = ANY (ARRAY['subscription'::text, 'invoice'::text, 'payment'::text, 'refund'::text])))
+  constraint billing_versions_kind_check CHECK ((kind = ANY (ARRAY['subscription'::text, 'invoice'::text, 'payment'::text, 'refund'::text, 'credit_note'::text])))
 );
 CREATE INDEX billing_versions_by_time ON public.billing_versions USING btree (tenant_id, source_at);
 CREATE INDEX billing_versions_of_subscriptions ON public.billing_versions USING btree (tenant_id, object_id, source_at) WHERE (kind = 'subscription'::text);
@@ -560,7 +632,7 @@ create table conversion_sums (
   count bigint not null,
   amount numeric not null,
   constraint conversion_sums_pkey PRIMARY KEY (tenant_id, grain, at, event_type, conversion_type, source, currency),
-  constraint conversion_sums_grain_check CHECK ((grain = ANY (ARRAY['minute'::text, 'hour'::text, 'day'::text])))
+  constraint conversion_sums_grain_check CHECK ((grain = ANY (ARRAY['minute'::text, 'quarter'::text, 'day'::text])))
 ) with (fillfactor=80);
 
 create table conversion_sums_added (
@@ -633,10 +705,60 @@ CREATE INDEX conversions_by_claimant ON public.conversions USING btree (tenant_i
 CREATE INDEX conversions_by_claims ON public.conversions USING btree (claims) WHERE (verified AND (claims > 20));
 CREATE INDEX conversions_by_event_type ON public.conversions USING btree (tenant_id, event_type, occurred_at, id) WHERE (listed AND (event_type <> conversion_type));
 CREATE UNIQUE INDEX conversions_by_id ON public.conversions USING btree (tenant_id, id);
-CREATE INDEX conversions_by_node ON public.conversions USING btree (tenant_id, node) WHERE (listed AND (order_contact_id IS NULL));
+CREATE INDEX conversions_by_node ON public.conversions USING btree (tenant_id, node) WHERE listed;
 CREATE INDEX conversions_by_order ON public.conversions USING btree (tenant_id, order_id, id) WHERE ((order_id IS NOT NULL) AND (NOT verified));
 CREATE INDEX conversions_by_time ON public.conversions USING btree (tenant_id, occurred_at, id) WHERE listed;
 CREATE INDEX conversions_by_type ON public.conversions USING btree (tenant_id, conversion_type, occurred_at, id) WHERE listed;
+
+create table customer_amounts (
+  tenant_id integer not null,
+  profile bigint not null,
+  currency text collate "C" not null,
+  revenue numeric not null,
+  mrr bigint not null,
+  constraint customer_amounts_pkey PRIMARY KEY (tenant_id, profile, currency),
+  constraint customer_amounts_tenant_id_profile_fkey FOREIGN KEY (tenant_id, profile) REFERENCES customers(tenant_id, profile) ON DELETE CASCADE
+);
+CREATE INDEX customer_amounts_by_mrr ON public.customer_amounts USING btree (tenant_id, currency, mrr, profile);
+CREATE INDEX customer_amounts_by_revenue ON public.customer_amounts USING btree (tenant_id, currency, revenue, profile);
+
+create table customer_changes (
+  tenant_id integer not null,
+  node bigint,
+  touched bigint,
+  contact text,
+  account text
+);
+
+create table customers (
+  tenant_id integer not null,
+  profile bigint not null,
+  contact_id text,
+  name text,
+  email text,
+  company text,
+  country text,
+  sort_name text collate "C" not null,
+  channel text collate "C",
+  acquired_at timestamp with time zone not null,
+  first_seen_at timestamp with time zone not null,
+  last_seen_at timestamp with time zone not null,
+  status text collate "C" not null,
+  customer_since timestamp with time zone,
+  trialed boolean not null,
+  orders integer not null,
+  account text,
+  plans text[] not null,
+  refresh_at timestamp with time zone,
+  words tsvector not null,
+  constraint customers_pkey PRIMARY KEY (tenant_id, profile)
+);
+CREATE INDEX customers_by_arrival ON public.customers USING btree (tenant_id, acquired_at);
+CREATE INDEX customers_by_first_seen ON public.customers USING btree (tenant_id, first_seen_at, profile);
+CREATE INDEX customers_by_last_seen ON public.customers USING btree (tenant_id, last_seen_at, profile);
+CREATE INDEX customers_by_name ON public.customers USING btree (tenant_id, sort_name, profile);
+CREATE INDEX customers_by_words ON public.customers USING gin (words);
+CREATE INDEX customers_to_refresh ON public.customers USING btree (refresh_at) WHERE (refresh_at IS NOT NULL);
 
 create table dead_letters (
   tenant_id integer not null,
@@ -745,7 +867,7 @@ create table event_sums (
   source text collate "C" not null,
   count bigint not null,
   constraint event_sums_pkey PRIMARY KEY (tenant_id, grain, all_types, at, event_type, source),
-  constraint event_sums_grain_check CHECK ((grain = ANY (ARRAY['minute'::text, 'hour'::text, 'day'::text])))
+  constraint event_sums_grain_check CHECK ((grain = ANY (ARRAY['minute'::text, 'quarter'::text, 'day'::text])))
 ) with (fillfactor=80);
 
 create table event_sums_added (
@@ -783,7 +905,7 @@ create table events (
   key_id text collate "C",
   user_id text
 ) partition by RANGE (occurred_at);
-CREATE INDEX events_by_receipt ON ONLY public.events USING brin (received_at) WITH (pages_per_range='32', autosummarize='on');
+CREATE INDEX events_by_id ON ONLY public.events USING btree (id);
 CREATE INDEX events_by_time ON ONLY public.events USING btree (tenant_id, occurred_at, id) WHERE (NOT conversion);
 CREATE INDEX events_by_type ON ONLY public.events USING btree (tenant_id, event_type, occurred_at, id) WHERE (NOT conversion);
 
@@ -817,6 +939,10 @@ create table identities (
   first_seen_at timestamp with time zone not null default now(),
   retired_at timestamp with time zone,
   verified boolean not null default false,
+  verified_by_input boolean not null default false,
+  last_seen_at timestamp with time zone,
+  seen_with bigint,
+  seen_after bigint,
   constraint identities_kind_check CHECK ((kind = ANY (ARRAY['visitor'::text, 'user'::text, 'email'::text, 'contact'::text])))
 ) with (fillfactor=90);
 CREATE UNIQUE INDEX identities_by_node ON public.identities USING btree (tenant_id, node) INCLUDE (profile);
@@ -831,10 +957,14 @@ create table identity_links (
   verified boolean not null,
   cause text not null,
   cause_id text not null,
-  by_command boolean not null generated always as ((cause = 'command'::text)) stored,
+  origin text not null generated always as (
+CASE
+    WHEN (cause = ANY (ARRAY['record'::text, 'command'::text])) THEN cause
+    ELSE 'event'::text
+END) stored,
   linked_at timestamp with time zone not null,
   undone_at timestamp with time zone,
-  constraint identity_links_pkey PRIMARY KEY (tenant_id, a, b, by_command),
+  constraint identity_links_pkey PRIMARY KEY (tenant_id, a, b, origin),
   constraint identity_links_cause_check CHECK ((cause = ANY (ARRAY['event'::text, 'record'::text, 'sale'::text, 'command'::text])))
 ) with (fillfactor=90);
 CREATE INDEX identity_links_by_b ON public.identity_links USING btree (tenant_id, b);
@@ -887,7 +1017,8 @@ create table jetstream_losses (
   stream text collate "C" not null,
   noticed_at timestamp with time zone not null default now(),
   entries bigint not null,
-  seen_at timestamp with time zone not null
+  seen_at timestamp with time zone not null,
+  counted_by uuid[] not null default '{}'::uuid[]
 );
 
 create table jetstream_skipped_messages (
@@ -919,7 +1050,9 @@ create table jetstream_unread (
   stream text collate "C" not null,
   partition smallint not null,
   created text not null,
+  first_seq bigint not null,
   seq bigint not null,
+  id text collate "C",
   entries bigint not null,
   seen_at timestamp with time zone not null default now(),
   constraint jetstream_unread_pkey PRIMARY KEY (stream, partition)
@@ -930,6 +1063,8 @@ create table jetstream_writers (
   process uuid not null,
   name text not null,
   created text,
+  promise text,
+  failing text,
   seen_at timestamp with time zone not null default now(),
   constraint jetstream_writers_pkey PRIMARY KEY (stream, process)
 );
@@ -1085,6 +1220,17 @@ create table receipts (
   constraint receipts_outcome_check CHECK ((outcome = ANY (ARRAY['processed'::text, 'duplicate'::text, 'dropped'::text, 'dead_letter'::text, 'suppressed'::text])))
 ) partition by RANGE (received_at);
 CREATE INDEX receipts_by_time ON ONLY public.receipts USING btree (tenant_id, source_id, received_at, id);
+
+create table record_links (
+  tenant_id integer not null,
+  a bigint not null,
+  b bigint not null,
+  record text collate "C" not null,
+  linked_at timestamp with time zone not null,
+  constraint record_links_pkey PRIMARY KEY (tenant_id, a, b, record)
+);
+CREATE INDEX record_links_by_b ON public.record_links USING btree (tenant_id, b);
+CREATE INDEX record_links_by_record ON public.record_links USING btree (tenant_id, record);
 
 create table record_tombstones (
   tenant_id integer not null,
@@ -1307,6 +1453,7 @@ create table touches (
   constraint touches_pkey PRIMARY KEY (tenant_id, node, kind),
   constraint touches_kind_check CHECK ((kind = ANY (ARRAY['verified'::text, 'source'::text, 'direct'::text])))
 ) with (fillfactor=90);
+CREATE INDEX touches_by_time ON public.touches USING btree (tenant_id, occurred_at);
 
 create unlogged table volume_budgets (
   key character varying(255) not null,
@@ -1328,17 +1475,45 @@ AS $function$ select case
   when currency in ('CLF', 'UYW') then (minor * 0.0001)::numeric
   else (minor * 0.01)::numeric end $function$;
 
+CREATE OR REPLACE FUNCTION kontor_bi.host(url text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$ select lower(substring(url from '(?i)^https?://(?:[^/?#@]*@)?(?:www\.)?([^/?#:@\s]{1,255})')) $function$;
+
 CREATE OR REPLACE FUNCTION kontor_bi.instant(epoch_ms text)
  RETURNS timestamp with time zone
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 AS $function$ select to_timestamp(epoch_ms::float8 / 1000) $function$;
 
+CREATE OR REPLACE FUNCTION kontor_bi.number(value text)
+ RETURNS numeric
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$ select case when value ~ '^-?[0-9]{1,18}(\.[0-9]{1,18})?$' then value::numeric end $function$;
+
 CREATE OR REPLACE FUNCTION kontor_bi.own_id(id text)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 AS $function$ select regexp_replace(id, '^[A-Za-z0-9_.-]+' || chr(31), '') $function$;
+
+CREATE OR REPLACE FUNCTION kontor_bi.query_value(url text, name text)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+declare
+  value text := nullif(replace(substring(split_part(url, '#', 1) from '[?&]' || name || '=([^&]*)'), '+', ' '), '');
+begin
+  if value is null or strpos(value, '%') = 0 then return value; end if;
+  return (
+    select convert_from(string_agg(case when part[1] ~ '^%..' then decode(substr(part[1], 2), 'hex') else convert_to(part[1], 'UTF8') end, ''::bytea order by n), 'UTF8')
+    from regexp_matches(value, '(%[0-9A-Fa-f]{2}|[^%]+|%)', 'g') with ordinality as parts (part, n));
+exception when others then
+  return value;
+end $function$;
 
 CREATE OR REPLACE FUNCTION kontor_bi.tenant()
  RETURNS integer
@@ -1412,6 +1587,75 @@ begin
     where listed group by 1, 2, 3, 4, 5, 6
     having sum(sign) <> 0 or sum(sign * coalesce(order_amount, event_amount)) <> 0;
   end if;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.customer_contacts_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into customer_changes (tenant_id, contact) select tenant_id, id from changed_rows where entity_type = 'contact';
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.customer_identities_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op = 'INSERT' then
+    insert into customer_changes (tenant_id, node)
+    select distinct tenant_id, profile from new_rows where profile <> node or kind = 'contact';
+  elsif tg_op = 'UPDATE' then
+    insert into customer_changes (tenant_id, node)
+    select distinct n.tenant_id, p.profile from new_rows n
+    join old_rows o on o.tenant_id = n.tenant_id and o.node = n.node
+    cross join lateral (values (n.profile), (o.profile)) as p (profile)
+    where (n.profile, n.retired_at, n.last_seen_at, n.verified)
+      is distinct from (o.profile, o.retired_at, o.last_seen_at, o.verified);
+  else
+    -- At once, because an erasure deletes identifiers. The job restores the row if the person has other data.
+    delete from customers c using (select distinct tenant_id, profile from old_rows) o
+      where c.tenant_id = o.tenant_id and c.profile = o.profile;
+    insert into customer_changes (tenant_id, node) select distinct tenant_id, profile from old_rows;
+  end if;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.customer_invoices_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into customer_changes (tenant_id, account) select distinct tenant_id, customer from changed_rows where customer is not null;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.customer_nodes_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into customer_changes (tenant_id, node) select distinct tenant_id, node from changed_rows where node is not null;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.customer_subscriptions_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into customer_changes (tenant_id, account) select distinct tenant_id, account from changed_rows;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.customer_touches_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into customer_changes (tenant_id, touched) select distinct tenant_id, node from changed_rows;
   return null;
 end $function$;
 
@@ -1489,17 +1733,41 @@ end $function$;
 CREATE TRIGGER api_keys_changed AFTER INSERT OR DELETE OR UPDATE OF scopes, expires_at, revoked_at, limits ON public.api_keys FOR EACH STATEMENT EXECUTE FUNCTION config_changed();
 CREATE TRIGGER archive_state_changed AFTER UPDATE ON public.archive_state FOR EACH STATEMENT EXECUTE FUNCTION config_changed();
 CREATE TRIGGER audit_is_final BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit FOR EACH STATEMENT EXECUTE FUNCTION reject_audit_change();
+CREATE TRIGGER customer_accounts_deleted AFTER DELETE ON public.billing_accounts REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_nodes_changed();
+CREATE TRIGGER customer_accounts_inserted AFTER INSERT ON public.billing_accounts REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_nodes_changed();
+CREATE TRIGGER customer_accounts_replaced AFTER UPDATE ON public.billing_accounts REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_nodes_changed();
+CREATE TRIGGER customer_accounts_updated AFTER UPDATE ON public.billing_accounts REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_nodes_changed();
+CREATE TRIGGER customer_invoices_deleted AFTER DELETE ON public.billing_invoice_states REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_invoices_changed();
+CREATE TRIGGER customer_invoices_inserted AFTER INSERT ON public.billing_invoice_states REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_invoices_changed();
+CREATE TRIGGER customer_invoices_updated AFTER UPDATE ON public.billing_invoice_states REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_invoices_changed();
+CREATE TRIGGER customer_subscriptions_deleted AFTER DELETE ON public.billing_segments REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_subscriptions_changed();
+CREATE TRIGGER customer_subscriptions_inserted AFTER INSERT ON public.billing_segments REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_subscriptions_changed();
+CREATE TRIGGER customer_subscriptions_replaced AFTER UPDATE ON public.billing_segments REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_subscriptions_changed();
+CREATE TRIGGER customer_subscriptions_updated AFTER UPDATE ON public.billing_segments REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_subscriptions_changed();
 CREATE TRIGGER conversion_sums_deleted AFTER DELETE ON public.conversions REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION conversion_sums_changed();
 CREATE TRIGGER conversion_sums_inserted AFTER INSERT ON public.conversions REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION conversion_sums_changed();
 CREATE TRIGGER conversion_sums_updated AFTER UPDATE ON public.conversions REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION conversion_sums_changed();
+CREATE TRIGGER customer_sales_deleted AFTER DELETE ON public.conversions REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_nodes_changed();
+CREATE TRIGGER customer_sales_inserted AFTER INSERT ON public.conversions REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_nodes_changed();
+CREATE TRIGGER customer_sales_replaced AFTER UPDATE ON public.conversions REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_nodes_changed();
+CREATE TRIGGER customer_sales_updated AFTER UPDATE ON public.conversions REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_nodes_changed();
 CREATE TRIGGER destinations_changed AFTER INSERT OR DELETE OR UPDATE ON public.destinations FOR EACH STATEMENT EXECUTE FUNCTION config_changed();
 CREATE TRIGGER erasures_created AFTER INSERT ON public.erasures FOR EACH STATEMENT EXECUTE FUNCTION config_changed();
 CREATE TRIGGER erasures_status_changed AFTER UPDATE OF status ON public.erasures FOR EACH STATEMENT EXECUTE FUNCTION config_changed();
+CREATE TRIGGER customer_identities_deleted AFTER DELETE ON public.identities REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_identities_changed();
+CREATE TRIGGER customer_identities_inserted AFTER INSERT ON public.identities REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_identities_changed();
+CREATE TRIGGER customer_identities_updated AFTER UPDATE ON public.identities REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_identities_changed();
 CREATE TRIGGER purges_round_finished AFTER UPDATE OF rounds ON public.purges FOR EACH STATEMENT EXECUTE FUNCTION config_changed();
+CREATE TRIGGER customer_contacts_deleted AFTER DELETE ON public.records REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_contacts_changed();
+CREATE TRIGGER customer_contacts_inserted AFTER INSERT ON public.records REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_contacts_changed();
+CREATE TRIGGER customer_contacts_updated AFTER UPDATE ON public.records REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_contacts_changed();
 CREATE TRIGGER sources_changed AFTER INSERT OR DELETE OR UPDATE ON public.sources FOR EACH STATEMENT EXECUTE FUNCTION config_changed();
 CREATE TRIGGER suppressions_added AFTER INSERT ON public.suppressions REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION suppressions_added();
 CREATE TRIGGER suppressions_deleted AFTER DELETE ON public.suppressions FOR EACH STATEMENT EXECUTE FUNCTION config_changed();
 CREATE TRIGGER tenants_changed AFTER DELETE OR UPDATE ON public.tenants FOR EACH STATEMENT EXECUTE FUNCTION config_changed();
+CREATE TRIGGER customer_touches_deleted AFTER DELETE ON public.touches REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_touches_changed();
+CREATE TRIGGER customer_touches_inserted AFTER INSERT ON public.touches REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_touches_changed();
+CREATE TRIGGER customer_touches_updated AFTER UPDATE ON public.touches REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION customer_touches_changed();
 
 create view kontor_bi.cash_by_day with (security_barrier=true) as
  SELECT 'ten_'::text || tenant_id AS tenant,
@@ -1528,6 +1796,37 @@ create view kontor_bi.contacts with (security_barrier=true) as
     updated_at
    FROM records r
   WHERE tenant_id = (( SELECT kontor_bi.tenant() AS tenant)) AND entity_type = 'contact'::text AND NOT deleted;
+
+create view kontor_bi.conversion_touches with (security_barrier=true) as
+ SELECT c.tenant,
+    c.id,
+    c.occurred_at,
+    c.conversion_type,
+    c.source_object_id,
+    c.amount,
+    c.currency,
+    c.profile_id,
+    t.first[1] AS first_source,
+    t.first[2] AS first_medium,
+    t.first[3] AS first_campaign,
+    t.first_at AS first_touch_at,
+    t.last[1] AS last_source,
+    t.last[2] AS last_medium,
+    t.last[3] AS last_campaign,
+    t.last_at AS last_touch_at
+   FROM kontor_bi.conversions c
+     LEFT JOIN ( SELECT c_1.id,
+            (array_agg(ARRAY[t_1.source, t_1.medium, t_1.campaign] ORDER BY (t_1.source = 'direct'::text), t_1.occurred_at, t_1.event_id))[1:1] AS firsts,
+            (array_agg(ARRAY[t_1.source, t_1.medium, t_1.campaign] ORDER BY (t_1.source = 'direct'::text), t_1.occurred_at DESC, t_1.event_id DESC))[1:1] AS lasts,
+            (array_agg(t_1.occurred_at ORDER BY (t_1.source = 'direct'::text), t_1.occurred_at, t_1.event_id))[1] AS first_at,
+            (array_agg(t_1.occurred_at ORDER BY (t_1.source = 'direct'::text), t_1.occurred_at DESC, t_1.event_id DESC))[1] AS last_at
+           FROM kontor_bi.conversions c_1
+             JOIN kontor_bi.touches t_1 ON t_1.profile_id = c_1.profile_id AND t_1.occurred_at <= c_1.occurred_at
+          GROUP BY c_1.id) a ON a.id = c.id
+     LEFT JOIN LATERAL ( SELECT ARRAY[a.firsts[1][1], a.firsts[1][2], a.firsts[1][3]] AS first,
+            ARRAY[a.lasts[1][1], a.lasts[1][2], a.lasts[1][3]] AS last,
+            a.first_at,
+            a.last_at) t ON true;
 
 create view kontor_bi.conversions with (security_barrier=true) as
  SELECT 'ten_'::text || c.tenant_id AS tenant,
@@ -1633,6 +1932,53 @@ create view kontor_bi.mrr_by_day with (security_barrier=true) as
      LEFT JOIN changes c ON c.tenant_id = d.tenant_id AND c.currency = d.currency AND c.day = d.day
   WINDOW upto AS (PARTITION BY d.tenant_id, d.currency ORDER BY d.day);
 
+create view kontor_bi.order_lines with (security_barrier=true) as
+ SELECT sale.tenant,
+    sale.order_id,
+    line.n::integer AS line,
+    sale.placed_at,
+    sale.currency,
+    COALESCE(item.body ->> 'sku'::text, item.body ->> 'SKU'::text) AS sku,
+    COALESCE(item.body ->> 'product_id'::text, item.body ->> 'productId'::text, (item.body -> 'product'::text) ->> 'id'::text) AS product_id,
+    COALESCE(item.body ->> 'variant_id'::text, item.body ->> 'variantId'::text) AS variant_id,
+    COALESCE(item.body ->> 'name'::text, item.body ->> 'title'::text, item.body ->> 'product_name'::text) AS name,
+    number.quantity,
+    COALESCE(number.price, number.total / NULLIF(number.quantity, 0::numeric)) AS unit_price,
+    COALESCE(number.total, number.price * number.quantity) AS amount
+   FROM ( SELECT o.tenant,
+            o.id AS order_id,
+            o.placed_at,
+            o.currency,
+            o.data AS body
+           FROM kontor_bi.orders o
+        UNION ALL
+         SELECT 'ten_'::text || c.tenant_id,
+            c.object_id,
+            c.occurred_at,
+            c.event_currency,
+                CASE
+                    WHEN jsonb_typeof(e.payload::jsonb -> 'properties'::text) = 'object'::text THEN e.payload::jsonb -> 'properties'::text
+                    WHEN jsonb_typeof(e.payload::jsonb -> 'data'::text) = 'object'::text THEN e.payload::jsonb -> 'data'::text
+                    ELSE e.payload::jsonb
+                END AS payload
+           FROM conversions c
+             JOIN events e ON e.tenant_id = c.tenant_id AND e.id = c.event_id AND e.occurred_at = c.event_occurred_at
+          WHERE c.tenant_id = (( SELECT kontor_bi.tenant() AS tenant)) AND c.order_state IS NULL) sale
+     CROSS JOIN LATERAL ( SELECT COALESCE(sale.body -> 'line_items'::text, sale.body -> 'lineItems'::text, sale.body -> 'items'::text, sale.body -> 'lines'::text, sale.body -> 'products'::text) AS list) lines
+     CROSS JOIN LATERAL jsonb_array_elements(
+        CASE jsonb_typeof(lines.list)
+            WHEN 'array'::text THEN lines.list
+            ELSE '[]'::jsonb
+        END) WITH ORDINALITY line(body, n)
+     CROSS JOIN LATERAL ( SELECT
+                CASE jsonb_typeof(line.body)
+                    WHEN 'object'::text THEN line.body
+                    ELSE '{}'::jsonb
+                END AS body) item
+     CROSS JOIN LATERAL ( SELECT COALESCE(kontor_bi.number(COALESCE(item.body ->> 'quantity'::text, item.body ->> 'qty'::text)), 1::numeric) AS quantity,
+            kontor_bi.number(COALESCE(item.body ->> 'price'::text, item.body ->> 'unit_price'::text, item.body ->> 'unitPrice'::text)) AS price,
+            kontor_bi.number(COALESCE(item.body ->> 'total'::text, item.body ->> 'amount'::text, item.body ->> 'line_total'::text)) AS total) number;
+
 create view kontor_bi.orders with (security_barrier=true) as
  SELECT 'ten_'::text || r.tenant_id AS tenant,
     r.id,
@@ -1683,14 +2029,66 @@ create view kontor_bi.subscriptions with (security_barrier=true) as
      LEFT JOIN billing_acquisitions a ON a.tenant_id = b.tenant_id AND a.id = b.acquisition_id
   WHERE s.tenant_id = (( SELECT kontor_bi.tenant() AS tenant)) AND s.valid_from <= now() AND s.valid_to > now();
 
+create view kontor_bi.touches with (security_barrier=true) as
+ SELECT 'ten_'::text || e.tenant_id AS tenant,
+    e.id AS event_id,
+    e.occurred_at,
+    e.visitor,
+    'prof_'::text || i.profile AS profile_id,
+    COALESCE(utm.source, campaign.source, kontor_bi.host(referral.referrer), 'direct'::text) AS source,
+        CASE
+            WHEN utm.source IS NOT NULL THEN utm.medium
+            WHEN campaign.source IS NOT NULL THEN campaign.medium
+            WHEN referral.referrer IS NOT NULL THEN 'referral'::text
+            ELSE NULL::text
+        END AS medium,
+        CASE
+            WHEN utm.source IS NOT NULL THEN utm.campaign
+            WHEN campaign.source IS NOT NULL THEN campaign.name
+            ELSE NULL::text
+        END AS campaign
+   FROM events e
+     LEFT JOIN identities i ON i.tenant_id = e.tenant_id AND i.node = e.node
+     LEFT JOIN api_keys k ON k.id = e.key_id
+     CROSS JOIN LATERAL ( SELECT e.payload::jsonb AS body) p
+     CROSS JOIN LATERAL ( SELECT
+                CASE
+                    WHEN jsonb_typeof(p.body -> 'data'::text) = 'object'::text THEN p.body -> 'data'::text
+                    WHEN jsonb_typeof(p.body -> 'properties'::text) = 'object'::text THEN p.body -> 'properties'::text
+                    ELSE p.body
+                END AS subject) s
+     CROSS JOIN LATERAL ( SELECT COALESCE(s.subject ->> 'page'::text, s.subject ->> 'url'::text, ((p.body -> 'context'::text) -> 'page'::text) ->> 'url'::text) AS url,
+            COALESCE(s.subject ->> 'referrer'::text, ((p.body -> 'context'::text) -> 'page'::text) ->> 'referrer'::text) AS referrer) page
+     CROSS JOIN LATERAL ( SELECT
+                CASE
+                    WHEN strpos(page.url, 'utm_source='::text) > 0 THEN page.url
+                    WHEN strpos(((p.body -> 'context'::text) -> 'page'::text) ->> 'search'::text, 'utm_source='::text) > 0 THEN ((p.body -> 'context'::text) -> 'page'::text) ->> 'search'::text
+                    ELSE NULL::text
+                END AS url) tagged
+     CROSS JOIN LATERAL ( SELECT NULLIF(TRIM(BOTH FROM COALESCE(s.subject ->> 'utm_source'::text, kontor_bi.query_value(tagged.url, 'utm_source'::text))), ''::text) AS source,
+            COALESCE(s.subject ->> 'utm_medium'::text, kontor_bi.query_value(tagged.url, 'utm_medium'::text)) AS medium,
+            COALESCE(s.subject ->> 'utm_campaign'::text, kontor_bi.query_value(tagged.url, 'utm_campaign'::text)) AS campaign) utm
+     CROSS JOIN LATERAL ( SELECT NULLIF(TRIM(BOTH FROM ((p.body -> 'context'::text) -> 'campaign'::text) ->> 'source'::text), ''::text) AS source,
+            ((p.body -> 'context'::text) -> 'campaign'::text) ->> 'medium'::text AS medium,
+            ((p.body -> 'context'::text) -> 'campaign'::text) ->> 'name'::text AS name) campaign
+     CROSS JOIN LATERAL ( SELECT
+                CASE
+                    WHEN kontor_bi.host(page.referrer) IS DISTINCT FROM kontor_bi.host(page.url) AND kontor_bi.host(page.referrer) IS NOT NULL THEN page.referrer
+                    ELSE NULL::text
+                END AS referrer) referral
+  WHERE e.tenant_id = (( SELECT kontor_bi.tenant() AS tenant)) AND COALESCE(e.meta, ''::text) !~~ '{"test":true%'::text AND (COALESCE(utm.source, campaign.source, referral.referrer) IS NOT NULL OR (e.event_type = ANY (ARRAY['page_view'::text, 'pageview'::text, 'page'::text, 'screen'::text]))) AND (e.source_config_id IS NOT NULL OR k.server OR (e.received_at - e.occurred_at) <= '1 day'::interval);
+
 grant select on kontor_bi.cash_by_day to public;
 grant select on kontor_bi.contacts to public;
+grant select on kontor_bi.conversion_touches to public;
 grant select on kontor_bi.conversions to public;
 grant select on kontor_bi.events to public;
 grant select on kontor_bi.invoices to public;
 grant select on kontor_bi.movements to public;
 grant select on kontor_bi.mrr_by_day to public;
+grant select on kontor_bi.order_lines to public;
 grant select on kontor_bi.orders to public;
 grant select on kontor_bi.products to public;
 grant select on kontor_bi.subscriptions to public;
+grant select on kontor_bi.touches to public;
 grant usage on schema kontor_bi to public;

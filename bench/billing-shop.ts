@@ -106,6 +106,7 @@ function buildFacts(tenantId: number, number: number, now: number): BillingFact[
         sourceId: null,
         namespace: 'default',
         node: null,
+        receivedAt: new Date(at),
         change,
       })
   }

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { costsIn, formatPlan, type PlanQuestion, planFor, ratePossible } from './plan.ts'
 import { type Bars, barChart, stackedChart } from './plots.ts'
-import { listFigures, movesSince, type Result, worseBy } from './result.ts'
+import { listFigures, movesSince, type Release, type Result, worseBy } from './result.ts'
 import type { Bar } from './scenario.ts'
 import type { StageFacts } from './scenarios/stages.ts'
 
@@ -10,10 +10,12 @@ import type { StageFacts } from './scenarios/stages.ts'
 export function writeReport({
   results,
   baseline,
+  releases,
   root,
 }: {
   results: Result[]
   baseline: Result[] | null
+  releases: Release[]
   root: string
 }): void {
   const plots = join(root, 'docs/performance')
@@ -21,7 +23,7 @@ export function writeReport({
   const costs = costsIn(results)
   writeFileSync(join(plots, 'rates.svg'), barChart('Operations per second on this machine', ratesIn(results)))
   if (costs) writeFileSync(join(plots, 'costs.svg'), stackedChart('CPU µs per operation, by stage', listStages(costs)))
-  writeFileSync(join(root, 'docs/performance.md'), renderPage(results, baseline, costs))
+  writeFileSync(join(root, 'docs/performance.md'), renderPage({ results, baseline, releases, costs }))
   if (costs) writePlans(join(root, 'docs/scale.md'), costs)
 }
 
@@ -77,13 +79,15 @@ function listStages({ single, batched, record }: StageFacts) {
   }))
 }
 
-function renderPage(results: Result[], baseline: Result[] | null, costs: StageFacts | null): string {
+type Page = { results: Result[]; baseline: Result[] | null; releases: Release[]; costs: StageFacts | null }
+
+function renderPage({ results, baseline, releases, costs }: Page): string {
   const [first] = results
   const busy = results.map(({ coresBusyBefore }) => coresBusyBefore ?? 0)
   return `# Performance
 
 \`npm run bench\` generated this page on ${first!.at.slice(0, 10)}: ${first!.machine.cores} cores (${first!.machine.cpu?.trim()}), Node ${first!.machine.node.slice(1)}, the embedded PostgreSQL, load from ${first!.generator} on the same machine.
-Other programs used ${Math.min(...busy).toFixed(1)} to ${Math.max(...busy).toFixed(1)} cores before the scenarios started. Rates depend on the machine. Ratios are measured within one run and are comparable between machines.
+Each scenario ran three times; figures are medians. Other programs used at most ${Math.max(...busy).toFixed(2)} cores before the scenarios started. Rates depend on the machine. Ratios are measured within one run and are comparable between machines.
 The floor is a bare server that does the least possible work for the same request.
 
 ![Operations per second](performance/rates.svg)
@@ -92,7 +96,27 @@ ${costs ? costsPart(costs, results) : ''}
 ## Results and targets
 
 ${results.map(scenarioPart).join('\n')}
-${movesPart(baseline, results)}`
+${movesPart(baseline, results)}
+${historyPart(releases)}`
+}
+
+/** The first figure of every scenario, by release. */
+function historyPart(releases: Release[]): string {
+  if (releases.length === 0) return ''
+  const names = [...new Set(releases.flatMap(({ figures }) => Object.keys(figures)))]
+  const rows = names.map(name => {
+    const cells = releases.map(({ figures }) => (figures[name] === undefined ? '–' : number(figures[name])))
+    return `| ${name} | ${cells.join(' | ')} |`
+  })
+  const heads = releases.map(({ version, at, machine }) => `${version} (${at.slice(0, 10)}, ${machine})`)
+  return `## Releases
+
+Compare figures of the same machine only.
+
+| | ${heads.join(' | ')} |
+|---|${'--:|'.repeat(heads.length)}
+${rows.join('\n')}
+`
 }
 
 function costsPart(costs: StageFacts, results: Result[]): string {
@@ -127,9 +151,10 @@ ${batch ? `According to these costs, ${results[0]!.machine.cores} cores that do 
 function scenarioPart({ scenario, bars, failed }: Result): string {
   if (failed) return `**${scenario}** did not run: ${failed}\n`
   const rows = bars.map(
-    bar => `| ${bar.what} | ${number(bar.value)} | ${formatBar(bar)} | ${bar.held ? '✓' : 'missed'} |`,
+    bar =>
+      `| ${bar.what} | ${number(bar.value)} | ${formatSpread(bar)} | ${formatBar(bar)} | ${bar.held ? '✓' : 'missed'} |`,
   )
-  return `**${scenario}**\n\n| | measured | target | |\n|---|--:|--:|---|\n${rows.join('\n')}\n`
+  return `**${scenario}**\n\n| | median | spread | target | |\n|---|--:|--:|--:|---|\n${rows.join('\n')}\n`
 }
 
 function movesPart(baseline: Result[] | null, results: Result[]): string {
@@ -144,6 +169,10 @@ function movesPart(baseline: Result[] | null, results: Result[]): string {
     return `| ${scenario} | ${what} | ${number(before)} | ${number(value)} | ${change > 0 ? '+' : ''}${Math.round(change * 100)} % | ${worseBy(move) > 0 ? 'worse' : 'better'} |`
   })
   return `## Changes since the stored run\n\nChanges of more than 15 % ${since}:\n\n| scenario | | before | now | | |\n|---|---|--:|--:|--:|---|\n${rows.join('\n')}\n`
+}
+
+function formatSpread({ spread }: Result['bars'][number]): string {
+  return spread && spread[0] !== spread[1] ? `${number(spread[0])} – ${number(spread[1])}` : ''
 }
 
 function formatBar({ atLeast, atMost }: Bar): string {

@@ -8,11 +8,15 @@ export type Result = {
   generator: 'wrk' | 'autocannon'
   /** Cores used by other processes before the start, as an estimate of noise. */
   coresBusyBefore: number | null
-  bars: (Bar & { held: boolean })[]
+  /** The median of the runs, and the smallest and largest value. */
+  bars: (Bar & { held: boolean; spread?: [number, number] })[]
   facts: Record<string, unknown>
   /** The error, if the scenario failed. */
   failed?: string
 }
+
+/** The key figures of one release, for docs/performance.md. */
+export type Release = { version: string; at: string; machine: string; figures: Record<string, number> }
 
 /** A number that is compared with the stored run. */
 export type Figure = {

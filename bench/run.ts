@@ -4,10 +4,11 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { backgroundCores } from './cpu.ts'
 import { hasWrk } from './load.ts'
+import { median } from './measure.ts'
 import { PLAN_USAGE, printPlan } from './plan.ts'
 import { type Summary, summarize } from './profile.ts'
 import { writeReport } from './report.ts'
-import { movesSince, type Result, worseBy } from './result.ts'
+import { movesSince, type Release, type Result, worseBy } from './result.ts'
 import type { Bar, Scenario } from './scenario.ts'
 import { batch } from './scenarios/batch.ts'
 import { deliveries } from './scenarios/deliveries.ts'
@@ -15,6 +16,7 @@ import { drain } from './scenarios/drain.ts'
 import { engines } from './scenarios/engines.ts'
 import { eventsList } from './scenarios/events-list.ts'
 import { exportRows } from './scenarios/export.ts'
+import { growth } from './scenarios/growth.ts'
 import { hotKey } from './scenarios/hot-key.ts'
 import { importRows } from './scenarios/import.ts'
 import { inbound, inboundFlood } from './scenarios/inbound.ts'
@@ -49,16 +51,22 @@ const scenarios: Record<string, Scenario> = {
   drain,
   start,
   memory,
+  growth,
 }
-/** Takes most of an hour, so it runs only if it is selected by name. */
-const BY_NAME_ONLY = ['reports-million']
+/** They take most of an hour, so they run only if they are selected by name. */
+const BY_NAME_ONLY = ['reports-million', 'growth']
 
 const root = join(import.meta.dirname, '..')
 const directory = join(import.meta.dirname, 'results')
 const latest = join(directory, 'latest.json')
 const baseline = join(import.meta.dirname, 'baseline.json')
+const history = join(import.meta.dirname, 'history.json')
 
 const { values, positionals } = readWords()
+/** More than this makes numbers meaningless. A busy machine gets half a minute to become quiet. */
+const QUIET_CORES = 0.05
+const QUIET_TRIES = 30
+const RUNS = Number(values.runs ?? (values.quick ? 1 : 3))
 const unknown = positionals.filter(name => !(name in scenarios) && name !== 'plan')
 if (unknown.length > 0) endWith(`There is no ${unknown.join(', ')}.`)
 
@@ -71,6 +79,8 @@ function readWords() {
         connections: { type: 'string', default: '64' },
         profile: { type: 'boolean', default: false },
         quick: { type: 'boolean', default: false },
+        runs: { type: 'string' },
+        noisy: { type: 'boolean', default: false },
         'save-baseline': { type: 'boolean', default: false },
         events: { type: 'string' },
         retention: { type: 'string' },
@@ -86,10 +96,13 @@ function readWords() {
 
 function endWith(words: string): never {
   console.error(`${words}
-Usage: npm run bench [-- NAME...] [--seconds 8] [--quick] [--connections 64] [--profile] [--save-baseline]
+Usage: npm run bench [-- NAME...] [--seconds 8] [--runs 3] [--quick] [--connections 64] [--profile] [--noisy] [--save-baseline]
        ${PLAN_USAGE}
 NAME: ${Object.keys(scenarios).join(', ')}
-Without a name, runs all scenarios except ${BY_NAME_ONLY.join(', ')}, rewrites docs/performance.md and lists changes since bench/baseline.json.`)
+Each scenario runs three times (--quick: once); the result is the median of each figure.
+Without a name, runs all scenarios except ${BY_NAME_ONLY.join(', ')}, rewrites docs/performance.md and lists changes since bench/baseline.json.
+Numbers mean something only on a quiet machine: if other processes use more than 5 % of a core, nothing runs.
+With --noisy it runs anyway, but publishes nothing.`)
   return process.exit(2)
 }
 
@@ -111,12 +124,13 @@ async function runAll(names: string[]): Promise<boolean> {
   }
   const before = readResults(baseline)
   printChanges(before ?? [], results)
-  if (isWhole) {
+  if (isWhole && !values.noisy) {
     save(latest, results)
-    writeReport({ results, baseline: before, root })
-    console.log('\nWrote bench/results/latest.json and docs/performance.md.')
+    save(history, addRelease(results))
+    writeReport({ results, baseline: before, releases: readReleases(), root })
+    console.log('\nWrote bench/results/latest.json, bench/history.json and docs/performance.md.')
   }
-  if (values['save-baseline'])
+  if (values['save-baseline'] && !values.noisy)
     save(
       baseline,
       results.map(({ facts, ...result }) => ({ ...result, facts: costsOnly(facts) })),
@@ -126,7 +140,7 @@ async function runAll(names: string[]): Promise<boolean> {
 
 async function run(name: string): Promise<Result> {
   const profileTo = values.profile ? mkdtempSync(join(tmpdir(), 'kontor-profile-')) : undefined
-  const noise = await backgroundCores()
+  const noise = await untilQuiet()
   const about = {
     scenario: name,
     at: new Date().toISOString(),
@@ -136,27 +150,63 @@ async function run(name: string): Promise<Result> {
   }
   console.log(`\n${name} (${about.generator}, ${noise?.toFixed(2) ?? '?'} cores busy before the start)`)
   try {
-    const { facts, bars } = await scenarios[name]!({
-      seconds: values.quick ? 3 : Number(values.seconds),
-      connections: Number(values.connections),
-      profileTo,
-    })
-    for (const bar of bars) console.log(`  ${isHeld(bar) ? 'met   ' : 'MISSED'} ${inWords(bar)}`)
+    const runs: Awaited<ReturnType<Scenario>>[] = []
+    for (let count = 0; count < RUNS; count++)
+      runs.push(
+        await scenarios[name]!({
+          seconds: values.quick ? 3 : Number(values.seconds),
+          connections: Number(values.connections),
+          profileTo,
+        }),
+      )
+    const { facts, bars } = medianRun(runs)
+    for (const bar of bars) console.log(`  ${bar.held ? 'met   ' : 'MISSED'} ${inWords(bar)}`)
     // The report shows the results of a complete run.
     if (positionals.length > 0) console.log(JSON.stringify(facts, null, 1))
     const profile = profileTo && summarize(profileTo)
     if (profile) show(profile)
-    return {
-      ...about,
-      bars: bars.map(bar => ({ ...bar, held: isHeld(bar) })),
-      facts,
-      ...(profile && { profile }),
-    }
+    return { ...about, bars, facts, ...(profile && { profile }) }
   } catch (error) {
     // The other scenarios still run.
     console.error(error)
     return { ...about, bars: [], facts: {}, failed: (error as Error).message }
   }
+}
+
+/** Waits until other processes are quiet, and ends the run if they are not within half a minute. */
+async function untilQuiet(): Promise<number | null> {
+  for (let tries = 1; ; tries++) {
+    const noise = await backgroundCores()
+    if (noise === null || noise <= QUIET_CORES || values.noisy) return noise
+    if (tries === QUIET_TRIES)
+      endWith(`Other processes use ${noise.toFixed(2)} cores. End them, or measure without publishing: --noisy.`)
+  }
+}
+
+/** Each bar has its median and its spread. The facts are those of the run whose first bar is the median. */
+function medianRun(runs: Awaited<ReturnType<Scenario>>[]): Pick<Result, 'facts' | 'bars'> {
+  const bars = runs[0]!.bars.map((bar, index) => {
+    const each = runs.map(({ bars }) => bars[index]!.value)
+    const middle = { ...bar, value: median(each) }
+    return { ...middle, held: isHeld(middle), spread: [Math.min(...each), Math.max(...each)] as [number, number] }
+  })
+  const typical = runs.find(({ bars: [first] }) => first?.value === bars[0]?.value) ?? runs[0]!
+  return { facts: typical.facts, bars }
+}
+
+/** The stored releases, with this run as the result of the current version. */
+function addRelease(results: Result[]): Release[] {
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+  const { at, machine } = results[0]!
+  const figures = Object.fromEntries(
+    results.flatMap(({ scenario, bars }) => bars.slice(0, 1).map(bar => [`${scenario}: ${bar.what}`, bar.value])),
+  )
+  const release = { version, at, machine: `${machine.cores} cores, ${machine.cpu?.trim()}`, figures }
+  return [...readReleases().filter(other => other.version !== version), release]
+}
+
+function readReleases(): Release[] {
+  return existsSync(history) ? (JSON.parse(readFileSync(history, 'utf8')) as Release[]) : []
 }
 
 function printChanges(before: Result[], results: Result[]): void {
@@ -181,9 +231,10 @@ function isHeld({ value, atLeast, atMost }: Bar): boolean {
   return (atLeast === undefined || value >= atLeast) && (atMost === undefined || value <= atMost)
 }
 
-function inWords({ what, value, atLeast, atMost }: Bar): string {
+function inWords({ what, value, atLeast, atMost, spread }: Result['bars'][number]): string {
   const bar = atLeast === undefined ? `at most ${atMost}` : `at least ${atLeast}`
-  return `${what}: ${short(value)} (${bar})`
+  const range = spread && spread[0] !== spread[1] ? `, ${short(spread[0])} to ${short(spread[1])}` : ''
+  return `${what}: ${short(value)}${range} (${bar})`
 }
 
 function short(value: number): number {

@@ -5,13 +5,14 @@ import { Announcer } from './components/announcer.ts'
 import { DialogHost } from './components/dialog.ts'
 import { ProblemNotice } from './components/notice.ts'
 import { h, html } from './html.ts'
-import { currentRoute, go, invitationToken } from './navigation.ts'
+import { completeAddress, currentRoute, go, invitationToken } from './navigation.ts'
 import { clear, endSession, open, signOutReason } from './opening.ts'
 import { Invitation, SignIn } from './pages/sign-in.ts'
-import { linkForAnyTenant } from './router.ts'
+import { link, linkForAnyTenant } from './router.ts'
 import { isSignedIn, resume, tenant } from './session.ts'
 import { Shell } from './shell.ts'
-import { forgetTenants, knownTenants, readTenants } from './tenant-list.ts'
+import { forgetTenants, isUnknownTenant, knownTenants, readTenants } from './tenant-list.ts'
+import { addressedTenant } from './view.ts'
 
 const failure = signal<unknown>(null)
 /** Nothing is shown until it is known who is signed in. */
@@ -71,18 +72,24 @@ let shownTenant = tenant.peek()
 effect(() => {
   currentRoute.value
   const isAnother = tenant.value !== shownTenant
+  const isAddressed = addressedTenant.value === tenant.value
   shownTenant = tenant.value
   if (!isKnown.value || !isSignedIn.value) return
-  untracked(isAnother ? openForTenant : open)
+  untracked(() => {
+    if (isAnother) clear()
+    if (isUnknownTenant.peek()) return
+    if (isAnother && !isAddressed) openForTenant()
+    else {
+      completeAddress()
+      open()
+    }
+  })
 })
 
-/** Clears the page, so that no data of one tenant is shown for another. A page of one object becomes its list. */
+/** No data of one tenant is shown for another: a page of one object becomes its list, and the currency is the default. */
 function openForTenant(): void {
-  clear()
   const route = currentRoute.peek()
-  const href = route && linkForAnyTenant(route)
-  if (href === null || href === location.hash) open()
-  else go(href)
+  go(route ? linkForAnyTenant(route) : link('overview'), { currency: null })
 }
 
 render(h(App, {}), document.getElementById('app')!)

@@ -1,17 +1,19 @@
 import { type Amount, absolute, ExactNumber, isNegative, isZero } from './amount.ts'
 
-/** Formats numbers, money and times in the user's language and time zone. */
+/**
+ * Formats numbers, money and times. All in one English locale, because the sentences around them are English, and in the
+ * time zone of the tenant, because its days and months are.
+ */
+export const LOCALE = globalThis.navigator?.languages?.find(name => /^en\b/i.test(name)) ?? 'en-GB'
 
 type Maybe<T> = T | null | undefined
 
 export const NONE = '–'
 
 const LONGEST = 20
-const dateTimeFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
-const dateFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
 const relativeFormat = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
-const numberFormat = new Intl.NumberFormat(undefined, { maximumFractionDigits: LONGEST })
-const percentFormat = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 1 })
+const numberFormat = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: LONGEST })
+const percentFormat = new Intl.NumberFormat(LOCALE, { style: 'percent', maximumFractionDigits: 1 })
 const moneyFormats = new Map<string, Intl.NumberFormat>()
 
 export function number(value: Maybe<Amount>): string {
@@ -85,31 +87,74 @@ function indentJson(json: string): string {
   return out
 }
 
+/** The step of a plot. */
+export type TimeUnit = 'hour' | 'day' | 'week' | 'month'
+
+const STYLES = {
+  dateTime: { dateStyle: 'medium', timeStyle: 'medium' },
+  date: { dateStyle: 'medium' },
+  hour: { hour: '2-digit', minute: '2-digit' },
+  day: { day: 'numeric', month: 'short' },
+  week: { day: 'numeric', month: 'short' },
+  month: { month: 'short', year: 'numeric' },
+  longDay: { weekday: 'short', day: 'numeric', month: 'short', year: 'numeric' },
+  longHour: { weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' },
+  year: { year: 'numeric' },
+} as const satisfies Record<string, Intl.DateTimeFormatOptions>
+
+let zone = 'UTC'
+const formats = new Map<string, Intl.DateTimeFormat>()
+
+/** Sets the time zone of all dates and times. */
+export function setZone(name: string): void {
+  zone = name
+}
+
+function formatTime(at: Date, style: keyof typeof STYLES, timeZone = zone): string {
+  const key = `${timeZone} ${style}`
+  const format = formats.get(key) ?? new Intl.DateTimeFormat(LOCALE, { ...STYLES[style], timeZone })
+  formats.set(key, format)
+  return format.format(at)
+}
+
 export function dateTime(at: Date): string {
-  return dateTimeFormat.format(at)
+  return formatTime(at, 'dateTime')
 }
 
 export function date(at: Date): string {
-  return dateFormat.format(at)
-}
-
-/** The step of a plot. */
-export type TimeUnit = 'hour' | 'day' | 'month'
-
-const shortFormats: Record<TimeUnit, Intl.DateTimeFormat> = {
-  hour: new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' }),
-  day: new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' }),
-  // Months are dates without a zone, formatted in UTC.
-  month: new Intl.DateTimeFormat(undefined, { month: 'short', year: 'numeric', timeZone: 'UTC' }),
+  return formatTime(at, 'date')
 }
 
 /** The short format of an axis. A day of another year includes the year. */
 export function shortTime(at: Date, unit: TimeUnit): string {
-  const isOfAnotherYear = unit === 'day' && at.getFullYear() !== new Date().getFullYear()
-  return (isOfAnotherYear ? dateFormat : shortFormats[unit]).format(at)
+  const isDay = unit === 'day' || unit === 'week'
+  const isOfAnotherYear = isDay && formatTime(at, 'year') !== formatTime(new Date(), 'year')
+  return formatTime(at, isOfAnotherYear ? 'date' : unit)
 }
 
-const compactFormat = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 1 })
+/** The long format of a plot's legend. */
+export function longTime(at: Date, unit: TimeUnit): string {
+  if (unit === 'hour') return formatTime(at, 'longHour')
+  if (unit === 'month') return formatTime(at, 'month')
+  return unit === 'week' ? `Week of ${formatTime(at, 'date')}` : formatTime(at, 'longDay')
+}
+
+/** A day without a time zone: 2026-11-02 → 2 Nov 2026 */
+export function day(text: string): string {
+  return formatTime(new Date(`${text}T00:00:00Z`), 'date', 'UTC')
+}
+
+/** Both days included. null: since the beginning. */
+export function dayRange(from: string | null, to: string): string {
+  if (from === null) return 'All time'
+  if (from === to) return day(from)
+  const key = 'range'
+  const format = formats.get(key) ?? new Intl.DateTimeFormat(LOCALE, { ...STYLES.date, timeZone: 'UTC' })
+  formats.set(key, format)
+  return format.formatRange(new Date(`${from}T00:00:00Z`), new Date(`${to}T00:00:00Z`))
+}
+
+const compactFormat = new Intl.NumberFormat(LOCALE, { notation: 'compact', maximumFractionDigits: 1 })
 
 /** 12,345 → 12.3K */
 export function compact(value: number): string {
@@ -144,7 +189,7 @@ function moneyFormat(currency: string): Intl.NumberFormat | null {
   if (!/^[a-z]{3}$/i.test(currency)) return null
   const known = moneyFormats.get(currency)
   if (known) return known
-  const format = new Intl.NumberFormat(undefined, { style: 'currency', currency })
+  const format = new Intl.NumberFormat(LOCALE, { style: 'currency', currency })
   moneyFormats.set(currency, format)
   return format
 }

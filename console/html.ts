@@ -1,6 +1,7 @@
 import htm from 'htm'
 import { type ComponentChildren, createElement, type VNode } from 'preact'
 import { visible } from './format.ts'
+import { withView } from './view.ts'
 
 /** Markup: html`<p class="faint">${text}</p>`. Values are inserted as text, never as markup. */
 export function html(strings: TemplateStringsArray, ...values: unknown[]): VNode {
@@ -28,6 +29,8 @@ function element(name: string, props: Record<string, unknown> | null, ...childre
     const text = props?.[attribute]
     if (typeof text === 'string') props![attribute] = visible(text)
   }
+  // A link keeps the tenant, period, comparison and currency, also in a new tab.
+  if (name === 'a' && typeof props?.href === 'string') props.href = withView(props.href)
   return createElement(name, props, ...(children.map(shown) as ComponentChildren[]))
 }
 

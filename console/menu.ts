@@ -6,6 +6,8 @@ export type MenuItem = { section: Section; title: string; href: string }
 /** Pages for every key. */
 export const DATA: MenuItem[] = [
   { section: 'overview', title: 'Overview', href: link('overview') },
+  { section: 'customers', title: 'Customers', href: link('customers') },
+  { section: 'acquisition', title: 'Acquisition', href: link('channels') },
   { section: 'events', title: 'Events', href: link('events') },
   { section: 'conversions', title: 'Conversions', href: link('conversions') },
   { section: 'records', title: 'Records', href: link('records', { type: 'products' }) },
@@ -14,7 +16,6 @@ export const DATA: MenuItem[] = [
 
 /** Pages that require an admin key. */
 export const ADMINISTRATION: MenuItem[] = [
-  { section: 'people', title: 'People', href: link('people') },
   { section: 'privacy', title: 'Privacy', href: link('privacy') },
   { section: 'issues', title: 'Issues', href: link('issues') },
   { section: 'dead-letters', title: 'Dead letters', href: link('deadLetters') },

@@ -1,14 +1,17 @@
 import { signal } from '@preact/signals'
 import type { VNode } from 'preact'
+import { readTenant } from './api/data.ts'
 import { errorStatus, Problem } from './api/request.ts'
 import { EmptyState, ProblemNotice } from './components/notice.ts'
 import { Page } from './components/page.ts'
+import { setZone } from './format.ts'
 import { h, html } from './html.ts'
 import { currentRoute } from './navigation.ts'
 import type { PageDefinition } from './page-definition.ts'
 import { pages, type Section } from './pages.ts'
 import { link, type Route, type RouteName } from './router.ts'
 import { forget, isAdmin, tenant } from './session.ts'
+import { setTenantFacts, tenantFacts } from './view.ts'
 
 /** The page on the screen. The same key means the same page with new data. */
 type Shown = { key: string; content: VNode }
@@ -67,9 +70,27 @@ async function show(onError: (error: unknown, title: string) => VNode): Promise<
 async function loadContent(route: Route, left: AbortSignal): Promise<VNode> {
   const { isAdministration, load } = pages[route.name]
   if (isAdministration && !isAdmin.peek()) throw needsAdminKey()
-  const page = await (load as () => Promise<PageDefinition<RouteName>>)().catch(notLoaded)
+  const [page] = await Promise.all([
+    (load as () => Promise<PageDefinition<RouteName>>)().catch(notLoaded),
+    readFacts(left),
+  ])
   const draw = await page.open({ route, signal: left })
   return draw(refresh)
+}
+
+let factsOf: string | null | undefined
+
+/** Reads the time zone and the currencies of the tenant once; again while it has no currency yet. */
+async function readFacts(left: AbortSignal): Promise<void> {
+  const whose = tenant.peek()
+  const known = tenantFacts.peek()
+  if (isAdmin.peek() && whose === null) return
+  if (factsOf === whose && known !== null && known.currencies.length > 0) return
+  const facts = await readTenant(left)
+  if (left.aborted) return
+  factsOf = whose
+  setZone(facts.time_zone)
+  setTenantFacts(facts)
 }
 
 /** The key is no longer valid. */

@@ -7,7 +7,8 @@ export type Section =
   | 'conversions'
   | 'records'
   | 'subscriptions'
-  | 'people'
+  | 'customers'
+  | 'acquisition'
   | 'privacy'
   | 'connect'
   | 'sources'
@@ -20,7 +21,13 @@ export type Section =
   | 'dead-letters'
   | 'audit'
 
+/** What the bar offers on a page. */
+export type BarControl = 'period' | 'compare' | 'currency'
+const REPORT: readonly BarControl[] = ['period', 'compare', 'currency']
+
 type Entry<Name extends RouteName> = {
+  /** The controls of the bar that the page obeys. */
+  bar?: readonly BarControl[]
   /** The menu entry to mark. */
   section: Section
   /** Used until the page sets its own title. */
@@ -33,11 +40,13 @@ type Entry<Name extends RouteName> = {
 /** The page of every route. */
 export const pages: { [Name in RouteName]: Entry<Name> } = {
   overview: {
+    bar: REPORT,
     section: 'overview',
     title: 'Overview',
     load: async () => (await import('./pages/overview.ts')).overviewPage,
   },
   events: {
+    bar: ['period'],
     section: 'events',
     title: 'Events',
     load: async () => (await import('./pages/events.ts')).eventsPage,
@@ -53,9 +62,15 @@ export const pages: { [Name in RouteName]: Entry<Name> } = {
     load: async () => (await import('./pages/event.ts')).eventPage,
   },
   conversions: {
+    bar: REPORT,
     section: 'conversions',
     title: 'Conversions',
     load: async () => (await import('./pages/conversions.ts')).conversionsPage,
+  },
+  conversion: {
+    section: 'conversions',
+    title: 'Conversion',
+    load: async () => (await import('./pages/conversions.ts')).conversionPage,
   },
   records: {
     section: 'records',
@@ -68,48 +83,67 @@ export const pages: { [Name in RouteName]: Entry<Name> } = {
     load: async () => (await import('./pages/records.ts')).recordPage,
   },
   subscriptions: {
+    bar: REPORT,
     section: 'subscriptions',
     title: 'Subscriptions',
     load: async () => (await import('./pages/subscriptions/overview.ts')).subscriptionsPage,
   },
   movements: {
+    bar: REPORT,
     section: 'subscriptions',
     title: 'Subscriptions',
     load: async () => (await import('./pages/subscriptions/movements.ts')).movementsPage,
   },
   attention: {
+    bar: ['currency'],
     section: 'subscriptions',
     title: 'Subscriptions',
     load: async () => (await import('./pages/subscriptions/attention.ts')).attentionPage,
   },
   acquisition: {
+    bar: REPORT,
     section: 'subscriptions',
     title: 'Subscriptions',
     load: async () => (await import('./pages/subscriptions/acquisition.ts')).acquisitionPage,
   },
   cohorts: {
+    bar: ['period', 'currency'],
     section: 'subscriptions',
     title: 'Subscriptions',
     load: async () => (await import('./pages/subscriptions/cohorts.ts')).cohortsPage,
   },
   excluded: {
+    bar: ['period', 'currency'],
     section: 'subscriptions',
     title: 'Subscriptions',
     load: async () => (await import('./pages/subscriptions/excluded.ts')).excludedPage,
   },
   account: {
+    bar: ['period', 'currency'],
     section: 'subscriptions',
     title: 'Account',
     load: async () => (await import('./pages/subscriptions/account.ts')).accountPage,
   },
-  people: {
-    section: 'people',
-    title: 'People',
-    isAdministration: true,
-    load: async () => (await import('./pages/people.ts')).peoplePage,
+  customers: {
+    bar: ['currency'],
+    section: 'customers',
+    title: 'Customers',
+    load: async () => (await import('./pages/customers.ts')).customersPage,
+  },
+  channels: {
+    bar: REPORT,
+    section: 'acquisition',
+    title: 'Acquisition',
+    load: async () => (await import('./pages/acquisition/channels.ts')).channelsPage,
+  },
+  funnel: {
+    bar: ['period'],
+    section: 'acquisition',
+    title: 'Acquisition',
+    load: async () => (await import('./pages/acquisition/funnel.ts')).funnelPage,
   },
   person: {
-    section: 'people',
+    section: 'customers',
     title: 'Person',
     isAdministration: true,
     load: async () => (await import('./pages/person.ts')).personPage,

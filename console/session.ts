@@ -10,8 +10,6 @@ type State = {
   person?: Person
   privateKey?: string
   tenant?: string | null
-  /** By tenant, the last currency of reports. */
-  currencies?: Record<string, string>
 }
 
 /** What this tab shows. The cookie is shared by all tabs; a private key is in this tab only. */
@@ -24,14 +22,8 @@ export const isAdmin = computed(() => state.value.person !== undefined)
 export const isSignedIn = computed(() => isAdmin.value || state.value.privateKey !== undefined)
 /** The id of the selected tenant; null with a private key, which has only one. */
 export const tenant = computed(() => state.value.tenant ?? null)
-/** The last currency of this tenant's reports. */
-export const currency = computed(() => state.value.currencies?.[tenant.value ?? ''] ?? null)
 export function chooseTenant(id: string | null): void {
-  change({ tenant: id })
-}
-
-export function rememberCurrency(code: string): void {
-  if (code !== currency.value) change({ currencies: { ...state.value.currencies, [tenant.value ?? '']: code } })
+  if (id !== tenant.peek()) change({ tenant: id })
 }
 
 /** The sign-in provider; null if only keys can sign in. */

@@ -2,9 +2,11 @@ import { useSignal } from '@preact/signals'
 import type { VNode } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Tenant } from './api/types.ts'
+import { Bar } from './bar.ts'
 import { announce } from './components/announcer.ts'
 import { ActionButton } from './components/form.ts'
-import { ProblemArea } from './components/notice.ts'
+import { EmptyState, ProblemArea } from './components/notice.ts'
+import { Page } from './components/page.ts'
 import { h, html } from './html.ts'
 import { ADMINISTRATION, DATA, type MenuItem } from './menu.ts'
 import { go } from './navigation.ts'
@@ -12,6 +14,7 @@ import { isOpening, section, shown } from './opening.ts'
 import { openPalette, Palette } from './palette.ts'
 import { link } from './router.ts'
 import { chooseTenant, isAdmin, person, signOut, tenant } from './session.ts'
+import { isUnknownTenant } from './tenant-list.ts'
 
 const IS_APPLE = /Mac|iPhone|iPad/.test(navigator.userAgent)
 
@@ -82,9 +85,21 @@ function Main(): VNode {
   }, [current])
   return html`
     <main id="main" tabindex="-1" ref=${element} aria-busy=${isOpening.value ? 'true' : null}>
-      ${current ? html`<div key=${current.key}>${current.content}</div>` : html`<p class="loading faint">Loading …</p>`}
+      ${h(Bar, {})}
+      ${
+        isUnknownTenant.value
+          ? h(UnknownTenant, {})
+          : current
+            ? html`<div key=${current.key}>${current.content}</div>`
+            : html`<div class="loading skeleton"><span class="unseen">Loading …</span><i></i><i></i><i></i></div>`
+      }
     </main>
   `
+}
+
+function UnknownTenant(): VNode {
+  const title = 'You have no access to the tenant of this address.'
+  return h(Page, { title: 'Tenant not found' }, h(EmptyState, { title, text: 'Select another tenant in the menu.' }))
 }
 
 function MenuList({ items, onFollow }: { items: MenuItem[]; onFollow(): void }): VNode {
@@ -114,6 +129,7 @@ function TenantPicker({ tenants, onChoose }: { tenants: Tenant[]; onChoose(): vo
     <div class="tenant">
       <label for="tenant">Tenant</label>
       <select id="tenant" onChange=${choose}>
+        ${!tenants.some(({ id }) => id === tenant.value) && html`<option value="" selected disabled>Select …</option>`}
         ${tenants.map(({ id, name }) => html`<option value=${id} selected=${id === tenant.value}>${name}</option>`)}
       </select>
     </div>

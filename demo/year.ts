@@ -23,13 +23,15 @@ export function createYear({ seed, scale, end }: { seed: number; scale: number; 
   }
 }
 
-/** The name of the shop's source without the end of its year. A run on a later day finds the source by this prefix. */
+/** The name of the shop's source without the end of its year, which is a day or a minute. A later run finds the source by this prefix. */
 export function sourceNamePrefix({ seed, scale }: Year): string {
   return `Demo shop (seed ${seed}${scale === 1 ? '' : `, scale ${scale}`}), year until `
 }
 
 export function sourceName(year: Year): string {
-  return sourceNamePrefix(year) + isoTime(year.end).slice(0, 10)
+  return (
+    sourceNamePrefix(year) + isoTime(year.end).replace(/(T00:00)?:00\.000Z$/, (_, midnight) => (midnight ? '' : 'Z'))
+  )
 }
 
 export function isoTime(at: number): string {
@@ -64,7 +66,10 @@ const BUSIEST = 1.3 * 1.7
 export function busyMoment(from: number, year: Year, random: Random): number {
   for (;;) {
     const at = from + random.next() * (year.end - from)
-    if (random.next() * BUSIEST < busyness(at, year)) return Math.min(randomMoment(at, random), year.end - 1)
+    if (random.next() * BUSIEST >= busyness(at, year)) continue
+    const moment = randomMoment(at, random)
+    // The last day may be in progress: its later hours have no visits yet.
+    if (moment < year.end) return moment
   }
 }
 

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { chmod, mkdir, readFile, realpath, rm } from 'node:fs/promises'
+import { chmod, readFile, realpath, rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { type Account, isRoot } from './account.ts'
 import { type Binaries, findBinaries, run } from './binaries.ts'
 import { EmbeddedError, errorCode, explain, withExplanation } from './error.ts'
-import { createDirectory, partialName, putInPlace, removeLeftovers, writeWhole } from './files.ts'
+import { createDirectories, createDirectory, partialName, putInPlace, removeLeftovers, writeWhole } from './files.ts'
 import {
   chooseLocation,
   findHome,
@@ -143,7 +143,7 @@ function release(installation: Installation, usage: string, user: User): Promise
 async function prepareDataDirectory(path: string): Promise<string> {
   // 711 for root: PostgreSQL's user must be able to enter. The files in it have their own modes.
   const mode = isRoot() ? 0o711 : 0o700
-  const outermost = await mkdir(path, { recursive: true, mode })
+  const outermost = await createDirectories(resolve(path), mode)
   for (let dir = resolve(path); outermost && dir.startsWith(resolve(outermost)); dir = dirname(dir)) {
     await chmod(dir, mode)
   }

@@ -13,6 +13,10 @@ const causes: { pattern: RegExp; explanation: string }[] = [
     explanation: 'The file system is read-only. Use a writable data directory.',
   },
   {
+    pattern: /ENOENT.*mkdir/,
+    explanation: 'No directory can be created there. Use another data directory.',
+  },
+  {
     pattern: /Permission denied|EACCES|EPERM|Operation not permitted/,
     explanation:
       'The operating system denied permission. Run this as the user who owns the data directory, ' +

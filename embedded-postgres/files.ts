@@ -1,6 +1,7 @@
-import { chmod, chown, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { chmod, chown, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Account } from './account.ts'
+import { errorCode } from './error.ts'
 import { isAlive, thisProcess } from './processes.ts'
 
 /** Syncs a directory, so that created and renamed files survive a power failure. */
@@ -8,6 +9,26 @@ export async function syncDirectory(path: string): Promise<void> {
   if (process.platform === 'win32') return // Windows has no such call
   const handle = await open(path, 'r')
   await handle.sync().finally(() => handle.close())
+}
+
+/**
+ * Creates a directory and its missing parents, and returns the first one that it created. Where nothing can be created, for example
+ * in /proc, `mkdir` with `recursive` never returns, because Node retries as long as the parent exists.
+ */
+export async function createDirectories(path: string, mode?: number): Promise<string | undefined> {
+  try {
+    await mkdir(path, mode)
+    return path
+  } catch (error) {
+    const code = errorCode(error)
+    if (code === 'EEXIST' && (await stat(path)).isDirectory()) return undefined
+    if (code !== 'ENOENT' || dirname(path) === path) throw error
+  }
+  const first = await createDirectories(dirname(path), mode)
+  await mkdir(path, mode).catch(error => {
+    if (errorCode(error) !== 'EEXIST') throw error
+  })
+  return first ?? path
 }
 
 /** Creates a directory that has exactly this mode, whatever the umask, and belongs to the account. */

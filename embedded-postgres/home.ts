@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { chmod, lstat, mkdir, readFile, readlink, realpath, stat, symlink } from 'node:fs/promises'
+import { chmod, lstat, readFile, readlink, realpath, stat, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import {
   type Account,
@@ -9,7 +9,7 @@ import {
   prepareSystemDirectory,
 } from './account.ts'
 import { EmbeddedError, errorCode } from './error.ts'
-import { syncDirectory, writeWhole } from './files.ts'
+import { createDirectories, syncDirectory, writeWhole } from './files.ts'
 /**
  * The directory of a cluster: <dataDir>/postgres, or the target of that symbolic link. It belongs to the user who runs this. Only
  * `data` and the socket directory in it belong to the account that PostgreSQL runs as.
@@ -78,7 +78,7 @@ export async function chooseLocation(dataDir: string, systemDirectory: string, l
   if (account === null || blocked === null) return { account, target: linkIn(dataDir) }
   await prepareSystemDirectory(systemDirectory, account)
   const clusters = clustersIn(systemDirectory)
-  await mkdir(clusters, { recursive: true })
+  await createDirectories(clusters)
   await chmod(clusters, 0o711)
   // A new random name: the cluster of a deleted data directory is never mistaken for this one.
   const target = join(clusters, randomBytes(8).toString('hex'))

@@ -3,6 +3,7 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promise
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EmbeddedError, errorCode } from './error.ts'
+import { createDirectories } from './files.ts'
 import { isAlive, type ProcessStamp, readStartTime, thisProcess } from './processes.ts'
 // A lock between processes, based on directories `lock-<n>`, each with a file `holder` that identifies a process. The directory
 // with the highest n is the lock. It is free if `holder` was renamed (which works on a full disk, too) or the process is dead. A
@@ -11,7 +12,7 @@ import { isAlive, type ProcessStamp, readStartTime, thisProcess } from './proces
 
 /** Runs `work` while no other process, and no other call in this process, holds the lock of this directory. */
 export async function withLock<T>(directory: string, limitMs: number, work: () => Promise<T>): Promise<T> {
-  await mkdir(directory, { recursive: true, mode: 0o755 })
+  await createDirectories(directory, 0o755)
   const mine = await acquire(directory, Date.now() + limitMs)
   try {
     return await work()

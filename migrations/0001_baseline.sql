@@ -2,8 +2,8 @@
 --
 --   1. Tenants, keys and settings      6. Events                  11. Alerts and retention
 --   2. Audit and console sessions      7. Identity                12. Billing
---   3. The log                         8. Conversions             13. Views for BI tools
---   4. Failed and parked entries       9. Sources
+--   3. The log                         8. Conversions             13. Customers
+--   4. Failed and parked entries       9. Sources                 14. Views for BI tools
 --   5. Records                        10. Destinations and archive
 --
 -- Conventions:
@@ -362,18 +362,25 @@ create table jetstream_writers (
   name text not null,
   -- Which creation of the stream it writes to (jetstream_streams.created). Null: it has not found the stream yet.
   created text,
+  -- What an acknowledged entry survives, as this process knows: synced, replicated or process-crash only.
+  promise text,
+  -- Why its last publish failed: full or silent. Null: it did not.
+  failing text,
   seen_at timestamptz not null default now(),
   primary key (stream, process)
 );
 
--- The newest unread message of each partition when a worker last looked, and how many entries were unread up to it.
--- If it is gone before a cursor has passed it, its entries were lost.
+-- The oldest and the newest unread message of each partition when a node last looked, and how many entries were unread.
+-- If one of them is gone before a cursor has passed it, entries were lost.
 create table jetstream_unread (
   stream text collate "C" not null,
   partition smallint not null,
   -- Which creation of the stream (jetstream_streams.created).
   created text not null,
+  first_seq bigint not null,
   seq bigint not null,
+  -- The id of the newest message: a server that lost it gives its number to another one.
+  id text collate "C",
   entries bigint not null,
   seen_at timestamptz not null default now(),
   primary key (stream, partition)
@@ -383,9 +390,11 @@ create table jetstream_unread (
 create table jetstream_losses (
   stream text collate "C" not null,
   noticed_at timestamptz not null default now(),
-  -- An upper bound.
+  -- An upper bound: what was unread, and what nodes acknowledged since.
   entries bigint not null,
-  seen_at timestamptz not null
+  seen_at timestamptz not null,
+  -- The nodes whose last acknowledged entries are in it.
+  counted_by uuid[] not null default '{}'
 );
 
 -- ---------------------------------------------------------------------------------------------------------------------
@@ -599,7 +608,8 @@ create table events (
 ) partition by range (occurred_at);
 create index events_by_time on events (tenant_id, occurred_at, id) where not conversion;
 create index events_by_type on events (tenant_id, event_type, occurred_at, id) where not conversion;
-create index events_by_receipt on events using brin (received_at) with (pages_per_range = 32, autosummarize = on);
+-- Ids start with the time of receipt, so new ones are added at the end of the index.
+create index events_by_id on events (id);
 create table events_before_2000 partition of events for values from (minvalue) to ('2000-01-01 00:00:00+00');
 
 -- Deduplication. key: hash of the source and the sender's event id. A period is a month.
@@ -611,9 +621,9 @@ create table processed_events (
   primary key (tenant_id, key, period)
 ) partition by range (period);
 
--- Series of events and conversions are read from sums by minute, hour and day (UTC). Each transaction adds one row per
--- minute, type and source that it changed, so writers never wait for each other. A job folds these rows into the sums.
--- A series adds up both.
+-- Series of events and conversions are read from sums by minute, quarter of an hour and day (UTC). Sums of events by
+-- minute are kept for three days. Each transaction adds one row per minute, type and source that it changed, so writers
+-- never wait for each other. A job folds these rows into the sums. A series adds up both.
 create table event_sums_added (
   tenant_id int not null,
   minute timestamptz not null,
@@ -625,7 +635,7 @@ create index event_sums_added_by_time on event_sums_added (tenant_id, minute);
 
 create table event_sums (
   tenant_id int not null,
-  grain text collate "C" not null check (grain in ('minute', 'hour', 'day')),
+  grain text collate "C" not null check (grain in ('minute', 'quarter', 'day')),
   -- True: the sum of all types; event_type is ''. A sender can invent as many types as events.
   all_types boolean not null,
   at timestamptz not null,
@@ -659,12 +669,20 @@ create table identities (
   first_seen_at timestamptz not null default now(),
   retired_at timestamptz,
   -- A record, a signed source, a server key or an operator named it, not only an event that anyone could have sent.
-  verified boolean not null default false
+  verified boolean not null default false,
+  -- Other input than a record did. What only records named is no longer verified when they no longer name it.
+  verified_by_input boolean not null default false,
+  -- The last event of a customer, to about 15 minutes. Null for visitors who are no customers.
+  last_seen_at timestamptz,
+  -- Of a visitor id: the node of the user id, contact id or address that it was seen with; and, for an address, the user id
+  -- or contact id that it was seen with before.
+  seen_with bigint,
+  seen_after bigint
 ) with (fillfactor = 90);
 create unique index identities_by_value on identities (tenant_id, kind, value) where retired_at is null;
 create unique index identities_by_node on identities (tenant_id, node) include (profile);
 create index identities_by_profile on identities (tenant_id, profile);
--- Earlier nodes of an identifier, for undoing its move.
+-- The nodes of a visitor id that are not active.
 create index identities_retired on identities (tenant_id, kind, value) where retired_at is not null;
 
 -- Two identifiers that appeared together, and the input that said so first. Profiles are derived from these links
@@ -677,13 +695,14 @@ create table identity_links (
   verified boolean not null,
   cause text not null check (cause in ('event', 'record', 'sale', 'command')),
   cause_id text not null,
-  -- A link made by an operator stands beside the one that input made, so that undoing it restores the former state.
-  by_command boolean not null generated always as (cause = 'command') stored,
+  -- Links made by events, records and operators stand beside each other, so that removing one restores the former state.
+  origin text not null generated always as (case when cause in ('record', 'command') then cause else 'event' end) stored,
   -- When the input was received.
   linked_at timestamptz not null,
-  -- An operator undid the link, or a limit was reached. It connects nothing, but an erasure of one still finds the other.
+  -- An operator undid the link; or, with the time of the link, a limit was reached; or, with -infinity, its records no
+  -- longer have it. It connects nothing, but an erasure of one still finds the other.
   undone_at timestamptz,
-  primary key (tenant_id, a, b, by_command)
+  primary key (tenant_id, a, b, origin)
 ) with (fillfactor = 90);
 create index identity_links_by_b on identity_links (tenant_id, b);
 create index identity_links_used_by_a on identity_links (tenant_id, a) where undone_at is null;
@@ -692,6 +711,20 @@ create index identity_links_by_sale on identity_links (tenant_id, cause_id) wher
 -- Pairs that a limit kept apart, for a metric.
 create index identity_links_over_limit on identity_links (tenant_id) where undone_at = linked_at;
 create index identity_links_by_event on identity_links (tenant_id, cause_id) where cause = 'event';
+
+-- The pairs of identifiers in the current version of each record. A link of origin `record` exists as long as one of these
+-- rows has its pair. A record with one identifier has one row, with this node twice.
+create table record_links (
+  tenant_id int not null,
+  a bigint not null,
+  b bigint not null,
+  -- `contact/…` or `order/…`.
+  record text collate "C" not null,
+  linked_at timestamptz not null,
+  primary key (tenant_id, a, b, record)
+);
+create index record_links_by_record on record_links (tenant_id, record);
+create index record_links_by_b on record_links (tenant_id, b);
 
 -- Workers cache nodes. The version changes when an identifier gets a new node, or when a profile is split.
 create table identity_versions (
@@ -715,6 +748,7 @@ create table touches (
   campaign text,
   primary key (tenant_id, node, kind)
 ) with (fillfactor = 90);
+create index touches_by_time on touches (tenant_id, occurred_at);
 
 -- An erasure is a job that reports its progress and resumes after a crash.
 create table erasures (
@@ -877,8 +911,8 @@ create index conversions_by_event_type on conversions (tenant_id, event_type, oc
 create index conversions_by_order on conversions (tenant_id, order_id, id) where order_id is not null and not verified;
 create index conversions_by_claimant on conversions (tenant_id, claim_node, order_id)
   where order_id is not null and not verified;
--- Sales that are sent again when their person changes. If the order names a contact, the contact stays.
-create index conversions_by_node on conversions (tenant_id, node) where listed and order_contact_id is null;
+-- The sales of a person.
+create index conversions_by_node on conversions (tenant_id, node) where listed;
 -- For the metric: few sales have more claims than this.
 create index conversions_by_claims on conversions (claims) where verified and claims > 20;
 
@@ -905,7 +939,7 @@ create index conversion_sums_added_by_time on conversion_sums_added (tenant_id, 
 
 create table conversion_sums (
   tenant_id int not null,
-  grain text collate "C" not null check (grain in ('minute', 'hour', 'day')),
+  grain text collate "C" not null check (grain in ('minute', 'quarter', 'day')),
   at timestamptz not null,
   -- '' if only the order's record describes the sale.
   event_type text collate "C" not null,
@@ -1187,8 +1221,6 @@ create table archive_queue (
   id uuid not null,
   -- Its hour is the folder of the file.
   received_at timestamptz not null,
-  -- Of an event: finds it together with the id.
-  occurred_at timestamptz not null,
   bytes int not null,
   -- Of a conversion: the row after the change, as JSON.
   body text
@@ -1207,7 +1239,6 @@ create table archive_files (
   written_at timestamptz,
   -- Only until it is written.
   ids uuid[],
-  occurred_at timestamptz[],
   bodies text[]
 );
 create index archive_files_unwritten on archive_files (planned_at) where written_at is null;
@@ -1273,7 +1304,7 @@ create table retention_clock (
 -- Currency '' stands for a subscription that names none.
 create table billing_versions (
   tenant_id int not null,
-  kind text collate "C" not null check (kind in ('subscription', 'invoice', 'payment', 'refund')),
+  kind text collate "C" not null check (kind in ('subscription', 'invoice', 'payment', 'refund', 'credit_note')),
   object_id text collate "C" not null,
   -- Of the event type and the body: a duplicate adds nothing.
   hash uuid not null,
@@ -1436,18 +1467,15 @@ create table billing_movements (
   -- When the account first paid, and how much: its cohort.
   first_at timestamptz not null,
   first_mrr bigint not null,
-  -- The account's previous movement, and since when it had been paying without interruption.
+  -- The account's previous movement; -infinity: there is none.
   previous_at timestamptz not null,
-  paying_since timestamptz not null,
   acquisition_id int not null,
   -- [{subscriptionId, before, after}]
   changes json not null,
   primary key (tenant_id, account, currency, occurred_at)
 );
 create index billing_movements_by_time on billing_movements (tenant_id, currency, occurred_at, account)
-  include (type, mrr_before, mrr_after, paying_since, acquisition_id, first_at, first_mrr);
-create index billing_movements_reactivations on billing_movements (tenant_id, currency, occurred_at)
-  include (account, previous_at) where type = 'reactivation';
+  include (type, mrr_before, mrr_after, previous_at, acquisition_id, first_at, first_mrr);
 
 -- Charges, renewals and cancellations that are expected, up to a horizon that moves along.
 create table billing_agenda (
@@ -1568,6 +1596,52 @@ create table billing_cash (
 );
 create index billing_cash_by_time on billing_cash (tenant_id, currency, occurred_at)
   include (kind, amount, recurring, valid_to);
+
+create table billing_credit_notes (
+  tenant_id int not null,
+  id text collate "C" not null,
+  invoice_id text collate "C" not null,
+  body json not null,
+  primary key (tenant_id, id)
+);
+create index billing_credit_notes_by_invoice on billing_credit_notes (tenant_id, invoice_id);
+
+-- Amounts of invoices and credit notes without tax, and the days over which they are recognized as revenue.
+create table billing_revenue (
+  tenant_id int not null,
+  invoice_id text collate "C" not null,
+  place int not null,
+  valid_from timestamptz not null,
+  valid_to timestamptz not null,
+  currency text collate "C" not null,
+  credit_note_id text collate "C",
+  -- Days in this time zone. After a change of the policy a job derives them again.
+  zone text collate "C" not null,
+  invoiced_on date not null,
+  starts_on date not null,
+  ends_on date not null,
+  amount bigint not null,
+  primary key (tenant_id, invoice_id, place, valid_from)
+);
+create index billing_revenue_by_end on billing_revenue (tenant_id, currency, ends_on)
+  include (starts_on, invoiced_on, amount, valid_from, valid_to);
+create index billing_revenue_by_invoice_day on billing_revenue (tenant_id, currency, invoiced_on)
+  include (starts_on, ends_on, amount, valid_from, valid_to);
+
+-- Sums of current revenue by month, like the sums by day below.
+create table billing_revenue_months (
+  tenant_id int not null,
+  zone text collate "C" not null,
+  month date not null,
+  currency text collate "C" not null,
+  invoiced bigint not null,
+  recognized bigint not null,
+  lines bigint not null,
+  compacted boolean not null default false
+);
+create index billing_revenue_months_by_key on billing_revenue_months (tenant_id, zone, month, currency);
+create index billing_revenue_months_added on billing_revenue_months (tenant_id, zone, month, currency)
+  where not compacted;
 
 -- Sums by UTC day, so that the cost of a report does not depend on the number of accounts. A sum is the total of all its
 -- rows: each transaction adds its own row, and a job compacts many rows into one.
@@ -1692,6 +1766,45 @@ create table billing_restated (
   primary key (tenant_id, subscription_id)
 );
 
+-- Closed months. Reports can return what was known when a month was closed.
+create table billing_closings (
+  tenant_id int not null references tenants (id) on delete cascade,
+  month date not null,
+  -- The order of closings. A month that is reopened and closed again gets a new number.
+  number bigint not null generated always as identity,
+  starts timestamptz not null,
+  ends timestamptz not null,
+  policy_version int not null,
+  policy json not null,
+  closed_at timestamptz not null default now(),
+  closed_by text not null,
+  primary key (tenant_id, month)
+);
+
+-- Accounts as they were before a change within a closed month: valid for closings up to this one, from the account's previous row on.
+create table billing_closed_accounts (
+  tenant_id int not null,
+  account text collate "C" not null,
+  closing bigint not null,
+  acquisition_id int not null,
+  segments json not null,
+  primary key (tenant_id, account, closing)
+);
+
+-- Changes of closed months: by how much the MRR of an account at the end of the month changed, and the event that caused it.
+create table billing_restatements (
+  tenant_id int not null,
+  number bigint not null generated always as identity,
+  closing bigint not null,
+  account text collate "C" not null,
+  currency text collate "C" not null,
+  amount bigint not null,
+  event_id text collate "C",
+  received_at timestamptz not null,
+  primary key (tenant_id, number)
+);
+create index billing_restatements_by_closing on billing_restatements (tenant_id, closing, number);
+
 -- Namespaces of the tenant's ids. Ids without a namespace are not listed.
 create table billing_namespaces (
   tenant_id int not null,
@@ -1733,7 +1846,179 @@ create table exchange_rates (
 );
 
 -- ---------------------------------------------------------------------------------------------------------------------
--- 13. Views for BI tools
+-- 13. Customers
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- People with a purchase, a subscription or a contact, in one row each, so that lists of a million people are sorted by an
+-- index. A job computes the rows again from the tables above (src/jobs/customers.ts), for the people in customer_changes
+-- and those whose refresh_at has passed.
+create table customers (
+  tenant_id int not null,
+  profile bigint not null,
+  contact_id text,
+  name text,
+  email text,
+  company text,
+  country text,
+  -- The name, e-mail address or company in lower case.
+  sort_name text collate "C" not null,
+  -- By the rules of the tenant. Null: nothing says where the person came from.
+  channel text collate "C",
+  -- When the person came: the time of the touch that decides the channel, else first_seen_at.
+  acquired_at timestamptz not null,
+  first_seen_at timestamptz not null,
+  last_seen_at timestamptz not null,
+  status text collate "C" not null,
+  -- The first purchase or payment. Null: none.
+  customer_since timestamptz,
+  trialed boolean not null,
+  orders int not null,
+  -- The billing account with the largest MRR, and the plans of all.
+  account text,
+  plans text[] not null,
+  -- When the row changes without any input: a subscription starts, ends or is overdue.
+  refresh_at timestamptz,
+  -- Words to search for. Each starts with the tenant, so that the index never reads words of other tenants.
+  words tsvector not null,
+  primary key (tenant_id, profile)
+);
+create index customers_by_last_seen on customers (tenant_id, last_seen_at, profile);
+create index customers_by_first_seen on customers (tenant_id, first_seen_at, profile);
+create index customers_by_name on customers (tenant_id, sort_name, profile);
+create index customers_by_arrival on customers (tenant_id, acquired_at);
+create index customers_by_words on customers using gin (words);
+create index customers_to_refresh on customers (refresh_at) where refresh_at is not null;
+
+create table customer_amounts (
+  tenant_id int not null,
+  profile bigint not null,
+  currency text collate "C" not null,
+  revenue numeric not null,
+  -- In minor units.
+  mrr bigint not null,
+  primary key (tenant_id, profile, currency),
+  foreign key (tenant_id, profile) references customers on delete cascade
+);
+create index customer_amounts_by_revenue on customer_amounts (tenant_id, currency, revenue, profile);
+create index customer_amounts_by_mrr on customer_amounts (tenant_id, currency, mrr, profile);
+
+-- People whose row in customers is outdated: one column of each row is set. A profile id is the id of a node, so `node` means
+-- that profile, and the profile of that node. Contacts and accounts are noted by their ids, because their profile may be in a
+-- transaction that is not committed yet; the job finds it. Without a key, so that writers never wait for each other or for the
+-- job.
+create table customer_changes (
+  tenant_id int not null,
+  node bigint,
+  -- A node with a new touch, which concerns only customers: most touches are those of new visitors.
+  touched bigint,
+  contact text,
+  account text
+);
+
+-- Triggers, because about thirty statements write these tables (src/store/README.md). changed_rows: the rows as written or
+-- as deleted; after an update one trigger has the new rows, and one the old rows if they may concern another person.
+create function customer_nodes_changed() returns trigger language plpgsql as $$
+begin
+  insert into customer_changes (tenant_id, node) select distinct tenant_id, node from changed_rows where node is not null;
+  return null;
+end $$;
+create trigger customer_sales_inserted after insert on conversions referencing new table as changed_rows
+  for each statement execute function customer_nodes_changed();
+create trigger customer_sales_updated after update on conversions referencing new table as changed_rows
+  for each statement execute function customer_nodes_changed();
+create trigger customer_sales_replaced after update on conversions referencing old table as changed_rows
+  for each statement execute function customer_nodes_changed();
+create trigger customer_sales_deleted after delete on conversions referencing old table as changed_rows
+  for each statement execute function customer_nodes_changed();
+create trigger customer_accounts_inserted after insert on billing_accounts referencing new table as changed_rows
+  for each statement execute function customer_nodes_changed();
+create trigger customer_accounts_updated after update on billing_accounts referencing new table as changed_rows
+  for each statement execute function customer_nodes_changed();
+create trigger customer_accounts_replaced after update on billing_accounts referencing old table as changed_rows
+  for each statement execute function customer_nodes_changed();
+create trigger customer_accounts_deleted after delete on billing_accounts referencing old table as changed_rows
+  for each statement execute function customer_nodes_changed();
+
+create function customer_subscriptions_changed() returns trigger language plpgsql as $$
+begin
+  insert into customer_changes (tenant_id, account) select distinct tenant_id, account from changed_rows;
+  return null;
+end $$;
+create trigger customer_subscriptions_inserted after insert on billing_segments referencing new table as changed_rows
+  for each statement execute function customer_subscriptions_changed();
+create trigger customer_subscriptions_updated after update on billing_segments referencing new table as changed_rows
+  for each statement execute function customer_subscriptions_changed();
+create trigger customer_subscriptions_replaced after update on billing_segments referencing old table as changed_rows
+  for each statement execute function customer_subscriptions_changed();
+create trigger customer_subscriptions_deleted after delete on billing_segments referencing old table as changed_rows
+  for each statement execute function customer_subscriptions_changed();
+
+create function customer_invoices_changed() returns trigger language plpgsql as $$
+begin
+  insert into customer_changes (tenant_id, account) select distinct tenant_id, customer from changed_rows where customer is not null;
+  return null;
+end $$;
+create trigger customer_invoices_inserted after insert on billing_invoice_states referencing new table as changed_rows
+  for each statement execute function customer_invoices_changed();
+create trigger customer_invoices_updated after update on billing_invoice_states referencing new table as changed_rows
+  for each statement execute function customer_invoices_changed();
+create trigger customer_invoices_deleted after delete on billing_invoice_states referencing old table as changed_rows
+  for each statement execute function customer_invoices_changed();
+
+create function customer_contacts_changed() returns trigger language plpgsql as $$
+begin
+  insert into customer_changes (tenant_id, contact) select tenant_id, id from changed_rows where entity_type = 'contact';
+  return null;
+end $$;
+create trigger customer_contacts_inserted after insert on records referencing new table as changed_rows
+  for each statement execute function customer_contacts_changed();
+create trigger customer_contacts_updated after update on records referencing new table as changed_rows
+  for each statement execute function customer_contacts_changed();
+create trigger customer_contacts_deleted after delete on records referencing old table as changed_rows
+  for each statement execute function customer_contacts_changed();
+
+-- A new visitor with a profile of their own is no customer yet.
+create function customer_identities_changed() returns trigger language plpgsql as $$
+begin
+  if tg_op = 'INSERT' then
+    insert into customer_changes (tenant_id, node)
+    select distinct tenant_id, profile from new_rows where profile <> node or kind = 'contact';
+  elsif tg_op = 'UPDATE' then
+    insert into customer_changes (tenant_id, node)
+    select distinct n.tenant_id, p.profile from new_rows n
+    join old_rows o on o.tenant_id = n.tenant_id and o.node = n.node
+    cross join lateral (values (n.profile), (o.profile)) as p (profile)
+    where (n.profile, n.retired_at, n.last_seen_at, n.verified)
+      is distinct from (o.profile, o.retired_at, o.last_seen_at, o.verified);
+  else
+    -- At once, because an erasure deletes identifiers. The job restores the row if the person has other data.
+    delete from customers c using (select distinct tenant_id, profile from old_rows) o
+      where c.tenant_id = o.tenant_id and c.profile = o.profile;
+    insert into customer_changes (tenant_id, node) select distinct tenant_id, profile from old_rows;
+  end if;
+  return null;
+end $$;
+create trigger customer_identities_inserted after insert on identities referencing new table as new_rows
+  for each statement execute function customer_identities_changed();
+create trigger customer_identities_updated after update on identities
+  referencing old table as old_rows new table as new_rows for each statement execute function customer_identities_changed();
+create trigger customer_identities_deleted after delete on identities referencing old table as old_rows
+  for each statement execute function customer_identities_changed();
+
+create function customer_touches_changed() returns trigger language plpgsql as $$
+begin
+  insert into customer_changes (tenant_id, touched) select distinct tenant_id, node from changed_rows;
+  return null;
+end $$;
+create trigger customer_touches_inserted after insert on touches referencing new table as changed_rows
+  for each statement execute function customer_touches_changed();
+create trigger customer_touches_updated after update on touches referencing new table as changed_rows
+  for each statement execute function customer_touches_changed();
+create trigger customer_touches_deleted after delete on touches referencing old table as changed_rows
+  for each statement execute function customer_touches_changed();
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 14. Views for BI tools
 -- ---------------------------------------------------------------------------------------------------------------------
 
 -- The views are public (docs/guides/bi.md): columns may be added, but never renamed or removed.
@@ -1854,5 +2139,116 @@ select 'ten_' || d.tenant_id as tenant, d.day, d.currency, kontor_bi.amount(sum(
   kontor_bi.amount(sum(d.collected)::bigint, d.currency) as collected, kontor_bi.amount(sum(d.refunded)::bigint, d.currency) as refunded,
   kontor_bi.amount(sum(d.disputed)::bigint, d.currency) as disputed, kontor_bi.amount(sum(d.one_off)::bigint, d.currency) as one_off
 from public.billing_cash_days d where d.tenant_id = (select kontor_bi.tenant()) group by d.tenant_id, d.day, d.currency;
+
+-- A number that JSON contains as a number or as text; null for anything else.
+create function kontor_bi.number(value text) returns numeric language sql immutable parallel safe as
+$$ select case when value ~ '^-?[0-9]{1,18}(\.[0-9]{1,18})?$' then value::numeric end $$;
+
+-- The value of a query parameter of a URL. Text that is not valid after decoding stays as it is.
+create function kontor_bi.query_value(url text, name text) returns text language plpgsql immutable as $$
+declare
+  value text := nullif(replace(substring(split_part(url, '#', 1) from '[?&]' || name || '=([^&]*)'), '+', ' '), '');
+begin
+  if value is null or strpos(value, '%') = 0 then return value; end if;
+  return (
+    select convert_from(string_agg(case when part[1] ~ '^%..' then decode(substr(part[1], 2), 'hex') else convert_to(part[1], 'UTF8') end, ''::bytea order by n), 'UTF8')
+    from regexp_matches(value, '(%[0-9A-Fa-f]{2}|[^%]+|%)', 'g') with ordinality as parts (part, n));
+exception when others then
+  return value;
+end $$;
+
+create function kontor_bi.host(url text) returns text language sql immutable parallel safe as
+$$ select lower(substring(url from '(?i)^https?://(?:[^/?#@]*@)?(?:www\.)?([^/?#:@\s]{1,255})')) $$;
+
+-- Where a visitor came from, one row per event that says so, with the rules of the reports: UTM parameters of the event or its page,
+-- else the campaign of an SDK, else the host of an external referrer, else direct. An event of a public key that states a time more
+-- than a day before its receipt says nothing.
+create view kontor_bi.touches with (security_barrier) as
+select 'ten_' || e.tenant_id as tenant, e.id as event_id, e.occurred_at, e.visitor, 'prof_' || i.profile as profile_id,
+  coalesce(utm.source, campaign.source, kontor_bi.host(referral.referrer), 'direct') as source,
+  case when utm.source is not null then utm.medium when campaign.source is not null then campaign.medium
+    when referral.referrer is not null then 'referral' end as medium,
+  case when utm.source is not null then utm.campaign when campaign.source is not null then campaign.name end as campaign
+from public.events e
+left join public.identities i on i.tenant_id = e.tenant_id and i.node = e.node
+left join public.api_keys k on k.id = e.key_id
+cross join lateral (select e.payload::jsonb as body) p
+cross join lateral (
+  select case when jsonb_typeof(p.body -> 'data') = 'object' then p.body -> 'data' when jsonb_typeof(p.body -> 'properties') = 'object'
+    then p.body -> 'properties' else p.body end as subject
+) s
+cross join lateral (
+  select coalesce(s.subject ->> 'page', s.subject ->> 'url', p.body -> 'context' -> 'page' ->> 'url') as url,
+    coalesce(s.subject ->> 'referrer', p.body -> 'context' -> 'page' ->> 'referrer') as referrer
+) page
+cross join lateral (
+  select case when strpos(page.url, 'utm_source=') > 0 then page.url
+    when strpos(p.body -> 'context' -> 'page' ->> 'search', 'utm_source=') > 0 then p.body -> 'context' -> 'page' ->> 'search' end as url
+) tagged
+cross join lateral (
+  select nullif(trim(coalesce(s.subject ->> 'utm_source', kontor_bi.query_value(tagged.url, 'utm_source'))), '') as source,
+    coalesce(s.subject ->> 'utm_medium', kontor_bi.query_value(tagged.url, 'utm_medium')) as medium,
+    coalesce(s.subject ->> 'utm_campaign', kontor_bi.query_value(tagged.url, 'utm_campaign')) as campaign
+) utm
+cross join lateral (
+  select nullif(trim(p.body -> 'context' -> 'campaign' ->> 'source'), '') as source, p.body -> 'context' -> 'campaign' ->> 'medium' as medium,
+    p.body -> 'context' -> 'campaign' ->> 'name' as name
+) campaign
+cross join lateral (
+  select case when kontor_bi.host(page.referrer) is distinct from kontor_bi.host(page.url) and kontor_bi.host(page.referrer) is not null
+    then page.referrer end as referrer
+) referral
+where e.tenant_id = (select kontor_bi.tenant()) and coalesce(e.meta, '') not like '{"test":true%'
+  and (coalesce(utm.source, campaign.source, referral.referrer) is not null or e.event_type in ('page_view', 'pageview', 'page', 'screen'))
+  and (e.source_config_id is not null or k.server or e.received_at - e.occurred_at <= interval '1 day');
+
+-- Each row of conversions once, with the first and the last touch of the buyer up to the sale. A touch with a source precedes a direct one.
+create view kontor_bi.conversion_touches with (security_barrier) as
+select c.tenant, c.id, c.occurred_at, c.conversion_type, c.source_object_id, c.amount, c.currency, c.profile_id,
+  t.first[1] as first_source, t.first[2] as first_medium, t.first[3] as first_campaign, t.first_at as first_touch_at,
+  t.last[1] as last_source, t.last[2] as last_medium, t.last[3] as last_campaign, t.last_at as last_touch_at
+from kontor_bi.conversions c
+left join (
+  select c.id,
+    (array_agg(array[t.source, t.medium, t.campaign] order by t.source = 'direct', t.occurred_at, t.event_id))[1:1] as firsts,
+    (array_agg(array[t.source, t.medium, t.campaign] order by t.source = 'direct', t.occurred_at desc, t.event_id desc))[1:1] as lasts,
+    (array_agg(t.occurred_at order by t.source = 'direct', t.occurred_at, t.event_id))[1] as first_at,
+    (array_agg(t.occurred_at order by t.source = 'direct', t.occurred_at desc, t.event_id desc))[1] as last_at
+  from kontor_bi.conversions c join kontor_bi.touches t on t.profile_id = c.profile_id and t.occurred_at <= c.occurred_at
+  group by c.id
+) a on a.id = c.id
+left join lateral (
+  select array[a.firsts[1][1], a.firsts[1][2], a.firsts[1][3]] as first, array[a.lasts[1][1], a.lasts[1][2], a.lasts[1][3]] as last, a.first_at, a.last_at
+) t on true;
+
+-- The lines of each sale in one shape: of the order record, or else of the event that reported the sale.
+create view kontor_bi.order_lines with (security_barrier) as
+select sale.tenant, sale.order_id, line.n::int as line, sale.placed_at, sale.currency,
+  coalesce(item.body ->> 'sku', item.body ->> 'SKU') as sku,
+  coalesce(item.body ->> 'product_id', item.body ->> 'productId', item.body -> 'product' ->> 'id') as product_id,
+  coalesce(item.body ->> 'variant_id', item.body ->> 'variantId') as variant_id,
+  coalesce(item.body ->> 'name', item.body ->> 'title', item.body ->> 'product_name') as name,
+  number.quantity, coalesce(number.price, number.total / nullif(number.quantity, 0)) as unit_price,
+  coalesce(number.total, number.price * number.quantity) as amount
+from (
+  select o.tenant, o.id as order_id, o.placed_at, o.currency, o.data as body from kontor_bi.orders o
+  union all
+  select 'ten_' || c.tenant_id, c.object_id, c.occurred_at, c.event_currency,
+    case when jsonb_typeof(e.payload::jsonb -> 'properties') = 'object' then e.payload::jsonb -> 'properties'
+      when jsonb_typeof(e.payload::jsonb -> 'data') = 'object' then e.payload::jsonb -> 'data' else e.payload::jsonb end
+  from public.conversions c
+  join public.events e on e.tenant_id = c.tenant_id and e.id = c.event_id and e.occurred_at = c.event_occurred_at
+  where c.tenant_id = (select kontor_bi.tenant()) and c.order_state is null
+) sale
+cross join lateral (
+  select coalesce(sale.body -> 'line_items', sale.body -> 'lineItems', sale.body -> 'items', sale.body -> 'lines', sale.body -> 'products') as list
+) lines
+cross join lateral jsonb_array_elements(case jsonb_typeof(lines.list) when 'array' then lines.list else '[]' end) with ordinality as line (body, n)
+cross join lateral (select case jsonb_typeof(line.body) when 'object' then line.body else '{}' end as body) item
+cross join lateral (
+  select coalesce(kontor_bi.number(coalesce(item.body ->> 'quantity', item.body ->> 'qty')), 1) as quantity,
+    kontor_bi.number(coalesce(item.body ->> 'price', item.body ->> 'unit_price', item.body ->> 'unitPrice')) as price,
+    kontor_bi.number(coalesce(item.body ->> 'total', item.body ->> 'amount', item.body ->> 'line_total')) as total
+) number;
 
 grant select on all tables in schema kontor_bi to public;

@@ -1,4 +1,4 @@
-// npm run pack [-- DIRECTORY]: packs the server as a tarball for `npx kontor start`.
+// npm run pack [-- DIRECTORY]: writes what a publisher uploads: the server as a tarball for `npx kontor start`, and the SDK.
 //
 // Node does not strip types below node_modules, so the tarball contains JavaScript with the same lines and columns: spaces replace
 // the types. All other files are unchanged.
@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { stripTypes } from '../src/http/console/strip-types.ts'
+import { packSdk } from '../src/http/sdk/files.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -17,7 +18,8 @@ const PROGRAMS = ['src', 'demo', 'embedded-postgres']
 const SERVED = /^(?:demo|src\/domain)\//
 /** Copied unchanged. */
 const FILES = [
-  ...['bin', 'console', 'migrations', 'docs', 'examples', 'sdk/browser', 'sdk/js/README.md'],
+  ...['bin', 'console', 'migrations', 'docs', 'deploy', 'examples', 'sdk/browser'],
+  ...['README.md', 'LICENSE', 'package.json', 'src', 'types'].map(name => `sdk/js/${name}`),
   ...['README.md', 'CHANGELOG.md', 'LICENSE'],
 ]
 
@@ -75,5 +77,11 @@ function environment() {
 }
 
 if (import.meta.main) {
-  console.log(pack(process.argv[2] ?? 'dist'))
+  const directory = resolve(process.argv[2] ?? 'dist')
+  const server = pack(directory)
+  const { version } = JSON.parse(readFileSync(join(root, 'sdk/js/package.json'), 'utf8'))
+  const sdk = join(directory, `kontor-sdk-${version}.tgz`)
+  writeFileSync(sdk, packSdk())
+  for (const path of [server, sdk]) console.log(path)
+  console.error(`For the image: docker build -f deploy/docker/Dockerfile -t kontor:${version} .`)
 }

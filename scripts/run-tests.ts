@@ -12,8 +12,9 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const FILE_LIMIT_MS = 900_000 // ends a file that hangs; the slowest one takes a minute on two idle cores
 
-// Kills and failures at random, the packed release, and every shell block of the guides: a third of the time of all tests.
-const CHECK_ONLY = ['test/torture/', 'test/crash/', 'test/release/', 'test/guides/']
+// Kills and failures at random, the packed release, every shell block of the guides, and every link of the console: half
+// of the time of all tests.
+const CHECK_ONLY = ['test/torture/', 'test/crash/', 'test/release/', 'test/guides/', 'test/console/crawl']
 
 // The slowest files start first. Started last, each would run alone at the end.
 const FIRST = [

@@ -48,7 +48,7 @@ function listShots({ source }: Shop, customer: string): Shot[] {
     { name: 'movements', address: '#/subscriptions/movements?currency=EUR' },
     { name: 'movements-phone', address: '#/subscriptions/movements?currency=EUR', look: 'phone' },
     { name: 'cohorts', address: '#/subscriptions/cohorts?currency=EUR' },
-    { name: 'person', address: `#/people/contact:${customer}`, press: 'Load timeline' },
+    { name: 'person', address: `#/customers/contact:${customer}`, press: 'Load timeline' },
     { name: 'events', address: '#/events' },
     { name: 'event', address: '#/events/lookup?id=ticket-1' },
     { name: 'issues', address: '#/issues' },
@@ -73,7 +73,7 @@ try {
   const url = await readAddress(directory)
   const demo = JSON.parse(await output(['demo', '--data', directory]))
   const shop = {
-    ...{ url, adminKey: readFileSync(join(directory, 'admin-key'), 'utf8').trim() },
+    ...{ url, adminKey: /ADMIN_KEY=(.+)/.exec(readFileSync(join(directory, 'keys'), 'utf8'))![1]! },
     ...{ privateKey: demo.private_key, trackingKey: demo.tracking_key },
     ...{ source: { id: demo.source, token: demo.source_token } },
   }

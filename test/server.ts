@@ -80,6 +80,8 @@ export async function startServer(
       await runtime.close()
       runtime = await start(url)
     },
+    /** Stops the server and keeps the database. */
+    stop: () => runtime.close(),
     async close() {
       await runtime.close()
       await connected.close()

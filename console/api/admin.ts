@@ -28,6 +28,7 @@ import type {
   NewSource,
   NewUser,
   Person,
+  Policy,
   Receipt,
   ReceivedRequest,
   Rejection,
@@ -59,6 +60,10 @@ export const tenants = {
   create: (name: string) => post<TenantSettings>('/tenants', { name }),
   change: (id: string, settings: Omit<TenantSettings, 'id' | 'name' | 'created_at'>) =>
     requestAdmin<TenantSettings>(`/tenants/${encodeURIComponent(id)}`, { method: 'PATCH', body: settings }),
+  policy: (id: string, signal?: Signal) =>
+    requestAdmin<Policy>(`/tenants/${encodeURIComponent(id)}/policy`, { signal }),
+  setPolicy: (id: string, settings: JsonObject) =>
+    requestAdmin<Policy>(`/tenants/${encodeURIComponent(id)}/policy`, { method: 'PUT', body: settings }),
   health: (id: string, signal?: Signal) =>
     requestAdmin<Health>(`/tenants/${encodeURIComponent(id)}/health`, { signal }),
   issues: (id: string, signal?: Signal) =>

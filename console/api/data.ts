@@ -1,14 +1,21 @@
 import type { Query } from '../router.ts'
+import type { TenantFacts } from '../view.ts'
 import { requestData, streamData } from './client.ts'
+import { nullOn } from './request.ts'
 import type {
   AccountReport,
   AcquisitionReport,
   AttentionReport,
+  BooksReport,
   BreakdownReport,
+  Channel,
   Conversion,
+  Customer,
   Event,
   EventOutcome,
+  ExclusionsReport,
   Found,
+  Funnel,
   HistoryReport,
   List,
   MovementsReport,
@@ -17,6 +24,7 @@ import type {
   RetentionReport,
   Series,
   StoredRecord,
+  Visitors,
 } from './types.ts'
 
 /** The data API of the selected tenant. */
@@ -31,10 +39,21 @@ export type TimeFilter = {
   cursor?: string | null
 }
 
-type SeriesQuery = { interval: 'minute' | 'hour' | 'day'; since?: string; until?: string }
+type SeriesQuery = {
+  interval: 'minute' | 'hour' | 'day'
+  since?: string
+  until?: string
+  event_type?: string
+  group_by?: 'event_type' | 'source'
+  cut?: string
+}
+
+export const readTenant = (signal?: Signal) => requestData<TenantFacts>('/tenant', { signal })
 
 export const events = {
   series: (query: SeriesQuery, signal?: Signal) => requestData<Series>('/events/series', { query, signal }),
+  /** Distinct visitors, per bucket and in total. */
+  visitors: (query: SeriesQuery, signal?: Signal) => requestData<Visitors>('/events/visitors', { query, signal }),
   list: (query: TimeFilter, signal?: Signal) => requestData<List<Event>>('/events', { query, signal }),
   /** Events as they arrive. */
   stream: (query: { event_type?: string | null }, signal: AbortSignal) =>
@@ -55,6 +74,23 @@ export const search = (text: string, signal?: Signal) =>
 export const conversions = {
   series: (query: SeriesQuery, signal?: Signal) => requestData<Series>('/conversions/series', { query, signal }),
   list: (query: TimeFilter, signal?: Signal) => requestData<List<Conversion>>('/conversions', { query, signal }),
+  find: (id: string, signal?: Signal) => requestData<Conversion>(`/conversions/${encodeURIComponent(id)}`, { signal }),
+}
+
+/** Names by contact id. Without permission to read contacts there are none, and the ids are shown. */
+export async function readNames(ids: (string | null)[], signal?: Signal): Promise<Map<string, string>> {
+  const wanted = [...new Set(ids.filter(id => id !== null))].slice(0, 200)
+  if (wanted.length === 0) return new Map()
+  type Names = { results: { id: string; name: string }[] }
+  const found = await nullOn(403, requestData<Names>('/contact-names', { query: { ids: wanted.join('\n') }, signal }))
+  return new Map(found?.results.map(({ id, name }) => [id, name]))
+}
+
+/** People with a purchase, a subscription or a contact. */
+export const customers = {
+  list: (query: Query, signal?: Signal) => requestData<List<Customer>>('/customers', { query, signal }),
+  channels: (query: Query, signal?: Signal) => requestData<{ results: Channel[] }>('/channels', { query, signal }),
+  funnel: (query: Query, signal?: Signal) => requestData<Funnel>('/funnel', { query, signal }),
 }
 
 export const records = {
@@ -78,4 +114,6 @@ export const reports = {
   attention: report<AttentionReport>('attention'),
   acquisition: report<AcquisitionReport>('acquisition'),
   account: report<AccountReport>('account'),
+  exclusions: report<ExclusionsReport>('exclusions'),
+  books: (signal?: Signal) => requestData<BooksReport>('/subscriptions/books', { signal }),
 }

@@ -12,6 +12,7 @@ import type {
   TUnsafe,
 } from 'typebox'
 import type { AlertRulesView } from '../../src/admin/alerts.ts'
+import type { BooksView } from '../../src/admin/books.ts'
 import type { DeadLetterView, ReplayOrder as ReplayQuery } from '../../src/admin/dead-letters.ts'
 import type { DeliveryView } from '../../src/admin/destinations.ts'
 import type { ErasurePreview, SuppressionList } from '../../src/admin/erasures.ts'
@@ -19,12 +20,14 @@ import type { PersonView } from '../../src/admin/people.ts'
 import type { SourceView } from '../../src/admin/sources.ts'
 import type { TenantView } from '../../src/admin/tenants.ts'
 import type { NewKeyBody } from '../../src/http/admin/schemas.ts'
+import type { ChannelBody, CustomerBody, FunnelBody } from '../../src/http/customers/schemas.ts'
 import type {
   ConversionBody,
   ConversionSeriesBody,
   EventBody,
   EventOutcomeBody,
   EventSeriesBody,
+  VisitorsBody,
 } from '../../src/http/events/schemas.ts'
 import type { StoredRecordBody } from '../../src/http/records/schemas.ts'
 import type {
@@ -32,6 +35,7 @@ import type {
   AcquisitionBody,
   AttentionBody,
   BreakdownBody,
+  ExclusionsBody,
   HistoryBody,
   MovementsBody,
   OverviewBody,
@@ -62,6 +66,7 @@ export type {
 } from '../../src/admin/health.ts'
 export type { CreatedKey, KeyView as Key, RevokedKey, RotatedKey } from '../../src/admin/keys.ts'
 export type { PersonView as Person } from '../../src/admin/people.ts'
+export type { PolicyView as Policy } from '../../src/admin/policies.ts'
 export type {
   BacklogView as Backlog,
   ReceiptView as Receipt,
@@ -140,19 +145,27 @@ export type Event = Static<typeof EventBody>
 export type EventOutcome = Static<typeof EventOutcomeBody>
 export type EventStatus = EventOutcome['status']
 export type Conversion = Parsed<typeof ConversionBody>
+export type Customer = Parsed<typeof CustomerBody>
+export type Channel = Parsed<typeof ChannelBody>
+export type Funnel = Parsed<typeof FunnelBody>
 export type StoredRecord = Static<typeof StoredRecordBody>
 export type RecordType = `${StoredRecord['entityType']}s`
 export type Series = Parsed<typeof EventSeriesBody | typeof ConversionSeriesBody>
+export type Visitors = Parsed<typeof VisitorsBody>
 export type SeriesRow = Series['results'][number] & { amounts?: Record<string, Amount> }
 
 export type OverviewReport = Parsed<typeof OverviewBody>
 export type HistoryReport = Parsed<typeof HistoryBody>
+export type BooksReport = Parsed<typeof BooksView>
 export type BreakdownReport = Parsed<typeof BreakdownBody>
 export type MovementsReport = Parsed<typeof MovementsBody>
 export type RetentionReport = Parsed<typeof RetentionBody>
 export type AttentionReport = Parsed<typeof AttentionBody>
 export type AcquisitionReport = Parsed<typeof AcquisitionBody>
 export type AccountReport = Parsed<typeof AccountBody>
+
+export type ExclusionsReport = Parsed<typeof ExclusionsBody>
+export type ExclusionReason = ExclusionsReport['by_reason'][number]
 
 export type Account = OverviewReport['accounts']['results'][number]
 export type Exclusion = OverviewReport['exclusions']['results'][number]

@@ -8,7 +8,7 @@ const HEIGHT = 20
 const THIN = 4
 
 /** Losses are negative. */
-type Change = { label: string; amount: Amount; note: string }
+type Change = { label: string; amount: Amount; before?: Amount | null; note: string; href?: string }
 
 type ChangeBarsProps = { caption: string; changes: Change[]; currency: string }
 
@@ -17,19 +17,21 @@ type ChangeBarsProps = { caption: string; changes: Change[]; currency: string }
  */
 export function ChangeBars({ caption, changes, currency }: ChangeBarsProps): VNode {
   const scale = computeScale(changes)
+  const isCompared = changes.some(({ before }) => before != null)
   return html`
     <table class="bars">
       <caption class="unseen">${caption}</caption>
       <thead class="unseen">
-        <tr><th scope="col">Change</th><th scope="col">Chart</th><th scope="col">Amount</th></tr>
+        <tr><th scope="col">Change</th><th scope="col">Chart</th><th scope="col">Amount</th>${isCompared && html`<th scope="col">Before</th>`}</tr>
       </thead>
       <tbody>
         ${changes.map(
-          ({ label, amount, note }) => html`
+          ({ label, amount, before, note, href }) => html`
             <tr>
-              <th scope="row" title=${note}>${label}</th>
+              <th scope="row" title=${note}>${href ? html`<a href=${href}>${label}</a>` : label}</th>
               <td class="drawing" aria-hidden="true">${h(ChangeBar, { amount, scale })}</td>
               <td class="number">${signedMoney(amount, currency)}</td>
+              ${isCompared && html`<td class="number faint">${signedMoney(before ?? 0, currency)}</td>`}
             </tr>
           `,
         )}

@@ -1,5 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact'
-import { number } from '../format.ts'
+import { type Amount, toNumber } from '../amount.ts'
+import { number, percent } from '../format.ts'
 import { h, html } from '../html.ts'
 
 type PageProps = {
@@ -44,23 +45,53 @@ export function Facts({ facts }: { facts: (Fact | false | null | undefined | '' 
   `
 }
 
-export type Tile = { label: string; value: string; note?: ComponentChildren; href?: string }
+/** A value beside that of the comparison. */
+export type Change = {
+  now: Amount
+  before: Amount
+  /** Formats the earlier value. */
+  shown(value: Amount): string
+  /** Whether a decrease is good, as of churn. */
+  isLowerBetter?: boolean
+}
 
-/** Large numbers side by side. */
-export function Tiles({ tiles }: { tiles: (Tile | false | null)[] }): VNode {
+export type Tile = {
+  label: string
+  value: string
+  note?: ComponentChildren
+  /** The list behind the number. */
+  href?: string | undefined
+  change?: Change | null | undefined
+  spark?: { label: string; values: (number | null)[]; isLine?: boolean } | undefined
+}
+
+/** Numbers side by side, each with its change, its history and a link to the list behind it. */
+export function Tiles({ tiles, isSmall = false }: { tiles: (Tile | false | null)[]; isSmall?: boolean }): VNode {
+  return html`<ul class=${isSmall ? 'tiles small' : 'tiles'}>${tiles.map(tile => tile && h(TileItem, tile))}</ul>`
+}
+
+function TileItem({ label, value, note, href, change, spark }: Tile): VNode {
   return html`
-    <ul class="tiles">
-      ${tiles.map(
-        tile =>
-          tile &&
-          html`<li>
-            <span class="label">${tile.href ? html`<a href=${tile.href}>${tile.label}</a>` : tile.label}</span>
-            <strong>${tile.value}</strong>
-            ${tile.note && html`<span class="faint">${tile.note}</span>`}
-          </li>`,
-      )}
-    </ul>
+    <li>
+      <span class="label">${href ? html`<a href=${href}>${label}</a>` : label}</span>
+      <strong>${value}</strong>
+      ${change && h(ChangeNote, change)}
+      ${note && html`<span class="faint">${note}</span>`}
+      ${spark && spark.values.length > 1 && h(Spark, spark)}
+    </li>
   `
+}
+
+/** ▲ 12 % from €100 */
+export function ChangeNote({ now, before, shown, isLowerBetter = false }: Change): VNode {
+  const [next, last] = [toNumber(now), toNumber(before)]
+  if (last === 0) return html`<span class="change faint">${next === 0 ? 'unchanged' : 'nothing to compare with'}</span>`
+  const share = Math.round((Math.abs(next - last) / Math.abs(last)) * 1000) / 1000
+  const isUp = next > last
+  const tone = next === last ? 'same' : isUp !== isLowerBetter ? 'up' : 'down'
+  const words = next === last ? 'unchanged' : `${isUp ? '▲' : '▼'} ${percent(share)}`
+  const label = next === last ? 'unchanged' : `${isUp ? 'up' : 'down'} ${percent(share)}`
+  return html`<span class="change"><span class=${tone} aria-label=${label} role="img">${words}</span>${` from ${shown(before)}`}</span>`
 }
 
 type TabsProps = { label: string; tabs: { name: string; title: string; href: string }[]; current: string }
@@ -86,52 +117,58 @@ export function TextView({ text, label }: { text: string; label: string }): VNod
   return html`<pre class="json" tabindex="0" role="region" aria-label=${label}>${text}</pre>`
 }
 
-const WIDTH = 96
-const HEIGHT = 24
+const WIDTH = 120
+const HEIGHT = 28
 
-/** Counts as small bars. `label` describes them for screen readers. */
-function Spark({ label, values }: { label: string; values: number[] }): VNode {
-  const highest = Math.max(...values, 1)
-  const step = WIDTH / values.length
-  const words = `${label}: ${values.map(number).join(', ')}`
+/** Values as small bars, or as a line. `label` describes them for screen readers. */
+function Spark({
+  label,
+  values,
+  isLine = false,
+}: {
+  label: string
+  values: (number | null)[]
+  isLine?: boolean
+}): VNode {
+  const known = values.map(value => value ?? 0)
+  const words = `${label}: ${values.map(value => (value === null ? 'unknown' : number(value))).join(', ')}`
   return html`
-    <svg class="spark" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="xMinYMax meet" role="img" aria-label=${words}>
+    <svg class="spark" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label=${words}>
       <title>${words}</title>
-      ${values.map((value, index) => {
-        const height = value === 0 ? 1 : Math.max(2, (value / highest) * HEIGHT)
-        const kind = value === 0 ? 'rest' : 'gain'
-        return html`<rect class=${kind} x=${index * step} y=${HEIGHT - height} width=${step - 1} height=${height} />`
-      })}
+      ${isLine ? sparkLine(known) : sparkBars(known)}
     </svg>
   `
 }
 
-export type Sign = {
-  label: string
-  value: string
-  note?: ComponentChildren
-  href?: string
-  spark?: { label: string; values: number[] }
-}
-
-/** Small numbers side by side, some with bars of their history. */
-export function Signs({ signs }: { signs: (Sign | null)[] }): VNode {
-  return html`<ul class="tiles small">${signs.map(sign => sign && h(SignTile, sign))}</ul>`
-}
-
-function SignTile({ label, value, note, href, spark }: Sign): VNode {
+/** From the lowest to the highest value: a line shows the course, not the size. */
+function sparkLine(values: number[]): VNode {
+  const [low, high] = [Math.min(...values), Math.max(...values)]
+  const points = values.map((value, index) => {
+    const x = (index / (values.length - 1)) * WIDTH
+    const y = high === low ? HEIGHT / 2 : HEIGHT - 2 - ((value - low) / (high - low)) * (HEIGHT - 4)
+    return `${x.toFixed(1)},${y.toFixed(1)}`
+  })
   return html`
-    <li>
-      <span class="label">${href ? html`<a href=${href}>${label}</a>` : label}</span>
-      <strong>${value}</strong>
-      ${note && html`<span class="faint">${note}</span>`}
-      ${spark && spark.values.length > 0 && h(Spark, spark)}
-    </li>
+    <polygon class="area" points=${`0,${HEIGHT} ${points.join(' ')} ${WIDTH},${HEIGHT}`} />
+    <polyline class="course" points=${points.join(' ')} vector-effect="non-scaling-stroke" />
   `
 }
 
+function sparkBars(values: number[]): VNode[] {
+  const highest = Math.max(...values.map(Math.abs), 1e-9)
+  const lowest = Math.min(0, ...values)
+  const zero = HEIGHT * (1 - (lowest < 0 ? 0.5 : 0))
+  const step = WIDTH / values.length
+  return values.map((value, index) => {
+    const height = value === 0 ? 0.5 : Math.max(1.5, (Math.abs(value) / highest) * (lowest < 0 ? HEIGHT / 2 : HEIGHT))
+    const kind = value === 0 ? 'rest' : value < 0 ? 'loss' : 'gain'
+    const y = value < 0 ? zero : zero - height
+    return html`<rect class=${kind} x=${index * step} y=${y} width=${step * 0.8} height=${height} />`
+  })
+}
+
 /** The last 24 hours, per hour. */
-export function activitySign(label: string, hours: { last_24_hours: number; by_hour: number[] }): Sign {
+export function activityTile(label: string, hours: { last_24_hours: number; by_hour: number[] }): Tile {
   return {
     label,
     value: number(hours.last_24_hours),

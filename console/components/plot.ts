@@ -2,14 +2,29 @@ import { type Signal, useSignal } from '@preact/signals'
 import type { RefObject, VNode } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
-import { NONE, shortTime, type TimeUnit } from '../format.ts'
+import { longTime, NONE, shortTime, type TimeUnit } from '../format.ts'
 import { h, html } from '../html.ts'
+import { go, hrefWithView } from '../navigation.ts'
+import { periodOfStep, type Step } from '../period.ts'
+import { withView } from '../view.ts'
 import { Table } from './table.ts'
 import { Day, Time } from './time.ts'
 
 type PlotProps = Drawn & {
   /** Describes the plot for screen readers. */
   title: string
+  /** Makes each step a link to its period. */
+  zoom?: Zoom
+}
+
+/** The first day of each step. `opens`: the page to open; default: this one. */
+export type Zoom = { days: string[]; step: Step; opens?: string }
+
+function zoomHref({ days, step, opens }: Zoom, first: number, last = first): string {
+  const [from] = periodOfStep(days[first]!, step).split('..')
+  const [, to] = periodOfStep(days[last]!, step).split('..')
+  const period = `${from}..${to}`
+  return opens === undefined ? hrefWithView({ period }) : withView(opens, { period })
 }
 
 /** Values over time as a plot, and as a table for exact numbers and screen readers. */
@@ -17,9 +32,16 @@ export function Plot(props: PlotProps): VNode {
   const place = useRef<HTMLDivElement>(null)
   const isDark = useColorScheme()
   useDrawing(place, props, isDark)
+  const names = colorNames(props.series)
   return html`
     <figure class="plot">
-      <div class="drawing" role="img" aria-label=${props.title}><div ref=${place} /></div>
+      ${
+        props.series.length > 1 &&
+        html`<ul class="legend" aria-hidden="true">
+          ${props.series.map(({ label }, index) => html`<li class=${names[index]!.slice(2)}>${label}</li>`)}
+        </ul>`
+      }
+      <div class=${props.zoom ? 'drawing zooms' : 'drawing'} role="img" aria-label=${props.title}><div ref=${place} /></div>
       <details>
         <summary>Show as table</summary>
         ${h(PlotTable, props)}
@@ -28,11 +50,15 @@ export function Plot(props: PlotProps): VNode {
   `
 }
 
-function PlotTable({ title, moments, series, shown, unit = 'hour' }: PlotProps): VNode {
+function PlotTable({ title, moments, series, shown, unit = 'hour', zoom }: PlotProps): VNode {
+  const time = (index: number) => {
+    const cell = timeCell(moments[index]!, unit)
+    return zoom?.days[index] ? html`<a href=${zoomHref(zoom, index)}>${cell}</a>` : cell
+  }
   return h(Table<number>, {
     caption: title,
     columns: [
-      { label: 'Time', cell: index => timeCell(moments[index]!, unit) },
+      { label: 'Time', cell: time },
       ...series.map(({ label, values }) => ({
         label,
         cell: (index: number) => formatValue(values[index], shown),
@@ -52,7 +78,7 @@ function csvRow(at: Date, index: number, series: Series[]): object {
 }
 
 function timeCell(at: Date, unit: TimeUnit): VNode {
-  if (unit === 'month') return html`<span>${shortTime(at, unit)}</span>`
+  if (unit === 'month' || unit === 'week') return html`<span>${longTime(at, unit)}</span>`
   return unit === 'day' ? h(Day, { at: at.toISOString() }) : h(Time, { at: at.toISOString() })
 }
 
@@ -96,7 +122,7 @@ function useDrawing(place: RefObject<HTMLDivElement | null>, props: PlotProps, i
 }
 
 function formatValue(value: number | null | undefined, shown: (value: number) => string): string {
-  return value === null || value === undefined ? '–' : shown(value)
+  return value === null || value === undefined ? NONE : shown(value)
 }
 
 export type Series = {
@@ -107,6 +133,8 @@ export type Series = {
   isStepped?: boolean
   /** For comparison: drawn thin and faint. */
   isAside?: boolean
+  /** When the values of a comparison are from. */
+  moments?: Date[]
 }
 
 type Drawn = {
@@ -126,12 +154,12 @@ type Drawn = {
 const HEIGHT = 220
 const HALF_A_LABEL = 32
 /** The minimum distance of labels, in pixels. */
-const SPACES: Record<TimeUnit, number> = { hour: 66, day: 84, month: 62 }
+const SPACES: Record<TimeUnit, number> = { hour: 66, day: 84, week: 84, month: 72 }
 const COLORS = ['--accent', '--second', '--third', '--fourth', '--bad']
 const ASIDE = ['--faint', '--second']
 
-function plotOptions(Drawing: typeof uPlot, drawn: Drawn, element: HTMLElement): uPlot.Options {
-  const { shown, axisShown = shown, unit = 'hour', height = HEIGHT } = drawn
+function plotOptions(Drawing: typeof uPlot, drawn: PlotProps, element: HTMLElement): uPlot.Options {
+  const { shown, axisShown = shown, unit = 'hour', height = HEIGHT, zoom } = drawn
   const style = getComputedStyle(element)
   const color = (name: string) => style.getPropertyValue(name).trim()
   const axis = {
@@ -145,16 +173,11 @@ function plotOptions(Drawing: typeof uPlot, drawn: Drawn, element: HTMLElement):
     ...{ width: element.clientWidth, height },
     // Half a label on the right, so that the last one is not cut.
     padding: [12, HALF_A_LABEL, 0, 0],
-    cursor: { drag: { x: false, y: false } },
+    legend: { show: false },
+    cursor: { drag: { x: zoom !== undefined, y: false, setScale: false, dist: 8 } },
+    plugins: [tooltip(drawn, color), ...(zoom ? [zooming(zoom)] : [])],
     axes: [
-      {
-        ...axis,
-        grid: { show: false },
-        values: times,
-        space: SPACES[unit],
-        size: 30,
-        incrs: INCREMENTS[unit],
-      },
+      { ...axis, grid: { show: false }, values: times, splits: plot => ticksOf(plot, drawn), size: 30 },
       {
         ...{
           ...axis,
@@ -170,27 +193,87 @@ function plotOptions(Drawing: typeof uPlot, drawn: Drawn, element: HTMLElement):
         x: { range: paddedRange(drawn.moments, unit) },
       }),
     },
-    series: [
-      {
-        label: 'Time',
-        value: (_plot, _at, _series, index) => {
-          const at = drawn.moments[index ?? lastKnown(drawn)]
-          return at ? shortTime(at, unit) : NONE
-        },
+    series: [{}, ...(drawn.isStacked ? bars(Drawing, drawn, color) : lines(Drawing, drawn, color))],
+  }
+}
+
+/** Labels stand at values, never between them: as many as fit, from the newest. */
+function ticksOf(plot: uPlot, { moments, unit = 'hour' }: Drawn): number[] {
+  const width = plot.bbox.width / devicePixelRatio
+  const first = moments[0]?.getTime() ?? 0
+  const span = (moments.at(-1)?.getTime() ?? 0) - first
+  const ticks: number[] = []
+  let before = Number.POSITIVE_INFINITY
+  for (const at of moments.toReversed()) {
+    const x = span === 0 ? 0 : ((at.getTime() - first) / span) * width
+    if (before - x < SPACES[unit]) continue
+    ticks.unshift(at.getTime() / 1000)
+    before = x
+  }
+  return ticks
+}
+
+/** The values at the pointer. */
+function tooltip(drawn: PlotProps, color: (name: string) => string): uPlot.Plugin {
+  const box = document.createElement('div')
+  box.className = 'tooltip'
+  const names = colorNames(drawn.series)
+  const line = (text: string, swatch?: string) => {
+    const row = document.createElement('div')
+    if (swatch) {
+      const mark = document.createElement('i')
+      mark.style.background = color(swatch)
+      row.append(mark)
+    }
+    row.append(text)
+    return row
+  }
+  return {
+    hooks: {
+      ready: plot => void plot.over.append(box),
+      setCursor(plot) {
+        const index = plot.cursor.idx ?? null
+        const left = plot.cursor.left ?? -1
+        box.hidden = index === null || left < 0
+        if (index === null || box.hidden) return
+        const at = drawn.moments[index]!
+        const rows = drawn.series.map(({ label, values, moments }, number) => {
+          const when = moments?.[index] ? ` (${shortTime(moments[index], drawn.unit ?? 'hour')})` : ''
+          return line(`${label}${when}: ${formatValue(values[index], drawn.shown)}`, names[number])
+        })
+        box.replaceChildren(line(longTime(at, drawn.unit ?? 'hour')), ...rows)
+        const isRight = left > plot.over.clientWidth / 2
+        box.style.transform = `translate(${isRight ? left - box.offsetWidth - 12 : left + 12}px, 4px)`
       },
-      ...(drawn.isStacked ? bars(Drawing, drawn, color) : lines(Drawing, drawn, color)),
-    ],
+    },
+  }
+}
+
+/** A click opens the period of a step, dragging that of several. */
+function zooming(zoom: Zoom): uPlot.Plugin {
+  let isDragged = false
+  return {
+    hooks: {
+      ready(plot) {
+        plot.over.addEventListener('click', () => {
+          const index = plot.cursor.idx ?? null
+          if (!isDragged && index !== null && zoom.days[index]) go(zoomHref(zoom, index))
+          isDragged = false
+        })
+      },
+      setSelect(plot) {
+        const { left, width } = plot.select
+        if (width < 8) return
+        isDragged = true
+        const [first, last] = [plot.posToIdx(left), plot.posToIdx(left + width)]
+        if (zoom.days[first] && zoom.days[last]) go(zoomHref(zoom, first, last))
+      },
+    },
   }
 }
 
 const HOUR = 3_600
 const DAY = 24 * HOUR
-/** Steps of the axis in seconds, never shorter than the unit. */
-const INCREMENTS: Record<TimeUnit, number[]> = {
-  hour: [HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY],
-  day: [DAY, 2 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 91 * DAY, 365 * DAY],
-  month: [30 * DAY, 61 * DAY, 91 * DAY, 182 * DAY, 365 * DAY],
-}
 
 /** 1, 2, 5, 10, 20, … while integers are exact. */
 const WHOLE_INCREMENTS = Array.from({ length: 15 }, (_, power) => [1, 2, 5].map(step => step * 10 ** power)).flat()
@@ -209,23 +292,9 @@ function lines(Drawing: typeof uPlot, drawn: Drawn, color: (name: string) => str
       ...{ label, stroke },
       ...(isAside ? { width: 1, dash: index % 2 ? [4, 3] : [1, 3] } : { width: 2 }),
       points: { show: false, filter: isolatedValues(values), size: 6, fill: stroke },
-      value: legendValue(drawn, values),
       ...(stepped && { paths: stepped }),
     }
   })
-}
-
-/** The value in the legend: at the pointer, else the newest one. */
-function legendValue(drawn: Drawn, values: Series['values']): uPlot.Series.Value {
-  return (_plot, _drawn, _series, index) => {
-    const value = values[index ?? lastKnown(drawn)]
-    return value === null || value === undefined ? NONE : drawn.shown(value)
-  }
-}
-
-/** In the first series, which is the main one. */
-function lastKnown({ series }: Drawn): number {
-  return series[0]?.values.findLastIndex(value => value !== null) ?? -1
 }
 
 function colorNames(series: Series[]): string[] {
@@ -236,13 +305,12 @@ function colorNames(series: Series[]): string[] {
 /** The tallest bars are drawn first, and shorter ones over them. */
 function bars(Drawing: typeof uPlot, drawn: Drawn, color: (name: string) => string): uPlot.Series[] {
   const paths = Drawing.paths.bars?.({ size: [0.6, 40] })
-  return drawn.series.map(({ label, values }, index) => ({
+  return drawn.series.map(({ label }, index) => ({
     label,
     fill: color(COLORS[index % COLORS.length]!),
     stroke: color(COLORS[index % COLORS.length]!),
     width: 0,
     points: { show: false },
-    value: legendValue(drawn, values),
     ...(paths && { paths }),
   }))
 }
@@ -275,7 +343,7 @@ function isolatedValues(values: Series['values']): number[] | null {
   return lone.length > 0 ? lone : null
 }
 
-const STEPS: Record<TimeUnit, number> = { hour: HOUR, day: DAY, month: 30 * DAY }
+const STEPS: Record<TimeUnit, number> = { hour: HOUR, day: DAY, week: 7 * DAY, month: 30 * DAY }
 
 /** Adds half a step at both ends, so that bars are not cut and a single moment is centered. */
 function paddedRange(moments: Date[], unit: TimeUnit): uPlot.Range.MinMax {

@@ -12,7 +12,7 @@ export type Column<Row> = {
   cell(row: Row): ComponentChildren
   /** number: right-aligned; long: may wrap anywhere; text: sentences */
   kind?: 'number' | 'long' | 'text'
-  /** Hidden on small screens. */
+  /** Fainter on small screens, where each value has its own label. */
   isMinor?: boolean
 }
 

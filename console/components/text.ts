@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { VNode } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Credential } from '../api/types.ts'
+import { words } from '../format.ts'
 import { h, html } from '../html.ts'
 import { announce } from './announcer.ts'
 import { Time } from './time.ts'
@@ -66,4 +67,17 @@ export function Credentials({ credentials }: { credentials: Credential[] }): VNo
       )}
     </span>
   `
+}
+
+/** The last characters of keys, by id. */
+export type Hints = ReadonlyMap<string, string>
+
+/** Who did something: a person by name, a key by its last characters. */
+export function Actor({ actor, hints }: { actor: string; hints: Hints }): VNode {
+  const [kind, name] = [actor.slice(0, actor.indexOf(':')), actor.slice(actor.indexOf(':') + 1)]
+  if (kind === 'user') return html`<span>${name}</span>`
+  if (kind === 'oidc') return html`<span>${name} <span class="faint">single sign-on</span></span>`
+  if (kind === 'cli') return html`<span>${name} <span class="faint">command line</span></span>`
+  if (actor.startsWith('key_')) return html`<span>Key <code title=${actor}>${hints.get(actor) ?? actor}</code></span>`
+  return html`<span>${words(actor)}</span>`
 }

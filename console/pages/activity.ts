@@ -1,10 +1,18 @@
-import { type Amount, sumAmounts, toNumber } from '../amount.ts'
 import { alerts, destinations, inbound, tenants } from '../api/admin.ts'
-import { conversions, events, records } from '../api/data.ts'
+import { conversions, events, readNames, records, reports } from '../api/data.ts'
 import { nullOn } from '../api/request.ts'
 import type { Alert, Conversion, Destination, Event, Health, List, Rejection, SeriesRow } from '../api/types.ts'
-import type { Series } from '../components/plot.ts'
 import { isAdmin, tenant } from '../session.ts'
+import { tenantFacts } from '../view.ts'
+import {
+  type Course,
+  type Frame,
+  type MrrHistory,
+  readConversionCourses,
+  readFrame,
+  readMrr,
+  readVisitorCourse,
+} from './figures.ts'
 
 const NEWEST_ROWS = 8
 
@@ -12,6 +20,8 @@ const NEWEST_ROWS = 8
 type Latest = {
   events: List<Event> | null
   conversions: List<Conversion> | null
+  /** By contact id. */
+  names: Map<string, string>
   health: Health | null
   alerts: Alert[] | null
   /** Destinations that are failing, or were disabled because they failed. */
@@ -20,9 +30,15 @@ type Latest = {
 
 export type Activity = Latest & {
   readAt: Date
-  /** Per hour, since the start of the same day last week. */
+  frame: Frame
+  /** Of the last 24 hours. */
   eventHours: SeriesRow[] | null
-  conversionHours: SeriesRow[] | null
+  conversionCount: Course | null
+  revenue: Course | null
+  visitors: Course | null
+  mrr: MrrHistory | null
+  /** Failed and overdue payments now, by currency. */
+  paymentIssues: { currency: string; count: number }[]
   lastRefused: Rejection | null
   /** Which of the first steps are done. `source` null: unknown. */
   started: { event: boolean; record: boolean; source: boolean | null }
@@ -30,19 +46,23 @@ export type Activity = Latest & {
 
 export async function readActivity(signal: AbortSignal): Promise<Activity> {
   const readAt = new Date()
-  const hours = { interval: 'hour', since: firstDay(readAt).toISOString() } as const
-  const [news, eventHours, conversionHours, refused, hasRecord, hasSource] = await Promise.all([
+  const frame = readFrame()
+  const [news, eventHours, sales, visitors, mrr, paymentIssues, refused, hasRecord, hasSource] = await Promise.all([
     readLatest(signal),
-    nullOn(403, events.series(hours, signal)),
-    nullOn(403, conversions.series(hours, signal)),
+    nullOn(403, events.series({ interval: 'hour' }, signal)),
+    readConversionCourses(frame, signal),
+    readVisitorCourse(frame, signal),
+    readMrr(frame, signal),
+    readPaymentIssues(signal),
     isAdmin.peek() ? inbound.rejections({ tenant: tenant.peek(), limit: 1 }, signal) : null,
     anyRecord(signal),
     isAdmin.peek() && tenant.peek() !== null ? inbound.receipts({ tenant: tenant.peek(), limit: 1 }, signal) : null,
   ])
   return {
-    ...{ ...news, readAt },
+    ...{ ...news, readAt, frame, visitors, mrr, paymentIssues },
     eventHours: eventHours?.results ?? null,
-    conversionHours: conversionHours?.results ?? null,
+    conversionCount: sales.count,
+    revenue: sales.revenue,
     lastRefused: refused?.results[0] ?? null,
     started: {
       event: Boolean(news.events?.results.length || news.conversions?.results.length),
@@ -50,6 +70,20 @@ export async function readActivity(signal: AbortSignal): Promise<Activity> {
       source: hasSource && hasSource.results.length > 0,
     },
   }
+}
+
+const MOST_CURRENCIES = 5
+
+/** In every currency and regardless of the period: what needs attention does not depend on the view. */
+async function readPaymentIssues(signal: AbortSignal): Promise<Activity['paymentIssues']> {
+  const codes = tenantFacts.peek()?.currencies.slice(0, MOST_CURRENCIES) ?? []
+  const found = await Promise.all(
+    codes.map(async currency => {
+      const report = await nullOn(403, reports.attention({ currency, page_size: 1 }, signal))
+      return { currency, count: report?.payment_issues.count ?? 0 }
+    }),
+  )
+  return found.filter(({ count }) => count > 0)
 }
 
 /** The current activity. Returns `before` if nothing has arrived, which costs only a few small requests. */
@@ -69,6 +103,7 @@ async function readLatest(signal: AbortSignal): Promise<Latest> {
   ])
   return {
     ...{ events: newestEvents, conversions: newestConversions, health },
+    names: await readNames(newestEvents?.results.map(({ contact_id }) => contact_id) ?? [], signal),
     alerts: raised?.results ?? null,
     failing: sentTo?.results.filter(isFailing) ?? null,
   }
@@ -89,73 +124,4 @@ async function anyRecord(signal: AbortSignal): Promise<boolean> {
   const types = ['products', 'contacts', 'orders'] as const
   const lists = await Promise.all(types.map(type => nullOn(403, records.list(type, { limit: 1 }, signal))))
   return lists.some(list => list !== null && list.results.length > 0)
-}
-
-const HOUR_MS = 3_600_000
-const DAYS = [
-  { ago: 0, label: 'Today' },
-  { ago: 1, label: 'Yesterday' },
-  { ago: 7, label: 'A week ago' },
-]
-
-/** Today, yesterday and the same day of last week, by local hours. */
-export type Days = {
-  today: Amount
-  yesterday: Amount
-  weekAgo: Amount
-  moments: Date[]
-  /** Cumulative by hour. */
-  series: Series[]
-}
-
-/** The start of the earliest day of the comparison. */
-function firstDay(now: Date): Date {
-  return dayBefore(now, 7)
-}
-
-export function compareDays(rows: SeriesRow[], now: Date, amountIn: (row: SeriesRow) => Amount | null): Days {
-  const days = DAYS.map(({ ago, label }) => {
-    const hours: Amount[][] = Array.from({ length: 24 }, () => [])
-    for (const row of rows) {
-      const at = new Date(row.at)
-      const value = amountIn(row)
-      if (value !== null && at >= dayBefore(now, ago) && at < dayBefore(now, ago - 1)) hours[at.getHours()]!.push(value)
-    }
-    const sums = hours.map(sumAmounts)
-    return { label, ago, total: sumAmounts(sums), sums }
-  })
-  const start = dayBefore(now, 0).getTime()
-  return {
-    today: days[0]!.total,
-    yesterday: days[1]!.total,
-    weekAgo: days[2]!.total,
-    moments: Array.from({ length: 24 }, (_, hour) => new Date(start + hour * HOUR_MS)),
-    series: days.map(({ label, ago, sums }) => ({
-      label,
-      isAside: ago > 0,
-      values: runningTotals(sums.map(toNumber)).map((total, hour) =>
-        ago === 0 && hour > now.getHours() ? null : total,
-      ),
-    })),
-  }
-}
-
-/** The currencies of sales, those in most hours first. */
-export function listCurrencies(rows: SeriesRow[]): string[] {
-  const hours = new Map<string, number>()
-  for (const { amounts = {} } of rows)
-    for (const currency of Object.keys(amounts)) hours.set(currency, (hours.get(currency) ?? 0) + 1)
-  return [...hours].toSorted(([a, n], [b, m]) => m - n || (a < b ? -1 : 1)).map(([currency]) => currency)
-}
-
-function dayBefore(now: Date, days: number): Date {
-  return new Date(now.getFullYear(), now.getMonth(), now.getDate() - days)
-}
-
-function runningTotals(values: number[]): number[] {
-  let total = 0
-  return values.map(value => {
-    total += value
-    return total
-  })
 }

@@ -1,8 +1,12 @@
 import { useSignal } from '@preact/signals'
+import { dayIn } from 'kontor-time-zone'
 import type { ComponentChildren, VNode } from 'preact'
-import { alerts } from '../api/admin.ts'
+import { toNumber } from '../amount.ts'
+import { alerts, tenants } from '../api/admin.ts'
+import { reports } from '../api/data.ts'
+import { nullOn } from '../api/request.ts'
 import type { Alert, AlertRules, List, RuleName } from '../api/types.ts'
-import { announce } from '../components/announcer.ts'
+import { toast } from '../components/announcer.ts'
 import { ActionButton, Form, type FormValues, SelectFilter, TextField } from '../components/form.ts'
 import { useLiveData } from '../components/live-data.ts'
 import { Badge, EmptyState, ProblemArea } from '../components/notice.ts'
@@ -13,15 +17,19 @@ import { NONE, number, percent, plural } from '../format.ts'
 import { h, html } from '../html.ts'
 import { go } from '../navigation.ts'
 import { definePage } from '../page-definition.ts'
+import { addDays } from '../period.ts'
 import { link } from '../router.ts'
 import { tenant } from '../session.ts'
+import { currency, timeZone } from '../view.ts'
 
 const STATES = [
   ['raised', 'Active'],
   ['all', 'Last 90 days'],
 ] as const
 
-type Shown = { list: List<Alert>; rules: AlertRules }
+/** `values`: by rule, the value now; those that only the server knows are absent. */
+type Shown = { list: List<Alert>; rules: AlertRules; values: Values }
+type Values = Partial<Record<RuleName, number>>
 
 const readState = (query: URLSearchParams) => (query.get('state') === 'all' ? 'all' : 'raised')
 const filterOf = (query: URLSearchParams) => ({ tenant: tenant.peek() ?? '', state: readState(query) }) as const
@@ -30,14 +38,15 @@ const filterOf = (query: URLSearchParams) => ({ tenant: tenant.peek() ?? '', sta
 export const alertsPage = definePage(
   'alerts',
   async ({ route: { query }, signal }): Promise<Shown> => {
-    const [list, rules] = await Promise.all([
+    const [list, rules, values] = await Promise.all([
       alerts.list(filterOf(query), signal),
       alerts.rules(tenant.peek() ?? '', signal),
+      readValues(signal),
     ])
-    return { list, rules }
+    return { list, rules, values }
   },
   ({ data, route: { query }, refresh }) => {
-    const { list, rules } = useLiveData(data, {
+    const { list, rules, values } = useLiveData(data, {
       next: async (before, signal) => ({ ...before, list: await alerts.list(filterOf(query), signal) }),
     })
     return h(
@@ -59,7 +68,7 @@ export const alertsPage = definePage(
             ...{ caption: 'Alerts', columns, rows: list.results, rowKey: ({ id }) => id },
             csv: { api: 'admin', path: '/alerts', query: filterOf(query), name: 'alerts' },
           }),
-      h(Section, { title: 'Thresholds' }, h(ThresholdForm, { rules, refresh })),
+      h(Section, { title: 'Thresholds' }, h(ThresholdForm, { rules, values, refresh })),
     )
   },
 )
@@ -75,18 +84,15 @@ const columns: Column<Alert>[] = [
     label: 'Value',
     cell: ({ rule, value }) => formatValue(rule, value),
     kind: 'number',
-    isMinor: true,
   },
   {
     label: 'Threshold',
     cell: ({ rule, threshold }) => formatValue(rule, threshold),
     kind: 'number',
-    isMinor: true,
   },
   {
     label: 'Resolved',
     cell: ({ resolved_at: at }) => (at === null ? NONE : h(Time, { at })),
-    isMinor: true,
   },
 ]
 
@@ -95,11 +101,32 @@ function alertCell({ rule, subject, summary }: Alert): ComponentChildren {
   return html`<a href=${href}>${summary}</a>`
 }
 
-function ThresholdForm({ rules, refresh }: { rules: AlertRules; refresh(): Promise<void> }): VNode {
+const WEEK_DAYS = 7
+
+/** Today's values, to compare thresholds with. */
+async function readValues(signal: AbortSignal): Promise<Values> {
+  const zone = timeZone.peek()
+  const from = addDays(dayIn(zone, new Date()), -WEEK_DAYS)
+  const [health, history] = await Promise.all([
+    tenants.health(tenant.peek() ?? '', signal),
+    nullOn(403, reports.history({ currency: currency.peek(), interval: 'day', from }, signal)),
+  ])
+  const oldest = health.waiting?.oldest_at ?? null
+  const [before, now] = [history?.results[0]?.mrr, history?.results.at(-1)?.mrr].map(mrr => toNumber(mrr ?? 0))
+  return {
+    lag: oldest === null ? 0 : Math.max(0, (Date.now() - Date.parse(oldest)) / 1000),
+    dead_letters: health.dead_letters.open,
+    ...(before! > 0 && { mrr_drop: Math.max(0, (before! - now!) / before!) }),
+  }
+}
+
+type ThresholdProps = { rules: AlertRules; values: Values; refresh(): Promise<void> }
+
+function ThresholdForm({ rules, values: current, refresh }: ThresholdProps): VNode {
   const problem = useSignal<unknown>(null)
   const set = async (change: Parameters<typeof alerts.setRules>[1], message: string) => {
     await alerts.setRules(tenant.peek() ?? '', change)
-    announce(message)
+    toast(message)
     await refresh()
   }
   const save = async (values: FormValues<RuleName>) => {
@@ -121,11 +148,15 @@ function ThresholdForm({ rules, refresh }: { rules: AlertRules; refresh(): Promi
       RULE_NAMES.map(rule =>
         h(TextField, {
           ...{ id: rule, label: RULES[rule].label, value: toInput(rule, rules[rule]) },
-          ...{ placeholder: 'off', hint: RULES[rule].means },
+          ...{ placeholder: 'off', hint: describeRule(rule, current[rule]) },
         }),
       ),
     )}
   `
+}
+
+function describeRule(rule: RuleName, value: number | undefined): string {
+  return value === undefined ? RULES[rule].means : `Now: ${formatValue(rule, value)}. ${RULES[rule].means}`
 }
 
 type RuleText = {

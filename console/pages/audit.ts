@@ -1,12 +1,14 @@
 import type { ComponentChildren } from 'preact'
-import { audit } from '../api/admin.ts'
+import { audit, keys } from '../api/admin.ts'
+import { nullOn } from '../api/request.ts'
 import type { AuditRow } from '../api/types.ts'
 import { RefreshButton, SelectFilter } from '../components/form.ts'
 import { EmptyState } from '../components/notice.ts'
 import { Page } from '../components/page.ts'
 import { type Column, GrowingTable } from '../components/table.ts'
+import { Actor, type Hints } from '../components/text.ts'
 import { Time } from '../components/time.ts'
-import { NONE, text } from '../format.ts'
+import { lowerWords, NONE, text, words } from '../format.ts'
 import { h, html } from '../html.ts'
 import { go } from '../navigation.ts'
 import { definePage } from '../page-definition.ts'
@@ -26,8 +28,14 @@ const filterOf = (query: URLSearchParams) => ({
 
 export const auditPage = definePage(
   'audit',
-  ({ route, signal }) => audit.list(filterOf(route.query), signal),
-  ({ data, route: { query }, refresh }) =>
+  async ({ route, signal }) => {
+    const [list, admins] = await Promise.all([
+      audit.list(filterOf(route.query), signal),
+      nullOn(403, keys.list(null, signal)),
+    ])
+    return { list, hints: new Map(admins?.results.map(({ id, hint }) => [id, hint])) }
+  },
+  ({ data: { list, hints }, route: { query }, refresh }) =>
     h(
       Page,
       {
@@ -44,9 +52,9 @@ export const auditPage = definePage(
       }),
       h(GrowingTable<AuditRow>, {
         caption: 'Changes',
-        columns: COLUMNS,
+        columns: auditColumns(hints),
         rowKey: ({ id }) => id,
-        first: data,
+        first: list,
         csv: { api: 'admin', path: '/audit', query: filterOf(query), name: 'audit' },
         load: cursor => audit.list({ ...filterOf(query), cursor }),
         empty: h(EmptyState, { title: 'No changes yet.' }),
@@ -54,14 +62,22 @@ export const auditPage = definePage(
     ),
 )
 
-const COLUMNS: Column<AuditRow>[] = [
-  { label: 'Action', cell: ({ action }) => html`<span class="whole">${action}</span>` },
-  { label: 'Time', cell: ({ at }) => h(Time, { at }) },
-  { label: 'Actor', cell: ({ actor }) => html`<code>${actor}</code>` },
-  { label: 'Target', cell: targetCell, kind: 'long' },
-  { label: 'Changes', cell: changesCell, kind: 'long', isMinor: true },
-  { label: 'IP address', cell: ({ ip }) => text(ip), isMinor: true },
-]
+function auditColumns(hints: Hints): Column<AuditRow>[] {
+  return [
+    { label: 'Action', cell: ({ action }) => html`<span class="whole">${describeAction(action)}</span>` },
+    { label: 'Who', cell: ({ actor }) => h(Actor, { actor, hints }), kind: 'long' },
+    { label: 'Target', cell: targetCell, kind: 'long' },
+    { label: 'Changes', cell: changesCell, kind: 'long' },
+    { label: 'Time', cell: ({ at }) => h(Time, { at }) },
+    { label: 'IP address', cell: ({ ip }) => text(ip) },
+  ]
+}
+
+/** source.rotate → Source: rotate */
+function describeAction(action: string): string {
+  const [kind = '', verb = ''] = action.split('.')
+  return verb === '' ? words(kind) : `${words(kind)}: ${lowerWords(verb)}`
+}
 
 function targetCell({ action, target }: AuditRow): ComponentChildren {
   if (target === null) return NONE

@@ -208,7 +208,7 @@ function Arrivals(): VNode {
           { label: 'Type', cell: row => h(ArrivalName, { row }), kind: 'long' },
           { label: 'Time', cell: ({ occurred_at }) => h(Ago, { at: occurred_at }) },
           { label: 'Source', cell: ({ source }) => source },
-          { label: 'Visitor', cell: ({ visitor }) => text(visitor), kind: 'long', isMinor: true },
+          { label: 'Visitor', cell: ({ visitor }) => text(visitor), kind: 'long' },
         ],
         rows: newest,
         rowKey: row => `${'conversion_type' in row} ${row.id}`,

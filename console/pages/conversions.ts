@@ -1,27 +1,50 @@
-import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
-import { useEffect } from 'preact/hooks'
+import { type Amount, toNumber } from '../amount.ts'
 import { conversions, events } from '../api/data.ts'
 import { nullOn } from '../api/request.ts'
-import type { Conversion, EventOutcome } from '../api/types.ts'
-import { showDialog } from '../components/dialog.ts'
+import type { Conversion } from '../api/types.ts'
 import { RefreshButton } from '../components/form.ts'
 import { EmptyState } from '../components/notice.ts'
-import { Facts, Page } from '../components/page.ts'
+import { Facts, Page, Tiles } from '../components/page.ts'
+import { Plot } from '../components/plot.ts'
 import { type Column, GrowingTable } from '../components/table.ts'
 import { Breakable } from '../components/text.ts'
 import { Time } from '../components/time.ts'
-import { filterOf, NoMatches, TimeFilter } from '../components/time-filter.ts'
-import { money, text, words } from '../format.ts'
+import { countTypes, filterOf, NoMatches, TimeFilter, TypeButtons } from '../components/time-filter.ts'
+import { compact, money, number, text, words } from '../format.ts'
 import { h, html } from '../html.ts'
+import { hrefWithView } from '../navigation.ts'
 import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
 import { convertCommand, keyHint } from '../samples.ts'
 import { isAdmin } from '../session.ts'
+import { currency } from '../view.ts'
+import {
+  courseSeries,
+  courseTile,
+  courseZoom,
+  type Frame,
+  readConversionCourses,
+  readFrame,
+  readFrameSeries,
+} from './figures.ts'
+
+type Courses = Awaited<ReturnType<typeof readConversionCourses>>
+
 export const conversionsPage = definePage(
   'conversions',
-  ({ route, signal }) => conversions.list(filterOf(route.query), signal),
-  ({ data, route: { query }, refresh }) =>
+  async ({ route: { query }, signal }) => {
+    const frame = readFrame()
+    const [list, courses, grouped, any] = await Promise.all([
+      conversions.list(filterOf(query), signal),
+      readConversionCourses(frame, signal, query.get('event_type')),
+      readFrameSeries(frame, query => conversions.series({ ...query, group_by: 'event_type' }, signal)),
+      conversions.list({ limit: 1 }, signal),
+    ])
+    const types = countTypes(grouped.results)
+    return { list, courses, types, frame, isEmpty: any.results.length === 0 }
+  },
+  ({ data: { list, courses, types, frame, isEmpty }, route: { query }, refresh }) =>
     h(
       Page,
       {
@@ -29,18 +52,53 @@ export const conversionsPage = definePage(
         actions: h(RefreshButton, { refresh }),
         lead: 'Each sale is listed once, even if several systems report it.',
       },
-      h(TimeFilter, { page: 'conversions', query }),
-      h(GrowingTable<Conversion>, {
-        caption: 'Conversions',
-        columns: conversionColumns,
-        rowKey: ({ id }) => id,
-        first: data,
-        csv: { api: 'data', path: '/conversions', query: filterOf(query), name: 'conversions' },
-        load: cursor => conversions.list({ ...filterOf(query), cursor }),
-        empty: query.size > 0 ? h(NoMatches, { page: 'conversions' }) : h(NoConversions, {}),
-      }),
+      isEmpty
+        ? h(NoConversions, {})
+        : html`
+            ${h(Totals, { courses, frame })}
+            ${h(TimeFilter, { page: 'conversions', query, types })}
+            ${h(TypeButtons, { page: 'conversions', query, types })}
+            ${h(GrowingTable<Conversion>, {
+              caption: 'Conversions',
+              columns: conversionColumns,
+              rowKey: ({ id }) => id,
+              first: list,
+              csv: { api: 'data', path: '/conversions', query: filterOf(query), name: 'conversions' },
+              load: cursor => conversions.list({ ...filterOf(query), cursor }),
+              empty: h(NoMatches, { page: 'conversions', query }),
+            })}
+          `,
     ),
 )
+
+/** The number and the amount of the period, compared, and the amounts in other currencies. */
+function Totals({ courses: { count, revenue, others }, frame }: { courses: Courses; frame: Frame }): VNode {
+  const code = currency.value
+  const shown = (value: Amount) => money(value, code)
+  return html`
+    ${h(Tiles, {
+      tiles: [
+        count && courseTile('Conversions', count, { shown: number }),
+        revenue && courseTile(`Revenue in ${code}`, revenue, { shown }),
+        ...[...others].map(([other, amount]) => ({
+          ...{ label: `Revenue in ${other}`, value: money(amount, other), href: hrefWithView({ currency: other }) },
+          note: 'not included in the other amounts',
+        })),
+      ],
+    })}
+    ${
+      revenue &&
+      toNumber(revenue.now.total) !== 0 &&
+      h(Plot, {
+        title: `Revenue in ${code}`,
+        moments: revenue.now.moments,
+        series: courseSeries('Revenue', revenue, frame),
+        zoom: courseZoom(revenue, frame.step),
+        ...{ unit: frame.step, shown, axisShown: compact, height: 160 },
+      })
+    }
+  `
+}
 
 function NoConversions(): VNode {
   return h(EmptyState, {
@@ -54,15 +112,15 @@ function NoConversions(): VNode {
 export const conversionColumns: Column<Conversion>[] = [
   {
     label: 'Type',
-    cell: row =>
-      html`<button type="button" class="link" onClick=${() => showConversion(row)}>${h(Breakable, { text: row.conversion_type })}</button>`,
+    cell: ({ id, conversion_type: type }) =>
+      html`<a href=${link('conversion', { id })}>${h(Breakable, { text: type })}</a>`,
     kind: 'long',
   },
   { label: 'Amount', cell: ({ amount, currency }) => money(amount, currency), kind: 'number' },
   { label: 'Time', cell: ({ occurred_at }) => h(Time, { at: occurred_at }) },
-  { label: 'Source', cell: ({ source }) => source, isMinor: true },
-  { label: 'Object id', cell: ({ source_object_id }) => text(source_object_id), kind: 'long', isMinor: true },
-  { label: 'Person', cell: personCell, kind: 'long', isMinor: true },
+  { label: 'Source', cell: ({ source }) => source },
+  { label: 'Object id', cell: ({ source_object_id }) => text(source_object_id), kind: 'long' },
+  { label: 'Person', cell: personCell, kind: 'long' },
 ]
 
 /** Links to the person with an admin key, else to the contact record. */
@@ -73,30 +131,48 @@ function personCell(row: Conversion): ComponentChildren {
   return contact === null ? name : html`<a href=${link('record', { type: 'contacts', id: contact })}>${name}</a>`
 }
 
-function showConversion(row: Conversion): void {
-  showDialog(`Conversion ${row.source_object_id ?? row.conversion_type}`, h(ConversionFacts, { row }))
-}
-
-/** All fields, including those unknown to the console. */
-function ConversionFacts({ row }: { row: Conversion }): VNode {
-  const { occurred_at, amount, currency, ...others } = row
-  const firstEvent = useSignal<EventOutcome | null>(null)
-  useEffect(() => {
-    nullOn(404, events.find(row.id)).then(
-      outcome => (firstEvent.value = outcome),
-      () => {}, // without permission to read events, the rest is still shown
+/** One sale with an address of its own. */
+export const conversionPage = definePage(
+  'conversion',
+  async ({ route: { params }, signal }) => {
+    const [row, event] = await Promise.all([
+      nullOn(404, conversions.find(params.id, signal)),
+      nullOn(403, nullOn(404, events.find(params.id, signal))),
+    ])
+    return { row, event }
+  },
+  ({ data: { row, event }, route: { params } }) => {
+    const back = html`<a href=${link('conversions')}>All conversions</a>`
+    if (!row) {
+      const title = 'No conversion has this id. It may have been combined with another report of the same sale.'
+      return h(Page, { title: params.id }, h(EmptyState, { title, action: back }))
+    }
+    const { occurred_at, amount, currency: code, contact_name, contact_email, contact_id, profile_id, ...others } = row
+    const order = row.source === 'orders' && row.source_object_id
+    return h(
+      Page,
+      { title: `${words(row.conversion_type)} ${row.source_object_id ?? ''}`.trim() },
+      h(Tiles, {
+        tiles: [
+          { label: 'Amount', value: money(amount, code) },
+          { label: 'Person', value: text(contact_name ?? contact_email ?? contact_id ?? row.visitor) },
+        ],
+      }),
+      h(Facts, {
+        facts: [
+          ['Occurred', h(Time, { at: occurred_at })],
+          ['Person', personCell(row)],
+          ...(order
+            ? ([['Order', html`<a href=${link('record', { type: 'orders', id: order })}>${order}</a>`]] as const)
+            : []),
+          ...(event
+            ? ([['Source event', html`<a href=${link('event', { id: row.id })}>first event received</a>`]] as const)
+            : []),
+          ...(event?.reason ? ([['Note', event.reason]] as const) : []),
+          ...Object.entries(others).map(([name, value]) => [words(name), text(value)] as const),
+        ],
+      }),
+      html`<p>${back}</p>`,
     )
-  }, [row.id])
-  const event = firstEvent.value
-  return h(Facts, {
-    facts: [
-      ...(event?.reason ? ([['Note', event.reason]] as const) : []),
-      ...(event
-        ? ([['Source event', html`<a href=${link('event', { id: row.id })}>first event received</a>`]] as const)
-        : []),
-      ['Amount', money(amount, currency)],
-      ['Occurred', h(Time, { at: occurred_at })],
-      ...Object.entries(others).map(([name, value]) => [words(name), text(value)] as const),
-    ],
-  })
-}
+  },
+)

@@ -2,7 +2,7 @@ import { type Signal, useSignal } from '@preact/signals'
 import type { VNode } from 'preact'
 import { deadLetters } from '../api/admin.ts'
 import type { DeadLetter, DeadLetterWithBody, ReplayOrder, ReplayResult } from '../api/types.ts'
-import { announce } from '../components/announcer.ts'
+import { toast } from '../components/announcer.ts'
 import { askConfirmation } from '../components/dialog.ts'
 import { ActionButton, Form, RefreshButton, SelectFilter, TextArea } from '../components/form.ts'
 import { Badge, EmptyState, type Outcome, OutcomeArea, ProblemArea } from '../components/notice.ts'
@@ -44,7 +44,7 @@ export const deadLettersPage = definePage(
     const replay = async (order: Omit<ReplayOrder, 'tenant'>) => {
       const result = await deadLetters.replay({ tenant: tenant.peek(), ...order })
       outcome.value = replayOutcome(result)
-      announce(outcome.value.text)
+      toast(outcome.value.text)
       await refresh()
     }
     const replayAll = async () => {
@@ -106,14 +106,13 @@ const LETTER_COLUMNS: Column<DeadLetter>[] = [
   },
   { label: 'Reason', cell: ({ reason }) => h(Badge, { text: reason, tone: 'bad' }) },
   { label: 'Failed', cell: ({ failed_at }) => h(Time, { at: failed_at }) },
-  { label: 'Kind', cell: ({ kind }) => kind, isMinor: true },
+  { label: 'Kind', cell: ({ kind }) => kind },
   {
     label: "Sender's id",
     cell: ({ inbound_event_id }) => text(inbound_event_id),
     kind: 'long',
-    isMinor: true,
   },
-  { label: 'Attempts', cell: ({ attempts }) => number(attempts), kind: 'number', isMinor: true },
+  { label: 'Attempts', cell: ({ attempts }) => number(attempts), kind: 'number' },
 ]
 
 function replayColumn(replay: (id: string) => unknown, problem: Signal<unknown>): Column<DeadLetter> {
@@ -134,14 +133,14 @@ export const deadLetterPage = definePage(
     const replay = async (body?: string) => {
       const result = await deadLetters.replay({ ...order, ...(body !== undefined && { body }) })
       outcome.value = replayOutcome(result)
-      announce(outcome.value.text)
+      toast(outcome.value.text)
       await refresh()
     }
     const resolve = async () => {
       const text = 'It will no longer be listed or processed. It remains readable here until it expires.'
       if (!(await askConfirmation({ title: 'Resolve without replaying?', text, yes: 'Resolve' }))) return
       await deadLetters.resolve(order)
-      announce('Resolved')
+      toast('Resolved')
       await refresh()
     }
     return h(

@@ -2,7 +2,7 @@ import { type Signal, useSignal } from '@preact/signals'
 import type { VNode } from 'preact'
 import { keys, sources, tenants } from '../api/admin.ts'
 import { Problem } from '../api/request.ts'
-import { announce } from '../components/announcer.ts'
+import { toast } from '../components/announcer.ts'
 import { Form, SelectField } from '../components/form.ts'
 import { DAY_MS } from '../format.ts'
 import { h, html } from '../html.ts'
@@ -27,7 +27,7 @@ export function DemoTenantForm(): VNode {
       const id = await createDemoTenant(Number(size), progress)
       await readTenants()
       chooseTenant(id)
-      announce('Demo tenant created')
+      toast('Demo tenant created')
       go(link('overview'))
     } finally {
       progress.value = ''
@@ -47,7 +47,8 @@ export function DemoTenantForm(): VNode {
 async function createDemoTenant(scale: number, progress: Signal<string>): Promise<string> {
   progress.value = 'Generating sample data …'
   const { createYear, deliver, shopYear, sourceName } = await import('kontor-demo')
-  const end = Math.floor(Date.now() / DAY_MS) * DAY_MS
+  // Until now, so that today is not without data.
+  const end = Math.floor(Date.now() / 60_000) * 60_000
   const year = createYear({ seed: SEED, scale, end })
   const { id } = await newTenant()
   const expires_at = new Date(Date.now() + DAY_MS).toISOString()

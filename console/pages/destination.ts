@@ -10,12 +10,12 @@ import type {
   DestinationTest,
   List,
 } from '../api/types.ts'
-import { announce } from '../components/announcer.ts'
+import { toast } from '../components/announcer.ts'
 import { askConfirmation, showDialog } from '../components/dialog.ts'
 import { ActionButton, Form, SelectFilter, TextField } from '../components/form.ts'
 import { prependNewest, useLiveData } from '../components/live-data.ts'
 import { Badge, EmptyState, ProblemArea, type Tone } from '../components/notice.ts'
-import { activitySign, Facts, Page, Section, Signs, TextView } from '../components/page.ts'
+import { activityTile, Facts, Page, Section, TextView, Tiles } from '../components/page.ts'
 import { type Column, GrowingTable } from '../components/table.ts'
 import { Breakable, Credentials } from '../components/text.ts'
 import { Ago, Time } from '../components/time.ts'
@@ -61,10 +61,11 @@ export const destinationPage = definePage(
       },
       h(ProblemArea, { problem }),
       h(ResultArea, { result }),
-      h(Signs, {
-        signs: [
-          activitySign('Delivered in 24 hours', activity.delivered),
-          activitySign('Failed attempts in 24 hours', activity.failed),
+      h(Tiles, {
+        isSmall: true,
+        tiles: [
+          activityTile('Delivered in 24 hours', activity.delivered),
+          activityTile('Failed attempts in 24 hours', activity.failed),
         ],
       }),
       h(DestinationFacts, { destination }),
@@ -135,14 +136,14 @@ function DestinationActions({
   const test = async () => {
     const outcome = await destinations.test(id)
     result.value = { kind: 'test', test: outcome }
-    announce(testSummary(outcome))
+    toast(testSummary(outcome))
   }
   const rotate = async () => {
     const text = `The new secret is shown only once. For ${OVERLAP_HOURS} hours, messages are also signed with the previous secret.`
     if (!(await askConfirmation({ title: 'Rotate the secret?', text, yes: 'Rotate' }))) return
     const { secret } = await destinations.rotate(id, OVERLAP_HOURS)
     result.value = { kind: 'secret', secret }
-    announce('The new secret is shown')
+    toast('The new secret is shown')
     await refresh()
   }
   const toggle = async () => {
@@ -171,7 +172,7 @@ function ReplayForm({ destination, result, refresh }: ActionProps): VNode {
     if (since === '') throw new Error('Enter a start time.')
     const { queued } = await destinations.replay(destination.id, new Date(since).toISOString())
     result.value = { kind: 'replay', queued }
-    announce(`${plural(queued, 'message')} will be sent again`)
+    toast(`${plural(queued, 'message')} will be sent again`)
     await refresh()
   }
   return html`
@@ -267,17 +268,15 @@ const columns: Column<Delivery>[] = [
     cell: row => [h(Badge, { text: row.outcome, tone: TONES[row.outcome] }), ' ', responseText(row)],
   },
   { label: 'Time', cell: ({ attempted_at }) => h(Time, { at: attempted_at }) },
-  { label: 'Attempt', cell: ({ attempt }) => number(attempt), kind: 'number', isMinor: true },
+  { label: 'Attempt', cell: ({ attempt }) => number(attempt), kind: 'number' },
   {
     label: 'Duration',
     cell: ({ duration_ms }) => `${number(duration_ms)} ms`,
     kind: 'number',
-    isMinor: true,
   },
   {
     label: 'Next attempt',
     cell: ({ next_attempt_at: at }) => (at === null ? NONE : h(Time, { at })),
-    isMinor: true,
   },
 ]
 

@@ -8,7 +8,7 @@ import { Page } from '../components/page.ts'
 import { type Column, Table } from '../components/table.ts'
 import { Copyable } from '../components/text.ts'
 import { Ago } from '../components/time.ts'
-import { number, words } from '../format.ts'
+import { NONE, number, words } from '../format.ts'
 import { h, html } from '../html.ts'
 import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
@@ -50,9 +50,13 @@ const columns: Column<Destination>[] = [
   },
   { label: 'State', cell: destination => h(DestinationState, { destination }) },
   { label: 'Pending', cell: ({ health }) => number(health.pending), kind: 'number' },
-  { label: 'Data', cell: describeData, kind: 'long', isMinor: true },
-  { label: 'Address', cell: ({ url }) => url, kind: 'long', isMinor: true },
-  { label: 'Last delivery', cell: lastDelivery, isMinor: true },
+  { label: 'Data', cell: describeData, kind: 'long' },
+  { label: 'Address', cell: ({ url }) => url, kind: 'long' },
+  { label: 'Last delivery', cell: lastDelivery },
+  {
+    label: 'Failing since',
+    cell: ({ health: { failing_since: at } }) => (at === null ? NONE : h(Ago, { at })),
+  },
 ]
 
 function lastDelivery({ health: { last_success_at: at } }: Destination) {

@@ -86,7 +86,10 @@ function Details({ event }: { event: Event }): VNode {
       { title: 'Person and source' },
       h(Facts, {
         facts: [
-          ['Source type', event.source_type],
+          [
+            'Source type',
+            html`${event.source_type} ${h(Badge, event.verified ? { text: 'verified', tone: 'good' } : { text: 'unverified', tone: 'neutral' })}`,
+          ],
           event.source_config_id && ['Source', sourceLink(event.source_config_id)],
           ["Sender's id", text(event.inbound_event_id)],
           event.provider_event_id && ["Provider's id", event.provider_event_id],

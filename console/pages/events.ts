@@ -1,26 +1,45 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import { useEffect } from 'preact/hooks'
-import { events } from '../api/data.ts'
+import { toNumber } from '../amount.ts'
+import { events, readNames } from '../api/data.ts'
 import type { Conversion, Event, List } from '../api/types.ts'
 import { ActionButton, Form, RefreshButton, TextField } from '../components/form.ts'
 import { EmptyState, ProblemArea } from '../components/notice.ts'
 import { JsonView, Page, Section } from '../components/page.ts'
+import { Plot } from '../components/plot.ts'
 import { type Column, CsvButton, headerCells, rowCells, showFullText } from '../components/table.ts'
 import { Breakable } from '../components/text.ts'
 import { Time } from '../components/time.ts'
-import { filterOf, NoMatches, TimeFilter } from '../components/time-filter.ts'
-import { NONE, plural, text } from '../format.ts'
+import { countTypes, filterOf, NoMatches, TimeFilter, TypeButtons } from '../components/time-filter.ts'
+import { compact, NONE, number, plural } from '../format.ts'
 import { h, html } from '../html.ts'
 import { go } from '../navigation.ts'
 import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
 import { keyHint, trackCommand } from '../samples.ts'
 import { isAdmin } from '../session.ts'
+import { summarize } from '../summary.ts'
+import { readPeriod } from '../view.ts'
+import { courseSeries, courseZoom, readEventCourse, readFrame, readFrameSeries } from './figures.ts'
+
 export const eventsPage = definePage(
   'events',
-  ({ route, signal }) => events.list(filterOf(route.query), signal),
-  ({ data, route: { query }, refresh }) =>
+  async ({ route, signal }) => {
+    const frame = readFrame()
+    const [list, grouped, course, any] = await Promise.all([
+      events.list(filterOf(route.query), signal),
+      readFrameSeries(frame, query => events.series({ ...query, group_by: 'event_type' }, signal)),
+      readEventCourse(frame, route.query.get('event_type'), signal),
+      events.list({ limit: 1 }, signal),
+    ])
+    const names = await readNames(
+      list.results.map(({ contact_id }) => contact_id),
+      signal,
+    )
+    return { list, names, types: countTypes(grouped.results), course, frame, isEmpty: any.results.length === 0 }
+  },
+  ({ data: { list, names, types, course, frame, isEmpty }, route: { query }, refresh }) =>
     h(
       Page,
       {
@@ -28,10 +47,20 @@ export const eventsPage = definePage(
         actions: h(RefreshButton, { refresh }),
         lead: 'All events except conversions, newest first.',
       },
-      h(TimeFilter, { page: 'events', query, isSearchable: true }),
+      h(TimeFilter, { page: 'events', query, types, isSearchable: true }),
+      h(TypeButtons, { page: 'events', query, types }),
+      course &&
+        toNumber(course.now.total) > 0 &&
+        h(Plot, {
+          title: 'Events over time',
+          moments: course.now.moments,
+          series: courseSeries('Events', course, { ...frame, comparison: null }),
+          zoom: courseZoom(course, frame.step),
+          ...{ unit: frame.step, shown: number, axisShown: compact, height: 120, isStacked: true },
+        }),
       h(EventList, {
-        ...{ first: data, query },
-        empty: query.size > 0 ? h(NoMatches, { page: 'events' }) : h(NoEvents, {}),
+        ...{ first: list, names, query },
+        empty: isEmpty ? h(NoEvents, {}) : h(NoMatches, { page: 'events', query }),
       }),
       h(
         Section,
@@ -42,13 +71,15 @@ export const eventsPage = definePage(
     ),
 )
 
-type EventListProps = { first: List<Event>; query: URLSearchParams; empty: VNode }
+type EventListProps = { first: List<Event>; names: Names; query: URLSearchParams; empty: VNode }
 
 /** Events, newest first. New events appear on top, and each row expands to its payload. */
-function EventList({ first, query, empty }: EventListProps): VNode {
+function EventList({ first, names: firstNames, query, empty }: EventListProps): VNode {
+  const names = useSignal(firstNames)
   const problem = useSignal<unknown>(null)
   const grown = useSignal<{ first: List<Event>; more: List<Event>[] }>({ first, more: [] })
-  const live = useLiveEvents(query.get('event_type'), !query.get('until'))
+  const isOpen = readPeriod().isOpen
+  const live = useLiveEvents(query.get('event_type'), isOpen)
   const pages = [first, ...(grown.value.first === first ? grown.value.more : [])]
   const cursor = pages.at(-1)!.next_cursor
   const rows = distinct([...live.rows.value, ...pages.flatMap(({ results }) => results)]).filter(
@@ -56,12 +87,13 @@ function EventList({ first, query, empty }: EventListProps): VNode {
   )
   const grow = async () => {
     const next = await events.list({ ...filterOf(query), cursor })
+    names.value = new Map([...names.peek(), ...(await readNames(next.results.map(({ contact_id }) => contact_id)))])
     grown.value = { first, more: [...pages.slice(1), next] }
   }
   return html`
     <div class="live-list">
-      ${!query.get('until') && h(LiveBar, { live })}
-      ${rows.length === 0 ? empty : h(EventRows, { rows })}
+      ${isOpen && h(LiveBar, { live })}
+      ${rows.length === 0 ? empty : h(EventRows, { rows, names: names.value })}
       ${h(ProblemArea, { problem })}
       ${
         rows.length > 0 &&
@@ -91,7 +123,8 @@ function LiveBar({ live }: { live: LiveEvents }): VNode {
   `
 }
 
-function EventRows({ rows }: { rows: Event[] }): VNode {
+function EventRows({ rows, names }: { rows: Event[]; names: Names }): VNode {
+  const columns = eventColumns(names)
   const opened = useSignal<ReadonlySet<string>>(new Set())
   const toggle = (id: string) => {
     const next = new Set(opened.peek())
@@ -100,23 +133,23 @@ function EventRows({ rows }: { rows: Event[] }): VNode {
   }
   return html`
     <div class="scroller" role="region" aria-label="Events" tabindex="0" onMouseOver=${showFullText}>
-      <table>
+      <table class="stacking">
         <caption class="unseen">Events</caption>
         <thead>
           <tr>
             <th scope="col"><span class="unseen">Payload</span></th>
-            ${headerCells(eventColumns)}
+            ${headerCells(columns)}
           </tr>
         </thead>
         <tbody>
-          ${rows.map(row => eventRow(row, opened.value.has(row.id), () => toggle(row.id)))}
+          ${rows.map(row => eventRow(row, columns, opened.value.has(row.id), () => toggle(row.id)))}
         </tbody>
       </table>
     </div>
   `
 }
 
-function eventRow(row: Event, isOpen: boolean, toggle: () => void): VNode[] {
+function eventRow(row: Event, columns: Column<Event>[], isOpen: boolean, toggle: () => void): VNode[] {
   const button = html`
     <button
       type="button" class="quiet opener" aria-expanded=${String(isOpen)}
@@ -127,14 +160,14 @@ function eventRow(row: Event, isOpen: boolean, toggle: () => void): VNode[] {
     html`
       <tr key=${row.id}>
         <td class="opening">${button}</td>
-        ${rowCells(row, eventColumns)}
+        ${rowCells(row, columns)}
       </tr>
     `,
     ...(isOpen
       ? [
           html`
             <tr key=${`${row.id} payload`} class="opened">
-              <td colspan=${eventColumns.length + 1}>
+              <td colspan=${columns.length + 1}>
                 ${h(JsonView, { value: row.payload, label: `Payload of ${row.event_type}` })}
               </td>
             </tr>
@@ -157,26 +190,26 @@ function matches(text: string): (row: Event) => boolean {
     )
 }
 
-export const eventColumns: Column<Event>[] = [
-  {
-    label: 'Type',
-    cell: ({ id, event_type }) => html`<a href=${link('event', { id })}>${h(Breakable, { text: event_type })}</a>`,
-    kind: 'long',
-  },
-  { label: 'Time', cell: ({ occurred_at }) => h(Time, { at: occurred_at }) },
-  { label: 'Source', cell: ({ source_type }) => source_type, isMinor: true },
-  { label: 'Visitor', cell: ({ visitor }) => text(visitor), kind: 'long', isMinor: true },
-  {
-    label: 'Contact',
-    cell: contactCell,
-    kind: 'long',
-    isMinor: true,
-  },
-]
+/** `names`: by contact id. */
+export function eventColumns(names: Names): Column<Event>[] {
+  return [
+    {
+      label: 'Type',
+      cell: ({ id, event_type }) => html`<a href=${link('event', { id })}>${h(Breakable, { text: event_type })}</a>`,
+      kind: 'long',
+    },
+    { label: 'Summary', cell: event => summarize(event) || NONE, kind: 'long' },
+    { label: 'Person', cell: event => personCell(event, names), kind: 'long' },
+    { label: 'Time', cell: ({ occurred_at }) => h(Time, { at: occurred_at }) },
+    { label: 'Source', cell: ({ source_type }) => source_type },
+  ]
+}
+
+export type Names = ReadonlyMap<string, string>
 
 /** Links to the person with an admin key, else to the contact. */
-function contactCell({ contact_id: contact, profile_id: profile }: Event): ComponentChildren {
-  const name = contact ?? profile
+function personCell({ contact_id: contact, profile_id: profile, visitor }: Event, names: Names): ComponentChildren {
+  const name = (contact !== null && names.get(contact)) || contact || visitor || profile
   if (name === null) return NONE
   if (isAdmin.value && profile !== null) return html`<a href=${link('person', { id: profile })}>${name}</a>`
   return contact === null ? name : html`<a href=${link('record', { type: 'contacts', id: contact })}>${name}</a>`

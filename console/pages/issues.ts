@@ -2,7 +2,7 @@ import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import { deadLetters, inbound, sources, tenants } from '../api/admin.ts'
 import type { Issue, Rejection, ReplayOrder } from '../api/types.ts'
-import { announce } from '../components/announcer.ts'
+import { toast } from '../components/announcer.ts'
 import { askConfirmation, showDialog } from '../components/dialog.ts'
 import { ActionButton, RefreshButton } from '../components/form.ts'
 import { useLiveData } from '../components/live-data.ts'
@@ -33,7 +33,7 @@ export const issuesPage = definePage(
     const outcome = useSignal<Outcome | null>(null)
     const show = (sofar: Outcome, remaining: number) => {
       outcome.value = sofar
-      if (remaining === 0) announce(sofar.text)
+      if (remaining === 0) toast(sofar.text)
     }
     const replay = async (issue: Issue) => {
       const what = 'Each dead letter is processed again with the current settings. Those that fail again reappear here.'
@@ -134,8 +134,8 @@ function issueColumns(actions: GroupActions): Column<Issue>[] {
         h(Badge, { text: reason === null ? KINDS[kind] : `${KINDS[kind]}, ${reason}`, tone: 'bad' }),
     },
     { label: 'Count', cell: ({ count }) => number(count), kind: 'number' },
-    { label: 'First seen', cell: ({ first_at }) => h(Ago, { at: first_at }), isMinor: true },
-    { label: 'Last seen', cell: ({ last_at }) => h(Ago, { at: last_at }), isMinor: true },
+    { label: 'First seen', cell: ({ first_at }) => h(Ago, { at: first_at }) },
+    { label: 'Last seen', cell: ({ last_at }) => h(Ago, { at: last_at }) },
     { label: 'Action', cell: issue => issueActions(issue, actions) },
   ]
 }

@@ -7,11 +7,12 @@ import { ActionButton, Form, SelectField, TextField } from '../components/form.t
 import { Badge, EmptyState, ProblemArea, ShownOnce } from '../components/notice.ts'
 import { Page, Section } from '../components/page.ts'
 import { type Column, Table } from '../components/table.ts'
-import { Copyable } from '../components/text.ts'
+import { Actor, Copyable, type Hints } from '../components/text.ts'
 import { Ago, Day } from '../components/time.ts'
 import { DAY_MS, NONE, plural } from '../format.ts'
 import { h, html } from '../html.ts'
 import { definePage } from '../page-definition.ts'
+import { REACH, ROLES } from '../roles.ts'
 import { link } from '../router.ts'
 import { recordCommand, trackCommand } from '../samples.ts'
 import { tenant } from '../session.ts'
@@ -31,7 +32,8 @@ export const keysPage = definePage(
       created.value = await keys.rotate(id)
       await refresh()
     }
-    const columns = keyColumns({ problem, refresh, rotate })
+    const hints = new Map([...own, ...admins].map(({ id, hint }) => [id, hint]))
+    const columns = keyColumns({ problem, refresh, rotate, hints })
     const withEnded = query.get('ended') === 'yes'
     const list = (caption: string, all: Key[], of: string | null) =>
       h(Table<Key>, {
@@ -54,11 +56,6 @@ export const keysPage = definePage(
         lead: 'A key is shown only once, when it is created. The lists show the last four characters.',
       },
       created.value && h(CreatedKeyNotice, { key: created.value.id, created: created.value }),
-      h(
-        Section,
-        { title: 'New key' },
-        h(KeyForm, { key: query.get('kind') ?? '', kind: query.get('kind') ?? '', create }),
-      ),
       endingSoon > 0 &&
         html`<p class="notice">${plural(endingSoon, 'key expires', 'keys expire')} within 14 days. Rotate before then.</p>`,
       h(ProblemArea, { problem }),
@@ -67,6 +64,11 @@ export const keysPage = definePage(
       ended > 0 &&
         !withEnded &&
         html`<p><a href=${link('keys', { ended: 'yes' })}>Show ${plural(ended, 'revoked or expired key')}</a></p>`,
+      h(
+        Section,
+        { title: 'New key' },
+        h(KeyForm, { key: query.get('kind') ?? '', kind: query.get('kind') ?? '', create }),
+      ),
     )
   },
 )
@@ -74,7 +76,7 @@ export const keysPage = definePage(
 function NoKeys(): VNode {
   return h(EmptyState, {
     title: 'No keys yet.',
-    text: 'Create one above, or on the command line:',
+    text: 'Create one below, or on the command line:',
     command: `npm run kontor -- key create --tenant ${tenant.value} --kind private`,
   })
 }
@@ -97,9 +99,14 @@ function sorted(list: Key[]): Key[] {
   )
 }
 
-type KeyActions = { problem: Signal<unknown>; refresh(): Promise<void>; rotate(key: Key): Promise<void> }
+type KeyActions = {
+  problem: Signal<unknown>
+  refresh(): Promise<void>
+  rotate(key: Key): Promise<void>
+  hints: Hints
+}
 
-function keyColumns({ problem, refresh, rotate }: KeyActions): Column<Key>[] {
+function keyColumns({ problem, refresh, rotate, hints }: KeyActions): Column<Key>[] {
   const revoke = async ({ id, hint }: Key) => {
     const title = `Revoke key ${hint}?`
     const text = 'Requests with this key are rejected within two seconds. This cannot be undone.'
@@ -118,25 +125,19 @@ function keyColumns({ problem, refresh, rotate }: KeyActions): Column<Key>[] {
     {
       label: 'Scopes',
       cell: ({ kind, scopes }) => (kind === 'private' ? describeScopes(scopes) : NONE),
-      isMinor: true,
     },
     {
       label: 'Last used',
       cell: ({ last_used_at }) => (last_used_at ? h(Ago, { at: last_used_at }) : 'never'),
-      isMinor: true,
     },
     {
       label: 'Created',
-      cell: ({ created_at, created_by }) => [
-        h(Day, { at: created_at }),
-        created_by && html`<span class="reason faint">by ${created_by}</span>`,
-      ],
-      isMinor: true,
+      cell: ({ created_at }) => h(Day, { at: created_at }),
     },
+    { label: 'Owner', cell: ({ created_by: actor }) => (actor ? h(Actor, { actor, hints }) : NONE), kind: 'long' },
     {
       label: 'Expires',
       cell: ({ expires_at }) => (expires_at ? h(Day, { at: expires_at }) : 'never'),
-      isMinor: true,
     },
     {
       label: 'Actions',
@@ -177,15 +178,6 @@ const KINDS = [
   ['tracking', 'Tracking: sends events'],
   ['admin', 'Admin: for operators'],
 ] as const
-const ROLES = [
-  ['admin', 'Admin: everything'],
-  ['operator', 'Operator: reads, enables and disables sources, replays'],
-  ['viewer', 'Viewer: reads'],
-] as const
-const TENANT_SCOPES = [
-  ['all', 'All tenants'],
-  ['this', 'This tenant only'],
-] as const
 const LIFETIMES = [
   ['1', 'In 1 day'],
   ['30', 'In 30 days'],
@@ -219,8 +211,8 @@ function KeyForm({ kind, create }: KeyFormProps): VNode {
       },
     }),
     h(ScopeBoxes, { isHidden: chosen.value !== 'private' }),
-    chosen.value === 'admin' && h(SelectField, { id: 'role', label: 'Role', options: ROLES }),
-    chosen.value === 'admin' && h(SelectField, { id: 'reach', label: 'Tenants', options: TENANT_SCOPES }),
+    chosen.value === 'admin' && h(SelectField, { id: 'role', label: 'Role', options: ROLES, value: 'admin' }),
+    chosen.value === 'admin' && h(SelectField, { id: 'reach', label: 'Tenants', options: REACH }),
     chosen.value !== 'tracking' &&
       h(TextField, {
         id: 'addresses',

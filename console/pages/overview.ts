@@ -1,55 +1,37 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
-import { type Amount, toNumber } from '../amount.ts'
-import { reports } from '../api/data.ts'
-import { errorStatus, nullOn } from '../api/request.ts'
-import type {
-  Conversion,
-  Destination,
-  Event,
-  Health,
-  HistoryReport,
-  List,
-  OverviewReport,
-  SeriesRow,
-} from '../api/types.ts'
+import type { Amount } from '../amount.ts'
+import type { Conversion, Destination, Event, Health, List, SeriesRow } from '../api/types.ts'
 import { useLiveData } from '../components/live-data.ts'
 import { EmptyState } from '../components/notice.ts'
-import { Page, Section, type Sign, Signs, type Tile, Tiles } from '../components/page.ts'
+import { Page, Section, type Tile, Tiles } from '../components/page.ts'
 import { Plot } from '../components/plot.ts'
 import { Table } from '../components/table.ts'
 import { Copyable } from '../components/text.ts'
 import { Ago, Time } from '../components/time.ts'
-import { compact, DAY_MS, lowerWords, money, number, percent, plural } from '../format.ts'
+import { compact, lowerWords, money, number, percent, plural } from '../format.ts'
 import { h, html } from '../html.ts'
 import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
 import { keyHint, recordCommand, trackCommand } from '../samples.ts'
 import { isAdmin, tenant } from '../session.ts'
-import { type Activity, compareDays, type Days, listCurrencies, readActivity, refreshActivity } from './activity.ts'
+import { currency } from '../view.ts'
+import { type Activity, readActivity, refreshActivity } from './activity.ts'
 import { conversionColumns } from './conversions.ts'
 import { DemoTenantForm } from './demo-tenant.ts'
-import { eventColumns, NoEvents } from './events.ts'
+import { eventColumns, type Names, NoEvents } from './events.ts'
+import { courseSeries, courseTile, courseZoom, hasMrr } from './figures.ts'
 import { findSender, type Sender } from './senders.ts'
-import { Headline, MrrPlot } from './subscriptions/figures.ts'
-import { hasSubscriptions, readReport, readScope } from './subscriptions/report-page.ts'
-
-const MRR_DAYS = 90
-
-type Revenue = { report: OverviewReport; history: HistoryReport | null }
-type Overview = { activity: Activity; revenue: Revenue | null }
+import { MrrPlot, mrrTiles } from './subscriptions/figures.ts'
 
 export const overviewPage = definePage(
   'overview',
-  async ({ signal }): Promise<Overview | null> => {
-    if (isAdmin.peek() && tenant.peek() === null) return null
-    const [activity, revenue] = await Promise.all([readActivity(signal), readRevenue(signal)])
-    return { activity, revenue }
-  },
-  ({ data }) => (data ? h(OverviewView, data) : h(Page, { title: 'Overview' }, h(NoTenant, {}))),
+  async ({ signal }): Promise<Activity | null> =>
+    isAdmin.peek() && tenant.peek() === null ? null : readActivity(signal),
+  ({ data }) => (data ? h(OverviewView, { activity: data }) : h(Page, { title: 'Overview' }, h(NoTenant, {}))),
 )
 
-function OverviewView({ activity, revenue }: Overview): VNode {
+function OverviewView({ activity }: { activity: Activity }): VNode {
   const isFollowing = useSignal(true)
   const current = useLiveData(activity, { next: refreshActivity, isOn: isFollowing })
   const toggle = (event: { currentTarget: EventTarget | null }) => {
@@ -66,38 +48,49 @@ function OverviewView({ activity, revenue }: Overview): VNode {
       `,
     },
     h(FirstRun, { started: current.started }),
-    h(AttentionList, { activity: current, revenue: revenue?.report ?? null }),
-    h(Today, { activity: current }),
-    revenue && h(RevenueSection, revenue),
+    h(AttentionList, { activity: current }),
+    h(Figures, { activity: current }),
     current.health && h(HealthSigns, { health: current.health, hours: current.eventHours }),
     h(Newest, { activity: current }),
   )
 }
 
-function RevenueSection({ report, history }: Revenue): VNode {
-  return h(
-    Section,
-    { title: 'Subscriptions' },
-    h(Headline, { report }),
-    history && html`<h3>MRR in the last ${MRR_DAYS} days</h3>`,
-    history && h(MrrPlot, { history, height: 180 }),
-    html`<p class="further"><a href=${link('subscriptions')}>Full report</a></p>`,
-  )
-}
-
-/** The subscription figures; null if there are none or they cannot be read. */
-async function readRevenue(signal: AbortSignal): Promise<Revenue | null> {
-  try {
-    const scope = await readScope(new URLSearchParams(), signal)
-    const report = await readReport(scope, reports.overview({ ...scope, page_size: 1 }, signal))
-    if (!hasSubscriptions(report)) return null
-    const from = new Date(Date.now() - MRR_DAYS * DAY_MS).toISOString()
-    const asked = { currency: scope.currency, interval: 'day', from }
-    return { report, history: await nullOn(404, reports.history(asked, signal)) }
-  } catch (error) {
-    if (errorStatus(error) === 401) throw error
-    return null
-  }
+/** The five numbers of the business with their change, then their course. */
+function Figures({ activity }: { activity: Activity }): VNode | null {
+  const { revenue, conversionCount, visitors, frame } = activity
+  const mrr =
+    activity.mrr && (hasMrr(activity.mrr.now) || (activity.mrr.before && hasMrr(activity.mrr.before)))
+      ? activity.mrr
+      : null
+  const code = currency.value
+  const shown = (value: Amount) => money(value, code)
+  const { comparison, step } = frame
+  const tiles = [
+    ...(mrr ? mrrTiles(mrr) : []),
+    revenue && courseTile('Revenue', revenue, { shown, href: link('conversions') }),
+    conversionCount && courseTile('Conversions', conversionCount, { shown: number, href: link('conversions') }),
+    visitors && courseTile('Visitors', visitors, { shown: number, href: link('events') }),
+  ]
+  return html`
+    ${h(Tiles, { tiles })}
+    <div class="plots">
+      ${
+        revenue &&
+        h(
+          Section,
+          { title: 'Revenue' },
+          h(Plot, {
+            title: `Revenue in ${code}`,
+            moments: revenue.now.moments,
+            series: courseSeries('Revenue', revenue, frame),
+            zoom: courseZoom(revenue, step),
+            ...{ unit: step, shown, axisShown: compact },
+          }),
+        )
+      }
+      ${mrr && h(Section, { title: 'MRR' }, h(MrrPlot, { history: mrr, comparison }))}
+    </div>
+  `
 }
 
 function NoTenant(): VNode {
@@ -110,11 +103,11 @@ function NoTenant(): VNode {
 
 const SOON_DAYS = 14
 
-type StatusProps = { activity: Activity; revenue: OverviewReport | null }
+type StatusProps = { activity: Activity }
 
 /** What needs attention, worst first. */
-function AttentionList({ activity, revenue }: StatusProps): VNode | null {
-  const issues = listIssues({ activity, revenue })
+function AttentionList({ activity }: StatusProps): VNode | null {
+  const issues = listIssues({ activity })
   if (issues.length === 0) return activity.health && html`<p class="calm">${describeHealthy(activity.health)}</p>`
   return h(
     Section,
@@ -146,9 +139,8 @@ function describeHealthy({ waiting, installation }: Health): string {
 /** Rules whose cause has its own line. */
 const LISTED_SEPARATELY = new Set(['dead_letters', 'refused_share'])
 
-function listIssues({ activity, revenue }: StatusProps): ComponentChildren[] {
+function listIssues({ activity }: StatusProps): ComponentChildren[] {
   const { health, alerts, lastRefused, failing } = activity
-  const payments = revenue?.attention.payment_issues ?? 0
   const raised = (alerts ?? []).filter(({ rule }) => !LISTED_SEPARATELY.has(rule))
   return [
     ...raised.map(
@@ -179,7 +171,10 @@ function listIssues({ activity, revenue }: StatusProps): ComponentChildren[] {
       health.disk_days_left !== null &&
       health.disk_days_left < SOON_DAYS &&
       html`At the current rate, the disk will be full in ${plural(Math.max(1, Math.floor(health.disk_days_left)), 'day')}.`,
-    payments > 0 && html`<a href=${link('attention')}>${plural(payments, 'payment')}</a> failed or overdue.`,
+    ...activity.paymentIssues.map(
+      ({ currency: code, count }) =>
+        html`<a href=${link('attention', { currency: code })}>${plural(count, 'payment')}</a> in ${code} failed or overdue.`,
+    ),
   ].filter(Boolean) as ComponentChildren[]
 }
 
@@ -203,7 +198,7 @@ function HealthSigns({ health, hours }: { health: Health; hours: SeriesRow[] | n
   const { waiting, retrying, installation, deferred, dead_letters: letters, refused } = health
   const { disk_free: free, disk_days_left: days } = health
   const allTenants = installation?.waiting ?? null
-  const signs: (Sign | null)[] = [
+  const tiles: (Tile | null)[] = [
     {
       label: 'Events in the last full hour',
       value: number(perHour.at(-2) ?? 0),
@@ -255,83 +250,26 @@ function HealthSigns({ health, hours }: { health: Health; hours: SeriesRow[] | n
             `full in ${plural(Math.max(1, Math.floor(days)), 'day')} at the current rate`,
         },
   ]
-  return h(Section, { title: 'Health' }, h(Signs, { signs }))
+  return h(Section, { title: 'Health' }, h(Tiles, { isSmall: true, tiles }))
 }
 
-const MOST_CURRENCIES = 4
-const PLOT_HEIGHT = 160
-
-/** A number of today, compared with earlier days. */
-type Figure = { label: string; days: Days; shown(value: Amount): string; href: string }
-
-/** Today compared with yesterday and last week, as numbers and plots. */
-function Today({ activity }: { activity: Activity }): VNode | null {
-  const figures = listFigures(activity)
-  if (figures.length === 0) return null
-  return h(
-    Section,
-    { title: 'Today' },
-    h(Tiles, { tiles: figures.map(toTile) }),
-    html`<div class="plots">${figures.map(figure => h(FigurePlot, { key: figure.label, figure }))}</div>`,
-  )
-}
-
-function listFigures({ eventHours, conversionHours, readAt }: Activity): Figure[] {
-  const counts = (label: string, rows: SeriesRow[] | null, href: string): Figure[] =>
-    rows ? [{ label, days: compareDays(rows, readAt, ({ count }) => count), shown: number, href }] : []
-  const currencies = listCurrencies(conversionHours ?? []).slice(0, MOST_CURRENCIES)
-  return [
-    ...counts('Events', eventHours, link('events')),
-    ...counts('Conversions', conversionHours, link('conversions')),
-    ...currencies.map(currency => ({
-      label: currencies.length > 1 ? `Revenue in ${currency}` : 'Revenue',
-      days: compareDays(conversionHours!, readAt, ({ amounts }) => amounts?.[currency] ?? null),
-      shown: (value: Amount) => money(value, currency),
-      href: link('conversions'),
-    })),
-  ]
-}
-
-function toTile({ label, days, shown, href }: Figure): Tile {
-  const note = `${shown(days.yesterday)} yesterday, ${shown(days.weekAgo)} a week ago`
-  return { label, value: shown(days.today), note, href }
-}
-
-function FigurePlot({ figure: { label, days, shown } }: { figure: Figure }): VNode {
-  const isEmpty = [days.today, days.yesterday, days.weekAgo].every(total => toNumber(total) === 0)
-  return html`
-    <div>
-      <h3>${label} so far today</h3>
-      ${
-        isEmpty
-          ? html`<p class="faint">No data for today, yesterday or a week ago.</p>`
-          : h(Plot, {
-              title: `${label}, cumulative by hour: today, yesterday and a week ago`,
-              ...{ moments: days.moments, series: days.series, height: PLOT_HEIGHT, unit: 'hour' },
-              ...{ shown, axisShown: compact },
-            })
-      }
-    </div>
-  `
-}
-
-function Newest({ activity: { events, conversions } }: { activity: Activity }): VNode {
-  return html`
-    ${events && h(Section, { title: 'Newest events' }, h(NewestEvents, { events }))}
+function Newest({ activity: { events, conversions, names } }: { activity: Activity }): VNode {
+  return html`<div class="beside">
+    ${events && h(Section, { title: 'Newest events' }, h(NewestEvents, { events, names }))}
     ${
       conversions !== null &&
       conversions.results.length > 0 &&
       h(Section, { title: 'Newest conversions' }, h(NewestConversions, { conversions }))
     }
-  `
+  </div>`
 }
 
-function NewestEvents({ events: { results } }: { events: List<Event> }): VNode {
+function NewestEvents({ events: { results }, names }: { events: List<Event>; names: Names }): VNode {
   if (results.length === 0) return h(NoEvents, {})
   return html`
     ${h(Table<Event>, {
       caption: 'Newest events',
-      columns: eventColumns,
+      columns: eventColumns(names).slice(0, 4),
       rows: results,
       rowKey: ({ id }) => id,
     })}
@@ -343,7 +281,7 @@ function NewestConversions({ conversions: { results } }: { conversions: List<Con
   return html`
     ${h(Table<Conversion>, {
       caption: 'Newest conversions',
-      columns: conversionColumns,
+      columns: conversionColumns.filter(({ label }) => label !== 'Source' && label !== 'Object id'),
       rows: results,
       rowKey: ({ id }) => id,
     })}

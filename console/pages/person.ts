@@ -2,8 +2,10 @@ import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import { parseAmount } from '../amount.ts'
 import { people } from '../api/admin.ts'
+import { customers } from '../api/data.ts'
 import { nullOn, Problem } from '../api/request.ts'
 import type {
+  Customer,
   Erased,
   ErasurePreview,
   ErasureReceipt,
@@ -16,19 +18,25 @@ import { announce } from '../components/announcer.ts'
 import { askConfirmation } from '../components/dialog.ts'
 import { ActionButton, Form, TextField } from '../components/form.ts'
 import { Badge, EmptyState, ProblemArea } from '../components/notice.ts'
-import { Page, Section, Tiles } from '../components/page.ts'
+import { Page, Section, type Tile, Tiles } from '../components/page.ts'
 import { type Column, Table } from '../components/table.ts'
 import { Time } from '../components/time.ts'
-import { money, number, plural, text, words } from '../format.ts'
+import { date, money, number, plural, text, words } from '../format.ts'
 import { h, html } from '../html.ts'
 import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
 import { tenant } from '../session.ts'
-import { PersonForm } from './people.ts'
+import { currency } from '../view.ts'
+import { amountsText, channelName, PersonForm, StatusBadge } from './customers.ts'
 export const personPage = definePage(
   'person',
-  ({ route, signal }) => nullOn(404, withChoices(people.show(tenant.peek() ?? '', route.params.id, signal))),
-  ({ data: person, route, refresh }) => {
+  async ({ route, signal }) => {
+    const person = await nullOn(404, withChoices(people.show(tenant.peek() ?? '', route.params.id, signal)))
+    if (person === null || 'choices' in person) return { person, customer: null }
+    const list = await nullOn(403, customers.list({ profile_id: person.profile_id }, signal))
+    return { person, customer: list?.results[0] ?? null }
+  },
+  ({ data: { person, customer }, route, refresh }) => {
     const { id } = route.params
     if (person && 'choices' in person) return h(ChoicePage, { id, ...person })
     if (!person)
@@ -41,13 +49,14 @@ export const personPage = definePage(
           text: 'Enter a complete identifier: an e-mail address, a user id or a visitor id.',
         }),
       )
-    return h(PersonPage, { key: person.profile_id, person, refresh })
+    return h(PersonPage, { key: person.profile_id, person, customer, refresh })
   },
 )
 
-type PersonPageProps = { person: Person; refresh(): Promise<void> }
+/** `customer`: null for a visitor who is none. */
+type PersonPageProps = { person: Person; customer: Customer | null; refresh(): Promise<void> }
 
-function PersonPage({ person, refresh }: PersonPageProps): VNode {
+function PersonPage({ person, customer, refresh }: PersonPageProps): VNode {
   const problem = useSignal<unknown>(null)
   const done = useSignal<ErasedPageProps | null>(null)
   const { profile_id: id, contact } = person
@@ -59,16 +68,11 @@ function PersonPage({ person, refresh }: PersonPageProps): VNode {
     {
       title,
       actions: h(ActionButton, { label: 'Export data', run: save, problem }),
-      lead: personLead(person),
+      lead: personLead(person, customer),
     },
     h(ProblemArea, { problem }),
-    h(Tiles, {
-      tiles: [
-        { label: 'Events', value: number(person.events), ...othersNote(person) },
-        { label: 'Conversions', value: number(person.conversions) },
-        { label: 'Identifiers', value: number(person.names.length), note: id },
-      ],
-    }),
+    h(Tiles, { tiles: customer ? valueTiles(customer) : visitorTiles(person) }),
+    h(Section, { title: 'Timeline' }, h(PersonTimeline, { person })),
     h(
       Section,
       { title: 'Identifiers' },
@@ -84,13 +88,36 @@ function PersonPage({ person, refresh }: PersonPageProps): VNode {
         html`<p class="faint">These identifiers appeared together, but belong to different people and are not linked.</p>`,
         h(Table<PersonClaim>, { caption: 'Claims', columns: CLAIM_COLUMNS, rows: person.claims }),
       ),
-    h(Section, { title: 'Timeline' }, h(PersonTimeline, { person })),
     h(
       Section,
       { title: 'Erase this person' },
       h(EraseForm, { person, title, erased: (receipt, preview) => (done.value = { receipt, preview }) }),
     ),
   )
+}
+
+/** What the person is worth, and where they came from. */
+function valueTiles(customer: Customer): Tile[] {
+  const code = currency.value
+  return [
+    { label: 'Revenue', value: amountsText(customer.revenue, code), note: plural(customer.orders ?? 0, 'order') },
+    {
+      label: 'MRR',
+      value: amountsText(customer.mrr, code),
+      note: customer.plans?.join(', '),
+      href: customer.customer === null ? undefined : link('account', { customer: customer.customer }),
+    },
+    { label: 'Channel', value: channelName(customer.channel) },
+    { label: 'First seen', value: date(new Date(customer.first_seen_at)) },
+    { label: 'Last seen', value: date(new Date(customer.last_seen_at)) },
+  ]
+}
+
+function visitorTiles(person: Person): Tile[] {
+  return [
+    { label: 'Events', value: number(person.events), ...othersNote(person) },
+    { label: 'Conversions', value: number(person.conversions) },
+  ]
 }
 
 /** The timeline and an erasure include these events. */
@@ -111,17 +138,21 @@ function ErasedPage({ receipt: { id, status, erased }, preview }: ErasedPageProp
       <p>Receipt <code>${id}</code>: ${describeErased(erased)}.</p>
       ${!isDone && html`<p>The erasure continues in the background. The receipt shows its progress.</p>`}
       ${isOther && html`<p class="faint">The preview listed ${describeErased(preview)}. The data has changed since then.</p>`}
-      <p><a href=${link('people')}>People</a> · <a href=${link('privacy')}>All receipts</a></p>
+      <p><a href=${link('customers')}>Customers</a> · <a href=${link('privacy')}>All receipts</a></p>
     `,
   )
 }
 
-function personLead({ contact, merged_profiles: merged }: Person): ComponentChildren {
+function personLead(
+  { contact, profile_id: id, merged_profiles: merged }: Person,
+  customer: Customer | null,
+): ComponentChildren {
+  const status = customer && html`${h(StatusBadge, { status: customer.status })} `
   const company = contact?.company && `${contact.company}. `
   const record =
     contact && html`<a href=${link('record', { type: 'contacts', id: contact.id })}>Contact ${contact.id}</a>`
   const mergedText = merged.length > 0 && `, ${plural(merged.length, 'other profile')} merged into this one`
-  return html`${company}${record ?? 'No contact record'}${mergedText}.`
+  return html`${status}${company}${record ?? 'No contact record'}, profile ${id}${mergedText}.`
 }
 
 type PersonClaim = Person['claims'][number]
@@ -211,7 +242,9 @@ function PersonTimeline({ person }: { person: Person }): VNode {
   const moments = useSignal<Moment[] | null>(null)
   const read = async () => {
     const rows = await people.exportData(person.tenant, person.profile_id)
-    moments.value = rows.flatMap(toMoments).toSorted((a, b) => (a.at < b.at ? 1 : -1))
+    moments.value = withSalesOnce(rows)
+      .flatMap(toMoments)
+      .toSorted((a, b) => (a.at < b.at ? 1 : -1))
   }
   const found = moments.value
   return html`
@@ -237,6 +270,17 @@ function PersonTimeline({ person }: { person: Person }): VNode {
   `
 }
 
+/** A sale is one row: without its order, and without the events that report it. */
+function withSalesOnce(rows: JsonObject[]): JsonObject[] {
+  const sales = rows.filter(({ type }) => type === 'conversion')
+  const known = new Set(sales.flatMap(({ id, source_object_id: order }) => [`event ${id}`, `order ${order}`]))
+  return rows.filter(({ type, id, payload }) => {
+    const order = (payload as JsonObject | null)?.order_id ?? (payload as JsonObject | null)?.orderId
+    const isReport = type === 'event' && order != null && known.has(`order ${order}`)
+    return !known.has(`${type} ${id}`) && !isReport
+  })
+}
+
 function toMoments(row: JsonObject): Moment[] {
   const id = String(row.id ?? row.customer ?? '')
   const key = `${row.type} ${id}`
@@ -251,8 +295,8 @@ function toMoments(row: JsonObject): Moment[] {
         {
           key,
           at: String(row.occurred_at),
-          what: 'conversion',
-          title: text(row.conversion_type),
+          what: 'sale',
+          title: saleTitle(row),
           detail: amount,
         },
       ]
@@ -268,6 +312,11 @@ function toMoments(row: JsonObject): Moment[] {
     default:
       return []
   }
+}
+
+function saleTitle({ source, source_object_id: order, conversion_type: type }: JsonObject): ComponentChildren {
+  if (source !== 'orders') return [type, order].filter(Boolean).join(' ')
+  return html`<a href=${link('record', { type: 'orders', id: String(order) })}>order ${String(order)}</a>`
 }
 
 function subscriptionMoments(account: JsonObject): Moment[] {

@@ -2,7 +2,7 @@ import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import { privacy } from '../api/admin.ts'
 import type { Erased, ErasureReceipt, Suppression, SuppressionList } from '../api/types.ts'
-import { announce } from '../components/announcer.ts'
+import { toast } from '../components/announcer.ts'
 import { askConfirmation } from '../components/dialog.ts'
 import { ActionButton, Form, TextField } from '../components/form.ts'
 import { Badge, EmptyState, ProblemArea } from '../components/notice.ts'
@@ -31,7 +31,7 @@ export const privacyPage = definePage(
       Page,
       {
         title: 'Privacy',
-        lead: html`Erasures, and people who are not tracked. To erase one person, find them in <a href=${link('people')}>People</a>.`,
+        lead: html`Erasures, and people who are not tracked. To erase one person, find them in <a href=${link('customers')}>Customers</a>.`,
       },
       h(ProblemArea, { problem }),
       h(
@@ -78,13 +78,13 @@ function suppressedColumns(problem: Signal<unknown>, refresh: () => Promise<void
     const text = 'New data is recorded from now on. Data that was discarded cannot be restored.'
     if (!(await askConfirmation({ title, text, yes: 'Resume tracking' }))) return
     await privacy.resumeTracking(tenant.peek() ?? '', id)
-    announce('Tracking resumed')
+    toast('Tracking resumed')
     await refresh()
   }
   return [
     { label: 'Since', cell: ({ suppressed_at }) => h(Time, { at: suppressed_at }) },
     { label: 'Identifiers', cell: countIdentifiers },
-    { label: 'Erasure', cell: ({ id }) => html`<code>${id}</code>`, kind: 'long', isMinor: true },
+    { label: 'Erasure', cell: ({ id }) => html`<code>${id}</code>`, kind: 'long' },
     {
       label: 'Action',
       cell: row => h(ActionButton, { label: 'Resume tracking', run: () => resumeTracking(row), problem, kind: 'link' }),
@@ -105,7 +105,7 @@ const erasureColumns: Column<ErasureReceipt>[] = [
     cell: ({ status }) => h(Badge, { text: status, tone: status === 'completed' ? 'good' : 'neutral' }),
   },
   { label: 'Erased data', cell: erasedCell, kind: 'text' },
-  { label: 'Receipt', cell: ({ id }) => html`<code>${id}</code>`, kind: 'long', isMinor: true },
+  { label: 'Receipt', cell: ({ id }) => html`<code>${id}</code>`, kind: 'long' },
 ]
 
 function erasedCell({ erased, suppressed_names: names }: ErasureReceipt): ComponentChildren {
@@ -130,7 +130,7 @@ function SuppressForm({ refresh }: FormProps): VNode {
     const { email } = asked.peek()!
     await privacy.suppress({ tenant: tenant.peek() ?? '', email })
     asked.value = null
-    announce('Erased and no longer tracked')
+    toast('Erased and no longer tracked')
     await refresh()
   }
   const chosen = asked.value
@@ -176,7 +176,7 @@ function SuppressForm({ refresh }: FormProps): VNode {
 function ResumeForm({ refresh }: FormProps): VNode {
   const run = async ({ again }: { again: string }) => {
     const { names } = await privacy.resumeTracking(tenant.peek() ?? '', parseEmail(again))
-    announce(`Tracking resumed for ${plural(names, 'identifier')}`)
+    toast(`Tracking resumed for ${plural(names, 'identifier')}`)
     await refresh()
   }
   return h(

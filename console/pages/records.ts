@@ -5,8 +5,8 @@ import { nullOn } from '../api/request.ts'
 import type { JsonObject, RecordType, StoredRecord } from '../api/types.ts'
 import { Form, RefreshButton, TextField } from '../components/form.ts'
 import { Badge, EmptyState } from '../components/notice.ts'
-import { Facts, JsonView, Page, Section, Tabs } from '../components/page.ts'
-import { type Column, GrowingTable } from '../components/table.ts'
+import { Facts, JsonView, Page, Section, Tabs, type Tile, Tiles } from '../components/page.ts'
+import { type Column, GrowingTable, Table } from '../components/table.ts'
 import { Time } from '../components/time.ts'
 import { money, NONE, text, words } from '../format.ts'
 import { h, html } from '../html.ts'
@@ -28,7 +28,7 @@ function parseRecordType(name: string): RecordType {
 }
 
 const wantsDeleted = ({ query }: Route) => query.get('deleted') === 'yes'
-const filterOf = (route: Route) => ({ include_deleted: wantsDeleted(route) ? 'true' : null })
+const filterOf = (route: Route) => ({ include_deleted: wantsDeleted(route) ? 'true' : null, order: 'newest' })
 
 export const recordsPage = definePage(
   'records',
@@ -40,7 +40,7 @@ export const recordsPage = definePage(
       {
         title: 'Records',
         actions: h(RefreshButton, { refresh }),
-        lead: 'Sorted by their last update in Kontor.',
+        lead: 'The latest version received, the newest change first.',
       },
       h(Tabs, { label: 'Record types', tabs: TABS, current: type }),
       h(OpenForm, { type }),
@@ -93,15 +93,18 @@ type Fields = (data: JsonObject) => string
 const OWN_COLUMNS: Record<RecordType, Column<StoredRecord>[]> = {
   products: [
     { label: 'Name', cell: fieldCell(data => text(data.name)), kind: 'long' },
-    { label: 'SKU', cell: fieldCell(data => text(data.sku)), kind: 'long', isMinor: true },
+    { label: 'SKU', cell: fieldCell(data => text(data.sku)), kind: 'long' },
+    { label: 'Price', cell: fieldCell(productPrice), kind: 'number' },
   ],
   contacts: [
     { label: 'Name', cell: fieldCell(fullName), kind: 'long' },
-    { label: 'E-mail', cell: fieldCell(data => text(data.email)), kind: 'long', isMinor: true },
+    { label: 'E-mail', cell: fieldCell(data => text(data.email)), kind: 'long' },
   ],
   orders: [
+    { label: 'Customer', cell: fieldCell(orderCustomer), kind: 'long' },
     { label: 'Amount', cell: fieldCell(orderTotal), kind: 'number' },
-    { label: 'Contact', cell: fieldCell(orderContact), kind: 'long', isMinor: true },
+    { label: 'Status', cell: ({ data }) => (data?.status ? h(Badge, { text: text(data.status) }) : NONE) },
+    { label: 'Items', cell: fieldCell(data => describeLines(data)), kind: 'long' },
   ],
 }
 
@@ -117,7 +120,7 @@ function recordColumns(type: RecordType): Column<StoredRecord>[] {
     },
     ...OWN_COLUMNS[type],
     { label: 'Updated at source', cell: ({ sourceUpdatedAt }) => h(Time, { at: sourceUpdatedAt }) },
-    { label: 'Updated in Kontor', cell: ({ updatedAt }) => h(Time, { at: updatedAt }), isMinor: true },
+    { label: 'Updated in Kontor', cell: ({ updatedAt }) => h(Time, { at: updatedAt }) },
   ]
 }
 
@@ -139,7 +142,8 @@ function fullName(data: JsonObject): string {
 }
 
 /** The name, e-mail address or id of a record. */
-function recordTitle({ data, id }: StoredRecord): string {
+function recordTitle({ entityType, data, id }: StoredRecord): string {
+  if (entityType === 'order') return `Order ${text(data?.number ?? data?.name ?? id)}`
   const name = fullName(data ?? {})
   return name === NONE ? text(data?.email ?? id) : name
 }
@@ -150,8 +154,84 @@ function orderTotal(data: JsonObject): string {
   return amount === null ? text(total) : money(amount, text(data.currency ?? ''))
 }
 
-function orderContact(data: JsonObject): string {
-  return text(firstValue(data, 'contactId', 'contact_id', 'customerId', 'customer_id', 'email'))
+function orderCustomer(data: JsonObject): string {
+  return text(
+    firstValue(data, 'customer_name', 'customerName', 'email', 'contactId', 'contact_id', 'customerId', 'customer_id'),
+  )
+}
+
+function productPrice(data: JsonObject): string {
+  const amount = parseAmount(data.price)
+  return amount === null ? text(data.price) : money(amount, text(data.currency ?? ''))
+}
+
+type Line = {
+  name?: unknown
+  sku?: unknown
+  quantity?: unknown
+  unit_price?: unknown
+  price?: unknown
+  total?: unknown
+}
+
+function linesOf(data: JsonObject): Line[] {
+  const lines = firstValue(data, 'lines', 'line_items', 'lineItems', 'items')
+  return Array.isArray(lines) ? lines.filter(line => typeof line === 'object' && line !== null) : []
+}
+
+function describeLines(data: JsonObject): string {
+  const names = linesOf(data).map(({ name, sku }) => text(name ?? sku))
+  return names.length > 3 ? `${names.slice(0, 2).join(', ')} and ${names.length - 2} more` : text(names.join(', '))
+}
+
+/** The fields that people look for, before the JSON. */
+function Readable({ record: { entityType, data } }: { record: StoredRecord }): VNode | null {
+  if (!data) return null
+  const lines = linesOf(data)
+  const amount = (value: unknown) => {
+    const parsed = parseAmount(value)
+    return parsed === null ? text(value) : money(parsed, text(data.currency ?? ''))
+  }
+  const contact = firstValue(data, 'contactId', 'contact_id')
+  const tiles: (Tile | false)[] =
+    entityType === 'order'
+      ? [
+          { label: 'Total', value: orderTotal(data) },
+          { label: 'Status', value: words(text(data.status)) },
+          {
+            ...{ label: 'Customer', value: orderCustomer(data) },
+            href: typeof contact === 'string' ? link('record', { type: 'contacts', id: contact }) : undefined,
+          },
+        ]
+      : entityType === 'product'
+        ? [
+            { label: 'Price', value: productPrice(data) },
+            { label: 'SKU', value: text(data.sku) },
+          ]
+        : [
+            { label: 'E-mail', value: text(data.email) },
+            { label: 'Country', value: text(firstValue(data, 'country', 'countryCode')) },
+          ]
+  return html`
+    ${h(Tiles, { tiles, isSmall: true })}
+    ${
+      lines.length > 0 &&
+      h(
+        Section,
+        { title: 'Lines' },
+        h(Table<Line>, {
+          caption: 'Lines',
+          columns: [
+            { label: 'Item', cell: ({ name, sku }) => text(name ?? sku), kind: 'long' },
+            { label: 'Quantity', cell: ({ quantity }) => text(quantity), kind: 'number' },
+            { label: 'Price', cell: line => amount(line.unit_price ?? line.price), kind: 'number' },
+            { label: 'Total', cell: ({ total }) => amount(total), kind: 'number' },
+          ],
+          rows: lines,
+        }),
+      )
+    }
+  `
 }
 
 export const recordPage = definePage(
@@ -170,6 +250,7 @@ export const recordPage = definePage(
         title: recordTitle(record),
         lead: type === 'contacts' && isAdmin.value && h(PersonLink, { contact: record.id }),
       },
+      h(Readable, { record }),
       h(Facts, {
         facts: [
           ['Type', record.entityType],

@@ -12,12 +12,12 @@ import type {
   SourceActivity,
   SourceTest,
 } from '../api/types.ts'
-import { announce } from '../components/announcer.ts'
+import { toast } from '../components/announcer.ts'
 import { askConfirmation, showDialog } from '../components/dialog.ts'
 import { ActionButton, Form, SelectFilter, TextArea } from '../components/form.ts'
 import { prependNewest, useLiveData } from '../components/live-data.ts'
 import { Badge, EmptyState, ProblemArea, ProblemNotice, type Tone } from '../components/notice.ts'
-import { activitySign, Facts, JsonView, Page, Section, Signs } from '../components/page.ts'
+import { activityTile, Facts, JsonView, Page, Section, Tiles } from '../components/page.ts'
 import { type Column, GrowingTable } from '../components/table.ts'
 import { Breakable, Copyable, Credentials } from '../components/text.ts'
 import { Time } from '../components/time.ts'
@@ -72,10 +72,11 @@ export const sourcePage = definePage(
       { title: source.name, actions: h(SourceActions, { source, problem, result, refresh }) },
       h(ProblemArea, { problem }),
       h(ResultArea, { result }),
-      h(Signs, {
-        signs: [
-          activitySign('Received in 24 hours', activity.received),
-          activitySign('Rejected in 24 hours', activity.refused),
+      h(Tiles, {
+        isSmall: true,
+        tiles: [
+          activityTile('Received in 24 hours', activity.received),
+          activityTile('Rejected in 24 hours', activity.refused),
         ],
       }),
       h(SourceFacts, { source, backlog }),
@@ -132,13 +133,13 @@ function SourceActions({ source, problem, result, refresh }: SourceActionsProps)
     if (!(await askConfirmation({ title: `Rotate the ${label}?`, text, yes: 'Rotate' }))) return
     const rotated = await sources.rotate(id, what, OVERLAP_HOURS)
     result.value = { kind: 'secret', label, secret: rotated[what] ?? '' }
-    announce(`The new ${label} is shown`)
+    toast(`The new ${label} is shown`)
     await refresh()
   }
   const test = async () => {
     const outcome = await sources.test(id)
     result.value = { kind: 'test', test: outcome }
-    announce(testSummary(outcome))
+    toast(testSummary(outcome))
     await refresh()
   }
   const toggle = async () => {
@@ -297,13 +298,11 @@ const receiptColumns: Column<Receipt>[] = [
     label: "Sender's id",
     cell: ({ inbound_event_id }) => text(inbound_event_id),
     kind: 'long',
-    isMinor: true,
   },
   {
     label: 'Archive',
     cell: ({ id, archived }) =>
       archived && html`<button type="button" class="link" onClick=${() => showArchived(id)}>Show</button>`,
-    isMinor: true,
   },
 ]
 
@@ -339,14 +338,12 @@ const rejectionColumns: Column<Rejection>[] = [
     label: 'Client',
     cell: ({ ip, user_agent }) => text([ip, user_agent].filter(Boolean).join(', ')),
     kind: 'long',
-    isMinor: true,
   },
-  { label: 'Bytes', cell: ({ bytes }) => number(bytes), kind: 'number', isMinor: true },
+  { label: 'Bytes', cell: ({ bytes }) => number(bytes), kind: 'number' },
   {
     label: 'Similar requests',
     cell: ({ suppressed }) => (suppressed > 0 ? number(suppressed) : ''),
     kind: 'number',
-    isMinor: true,
   },
 ]
 

@@ -1,14 +1,15 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { VNode } from 'preact'
-import { sources } from '../api/admin.ts'
-import type { CreatedSource, NewSource, RateLimit, Source } from '../api/types.ts'
+import { inbound, sources } from '../api/admin.ts'
+import { nullOn } from '../api/request.ts'
+import type { CreatedSource, NewSource, RateLimit, Receipt, Source, SourceActivity } from '../api/types.ts'
 import { Form, type FormValues, SelectField, TextField } from '../components/form.ts'
 import { Badge, EmptyState, LocalAddressNote, ShownOnce } from '../components/notice.ts'
 import { Facts, Page } from '../components/page.ts'
 import { type Column, Table } from '../components/table.ts'
 import { Copyable } from '../components/text.ts'
-import { Day } from '../components/time.ts'
-import { words } from '../format.ts'
+import { Ago, Day } from '../components/time.ts'
+import { number, words } from '../format.ts'
 import { h, html } from '../html.ts'
 import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
@@ -16,8 +17,11 @@ import { cdpCommand, signedWebhookCommand, webhookCommand } from '../samples.ts'
 import { tenant } from '../session.ts'
 export const sourcesPage = definePage(
   'sources',
-  ({ signal }) => sources.list(tenant.peek(), signal),
-  ({ data: { results } }) =>
+  async ({ signal }): Promise<SourceRow[]> => {
+    const { results } = await sources.list(tenant.peek(), signal)
+    return Promise.all(results.map((source, index) => withActivity(source, index < MOST_ACTIVITIES, signal)))
+  },
+  ({ data: results }) =>
     h(
       Page,
       {
@@ -26,7 +30,7 @@ export const sourcesPage = definePage(
         lead: 'A source is an address to which an external system posts its events.',
       },
       results.length > 0
-        ? h(Table<Source>, {
+        ? h(Table<SourceRow>, {
             ...{ caption: 'Sources', columns, rows: results, rowKey: ({ id }) => id },
             csv: { api: 'admin', path: '/sources', query: { tenant: tenant.peek() }, name: 'sources' },
           })
@@ -39,7 +43,21 @@ export const sourcesPage = definePage(
     ),
 )
 
-const columns: Column<Source>[] = [
+type SourceRow = Source & { activity: SourceActivity | null; last: Receipt | null }
+
+/** Each needs two small requests. */
+const MOST_ACTIVITIES = 30
+
+async function withActivity(source: Source, isWanted: boolean, signal: AbortSignal): Promise<SourceRow> {
+  if (!isWanted) return { ...source, activity: null, last: null }
+  const [activity, receipts] = await Promise.all([
+    nullOn(403, sources.activity(source.id, signal)),
+    nullOn(403, inbound.receipts({ tenant: source.tenant, source: source.id, limit: 1 }, signal)),
+  ])
+  return { ...source, activity, last: receipts?.results[0] ?? null }
+}
+
+const columns: Column<SourceRow>[] = [
   {
     label: 'Name',
     cell: ({ id, name }) => html`<a href=${link('source', { id })}>${name}</a>`,
@@ -47,13 +65,18 @@ const columns: Column<Source>[] = [
   },
   { label: 'State', cell: source => h(SourceState, { source }) },
   { label: 'Type', cell: sourceType },
+  { label: 'Last event', cell: ({ last }) => (last ? h(Ago, { at: last.received_at }) : 'none') },
+  { label: 'Received in 24 hours', cell: ({ activity }) => number(activity?.received.last_24_hours), kind: 'number' },
   {
-    label: 'Signed',
-    cell: ({ signing_secrets }) => (signing_secrets.length > 0 ? 'yes' : 'no'),
-    isMinor: true,
+    label: 'Rejected in 24 hours',
+    cell: ({ id, activity }) =>
+      activity && activity.refused.last_24_hours > 0
+        ? html`<a class="bad-number" href=${link('source', { id })}>${number(activity.refused.last_24_hours)}</a>`
+        : number(activity?.refused.last_24_hours),
+    kind: 'number',
   },
-  { label: 'Id', cell: ({ id }) => html`<code>${id}</code>`, isMinor: true },
-  { label: 'Created', cell: ({ created_at }) => h(Day, { at: created_at }), isMinor: true },
+  { label: 'Signed', cell: ({ signing_secrets }) => (signing_secrets.length > 0 ? 'yes' : 'no') },
+  { label: 'Created', cell: ({ created_at }) => h(Day, { at: created_at }) },
 ]
 
 const TYPES = [

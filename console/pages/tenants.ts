@@ -1,8 +1,9 @@
 import type { VNode } from 'preact'
 import { tenants } from '../api/admin.ts'
-import type { TenantSettings } from '../api/types.ts'
-import { announce } from '../components/announcer.ts'
-import { Form, SelectField, TextField } from '../components/form.ts'
+import { nullOn } from '../api/request.ts'
+import type { Policy, TenantSettings } from '../api/types.ts'
+import { toast } from '../components/announcer.ts'
+import { Form, type FormValues, SelectField, TextField } from '../components/form.ts'
 import { EmptyState } from '../components/notice.ts'
 import { Page, Section } from '../components/page.ts'
 import { type Column, Table } from '../components/table.ts'
@@ -13,11 +14,19 @@ import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
 import { chooseTenant, tenant } from '../session.ts'
 import { readTenants } from '../tenant-list.ts'
+import { setTenantFacts } from '../view.ts'
 import { DemoTenantForm } from './demo-tenant.ts'
 export const tenantsPage = definePage(
   'tenants',
-  ({ signal }) => tenants.list(signal),
-  ({ data: { results }, refresh }) => {
+  async ({ signal }) => {
+    const id = tenant.peek()
+    const [{ results }, policy] = await Promise.all([
+      tenants.list(signal),
+      id === null ? null : nullOn(403, tenants.policy(id, signal)),
+    ])
+    return { results, policy }
+  },
+  ({ data: { results, policy }, refresh }) => {
     const chosen = results.find(({ id }) => id === tenant.value)
     return h(
       Page,
@@ -31,9 +40,15 @@ export const tenantsPage = definePage(
             csv: { api: 'admin', path: '/tenants', query: {}, name: 'tenants' },
           })
         : h(EmptyState, { title: 'No tenant yet.', text: 'Create the first one below.' }),
-      h(Section, { title: 'New tenant' }, h(NewTenantForm, {})),
-      h(Section, { title: 'Demo tenant' }, h(DemoTenantForm, {})),
-      chosen && h(Section, { title: `Settings of ${chosen.name}` }, h(TenantForm, { tenant: chosen, refresh })),
+      chosen &&
+        html`<div class="beside">
+          ${policy && h(Section, { title: `Reports of ${chosen.name}` }, h(PolicyForm, { policy, refresh }))}
+          ${h(Section, { title: `Events of ${chosen.name}` }, h(TenantForm, { tenant: chosen, refresh }))}
+        </div>`,
+      html`<div class="beside">
+        ${h(Section, { title: 'New tenant' }, h(NewTenantForm, {}))}
+        ${h(Section, { title: 'Demo tenant' }, h(DemoTenantForm, {}))}
+      </div>`,
     )
   },
 )
@@ -55,7 +70,7 @@ function NewTenantForm(): VNode {
     const created = await tenants.create(name.trim())
     await readTenants()
     chooseTenant(created.id)
-    announce(`Tenant ${created.name} created`)
+    toast(`Tenant ${created.name} created`)
     go(link('overview'))
   }
   return h(
@@ -79,7 +94,7 @@ function TenantForm({ tenant, refresh }: TenantFormProps): VNode {
       events_floor: values.events_floor.trim() || null,
       ip_addresses: values.ip_addresses as TenantSettings['ip_addresses'],
     })
-    announce('Saved')
+    toast('Saved')
     await refresh()
   }
   return h(
@@ -102,6 +117,67 @@ function TenantForm({ tenant, refresh }: TenantFormProps): VNode {
         ['drop', 'Drop'],
       ],
       hint: 'Applied before events are stored. Existing events are not changed.',
+    }),
+  )
+}
+
+const EFFECTS = [
+  ['churn', 'Leaves MRR (churn)'],
+  ['keep', 'Keeps its MRR'],
+] as const
+type PolicyField =
+  | 'time_zone'
+  | 'pause'
+  | 'trial_on_paying'
+  | 'past_due_grace_days'
+  | 'net_within_day'
+  | 'retention_base'
+
+/** How days are divided and MRR is computed. A change restates the ledger; reports switch when that is done. */
+function PolicyForm({ policy, refresh }: { policy: Policy; refresh(): Promise<void> }): VNode {
+  const save = async ({ net_within_day, ...values }: FormValues<PolicyField>) => {
+    const days = values.past_due_grace_days.trim()
+    await tenants.setPolicy(policy.tenant, {
+      ...values,
+      past_due_grace_days: /^\d+$/.test(days) ? Number(days) : days || 'none',
+      net_within_day: net_within_day === 'true',
+    })
+    setTenantFacts(null)
+    toast('Saved')
+    await refresh()
+  }
+  return h(
+    Form<PolicyField>,
+    { key: JSON.stringify(policy), submit: 'Save reports', layout: 'stacked', run: save },
+    !policy.applied &&
+      html`<p class="notice">The ledger is being restated. Reports still use the previous settings.</p>`,
+    h(TextField, {
+      ...{ id: 'time_zone', label: 'Time zone', value: policy.time_zone, list: 'time-zones' },
+      hint: 'Days, weeks and months of all reports, for example Europe/Berlin.',
+    }),
+    html`<datalist id="time-zones">${Intl.supportedValuesOf('timeZone').map(name => html`<option value=${name} />`)}</datalist>`,
+    h(SelectField, { id: 'pause', label: 'A paused subscription', options: EFFECTS, value: policy.pause }),
+    h(SelectField, {
+      ...{ id: 'trial_on_paying', label: 'A paying subscription that is set to trial' },
+      ...{ options: EFFECTS, value: policy.trial_on_paying },
+    }),
+    h(TextField, {
+      ...{ id: 'past_due_grace_days', label: 'Days for which a past-due subscription counts' },
+      ...{ value: String(policy.past_due_grace_days), hint: 'A number of days, or none for no limit.' },
+    }),
+    h(SelectField, {
+      ...{ id: 'net_within_day', label: 'Movements of an account on one day', value: String(policy.net_within_day) },
+      options: [
+        ['false', 'Each counts'],
+        ['true', 'Combined'],
+      ],
+    }),
+    h(SelectField, {
+      ...{ id: 'retention_base', label: 'Base of retention', value: policy.retention_base },
+      options: [
+        ['first_instant', 'First payment of an account'],
+        ['end_of_month', 'End of its first month'],
+      ],
     }),
   )
 }

@@ -11,6 +11,7 @@ import { Copyable } from '../components/text.ts'
 import { Ago, Day } from '../components/time.ts'
 import { h, html } from '../html.ts'
 import { definePage } from '../page-definition.ts'
+import { REACH, ROLES } from '../roles.ts'
 import { tenant } from '../session.ts'
 import { knownTenants } from '../tenant-list.ts'
 
@@ -76,16 +77,6 @@ function InvitationNotice({ invited: { name, invitation } }: { invited: InvitedU
   )
 }
 
-const ROLES = [
-  ['viewer', 'Viewer: reads'],
-  ['operator', 'Operator: reads, enables and disables sources, replays'],
-  ['admin', 'Admin: everything'],
-] as const
-const REACH = [
-  ['all', 'All tenants'],
-  ['this', 'This tenant only'],
-] as const
-
 function InviteForm({ invite }: { invite(user: NewUser): Promise<void> }): VNode {
   const run = ({ user_name: name, role, reach }: Record<'user_name' | 'role' | 'reach', string>) =>
     invite({ name, role: role as NewUser['role'], ...(reach === 'this' && { tenant: tenant.peek()! }) })
@@ -98,7 +89,7 @@ function InviteForm({ invite }: { invite(user: NewUser): Promise<void> }): VNode
       placeholder: 'ada@example.com',
       hint: 'Usually an e-mail address.',
     }),
-    h(SelectField, { id: 'role', label: 'Role', options: ROLES }),
+    h(SelectField, { id: 'role', label: 'Role', options: ROLES, value: 'viewer' }),
     h(SelectField, { id: 'reach', label: 'Tenants', options: REACH }),
   )
 }
@@ -117,11 +108,10 @@ function userColumns({ problem, refresh, reset }: UserActions): Column<User>[] {
     { label: 'Name', cell: ({ name }) => name, kind: 'long' },
     { label: 'State', cell: stateCell },
     { label: 'Role', cell: ({ role }) => role },
-    { label: 'Tenants', cell: row => tenantName(row.tenant), isMinor: true },
+    { label: 'Tenants', cell: row => tenantName(row.tenant) },
     {
       label: 'Last sign-in',
       cell: ({ last_sign_in_at: at }) => (at ? h(Ago, { at }) : 'never'),
-      isMinor: true,
     },
     {
       label: 'Created',
@@ -129,7 +119,6 @@ function userColumns({ problem, refresh, reset }: UserActions): Column<User>[] {
         h(Day, { at: created_at }),
         html`<span class="reason faint">by ${created_by}</span>`,
       ],
-      isMinor: true,
     },
     {
       label: 'Actions',
@@ -159,10 +148,10 @@ function sessionColumns({ problem, refresh }: Pick<UserActions, 'problem' | 'ref
   }
   return [
     { label: 'Who', cell: ({ actor, role }) => `${actor} (${role})`, kind: 'long' },
-    { label: 'Address', cell: ({ ip }) => html`<code>${ip}</code>`, isMinor: true },
-    { label: 'Browser', cell: ({ user_agent: agent }) => agent ?? '', kind: 'long', isMinor: true },
+    { label: 'Address', cell: ({ ip }) => html`<code>${ip}</code>` },
+    { label: 'Browser', cell: ({ user_agent: agent }) => agent ?? '', kind: 'long' },
     { label: 'Last used', cell: ({ last_used_at: at }) => h(Ago, { at }) },
-    { label: 'Expires', cell: ({ expires_at: at }) => h(Day, { at }), isMinor: true },
+    { label: 'Expires', cell: ({ expires_at: at }) => h(Day, { at }) },
     {
       label: 'Actions',
       cell: ({ id }) => h(ActionButton, { label: 'End', run: () => end(id), problem, kind: 'link' }),

@@ -3,6 +3,7 @@ import type { Log } from '../log/log.ts'
 import type { Actor } from './actor.ts'
 import { alertAdmin } from './alerts.ts'
 import { auditAdmin } from './audit.ts'
+import { bookAdmin } from './books.ts'
 import { deadLetterAdmin } from './dead-letters.ts'
 import { destinationAdmin } from './destinations.ts'
 import { erasureAdmin, suppressionAdmin } from './erasures.ts'
@@ -43,6 +44,7 @@ export function openAdmin({
     health: healthAdmin({ pool, log, actor }),
     alerts: alertAdmin({ pool, actor }),
     policies: policyAdmin({ pool, actor }),
+    books: bookAdmin({ pool, actor }),
     rates: rateAdmin({ pool, actor }),
     keys: keyAdmin({ pool, actor }),
     users: userAdmin({ pool, actor }),

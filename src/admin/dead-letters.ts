@@ -253,7 +253,7 @@ function deadLetterNotFound(id: string): AdminError {
   return new AdminError('not_found', 'dead_letter_not_found', `No such dead letter: ${JSON.stringify(id)}.`)
 }
 
-function deadLetterView(letter: DeadLetter): DeadLetterView {
+export function deadLetterView(letter: DeadLetter): DeadLetterView {
   return {
     id: letter.id,
     tenant: publicTenantId(letter.tenantId),

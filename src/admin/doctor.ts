@@ -118,6 +118,8 @@ type Installation = {
   pool: pg.Pool
   log: Log
   secrets: Secrets
+  /** Whether `secrets` has a key. A command on another machine may have none. */
+  hasMasterKey: boolean
   /** The clock of this machine. */
   now: () => Date
   /** PostgreSQL's clock, read before the first check. */
@@ -383,6 +385,15 @@ const checkSources: Check = async function* (installation) {
           `source update ${sourceId} --config '{"rate_limit": {"events": 20000, "per_seconds": 60}}'`,
         ),
       }
+  if (undecryptable.size > 0 && !installation.hasMasterKey) {
+    yield {
+      code: 'secrets_unchecked',
+      what: `This command has no master key, so it cannot check ${formatCount(undecryptable.size, 'signing secret').toLowerCase()}.`,
+      means: 'The server decrypts them with its own KONTOR_SECRET_KEY. Nothing has to be rotated.',
+      help: 'Run the command with the KONTOR_SECRET_KEY of the server',
+    }
+    return
+  }
   for (const id of undecryptable) {
     const isSource = id.startsWith('src_')
     const rotate = isSource ? `source rotate ${id} --signing-secret` : `destination rotate ${id}`
@@ -525,6 +536,14 @@ const checkStream: Check = async function* (installation) {
  */
 const checkKnownStreams: Check = async function* ({ pool, databaseNow, limits }) {
   for (const { name, servers, unread, unreadSince, seenAt, readAt, leftAt, writers } of await streamsSeen(pool)) {
+    const [full] = writers.filter(({ failing }) => failing === 'full')
+    if (full)
+      yield {
+        code: 'nats_full',
+        what: `The stream ${name} at ${servers} is full: NATS answers, and rejects what ${full.name} publishes.`,
+        means: `Kontor answers events and inbound requests with 503. ${formatCount(unread, 'entry', 'entries')} in the stream ${unread === 1 ? 'is' : 'are'} unprocessed. Nothing is lost.`,
+        help: 'Start another `kontor start --surfaces worker`, or increase KONTOR_NATS_MAX_BYTES. If the disk of NATS is full, free space there',
+      }
     const idleMs = databaseNow.getTime() - Math.max(readAt.getTime(), unreadSince?.getTime() ?? 0)
     if (leftAt !== null || unread === 0 || idleMs <= limits.backlogS * 1_000) continue
     const by = writers.map(writer => writer.name).join('; ')

@@ -192,7 +192,10 @@ async function anotherNode(
   { profile, node }: { profile: number; node: number },
 ): Promise<number | null> {
   const names = await listIdentifiers(db, tenantId, profile)
-  return names.findLast(name => name.node !== node && name.cause !== null)?.node ?? null
+  const own = names.find(name => name.node === node)!
+  const isOther = ({ kind, value, cause }: ProfileIdentifier) =>
+    (kind !== own.kind || value !== own.value) && cause !== null
+  return names.findLast(isOther)?.node ?? null
 }
 
 async function personView(pool: pg.Pool, tenantId: number, profile: number): Promise<PersonView> {
@@ -202,13 +205,31 @@ async function personView(pool: pg.Pool, tenantId: number, profile: number): Pro
   return {
     profile_id: publicProfileId(profile)!,
     tenant: publicTenantId(tenantId),
-    names: names.map(name => identifierView(name, core.has(name.node))),
+    names: [...Map.groupBy(names, ({ kind, value }) => `${kind} ${value}`).values()].map(own =>
+      identifierView(
+        combineNodes(own),
+        own.some(({ node }) => core.has(node)),
+      ),
+    ),
     claims: (await listClaims(pool, tenantId, profile)).map(claimView),
     contact: await findContact(pool, tenantId, names),
     merged_profiles: (await listMergedProfiles(pool, tenantId, profile)).map(id => publicProfileId(id)!),
     ...(await countProfileData(pool, tenantId, nodeIds(names), valuesOfKind(names, 'contact'))),
     events_of_others: (await findUnlinkedEventsAbout({ pool, tenantId }, names)).length,
   }
+}
+
+/** A visitor id may have several nodes in a profile. */
+function combineNodes(nodes: ProfileIdentifier[]): ProfileIdentifier {
+  const earliest = nodes.toSorted((x, y) => x.firstSeenAt.getTime() - y.firstSeenAt.getTime())[0]!
+  const linked = nodes
+    .filter(({ linkedAt }) => linkedAt !== null)
+    .toSorted((x, y) => x.linkedAt!.getTime() - y.linkedAt!.getTime())[0]
+  const retiredAt = nodes.some(own => own.retiredAt === null)
+    ? null
+    : new Date(Math.max(...nodes.map(own => own.retiredAt!.getTime())))
+  const { linkedAt, cause } = linked ?? earliest
+  return { ...earliest, linkedAt, cause, retiredAt }
 }
 
 function claimView({ own, other, cause, linkedAt }: Claim) {

@@ -1,9 +1,9 @@
 import { parseEmail } from '../domain/identity/identity.ts'
-import { verifiedCore } from '../domain/identity/linking.ts'
+import { verifiedCore, verifiedWith } from '../domain/identity/linking.ts'
 import type { Db } from '../postgres/database.ts'
 import { loadProfileGraph } from '../store/identity/identities.ts'
 import { type FoundIdentifier, findIdentifiers, findLinkedIdentifiers } from '../store/identity/people.ts'
-import { loadTracedIdentifiers, type TracedIdentifier } from '../store/identity/traces.ts'
+import { loadFormerIdentifiers, loadTracedIdentifiers, type TracedIdentifier } from '../store/identity/traces.ts'
 
 /** `isVerified`: verified input connects it with the person. */
 export type ScopedIdentifier = TracedIdentifier & { isVerified: boolean }
@@ -46,15 +46,19 @@ export async function findScope(
     ...name,
     isVerified: core.has(name.node!),
   }))
-  const isWhole =
-    node === null || wanted.confirmProfile || (core.size > 0 ? core.has(node) : !wanted.isExport || all.length === 1)
-  if (isWhole) return { profile, names: all, others: null }
-  const start = all.find(name => name.node === node)!
-  const own = verifiedCore(
-    nodes.map(own => ({ ...own, isVerified: own.node === node })),
-    links,
-  )
-  const names = all.filter(name => own.has(name.node!) || isSameAddress(name, start))
+  const start = all.find(name => name.node === node)
+  // A visitor id has several nodes.
+  const isSame = (name: TracedIdentifier) => name.kind === start?.kind && name.value === start.value
+  const isOwn = () =>
+    core.size > 0
+      ? all.some(name => name.isVerified && isSame(name))
+      : !wanted.isExport || all.every(name => isSame(name))
+  if (!start || wanted.confirmProfile || isOwn()) {
+    const former = await loadFormerIdentifiers(db, tenantId, [...core])
+    return { profile, names: [...all, ...former.map(name => ({ ...name, isVerified: false }))], others: null }
+  }
+  const own = verifiedWith(links, start.node!)
+  const names = all.filter(name => own.has(name.node!) || isSame(name) || isSameAddress(name, start))
   const covered = new Set(names.map(name => name.node))
   return { profile, names, others: all.flatMap(name => (covered.has(name.node) ? [] : name.node!)) }
 }

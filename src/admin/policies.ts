@@ -7,6 +7,7 @@ import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
 import { lockTenants, TENANT_LOCKS } from '../postgres/locks.ts'
 import { appliedPolicy, insertPolicy, newestPolicy, timeZoneName } from '../store/billing/policies.ts'
+import { noteAllCustomers } from '../store/customers/refresh.ts'
 import { lockTenant } from '../store/tenants/tenants.ts'
 import { type Actor, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
@@ -48,6 +49,7 @@ async function changePolicy(db: Db, actor: Actor, tenantId: number, change: Part
   if (isDeepStrictEqual(before, after)) return
   const isApplied = countsEqually(await appliedPolicy(db, tenantId), after)
   await insertPolicy(db, tenantId, { ...after, version: before.version + 1 }, { setBy: actor.name, isApplied })
+  if (!isDeepStrictEqual(before.channels, after.channels)) await noteAllCustomers(db, tenantId)
   await recordChange(db, actor, {
     action: 'policy.set',
     target: publicTenantId(tenantId),
@@ -91,6 +93,22 @@ const policySettings = {
     'first_instant',
     'end_of_month',
   )('The base of retention: the first payment of an account, or its amount at the end of the first month'),
+  reporting_currency: Type.String({
+    description: 'The currency of reports with `currency=reporting`; none: not set',
+    examples: ['EUR'],
+  }),
+  channels: Type.Array(
+    Type.Object({
+      channel: Type.String(),
+      source: Type.Optional(Type.Array(Type.String())),
+      medium: Type.Optional(Type.Array(Type.String())),
+      campaign: Type.Optional(Type.Array(Type.String())),
+    }),
+    { description: 'Rules for marketing channels. They come before the default rules' },
+  ),
+  plan_groups: Type.Record(Type.String(), Type.Array(Type.String()), {
+    description: 'By group, the names of its plans, or the ids of their prices or products',
+  }),
 }
 
 export const PolicyView = Type.Object(
@@ -114,6 +132,9 @@ export const PolicyView = Type.Object(
         time_zone: 'Europe/Berlin',
         net_within_day: false,
         retention_base: 'first_instant',
+        reporting_currency: 'EUR',
+        channels: [{ channel: 'partners', source: ['*.partner.com'] }],
+        plan_groups: { Business: ['Team', 'Scale'] },
         set_at: '2026-01-31T09:30:00.000Z',
         set_by: 'cli:ada',
         applied: true,

@@ -240,6 +240,7 @@ function preferTerms(known: KnownTerms, terms: Term[]): KnownTerms {
     discount: new Map([...known.discount, ...there.discount]),
     promotion_code: new Map([...known.promotion_code, ...there.promotion_code]),
     coupon: new Map([...known.coupon, ...there.coupon]),
+    taxes: known.taxes,
     ofCustomers: new Map([
       ...known.ofCustomers,
       ...[...there.customer.keys()].map(customer => [customer, [] as Term[]] as const),

@@ -4,6 +4,7 @@ import { type Shop, shopYear } from '../../demo/shop.ts'
 import { createYear, DAY_MS, sourceName, sourceNamePrefix, type Year } from '../../demo/year.ts'
 import { AdminError } from '../admin/error.ts'
 import type { CreatedKey } from '../admin/keys.ts'
+import { MINUTE_MS } from '../domain/time.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
@@ -25,7 +26,7 @@ export function addDemo(program: Command, out: Output): void {
     .option('--tenant <tenant>', 'tenant to fill; created if it does not exist', 'demo')
     .option('--seed <n>', 'random seed; the same seed generates the same shop', parseSeed, 1)
     .option('--scale <n>', 'size of the shop; 1 is about 300 contacts and 8,000 visits', parseScale, 1)
-    .option('--end <YYYY-MM-DD>', 'last day of the year (default: today)', parseEnd)
+    .option('--end <YYYY-MM-DD>', 'last day of the year (default: until now)', parseEnd)
     .addOption(urlOption())
     .addOption(dataOption())
     .addHelpText('after', NOTES)
@@ -104,8 +105,9 @@ async function findOrCreateSource(
   tenant: string,
   { seed, scale, end }: Shape,
 ): Promise<[DemoTenant['source'], Year]> {
-  const today = Math.floor(Date.now() / DAY_MS) * DAY_MS
-  const year = createYear({ seed, scale, end: end ?? today })
+  // Until now, so that today is not without data.
+  const now = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS
+  const year = createYear({ seed, scale, end: end ?? now })
   const prefix = sourceNamePrefix(year)
   const known = (await admin.sources.list(tenant)).find(({ name }) => name.startsWith(prefix))
   if (!known) {
@@ -150,18 +152,22 @@ async function fill(session: Session, target: DemoTenant, server: ReachedServer,
     start: isoDate(year.start),
     end: isoDate(year.end),
     url: server.lasts ? server.url : null,
+    console: server.lasts ? consoleUrl(server.url, tenant.id) : null,
     counts: { ...shop.counts, sent: delivery.sent, already_there: delivery.known },
   })
   out.say(nextSteps(target, shop, server))
   out.exitCode = isApplied ? 0 : 1
 }
 
-function nextSteps({ privateKey }: DemoTenant, { billing }: Shop, { readUrl, lasts }: ReachedServer): string {
+const consoleUrl = (url: string, tenant: string) => `${url}/console#/overview?tenant=${tenant}`
+
+function nextSteps({ tenant, privateKey }: DemoTenant, { billing }: Shop, { readUrl, lasts }: ReachedServer): string {
   const get = (path: string) => `  curl -H 'Authorization: Bearer ${privateKey.key}' '${readUrl}${path}'`
   const intro = lasts ? 'Next steps:' : 'Next steps, after starting the server (kontor start):'
   const customer = billing.find(({ payload }) => payload.currency === 'EUR')!.payload.customer
   return [
     intro,
+    `  ${consoleUrl(readUrl, tenant.id)} (sign in with the admin key)`,
     get('/v1/subscriptions/overview?currency=EUR'),
     get('/v1/subscriptions/attention?currency=EUR&days=30'),
     get('/v1/subscriptions/acquisition?currency=EUR&horizon=90'),

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { WHATS } from '../domain/destinations/destinations.ts'
 import { examples, overlapOption, parseHeader } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, printChange, printRead, withDatabase } from './session.ts'
+import { dataOption, printChange, printRead, withAdmin } from './session.ts'
 
 const ID = 'id of the destination (dst_…)'
 const EXAMPLE_ID = 'dst_4fTzQ9aXw2LmN8pB'
@@ -103,7 +103,7 @@ export function addDestination(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples(`kontor destination delete ${EXAMPLE_ID}`))
     .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) => {
+      withAdmin(options, out, async ({ admin }) => {
         await admin.destinations.delete(id)
         out.json({ id, deleted: true })
       }),
@@ -116,7 +116,7 @@ export function addDestination(program: Command, out: Output): void {
     .addHelpText('after', '\nExit code 1 if there is no 2xx response within 15 seconds.')
     .addHelpText('after', examples(`kontor destination test ${EXAMPLE_ID}`))
     .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) => {
+      withAdmin(options, out, async ({ admin }) => {
         const test = await admin.destinations.test(id)
         out.json(test)
         out.exitCode = test.ok ? 0 : 1

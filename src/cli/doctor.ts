@@ -32,7 +32,7 @@ export function addDoctor(program: Command, out: Output): void {
         const { secretKeys, dataDir, databaseUrl, processedRetentionMs, minFreeDisk, maxBacklog } = config
         const keys = await findMasterKeys({ secretKeys, dataDir, isEmbedded: databaseUrl === null })
         const findings = await diagnose({
-          ...{ pool, log, secrets: openSecrets(keys), processedRetentionMs },
+          ...{ pool, log, secrets: openSecrets(keys), hasMasterKey: keys !== null, processedRetentionMs },
           ...{ minFreeDisk, maxBacklog },
           dataDir: databaseUrl === null ? dataDir : null,
           now: () => new Date(),

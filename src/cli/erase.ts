@@ -40,7 +40,8 @@ export function addErase(program: Command, out: Output): void {
       const { tenant, email, profile, dryRun, yes, suppress, confirmProfile } = options
       if ((email === undefined) === (profile === undefined)) throw new UsageError('Give either --email or --profile.')
       const using = dryRun ? withReadDatabase : withDatabase
-      await using(options, out, async ({ admin: { erasures } }) => {
+      // Its --profile is the person, not a remote server.
+      await using({ data: options.data }, out, async ({ admin: { erasures } }) => {
         const query = { tenant, email, profile, confirm: yes, suppress, confirm_profile: confirmProfile }
         out.json(dryRun ? await erasures.preview(query) : await erasures.erase(query))
       })

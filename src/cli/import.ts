@@ -78,6 +78,17 @@ function addTable(group: Command, table: keyof typeof TABLES | 'events', out: Ou
     .argument('<file>', FILE)
     .addOption(tenantOption())
     .addOption(new Option('--format <format>', 'file format (default: by file name)').choices(['csv', 'ndjson']))
+    .addOption(
+      new Option('--delimiter <character>', 'separator of a CSV file: a character, or tab (default: ,)').argParser(
+        parseDelimiter,
+      ),
+    )
+    .addOption(
+      new Option(
+        '--encoding <name>',
+        'encoding of the file: utf-8, windows-1252 (Excel), utf-16le … (default: utf-8)',
+      ).argParser(parseEncoding),
+    )
     .option('--map <file>', 'JSON file that maps columns to fields')
     .option('--dry-run', 'only read and check the file')
     .option(
@@ -88,11 +99,12 @@ function addTable(group: Command, table: keyof typeof TABLES | 'events', out: Ou
     .addOption(dataOption())
   if (presets.length > 0) command.addOption(new Option('--preset <preset>', 'export format of a shop').choices(presets))
   command
-    .addHelpText('after', IMPORT_NOTES)
+    .addHelpText('after', table === 'events' ? EVENT_NOTES : IMPORT_NOTES)
     .addHelpText(
       'after',
       examples(
         `kontor import ${table} ${table}.csv --tenant acme --dry-run`,
+        `kontor import ${table} ${table}.csv --tenant acme --delimiter ';' --encoding windows-1252`,
         ...presets.map(preset => `kontor import ${table} ${table}_export.csv --tenant acme --preset ${preset}`),
       ),
     )
@@ -103,6 +115,27 @@ function addTable(group: Command, table: keyof typeof TABLES | 'events', out: Ou
         await importFile(session, { ...options, tenant: options.tenant!, plan: () => plan, openTarget }, out)
       }),
     )
+}
+
+const EVENT_NOTES = `
+CSV columns are event_type, visitor, session_id, user_id, event_id and occurred_at; every other column becomes data.<column>.
+A line of NDJSON is a body of POST /v1/track, or a call of Segment's SDKs (track, identify, page, screen, group, alias).
+Other columns need --map FILE. Events without an id get one that is derived from the row.
+${IMPORT_NOTES}`
+
+function parseDelimiter(text: string): string {
+  const delimiter = text === 'tab' || text === '\\t' ? '\t' : text
+  if (delimiter.length === 1 && !/["\r\n]/.test(delimiter)) return delimiter
+  throw new InvalidArgumentError("Expected one character, for example ';', or tab.")
+}
+
+function parseEncoding(text: string): string {
+  const name = text.replace(/^cp(?=125\d$)/i, 'windows-')
+  try {
+    return new TextDecoder(name).encoding
+  } catch {
+    throw new InvalidArgumentError('Unknown encoding. Examples: utf-8, windows-1252, iso-8859-15, utf-16le.')
+  }
 }
 
 const STRIPE_NOTES = `
@@ -351,12 +384,18 @@ export type Plan = {
 }
 
 type Table = 'products' | 'contacts' | 'orders' | 'events'
-type PlanOptions = { format?: string | undefined; preset?: string | undefined; map?: string | undefined }
+type PlanOptions = {
+  format?: string | undefined
+  preset?: string | undefined
+  map?: string | undefined
+  delimiter?: string | undefined
+  encoding?: string | undefined
+}
 
 export async function planImport(
   file: string,
   table: Table,
-  { format, preset: name, map }: PlanOptions,
+  { format, preset: name, map, delimiter, encoding }: PlanOptions,
 ): Promise<Plan> {
   if (name !== undefined && map !== undefined) throw new UsageError('Give either --preset or --map, not both.')
   const preset = name === undefined ? null : PRESETS[name]!
@@ -364,17 +403,18 @@ export async function planImport(
   const mapText = map === undefined ? null : await readFile(map, 'utf8').catch(() => rejectMissingFile(map))
   const fields = table === 'events' ? EVENT_FIELDS : RECORD_FIELDS
   const mapping = mapText === null ? null : parseMapping(mapText, fields)
-  const input = await openInput(file, new Date())
+  const input = await openInput(file, new Date(), encoding)
   const check = (columns: string[]) => checkColumns(columns, { table, preset, mapping })
-  const isCsv = format === 'csv' || preset !== null || (format === undefined && /\.csv$/i.test(file))
+  const isCsv =
+    format === 'csv' || preset !== null || delimiter !== undefined || (format === undefined && /\.csv$/i.test(file))
   const isJson = format === 'ndjson' || (format === undefined && /\.(ndjson|jsonl|json)$/i.test(file))
   const chunks = input.chunks()
-  const rows = isCsv ? csvRows(chunks, check) : isJson ? ndjsonRows(chunks) : detectRows(chunks, check)
+  const rows = isCsv ? csvRows(chunks, check, delimiter) : isJson ? ndjsonRows(chunks) : detectRows(chunks, check)
   return {
     input,
     rows: () => rows,
     reading: createReading(table, { preset, mapping, input }),
-    identity: [table, name, mapText],
+    identity: [table, name, mapText, ...(delimiter || encoding ? [delimiter, encoding] : [])],
   }
 }
 

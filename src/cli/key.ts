@@ -3,7 +3,7 @@ import { ROLES, SCOPES } from '../domain/tenants/keys.ts'
 import { UsageError } from './errors.ts'
 import { examples, overlapOption, parseRateLimitOrOff } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, printChange, withDatabase, withReadDatabase } from './session.ts'
+import { dataOption, printChange, withAdmin } from './session.ts'
 
 const ID = 'id of the key (key_…), see `kontor key list`'
 
@@ -48,7 +48,7 @@ export function addKey(program: Command, out: Output): void {
       ),
     )
     .action(options =>
-      withDatabase(options, out, async ({ admin }) => {
+      withAdmin(options, out, async ({ admin }) => {
         const { id, key, kind, scopes, server, role, tenant } = await admin.keys.create({
           tenant: options.tenant,
           kind: options.kind,
@@ -74,13 +74,18 @@ export function addKey(program: Command, out: Output): void {
     .action(async options => {
       if ((options.tenant === undefined) !== (options.admin === true))
         throw new UsageError('Give either --tenant or --admin.')
-      await withReadDatabase(options, out, async ({ admin }) => {
-        const keys = await admin.keys.list(options.tenant ?? null)
-        for (const { id, hint, expires_at, expires_soon } of keys)
-          if (expires_soon)
-            out.say(`Warning: ${id} (${hint}) expires at ${expires_at}. To replace it: kontor key rotate ${id}`)
-        out.json(keys)
-      })
+      await withAdmin(
+        options,
+        out,
+        async ({ admin }) => {
+          const keys = await admin.keys.list(options.tenant ?? null)
+          for (const { id, hint, expires_at, expires_soon } of keys)
+            if (expires_soon)
+              out.say(`Warning: ${id} (${hint}) expires at ${expires_at}. To replace it: kontor key rotate ${id}`)
+          out.json(keys)
+        },
+        { reads: true },
+      )
     })
   key
     .command('update')
@@ -116,7 +121,7 @@ export function addKey(program: Command, out: Output): void {
       examples('kontor key rotate key_4fTzQ9aXw2LmN8pB', 'kontor key rotate key_4fTzQ9aXw2LmN8pB --overlap-hours 1'),
     )
     .action((id, { overlapHours, ...options }) =>
-      withDatabase(options, out, async ({ admin }) => {
+      withAdmin(options, out, async ({ admin }) => {
         const rotated = await admin.keys.rotate(id, { overlapHours })
         const { key, expires_at, previous } = rotated
         out.json({ id: rotated.id, key, expires_at, previous })

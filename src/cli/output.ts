@@ -3,8 +3,10 @@ import type { Progress } from '../admin/backup.ts'
 
 /** The output of a command: results as JSON on stdout, messages on stderr (so `kontor … | jq` always works), and an exit code. */
 export type Output = {
-  /** One JSON value: indented on a terminal, otherwise on one line. */
+  /** One JSON value, on one line. On a terminal, a list is a table unless `asJson`, and anything else is indented. */
   json(value: unknown): void
+  /** `--json` */
+  asJson?: boolean
   /** Text on stdout: help, the version, exported data. */
   print(text: string): void
   say(words: string): void
@@ -15,8 +17,12 @@ export type Output = {
 }
 
 export function processOutput(): Output {
-  return {
-    json: value => process.stdout.write(`${JSON.stringify(value, null, process.stdout.isTTY ? 2 : 0)}\n`),
+  const out: Output = {
+    json(value) {
+      const isTable = process.stdout.isTTY && !out.asJson && Array.isArray(value) && value.every(isRow)
+      const text = isTable ? formatTable(value) : JSON.stringify(value, null, process.stdout.isTTY ? 2 : 0)
+      process.stdout.write(`${text}\n`)
+    },
     print: text => process.stdout.write(text),
     say: words => process.stderr.write(`${words}\n`),
     sayNow: words =>
@@ -25,6 +31,38 @@ export function processOutput(): Output {
       }),
     exitCode: 0,
   }
+  return out
+}
+
+type Row = Record<string, unknown>
+const isRow = (value: unknown): value is Row => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const MAX_CELL = 40
+
+/** Fields that are objects or lists are left out, and those that are empty in every row. `--json` prints them. */
+export function formatTable(rows: Row[]): string {
+  if (rows.length === 0) return '(none)'
+  const names = [...new Set(rows.flatMap(Object.keys))].filter(name =>
+    rows.some(row => !isEmpty(row[name]) && typeof row[name] !== 'object'),
+  )
+  const cell = (value: unknown) => {
+    const text = isEmpty(value) || typeof value === 'object' ? '' : printable(String(value))
+    return text.length > MAX_CELL ? `${text.slice(0, MAX_CELL - 1)}…` : text
+  }
+  const lines = [names, ...rows.map(row => names.map(name => cell(row[name])))]
+  const widths = names.map((_, column) => Math.max(...lines.map(line => line[column]!.length)))
+  return lines
+    .map(line =>
+      line
+        .map((text, column) => text.padEnd(widths[column]!))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === null || value === undefined || value === ''
 }
 
 const EVERY_MS = 3_000

@@ -3,15 +3,49 @@ import { version } from '../config/version.ts'
 import { explain } from './errors.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption } from './session.ts'
+import type { Place } from './remote.ts'
+import { chooseTenant, dataOption } from './session.ts'
 
 const NOTES = `
-Commands print their result as JSON on stdout (one object, or an array for a list) and messages on stderr.
+Commands print their result on stdout and messages on stderr. Results are JSON (one object, or an array for a list); on a terminal,
+lists are tables, unless you add --json.
 Exit codes: 0 success, 1 failure, 2 usage error.
 Commands use the database of DATABASE_URL, or else the embedded database in the data directory. They also work while a server runs.
+For a remote server, run kontor login, or set KONTOR_URL and KONTOR_KEY (an admin key).
 Settings: docs/configuration.md`
 
-/** All commands in the order of the help. A command is loaded when it is called, because loading all takes half a second. */
+const GROUPS = {
+  'Tenants, keys and data:': [
+    'tenant',
+    'key',
+    'source',
+    'destination',
+    'import',
+    'export',
+    'archive',
+    'sql-access',
+    'demo',
+  ],
+  'Events and people:': ['events', 'tail', 'logs', 'dead-letters', 'person', 'erase', 'suppress'],
+  'Subscriptions:': ['policy', 'books', 'rates', 'snapshot', 'reconcile'],
+  'Operations:': [
+    'start',
+    'status',
+    'doctor',
+    'alert',
+    'migrate',
+    'check-config',
+    'backup',
+    'restore',
+    'data',
+    'audit',
+    'user',
+    'session',
+  ],
+  'Development:': ['login', 'open', 'trigger', 'listen', 'mcp', 'completion'],
+}
+
+/** All commands. A command is loaded when it is called, because loading all takes half a second. */
 const COMMANDS: Record<string, () => Promise<(program: Command, out: Output) => void>> = {
   start: async () => (await import('./start.ts')).addStart,
   status: async () => (await import('./status.ts')).addStatus,
@@ -22,6 +56,7 @@ const COMMANDS: Record<string, () => Promise<(program: Command, out: Output) => 
   demo: async () => (await import('./demo.ts')).addDemo,
   tenant: async () => (await import('./tenant.ts')).addTenant,
   policy: async () => (await import('./policy.ts')).addPolicy,
+  books: async () => (await import('./books.ts')).addBooks,
   rates: async () => (await import('./rates.ts')).addRates,
   key: async () => (await import('./key.ts')).addKey,
   user: async () => (await import('./user.ts')).addUser,
@@ -48,6 +83,8 @@ const COMMANDS: Record<string, () => Promise<(program: Command, out: Output) => 
   backup: async () => (await import('./backup.ts')).addBackup,
   restore: async () => (await import('./restore.ts')).addRestore,
   data: async () => (await import('./data.ts')).addData,
+  login: async () => (await import('./login.ts')).addLogin,
+  open: async () => (await import('./login.ts')).addOpen,
   completion: async () => (await import('./completion.ts')).addCompletion,
 }
 
@@ -66,6 +103,8 @@ export async function buildProgram(out: Output, words: readonly string[] = []): 
     'after',
     examples('kontor start', 'kontor tenant create acme', 'kontor key create --tenant acme --kind private'),
   )
+  for (const [heading, names] of Object.entries(GROUPS))
+    for (const name of names) program.commands.find(command => command.name() === name)?.helpGroup(heading)
   prepareCommand(program)
   return program
 }
@@ -78,7 +117,9 @@ function commandLoaders(name: string | undefined) {
 
 /** Applies what the help and the errors of every command have in common. */
 function prepareCommand(command: Command): void {
-  const required = command.options.filter(option => option.mandatory)
+  if (command.options.some(({ long }) => long === '--data')) addSharedOptions(command)
+  const required = command.options.filter(option => option.mandatory && option.long !== '--tenant')
+  for (const option of command.options) if (option.mandatory && option.long === '--tenant') makeTenantOptional(option)
   for (const option of required) option.description += ' (required)'
   const usage = usageLine(command)
   command
@@ -87,6 +128,37 @@ function prepareCommand(command: Command): void {
     .helpCommand(false) // it supports one level only; see runCommand
   checkRequiredLast(command, required)
   for (const child of command.commands) prepareCommand(child as Command)
+}
+
+const PROFILE_FLAGS = '--profile <name>'
+
+/** For every command that uses the database or the admin API. */
+function addSharedOptions(command: Command): void {
+  const has = (long: string) => command.options.some(option => option.long === long)
+  if (!has('--profile')) command.option(PROFILE_FLAGS, 'use the server of this profile, see `kontor login`')
+  if (!has('--json')) command.option('--json', 'print JSON on a terminal too, instead of a table')
+}
+
+const NEEDS_TENANT = new WeakSet<Option>()
+
+function makeTenantOptional(option: Option): void {
+  option.mandatory = false
+  option.description += ' (default: KONTOR_TENANT, or the only tenant)'
+  NEEDS_TENANT.add(option)
+}
+
+/** Sets the tenant of a command that needs one. */
+async function setTenant(command: Command, out: Output): Promise<void> {
+  const option = command.options.find(({ long }) => long === '--tenant')
+  if (option === undefined || command.getOptionValue('tenant') !== undefined) return
+  if (!NEEDS_TENANT.has(option)) return
+  const { data, profile } = command.opts() as Place
+  command.setOptionValue('tenant', await chooseTenant({ data, ...(takesServer(command) && { profile }) }, out))
+}
+
+/** `kontor erase` has a --profile of its own: a person. */
+function takesServer(command: Command): boolean {
+  return command.options.some(({ flags }) => flags === PROFILE_FLAGS)
 }
 
 function usageLine(command: Command): string {
@@ -110,12 +182,18 @@ export async function runCommand(words: string[], out: Output): Promise<number> 
   const program = await buildProgram(out, words)
   let command: Command | undefined
   // `kontor --data DIR tenant list` is equivalent to `kontor tenant list --data DIR`.
-  program.addOption(dataOption()).hook('preAction', (_, chosen) => {
-    command = chosen as Command
-    const { data } = program.opts() as { data?: string }
-    if (data !== undefined) chosen.setOptionValue('data', data)
-    rejectMissingValues(chosen as Command, words)
-  })
+  program
+    .addOption(dataOption())
+    .option(PROFILE_FLAGS, 'use the server of this profile, see `kontor login`')
+    .hook('preAction', async (_, chosen) => {
+      command = chosen as Command
+      const given = program.opts() as Place
+      for (const name of ['data', 'profile'] as const)
+        if (given[name] !== undefined) chosen.setOptionValue(name, given[name])
+      rejectMissingValues(command, words)
+      out.asJson = (chosen.opts() as { json?: boolean }).json === true
+      await setTenant(command, out)
+    })
   try {
     const [first, ...rest] = words
     await program.parseAsync(first === 'help' ? [...rest, '--help'] : words, { from: 'user' })

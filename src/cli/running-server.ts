@@ -1,12 +1,12 @@
-import { readFile, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findServer } from '../../embedded-postgres/cluster.ts'
 import type { Config } from '../config/config.ts'
 import { databaseNow } from '../postgres/database.ts'
 import { openLogger } from '../telemetry/logging.ts'
 import type { Output } from './output.ts'
+import { type RunningServer, readServerFile } from './server-file.ts'
 import { joinEmbedded, type Session } from './session.ts'
+
 export type ReachedServer = {
   url: string
   /** Whether the server keeps running after the command. */
@@ -97,36 +97,6 @@ export async function waitUntilApplied({ pool, log }: Session, out: Output): Pro
       return false
     }
     await new Promise(resolve => setTimeout(resolve, LAG_POLL_MS))
-  }
-}
-
-/** The contents of server.json, which a running server writes to its data directory for `kontor status`. */
-type RunningServer = {
-  pid: number
-  version: string
-  url: string
-  ops_url: string | null
-  /** Number of HTTP processes. */
-  processes: number
-  started_at: string
-}
-
-const serverFilePath = (dataDir: string) => join(dataDir, 'server.json')
-
-export async function writeServerFile(dataDir: string, server: RunningServer): Promise<void> {
-  await writeFile(serverFilePath(dataDir), `${JSON.stringify(server)}\n`)
-}
-
-export async function removeServerFile(dataDir: string): Promise<void> {
-  await rm(serverFilePath(dataDir), { force: true })
-}
-
-/** Null if there is no server file. The file of a killed server may still exist. */
-export async function readServerFile(dataDir: string): Promise<RunningServer | null> {
-  try {
-    return JSON.parse(await readFile(serverFilePath(dataDir), 'utf8')) as RunningServer
-  } catch {
-    return null
   }
 }
 

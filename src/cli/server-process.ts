@@ -1,8 +1,10 @@
-import { chown, mkdir, readdir, stat } from 'node:fs/promises'
+import { chown, readdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
 import { type Account, findAccount, inaccessiblePart, isRoot } from '../../embedded-postgres/account.ts'
+import { withExplanation } from '../../embedded-postgres/error.ts'
+import { createDirectories } from '../../embedded-postgres/files.ts'
 import { isRunByNpm } from '../config/config.ts'
 import type { Output } from './output.ts'
 
@@ -22,12 +24,25 @@ export async function closeInTime(close: () => Promise<void>, drainMs: number, o
   const timer = setTimeout(resolve, 2 * drainMs, false as const)
   const isClosed = await Promise.race([close().then(() => true), late])
   clearTimeout(timer)
-  if (!isClosed)
-    out.say(
-      `Shutdown took longer than ${(2 * drainMs) / 1_000} s (twice KONTOR_DRAIN_TIMEOUT). Remaining work is aborted. ` +
-        'Acknowledged data is safe, and the next start continues with it.',
-    )
+  if (!isClosed) sayAborted(drainMs, out)
   return isClosed
+}
+
+/** Ends the process when the time to stop is over, whatever hangs: also a start, or a PostgreSQL that does not stop. */
+export function exitInTime(stopped: Promise<void>, drainMs: number, out: Output): void {
+  void stopped.then(() => {
+    setTimeout(() => {
+      sayAborted(drainMs, out)
+      process.exit(STUCK_EXIT_CODE)
+    }, 2 * drainMs).unref()
+  })
+}
+
+function sayAborted(drainMs: number, out: Output): void {
+  out.say(
+    `Shutdown took longer than ${(2 * drainMs) / 1_000} s (twice KONTOR_DRAIN_TIMEOUT). Remaining work is aborted. ` +
+      'Acknowledged data is safe, and the next start continues with it.',
+  )
 }
 
 /** Resolves with the first stop signal. A later one exits immediately. */
@@ -93,9 +108,9 @@ export async function dropRootEarly({
   if (!isRoot() || ports.some(port => port > 0 && port < FIRST_OPEN_PORT)) return null
   const account = await findAccount(user)
   if (account === null || (await inaccessiblePart(PACKAGE, account, 0o5))) return null
-  await mkdir(dirname(dataDir), { recursive: true })
+  await withExplanation(`The data directory ${dataDir} cannot be created.`, () => createDirectories(dirname(dataDir)))
   if (await inaccessiblePart(dirname(dataDir), account, 0o1)) return null
-  await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  await withExplanation(`The data directory ${dataDir} cannot be created.`, () => createDirectories(dataDir, 0o700))
   const { uid } = await stat(dataDir)
   // Existing files keep their owner: only an empty directory is handed over.
   if (uid !== account.uid && (await readdir(dataDir)).length > 0) return null

@@ -7,13 +7,16 @@ import { type Actor, commandLineActor } from '../admin/actor.ts'
 import { type Admin, openAdmin } from '../admin/admin.ts'
 import { AdminError, kontorCommand } from '../admin/error.ts'
 import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
-import { type Config, readConfig } from '../config/config.ts'
+import { type Config, cliEnvironment, readConfig } from '../config/config.ts'
 import { withoutTrailingSlash } from '../config/values.ts'
 import type { Log } from '../log/log.ts'
 import { type Connection, databaseNow, openPool } from '../postgres/database.ts'
 import { migrate, SchemaError, schemaState } from '../postgres/migrate.ts'
 import { initializeLog, openLog, toNatsSettings } from '../runtime/log.ts'
+import { UsageError } from './errors.ts'
 import type { Output } from './output.ts'
+import { defaultRemote, findRemote, needsDatabase, type Place, remoteAdmin } from './remote.ts'
+import { readServerFile } from './server-file.ts'
 
 /** For commands that use the database. */
 export const dataOption = () => new Option('--data <directory>', 'data directory (default: KONTOR_DATA_DIR, or ./data)')
@@ -43,10 +46,12 @@ export type Session = Database & { admin: Admin }
 
 /** Opens the database of DATABASE_URL or of the data directory, whether a server uses it or not. */
 export async function withBareDatabase<T>(
-  options: { data?: string | undefined },
+  options: Place,
   out: Output,
   work: (database: Database) => Promise<T>,
 ): Promise<T> {
+  const remote = await findRemote(options)
+  if (remote !== null) throw needsDatabase(remote.url)
   const config = readConfig(undefined, { dataDir: options.data })
   const embedded = config.databaseUrl === null ? await joinEmbedded(config, out) : null
   const connection = embedded?.connection ?? { url: config.databaseUrl! }
@@ -62,11 +67,7 @@ export async function withBareDatabase<T>(
 }
 
 /** Also migrates the schema: for commands that change something. */
-export function withDatabase<T>(
-  options: { data?: string | undefined },
-  out: Output,
-  work: (session: Session) => Promise<T>,
-): Promise<T> {
+export function withDatabase<T>(options: Place, out: Output, work: (session: Session) => Promise<T>): Promise<T> {
   return withBareDatabase(options, out, async database => {
     await migrate(database.pool)
     return work(await openSession(database))
@@ -77,11 +78,12 @@ export function withDatabase<T>(
  * For commands that only read: does not migrate a database of an older version, because a server of that version may be using it.
  * An empty database gets its tables, as with any other command.
  */
-export function withReadDatabase<T>(
-  options: { data?: string | undefined },
+export async function withReadDatabase<T>(
+  options: Place,
   out: Output,
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
+  await requireData(options)
   return withBareDatabase(options, out, async database => {
     const problem = await schemaProblem(database)
     if (problem !== null) throw new SchemaError(problem)
@@ -89,22 +91,49 @@ export function withReadDatabase<T>(
   })
 }
 
-/** Prints the result of an action that changes something. */
-export function printChange(
-  options: { data?: string | undefined },
+/** What a command about tenants, keys, sources and so on needs. `url`: where the server is reached. */
+export type AdminSession = { admin: Admin; url: string }
+
+/**
+ * Runs a command on the admin API of a remote server (`--profile`, KONTOR_URL and KONTOR_KEY, or `kontor login` on a machine without a
+ * database), or on the database of this machine.
+ */
+export async function withAdmin<T>(
+  options: Place,
   out: Output,
-  action: (admin: Admin) => Promise<unknown>,
-): Promise<void> {
-  return withDatabase(options, out, async ({ admin }) => out.json(await action(admin)))
+  work: (session: AdminSession) => Promise<T>,
+  { reads = false } = {},
+): Promise<T> {
+  const remote = (await findRemote(options)) ?? ((await emptyDataDir(options)) === null ? null : await defaultRemote())
+  if (remote !== null) return work({ admin: remoteAdmin(remote), url: remote.url })
+  const local = reads ? withReadDatabase : withDatabase
+  return local(options, out, async ({ admin, config }) => {
+    const running = config.databaseUrl === null ? await readServerFile(config.dataDir) : null
+    return work({ admin, url: config.publicUrl ?? running?.url ?? `http://localhost:${config.port}` })
+  })
+}
+
+/** Prints the result of an action that changes something. */
+export function printChange(options: Place, out: Output, action: (admin: Admin) => Promise<unknown>): Promise<void> {
+  return withAdmin(options, out, async ({ admin }) => out.json(await action(admin)))
 }
 
 /** Prints the result of an action that only reads. */
-export function printRead(
-  options: { data?: string | undefined },
-  out: Output,
-  action: (admin: Admin) => Promise<unknown>,
-): Promise<void> {
-  return withReadDatabase(options, out, async ({ admin }) => out.json(await action(admin)))
+export function printRead(options: Place, out: Output, action: (admin: Admin) => Promise<unknown>): Promise<void> {
+  return withAdmin(options, out, async ({ admin }) => out.json(await action(admin)), { reads: true })
+}
+
+/** The tenant for a command without `--tenant`: KONTOR_TENANT, or the only one. */
+export async function chooseTenant(options: Place, out: Output): Promise<string> {
+  const { tenant } = cliEnvironment()
+  if (tenant !== undefined) return tenant
+  const tenants = await withAdmin(options, out, ({ admin }) => admin.tenants.list(), { reads: true })
+  if (tenants.length === 1) return tenants[0]!.id
+  throw new UsageError(
+    tenants.length === 0
+      ? 'There is no tenant yet. Create one with kontor start or kontor tenant create.'
+      : 'There are several tenants. Choose one with --tenant or KONTOR_TENANT.',
+  )
 }
 
 /** Why this version cannot read the database, with the command that fixes it; null if it can. Creates the tables of an empty database. */
@@ -143,18 +172,19 @@ export function readMasterKeys({ secretKeys, dataDir, databaseUrl }: Config): Pr
 }
 
 /** For commands that only read: fails instead of creating a mistyped data directory. */
-export async function requireData(options: { data?: string | undefined }): Promise<void> {
+export async function requireData(options: Place): Promise<void> {
+  if ((await findRemote(options)) !== null) return
   const empty = await emptyDataDir(options)
   if (empty === null) return
   throw new AdminError(
     'not_found',
     'no_database',
-    `There is no database in ${empty}. Set --data to the data directory of the server, or set DATABASE_URL.`,
+    `There is no database in ${empty}. Set --data to the data directory of the server, set DATABASE_URL, or sign in to a remote server: kontor login URL`,
   )
 }
 
 /** The data directory if it has no database and DATABASE_URL is not set; otherwise null. */
-export async function emptyDataDir(options: { data?: string | undefined }): Promise<string | null> {
+export async function emptyDataDir(options: Place): Promise<string | null> {
   const { databaseUrl, dataDir } = readConfig(undefined, { dataDir: options.data })
   return databaseUrl !== null || (await findHome(dataDir)) !== null ? null : dataDir
 }

@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from '../domain/json/json.ts'
 import { UsageError } from './errors.ts'
 import { examples, overlapOption, parseHeader, parseRateLimit, readSecretOptions } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, prepareLog, printChange, printRead, withDatabase } from './session.ts'
+import { dataOption, prepareLog, printChange, printRead, withAdmin, withDatabase } from './session.ts'
 
 const ID = 'id of the source (src_…)'
 const EXAMPLE_ID = 'src_4fTzQ9aXw2LmN8pB'
@@ -44,7 +44,7 @@ export function addSource(program: Command, out: Output): void {
       ),
     )
     .action(options =>
-      withDatabase(options, out, async ({ admin }) => {
+      withAdmin(options, out, async ({ admin, url }) => {
         const given = await readSecretOptions({
           token: { value: options.token, file: options.tokenFile },
           'signing-secret': { value: options.signingSecret, file: options.signingSecretFile },
@@ -61,6 +61,7 @@ export function addSource(program: Command, out: Output): void {
         const { tenant, type, config } = options
         const { id, token, signing_secret, ...made } = await admin.sources.create({ ...config, ...flags, tenant, type })
         out.json({ id, token, signing_secret, type: made.type, tenant: made.tenant })
+        out.say(`The sender posts to ${url}/ingest/inbound/${id}`)
       }),
     )
   source
@@ -115,7 +116,7 @@ export function addSource(program: Command, out: Output): void {
       if (token === signingSecret) throw new UsageError('Give either --token or --signing-secret.')
       const what = token ? 'token' : 'signing_secret'
       const { value } = await readSecretOptions({ value: { value: options.value, file: options.valueFile } })
-      await withDatabase(options, out, async ({ admin }) => {
+      await withAdmin(options, out, async ({ admin }) => {
         const rotated = await admin.sources.rotate(id, { what, value, overlapHours })
         const before = (what === 'token' ? rotated.tokens : rotated.signing_secrets)[1]
         out.json({ id: rotated.id, [what]: rotated[what], previous_expires_at: before?.expires_at ?? null })
@@ -166,7 +167,7 @@ export function addSource(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor source delete src_4fTzQ9aXw2LmN8pB'))
     .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) => {
+      withAdmin(options, out, async ({ admin }) => {
         await admin.sources.delete(id)
         out.json({ id, deleted: true })
       }),

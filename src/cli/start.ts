@@ -1,8 +1,9 @@
-import { mkdir, open, rename } from 'node:fs/promises'
+import { open, rename } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Command } from '@commander-js/extra-typings'
 import type pg from 'pg'
+import { createDirectories } from '../../embedded-postgres/files.ts'
 import { type FirstStart, onFirstStart } from '../admin/first-start.ts'
 import { type Config, type ConfigFlags, inspectConfig, readConfig, type Surface } from '../config/config.ts'
 import { formatDatabaseUrl } from '../config/values.ts'
@@ -14,11 +15,12 @@ import { openLogger } from '../telemetry/logging.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
 import { openHttpProcesses } from './processes/processes.ts'
-import { removeServerFile, writeServerFile } from './running-server.ts'
+import { removeServerFile, writeServerFile } from './server-file.ts'
 import {
   closeInTime,
   dropRoot,
   dropRootEarly,
+  exitInTime,
   limitHeapGrowth,
   STUCK_EXIT_CODE,
   waitForStopSignal,
@@ -26,8 +28,8 @@ import {
 import { currentUser, dataOption, loadSecrets, ownEmbedded } from './session.ts'
 
 const NOTES = `
-The first start creates the tenant "default" with keys, and prints them once. Without a terminal, the admin key is written to
-the file admin-key in the data directory instead.
+The first start creates the tenant "default" with keys, and prints them once. Without a terminal, they are written to the file keys
+in the data directory instead, which only its owner can read.
 If your own PostgreSQL is unavailable, the server waits for it (KONTOR_START_TIMEOUT).
 On SIGINT or SIGTERM, the server completes the requests in flight and stops. Work that does not end in time
 (KONTOR_DRAIN_TIMEOUT) is aborted, with exit code 3. A second signal stops the server immediately.
@@ -67,6 +69,7 @@ async function start(flags: ConfigFlags, out: Output): Promise<void> {
   const ports = [config.port, config.opsPort ?? 0]
   const runsAs = isEmbedded ? await dropRootEarly({ ...config, ports }) : null
   const embedded = isEmbedded ? await ownEmbedded(config, out) : null
+  exitInTime(stopped, config.drainTimeoutMs, out)
   let isInTime = true
   try {
     const connection = embedded?.connection ?? { url: config.databaseUrl! }
@@ -129,7 +132,9 @@ async function serve(
   },
 ): Promise<boolean> {
   const isEmbedded = config.databaseUrl === null
-  const close = () => closeInTime(runtime.close, config.drainTimeoutMs, out)
+  // The embedded PostgreSQL needs the rest of the time to stop.
+  const share = isEmbedded ? 0.75 : 1
+  const close = () => closeInTime(runtime.close, share * config.drainTimeoutMs, out)
   try {
     if (isEmbedded) await writeServerFile(config.dataDir, toServerFile(runtime, processes?.count ?? 1))
     await Promise.race([
@@ -178,20 +183,30 @@ async function greet(pool: pg.Pool, config: Config, runtime: Addresses, out: Out
     isLoopback: config.publicUrl === null && ['127.0.0.1', '::1', 'localhost'].includes(config.host),
   }
   const secrets = await loadSecrets(config)
-  const isFirst = await onFirstStart({ pool, secrets, actor: currentUser() }, async created =>
-    out.sayNow(firstBanner(server, created, await showAdminKey(created.adminKey.key, config))),
-  )
+  // A worker alone serves nothing that the keys could be used for: a node that serves requests creates them.
+  const servesHttp = config.surfaces.some(surface => surface !== 'worker')
+  const show = async (created: FirstStart) =>
+    out.sayNow(firstBanner(server, created, await writeKeys(server, created, config)))
+  const isFirst = servesHttp && (await onFirstStart({ pool, secrets, actor: currentUser() }, show))
   if (!isFirst) out.say(banner(server))
 }
 
-/** The admin key itself on a terminal, otherwise the file that contains it. */
-async function showAdminKey(adminKey: string, { dataDir }: Config): Promise<string> {
-  if (process.stderr.isTTY) return adminKey
+/** Many people can read logs: without a terminal, the keys go to a file. Returns its path; null: they are printed. */
+async function writeKeys({ url }: StartedServer, created: FirstStart, { dataDir }: Config): Promise<string | null> {
+  if (process.stderr.isTTY) return null
+  const { privateKey, trackingKey, adminKey, source } = created
+  const lines = [
+    `PRIVATE_KEY=${privateKey.key}`,
+    `TRACKING_KEY=${trackingKey.key}`,
+    `ADMIN_KEY=${adminKey.key}`,
+    `WEBHOOK_URL=${url}${source.path}`,
+    `WEBHOOK_TOKEN=${source.token}`,
+  ]
   try {
-    return `in the file ${await writeAdminKey(dataDir, adminKey)}`
+    return await writeSecretFile(dataDir, 'keys', lines.join('\n'))
   } catch {
     // not writable, for example in a read-only container
-    return adminKey
+    return null
   }
 }
 
@@ -207,14 +222,14 @@ function toServerFile({ url, opsUrl }: Addresses, processes: number) {
   return { pid: process.pid, version, url, ops_url: opsUrl, processes, started_at }
 }
 
-/** For a start without a terminal: many people can read logs, only the owner can read this file. Returns its path. */
-export async function writeAdminKey(dataDir: string, key: string): Promise<string> {
-  await mkdir(dataDir, { recursive: true, mode: 0o700 })
-  const path = join(dataDir, 'admin-key')
+/** Only the owner can read the file. Returns its path. */
+async function writeSecretFile(dataDir: string, name: string, text: string): Promise<string> {
+  await createDirectories(dataDir, 0o700)
+  const path = join(dataDir, name)
   const draft = `${path}.${process.pid}`
   const file = await open(draft, 'w', 0o600)
   try {
-    await file.writeFile(`${key}\n`)
+    await file.writeFile(`${text}\n`)
     await file.sync()
   } finally {
     await file.close()
@@ -239,22 +254,33 @@ export type StartedServer = {
   isLoopback: boolean
 }
 
-/** `adminKey`: the key, or the file that contains it. */
-export function firstBanner(server: StartedServer, created: FirstStart, adminKey: string): string {
+/** `keysFile`: the file that contains the keys, instead of the banner. */
+export function firstBanner(server: StartedServer, created: FirstStart, keysFile: string | null): string {
+  const keys =
+    keysFile === null
+      ? [
+          '  They are shown only once. Save them now.',
+          '',
+          `    Private key    ${created.privateKey.key}`,
+          `    Tracking key   ${created.trackingKey.key}`,
+          `    Admin key      ${created.adminKey.key}`,
+          `    Webhook URL    ${server.url}${created.source.path}`,
+          `    Webhook token  ${created.source.token}`,
+        ]
+      : [`  They are in the file ${keysFile}. Copy them, then delete the file.`]
   return [
     ...heading(server),
     '',
     `  First start: created tenant "${created.tenant.name}" (${created.tenant.id}) with these keys.`,
-    '  They are shown only once. Save them now.',
-    '',
-    `    Private key    ${created.privateKey.key}`,
-    `    Tracking key   ${created.trackingKey.key}`,
-    `    Admin key      ${adminKey}`,
-    `    Webhook URL    ${server.url}${created.source.path}`,
-    `    Webhook token  ${created.source.token}`,
+    ...keys,
     '',
     '  Try these commands:',
-    ...exampleCommands(server, created).flatMap(({ what, line }) => ['', `    # ${what}`, `    ${line}`]),
+    ...(keysFile === null ? [] : ['', '    # read the keys', `    . '${keysFile}'`]),
+    ...exampleCommands(server, keysFile === null ? created : withVariables(created)).flatMap(({ what, line }) => [
+      '',
+      `    # ${what}`,
+      `    ${line}`,
+    ]),
     '',
     ...addresses(server),
     '',
@@ -291,9 +317,23 @@ function addresses({ url, opsUrl, data, promise, surfaces }: StartedServer): str
   ]
 }
 
+/** For commands that use the variables of the keys file. */
+function withVariables(created: FirstStart): FirstStart {
+  const { privateKey, trackingKey, source } = created
+  return {
+    ...created,
+    privateKey: { ...privateKey, key: '$PRIVATE_KEY' },
+    trackingKey: { ...trackingKey, key: '$TRACKING_KEY' },
+    source: { ...source, token: '$WEBHOOK_TOKEN' },
+  }
+}
+
 function exampleCommands({ url, surfaces }: StartedServer, created: FirstStart): { what: string; line: string }[] {
   const json = "-H 'Content-Type: application/json'"
-  const bearer = (secret: string) => `-H 'Authorization: Bearer ${secret}'`
+  const bearer = (secret: string) => {
+    const quote = secret.startsWith('$') ? '"' : "'"
+    return `-H ${quote}Authorization: Bearer ${secret}${quote}`
+  }
   const privateAuth = bearer(created.privateKey.key)
   const contact = {
     entityType: 'contact',
@@ -306,7 +346,7 @@ function exampleCommands({ url, surfaces }: StartedServer, created: FirstStart):
   const post = (path: string, credential: string, body: object, extra = '') =>
     `curl ${url}${path} ${credential} ${json}${extra} -d '${JSON.stringify(body)}'`
   const reading = surfaces.includes('data')
-    ? [{ what: 'list recent events', line: `curl '${url}/v1/events?limit=10' ${privateAuth}` }]
+    ? [{ what: 'list recent events', line: `curl '${url}/v1/events?limit=10' ${privateAuth} -H 'Prefer: wait=10'` }]
     : []
   return [
     ...(surfaces.includes('data')

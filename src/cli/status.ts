@@ -3,7 +3,7 @@ import { findHome } from '../../embedded-postgres/home.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import { version } from '../config/version.ts'
 import { type SeenStream, streamsSeen } from '../log/jetstream/known-streams.ts'
-import { type OutsideLog, totalUnread } from '../log/log.ts'
+import { type OutsideLog, type Promised, totalUnread } from '../log/log.ts'
 import { diskReader, isLow } from '../overload/disk.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { listStalled, type StalledPartition } from '../store/entries/parked.ts'
@@ -11,7 +11,8 @@ import { retentionHeldBy } from '../store/entries/retention-clock.ts'
 import { newestMigration } from '../store/tenants/tenants.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { fetchServer, isResponding, readServerFile } from './running-server.ts'
+import { fetchServer, isResponding } from './running-server.ts'
+import { readServerFile } from './server-file.ts'
 import { type Database, dataOption, openSession, type Session, schemaProblem, withBareDatabase } from './session.ts'
 
 const NOTES = `
@@ -74,7 +75,8 @@ async function readSchemaOrAll(bare: Database, out: Output) {
 
 async function readDatabase({ pool, config, admin, log }: Session) {
   const { entries, oldestAt } = totalUnread(await log.lag({ withinPostgres: true }))
-  const jetstream = log.outside && (await readJetstream(log.outside))
+  const streams = await streamsSeen(pool)
+  const jetstream = log.outside && (await readJetstream(log.outside, streams))
   return {
     schema: await newestMigration(pool),
     tenants: (await admin.tenants.list()).length,
@@ -83,7 +85,7 @@ async function readDatabase({ pool, config, admin, log }: Session) {
       stalled: (await listStalled(pool)).map(stalledView),
     },
     jetstream,
-    streams: (await streamsSeen(pool)).map(streamView),
+    streams: streams.map(streamView),
     backlog: computeBacklog(entries, jetstream, config.maxBacklog),
     dead_letters: await countDeadLetters(pool),
     expiring_keys: (await admin.keys.expiringSoon()).map(({ id, kind, tenant, expires_at }) => ({
@@ -106,9 +108,17 @@ const NOT_RUNNING = {
   started_at: null,
 }
 
-/** The log in JetStream; `pipeline` describes the one in PostgreSQL. `promise`: the durability of an acknowledged event. */
-async function readJetstream(outside: OutsideLog) {
+const PROMISES: Promised[] = ['process-crash only', 'replicated', 'synced']
+
+/**
+ * The log in JetStream; `pipeline` describes the one in PostgreSQL. `promise`: the durability of an acknowledged event, according to
+ * the servers that write to the stream: this command may have other settings than they have. Of several, the weakest.
+ */
+async function readJetstream(outside: OutsideLog, streams: SeenStream[]) {
   const { maxBytes, skippedMessages, lost, ...status } = await outside.status()
+  const writers = streams.find(({ name }) => name === outside.stream)?.writers ?? []
+  const promises = writers.flatMap(({ promise }) => promise ?? [])
+  if (promises.length > 0) status.promise = PROMISES.find(promise => promises.includes(promise))!
   const { foreign, unreadable } = skippedMessages
   return {
     ...{ ...status, max_bytes: maxBytes, lost: lost?.entries ?? 0 },
@@ -121,7 +131,7 @@ function streamView({ name, servers, unread, seenAt, readAt, leftAt, writers }: 
   return {
     ...{ name, servers, unread, seen_at: seenAt.toISOString(), read_at: readAt.toISOString() },
     left_at: leftAt?.toISOString() ?? null,
-    writers: writers.map(writer => ({ name: writer.name, seconds_ago: writer.secondsAgo })),
+    writers: writers.map(({ secondsAgo, ...writer }) => ({ ...writer, seconds_ago: secondsAgo })),
   }
 }
 

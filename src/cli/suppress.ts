@@ -1,7 +1,7 @@
 import type { Command } from '@commander-js/extra-typings'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, printChange, tenantOption, withReadDatabase } from './session.ts'
+import { dataOption, printChange, tenantOption, withAdmin } from './session.ts'
 
 export function addSuppress(program: Command, out: Output): void {
   const suppress = program
@@ -19,13 +19,18 @@ export function addSuppress(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor suppress list --tenant acme'))
     .action(options =>
-      withReadDatabase(options, out, async ({ admin }) => {
-        const { results, not_recorded } = await admin.suppressions.list(options.tenant!)
-        const { events, records, last_at } = not_recorded
-        const last = last_at === null ? '' : `, last at ${last_at}`
-        out.say(`Not recorded due to suppressions: ${events} events and ${records} records${last}.`)
-        out.json(results)
-      }),
+      withAdmin(
+        options,
+        out,
+        async ({ admin }) => {
+          const { results, not_recorded } = await admin.suppressions.list(options.tenant!)
+          const { events, records, last_at } = not_recorded
+          const last = last_at === null ? '' : `, last at ${last_at}`
+          out.say(`Not recorded due to suppressions: ${events} events and ${records} records${last}.`)
+          out.json(results)
+        },
+        { reads: true },
+      ),
     )
   suppress
     .command('remove')

@@ -3,7 +3,7 @@ import { IP_MODES } from '../domain/tenants/ip-addresses.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, printChange, printRead, withDatabase } from './session.ts'
+import { dataOption, printChange, printRead, withAdmin } from './session.ts'
 
 export function addTenant(program: Command, out: Output): void {
   const tenant = program.command('tenant').description('Manage tenants.')
@@ -19,7 +19,7 @@ export function addTenant(program: Command, out: Output): void {
       examples('kontor tenant create acme', 'kontor tenant create "Acme Inc." --data /var/lib/kontor'),
     )
     .action((name, options) =>
-      withDatabase(options, out, async ({ admin }) => {
+      withAdmin(options, out, async ({ admin }) => {
         const made = await admin.tenants.create({ name })
         out.json({ id: made.id, name: made.name })
       }),
@@ -84,7 +84,7 @@ export function addTenant(program: Command, out: Output): void {
     .action(async (tenant, { set, reset, ...options }) => {
       if (reset && set !== undefined) throw new UsageError('Give either --set or --reset, not both.')
       const types = set?.split(',').map(type => type.trim()) ?? null
-      await withDatabase(options, out, async ({ admin: { tenants } }) =>
+      await withAdmin(options, out, async ({ admin: { tenants } }) =>
         out.json(
           reset || types ? await tenants.update(tenant, { conversion_types: types }) : await tenants.show(tenant),
         ),

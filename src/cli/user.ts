@@ -1,10 +1,9 @@
 import { type Command, Option } from '@commander-js/extra-typings'
 import type { InvitedUser } from '../admin/users.ts'
-import type { Config } from '../config/config.ts'
 import { ROLES } from '../domain/tenants/keys.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, requireData, withDatabase, withReadDatabase } from './session.ts'
+import { dataOption, printRead, requireData, withAdmin } from './session.ts'
 
 const NOTES = `
 People sign in to the console with a name and a password of their own, so that the audit log shows who did what. The person
@@ -23,7 +22,7 @@ export function addUser(program: Command, out: Output): void {
     .addHelpText('after', examples('kontor user list'))
     .action(async options => {
       await requireData(options)
-      await withReadDatabase(options, out, async ({ admin }) => out.json(await admin.users.list()))
+      await printRead(options, out, admin => admin.users.list())
     })
   for (const verb of ['disable', 'enable'] as const)
     user
@@ -38,7 +37,7 @@ export function addUser(program: Command, out: Output): void {
       .addHelpText('after', examples(`kontor user ${verb} ada@example.com`))
       .action(async (name, options) => {
         await requireData(options)
-        await withDatabase(options, out, async ({ admin }) =>
+        await withAdmin(options, out, async ({ admin }) =>
           out.json(await admin.users.setDisabled(name, verb === 'disable')),
         )
       })
@@ -50,9 +49,7 @@ export function addUser(program: Command, out: Output): void {
     .addHelpText('after', examples('kontor user reset ada@example.com'))
     .action(async (name, options) => {
       await requireData(options)
-      await withDatabase(options, out, async ({ admin, config }) =>
-        out.json(withLink(await admin.users.reset(name), config)),
-      )
+      await withAdmin(options, out, async ({ admin, url }) => out.json(withLink(await admin.users.reset(name), url)))
     })
 }
 
@@ -77,14 +74,14 @@ function addInvite(user: Command, out: Output): void {
       ),
     )
     .action((name, { role, tenant, ...options }) =>
-      withDatabase(options, out, async ({ admin, config }) =>
-        out.json(withLink(await admin.users.invite({ name, role, tenant }), config)),
+      withAdmin(options, out, async ({ admin, url }) =>
+        out.json(withLink(await admin.users.invite({ name, role, tenant }), url)),
       ),
     )
 }
 
-function withLink({ invitation, ...user }: InvitedUser, { publicUrl, port }: Config) {
-  return { ...user, link: `${publicUrl ?? `http://localhost:${port}`}/console#/invitation/${invitation}` }
+function withLink({ invitation, ...user }: InvitedUser, url: string) {
+  return { ...user, link: `${url}/console#/invitation/${invitation}` }
 }
 
 export function addSession(program: Command, out: Output): void {
@@ -97,7 +94,7 @@ export function addSession(program: Command, out: Output): void {
     .addHelpText('after', examples('kontor session list'))
     .action(async options => {
       await requireData(options)
-      await withReadDatabase(options, out, async ({ admin }) => out.json(await admin.sessions.list()))
+      await printRead(options, out, admin => admin.sessions.list())
     })
   session
     .command('end')
@@ -107,6 +104,6 @@ export function addSession(program: Command, out: Output): void {
     .addHelpText('after', examples('kontor session end ses_4fTzQ9aXw2LmN8pB'))
     .action(async (id, options) => {
       await requireData(options)
-      await withDatabase(options, out, async ({ admin }) => out.json(await admin.sessions.end(id)))
+      await withAdmin(options, out, async ({ admin }) => out.json(await admin.sessions.end(id)))
     })
 }

@@ -95,7 +95,7 @@ function findConflicts(config: Config): string[] {
       errors.push(
         `${name('processedRetentionMs')} is shorter than ${name(key)}. Set it to at least the same duration, so that repeated events are recognized as long as their results are kept.`,
       )
-  for (const key of ['natsCreds', 'natsSystemUrl', 'natsSynced', 'natsAllowUnsynced', 'natsTakeOver'] as const)
+  for (const key of ['natsCreds', 'natsSystemUrl', 'natsSynced', 'natsTakeOver'] as const)
     if (config.natsUrl === null && config[key])
       errors.push(`${name(key)} is set, but ${name('natsUrl')} is not. Set ${name('natsUrl')}, or unset ${name(key)}.`)
   const isBucket = config.archiveUrl?.startsWith('s3:') ?? false
@@ -164,4 +164,16 @@ export function remoteServer(env: NodeJS.ProcessEnv = process.env): RemoteServer
   if (!/^https?:\/\//.test(url) || !URL.canParse(url))
     throw new ConfigError(['KONTOR_URL must be an http or https address, for example http://localhost:8080.'])
   return { url: withoutTrailingSlash(url), key }
+}
+
+/** What the command line reads from the environment besides settings of the server. */
+export function cliEnvironment(env: NodeJS.ProcessEnv = process.env) {
+  return {
+    url: env.KONTOR_URL || undefined,
+    key: env.KONTOR_KEY || undefined,
+    tenant: env.KONTOR_TENANT || undefined,
+    profile: env.KONTOR_PROFILE || undefined,
+    hasDatabase: Boolean(env.DATABASE_URL),
+    configHome: env.XDG_CONFIG_HOME || undefined,
+  }
 }

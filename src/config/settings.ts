@@ -175,13 +175,6 @@ const natsSettings = {
     expects: 'true or false',
     read: boolean,
   }),
-  natsAllowUnsynced: setting({
-    name: 'KONTOR_NATS_ALLOW_UNSYNCED',
-    default: 'false',
-    meaning: 'Allows a NATS server older than 2.10.27, which cannot sync before it acknowledges.',
-    expects: 'true or false',
-    read: boolean,
-  }),
   natsTakeOver: setting({
     name: 'KONTOR_NATS_TAKE_OVER',
     default: 'false',

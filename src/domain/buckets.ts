@@ -19,7 +19,20 @@ export type Buckets = { starts: Date[]; end: Date }
 /** The complete buckets that contain the requested period, without future ones; null: too many. */
 export function buildBuckets(
   interval: Interval,
-  { since, until, now, timeZone }: { since: Date | null; until: Date | null; now: Date; timeZone: string },
+  {
+    since,
+    until,
+    now,
+    timeZone,
+    isCut = false,
+  }: {
+    since: Date | null
+    until: Date | null
+    now: Date
+    timeZone: string
+    /** Whether the last bucket ends with the minute of `until`. */
+    isCut?: boolean
+  },
 ): Buckets | null {
   const length = LENGTH_MS[interval]
   const startOf = (ms: number) => startIn(timeZone, interval, ms)
@@ -33,7 +46,8 @@ export function buildBuckets(
   if ((end - from) / length > MAX_BUCKETS + 1) return null
   const starts: Date[] = []
   for (let start = from; start < end; start = endOf(start)) starts.push(new Date(start))
-  return starts.length > MAX_BUCKETS ? null : { starts, end: new Date(end) }
+  const cut = isCut && until !== null ? Math.min(end, startIn(timeZone, 'minute', until.getTime()) + MINUTE_MS) : end
+  return starts.length > MAX_BUCKETS ? null : { starts, end: new Date(cut) }
 
   function endAround(ms: number): number {
     const start = startOf(ms)
@@ -47,8 +61,13 @@ function startIn(timeZone: string, interval: Interval, ms: number): number {
   return interval === 'hour' ? startOfHourIn(timeZone, ms) : Math.floor(ms / MINUTE_MS) * MINUTE_MS
 }
 
-/** The coarsest interval whose sums in UTC each lie within one bucket. */
-export function findGrain({ starts, end }: Buckets): Interval {
+/** The periods (UTC) that sums are kept for. Offsets of time zones are whole quarters of an hour, except historic ones. */
+export type Grain = 'minute' | 'quarter' | 'day'
+
+const QUARTER_MS = 15 * MINUTE_MS
+
+/** The coarsest grain whose sums each lie within one bucket. */
+export function findGrain({ starts, end }: Buckets): Grain {
   const fits = (ms: number) => [...starts, end].every(at => at.getTime() % ms === 0)
-  return fits(DAY_MS) ? 'day' : fits(HOUR_MS) ? 'hour' : 'minute'
+  return fits(DAY_MS) ? 'day' : fits(QUARTER_MS) ? 'quarter' : 'minute'
 }

@@ -49,6 +49,12 @@ export function idToTime(id: string): Date {
   return new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16))
 }
 
+/** No id of this time or a later one is smaller. */
+export function firstIdAt(at: Date): string {
+  const time = at.getTime().toString(16).padStart(12, '0')
+  return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`
+}
+
 /** A deterministic id: the same text gives the same id. */
 export function hashToId(text: string): string {
   const digits = hash('sha256', text, 'hex')

@@ -66,6 +66,12 @@ export function parseDecimal(value: unknown): Decimal | null {
   return shift < 0 ? { digits: signed * 10n ** BigInt(-shift), scale: 0 } : { digits: signed, scale: shift }
 }
 
+/** Negative, 0 or positive, as for sorting. */
+export function compareDecimals(a: Decimal, b: Decimal): number {
+  const difference = a.digits * 10n ** BigInt(b.scale) - b.digits * 10n ** BigInt(a.scale)
+  return difference < 0n ? -1 : difference > 0n ? 1 : 0
+}
+
 /** The shortest text of it: no exponent, no superfluous zeros. */
 export function decimalText(decimal: Decimal): string {
   const negative = decimal.digits < 0n

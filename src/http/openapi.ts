@@ -9,6 +9,7 @@ import type { App } from './app.ts'
 import { type Asset, asset, sendAsset } from './assets.ts'
 import { registerGuides } from './guides/routes.ts'
 import { type Problem, ProblemBody, problemBody, problems } from './problems.ts'
+import { registerSdk } from './sdk/route.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -105,6 +106,7 @@ export async function registerOpenApi(app: App, options: { publicUrl: string | n
   })
   registerReference(app, options)
   registerGuides(app)
+  registerSdk(app)
 }
 
 export function openApiDocument(app: App): Document {

@@ -80,7 +80,7 @@ export function queueWrites(app: App, queue: FairQueue): void {
   app.decorateRequest('leaveWriteQueue', null)
   app.addHook('preValidation', (request, _reply, done) => {
     if (request.heldBytes === 0) return done()
-    const tenant = queueName(request)
+    const { name: tenant, isAuthenticated } = writerOf(request)
     const weight = Math.min(MAX_WEIGHT, 1 + Math.floor(request.heldBytes / BYTES_PER_WEIGHT))
     const run = () => {
       request.leaveWriteQueue = () => {
@@ -89,7 +89,7 @@ export function queueWrites(app: App, queue: FairQueue): void {
       }
       done()
     }
-    queue.enter(tenant, weight, run, Boolean(request.caller))
+    queue.enter(tenant, weight, run, isAuthenticated)
   })
   // Runs once for every request: answered, rejected or aborted.
   app.addHook('onSend', (request, _reply, _payload, done) => {
@@ -168,6 +168,13 @@ async function readInQueue<T>(queue: FairQueue, request: FastifyRequest, read: (
   } finally {
     queue.leave(tenant, 1)
   }
+}
+
+/** A webhook without a token is authenticated by its signature, later: until then its source takes the place of the tenant. */
+function writerOf(request: FastifyRequest): { name: string; isAuthenticated: boolean } {
+  const { caller, target, isAuthenticated } = request
+  if (!target) return { name: queueName(request), isAuthenticated: Boolean(caller) }
+  return { name: isAuthenticated ? String(target.source.tenantId) : target.source.id, isAuthenticated }
 }
 
 /** A key in the body is not authenticated yet; until then, the sender's address takes the place of the tenant. */

@@ -22,6 +22,12 @@ export const SeriesQuery = Type.Object({
       description: `End: the bucket that contains this time; default: now. ${WHOLE_DAY}`,
     }),
   ),
+  cut: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description: 'Whether the last bucket ends with the minute of `until`, to compare with a period that is not over',
+    }),
+  ),
   event_type: Type.Optional(
     Type.String({ description: 'Exact event type; for conversions, the event type or conversion_type' }),
   ),
@@ -38,7 +44,8 @@ export function seriesRequest(
 ): SeriesRequest {
   const { since, until } = timeWindow(query, timeZone)
   return {
-    ...{ interval: query.interval, since, until, now, timeZone, groupBy: query.group_by ?? null },
+    ...{ interval: query.interval, since, until, now, timeZone, isCut: query.cut ?? false },
+    groupBy: query.group_by ?? null,
     eventType: query.event_type === undefined ? null : storableText(query.event_type),
   }
 }
@@ -49,16 +56,18 @@ export function seriesText(
   { interval, groupBy }: SeriesRequest,
   sumText: (sum: Sum) => string,
 ): string {
-  if (series === null)
-    throw problems.invalid([
-      { pointer: '/since', message: `and until must not be more than ${MAX_BUCKETS} intervals apart` },
-    ])
+  if (series === null) throw tooManyBuckets()
   const rows = series.map(bucket => {
     const groups = [...bucket.groups].map(([name, sum]) => `${JSON.stringify(name)}:{${sumText(sum)}}`)
     const grouped = groupBy === null ? '' : `,"groups":{${groups.join(',')}}`
     return `{"at":${JSON.stringify(bucket.at)},${sumText(bucket)}${grouped}}`
   })
   return `{"interval":"${interval}","results":[${rows.join(',')}]}`
+}
+
+export function tooManyBuckets() {
+  const message = `and until must not be more than ${MAX_BUCKETS} intervals apart`
+  return problems.invalid([{ pointer: '/since', message }])
 }
 
 export function countText({ count }: Sum): string {

@@ -26,11 +26,14 @@ import { consoleRoutes } from './console/routes.ts'
 import type { FindSession } from './console/session-cookie.ts'
 import type { SessionOptions } from './console/session-routes.ts'
 import type { SignIn } from './console/sign-in-routes.ts'
-import { conversionListRoute, conversionSeriesRoute } from './conversions/read.ts'
+import { conversionListRoute, conversionRoute, conversionSeriesRoute } from './conversions/read.ts'
 import { openCors } from './cors.ts'
+import { customerRoute } from './customers/list.ts'
+import { channelRoute, funnelRoute } from './customers/reports.ts'
 import { cdpRoutes, settingsRoute } from './events/cdp.ts'
+import { deadLetterListRoute } from './events/dead-letters.ts'
 import { liveRoute } from './events/live.ts'
-import { eventListRoute, eventSeriesRoute, lookupRoutes } from './events/read.ts'
+import { eventListRoute, eventSeriesRoute, lookupRoutes, visitorRoute } from './events/read.ts'
 import { scriptRoute } from './events/script.ts'
 import { trackRoute, welcomeRoute } from './events/track.ts'
 import { exportRoutes } from './export/routes.ts'
@@ -47,14 +50,20 @@ import {
 } from './overload.ts'
 import { listsAsCsv } from './paging.ts'
 import { operationRoute } from './records/operations.ts'
+import { contactNamesRoute } from './records/read.ts'
 import { recordRoutes } from './records/write.ts'
 import { recordRejections } from './rejections.ts'
+import { booksRoute } from './reports/books.ts'
 import { cashRoutes } from './reports/cash.ts'
 import { consolidatedRoute } from './reports/consolidated.ts'
+import { forecastRoutes } from './reports/forecast.ts'
 import { outcomeRoutes } from './reports/outcomes.ts'
+import { revenueRoutes } from './reports/revenue.ts'
 import { subscriptionRoutes } from './reports/routes.ts'
 import { seriesRoutes } from './reports/series.ts'
 import { searchRoute } from './search.ts'
+import { tenantRoute } from './tenant.ts'
+import { waitForEarlierWrites } from './wait.ts'
 
 /** Every surface with its credentials and routes. Routes that all servers have (/openapi.json, /docs) are in openapi.ts. */
 
@@ -70,24 +79,36 @@ export function dataSurface(
     register(app) {
       app.addHook('onRequest', rejectOnFullBacklog(options.backlog))
       app.addHook('onRequest', authenticatePrivate(options))
+      waitForEarlierWrites(app, options)
       queueWrites(app, options.writeQueue)
       queueReads(app, options.readQueue)
       recordRejections(app, options)
       recordRoutes(app, options) //         POST, DELETE, GET /v1/{products,contacts,orders}; GET …/:id; POST …/batch
       operationRoute(app, options) //       GET /v1/operations/:operationId
+      contactNamesRoute(app, options) //    GET /v1/contact-names
       searchRoute(app, options) //          GET /v1/search
+      tenantRoute(app, options) //          GET /v1/tenant
       eventListRoute(app, options) //       GET /v1/events
       conversionListRoute(app, options) //  GET /v1/conversions
+      conversionRoute(app, options) //      GET /v1/conversions/:id
       liveRoute(app, options) //            GET /v1/events/live
       eventSeriesRoute(app, options) //     GET /v1/events/series
+      visitorRoute(app, options) //         GET /v1/events/visitors
       conversionSeriesRoute(app, options) // GET /v1/conversions/series
       lookupRoutes(app, options) //         GET /v1/events/:id, /v1/events/lookup
+      deadLetterListRoute(app, options) //  GET /v1/dead-letters
       requestListRoute(app, options) //     GET /v1/sources/:sourceConfigId/requests
       subscriptionRoutes(app, options) //   GET /v1/subscriptions/{overview,attention,acquisition,account,movements,retention}
       seriesRoutes(app, options) //         GET /v1/subscriptions/{history,breakdown}
       cashRoutes(app, options) //           GET /v1/subscriptions/{cash,cash/facts}
+      revenueRoutes(app, options) //        GET /v1/subscriptions/{revenue,revenue/invoices}
+      forecastRoutes(app, options) //       GET /v1/subscriptions/{forecast,churn-reasons}
       outcomeRoutes(app, options) //        GET /v1/subscriptions/{exclusions,trials,dunning}
+      booksRoute(app, options) //           GET /v1/subscriptions/books
       consolidatedRoute(app, options) //    GET /v1/subscriptions/consolidated
+      customerRoute(app, options) //        GET /v1/customers
+      channelRoute(app, options) //         GET /v1/channels
+      funnelRoute(app, options) //          GET /v1/funnel
       exportRoutes(app, options) //         GET /v1/export/{products,contacts,orders,events,conversions,subscriptions,movements}
     },
   }
@@ -127,12 +148,15 @@ export function eventSurface(options: Receiving & { budgets: Budgets; disk: Disk
   }
 }
 
-export function inboundSurface(options: InboundOptions & { disk: DiskState; backlog: BacklogState }): Surface {
+export function inboundSurface(
+  options: InboundOptions & { disk: DiskState; backlog: BacklogState; writeQueue: FairQueue },
+): Surface {
   return {
     name: 'inbound',
     register(app) {
       app.addHook('onRequest', rejectOnFullDisk(options.disk))
       app.addHook('onRequest', rejectOnFullBacklog(options.backlog))
+      queueWrites(app, options.writeQueue)
       inboundRoute(app, options) //         POST /ingest/inbound/:sourceConfigId
     },
   }

@@ -15,14 +15,15 @@ export type Input = {
   chunks(): AsyncGenerator<string>
 }
 
-export async function openInput(file: string, now: Date): Promise<Input> {
+/** `encoding`: a name that TextDecoder knows. */
+export async function openInput(file: string, now: Date, encoding = 'utf-8'): Promise<Input> {
   let read = 0
   const count = (bytes: number) => {
     read += bytes
   }
   const readBytes = () => read
   if (file === '-')
-    return { path: null, bytes: null, time: now, readBytes, chunks: () => decoded(process.stdin, count) }
+    return { path: null, bytes: null, time: now, readBytes, chunks: () => decoded(process.stdin, count, encoding) }
   const path = resolve(file)
   const found = await stat(path).catch(() => null)
   if (found && !found.isFile())
@@ -30,18 +31,26 @@ export async function openInput(file: string, now: Date): Promise<Input> {
   if (!found) throw new FileError(`No such file: ${path}.`)
   // The modification time may be in the future.
   const time = new Date(Math.min(found.mtimeMs, now.getTime()))
-  const chunks = () => decoded(createReadStream(path, { highWaterMark: 262_144 }), count)
+  const chunks = () => decoded(createReadStream(path, { highWaterMark: 262_144 }), count, encoding)
   return { path, bytes: found.size, time, readBytes, chunks }
 }
 
-async function* decoded(stream: AsyncIterable<Buffer>, count: (bytes: number) => void): AsyncGenerator<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: true })
+async function* decoded(
+  stream: AsyncIterable<Buffer>,
+  count: (bytes: number) => void,
+  encoding: string,
+): AsyncGenerator<string> {
+  const decoder = new TextDecoder(encoding, { fatal: true })
   let isFirst = true
   const decode = (bytes?: Buffer) => {
     try {
       return bytes ? decoder.decode(bytes, { stream: true }) : decoder.decode()
     } catch {
-      throw new FileError('The file is not UTF-8. Save it as UTF-8 (in a spreadsheet: “CSV UTF-8”).')
+      throw new FileError(
+        encoding === 'utf-8'
+          ? 'The file is not UTF-8. Add its encoding, for example --encoding windows-1252 (Excel), or save it as “CSV UTF-8”.'
+          : `The file is not ${encoding}.`,
+      )
     }
   }
   for await (const bytes of stream) {

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../domain/json/json.ts'
 import type { EntityType } from '../domain/records/records.ts'
 import { parseNumber, parseShopTimestamp, recordItem } from './readings.ts'
-import { type Read, type Reading, type Row, readEachRow } from './rows.ts'
+import type { Read, Reading, Row } from './rows.ts'
 
 /** An export format of a shop with its required columns. An array lists alternative names of one column. */
 export type Preset = {
@@ -10,7 +10,28 @@ export type Preset = {
   reading(time: Date): Reading
 }
 
-/** Reads the cells of a row by column name. An invalid cell is undefined. */
+/** A cell that is not a number. The row is rejected: an order without its amount would be wrong without anyone noticing. */
+class NotANumber extends Error {
+  readonly column: string
+  constructor(column: string, value: string) {
+    super(
+      `is not a number: ${JSON.stringify(value.slice(0, 100))}. Write it with a point and without separators, for example 1299.00`,
+    )
+    this.column = column
+  }
+}
+
+/** Turns the first cell that is not a number into a rejection of its item. */
+function rejectingNumbers(line: number, read: () => Read[]): Read[] {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof NotANumber)) throw error
+    return [{ line, column: error.column, reason: error.message }]
+  }
+}
+
+/** Reads the cells of a row by column name. An invalid time is undefined. */
 function readCells(cells: JsonObject) {
   /** The first of these columns that has a value. */
   const text = (...columns: string[]): string | undefined => {
@@ -24,7 +45,10 @@ function readCells(cells: JsonObject) {
     text,
     number(...columns: string[]): unknown {
       const given = text(...columns)
-      return given === undefined ? undefined : parseNumber(given)
+      if (given === undefined) return undefined
+      const number = parseNumber(given)
+      if (number === undefined) throw new NotANumber(columns.find(column => text(column) === given)!, given)
+      return number
     },
     time(...columns: string[]): string | undefined {
       return parseShopTimestamp(text(...columns) ?? null)
@@ -60,14 +84,19 @@ function plainId(text: string | undefined): string | undefined {
 // Bounds memory. An order has at most 500 items, a product 2,048 variants and 250 pictures.
 const MAX_ROWS = 10_000
 
+/** A reading that converts each row separately. */
+function readEachRow(read: (row: Row) => Read): Reading {
+  return { push: row => rejectingNumbers(row.line, () => [read(row)]), end: () => [] }
+}
+
 /** A reading that groups consecutive rows with the same name. */
 function groupRows(nameOf: (row: Row) => string | null, read: (rows: [Row, ...Row[]]) => Read[]): Reading {
   let name: string | null = null
   let open: [Row, ...Row[]] | null = null
   const close = () => {
-    const reads = open ? read(open) : []
+    const rows = open
     open = null
-    return reads
+    return rows ? rejectingNumbers(rows[0].line, () => read(rows)) : []
   }
   return {
     push(row) {

@@ -45,10 +45,10 @@ export function readEachRow(read: (row: Row) => Read): Reading {
 const MAX_ROW_BYTES = 8 * 1_048_576
 // A file with more columns is not a table, and looking up its columns would be slow.
 const MAX_COLUMNS = 10_000
-const OTHER_DELIMITERS: [RegExp, string][] = [
-  [/;/, 'semicolons'],
-  [/\t/, 'tabs'],
-  [/\|/, 'bars'],
+const OTHER_DELIMITERS: [RegExp, string, option: string][] = [
+  [/;/, 'semicolons', "';'"],
+  [/\t/, 'tabs', 'tab'],
+  [/\|/, 'bars', "'|'"],
 ]
 
 type Parsed = { record: string[]; raw: string }
@@ -60,8 +60,10 @@ type Parsed = { record: string[]; raw: string }
 export async function* csvRows(
   chunks: AsyncIterable<string>,
   checkHeader: (columns: string[]) => void,
+  delimiter = ',',
 ): AsyncGenerator<(Row | Rejection)[]> {
   const parser = parse({
+    delimiter,
     raw: true,
     relax_quotes: true,
     relax_column_count: true,
@@ -130,7 +132,7 @@ function createRowReader(checkHeader: (columns: string[]) => void) {
 function parseHeader(cells: string[]): string[] {
   const columns = cells.map(cell => cell.trim())
   const [other] = OTHER_DELIMITERS.filter(([pattern]) => columns.length === 1 && pattern.test(columns[0]!))
-  if (other) throw new FileError(`The columns are separated by ${other[1]}. Save the file with commas as separators.`)
+  if (other) throw new FileError(`The columns are separated by ${other[1]}. Add --delimiter ${other[2]}.`)
   if (columns.length > MAX_COLUMNS)
     throw new FileError(`The file has ${columns.length} columns. At most ${MAX_COLUMNS} are allowed.`)
   const seen = new Set<string>()

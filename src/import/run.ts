@@ -175,7 +175,7 @@ export function eventTarget(
 ): Target {
   const sentIds = new Set<string>()
   const post = (items: Item[]) =>
-    send({ path: '/v1/batch', key, type: 'application/json', text: `{"batch":${array(items)}}` })
+    send({ path: '/v1/import', key, type: 'application/json', text: `{"batch":${array(items)}}` })
   return {
     maxItems: 500,
     maxBytes: 900_000,

@@ -137,10 +137,10 @@ async function fetchPage(
     if (!(answer instanceof Error) && answer.response.ok)
       return parsePage(where, answer.text, stripeTime(answer.response, startedAt))
     const isTemporary = answer instanceof Error || answer.response.status === 429 || answer.response.status >= 500
-    const pauseS = answer instanceof Error ? 0 : retryAfterS(answer.response)
-    if (!isTemporary || attempt === ATTEMPTS || pauseS > LONGEST_PAUSE_S) throw failure(where, answer)
-    if (pauseS > 5) onPause(pauseS)
-    await sleep(Math.max(FIRST_PAUSE_MS * 2 ** (attempt - 1), pauseS * 1000), undefined, { signal })
+    const pauseMs = retryPauseMs(answer instanceof Error ? new Headers() : answer.response.headers, attempt)
+    if (!isTemporary || pauseMs === null) throw failure(where, answer)
+    if (pauseMs > 5_000) onPause(Math.round(pauseMs / 1000))
+    await sleep(pauseMs, undefined, { signal })
   }
 }
 
@@ -169,12 +169,16 @@ function parsePage(where: string, text: string, readAt: number): Page {
   return { objects, hasMore, readAt }
 }
 
-/** Seconds or a date; 0 without it. */
-function retryAfterS({ headers }: Response): number {
+/**
+ * The pause before the next attempt: at least as long as `Retry-After` says (seconds or a date). Null: there is no next
+ * attempt, or it would be too late.
+ */
+export function retryPauseMs(headers: Headers, attempt: number, now = Date.now()): number | null {
   const given = headers.get('retry-after') ?? ''
-  if (/^\d+$/.test(given)) return Number(given)
   const at = Date.parse(given)
-  return Number.isNaN(at) ? 0 : Math.max(0, Math.ceil((at - Date.now()) / 1000))
+  const asked = /^\d+$/.test(given) ? Number(given) * 1000 : Number.isNaN(at) ? 0 : at - now
+  if (attempt >= ATTEMPTS || asked > LONGEST_PAUSE_S * 1000) return null
+  return Math.max(FIRST_PAUSE_MS * 2 ** (attempt - 1), asked)
 }
 
 function failure(where: string, answer: { response: Response; text: string } | Error): FileError {

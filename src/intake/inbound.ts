@@ -7,8 +7,9 @@ import { findPreset } from '../domain/inbound/presets.ts'
 import type { Append } from '../log/log.ts'
 import type { Budgets } from '../overload/budgets.ts'
 import { coalesce } from '../overload/coalesce.ts'
+import type { WithDatabase } from '../overload/optional-database.ts'
 import type { Throttle } from '../overload/throttle.ts'
-import { isUnavailable, withClient } from '../postgres/database.ts'
+import { isTransient, isUnavailable, withClient } from '../postgres/database.ts'
 import { retryWithPartitions } from '../postgres/partitions.ts'
 import { findProcessed, type ProcessedKey, processedKey } from '../store/inbound/processed.ts'
 import { insertReceipts, type Receipt } from '../store/inbound/receipts.ts'
@@ -29,7 +30,7 @@ export type Inbound = {
     context: InboundContext,
     now: Date,
   ): Promise<{ inspection: Inspection; received: (Received & { dropped: number }) | null }>
-  /** Writes the buffered receipts of duplicates. */
+  /** Writes the buffered receipts: of duplicates, and of events dropped while PostgreSQL was unavailable. */
   writeReceipts(): Promise<void>
 }
 
@@ -79,8 +80,9 @@ export function openInbound(deps: {
   budgets: Budgets
   overflow: Overflow
   throttle: Throttle
+  withDatabase: WithDatabase
 }): Inbound {
-  const { accept, budgets, overflow, throttle } = deps
+  const { accept, budgets, overflow, throttle, withDatabase } = deps
   // Sources over their limit have their own look-ups, so that a flood does not delay other sources.
   const run = (keys: ProcessedKey[]) => findFirstIds(deps.pool, keys)
   const lookUps = coalesce({ run, ...LOOK_UPS })
@@ -88,7 +90,10 @@ export function openInbound(deps: {
   const writeReceipts = (receipts: Receipt[]) =>
     retryWithPartitions(deps.pool, () => withClient(deps.pool, client => insertReceipts(client, receipts)))
   // Receipts of duplicates are not worth waiting for: a job writes them in batches.
-  let duplicateReceipts: Receipt[] = []
+  let laterReceipts: Receipt[] = []
+  function writeLater(receipts: Receipt[]): void {
+    if (laterReceipts.length < MAX_LATER_RECEIPTS) laterReceipts.push(...receipts)
+  }
   const receiptWrites = coalesce({
     async run(receipts: Receipt[]) {
       await writeReceipts(receipts)
@@ -100,7 +105,12 @@ export function openInbound(deps: {
   /** Takes the available budget. Events in the overflow queue go first. */
   async function budgetFor(source: Source, wanted: number): Promise<number> {
     const { overflow: mode, rate_limit } = source.config
-    if (wanted === 0 || (mode === 'defer' && (await overflow.isBacklogged(source.id)))) return 0
+    const isBacklogged = () =>
+      withDatabase(
+        () => overflow.isBacklogged(source.id),
+        () => overflow.wasBacklogged(source.id),
+      )
+    if (wanted === 0 || (mode === 'defer' && (await isBacklogged()))) return 0
     return budgets.take(source.id, rate_limit, wanted)
   }
 
@@ -120,9 +130,21 @@ export function openInbound(deps: {
         context,
         over.map(({ index }) => index),
       )
-      kept.push(overflow.defer({ sourceId: source.id, entry: deferred, items: over.length }))
+      kept.push(
+        withDatabase<unknown>(
+          () => overflow.defer({ sourceId: source.id, entry: deferred, items: over.length }),
+          // With the same id: if both are stored, the events are processed once.
+          () => accept([{ entry: withContext(deferred, { overBudget: true }), claim: null }]),
+        ),
+      )
     } else if (over.length > 0) {
-      kept.push(receiptWrites.submit(receiptsOf(source, entry, over, { outcome: 'dropped', detail: DROPPED })))
+      const receipts = receiptsOf(source, entry, over, { outcome: 'dropped', detail: DROPPED })
+      kept.push(
+        withDatabase<unknown>(
+          () => receiptWrites.submit(receipts),
+          () => writeLater(receipts),
+        ),
+      )
     }
     try {
       await Promise.all(kept)
@@ -136,7 +158,12 @@ export function openInbound(deps: {
     const { inspection, append } = eventEntry(source.tenantId, body, context, now)
     if (inspection.accepted.length === 0) return { inspection, received: null }
     const lookUp = throttle.isOverLimit(source.id) ? lookUpsOfFloods : lookUps
-    const { fresh, known } = await sortOut(source, inspection.accepted, lookUp.submit)
+    const { fresh, known } = await sortOut(source, inspection.accepted, keys =>
+      withDatabase<(string | null)[]>(
+        () => lookUp.submit(keys),
+        () => keys.map(() => null),
+      ),
+    )
     const budget = await budgetFor(source, fresh.length)
     const due = fresh.slice(0, budget)
     const over = fresh.slice(budget)
@@ -145,8 +172,7 @@ export function openInbound(deps: {
     const isWhole = due.length === inspection.accepted.length
     await keep(source, { due, over, rejected, isWhole }, append, context)
     for (const { item, firstId } of known)
-      if (duplicateReceipts.length < MAX_DUPLICATE_RECEIPTS)
-        duplicateReceipts.push(...receiptsOf(source, append.entry, [item], { outcome: 'duplicate', firstId }))
+      writeLater(receiptsOf(source, append.entry, [item], { outcome: 'duplicate', firstId }))
 
     const defers = source.config.overflow === 'defer'
     const dropped = defers ? [] : over.map(({ index }) => ({ index, message: DROPPED }))
@@ -164,16 +190,22 @@ export function openInbound(deps: {
     receive,
     throttle: (source, bytes) => throttle.wait(source.id, source.config.rate_limit, bytes),
     async writeReceipts() {
-      const receipts = duplicateReceipts
-      duplicateReceipts = []
-      if (receipts.length > 0) await writeReceipts(receipts)
+      const receipts = laterReceipts
+      laterReceipts = []
+      if (receipts.length === 0) return
+      try {
+        await writeReceipts(receipts)
+      } catch (error) {
+        if (isTransient(error)) writeLater(receipts)
+        throw error
+      }
     },
   }
 }
 
 type Parts = { due: Good[]; over: Good[]; rejected: RejectedItem[]; isWhole: boolean }
 
-const MAX_DUPLICATE_RECEIPTS = 5_000
+const MAX_LATER_RECEIPTS = 5_000
 const LOOK_UPS = { maxItems: 2_000, maxInFlight: 3 }
 const FLOOD_LOOK_UPS = { maxItems: 2_000, maxInFlight: 1, minIntervalMs: 5 }
 const RECEIPT_WRITES = { maxItems: 5_000, maxInFlight: 1, minIntervalMs: 10 }
@@ -218,6 +250,10 @@ async function findFirstIds(pool: pg.Pool, keys: ProcessedKey[]): Promise<(strin
 
 function withItems(entry: Entry, context: InboundContext, items: number[]): Entry {
   return { ...entry, context: JSON.stringify({ ...context, items }) }
+}
+
+function withContext(entry: Entry, more: Partial<InboundContext>): Entry {
+  return { ...entry, context: JSON.stringify({ ...(JSON.parse(entry.context) as InboundContext), ...more }) }
 }
 
 function receiptsOf(

@@ -8,6 +8,8 @@ export type Overflow = {
   defer(deferred: DeferredEntry): Promise<void>
   /** Whether the source has waiting entries. New events then queue behind them, which keeps their order. */
   isBacklogged(sourceId: string): Promise<boolean>
+  /** As last known, while PostgreSQL is unavailable. */
+  wasBacklogged(sourceId: string): boolean
   /** Reads which sources have waiting entries, and returns them. */
   refresh(): Promise<string[]>
   /**
@@ -69,6 +71,7 @@ export function openOverflow({ pool, maxPendingBytes }: { pool: pg.Pool; maxPend
       for (let backlog = backlogs.get(sourceId); backlog?.gate; backlog = backlogs.get(sourceId)) await backlog.gate
       return backlogs.has(sourceId)
     },
+    wasBacklogged: sourceId => backlogs.has(sourceId),
     async refresh() {
       const arrivedBefore = arrivals
       const waiting = await listBacklogged(pool)

@@ -6,6 +6,7 @@ import { newEntryId } from '../domain/ids.ts'
 import { headersWithoutAddresses, type IpMode, withoutAddresses } from '../domain/tenants/ip-addresses.ts'
 import { DAY_MS } from '../domain/time.ts'
 import { coalesce } from '../overload/coalesce.ts'
+import type { WithDatabase } from '../overload/optional-database.ts'
 import { insertRequests, insertRequestsNaming, type NewInboundRequest } from '../store/inbound/requests.ts'
 import type { Source } from '../store/inbound/sources.ts'
 
@@ -22,7 +23,7 @@ type KeptRequest = {
 
 /** Stores requests to sources for developers who build handlers for them. */
 export type Requests = {
-  /** Resolves when the request is durable. Null if requests of this source are not stored. */
+  /** Resolves when the request is durable, or cannot be. Null if requests of this source are not stored. */
   keep(source: Source, request: KeptRequest): Promise<unknown> | null
 }
 
@@ -34,7 +35,7 @@ const MAX_SOURCES = 10_000
 const MAX_SEARCHED_BYTES = 262_144
 const FLUSHES = { maxItems: 200, maxBytes: 4_000_000, maxInFlight: 1, maxPendingBytes: 64_000_000 }
 
-export function openRequests({ pool }: { pool: pg.Pool }): Requests {
+export function openRequests({ pool, withDatabase }: { pool: pg.Pool; withDatabase: WithDatabase }): Requests {
   const keptOfNew = new Map<string, number>()
   const writes = coalesce({
     async run(requests: Named[]) {
@@ -73,7 +74,10 @@ export function openRequests({ pool }: { pool: pg.Pool }): Requests {
         answer: JSON.stringify(answer),
         names,
       }
-      return writes.submit([request], body.length)
+      return withDatabase<unknown>(
+        () => writes.submit([request], body.length),
+        () => undefined,
+      )
     },
   }
 }

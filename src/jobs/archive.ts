@@ -6,7 +6,6 @@ import { fileURLToPath } from 'node:url'
 import { zstdCompressSync } from 'node:zlib'
 import type pg from 'pg'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
-import { HOUR_MS } from '../domain/time.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { type Column, EVENT_COLUMNS } from '../reports/export/tables.ts'
 import {
@@ -19,7 +18,7 @@ import {
   recordArchiveFailure,
   releaseArchive,
 } from '../store/archive/archive.ts'
-import { type EventRow, loadEvents } from '../store/events/events.ts'
+import { type EventRow, findEvents } from '../store/events/events.ts'
 
 const READ_AT_A_TIME = 1_000
 const MAX_BACKOFF_MS = 60_000
@@ -125,14 +124,10 @@ const ARCHIVED_EVENT: Column<EventRow>[] = [
 ]
 
 /** Events that were erased after planning are missing here, so they do not get into the file. */
-async function* eventPages(pool: pg.Pool, { tenantId, hour, ids, occurredAt }: PlannedFile) {
-  const until = new Date(hour.getTime() + HOUR_MS)
+async function* eventPages(pool: pg.Pool, { tenantId, ids }: PlannedFile) {
   for (let from = 0; from < ids.length; from += READ_AT_A_TIME) {
     const some = ids.slice(from, from + READ_AT_A_TIME)
-    const rows = await loadEvents(pool, tenantId, {
-      ...{ ids: some, since: hour, until },
-      occurredAt: occurredAt.slice(from, from + READ_AT_A_TIME),
-    })
+    const rows = await findEvents(pool, tenantId, some)
     const byId = new Map(rows.map(row => [row.id, row]))
     yield some.flatMap(id => byId.get(id) ?? [])
   }

@@ -1,10 +1,12 @@
 import type pg from 'pg'
 import { DAY_MS, type Day, HOUR_MS, toDay } from '../domain/time.ts'
+import { deriveStaleRevenue } from '../pipeline/billing/cash.ts'
 import { applyPolicy, lookThrough } from '../pipeline/billing/restatement.ts'
 import { deriveOutdated, extendAgenda } from '../pipeline/billing/subscriptions.ts'
 import { notifyDueMovements } from '../pipeline/deliveries/notify.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { pendingPolicies } from '../store/billing/policies.ts'
+import { tenantsWithStaleRevenue } from '../store/billing/revenue.ts'
 import { coverDays, forgetSnapshots, snapshotSize, tenantsToSnapshot } from '../store/billing/snapshots.ts'
 import { compactSums, rebuildSums } from '../store/billing/sums.ts'
 import { rebuildSeries } from '../store/sums/fold.ts'
@@ -13,6 +15,7 @@ import type { Job } from './jobs.ts'
 const SUBSCRIPTIONS_AT_A_TIME = 500
 // Few per transaction: workers that store coupon terms wait for it, and so do the readers of the log.
 const OUTDATED_AT_A_TIME = 200
+const INVOICES_AT_A_TIME = 200
 
 /** Precomputes what reports read. Reports are correct without these jobs, but slower. */
 export function ledgerJobs(pool: pg.Pool, now: () => Date): Job[] {
@@ -39,6 +42,19 @@ export function ledgerJobs(pool: pg.Pool, now: () => Date): Job[] {
         for (const policy of await pendingPolicies(pool)) {
           while (await inTransaction(pool, client => lookThrough({ client, now: now() }, policy)));
           await inTransaction(pool, client => applyPolicy({ client, now: now() }, policy))
+        }
+      },
+    },
+    {
+      name: 'revenue in another time zone',
+      everyMs: 2_000,
+      async run() {
+        for (const stale of await tenantsWithStaleRevenue(pool)) {
+          let after: string | null = ''
+          while (after !== null) {
+            const next: { tenantId: number; zone: string; after: string } = { ...stale, after }
+            after = await inTransaction(pool, client => deriveStaleRevenue(client, next, INVOICES_AT_A_TIME))
+          }
         }
       },
     },

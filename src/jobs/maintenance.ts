@@ -12,7 +12,7 @@ import { ensurePartitions } from '../postgres/partitions.ts'
 import { deleteExpiredBudgets } from '../store/inbound/overflow.ts'
 import { pruneKeyRejections, pruneSourceRejections } from '../store/inbound/rejections.ts'
 import { deleteRequestsBefore } from '../store/inbound/requests.ts'
-import { foldSeries } from '../store/sums/fold.ts'
+import { deleteOldMinutes, foldSeries } from '../store/sums/fold.ts'
 import type { Directory } from '../store/tenants/directory.ts'
 import type { FailureLogger, Job } from './jobs.ts'
 
@@ -85,14 +85,17 @@ export function rejectionJobs(pool: pg.Pool, rejections: Rejections, now: () => 
 }
 
 /** Keeps series fast. Without it they are correct, but add up the sums of every transaction. */
-export function seriesJob(pool: pg.Pool): Job {
-  return {
-    name: 'series sums',
-    everyMs: 2_000,
-    async run() {
-      while (await foldSeries(pool));
+export function seriesJobs(pool: pg.Pool): Job[] {
+  return [
+    {
+      name: 'series sums',
+      everyMs: 2_000,
+      async run() {
+        while (await foldSeries(pool));
+      },
     },
-  }
+    { name: 'old sums by minute', everyMs: HOUR_MS, run: () => deleteOldMinutes(pool) },
+  ]
 }
 
 const STREAM_EVERY_MS = 2_000

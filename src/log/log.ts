@@ -116,6 +116,10 @@ export type OutsideLog = {
   status(): Promise<OutsideStatus>
   /** What an acknowledged entry survives. Null while the server is unavailable. Known without asking. */
   promise(): Promised | null
+  /** Why the publishes of the last seconds failed; null: they did not. */
+  failing(): 'full' | 'silent' | null
+  /** How many processes write to the stream, as last seen in PostgreSQL; at least 1. */
+  writers(): number
   /** Frees space if the stream is filling up, and records how much is unread. Called every few seconds. */
   upkeep(): Promise<void>
   /** Resolves with 0 when everything that is in the stream now is read, or at the timeout with how much is not. */

@@ -3,6 +3,7 @@ import { RateLimiterMemory, RateLimiterPostgres, type RateLimiterRes } from 'rat
 import type { SourceConfig } from '../domain/inbound/source-config.ts'
 import { CLOCKS_APART_MS } from '../domain/time.ts'
 import { type Coalesced, coalesce } from './coalesce.ts'
+import type { WithDatabase } from './optional-database.ts'
 
 /** A bucket of `events` tokens that is refilled `per_seconds` after the first token was taken. */
 export type RateLimit = SourceConfig['rate_limit']
@@ -19,8 +20,62 @@ export type Budgets = {
 type Limiter = Pick<RateLimiterMemory, 'consume' | 'reward' | 'delete'>
 type Taken = { granted: number; emptyForMs: number }
 
-/** memory: each process has its own budgets; postgres: all nodes share them. */
-export function openBudgets(options: { store: 'memory' | 'postgres'; pool: pg.Pool }): Budgets {
+type BudgetOptions = {
+  store: 'memory' | 'postgres'
+  pool: pg.Pool
+  withDatabase?: WithDatabase
+  /** How many processes share the budgets. */
+  nodes?: () => number
+}
+
+/**
+ * memory: each process has its own budgets; postgres: all nodes share them. While PostgreSQL is unavailable and events are kept on
+ * NATS, each node has its share.
+ */
+export function openBudgets(options: BudgetOptions): Budgets {
+  const { store, pool, withDatabase = work => work(), nodes = () => 1 } = options
+  const local = openLocalBudgets()
+  if (store === 'memory') return local
+  const shared = coalesceTakes(openBuckets({ store, pool }))
+  const shareOf = ({ events, per_seconds }: RateLimit): RateLimit => ({
+    ...{ events: Math.max(1, Math.floor(events / nodes())), per_seconds },
+  })
+  return {
+    take: (id, limit, wanted) =>
+      withDatabase(
+        () => shared.take(id, limit, wanted),
+        () => local.take(id, shareOf(limit), wanted),
+      ),
+    takeAll: (id, limit, wanted) =>
+      withDatabase(
+        () => shared.takeAll(id, limit, wanted),
+        () => local.takeAll(id, shareOf(limit), wanted),
+      ),
+    giveBack: (id, limit, unused) =>
+      withDatabase(
+        () => shared.giveBack(id, limit, unused),
+        () => local.giveBack(id, shareOf(limit), unused),
+      ),
+  }
+}
+
+function openLocalBudgets(): Budgets {
+  const { take, giveBack } = openBuckets({ store: 'memory' })
+  return {
+    take: async (...wanted) => (await take(...wanted)).granted,
+    async takeAll(id, limit, wanted) {
+      const { granted, emptyForMs } = await take(id, limit, wanted)
+      if (granted === wanted) return null
+      await giveBack(id, limit, granted)
+      return { retryAfterMs: emptyForMs }
+    },
+    giveBack,
+  }
+}
+
+type Buckets = { store: 'memory' } | { store: 'postgres'; pool: pg.Pool }
+
+function openBuckets(options: Buckets): { take: Take; giveBack: Budgets['giveBack'] } {
   const limiters = new Map<string, Limiter>()
   function findLimiter(limit: RateLimit): Limiter {
     const name = formatLimit(limit)
@@ -32,22 +87,10 @@ export function openBudgets(options: { store: 'memory' | 'postgres'; pool: pg.Po
     return limiter
   }
 
-  const budgets = {
-    take: (sourceId: string, limit: RateLimit, wanted: number) =>
-      takeFrom(findLimiter(limit), bucketKey(sourceId, limit), limit, wanted),
-    async giveBack(sourceId: string, limit: RateLimit, unused: number) {
-      if (unused > 0) await findLimiter(limit).reward(bucketKey(sourceId, limit), unused)
-    },
-  }
-  if (options.store === 'postgres') return coalesceTakes(budgets)
   return {
-    ...budgets,
-    take: async (...wanted) => (await budgets.take(...wanted)).granted,
-    async takeAll(id, limit, wanted) {
-      const { granted, emptyForMs } = await budgets.take(id, limit, wanted)
-      if (granted === wanted) return null
-      await budgets.giveBack(id, limit, granted)
-      return { retryAfterMs: emptyForMs }
+    take: (sourceId, limit, wanted) => takeFrom(findLimiter(limit), bucketKey(sourceId, limit), limit, wanted),
+    async giveBack(sourceId, limit, unused) {
+      if (unused > 0) await findLimiter(limit).reward(bucketKey(sourceId, limit), unused)
     },
   }
 }
@@ -61,9 +104,10 @@ function bucketKey(sourceId: string, limit: RateLimit): string {
   return `${sourceId} ${formatLimit(limit)}`
 }
 
-function createLimiter({ store, pool }: { store: string; pool: pg.Pool }, limit: RateLimit): Limiter {
+function createLimiter(buckets: Buckets, limit: RateLimit): Limiter {
   const settings = { keyPrefix: '', points: limit.events, duration: limit.per_seconds }
-  if (store === 'memory') return new RateLimiterMemory(settings)
+  if (buckets.store === 'memory') return new RateLimiterMemory(settings)
+  const { pool } = buckets
   return new RateLimiterPostgres({
     ...settings,
     // Without a statement name: transaction poolers do not support prepared statements.

@@ -3,6 +3,7 @@ import type { EntryKind } from '../domain/entries/entry.ts'
 import type { NormalizedEvent } from '../domain/events/events.ts'
 import { eventIdentifiers } from '../domain/identity/identity.ts'
 import type { OperationOutcome, RecordChange } from '../domain/records/records.ts'
+import { noteSeen } from '../store/customers/refresh.ts'
 import { insertEvents } from '../store/events/events.ts'
 import type { LearnedIdentifier } from '../store/identity/suppressions.ts'
 import { addEventSums } from '../store/sums/series.ts'
@@ -13,7 +14,14 @@ import { applyConversions, applyOrders, type ConversionTypes } from './conversio
 import type { ConversionEvent } from './conversions/profile-sales.ts'
 import { type LoadAudience, notifySaleChanges, startSaleChanges } from './deliveries/notify.ts'
 import { notifyEvents, notifyRecords } from './deliveries/outgoing.ts'
-import { claimFresh, countEvents, type FreshEvent, separateSuppressed, writeInboundResults } from './events/events.ts'
+import {
+  claimFresh,
+  countEvents,
+  type FreshEvent,
+  lastSeen,
+  separateSuppressed,
+  writeInboundResults,
+} from './events/events.ts'
 import type { Identities } from './identity/identity.ts'
 import { linkContacts, resolveNodes } from './identity/resolve.ts'
 import { noteSuppressed, type Suppressions } from './identity/suppressions.ts'
@@ -153,6 +161,7 @@ async function applyKeptEvents(
   if (touched.length > 0) await attributeAccounts(transaction, touched)
   if (conversions.length > 0) await applyConversions(identities, transaction, conversions)
   await applyBillingEvents(transaction, billing)
+  await noteSeen(client, lastSeen(events))
   await notifyEvents(transaction, await loadAudience(transaction), events)
 }
 

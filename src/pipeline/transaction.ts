@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { type Entry, type EntryKind, orderKey } from '../domain/entries/entry.ts'
+import type { EventContext } from '../domain/events/events.ts'
 import { suppressedReceipt } from '../domain/inbound/receipts.ts'
 import type { Log, PartitionName, Taken } from '../log/log.ts'
 import { inTransaction, isConflict, isDeadlock, isUnavailable, RestartTransaction } from '../postgres/database.ts'
@@ -17,6 +18,7 @@ import {
   recordStall,
   unpark,
 } from '../store/entries/parked.ts'
+import { type DeferredEntry, insertOverflow } from '../store/inbound/overflow.ts'
 import { insertReceipts, type Receipt } from '../store/inbound/receipts.ts'
 import { holdConfigVersion } from '../store/tenants/config-version.ts'
 import { lockShopRecords } from './connectors/shops.ts'
@@ -98,11 +100,12 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
     let trace: BatchTrace | undefined
     let tenantIds: ReadonlySet<number> = new Set()
     const taken = await inTransaction(pool, async client => {
-      const taken = await log.take(client, {
+      const read = await log.take(client, {
         maxPartitions: alone ? 1 : MAX_PARTITIONS,
         maxEntries: MAX_ENTRIES_PER_PARTITION,
         alsoPartitions: (await findDuePartitions(client)) ?? [],
       })
+      const taken = await moveToOverflow(client, read)
       onTaken(measureLoad(taken))
       firstPartition = taken[0]?.partition
       if (taken.length === 0) return taken
@@ -146,6 +149,26 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
     if (hasDeferred) findDuePartitions.next()
     return taken.reduce((sum, { entries }) => sum + Math.max(1, entries.length), 0)
   }
+}
+
+/** Entries over their source's budget that were accepted while PostgreSQL was unavailable wait in the overflow queue instead. */
+async function moveToOverflow(client: pg.PoolClient, taken: Taken[]): Promise<Taken[]> {
+  const isOverBudget = ({ context }: Entry) => context.includes('"overBudget":true')
+  if (!taken.some(({ entries }) => entries.some(isOverBudget))) return taken
+  const deferred: DeferredEntry[] = []
+  const left = taken.map(some => ({
+    ...some,
+    entries: some.entries.filter(entry => {
+      const context = JSON.parse(entry.context) as EventContext
+      if (context.route !== 'inbound' || !context.overBudget) return true
+      const { overBudget: _, ...own } = context
+      const items = own.items?.length ?? 1
+      deferred.push({ sourceId: own.sourceId, entry: { ...entry, context: JSON.stringify(own) }, items })
+      return false
+    }),
+  }))
+  if (deferred.length > 0) await insertOverflow(client, deferred)
+  return left
 }
 
 /** Retention dropped the table partition, or the clock jumped. Create it and restart the transaction. */

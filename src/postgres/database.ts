@@ -275,6 +275,13 @@ export function isConflict(error: unknown): boolean {
   )
 }
 
+const QUERY_CANCELED = '57014'
+
+/** The statement failed for a reason outside of it, such as an outage, a conflict or `statement_timeout`: the sender retries. */
+export function isTransient(error: unknown): boolean {
+  return isUnavailable(error) || isConflict(error) || (error as { code?: unknown } | null)?.code === QUERY_CANCELED
+}
+
 /** Finds the host that accepts writes among several: node-postgres itself supports only one host. */
 type Hosts = {
   /** Returns the known host, or probes all. It gives up before the pool's connection timeout. */

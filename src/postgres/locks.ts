@@ -19,6 +19,8 @@ export const LOCKS = {
   daySums: 4_911_400,
   /** One node at a time folds additions into the sums of the series. */
   series: 4_911_900,
+  /** One node at a time computes the rows of customers. */
+  customers: 4_911_920,
   /** One node at a time evaluates the alerts. */
   alerts: 4_911_950,
 } as const

@@ -66,7 +66,13 @@ async function accountEntries(
     const hasPaymentIssue =
       issues.customers.has(account) ||
       own.some(({ subscriptionId, status }) => status === 'unpaid' || issues.subscriptions.has(subscriptionId))
-    return { ...accountEntry(account, own, all, facts.get(account), asOf), hasPaymentIssue }
+    const closed = ledger.sources?.get(account)
+    const entry = accountEntry(account, own, all, facts.get(account), asOf)
+    return {
+      ...entry,
+      ...(closed && { acquisitionSource: closed.acquisition?.source ?? UNATTRIBUTED }),
+      hasPaymentIssue,
+    }
   })
 }
 

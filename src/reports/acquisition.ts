@@ -1,12 +1,16 @@
 import { type Dimension, dimensionValue, filterSegment } from '../domain/billing/dimensions.ts'
 import { computeArpa } from '../domain/billing/price.ts'
+import type { Segment } from '../domain/billing/timeline.ts'
 import type { Acquisition } from '../domain/billing/types.ts'
+import { toDay } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
 import { countingSegments, reportTraits } from '../store/reports/accounts.ts'
-import { acquisitionNames, type SourceFigures } from '../store/reports/totals.ts'
+import { acquisitionNames, type Retained, type SourceFigures } from '../store/reports/totals.ts'
 import { UNATTRIBUTED } from './accounts.ts'
+import { openKept, withKept } from './closed.ts'
 import { type Coverage, readCoverage } from './coverage.ts'
-import { openLedger } from './ledger.ts'
+import { convertParts, openCurrencies } from './exchange.ts'
+import { openLedger, toSpan } from './ledger.ts'
 import { daysFrom, type ReportList, type ReportQuestion, sum, toList } from './question.ts'
 
 export type AcquisitionReport = { horizon: number; mrr: number; coverage: Coverage; sources: ReportList<SourceEntry> }
@@ -37,23 +41,23 @@ export async function acquisitionReport(db: Db, question: ReportQuestion, horizo
   const ledger = await openLedger(db, question)
   const figures = await ledger.figures(asOf, then)
   const { coverage, isThenCovered } = await readCoverage(db, question, figures, then)
-  const { kept } = (await ledger.moved(then, asOf)).retained
+  const [retained] = await ledger.retainedWithin([toSpan({ since: then, until: asOf })])
   return {
     horizon,
     mrr: sum(figures, source => (source.currency === currency ? source.mrr : 0)),
     coverage,
-    sources: await sourceList(db, question, { figures, kept, isThenCovered }),
+    sources: await sourceList(db, question, { figures, retained: retained!, isThenCovered }),
   }
 }
 
 /**
  * Current MRR by acquisition source, and the retention of accounts that paid at the start of the horizon; the largest
- * first. `kept`: the change of their MRR since then. `isThenCovered`: whether there is a snapshot of that day.
+ * first. `isThenCovered`: whether there is a snapshot of that day.
  */
 export async function sourceList(
   db: Db,
   { tenantId, currency }: ReportQuestion,
-  { figures, kept, isThenCovered }: { figures: SourceFigures[]; kept: Map<number, number>; isThenCovered: boolean },
+  { figures, retained, isThenCovered }: { figures: SourceFigures[]; retained: Retained[]; isThenCovered: boolean },
 ): Promise<ReportList<SourceEntry>> {
   const own = figures.filter(
     source => source.currency === currency && (source.activeAccounts > 0 || source.cohortAccounts > 0),
@@ -64,8 +68,10 @@ export async function sourceList(
     own.map(source => source.acquisitionId),
   )
   const total = sum(own, source => source.mrr)
+  const changes = new Map(retained.map(({ acquisitionId, change }) => [acquisitionId, change]))
   const entries = own.map((source): SourceEntry => {
-    const retainedMrr = source.cohortMrr + (kept.get(source.acquisitionId) ?? 0)
+    const base = source.retentionBaseMrr ?? source.cohortMrr
+    const retainedMrr = base + (changes.get(source.acquisitionId) ?? 0)
     return {
       ...(names.get(source.acquisitionId) ?? UNKNOWN_SOURCE),
       accounts: source.activeAccounts,
@@ -73,7 +79,7 @@ export async function sourceList(
       mrr: source.mrr,
       mrrShare: total > 0 ? source.mrr / total : 0,
       arpa: computeArpa(source.mrr, source.activeAccounts),
-      ...computeRetention(source, retainedMrr, isThenCovered),
+      ...computeRetention({ ...source, cohortMrr: base }, retainedMrr, isThenCovered),
     }
   })
   return toList(entries.sort(bySize))
@@ -121,22 +127,52 @@ type BreakdownEntry = { name: string; mrr: number; accounts: number; subscriptio
 
 type Part = { mrr: number; accounts: Set<string>; subscriptions: number }
 
+/** In the reporting currency, the rows of each currency add up to its converted MRR. */
+async function reportingBreakdown(db: Db, question: ReportQuestion, by: Dimension): Promise<BreakdownReport> {
+  const { ledgers, convert } = await openCurrencies(db, question)
+  const parts = new Map<string, BreakdownEntry>()
+  for (const { currency, question: asked } of ledgers) {
+    const own = await breakdownReport(db, asked, by)
+    const rows = await own.parts.rows({ offset: 0, limit: own.parts.count })
+    const amounts = convertParts(
+      rows.map(row => row.mrr),
+      minor => convert(minor, currency, toDay(question.asOf)),
+    )
+    for (const [i, { name, accounts, subscriptions }] of rows.entries()) {
+      const part = parts.get(name) ?? { name, mrr: 0, accounts: 0, subscriptions: 0 }
+      parts.set(name, {
+        name,
+        mrr: part.mrr + amounts[i]!,
+        accounts: part.accounts + accounts,
+        subscriptions: part.subscriptions + subscriptions,
+      })
+    }
+  }
+  const entries = [...parts.values()]
+  const mrr = sum(entries, part => part.mrr)
+  return { by, mrr, parts: toList(entries.sort((a, b) => b.mrr - a.mrr || (a.name < b.name ? -1 : 1))) }
+}
+
 /** Breaks MRR down by item, so the rows add up to it. The largest first. */
 export async function breakdownReport(db: Db, question: ReportQuestion, by: Dimension): Promise<BreakdownReport> {
+  if (question.isReporting) return reportingBreakdown(db, question, by)
   const parts = new Map<string, Part>()
   let mrr = 0
   const withCountry = by === 'country' || question.filter.country !== undefined
-  for await (const segments of countingSegments(db, question)) {
+  const kept = await openKept(db, question)
+  const isCounting = ({ currency, mrr, to }: Segment) =>
+    currency === question.currency && mrr > 0 && (to === null || to > question.asOf.getTime())
+  for await (const segments of withKept(countingSegments(db, question), kept, isCounting)) {
     const accounts = [...new Set(segments.map(segment => segment.account))]
     const traits = await reportTraits(db, question.tenantId, accounts, withCountry)
     for (const whole of segments) {
-      const ofAccount = traits.get(whole.account)!
-      const segment = filterSegment(whole, question.filter, ofAccount)
+      const ofAccount = { ...traits.get(whole.account)!, ...kept?.sources.get(whole.account) }
+      const segment = filterSegment(whole, question.filter, ofAccount, question.policy)
       if (segment === null) continue
       const own = new Map<string, number>()
       for (const item of segment.items) {
         if (item.mrr === 0) continue
-        const name = dimensionValue(by, item, segment, ofAccount)
+        const name = dimensionValue(by, item, segment, ofAccount, question.policy)
         own.set(name, (own.get(name) ?? 0) + item.mrr)
       }
       for (const [name, amount] of own) {

@@ -11,7 +11,7 @@ import type { Segment } from '../domain/billing/timeline.ts'
 import type { Instant } from '../domain/billing/types.ts'
 import { type Slice, splitSlice } from '../domain/list-slices.ts'
 import type { Db } from '../postgres/database.ts'
-import { runningSegments, segmentsOfSubscriptions, withPaymentIssues } from '../store/reports/accounts.ts'
+import { accountNames, runningSegments, segmentsOfSubscriptions, withPaymentIssues } from '../store/reports/accounts.ts'
 import {
   type AgendaKind,
   type AgendaRow,
@@ -27,11 +27,14 @@ import { daysFrom, type ReportList, type ReportQuestion } from './question.ts'
 
 export type AttentionReport = {
   days: number
-  paymentIssues: ReportList<PaymentIssue>
-  renewals: ReportList<RenewalDue>
-  cancellations: ReportList<CancellationDue>
-  upcomingBilling: ReportList<ChargeDue>
+  paymentIssues: ReportList<Named<PaymentIssue>>
+  renewals: ReportList<Named<RenewalDue>>
+  cancellations: ReportList<Named<CancellationDue>>
+  upcomingBilling: ReportList<Named<ChargeDue>>
 }
+
+/** A row with the name of its account. */
+export type Named<Row> = Row & { customerName: string | null }
 
 type PaymentIssue = {
   invoiceId: string | null
@@ -79,12 +82,30 @@ type ChargeDue = Due & {
 export async function attentionReport(db: Db, question: ReportQuestion, days: number): Promise<AttentionReport> {
   const { matched } = await openLedger(db, question)
   const agenda = await openAgenda(db, question, days, matched)
+  const named = <Row extends { customer: string | null }>(list: ReportList<Row>) =>
+    withNames(db, question.tenantId, list)
   return {
     days,
-    paymentIssues: issueList(db, question, await openIssues(db, question, matched)),
-    renewals: dueList(db, question, agenda, 'renewal', renewalDue),
-    cancellations: dueList(db, question, agenda, 'cancellation', cancellationDue),
-    upcomingBilling: dueList(db, question, agenda, 'charge', chargeDue),
+    paymentIssues: named(issueList(db, question, await openIssues(db, question, matched))),
+    renewals: named(dueList(db, question, agenda, 'renewal', renewalDue)),
+    cancellations: named(dueList(db, question, agenda, 'cancellation', cancellationDue)),
+    upcomingBilling: named(dueList(db, question, agenda, 'charge', chargeDue)),
+  }
+}
+
+/** Adds the names of the accounts to the rows. */
+export function withNames<Row extends { customer: string | null }>(
+  db: Db,
+  tenantId: number,
+  list: ReportList<Row>,
+): ReportList<Named<Row>> {
+  return {
+    ...list,
+    async rows(slice) {
+      const rows = await list.rows(slice)
+      const names = await accountNames(db, tenantId, [...new Set(rows.flatMap(({ customer }) => customer ?? []))])
+      return rows.map(row => ({ ...row, customerName: names.get(row.customer ?? '') ?? null }))
+    },
   }
 }
 

@@ -145,6 +145,22 @@ export async function cashSince(
   return sumCash(listUnmatched(await cashFacts(db, question, window), matched))
 }
 
+/** Cash of these stretches, by bucket. */
+export async function cashWithin(
+  db: Db,
+  question: ReportQuestion,
+  stretches: Stretch[],
+  matched: MatchedItems | null,
+): Promise<(Cash & { bucket: number })[]> {
+  if (matched === null) return cashOfStretches(db, question, stretches)
+  const window = { since: stretches[0]!.since, until: stretches.at(-1)!.until }
+  const facts = listUnmatched(await cashFacts(db, question, window), matched)
+  return stretches.map(({ bucket, since, until }) => ({
+    bucket,
+    ...sumCash(facts.filter(({ occurredAt }) => occurredAt >= since && occurredAt < until)),
+  }))
+}
+
 /** Facts whose subscription matched the filter at their time. */
 function listUnmatched(facts: CashFact[], matched: MatchedItems): CashFact[] {
   return facts.filter(

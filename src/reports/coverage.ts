@@ -6,7 +6,13 @@ import { toDay } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
 import { snapshotCoverage } from '../store/billing/snapshots.ts'
 import { type OpenWarning, openWarnings, uncountedEvents } from '../store/billing/versions.ts'
-import { cautionCounts, feedTimes, type Unlinked, unlinkedInvoices } from '../store/reports/exclusions.ts'
+import {
+  type CautionedSubscriptions,
+  cautionedSubscriptions,
+  feedTimes,
+  type Unlinked,
+  unlinkedInvoices,
+} from '../store/reports/exclusions.ts'
 import type { SourceFigures } from '../store/reports/totals.ts'
 import { type ReportQuestion, sum } from './question.ts'
 
@@ -49,7 +55,7 @@ export async function readCoverage(
 ): Promise<CoverageRead> {
   const { tenantId, currency, asOf, now } = question
   const unlinked = await unlinkedInvoices(db, question)
-  const cautions = await cautionCounts(db, tenantId, asOf)
+  const cautions = await cautionedSubscriptions(db, tenantId, asOf, MAX_LISTED)
   const uncounted = await uncountedEvents(db, tenantId, asOf)
   const unreadable = await openWarnings(db, tenantId, asOf, MAX_LISTED)
   const times = await feedTimes(db, tenantId, asOf)
@@ -105,27 +111,20 @@ function unreadableWarnings({ warnings, count }: { warnings: OpenWarning[]; coun
   ]
 }
 
-const CAUTIONS: Record<Caution, { single: string; several: string }> = {
-  items_incomplete: {
-    single: 'One subscription has more items than its events list; its MRR is too low.',
-    several: 'subscriptions have more items than their events list; their MRR is too low.',
-  },
-  inclusive_tax_unknown: {
-    single: 'The prices of one subscription include tax at an unknown rate; its MRR is too high.',
-    several: 'subscriptions have prices that include tax at an unknown rate; their MRR is too high.',
-  },
-  id_of_two_customers: {
-    single: 'Two sources send one subscription id with different customers: give the sources different namespaces.',
-    several:
-      'subscription ids are sent by two sources with different customers: give the sources different namespaces.',
-  },
+const CAUTIONS: Record<Caution, string> = {
+  items_incomplete: 'more items exist than the events list; MRR is too low.',
+  inclusive_tax_unknown: 'prices include tax at an unknown rate; MRR is too high.',
+  tax_mode_unknown: 'prices may include tax, which no invoice shows; MRR may be too high.',
+  id_of_two_customers: 'two sources send the id with different customers: give the sources different namespaces.',
 }
 
-function cautionWarnings(counts: Map<Caution, number>): string[] {
+/** One warning per caution. It names the first subscriptions. */
+function cautionWarnings(found: Map<Caution, CautionedSubscriptions>): string[] {
   return (Object.keys(CAUTIONS) as Caution[]).flatMap(caution => {
-    const count = counts.get(caution) ?? 0
-    const { single, several } = CAUTIONS[caution]
-    return count === 0 ? [] : [count === 1 ? single : `${count} ${several}`]
+    const { ids, count } = found.get(caution) ?? { ids: [], count: 0 }
+    if (count === 0) return []
+    const more = count > ids.length ? ` and ${count - ids.length} more` : ''
+    return `Subscription${count === 1 ? '' : 's'} ${ids.map(stripNamespaces).join(', ')}${more}: ${CAUTIONS[caution]}`
   })
 }
 

@@ -14,10 +14,13 @@ import {
   unlinkedInvoices,
 } from '../store/reports/exclusions.ts'
 import type { SourceFigures } from '../store/reports/totals.ts'
+import { type Named, withNames } from './attention.ts'
 import { type Ledger, openLedger } from './ledger.ts'
 import { type ReportList, type ReportQuestion, sum } from './question.ts'
 
-export type ExclusionEntry = {
+export type ExclusionEntry = Named<ExcludedEntry>
+
+type ExcludedEntry = {
   subscriptionId: string
   itemId: string | null
   customer: string | null
@@ -35,10 +38,11 @@ export function exclusionList(
   question: ReportQuestion,
   { matched }: Ledger,
   counts: { excluded: number; foreign: number; pending: number },
+  withUnknownCurrency = true,
 ): ReportList<ExclusionEntry> {
   const { tenantId, asOf } = question
   const parts = [counts.excluded, counts.foreign, counts.pending]
-  return {
+  return withNames(db, tenantId, {
     count: counts.excluded + counts.foreign + counts.pending,
     async rows(slice) {
       const [own, foreign, pending] = splitSlice(slice, parts)
@@ -46,7 +50,7 @@ export function exclusionList(
       const items = matched
         ? [...part(matched.excluded, own!), ...part(matched.foreign, foreign!)]
         : [
-            ...(await excludedSlice(db, question, own!, counts.excluded)),
+            ...(await excludedSlice(db, question, own!, counts.excluded, withUnknownCurrency)),
             ...(await foreignSlice(db, question, foreign!, counts.foreign)),
           ]
       const segments = await segmentsOfSubscriptions(
@@ -71,7 +75,7 @@ export function exclusionList(
         }),
         ...unseen.map(({ id, customer, since, isForeign }): Exclusion => {
           const exclusion = pendingExclusion(id, customer, since.getTime())
-          return isForeign ? { ...exclusion, code: 'other_currency' } : exclusion
+          return isForeign && !question.isReporting ? { ...exclusion, code: 'other_currency' } : exclusion
         }),
       ]
       const dependent = exclusions.filter(({ code }) => hasProviderHints(code))
@@ -81,7 +85,7 @@ export function exclusionList(
         fixHint: fixHint(code, providers.get(exclusion.subscriptionId) ?? null),
       }))
     },
-  }
+  })
 }
 
 /** The number of excluded items: in the currency or without one, and in other currencies. */

@@ -2,6 +2,8 @@ import {
   type AccountState,
   accountStates,
   type CohortChange,
+  type CohortMonth,
+  cohortMonths,
   computeFigures,
   deriveAccount,
   type Movement,
@@ -15,11 +17,13 @@ import type { Slice } from '../domain/list-slices.ts'
 import { dayIn } from '../domain/time-zone.ts'
 import type { Db } from '../postgres/database.ts'
 import {
+  accountMrrs,
   accountSlice,
   allSegments,
   type ReportTraits,
   reportTraits,
   segmentsOfAccounts,
+  segmentsUntil,
 } from '../store/reports/accounts.ts'
 import type { ExcludedItem } from '../store/reports/exclusions.ts'
 import {
@@ -33,36 +37,46 @@ import {
 import {
   type AccountTotals,
   type Moved,
-  movedBetween,
   movedWithin,
   type Retained,
+  retainedWithin,
   type SourceFigures,
+  type Span,
   sourceFigures,
   totalsBefore,
 } from '../store/reports/totals.ts'
-import type { ReportQuestion } from './question.ts'
+import { type KeptAccounts, openKept, withKept } from './closed.ts'
+import { type ReportQuestion, sum } from './question.ts'
 
-/** What reports read about accounts and their movements, in the currency and as of the time of the question. */
-export type Ledger = {
+/** What reports read about movements, in the currency and as of the time of the question. */
+export type SeriesLedger = {
   /** Figures at `at`, in all currencies, with those at `then` beside them. `then` is not after `at`. */
   figures(at: Date, then: Date): Promise<SourceFigures[]>
   /** Totals right before each of these times, in ascending order. */
   totalsBefore(bounds: Date[]): Promise<AccountTotals[]>
-  /** Movements in (since, until], and what became of the accounts that paid at the start. */
-  moved(since: Date, until: Date): Promise<{ moved: Moved; retained: Retained }>
   /** Movements between each of these times (inclusive) and the next (exclusive). */
   movedWithin(bounds: Date[]): Promise<Moved[]>
-  /** Changes by cohort and month, of accounts that first paid at `since` or later. */
-  cohorts(since: Date, base: RetentionBase): Promise<CohortChange[]>
+  /** What became of the accounts that paid right before each of these. */
+  retainedWithin(spans: Span[]): Promise<Retained[][]>
+  /** In the reporting currency: the MRR right before each of these, by the rates of its last day. */
+  openings?(spans: Span[]): Promise<number[]>
+  /** Cohorts of accounts that first paid at `since` or later, by month. */
+  cohortMonths(since: Date, base: RetentionBase): Promise<CohortMonth[]>
+  /** Movements in (since, until]. `count`: how many there are. */
+  movements(window: Window, wanted: { slice: Slice; count: number; order: MovementOrder }): Promise<MovementEntry[]>
+}
+
+/** What reports read about accounts and their movements. */
+export type Ledger = SeriesLedger & {
   /** The largest MRR first. */
   accounts(slice: Slice, count: number): Promise<string[]>
   /** Segments valid at the time of the question, in all currencies. */
   segments(accounts: string[]): Promise<Segment[]>
-  /** Movements in (since, until]. `count`: how many there are. */
-  movements(window: Window, wanted: { slice: Slice; count: number; order: MovementOrder }): Promise<MovementEntry[]>
   movementsOf(account: string): Promise<MovementEntry[]>
   /** What the filter matches; null: there is no filter. */
   matched: MatchedItems | null
+  /** Acquisition sources of accounts as of the closing, if they may have changed since. */
+  sources?: KeptAccounts['sources']
 }
 
 export type MatchedItems = {
@@ -82,7 +96,14 @@ type Window = { since: Date; until: Date }
  * this is not one implementation.
  */
 export async function openLedger(db: Db, question: ReportQuestion): Promise<Ledger> {
-  const ledger = isFiltered(question.filter) ? await filteredLedger(db, question) : storedLedger(db, question)
+  const kept = await openKept(db, question)
+  const all = () => withKept(allSegments(db, question.tenantId, question.asOf), kept)
+  const ledger = isFiltered(question.filter)
+    ? await memoryLedger(db, question, all(), kept)
+    : kept
+      ? await closedLedger(db, question, kept)
+      : storedLedger(db, question)
+  if (kept) ledger.sources = kept.sources
   const { netWithinDay, timeZone } = question.policy
   return netWithinDay ? nettedLedger(ledger, timeZone) : ledger
 }
@@ -92,14 +113,23 @@ function after(at: Date): Date {
   return new Date(at.getTime() + 1)
 }
 
+/** (since, until], as the other functions express it. */
+export function toSpan({ since, until }: Window): Span {
+  return { from: after(since), to: after(until) }
+}
+
 function storedLedger(db: Db, question: ReportQuestion): Ledger {
   const { tenantId, currency, asOf, policy } = question
   return {
     figures: (at, then) => sourceFigures(db, tenantId, at, then),
     totalsBefore: bounds => totalsBefore(db, question, bounds),
-    moved: (since, until) => movedBetween(db, tenantId, currency, since, until),
     movedWithin: bounds => movedWithin(db, question, bounds),
-    cohorts: (since, base) => cohortChanges(db, tenantId, currency, { since, asOf, zone: policy.timeZone, base }),
+    retainedWithin: spans => retainedWithin(db, question, spans),
+    async cohortMonths(since, base) {
+      const zone = policy.timeZone
+      const changes = await cohortChanges(db, tenantId, currency, { since, asOf, zone, base })
+      return cohortMonths(changes, asOf.getTime(), zone)
+    },
     accounts: (slice, count) => accountSlice(db, question, slice, count),
     segments: accounts => segmentsOfAccounts(db, tenantId, accounts, asOf),
     movements: (window, wanted) => movementSlice(db, tenantId, currency, window, wanted),
@@ -107,6 +137,117 @@ function storedLedger(db: Db, question: ReportQuestion): Ledger {
     matched: null,
   }
 }
+
+/** Segments of these accounts that are valid at the time of the question. */
+async function segmentsAsClosed(
+  db: Db,
+  { tenantId, asOf }: ReportQuestion,
+  kept: KeptAccounts | null,
+  accounts: string[],
+): Promise<Segment[]> {
+  const isKept = (account: string) => kept?.sources.has(account) ?? false
+  const current = await segmentsOfAccounts(
+    db,
+    tenantId,
+    accounts.filter(account => !isKept(account)),
+    asOf,
+  )
+  if (kept === null) return current
+  for await (const batch of kept.segments(accounts.filter(isKept)))
+    current.push(...batch.filter(segment => isValidAt(segment, asOf.getTime())))
+  return current
+}
+
+/**
+ * The stored ledger, minus the accounts that changed since the closing, plus the same accounts as they were. They are few, unless
+ * a policy changed. Lists are sorted in memory.
+ */
+async function closedLedger(db: Db, question: ReportQuestion, kept: KeptAccounts): Promise<Ledger> {
+  const { tenantId, asOf } = question
+  const stored = storedLedger(db, question)
+  const now = await memoryLedger(db, question, segmentsUntil(db, tenantId, [...kept.sources.keys()], asOf), null)
+  const then = await memoryLedger(db, question, kept.segments(), kept)
+  const parts = [
+    { ledger: stored, sign: 1 },
+    { ledger: now, sign: -1 },
+    { ledger: then, sign: 1 },
+  ]
+  /** Adds rows with the same key up, field by field. */
+  async function addUp<Row extends object>(
+    read: (ledger: Ledger) => Promise<Row[]>,
+    key: (row: Row, i: number) => string,
+  ) {
+    const sums = new Map<string, Record<string, unknown>>()
+    for (const { ledger, sign } of parts)
+      for (const [i, row] of (await read(ledger)).entries()) {
+        const sum = sums.get(key(row, i)) ?? {}
+        sums.set(key(row, i), sum)
+        for (const [name, value] of Object.entries(row))
+          sum[name] = typeof value === 'number' && !KEYS.has(name) ? ((sum[name] as number) ?? 0) + sign * value : value
+      }
+    return [...sums.values()] as Row[]
+  }
+  const byPlace = (_: unknown, i: number) => String(i)
+  async function allMovements(window: Window): Promise<MovementEntry[]> {
+    const { from, to } = toSpan(window)
+    const read = async (ledger: Ledger) => {
+      const [{ count }] = (await ledger.movedWithin([from, to])) as [Moved]
+      return ledger.movements(window, { slice: { offset: 0, limit: count }, count, order: 'time' })
+    }
+    const others = (await read(stored)).filter(({ account }) => !kept.sources.has(account))
+    return [...others, ...(await read(then))].sort(
+      (a, b) => a.occurredAt.getTime() - b.occurredAt.getTime() || (a.account < b.account ? -1 : 1),
+    )
+  }
+  return {
+    figures: (at, before) =>
+      addUp(
+        ledger => ledger.figures(at, before),
+        ({ currency, acquisitionId }) => `${currency} ${acquisitionId}`,
+      ),
+    totalsBefore: bounds => addUp(ledger => ledger.totalsBefore(bounds), byPlace),
+    movedWithin: bounds => addUp(ledger => ledger.movedWithin(bounds), byPlace),
+    async retainedWithin(spans) {
+      const all = spans.map(async span =>
+        addUp(
+          async ledger => (await ledger.retainedWithin([span]))[0]!,
+          ({ acquisitionId }) => String(acquisitionId),
+        ),
+      )
+      return Promise.all(all)
+    },
+    async cohortMonths(since, base) {
+      const rows = await addUp(
+        ledger => ledger.cohortMonths(since, base),
+        ({ cohort, month }) => `${cohort} ${month}`,
+      )
+      // without cohorts of accounts that were not known then
+      return rows
+        .filter(({ startingAccounts }) => startingAccounts > 0)
+        .sort((a, b) => (a.cohort === b.cohort ? a.month - b.month : a.cohort < b.cohort ? -1 : 1))
+    },
+    async accounts({ offset, limit }) {
+      const current = [...(await accountMrrs(db, question))].filter(([account]) => !kept.sources.has(account))
+      const names = await then.accounts({ offset: 0, limit: kept.sources.size }, kept.sources.size)
+      const closed = Map.groupBy(await then.segments(names), ({ account }) => account)
+      const mrrs = names.map((account): [string, number] => [
+        account,
+        sum(closed.get(account) ?? [], segment => (segment.currency === question.currency ? segment.mrr : 0)),
+      ])
+      return [...current, ...mrrs]
+        .sort(([a, most], [b, least]) => least - most || (a < b ? -1 : 1))
+        .slice(offset, offset + limit)
+        .map(([account]) => account)
+    },
+    segments: accounts => segmentsAsClosed(db, question, kept, accounts),
+    movements: async (window, wanted) => sliceOfMovements(await allMovements(window), wanted),
+    movementsOf: account => (kept.sources.has(account) ? then : stored).movementsOf(account),
+    matched: null,
+  }
+}
+
+/** Numbers that are no sums. */
+const KEYS = new Set(['acquisitionId', 'month', 'at'])
 
 // Movements in memory, of a filter or netted.
 
@@ -122,12 +263,13 @@ function countBounds(bounds: Date[], at: Instant): number {
 }
 
 function sumMovements(movements: MovementEntry[], bounds: Date[]): Moved[] {
-  const sums: Moved[] = bounds.slice(1).map(() => ({ count: 0 }))
+  const sums: Moved[] = bounds.slice(1).map(() => ({ count: 0, newAccounts: 0 }))
   for (const { occurredAt, type, before, after } of movements) {
     const moved = sums[countBounds(bounds, occurredAt.getTime()) - 1]
     if (moved === undefined) continue
     moved[type] = (moved[type] ?? 0) + Math.abs(after - before)
     moved.count += 1
+    if (type === 'new') moved.newAccounts += 1
   }
   return sums
 }
@@ -156,7 +298,8 @@ function nettedLedger(ledger: Ledger, zone: string): Ledger {
   }
 
   async function read(window: Window): Promise<MovementEntry[]> {
-    const [moved] = await ledger.movedWithin([after(window.since), after(window.until)])
+    const { from, to } = toSpan(window)
+    const [moved] = await ledger.movedWithin([from, to])
     const { count } = moved!
     const all = { slice: { offset: 0, limit: count }, count, order: 'time' } as const
     return netWithinDays(await ledger.movements(window, all), findDay)
@@ -164,11 +307,6 @@ function nettedLedger(ledger: Ledger, zone: string): Ledger {
 
   return {
     ...ledger,
-    async moved(since, until) {
-      const { retained } = await ledger.moved(since, until)
-      const [moved] = sumMovements(await within({ since, until }), [after(since), after(until)])
-      return { moved: moved!, retained }
-    },
     async movedWithin(bounds) {
       const before = (at: Date) => new Date(at.getTime() - 1)
       return sumMovements(await within({ since: before(bounds[0]!), until: before(bounds.at(-1)!) }), bounds)
@@ -197,19 +335,24 @@ type Account = { name: string; acquisitionId: number; states: AccountState[]; mo
 /** The part of a segment that stays in memory. The body with its items is ten times as large. */
 type SegmentSummary = SegmentFigures & Pick<Segment, 'account' | 'cause' | 'eventId'>
 
-/** Reads all segments of the tenant in batches, so the cost grows with its history. */
-async function filteredLedger(db: Db, question: ReportQuestion): Promise<Ledger> {
-  const { tenantId, currency, asOf, filter } = question
+/** `source`: the segments to derive the accounts from. The cost grows with their number. */
+async function memoryLedger(
+  db: Db,
+  question: ReportQuestion,
+  source: AsyncIterable<Segment[]>,
+  kept: KeptAccounts | null,
+): Promise<Ledger> {
+  const { tenantId, currency, asOf, filter, policy } = question
   const traits = new Map<string, ReportTraits>()
   const match = async (segments: Segment[]) => {
     const unknown = [...new Set(segments.map(segment => segment.account))].filter(account => !traits.has(account))
     const found = await reportTraits(db, tenantId, unknown, filter.country !== undefined)
-    for (const [account, known] of found) traits.set(account, known)
-    return segments.flatMap(segment => filterSegment(segment, filter, traits.get(segment.account)!) ?? [])
+    for (const [account, known] of found) traits.set(account, { ...known, ...kept?.sources.get(account) })
+    return segments.flatMap(segment => filterSegment(segment, filter, traits.get(segment.account)!, policy) ?? [])
   }
   const matching: SegmentSummary[] = []
   const items = { excluded: [] as ExcludedItem[], foreign: [] as ExcludedItem[] }
-  for await (const segments of allSegments(db, tenantId, asOf)) {
+  for await (const segments of source) {
     for (const segment of await match(segments)) {
       const { account, cause, eventId } = segment
       matching.push({ ...computeFigures(segment), account, ...(cause && { cause }), ...(eventId && { eventId }) })
@@ -231,15 +374,14 @@ async function filteredLedger(db: Db, question: ReportQuestion): Promise<Ledger>
       const own = accounts.map(account => ({ ...account, acquisitionId: 0 }))
       return figuresBefore(own, bounds).map(figures => figures.get(`${currency} 0`) ?? NO_FIGURES)
     },
-    moved: async (since, until) => ({
-      moved: sumMovements(movements, [after(since), after(until)])[0]!,
-      retained: retainedBetween(accounts, since.getTime(), until.getTime()),
-    }),
     movedWithin: async bounds => sumMovements(movements, bounds),
-    cohorts: async (since, base) =>
-      sumCohorts(accounts, { since: since.getTime(), base, zone: question.policy.timeZone }),
+    retainedWithin: async spans => spans.map(span => sumRetained(accounts, span)),
+    async cohortMonths(since, base) {
+      const zone = question.policy.timeZone
+      return cohortMonths(sumCohorts(accounts, { since: since.getTime(), base, zone }), asOf.getTime(), zone)
+    },
     accounts: async ({ offset, limit }) => orderByMrr(accounts, currency, asOf.getTime()).slice(offset, offset + limit),
-    segments: async names => match(await segmentsOfAccounts(db, tenantId, names, asOf)),
+    segments: async names => match(await segmentsAsClosed(db, question, kept, names)),
     movements: async (window, wanted) => sliceOfMovements(within(window), wanted),
     movementsOf: async account => movements.filter(entry => entry.account === account),
     matched: {
@@ -305,18 +447,19 @@ function orderByMrr(accounts: Account[], currency: string, at: Instant): string[
     .map(account => account.name)
 }
 
-/** Of accounts with MRR at `since`: by how much it changed, by source, and how many have none at `until`. */
-function retainedBetween(accounts: Account[], since: Instant, until: Instant): Retained {
-  const kept = new Map<number, number>()
-  let lostAccounts = 0
+function sumRetained(accounts: Account[], { from, to }: Span): Retained[] {
+  const bySource = new Map<number, Retained>()
   for (const { acquisitionId, movements } of accounts) {
-    const mrrAt = (at: Instant) => movements.findLast(movement => movement.at <= at)?.after ?? 0
-    const [opening, closing] = [mrrAt(since), mrrAt(until)]
+    const mrrBefore = (at: Date) => movements.findLast(movement => movement.at < at.getTime())?.after ?? 0
+    const [opening, closing] = [mrrBefore(from), mrrBefore(to)]
     if (opening === 0) continue
-    kept.set(acquisitionId, (kept.get(acquisitionId) ?? 0) + closing - opening)
-    if (closing === 0) lostAccounts += 1
+    const sum = bySource.get(acquisitionId) ?? { acquisitionId, change: 0, lostMrr: 0, lostAccounts: 0 }
+    bySource.set(acquisitionId, sum)
+    sum.change += closing - opening
+    sum.lostMrr += Math.max(opening - closing, 0)
+    if (closing === 0) sum.lostAccounts += 1
   }
-  return { kept, lostAccounts }
+  return [...bySource.values()]
 }
 
 const NO_FIGURES = {

@@ -1,18 +1,19 @@
 import { computeRates, type Rates } from '../domain/billing/policy.ts'
 import { computeArpa, computeArr } from '../domain/billing/price.ts'
 import type { Db } from '../postgres/database.ts'
+import type { Cash } from '../store/reports/totals.ts'
 import { type AccountEntry, accountList } from './accounts.ts'
 import { type SourceEntry, sourceList } from './acquisition.ts'
 import { openAgenda, openIssues } from './attention.ts'
 import { cashSince } from './cash.ts'
 import { type Coverage, readCoverage } from './coverage.ts'
 import { type ExclusionEntry, excludedItems, exclusionList } from './exclusions.ts'
-import { openLedger } from './ledger.ts'
-import { type MovementTotals, movementTotals } from './movements.ts'
+import { openLedger, toSpan } from './ledger.ts'
+import { type MovementTotals, movementTotals, sumRetained } from './movements.ts'
 import { daysFrom, type ReportList, type ReportQuestion, sum } from './question.ts'
 
 /** The window of movements, cash, attention and cohorts in the overview. */
-const WINDOW_DAYS = 30
+export const WINDOW_DAYS = 30
 
 export type OverviewReport = {
   mrr: number
@@ -33,6 +34,8 @@ export type OverviewReport = {
   accounts: ReportList<AccountEntry>
   acquisitionSources: ReportList<SourceEntry>
   exclusions: ReportList<ExclusionEntry>
+  /** Only in the reporting currency: currencies whose rate is from an earlier day. */
+  olderRates?: string[]
 }
 
 export async function overviewReport(db: Db, question: ReportQuestion): Promise<OverviewReport> {
@@ -48,9 +51,11 @@ export async function overviewReport(db: Db, question: ReportQuestion): Promise<
   const agenda = await openAgenda(db, question, WINDOW_DAYS, matched)
   const issues = (await openIssues(db, question, matched)).counts
   const cash = await cashSince(db, question, since, matched)
-  const { moved, retained } = await ledger.moved(since, asOf)
+  const span = toSpan({ since, until: asOf })
+  const [moved] = await ledger.movedWithin([span.from, span.to])
+  const [retained] = await ledger.retainedWithin([span])
   const openingMrr = sum(own, source => source.cohortMrr)
-  const movements = movementTotals(moved, openingMrr, mrr)
+  const movements = movementTotals(moved!, openingMrr, mrr)
   const arpa = computeArpa(mrr, activeAccounts)
   return {
     mrr,
@@ -66,21 +71,14 @@ export async function overviewReport(db: Db, question: ReportQuestion): Promise<
       cancellations: agenda.counts.cancellation,
       upcomingBilling: agenda.counts.charge,
     },
-    invoiced: { amount: cash.invoiced, count: cash.invoices },
-    collected: {
-      amount: cash.collected - cash.refunded - cash.disputed,
-      count: cash.payments,
-      refunded: cash.refunded,
-      disputed: cash.disputed,
-      oneOff: cash.oneOff,
-    },
+    ...shownCash(cash),
     windowDays: WINDOW_DAYS,
     movements,
     rates: computeRates({
       moved: movements,
       openingMrr,
       openingAccounts: sum(own, source => source.cohortAccounts),
-      lostAccounts: retained.lostAccounts,
+      retained: sumRetained(retained!),
       arpa,
     }),
     accounts: accountList(
@@ -89,7 +87,20 @@ export async function overviewReport(db: Db, question: ReportQuestion): Promise<
       ledger,
       sum(own, source => source.accounts),
     ),
-    acquisitionSources: await sourceList(db, question, { figures, kept: retained.kept, isThenCovered }),
+    acquisitionSources: await sourceList(db, question, { figures, retained: retained!, isThenCovered }),
     exclusions: exclusionList(db, question, ledger, { ...excludedItems(figures, currency), pending }),
+  }
+}
+
+export function shownCash(cash: Cash): Pick<OverviewReport, 'invoiced' | 'collected'> {
+  return {
+    invoiced: { amount: cash.invoiced, count: cash.invoices },
+    collected: {
+      amount: cash.collected - cash.refunded - cash.disputed,
+      count: cash.payments,
+      refunded: cash.refunded,
+      disputed: cash.disputed,
+      oneOff: cash.oneOff,
+    },
   }
 }

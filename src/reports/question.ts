@@ -4,6 +4,7 @@ import type { PolicyVersion } from '../domain/billing/policy.ts'
 import type { Slice } from '../domain/list-slices.ts'
 import { DAY_MS, withinYears } from '../domain/time.ts'
 import { type Db, inTransaction, isConflict } from '../postgres/database.ts'
+import type { Closing } from '../store/billing/closings.ts'
 import { readOneState } from '../store/reports/scope.ts'
 
 /** The parameters of every report. */
@@ -15,6 +16,21 @@ export type ReportQuestion = {
   now: Date
   policy: PolicyVersion
   filter: Filter
+  /** All currencies, converted to `currency`. */
+  isReporting?: boolean
+  /** With basis=as_closed: the closing of the month in which the report ends; the report is as it was then. */
+  closing?: Closing | null
+  /** With basis=as_closed: all closings. A series follows one in each bucket. */
+  closings?: Closing[]
+}
+
+/** The report cannot answer the question. The message follows the name of the parameter. */
+export class QuestionError extends Error {
+  readonly pointer: string
+  constructor(pointer: string, message: string) {
+    super(message)
+    this.pointer = pointer
+  }
 }
 
 /** A list of a report: its length, and a reader of its rows. Amounts are integers in minor units. */

@@ -1,5 +1,6 @@
 import { buildBuckets, findGrain, type Interval } from '../domain/buckets.ts'
 import type { Db } from '../postgres/database.ts'
+import { countVisitors } from '../store/events/visitors.ts'
 import {
   type ConversionSeriesRow,
   readConversionSeries,
@@ -14,6 +15,8 @@ export type SeriesRequest = Pick<SeriesQuestion, 'eventType' | 'groupBy'> & {
   now: Date
   /** The time zone in which buckets start. */
   timeZone: string
+  /** Whether the last bucket ends with the minute of `until`. */
+  isCut?: boolean
 }
 
 /** `amounts`: of conversions, exact decimal text by currency. */
@@ -34,6 +37,21 @@ export function eventSeries(db: Db, tenantId: number, request: SeriesRequest): P
 /** The same for conversions, with their amounts by currency. */
 export function conversionSeries(db: Db, tenantId: number, request: SeriesRequest): Promise<SeriesBucket[] | null> {
   return readSeries(request, question => readConversionSeries(db, tenantId, question))
+}
+
+/** The number of distinct visitors in each bucket and in all of them; null: too many buckets. */
+export async function visitorSeries(
+  db: Db,
+  tenantId: number,
+  request: SeriesRequest,
+): Promise<{ total: number; results: { at: Date; count: number }[] } | null> {
+  const buckets = buildBuckets(request.interval, request)
+  if (buckets === null) return null
+  const counts = await countVisitors(db, tenantId, buckets)
+  return {
+    total: counts.get(null) ?? 0,
+    results: buckets.starts.map((at, index) => ({ at, count: counts.get(index + 1) ?? 0 })),
+  }
 }
 
 async function readSeries(

@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts'
 import type { LogLogger, NatsAccess, NatsSettings } from '../log/jetstream/nats.ts'
 import { type Log, LogUnavailable } from '../log/log.ts'
 import { initializePostgresLog, openPostgresLog } from '../log/postgres/log.ts'
-import { isUnavailable } from '../postgres/database.ts'
+import { isTransient } from '../postgres/database.ts'
 import { ensurePartitions } from '../postgres/partitions.ts'
 
 export type OpenedLog = { log: Log; close(): Promise<void> }
@@ -36,9 +36,9 @@ export async function initializeLog(
   await initializePostgresLog(pool, partitions)
 }
 
-/** PostgreSQL or NATS is unavailable: retrying may help. */
+/** PostgreSQL or NATS is unavailable, or PostgreSQL gave up because of a lock, a conflict or a timeout: retrying may help. */
 export function isStorageUnavailable(error: unknown): boolean {
-  return error instanceof LogUnavailable || isUnavailable(error)
+  return error instanceof LogUnavailable || isTransient(error)
 }
 
 export function toNatsSettings(config: Config): NatsSettings | null {
@@ -52,7 +52,6 @@ export function toNatsSettings(config: Config): NatsSettings | null {
     maxAgeMs: config.logRetentionMs,
     replicas: config.natsReplicas,
     isSynced: config.natsSynced,
-    allowsUnsynced: config.natsAllowUnsynced,
     takesOver: config.natsTakeOver,
   }
 }

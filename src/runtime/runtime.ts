@@ -28,6 +28,7 @@ import { openRejections, type Rejections } from '../intake/rejections.ts'
 import { openRequests } from '../intake/requests.ts'
 import { alertJob } from '../jobs/alerts.ts'
 import { openStorage, startArchive } from '../jobs/archive.ts'
+import { customerJob } from '../jobs/customers.ts'
 import { startDeliveries } from '../jobs/deliveries.ts'
 import { type Job, startJobs } from '../jobs/jobs.ts'
 import { ledgerJobs, snapshotJob } from '../jobs/ledger.ts'
@@ -37,7 +38,7 @@ import {
   partitionJob,
   rejectionJobs,
   resumeInterruptedJobs,
-  seriesJob,
+  seriesJobs,
   sqlAccessJobs,
   streamJobs,
   stuckSessionJob,
@@ -48,12 +49,20 @@ import { saleFoldJob } from '../jobs/sales.ts'
 import { countSkippedMessages } from '../log/jetstream/known-streams.ts'
 import { leaveStreams } from '../log/jetstream/leave.ts'
 import { type Log, LogRefused, type OutsideLog } from '../log/log.ts'
-import { type Backlog, describeBacklog, watchBacklog } from '../overload/backlog.ts'
+import { type Backlog, watchBacklog } from '../overload/backlog.ts'
 import { type Budgets, openBudgets } from '../overload/budgets.ts'
-import { type Disk, describeDisk, diskReader, type ReadFree, watchDisk } from '../overload/disk.ts'
-import { openAdaptiveCapacity, openFairQueue, openReadQueue } from '../overload/fair-queue.ts'
+import { type Disk, diskReader, type ReadFree, watchDisk } from '../overload/disk.ts'
+import { type FairQueue, openAdaptiveCapacity, openFairQueue, openReadQueue } from '../overload/fair-queue.ts'
+import { openOptionalDatabase, type WithDatabase } from '../overload/optional-database.ts'
 import { openThrottle } from '../overload/throttle.ts'
-import { brokenConnection, type Connection, databaseNow, openPool } from '../postgres/database.ts'
+import {
+  brokenConnection,
+  type Connection,
+  databaseNow,
+  isTransient,
+  isUnavailable,
+  openPool,
+} from '../postgres/database.ts'
 import { archiveState } from '../store/archive/archive.ts'
 import { countExcessClaims } from '../store/conversions/conversions.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
@@ -67,6 +76,7 @@ import type { LoggerOptions } from '../telemetry/logging.ts'
 import { type Metrics, type MetricsSample, openMetrics } from '../telemetry/metrics.ts'
 import { openTracing, type Tracing } from '../telemetry/tracing.ts'
 import { initializeLog, isStorageUnavailable, openLog, toNatsSettings } from './log.ts'
+import { readinessOf, type Writes, watchWrites } from './readiness.ts'
 import { startWorkers, startWorkerThread, type Workers } from './workers.ts'
 export type Runtime = {
   url: string
@@ -205,6 +215,10 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
 
   const isEmbedded = config.databaseUrl === null
   const secrets = openSecrets(await loadMasterKeys({ ...config, isEmbedded }))
+  const { withDatabase, stop } = openOptionalDatabase({
+    ...{ pool, isOptional: log.outside !== null, isUnavailable, isTransient },
+  })
+  onClose(async () => stop())
   const directory = openDirectory({ pool })
   let changes = 0
   const watcher = await watchConfigVersion(pool, () => {
@@ -212,8 +226,9 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
     directory.forget()
   })
   onClose(() => watcher.stop())
+  const writes = watchWrites({ pool, log })
   const { accept, drained } = openAccept({
-    append: log.append,
+    append: writes.watch(log.append),
     groupOf: log.flushGroup,
     maxPendingBytes: config.maxPendingBytes,
     metrics: countAppends(metrics, backlog),
@@ -222,7 +237,7 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   onClose(() => directory.writeUses())
   const configChanges = () => changes
   return {
-    ...{ pool, log, directory, configChanges, secrets, metrics, disk, backlog, tracing, now },
+    ...{ pool, withDatabase, log, writes, directory, configChanges, secrets, metrics, disk, backlog, tracing, now },
     accept: tracing ? tracing.accept(accept) : accept,
   }
 }
@@ -269,7 +284,8 @@ function workerJobs({ config, log: logger }: RuntimeOptions, { pool, log, now }:
     }),
     ...ledgerJobs(pool, now),
     saleFoldJob(pool),
-    seriesJob(pool),
+    customerJob(pool, now),
+    ...seriesJobs(pool),
     alertJob({ pool, log }),
     snapshotJob(pool, now),
     ...resumeInterruptedJobs({ pool, log }),
@@ -429,6 +445,7 @@ function watchComponents(
 type OpsParts = {
   pool: pg.Pool
   log: Pick<Log, 'outside'>
+  writes: Writes
   metrics: OpsMetrics
   logger: Logger
   disk: Disk
@@ -437,19 +454,9 @@ type OpsParts = {
 }
 
 /** An operations port in use is an error only if it was set explicitly. */
-async function openOps(
-  config: Config,
-  { pool, log: { outside }, metrics, logger, disk, backlog, about }: OpsParts,
-): Promise<Ops | null> {
+async function openOps(config: Config, { metrics, logger, about, ...parts }: OpsParts): Promise<Ops | null> {
   if (config.opsPort === null) return null
-  const readiness = async () => {
-    const started = performance.now()
-    await pool.query('select 1')
-    const database = `answered in ${Math.round(performance.now() - started)} ms`
-    // Without NATS the node is still ready: it serves reads and record writes.
-    const nats = outside && { nats: outside.promise() ?? 'unreachable: events are answered with 503' }
-    return { ok: true, checks: { database, disk: describeDisk(disk), backlog: describeBacklog(backlog), ...nats } }
-  }
+  const readiness = readinessOf({ ...parts, surfaces: config.surfaces })
   try {
     return await startOps({ port: config.opsPort, host: config.opsHost, metrics, readiness, about })
   } catch (error) {
@@ -466,7 +473,9 @@ async function openOps(
 type Parts = {
   pool: pg.Pool
   log: Log
+  writes: Writes
   accept: Accept
+  withDatabase: WithDatabase
   directory: Directory
   /** The number of configuration changes that this node has seen. */
   configChanges(): number
@@ -485,7 +494,8 @@ type OpenedSurfaces = { surfaces: Surface[]; jobs: Job[]; close(): Promise<void>
 async function openSurfaces(config: Config, parts: Parts): Promise<OpenedSurfaces> {
   const serves = (surface: Config['surfaces'][number]) => config.surfaces.includes(surface)
   const store = config.processes > 1 ? 'postgres' : config.volumeStore
-  const budgets = openBudgets({ store, pool: parts.pool })
+  const { pool, withDatabase, log } = parts
+  const budgets = openBudgets({ store, pool, withDatabase, nodes: () => log.outside?.writers() ?? 1 })
   const writeQueue = openFairQueue({ capacity: openAdaptiveCapacity() })
   parts.metrics.watchFairQueue(writeQueue.waiting)
   const surfaces: Surface[] = []
@@ -505,7 +515,7 @@ async function openSurfaces(config: Config, parts: Parts): Promise<OpenedSurface
   const recordsRejections = serves('data') || serves('events') || serves('inbound')
   const jobs = recordsRejections ? rejectionJobs(parts.pool, rejections, parts.now) : []
   if (!serves('inbound')) return { surfaces, jobs, close: () => rejections.write() }
-  const inbound = await openInboundSurface(config, { ...parts, budgets, rejections })
+  const inbound = await openInboundSurface(config, { ...parts, budgets, rejections, writeQueue })
   return {
     surfaces: [...surfaces, ...inbound.surfaces],
     jobs: [...jobs, ...inbound.jobs],
@@ -532,17 +542,17 @@ function openSessions(config: Config, { pool, now }: Parts): SessionOptions & { 
 /** The inbound route with the budgets of its sources and the overflow queue for events over budget. */
 async function openInboundSurface(
   config: Config,
-  parts: Parts & { budgets: Budgets; rejections: Rejections },
+  parts: Parts & { budgets: Budgets; rejections: Rejections; writeQueue: FairQueue },
 ): Promise<OpenedSurfaces> {
-  const { pool, directory, secrets, metrics, disk, backlog, rejections, now } = parts
+  const { pool, withDatabase, directory, secrets, metrics, disk, backlog, rejections, writeQueue, now } = parts
   const overflow = openOverflow({ pool, maxPendingBytes: config.maxPendingBytes })
   // Before the first request, because new events queue behind those that already wait.
   await overflow.refresh()
   const throttle = openThrottle({ maxWaitingBytes: config.maxPendingBytes })
   const inbound = openInbound({ ...parts, overflow, throttle })
   const surface = inboundSurface({
-    ...{ directory, inbound, rejections, metrics, disk, backlog, now },
-    requests: openRequests({ pool }),
+    ...{ directory, inbound, rejections, metrics, disk, backlog, writeQueue, now },
+    requests: openRequests({ pool, withDatabase }),
     openSecret: secrets.open,
     signatureHeader: config.signatureHeader,
   })

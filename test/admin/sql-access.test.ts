@@ -20,7 +20,10 @@ before(async () => {
 })
 after(() => server.close())
 
-const VIEWS = ['products', 'contacts', 'orders', 'events', 'conversions', 'subscriptions', 'invoices', 'movements']
+const VIEWS = [
+  ...['products', 'contacts', 'orders', 'order_lines', 'events', 'touches', 'conversions', 'conversion_touches'],
+  ...['subscriptions', 'invoices', 'movements'],
+]
 const SUMS = ['mrr_by_day', 'cash_by_day']
 
 async function post(path: string, key: string, body: object) {
@@ -335,4 +338,69 @@ test('a role without a row in sql_access sees nothing in the views, including th
     const { rows } = await server.pool.query(`select count(*)::int as count from kontor_bi.${view}`)
     assert.equal(rows[0].count, 0, view)
   }
+})
+
+test('each sale has its first and last touch once, and the lines of every kind of order have one shape', async () => {
+  useDatabase(server.databaseUrl)
+  const shop = await server.anotherTenant('touched')
+  const { key } = await server.admin.keys.create({ tenant: shop.id, kind: 'tracking', server: true })
+  const track = (event_type: string, occurred_at: string, data: object) =>
+    post('/v1/track', key, { event_type, occurred_at, visitor: 'v', data })
+  const view = (occurred_at: string, page: string, referrer?: string) =>
+    track('page_view', occurred_at, { page: `https://shop.example${page}`, ...(referrer && { referrer }) })
+  await view('2026-01-01T00:00:00Z', '/')
+  await view('2026-01-02T00:00:00Z', '/?utm_source=caf%C3%A9+news&utm_medium=email#top')
+  await view('2026-01-03T00:00:00Z', '/mug', 'https://www.Search.example/?q=mug')
+  await view('2026-01-04T00:00:00Z', '/broken?utm_source=%FF%00')
+  await view('2026-01-05T00:00:00Z', '/mug')
+  const order = (id: string, created_at: string, data: object) =>
+    post('/v1/orders', shop.privateKey, {
+      entityType: 'order',
+      id,
+      sourceUpdatedAt: created_at,
+      data: { created_at, currency: 'EUR', ...data },
+    })
+  await order('early', '2025-12-31T00:00:00Z', { total: 1, lines: [{ sku: 'A', quantity: 3, total: 9 }, 'free'] })
+  await order('first', '2026-01-03T12:00:00Z', { total: 2, line_items: [{ sku: 'A', quantity: 2, price: '4.50' }] })
+  await order('later', '2026-01-06T00:00:00Z', { total: 4, items: [{ sku: 'B', unit_price: 4, qty: 'many' }] })
+  for (const order_id of ['early', 'first', 'later']) await track('convert', '2026-01-06T00:00:00Z', { order_id })
+  await post('/v1/batch', key, {
+    batch: [
+      {
+        type: 'track',
+        event: 'Order Completed',
+        anonymousId: 'v',
+        timestamp: '2026-01-07T00:00:00Z',
+        properties: { order_id: 'web', revenue: 8, currency: 'EUR', products: [{ sku: 'A', price: 8, quantity: 1 }] },
+      },
+    ],
+  })
+  await server.settled()
+  const created = await kontor('sql-access', 'create', '--tenant', 'touched', '--name', 'touches')
+  const client = await connected((created.json() as { connection: string }).connection)
+  const rowsOf = async (sql: string) => (await client.query({ text: sql, rowMode: 'array' })).rows
+  assert.deepEqual(
+    await rowsOf(
+      'select source_object_id, first_source, first_medium, last_source from conversion_touches order by occurred_at, id',
+    ),
+    [
+      ['early', null, null, null],
+      ['first', 'café news', 'email', 'search.example'],
+      ['later', 'café news', 'email', '%FF%00'],
+      ['web', 'café news', 'email', '%FF%00'],
+    ],
+  )
+  assert.deepEqual(await rowsOf('select sum(amount)::float8 from conversion_touches'), [[15]])
+  assert.deepEqual(
+    await rowsOf(
+      'select order_id, line, sku, quantity::float8, unit_price::float8, amount::float8 from order_lines order by placed_at, line',
+    ),
+    [
+      ['early', 1, 'A', 3, 3, 9],
+      ['early', 2, null, 1, null, null],
+      ['first', 1, 'A', 2, 4.5, 9],
+      ['later', 1, 'B', 1, 4, 4],
+      ['web', 1, 'A', 1, 8, 8],
+    ],
+  )
 })

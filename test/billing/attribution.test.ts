@@ -30,7 +30,7 @@ async function sourcesOf(tenant: TestTenant): Promise<Record<string, number>> {
 
 const VISITOR: Identifier = { kind: 'visitor', value: 'v' }
 const CUSTOMER: Identifier = { kind: 'contact', value: 'cus_s' }
-const TRUSTED = { verified: true, receivedAt: new Date(), cause: { kind: 'record', id: 'r' } } as const
+const TRUSTED = { verified: true, receivedAt: new Date(), cause: { kind: 'event', id: 'r' } } as const
 
 /** What three transactions may learn about one person, each in a worker without caches. */
 function learning(tenantId: number) {
@@ -59,7 +59,16 @@ function learning(tenantId: number) {
       const eventId = newEntryId(Date.now())
       const change = readBilling(type, data, Date.now())!
       await applyBilling(transaction, [
-        { tenantId, eventId, eventType: type, sourceId: null, namespace: 'default', node, change },
+        {
+          tenantId,
+          eventId,
+          eventType: type,
+          sourceId: null,
+          namespace: 'default',
+          node,
+          receivedAt: new Date(),
+          change,
+        },
       ])
     },
     /** Both identifiers exist, but are not linked. */

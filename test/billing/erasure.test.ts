@@ -78,7 +78,9 @@ test('an erasure removes the person from the ledger and keeps amounts; a late re
   // and a new derivation stays anonymous, with the same account
   await send(server, [updated('g1', { customer: null, updated_at: inDays(-1) })])
   for (const table of TABLES) {
-    const { rows } = await server.pool.query(`select t::text as row from billing_${table} t`)
+    const { rows } = await server.pool.query(`select t::text as row from billing_${table} t where tenant_id = $1`, [
+      tenantId,
+    ])
     for (const { row } of rows) assert.doesNotMatch(row, /lovelace|hopper|ada@|grace@/i, table)
   }
   const after = await reportOf(server, 'overview')
@@ -94,4 +96,82 @@ test('an erasure removes the person from the ledger and keeps amounts; a late re
     ),
   )
   assert.ok((await assertSums(server, server.tenant)) > 0)
+})
+
+test('an erasure removes warnings about the refunds of a person, and no others', async () => {
+  const tenant = await server.anotherTenant('refund warnings')
+  const tenantId = Number(tenant.id.slice(4))
+  const refund = (id: string, more: object) => ({
+    type: 'refund.created',
+    data: { id, currency: 'EUR', created_at: inDays(-1), updated_at: inDays(-1), ...more },
+  })
+  const ada = { customer: 'cus_ada', customer_name: 'Ada Lovelace', customer_email: 'ada@example.com' }
+  await send(
+    server,
+    [
+      created('a', ada),
+      invoice('paid', 'in_a', { subscription: 'a', ...ada, status: 'paid', total: 10, updated_at: inDays(-3) }),
+      refund('by invoice', { invoice: 'in_a', amount: 'Ada Lovelace, five' }),
+      refund('by customer', { customer: 'cus_ada', amount: 'Ada Lovelace, six' }),
+      refund('of another', { customer: 'cus_bob', amount: 'seven' }),
+    ],
+    tenant,
+  )
+  const warned = async () =>
+    (
+      await server.pool.query('select object_id as id from billing_warnings where tenant_id = $1 order by 1', [
+        tenantId,
+      ])
+    ).rows
+  assert.equal((await warned()).length, 3)
+  await anonymizeBilling(server.pool, tenantId, { customers: ['cus_ada'], emails: ['ada@example.com'] })
+  assert.deepEqual(await warned(), [{ id: 'of another' }])
+})
+
+test('an erasure renames an account that a provider names by the e-mail address, also in its discounts', async () => {
+  const tenant = await server.anotherTenant('named by e-mail')
+  const tenantId = Number(tenant.id.slice(4))
+  const { id, token } = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook', preset: 'lago' })
+  const customer = { external_id: 'Ada@Example.com', name: 'Ada Lovelace', email: 'ada@example.com' }
+  const events = [
+    { webhook_type: 'customer.updated', object_type: 'customer', customer },
+    {
+      ...{ webhook_type: 'subscription.started', object_type: 'subscription' },
+      subscription: {
+        ...{
+          lago_id: 's',
+          external_customer_id: customer.external_id,
+          customer,
+          status: 'active',
+          started_at: inDays(-9),
+        },
+        ...{ plan_amount_cents: 1000, plan_amount_currency: 'EUR', plan: { code: 'p', interval: 'monthly' } },
+      },
+    },
+    {
+      ...{ webhook_type: 'invoice.created', object_type: 'invoice' },
+      invoice: {
+        ...{ lago_id: 'i', status: 'finalized', currency: 'EUR', coupons_amount_cents: 100, total_amount_cents: 900 },
+        ...{ customer, issuing_date: inDays(-9).slice(0, 10), updated_at: inDays(-9) },
+      },
+    },
+  ]
+  for (const [n, body] of events.entries()) {
+    const headers = { 'x-lago-unique-key': `k${n}` }
+    const options = { method: 'POST', key: token, headers, body: JSON.stringify(body) }
+    assert.equal((await server.request(`/ingest/inbound/${id}`, options)).status, 200)
+  }
+  await server.settled()
+  await anonymizeBilling(server.pool, tenantId, { customers: [], emails: ['ada@example.com'] })
+  for (const table of [...TABLES, 'terms', 'refunds', 'payments']) {
+    const { rows } = await server.pool.query(`select t::text as row from billing_${table} t where tenant_id = $1`, [
+      tenantId,
+    ])
+    for (const { row } of rows) assert.doesNotMatch(row, /lovelace|ada@/i, table)
+  }
+  const { body } = await server.request('/v1/subscriptions/exclusions?currency=EUR', { key: tenant.privateKey })
+  assert.deepEqual(
+    [body.results[0].reason_code, /^erased-/.test(body.results[0].customer)],
+    ['discount_terms_unknown', true],
+  )
 })

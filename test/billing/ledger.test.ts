@@ -38,6 +38,7 @@ function factOf(tenant: TestTenant, { type, data }: BillingEvent): BillingFact {
     sourceId: null,
     namespace: 'default',
     node: null,
+    receivedAt: new Date(at),
     change: readBilling(type, data, at)!,
   }
 }

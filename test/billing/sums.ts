@@ -53,6 +53,12 @@ const SUMS: Record<string, { kept: string; counted: string }> = {
         from billing_cash where tenant_id = $1 and valid_to = 'infinity'
       ) c group by day, currency`,
   },
+  revenue: {
+    kept: `select currency, sum(invoiced)::int as invoiced, sum(recognized)::int as recognized, sum(lines)::int as lines
+      from billing_revenue_months where tenant_id = $1 group by currency`,
+    counted: `select currency, sum(amount)::int as invoiced, sum(amount)::int as recognized, count(*)::int as lines
+      from billing_revenue where tenant_id = $1 and valid_to = 'infinity' group by currency`,
+  },
   agenda: {
     kept: `select day::text, currency, kind, sum(entries)::int as entries
       from billing_agenda_days where tenant_id = $1 group by day, currency, kind`,
@@ -84,7 +90,7 @@ export async function assertSums(server: TestServer, tenant: TestTenant): Promis
 
 /** Changes of sums that are not compacted yet. */
 export async function looseSums(server: TestServer, tenant: TestTenant): Promise<number> {
-  const tables = ['account_days', 'account_months', 'cash_days', 'agenda_days']
+  const tables = ['account_days', 'account_months', 'cash_days', 'revenue_months', 'agenda_days']
   const { rows } = await server.pool.query(
     `select (${tables
       .map(table => `(select count(*) from billing_${table} where tenant_id = $1 and not compacted)`)

@@ -121,7 +121,7 @@ for (const seed of SEEDS)
       everywhere((currency, at) => {
         const { customer_churn_rate: churn, gross_revenue_retention: gross, ...rates } = books.rates(currency, at)
         if (churn !== null) assert.ok(churn >= 0 && churn <= 1)
-        if (gross !== null) assert.ok(gross <= rates.net_revenue_retention! + 1e-12)
+        if (gross !== null) assert.ok(gross >= 0 && gross <= 1 && gross <= rates.net_revenue_retention! + 1e-12)
         const { opening } = books.flow(currency, at - 30 * DAY, at)
         assert.equal(gross === null, opening === 0)
       })

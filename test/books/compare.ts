@@ -3,9 +3,8 @@
 import { parseArgs } from 'node:util'
 import { startServer } from '../server.ts'
 import { type Business, business } from './business.ts'
-import { compareAll, sendHistory } from './comparison.ts'
+import { compareAll, customerOf, sendHistory } from './comparison.ts'
 import { keepBooks } from './ledger.ts'
-import type { Fact } from './model.ts'
 import { SHAPES, type Shape } from './shapes.ts'
 
 const { values } = parseArgs({
@@ -54,16 +53,6 @@ try {
 
 function onlyOf(business: Business, customer: string): Business {
   return { ...business, facts: business.facts.filter(fact => (customerOf(fact) ?? customer) === customer) }
-}
-
-function customerOf(fact: Fact): string | null {
-  if (fact.kind === 'coupon') return null
-  if (fact.kind === 'customer') return fact.after.id
-  if (fact.kind === 'discount') return fact.discount.customer
-  if (fact.kind === 'payment') return fact.payment.customer
-  if (fact.kind === 'refund' || fact.kind === 'dispute') return fact.after.payment.customer
-  if (fact.kind === 'credit_note') return fact.after.invoice.customer
-  return fact.after.customer
 }
 
 function text(value: unknown): string {

@@ -1,9 +1,10 @@
 // Sends a history to a server, and finds where its reports and the company's own books differ.
 import { makeSource } from '../inbound/source.ts'
-import type { TestServer } from '../server.ts'
+import type { TestServer, TestTenant } from '../server.ts'
 import type { Business } from './business.ts'
 import { DAY, iso, later } from './calendar.ts'
 import type { Books } from './ledger.ts'
+import type { Fact } from './model.ts'
 import { major } from './money.ts'
 import { shuffle } from './random.ts'
 import type { Shape } from './shapes.ts'
@@ -24,12 +25,17 @@ export async function sendHistory(
   server: TestServer,
   history: Business,
   shape: Shape,
-  { shuffled }: { shuffled?: number } = {},
+  {
+    shuffled,
+    tenant = server.tenant,
+    only = () => true,
+  }: { shuffled?: number; tenant?: TestTenant; only?: (event: unknown) => boolean } = {},
 ): Promise<void> {
   for (const { preset, bodies } of shape.deliveries(history, events =>
-    shuffled === undefined ? events : shuffle(events, shuffled),
+    (shuffled === undefined ? events : shuffle(events, shuffled)).filter(only),
   )) {
     const source = await makeSource(server, {
+      tenant: tenant.id,
       rate_limit: { events: 1_000_000, per_seconds: 1 },
       max_body_bytes: 8 * 1024 * 1024,
       ...(preset && { preset }),
@@ -40,6 +46,17 @@ export async function sendHistory(
     }
   }
   await server.settled()
+}
+
+/** Null: of no customer. */
+export function customerOf(fact: Fact): string | null {
+  if (fact.kind === 'coupon') return null
+  if (fact.kind === 'customer') return fact.after.id
+  if (fact.kind === 'discount') return fact.discount.customer
+  if (fact.kind === 'payment') return fact.payment.customer
+  if (fact.kind === 'refund' || fact.kind === 'dispute') return fact.after.payment.customer
+  if (fact.kind === 'credit_note') return fact.after.invoice.customer
+  return fact.after.customer
 }
 
 type Month = {
@@ -226,16 +243,29 @@ async function compareBreakdowns({ books, shape, currency, asOf, report, compare
 async function compareHistory({ books, currency, asOf, report, compare }: Month, { from }: Business): Promise<void> {
   const money = (amount: number) => major(amount, currency)
   for (const interval of ['day', 'week', 'month'] as const) {
-    const answer = await report('history', `&from=${iso(from)}&to=${iso(asOf)}&interval=${interval}`)
+    const months = interval === 'month' ? 3 : null
+    const query = `&from=${iso(from)}&to=${iso(asOf)}&interval=${interval}${months ? `&retention_months=${months}` : ''}`
+    const answer = await report('history', query)
     const theirs = new Map<string, Body>(
       (answer?.results ?? []).map((row: Body) => [iso(Date.parse(row.date) / 1000), row]),
     )
-    for (const row of books.historyRows(currency, from, asOf, interval, asOf)) {
-      const { start, activeAccounts, activeSubscriptions, committed: _, opening: __, ...amounts } = row
+    const rows = books.historyRows(currency, from, asOf, interval, asOf)
+    for (const row of rows) {
+      const { start, activeAccounts, activeSubscriptions, committed: _, opening: __, ...more } = row
+      const { newAccounts, churnedAccounts, rates, retention, ...amounts } = more
       const other = answer && (theirs.get(iso(start)) ?? {})
       const name = `history.${interval} ${iso(start).slice(0, 10)}`
       compare(`${name} active_accounts`, activeAccounts, other?.active_accounts)
       compare(`${name} active_subscriptions`, activeSubscriptions, other?.active_subscriptions)
+      compare(`${name} new_accounts`, newAccounts, other?.new_accounts)
+      compare(`${name} churned_accounts`, churnedAccounts, other?.churned_accounts)
+      const { ltv, ...fractions } = rates
+      for (const [field, rate] of Object.entries(fractions)) compare(`${name} ${field}`, rate, other?.rates?.[field])
+      compare(`${name} ltv`, ltv && ltv * major(1, currency), other?.rates?.ltv)
+      // the last bucket is still open, so its months are counted back from the second before midnight
+      if (months && row !== rows.at(-1))
+        for (const [field, rate] of Object.entries(retention(months)))
+          compare(`${name} retention ${field}`, rate, other?.retention?.[field])
       for (const [field, amount] of Object.entries(amounts)) compare(`${name} ${field}`, money(amount), other?.[field])
     }
   }

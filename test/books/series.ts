@@ -12,7 +12,7 @@ export type By = 'plan' | 'interval' | 'source' | 'country'
 const UNATTRIBUTED: Acquisition = { source: 'unattributed', medium: '', campaign: '' }
 
 export function seriesOf(accounts: Accounts, { invoiceVersions }: Cash) {
-  const { facts, history, inCurrency, mrrAt, totalsAt, flow, valuesAt } = accounts
+  const { facts, history, inCurrency, mrrAt, totalsAt, flow, movementsIn, valuesAt } = accounts
 
   /** Buckets are [start, end); a row is as of the bucket's last second, or of `now` where that comes first. */
   function historyRows(currency: string, from: number, to: number, bucket: Bucket, now = Infinity) {
@@ -21,31 +21,51 @@ export function seriesOf(accounts: Accounts, { invoiceVersions }: Cash) {
       const end = later(start, bucket, 1)
       const last = Math.min(end - 1, now)
       const { opening, closing, ...amounts } = flow(currency, start - 1, last)
-      rows.push({ start, ...totalsAt(currency, last), opening, ...amounts })
+      const own = {
+        newAccounts: movementsIn(currency, start - 1, last).filter(({ type }) => type === 'new').length,
+        churnedAccounts: retained(currency, start - 1, last).lost,
+        rates: rates(currency, last, start - 1),
+      }
+      const retention = (months: number) => retentionOf(currency, later(last + 1, 'month', -months) - 1, last)
+      rows.push({ start, ...totalsAt(currency, last), opening, ...amounts, ...own, retention })
       start = end
     }
     return rows
   }
 
-  function rates(currency: string, at: number, days = 30) {
-    const opens = at - days * DAY
-    const { opening, new: fresh, expansion, reactivation, contraction, churn } = flow(currency, opens, at)
+  /** Of the accounts with MRR at the opening, whatever happened in between. */
+  function retained(currency: string, opens: number, at: number) {
     const had = inCurrency(currency).filter(account => mrrAt(account, opens) > 0)
-    const left = had.filter(account => mrrAt(account, at) === 0).length
+    return {
+      had: had.length,
+      lost: had.filter(account => mrrAt(account, at) === 0).length,
+      opening: sum(had.map(account => mrrAt(account, opens))),
+      gross: sum(had.map(account => Math.min(mrrAt(account, opens), mrrAt(account, at)))),
+      net: sum(had.map(account => mrrAt(account, at))),
+    }
+  }
+
+  function retentionOf(currency: string, opens: number, at: number) {
+    const { opening, gross, net } = retained(currency, opens, at)
+    return { gross_revenue_retention: ratio(gross, opening), net_revenue_retention: ratio(net, opening) }
+  }
+
+  function rates(currency: string, at: number, opens = at - 30 * DAY) {
+    const { opening, new: fresh, expansion, reactivation, contraction, churn } = flow(currency, opens, at)
+    const { had, lost: left } = retained(currency, opens, at)
     const { mrr, activeAccounts } = totalsAt(currency, at)
     const arpa = activeAccounts > 0 ? Math.floor(mrr / activeAccounts + 0.5) : 0
     const lost = contraction + churn
     const won = expansion + reactivation
-    const customerChurn = ratio(left, had.length)
+    const customerChurn = ratio(left, had)
     return {
       customer_churn_rate: customerChurn,
       gross_mrr_churn_rate: ratio(lost, opening),
       net_mrr_churn_rate: ratio(lost - won, opening),
-      gross_revenue_retention: ratio(opening - lost, opening),
-      net_revenue_retention: ratio(opening - lost + won, opening),
+      ...retentionOf(currency, opens, at),
       quick_ratio: ratio(fresh + won, lost),
       /** In minor units, of the average as it is shown. */
-      ltv: left > 0 ? Math.round((arpa * had.length) / left) : null,
+      ltv: left > 0 ? Math.round((arpa * had) / left) : null,
     }
   }
 

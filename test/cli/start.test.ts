@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { findAccount, inaccessiblePart } from '../../embedded-postgres/account.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { testDatabase } from '../database.ts'
@@ -29,8 +31,14 @@ const settings = { KONTOR_OPS_PORT: '0', KONTOR_LOG_LEVEL: 'warn' }
 /** Runs the curl commands of the banner and returns their responses. */
 async function tryLines(banner: string): Promise<{ line: string; status: number; body: never }[]> {
   const answers = []
+  const [, file] = /^ {4}\. '(.+)'$/m.exec(banner) ?? []
+  const variables = Object.fromEntries(
+    file ? (await readFile(file, 'utf8')).split('\n').map(line => line.split(/=(.*)/s, 2)) : [],
+  )
   for (const line of banner.split('\n').filter(text => text.startsWith('    curl '))) {
-    const words = [...line.trim().matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain!)
+    const words = [...line.trim().matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
+      ([, quoted, expanded, plain]) => quoted ?? expanded?.replace(/\$(\w+)/, (_, name) => variables[name]) ?? plain!,
+    )
     const url = words[1]!
     const after = (flag: string) => words.flatMap((word, i) => (word === flag ? [words[i + 1]!] : []))
     const headers = after('-H').map(header => header.split(/: (.*)/s, 2) as [string, string])
@@ -70,12 +78,13 @@ test('the first start prints keys with working commands, the next start prints n
   const first = startKontor(t, ['start', '--port', '0'], env)
   await hears(first, canChangeUser ? /Started as root\. Kontor now runs as nobody\./ : END_OF_BANNER)
   const banner = first.err()
-  for (const key of [/private-\w{38}/, /trk_\w{38}/, /tok_\w{38}/, /\/docs/]) assert.match(banner, key)
-  // Without a terminal, the admin key is not written to the log.
-  assert.doesNotMatch(banner, /adm_\w/)
-  assert.match(banner, new RegExp(`Admin key +in the file ${dataDir}/admin-key`))
-  assert.match(await readFile(`${dataDir}/admin-key`, 'utf8'), /^adm_\w{38}\n$/)
-  assert.equal((await stat(`${dataDir}/admin-key`)).mode & 0o777, 0o600)
+  // Without a terminal, keys are not written to the log.
+  assert.doesNotMatch(banner, /adm_\w|private-\w{38}|trk_\w{38}|tok_\w{38}/)
+  assert.match(banner, /\/docs/)
+  assert.match(banner, new RegExp(`in the file ${dataDir}/keys`))
+  const written = await readFile(`${dataDir}/keys`, 'utf8')
+  for (const key of [/private-\w{38}/, /trk_\w{38}/, /tok_\w{38}/, /adm_\w{38}/]) assert.match(written, key)
+  assert.equal((await stat(`${dataDir}/keys`)).mode & 0o777, 0o600)
   if (canChangeUser) assert.match(await readFile(`/proc/${first.child.pid}/status`, 'utf8'), /^Uid:(\t65534){4}$/m)
   assert.ok(!banner.includes(new URL(database.url).password))
   assert.equal(first.out(), '')
@@ -160,7 +169,7 @@ test('a server whose clock is a year behind uses the time of PostgreSQL for entr
   for (const { received_at, occurred_at } of results) for (const at of [received_at, occurred_at]) isOfToday(at)
   const url = /http:\/\/localhost:\d+/.exec(server.err())![0]
   const admin = async (path: string, body?: object) => {
-    const key = (await readFile(`${directory}/data/admin-key`, 'utf8')).trim()
+    const key = /ADMIN_KEY=(.+)/.exec(await readFile(`${directory}/data/keys`, 'utf8'))![1]
     const headers = { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) }
     const given = body && { method: 'POST', body: JSON.stringify(body) }
     const response = await fetch(`${url}/admin/v1/${path}`, { headers, ...given })
@@ -199,7 +208,8 @@ test('while PostgreSQL is unavailable, a start waits and says so, jobs log it on
   assert.doesNotMatch(server.err(), /"stack"/)
 
   const { status } = await eventually('an event to be acknowledged', async () => {
-    const [answer] = await tryLines(server.err().match(/^ {4}curl .*\/v1\/track.*$/m)![0])
+    const lines = server.err().match(/^ {4}(\. '|curl .*\/v1\/track).*$/gm)!
+    const [answer] = await tryLines(lines.join('\n'))
     return answer!.status === 200 && answer
   })
   assert.equal(status, 200)
@@ -214,6 +224,47 @@ test('while PostgreSQL is unavailable, a start waits and says so, jobs log it on
   await pool.end()
   assert.ok(rows[0].count >= 1)
 })
+
+test('a data directory that cannot be created is reported at once', async t => {
+  const server = startKontor(t, ['start', '--port', '0', '--data', '/proc/x'], settings)
+  assert.equal(await server.ended, 1)
+  assert.match(server.err(), /\/proc\/x cannot be .*\nNo directory can be created there\. Use another data directory\./)
+})
+
+test('a stop ends in time while PostgreSQL hangs: during the start, and with the embedded PostgreSQL frozen', async t => {
+  const env = { ...settings, KONTOR_DRAIN_TIMEOUT: '1s' }
+  const database = await testDatabase()
+  t.after(() => database.drop())
+  const target = new URL(database.url)
+  const wire = await openWire({ host: target.hostname, port: Number(target.port) })
+  t.after(wire.close)
+  target.port = String(wire.port)
+  wire.freeze()
+  const starting = startKontor(t, ['start', '--port', '0'], { ...env, DATABASE_URL: target.href })
+  // It has loaded and waits for PostgreSQL.
+  await eventually('it to connect', () => wire.connections() > 0)
+  assert.equal(await stop(starting), 3)
+
+  const dataDir = `${await temporaryDirectory(t)}/data`
+  const embedded = startKontor(t, ['start', '--port', '0', '--data', dataDir], env)
+  await hears(embedded, END_OF_BANNER)
+  const [pid] = (await readFile(`${dataDir}/postgres/data/postmaster.pid`, 'utf8')).split('\n')
+  const { stdout } = await promisify(execFile)('ps', ['-o', 'pid=', '--ppid', pid!])
+  const all = [pid!, ...stdout.split('\n')].map(Number).filter(Boolean)
+  t.after(() => {
+    for (const each of all) tryKill(each, 'SIGKILL')
+  })
+  for (const each of all) tryKill(each, 'SIGSTOP')
+  assert.equal(await stop(embedded), 3)
+})
+
+function tryKill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // it has exited
+  }
+}
 
 test('a port in use is reported with exit code 1; a server stops when its npm or kontor parent process ends', async t => {
   const database = await testDatabase({ partitioned: true })
@@ -308,7 +359,7 @@ test('several processes serve one port with a shared budget and shared metrics, 
   await hears(server, END_OF_BANNER)
   const [, url] = server.err().match(/is running at (\S+)/)!
   const [, opsUrl] = server.err().match(/Operations +(http:\/\/[^/]+)/)!
-  const [key] = server.err().match(/private-\w+/)!
+  const [key] = (await readFile(`${dataDir}/keys`, 'utf8')).match(/private-\w+/)!
   const processes = await listChildren(server.child.pid!)
   assert.equal(processes.length, 2)
 

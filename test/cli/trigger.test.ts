@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { addUser } from '../../embedded-postgres/lock.ts'
 import { processOutput } from '../../src/cli/output.ts'
-import { reachServer, writeServerFile } from '../../src/cli/running-server.ts'
+import { reachServer } from '../../src/cli/running-server.ts'
+import { writeServerFile } from '../../src/cli/server-file.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { SAMPLES } from '../../src/domain/samples.ts'
 import { makeSource } from '../inbound/source.ts'
@@ -49,6 +50,19 @@ test('every sample is accepted at the real endpoint, with new ids each time, and
     assert.ok(types.has(name), `${name} of ${[...types]}`)
   const { body } = await list('/v1/subscriptions/overview?currency=EUR')
   assert.ok(body.mrr > 0)
+})
+
+test('a Stripe sample counts in no total, and with --set livemode=true it counts, as the help says', async () => {
+  const key = server.tenant.privateKey
+  const mrr = async () => {
+    await server.settled()
+    return (await server.request('/v1/subscriptions/overview?currency=EUR', { key })).body.mrr
+  }
+  const before = await mrr()
+  await trigger('stripe.customer.subscription.created')
+  assert.equal(await mrr(), before)
+  await trigger('stripe.customer.subscription.created', '--set', 'livemode=true')
+  assert.equal(await mrr(), Math.round(100 * (before + 29)) / 100)
 })
 
 test('a field can be set, and the whole body edited', async t => {

@@ -73,7 +73,7 @@ test('the image is built from the tarball, with the dependencies of the lock fil
   // Packing needs only Node itself: that stage installs no dependency.
   const needed = ['scripts/pack.ts']
   for (const file of needed)
-    for (const [, name] of textOf(file).matchAll(/from '([^']+)'/g))
+    for (const [, name] of textOf(file).matchAll(/^(?:import .*|export .*|\} )from '([^']+)'/gm))
       if (name!.startsWith('.')) needed.push(join(dirname(file), name!))
       else assert.match(name!, /^node:/, file)
   for (const folder of ['src', 'demo', 'embedded-postgres', 'bin', 'console', 'migrations', 'docs', 'scripts'])

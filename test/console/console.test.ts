@@ -8,6 +8,7 @@ import type { Page } from 'playwright-core'
 import { visible } from '../../console/format.ts'
 import { literal, quoted } from '../../console/shell-text.ts'
 import { launchChromium } from '../chromium.ts'
+import { eventually } from '../eventually.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { goTo, openTab, signIn } from './tab.ts'
 
@@ -196,9 +197,9 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     await server.settled()
     await page.evaluate(`location.hash = '#/events?event_type=Listed'`)
     await page.getByRole('button', { name: 'Show more' }).waitFor()
-    assert.equal(await page.locator('tbody tr').count(), 50)
+    assert.equal(await page.locator('.live-list tbody tr').count(), 50)
     await page.getByRole('button', { name: 'Show more' }).click()
-    await page.locator('tbody tr').nth(69).waitFor()
+    await page.locator('.live-list tbody tr').nth(69).waitFor()
     assert.equal(await page.getByRole('button', { name: 'Show more' }).count(), 0)
   })
 
@@ -248,8 +249,11 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     assert.match(token, /^tok_/)
     const body = JSON.stringify({ event_type: 'by_the_new_token' })
     await server.admin.sources.setEnabled(source!.id, true)
-    const answer = await server.request(source!.path, { method: 'POST', key: token, body })
-    assert.equal(answer.status, 200)
+    // The server learns of the change a moment later.
+    await eventually('the source to accept the new token', async () => {
+      const { status } = await server.request(source!.path, { method: 'POST', key: token, body })
+      return status === 200
+    })
     await other.getByRole('button', { name: 'Sign out' }).click()
     await other.getByLabel('Key').waitFor()
     assert.deepEqual(failures, [])
@@ -304,8 +308,8 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
       traits: { plan: 'pro' },
     })
     await server.settled()
-    await open(page, 'people', 'People')
-    await page.getByLabel('Person').fill('visitor:v-ada')
+    await open(page, 'customers', 'Customers')
+    await page.getByLabel('Customer', { exact: true }).fill('visitor:v-ada')
     await page.getByRole('button', { name: 'Find' }).click()
     await page.getByRole('row', { name: /^ada unverified user/ }).waitFor()
     await page.getByRole('button', { name: 'Load timeline' }).click()

@@ -360,7 +360,7 @@ test('in Chromium: sign in, act, be rejected, return, sign out', { timeout: 300_
     await page.getByText('Your session has ended').waitFor()
     await page.getByRole('link', { name: 'Sign in with' }).click()
     await heading('Sources')
-    assert.equal(page.url(), `${home}/console#/sources`)
+    assert.equal(page.url(), `${home}/console#/sources?tenant=${server.tenant.id}`)
   })
   await t.test('another tab shares the session and the sign-out', async () => {
     const other = await context.newPage()

@@ -182,7 +182,7 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
   await t.test('an identifier of several people leads to each of them', async () => {
     await track({ event_type: 'login', visitor: 'v-7', user_id: 'c-1' })
     await server.settled()
-    await goTo(page, '#/people/c-1')
+    await goTo(page, '#/customers/c-1')
     await heading(page, 'More than one person')
     await page.getByRole('link', { name: 'contact:c-1' }).waitFor()
     await page.getByRole('link', { name: 'user:c-1' }).click()
@@ -193,7 +193,7 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     await goTo(page, '#/events/lookup?id=sent-1')
     await heading(page, 'looked')
     const held = Promise.withResolvers<void>()
-    await page.route(/\/v1\/events$/, async route => {
+    await page.route(/\/v1\/events\?/, async route => {
       await held.promise
       await route.continue()
     })
@@ -306,19 +306,22 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     }
     await server.settled()
     await goTo(page, '#/subscriptions?currency=EUR')
-    await page.getByRole('link', { name: 'Movements by month and account' }).click()
+    await page.locator('#period summary').click()
+    await page.getByRole('link', { name: 'This month' }).click()
+    await page.getByRole('link', { name: 'Movements by account' }).click()
     await text(page, /up €49\.00/)
     await page.getByRole('row', { name: /c-9.*\+€49\.00.*new/ }).waitFor()
     const saving = page.waitForEvent('download')
     await press(page, 'CSV')
     const saved = await readText(await (await saving).createReadStream())
     assert.match(saved, /^occurred_at,[\s\S]*c-9/)
-    // The slider goes back to the end of last month only; an earlier date shows an empty state.
-    const slider = page.locator('#months_back[min="-1"]')
-    await slider.press('ArrowLeft')
-    await page.waitForURL(/as_of=\d{4}-\d\d-\d\d/)
-    await goTo(page, '#/subscriptions?currency=EUR&as_of=2020-01-01')
-    await text(page, 'No data for this date.')
+    // One step back is last month; a period before the first event shows an empty state that leads back.
+    await page.getByRole('link', { name: 'Earlier period' }).click()
+    await page.getByRole('row', { name: /c-8.*\+€49\.00.*new/ }).waitFor()
+    await goTo(page, '#/subscriptions?currency=EUR&period=2020-01-01..2020-01-31')
+    await text(page, 'No data for this period.')
+    await page.getByRole('link', { name: 'Show current data' }).click()
+    await text(page, '€98.00')
   })
 
   await t.test('no script error occurred', async () => {

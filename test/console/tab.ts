@@ -12,15 +12,17 @@ type TabOptions = {
   failing?: RegExp
   width?: number
   colorScheme?: 'light' | 'dark'
+  locale?: string
+  timezoneId?: string
 }
 
 /** Opens a tab with the console of the server at `url`. */
 export async function openTab(
   browser: Browser,
   url: string,
-  { failing, width = 1200, colorScheme = 'light' }: TabOptions = {},
+  { failing, width = 1200, ...look }: TabOptions = {},
 ): Promise<Tab> {
-  const context = await browser.newContext({ viewport: { width, height: 800 }, colorScheme })
+  const context = await browser.newContext({ viewport: { width, height: 800 }, ...look })
   context.setDefaultTimeout(120_000)
   const page = await context.newPage()
   const pageErrors: string[] = []

@@ -14,6 +14,7 @@ type DemoResult = {
   keys_expire_at: string | null
   source: string
   url: string | null
+  console: string | null
   end: string
   counts: ShopCounts & { already_there: number }
 }
@@ -40,6 +41,10 @@ test('creates a tenant with keys that work on the running server', async () => {
   const { status, body } = await server.request('/v1/orders?limit=1', { key: first.private_key })
   assert.equal(status, 200)
   assert.equal(body.results[0].entityType, 'order')
+})
+
+test('prints the address of the console with the tenant', () => {
+  assert.equal(first.console, `${server.url}/console#/overview?tenant=${first.tenant}`)
 })
 
 test('when the command ends, everything is processed', async () => {

@@ -10,6 +10,16 @@ test('the same seed and end generate the same year, byte for byte', () => {
   assert.equal(JSON.stringify(shopYear(year)), JSON.stringify(shopYear({ ...year })))
 })
 
+test('a year that ends during a day has visits on that day, and nothing after its end', () => {
+  const end = END + 15 * 3_600_000
+  const { events } = shopYear(createYear({ seed: 1, scale: 1, end }))
+  const times = events.map(({ at }) => at)
+  assert.ok(Math.max(...times) < end)
+  const onLastDay = times.filter(at => at >= END)
+  assert.ok(onLastDay.length > 20, `${onLastDay.length} events`)
+  assert.ok(new Set(onLastDay).size > onLastDay.length / 2, 'not all at the same time')
+})
+
 test('another seed generates another shop', () => {
   const listContacts = (seed: number) =>
     shopYear(createYear({ seed, scale: 1, end: END })).contacts.map(({ data }) => `${data.firstName} ${data.city}`)

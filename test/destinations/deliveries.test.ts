@@ -194,6 +194,38 @@ test('a failed delivery is retried with the same id, with increasing delays, and
   assert.equal((await destinations.show(destination.id)).health.status, 'ok')
 })
 
+test('a receiver that is unreachable for ten minutes gets every message afterwards, each with its own id', async () => {
+  const tenant = await server.anotherTenant('unreachable receiver')
+  const destination = await destinations.create({
+    ...{ tenant: tenant.id, what: ['events'] },
+    url: `${receiver.url}/unreachable`,
+  })
+  // The connection ends without a response, as when the receiver restarts or a proxy is gone.
+  receiver.answerWith((_, response) => response.destroy())
+  const names = Array.from({ length: 20 }, (_, i) => `message ${i}`)
+  for (const name of names) assert.equal((await track(tenant, { event_type: name })).status, 200)
+  await server.settled()
+  // After ten minutes each message has been tried about four times: at once, after 5 s, 1 min and 5 min.
+  for (let attempt = 1; attempt <= 4; attempt++) {
+    await eventually(`attempt ${attempt} of each`, () => receiver.on('/unreachable').length >= attempt * names.length)
+    await eventually('their results to be stored', async () => {
+      const { rows } = await server.pool.query(
+        'select from delivery_queue where destination_id = $1 and next_attempt_at > now()',
+        [destination.id],
+      )
+      return rows.length === names.length
+    })
+    if (attempt === 4) receiver.answerWith((_, response) => response.writeHead(200).end())
+    await makeDue(destination.id)
+  }
+  await drained(destination.id)
+  const idsByName = Map.groupBy(receiver.on('/unreachable'), ({ body }) => body.data.event_type as string)
+  assert.deepEqual([...idsByName.keys()].sort(), names.sort())
+  for (const sent of idsByName.values()) assert.equal(new Set(sent.map(({ headers }) => headers['webhook-id'])).size, 1)
+  const { health } = await destinations.show(destination.id)
+  assert.deepEqual([health.status, health.pending], ['ok', 0])
+})
+
 test('410 disables a destination; a replay sends what occurred meanwhile, with the original ids', async () => {
   const tenant = await server.anotherTenant('gone')
   const destination = await destinations.create({

@@ -65,6 +65,8 @@ async function twoPeople(name: string) {
     await post('/v1/batch', tenant.trackingKey, { batch: [{ type: 'page', userId: `user-${who}` }, bad] })
   }
   await server.settled()
+  // The rows of customers are computed a moment later.
+  await server.request('/v1/customers', { key: tenant.privateKey, headers: { prefer: 'wait=10' } })
   return { tenant, source }
 }
 

@@ -88,8 +88,9 @@ async function openService(t: TestContext, dataDir: string) {
   const env = { KONTOR_OPS_PORT: 'off', KONTOR_LOG_LEVEL: 'warn' }
   let running: Running = startKontor(t, words, env)
   await answers(url, running)
-  await hears(running, /Admin key/)
-  const secret = (prefix: string) => new RegExp(`${prefix}\\w+`).exec(running.err())![0]
+  await hears(running, /Stop +Ctrl-C/)
+  const keys = readFileSync(join(dataDir, 'keys'), 'utf8')
+  const secret = (prefix: string) => new RegExp(`${prefix}\\w+`).exec(keys)![0]
   const [trackingKey, privateKey] = [secret('trk_'), secret('private-')]
 
   async function count(): Promise<number> {

@@ -14,7 +14,7 @@ after(() => server.close())
 const EVENT_FIELDS = [
   ...['id', 'event_type', 'occurred_at', 'received_at', 'source', 'source_type', 'source_config_id'],
   ...['inbound_event_id', 'provider_event_id', 'visitor', 'session_id', 'profile_id', 'contact_id'],
-  ...['payload', 'headers', 'meta'],
+  ...['verified', 'payload', 'headers', 'meta'],
 ]
 
 function track(body: unknown, options: RequestInit & { key?: string; path?: string } = {}) {
@@ -69,6 +69,7 @@ test('the response to an event is {}, and the event is listed with every field',
     visitor: 'v-1',
     session_id: 's-1',
     contact_id: null,
+    verified: false,
     payload: { page: 'https://shop.example/?utm_source=x' },
     meta: { kind: 'track', ip: '127.0.0.1' },
   })

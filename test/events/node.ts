@@ -18,5 +18,9 @@ export async function startNode(
     KONTOR_SURFACES: surfaces,
     ...settings,
   })
-  return startRuntime({ config, connection: { url: databaseUrl }, log: pino({ level: 'silent' }) })
+  return startRuntime({
+    config,
+    connection: { url: databaseUrl },
+    log: pino({ level: process.env.KONTOR_TEST_LOG ?? 'silent' }),
+  })
 }

@@ -97,3 +97,32 @@ test('requests beyond the memory limit get 503; every request that got 200 is st
     await busy.close()
   }
 })
+
+test('lock timeouts, statement timeouts, deadlocks and serialization failures get 503 with Retry-After', async () => {
+  const own = await startServer()
+  try {
+    await own.pool.query(
+      `create function fail_as_set() returns trigger language plpgsql as $$ begin
+         raise exception 'failed on purpose' using errcode = current_setting('kontor.fail_as');
+       end $$;
+       create trigger fail_as_set before insert on log for each row execute function fail_as_set()`,
+    )
+    const product = { entityType: 'product', id: 'p', sourceUpdatedAt: '2026-01-01T00:00:00Z', data: {} }
+    for (const code of ['55P03', '57014', '40P01', '40001']) {
+      await own.pool.query(
+        `alter database ${new URL(own.databaseUrl).pathname.slice(1)} set kontor.fail_as = '${code}'`,
+      )
+      await own.restart()
+      for (const [path, key, body] of [
+        ['/v1/products', own.tenant.privateKey, product],
+        ['/v1/track', own.tenant.trackingKey, { event_type: 'x' }],
+      ] as const) {
+        const answer = await own.request(path, { method: 'POST', key, body: json(body) })
+        assert.equal(answer.status, 503, `${code} ${path}`)
+        assert.match(answer.headers.get('retry-after')!, /^[1-9]\d*$/)
+      }
+    }
+  } finally {
+    await own.close()
+  }
+})

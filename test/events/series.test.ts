@@ -353,14 +353,49 @@ test('of many types the hundred largest are listed, and all are counted', async 
   )
 })
 
+test('a series by minute of old events equals their rows, and they have no sums by minute', async () => {
+  const tenant = await server.anotherTenant('old minutes')
+  const at = (second: number) => new Date(Date.parse('2021-03-05T10:00:00Z') + second * 1_000).toISOString()
+  const batch = Array.from({ length: 40 }, (_, index) => ({
+    ...{ type: 'track', event: `type ${index % 3}`, userId: 'u', timestamp: at(index * 37) },
+  }))
+  await post('/v1/batch', tenant.trackingKey, { batch })
+  await post('/v1/batch', tenant.trackingKey, { batch: [{ type: 'track', event: 'type 0', userId: 'u' }] })
+  await server.settled()
+  const period = `interval=minute&since=${at(0)}&until=${at(1_800)}`
+  const rows = await rowsOf(server, 'events', { key: tenant.privateKey })
+  const old = rows.filter(row => row.occurred_at < '2022')
+  const assertEqual = async () => {
+    for (const [query, groupBy, own] of [
+      [period, null, old],
+      [`${period}&group_by=event_type`, 'event_type', old],
+      [`${period}&event_type=type 1`, null, old.filter(row => row.event_type === 'type 1')],
+      ['interval=minute', null, rows.filter(row => !old.includes(row))],
+    ] as const) {
+      const { results } = await series(tenant, 'events', query)
+      const full = results.filter(({ count }: Row) => count !== 0)
+      const shown = new Map(full.map((row: Row) => [row.at, asMaps(row)]))
+      assert.deepEqual(shown, counted(own, 'events', 'minute', groupBy), query)
+    }
+  }
+  await assertEqual()
+  while (await foldSeries(server.pool));
+  await assertEqual()
+  const { rows: sums } = await server.pool.query(
+    `select sum(count)::int as count from event_sums where tenant_id = $1 and grain = 'minute' and all_types`,
+    [Number(tenant.id.slice(4))],
+  )
+  assert.deepEqual(sums, [{ count: 1 }])
+})
+
 test('a month by the hour reads only its own sums, and no events', async () => {
   const tenant = await server.anotherTenant('a long time')
   const [tenantId, now] = [Number(tenant.id.slice(4)), new Date('2026-03-31T00:00:00Z')]
-  // The sums of ten million events: a year by the hour, of two sources, in total and by type.
+  // The sums of ten million events: a year by quarters of an hour, of two sources, in total and by type.
   await server.pool.query(
     `insert into event_sums (tenant_id, grain, all_types, at, event_type, source, count)
-     select $1, 'hour', type = 0, h, case type when 0 then '' else 'type ' || type end, source, 570
-     from generate_series($2::timestamptz - interval '365 days', $2, interval '1 hour') h,
+     select $1, 'quarter', type = 0, h, case type when 0 then '' else 'type ' || type end, source, 142
+     from generate_series($2::timestamptz - interval '365 days', $2, interval '15 minutes') h,
        unnest(array['tracking', 'cdp']) source, generate_series(0, 3) type`,
     [tenantId, now],
   )
@@ -381,9 +416,72 @@ test('a month by the hour reads only its own sums, and no events', async () => {
       [...read.keys()].filter(name => !name.startsWith('event_sums')),
       [],
     )
-    assert.ok(read.get('event_sums')! <= 2 * (30 * 24 + 1), `${read.get('event_sums')} sums were read`)
+    assert.ok(read.get('event_sums')! <= 2 * 4 * (30 * 24 + 1), `${read.get('event_sums')} sums were read`)
   } finally {
     await client.query('rollback')
     client.release()
   }
+})
+
+test('the last bucket can end with a minute, to compare with a day in progress', async () => {
+  const tenant = await server.anotherTenant('cut')
+  for (const [order_id, occurred_at, amount] of [
+    ['o-1', '2026-03-02T09:59:30Z', 10],
+    ['o-2', '2026-03-02T10:00:30Z', 20],
+    ['o-3', '2026-03-02T10:01:00Z', 40],
+  ])
+    await post('/v1/track/', tenant.trackingKey, {
+      ...{ event_type: 'convert', visitor: 'v-1', occurred_at },
+      data: { order_id, amount, currency: 'EUR' },
+    })
+  await server.settled()
+  const day = 'interval=day&since=2026-03-02T00:00:00Z&until=2026-03-02T10:00:10Z'
+  const whole = await series(tenant, 'conversions', day)
+  assert.deepEqual(
+    whole.results.map((row: Row) => row.amounts),
+    [{ EUR: 70 }],
+  )
+  const cut = await series(tenant, 'conversions', `${day}&cut=true`)
+  assert.deepEqual(
+    cut.results.map((row: Row) => row.amounts),
+    [{ EUR: 30 }],
+  )
+})
+
+test('visitors are counted once per bucket and once in the period', async () => {
+  const tenant = await server.anotherTenant('visitors')
+  for (const [visitor, occurred_at] of [
+    ['v-1', '2026-03-02T09:00:00Z'],
+    ['v-1', '2026-03-02T10:00:00Z'],
+    ['v-2', '2026-03-02T11:00:00Z'],
+    ['v-1', '2026-03-03T09:00:00Z'],
+  ])
+    await post('/v1/track/', tenant.trackingKey, { event_type: 'page_view', visitor, occurred_at })
+  await post('/v1/track/', tenant.trackingKey, { event_type: 'no_visitor', occurred_at: '2026-03-02T12:00:00Z' })
+  await server.settled()
+  const path = '/v1/events/visitors?interval=day&since=2026-03-02&until=2026-03-03'
+  const { body } = await server.request(path, { key: tenant.privateKey })
+  assert.equal(body.total, 2)
+  assert.deepEqual(
+    body.results.map((row: Row) => row.count),
+    [2, 1],
+  )
+})
+
+test('a key reads the time zone and the currencies of its tenant', async () => {
+  const tenant = await server.anotherTenant('facts')
+  const read = async () => (await server.request('/v1/tenant', { key: tenant.privateKey })).body
+  assert.deepEqual(await read(), { id: tenant.id, time_zone: 'UTC', currencies: [] })
+  await server.request(`/admin/v1/tenants/${tenant.id}/policy`, {
+    ...{ method: 'PUT', key: adminKey },
+    body: json({ time_zone: 'Europe/Berlin' }),
+  })
+  for (const currency of ['USD', 'EUR', 'EUR'])
+    await post('/v1/track/', tenant.trackingKey, {
+      ...{ event_type: 'convert', visitor: 'v-1' },
+      data: { order_id: crypto.randomUUID(), amount: 1, currency },
+    })
+  await server.settled()
+  while (await foldSeries(server.pool));
+  assert.deepEqual(await read(), { id: tenant.id, time_zone: 'Europe/Berlin', currencies: ['EUR', 'USD'] })
 })

@@ -1,7 +1,11 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 /** A proxy to a server that can be cut, frozen and restored. */
-export async function openWire(target: { host: string; port: number }) {
+export async function openWire(
+  target: { host: string; port: number },
+  /** Called for everything that a client sends. */
+  { onSent }: { onSent?: () => void } = {},
+) {
   const open = new Set<Socket>()
   let isCut = false
   let isFrozen = false
@@ -13,6 +17,7 @@ export async function openWire(target: { host: string; port: number }) {
       return
     }
     const far = connect(target)
+    if (onSent) near.on('data', onSent)
     for (const [socket, other] of [
       [near, far],
       [far, near],
@@ -34,6 +39,7 @@ export async function openWire(target: { host: string; port: number }) {
   return {
     port: (server.address() as AddressInfo).port,
     cut,
+    connections: () => open.size,
     /** Stops forwarding without closing the connections. */
     freeze() {
       isFrozen = true

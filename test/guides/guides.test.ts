@@ -6,12 +6,14 @@ import { basename, dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import pg from 'pg'
 import { useDatabase } from '../cli/kontor.ts'
 import { testDatabase } from '../database.ts'
 import { startServer, TEST_SECRET_KEY } from '../server.ts'
 import { type Block, parseBlocks, parseCommands, readFileName, reasonNotToRun } from './blocks.ts'
 import { openPlaceholders, type Placeholders } from './placeholders.ts'
 import { assertAnswer, assertPrinted } from './printed.ts'
+import { openSlowWorkers } from './slow-workers.ts'
 import { openTerminal, type Ran, startCommands, type Terminal } from './terminal.ts'
 
 /** Runs the blocks of every guide on one server. CONTRIBUTING.md describes the notes of a block. */
@@ -27,6 +29,7 @@ useDatabase(server.databaseUrl, {
   KONTOR_SECRET_KEY: TEST_SECRET_KEY,
   KONTOR_ALLOW_PRIVATE_DESTINATIONS: 'true',
 })
+const workers = openSlowWorkers(server.pool)
 const { key: adminKey } = await server.admin.keys.create({ kind: 'admin' })
 // Inside the repository, so that programs find its packages.
 let directory: string
@@ -36,6 +39,7 @@ before(async () => {
 })
 after(async () => {
   process.chdir(root)
+  await workers.release()
   await commands.close()
   await server.close()
   await empty.drop()
@@ -65,11 +69,12 @@ for (const guide of guides) {
       else if (block.language === 'sh') last = await typeIn({ block, terminal, placeholders, guide })
       else if (block.notes === 'answer') assertAnswer(last?.out ?? '', block.text, where)
       else if (PROGRAMS[block.language]) last = await runProgram({ block, here, placeholders, where })
-      else if (block.language === 'sql') await server.pool.query(block.text)
+      else if (block.language === 'sql') await runSql(tenant.id, block.text, where)
       else if (block.language === 'json' && !/…|\{\{/.test(block.text)) JSON.parse(block.text)
       if (last) placeholders.learn(last.out)
-      await server.settled()
     }
+    await workers.release()
+    await server.settled()
   })
 }
 
@@ -107,9 +112,12 @@ const COMPILER_OPTIONS = {
   compilerOptions: {
     lib: ['es2024', 'dom', 'dom.iterable'],
     verbatimModuleSyntax: false,
+    // Like a bundler, which finds files without an extension.
+    module: 'preserve',
+    moduleResolution: 'bundler',
     paths: {
       '@kontor/sdk': [join(root, 'sdk/js/src/index.ts')],
-      '@kontor/sdk/webhooks': [join(root, 'sdk/js/src/webhooks.ts')],
+      '@kontor/sdk/*': [join(root, 'sdk/js/src/*.ts')],
     },
   },
   include: ['**/*.ts'],
@@ -132,15 +140,31 @@ function buildEnvironment(tenant: { privateKey: string; trackingKey: string }): 
   }
 }
 
+/** Runs a query as a role of the tenant. A comment that starts with `[` is the expected result, as JSON. */
+async function runSql(tenant: string, query: string, where: string): Promise<void> {
+  const { role, password } = await server.admin.sqlAccess.create({ tenant, name: 'guide' })
+  const connectionString = Object.assign(new URL(server.databaseUrl), { username: role, password }).href
+  const client = new pg.Client({ connectionString, types: { getTypeParser: parserOf } })
+  await client.connect()
+  const { rows } = await client.query(query).finally(() => client.end())
+  for (const [, expected] of query.matchAll(/^-- (\[.*)$/gm)) assertPrinted(JSON.stringify(rows), expected!, where)
+}
+
+const NUMBERS = [pg.types.builtins.INT8, pg.types.builtins.NUMERIC]
+const parserOf = (type: number, format: unknown) =>
+  NUMBERS.includes(type) ? Number : pg.types.getTypeParser(type, format as 'text')
+
 type Step = { block: Block; terminal: Terminal; placeholders: Placeholders; guide: string }
 
 async function typeIn({ block, terminal, placeholders, guide }: Step): Promise<Ran> {
   let last: Ran = { code: 0, out: '', err: '' }
   for (const { text, line, expected } of parseCommands(block)) {
-    last = await expectDone(terminal.run(placeholders.fill(text)), `${guide}:${line}`)
+    last = await expectDone(
+      workers.holdBack(() => terminal.run(placeholders.fill(text))),
+      `${guide}:${line}`,
+    )
     for (const words of expected) assertPrinted(last.out + last.err, words, `${guide}:${line}`)
     placeholders.learn(last.out)
-    await server.settled()
   }
   return last
 }
@@ -164,7 +188,7 @@ async function runProgram({ block, here, placeholders, where }: Program): Promis
   const file = join(here, `line-${block.line}.${ending}`)
   await writeFile(file, placeholders.fill(block.text))
   const env = { PATH: process.env.PATH, ...placeholders.environment() }
-  const running = run(program, [file], { env, timeout: 300_000 })
+  const running = workers.holdBack(() => run(program, [file], { env, timeout: 300_000 }))
   const { stdout, stderr } = await running.catch(error => assert.fail(`${where}: ${error.stderr}`))
   return { code: 0, out: stdout, err: stderr }
 }

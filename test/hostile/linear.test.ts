@@ -17,7 +17,7 @@ import { ENTITY_TYPES, type RecordWrite, readChange } from '../../src/domain/rec
 import { withoutCredentials } from '../../src/domain/tenants/credentials.ts'
 import { headerWithoutAddresses, withoutAddresses } from '../../src/domain/tenants/ip-addresses.ts'
 import { parseTimestamp } from '../../src/domain/time.ts'
-import { waitSeconds } from '../../src/http/records/write.ts'
+import { waitSeconds } from '../../src/http/wait.ts'
 import { cdpContext, ENTRY_ID, inboundContext, RECEIVED_AT, trackContext } from '../domain/events/received.ts'
 
 /** What backtracks in a quadratic pattern: runs of one kind of character, and what makes the match fail after them. */

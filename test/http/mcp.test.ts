@@ -42,7 +42,14 @@ const ALL = [
   ...['find_records', 'get_record', 'list_events', 'lookup_event', 'list_conversions', 'event_series'],
   ...['subscriptions_overview', 'subscriptions_attention', 'subscriptions_acquisition', 'subscriptions_account'],
   ...['subscriptions_history', 'subscriptions_movements', 'explain_exclusions', 'search_docs', 'search'],
-  ...['conversion_series', 'subscriptions_breakdown', 'subscriptions_retention', 'subscriptions_cash'],
+  ...['list_currencies', 'list_dead_letters', 'list_customers', 'channels', 'funnel'],
+  ...[
+    'conversion_series',
+    'subscriptions_breakdown',
+    'subscriptions_retention',
+    'subscriptions_cash',
+    'subscriptions_revenue',
+  ],
 ]
 
 const post = (path: string, key: string, body: object) =>
@@ -113,6 +120,18 @@ test('a result is the response body of the route, with received data marked as u
     const args = { currency: 'EUR', as_of: '2026-04-01', full: true }
     assert.deepEqual((await call(client, tool, args)).structuredContent, await get(path))
   }
+  for (const [tool, args, path] of [
+    ['list_currencies', {}, '/v1/tenant'],
+    ['list_dead_letters', { reason: 'failed', limit: 10 }, '/v1/dead-letters?reason=failed&limit=10'],
+    ['list_customers', { sort: 'name', limit: 10 }, '/v1/customers?sort=name&limit=10'],
+    [
+      'funnel',
+      { steps: 'page_view,a', since: '2026-01-01', until: '2026-02-01' },
+      '/v1/funnel?steps=page_view,a&since=2026-01-01&until=2026-02-01',
+    ],
+    ['channels', { since: '2026-01-01', until: '2026-02-01' }, '/v1/channels?since=2026-01-01&until=2026-02-01'],
+  ] as const)
+    assert.deepEqual((await call(client, tool, { ...args, full: true })).structuredContent, await get(path), tool)
   const { structuredContent: docs } = await call(client, 'search_docs', { query: 'signing secret rotate' })
   assert.ok(docs.results.length > 0)
   assert.match(docs.results[0].path, /\.md$/)
@@ -137,7 +156,15 @@ test('a default result is short: ten rows, no policy, no headers; the arguments 
   )) {
     const { tools } = await client.listTools()
     const { properties = {} } = tools.find(tool => tool.name === name)!.inputSchema
-    const wanted = { currency: 'EUR', entityType: 'contact', dimension: 'plan', by: 'plan', interval: 'day', q: 'many' }
+    const wanted = {
+      currency: 'EUR',
+      entityType: 'contact',
+      dimension: 'plan',
+      by: 'plan',
+      interval: 'day',
+      q: 'many',
+      steps: 'a,b',
+    }
     const args = Object.fromEntries(Object.entries(wanted).filter(([argument]) => argument in properties))
     const result = await call(client, name, args)
     assert.ok(!result.isError, `${name} ${JSON.stringify(result.content)}`)
@@ -264,7 +291,9 @@ test('a key sees only the tools of its scopes and the data of its tenant', async
   const keyWith = async (scopes: string[], tenant = server.tenant.id) =>
     (await server.admin.keys.create({ tenant, kind: 'private', scopes })).key
   const reader = await overHttp(t, await keyWith(['contacts:read']))
-  assert.deepEqual(await namesOf(reader), ['find_records', 'get_record', 'search', 'search_docs'])
+  assert.deepEqual(await namesOf(reader), [
+    ...['find_records', 'get_record', 'search', 'list_currencies', 'list_customers', 'search_docs'],
+  ])
   const refused = await call(reader, 'get_record', { entityType: 'product', id: 'MUG/01' })
   assert.deepEqual([refused.isError, refused.structuredContent.code], [true, 'insufficient_scope'])
   await assert.rejects(call(reader, 'list_events'), /Unknown tool/)

@@ -92,7 +92,14 @@ test('a route without an operation and an operation without a route are found', 
   const { undocumented, unanswered, hidden } = compareWithOpenApi(app)
   assert.deepEqual({ undocumented, unanswered }, { undocumented: [], unanswered: [] })
   const guides = ['', '/pictures/{name}', '/style.css', '/{name}'].map(path => `GET /docs/guides${path}`)
-  assert.deepEqual(hidden.sort(), ['GET /docs', ...guides, 'GET /docs/scalar.js', 'GET /openapi.json', 'GET /secret'])
+  assert.deepEqual(hidden.sort(), [
+    'GET /docs',
+    ...guides,
+    'GET /docs/scalar.js',
+    'GET /openapi.json',
+    'GET /sdk/js.tgz',
+    'GET /secret',
+  ])
   app.routeTable.push({ ...app.routeTable[0]!, method: 'GET', url: '/new/:id', isHidden: false })
   assert.deepEqual(compareWithOpenApi(app).undocumented, ['GET /new/{id}'])
   app.routeTable.splice(0, app.routeTable.length)

@@ -77,7 +77,11 @@ test('a rejected request is listed with its reason, the beginning of its body an
     examples.map(({ body }) => body),
     ['{"visitor":"v-2"}', '{"visitor":"v-1"}'],
   )
-  assert.equal((await read(`/admin/v1/tenants/${id}/health`)).refused.last_24_hours, 9)
+  // Counts are written a moment after the examples.
+  await eventually('the count of the last 24 hours', async () => {
+    const { refused } = await read(`/admin/v1/tenants/${id}/health`)
+    return refused.last_24_hours === 9
+  })
   const other = await server.anotherTenant('other')
   assert.deepEqual(await rejectionsOf(other.id), [])
   assert.deepEqual(await issuesOf(other.id), [])

@@ -25,8 +25,8 @@ test('every route of the server is in the OpenAPI document, and every operation 
   const { undocumented, unanswered, hidden } = compareWithOpenApi(server.http)
   assert.deepEqual(undocumented, [])
   assert.deepEqual(unanswered, [])
-  // Only pages for people and preflights may be hidden.
-  const unexpected = hidden.filter(route => !/^OPTIONS |^\w+ \/(?:console|docs|openapi\.json)/.test(route))
+  // Only pages for people, packages and preflights may be hidden.
+  const unexpected = hidden.filter(route => !/^OPTIONS |^\w+ \/(?:console|docs|sdk|openapi\.json)/.test(route))
   assert.deepEqual(unexpected, [])
 
   assert.equal(document.openapi.slice(0, 3), '3.1')

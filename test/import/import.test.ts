@@ -365,3 +365,42 @@ test('exports of a shop become records, and several rows of one order become one
   const wrong = await imported(t, tenant, 'orders', SHOPIFY_PRODUCTS, '--preset', 'shopify-orders')
   assert.match(wrong.err, /not the export format of the preset/)
 })
+
+test('a file with another delimiter and encoding is read, and imported events have no address of the importer', async t => {
+  const tenant = await server.anotherTenant('excel')
+  const file = join(await temporaryDirectory(t), 'events.csv')
+  await writeFile(file, Buffer.from('event_type;visitor;city\nsigned_up;v-1;K\u00f6ln\n', 'latin1'))
+  const words = ['import', 'events', file, '--tenant', tenant.name, '--url', server.url, '--delimiter', ';']
+  assert.match((await kontor(...words)).err, /not UTF-8.*--encoding windows-1252/)
+  const run = await kontor(...words, '--encoding', 'cp1252')
+  assert.equal(run.code, 0, run.err)
+  await server.settled()
+  const [event] = (await get(tenant, '/v1/events')).results
+  assert.deepEqual([event.event_type, event.payload.city], ['signed_up', 'Köln'])
+  assert.doesNotMatch(JSON.stringify(event), /127\.0\.0\.1|user-agent/)
+  for (const wrong of [
+    ['--delimiter', ';;'],
+    ['--encoding', 'ebcdic'],
+  ])
+    assert.equal((await kontor(...words.slice(0, -2), ...wrong)).code, 2)
+  const help = (await kontor('import', 'events', '--help')).out
+  for (const word of ['event_type', 'identify', '--delimiter', '--encoding', 'ndjson'])
+    assert.ok(help.includes(word), word)
+})
+
+test('a price that is not a number rejects its order instead of losing the amount', async t => {
+  const tenant = await server.anotherTenant('prices')
+  const file = 'Name,Email,Created at,Currency,Total,Lineitem name,Lineitem price,Lineitem quantity,Id\n'
+  const row = (id: string, total: string) =>
+    `#${id},a@example.com,2026-01-01 10:00:00 +0000,EUR,${total},Mug,5,1,${id}\n`
+  const run = await imported(
+    t,
+    tenant,
+    'orders',
+    file + row('1', '"1,299.00"') + row('2', '12.50'),
+    '--preset',
+    'shopify-orders',
+  )
+  assert.deepEqual(counts(run), { read: 2, accepted: 1, duplicates: 0, rejected: 1 })
+  assert.match(run.err, /Line 2: Total is not a number: "1,299\.00"/)
+})

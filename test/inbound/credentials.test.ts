@@ -6,6 +6,9 @@ import { eventually } from '../eventually.ts'
 import { sharedServer, type TestServer } from '../server.ts'
 import { eventsOf, hmac, makeSource, rows, signed } from './source.ts'
 
+// biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely
+type Body = any
+
 let server: TestServer
 before(async () => {
   server = await sharedServer()
@@ -381,4 +384,25 @@ test('a source with the preset custom requires the description of its signature'
     [event!.event_type, event!.payload, event!.meta.signature, event!.headers['x-sig-id']],
     ['x', { n: 1.5 }, 'custom', 's-1'],
   )
+})
+
+test('lago: a signature called jwt and a public key as the secret are rejected with the setting to change', async () => {
+  const source = await makeSource(server, { preset: 'lago', signing_secret: 'lago-hmac-key-0123456789' })
+  const body = JSON.stringify({ webhook_type: 'invoice.created', object_type: 'invoice', invoice: { lago_id: 'i' } })
+  const headers = (algorithm: string) => ({
+    ...{
+      'x-lago-signature': hmac('lago-hmac-key-0123456789', body, 'base64'),
+      'x-lago-signature-algorithm': algorithm,
+    },
+    'x-lago-unique-key': `k-${algorithm}`,
+  })
+  assert.equal((await source.post(body, { headers: headers('hmac') })).status, 200)
+  const refused = await source.post(body, { headers: headers('jwt') })
+  assert.deepEqual([refused.status, refused.body.code], [401, 'signature_invalid'])
+  assert.match(refused.body.detail, /JWT.*hmac/)
+  const key = '-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----'
+  for (const signing_secret of [Buffer.from(key).toString('base64'), 'eyJhbGciOiJSUzI1NiJ9.e30.c2lnbmF0dXJl'])
+    await assert.rejects(makeSource(server, { preset: 'lago', signing_secret }), ({ errors }: Body) =>
+      /^must be Lago's HMAC key.*use hmac/.test(errors[0].message),
+    )
 })

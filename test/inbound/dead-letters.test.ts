@@ -58,6 +58,11 @@ test('a failing entry is retried and becomes a dead letter, the rest of its batc
   assert.equal(letter?.reason, 'failed')
   assert.equal(letter?.inbound_event_id, 'b')
   assert.match(letter!.error!, /poison: one/)
+  const own = await server.request(`/v1/dead-letters?source_config_id=${source.id}`, { key: server.tenant.privateKey })
+  assert.deepEqual(own.body, { results: [letter], next_cursor: null })
+  const other = await server.anotherTenant('without dead letters')
+  const others = await server.request('/v1/dead-letters', { key: other.privateKey })
+  assert.deepEqual(others.body, { results: [], next_cursor: null })
   const [receipt] = await rows(server, `select outcome, detail from receipts where id = $1`, [letter!.id])
   assert.equal(receipt?.outcome, 'dead_letter')
 

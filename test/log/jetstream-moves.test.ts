@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { cp, rm } from 'node:fs/promises'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { openConnection, ownerReader } from '../../src/log/jetstream/connection.ts'
@@ -285,6 +286,91 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
     await assert.rejects(opened(foreign), /did not create it/)
   })
 
+  const edits: [object, RegExp][] = [
+    [{ max_msgs_per_subject: 3 }, /drops all but the newest 3 messages of a subject.+--max-msgs-per-subject=-1/],
+    [{ max_msgs: 5 }, /is limited to 5 messages.+--max-msgs=-1/],
+    [{ max_msg_size: 1_000 }, /is limited to messages of 1000 bytes.+--max-msg-size=-1/],
+    [
+      { max_age: 120e9 },
+      /drops its messages after 120 s, not after 86400 s \(KONTOR_LOG_RETENTION\).+--max-age=86400s/,
+    ],
+    [{ max_age: 0 }, /keeps its messages for ever, not after 86400 s.+--max-age=86400s/],
+    [{ duplicate_window: 1e9 }, /recognizes repeated messages for 1 s only.+--dupe-window=120s/],
+  ]
+  test('a stream that was edited by hand is refused at start, and while running until it is corrected', async () => {
+    const settings = createSettings()
+    const said: string[] = []
+    const log = await opened(settings, said)
+    await log.append([anEvent('before')])
+    const { config } = await manage(manager => manager.streams.info(settings.stream))
+    for (const [edit, words] of edits) {
+      await manage(manager => manager.streams.update(settings.stream, { ...config, ...edit }))
+      await assert.rejects(opened(settings), words)
+      const refused = async () => {
+        await log.outside.upkeep()
+        return log.append([anEvent('during')]).then(
+          () => null,
+          (error: Error) => error,
+        )
+      }
+      await eventually('it to be refused', async () => words.test((await refused())?.message ?? ''))
+      assert.match((await log.outside.status()).refused!, words)
+      // What was accepted is still read.
+      await readAll(log, postgres.pool)
+      await manage(manager => manager.streams.update(settings.stream, config))
+      await eventually('it to be accepted again', async () => (await refused()) === null)
+    }
+    assert.equal(said.filter(message => /stream is refused/.test(message)).length, edits.length)
+    // A setting that changes is not an edit by hand.
+    await (await opened({ ...settings, maxAgeMs: 3_600_000 })).close()
+    await log.close()
+  })
+
+  test('an account or a server with less storage than the settings need is refused with a reason', async t => {
+    const small = await testNats({
+      settings: `accounts {
+        APP { jetstream: { max_file: 10MB }, users: [{ user: app, password: app-password }] }
+      }`,
+    })
+    t.after(small.end)
+    const settings = natsSettings(small.url, { access: { ...access('app'), servers: [new URL(small.url).host] } })
+    await assert.rejects(opened(settings), /less space than KONTOR_NATS_MAX_BYTES \(268435456 bytes\).+max_file_store/)
+    // The stream exists, and the setting or the account has changed since.
+    const log = await opened({ ...settings, maxBytes: 8_000_000 })
+    await log.close()
+    await small.reload(`accounts {
+        APP { jetstream: { max_file: 4MB }, users: [{ user: app, password: app-password }] }
+      }`)
+    const refused = () =>
+      opened({ ...settings, maxBytes: 8_000_000 }).then(
+        async log => log.close().then(() => ''),
+        (error: Error) => error.message,
+      )
+    const words = /account is limited to 4\d+ bytes, and KONTOR_NATS_MAX_BYTES requires 8000000/
+    await eventually('NATS to have the new limit', async () => words.test(await refused()))
+  })
+
+  test('a server older than 2.10.27 is always refused', async t => {
+    const sockets = new Set<Socket>()
+    const old = createServer(socket => {
+      sockets.add(socket)
+      socket.write(
+        `INFO {"server_id":"old","version":"2.10.26","headers":true,"jetstream":true,"max_payload":1048576}\r\n`,
+      )
+      socket.on('data', data => data.includes('PING') && socket.write('PONG\r\n')).on('error', () => {})
+    })
+    await new Promise<void>(resolve => old.listen(0, '127.0.0.1', resolve))
+    t.after(() => {
+      for (const socket of sockets) socket.destroy()
+      old.close()
+    })
+    const { port } = old.address() as AddressInfo
+    await assert.rejects(
+      opened(natsSettings(`nats://127.0.0.1:${port}`, { isSynced: true })),
+      /The NATS server is 2\.10\.26, and Kontor needs 2\.10\.27 or newer/,
+    )
+  })
+
   test('an error that only the operator can fix is reported immediately with a reason, and does not fail the lag query', async () => {
     const refusals: [Partial<NatsSettings['access']>, RegExp][] = [
       [access('unknown'), /does not accept these credentials.*NATS_URL/],
@@ -377,6 +463,85 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
     assert.equal((await again.outside.status()).lost?.entries, 5)
     assert.equal(said.filter(message => /acknowledged entries were lost/.test(message)).length, 2)
     await again.close()
+  })
+
+  test('the number of lost entries is an upper bound: acknowledged entries that no one has counted yet are in it', async () => {
+    const settings = createSettings()
+    const said: string[] = []
+    const log = await opened(settings, said)
+    const other = await opened(settings, said)
+    const send = async (own: typeof log, name: string, count: number) => {
+      for (let i = 0; i < count; i++)
+        await own.append([anAppend({ kind: 'events', body: `${name} ${i}`, orderingKey: `${i}` })])
+    }
+    await send(log, 'noted', 100)
+    await log.lag()
+    await log.outside.upkeep()
+    await send(log, 'not noted', 40)
+    await send(other, 'of another node', 30)
+    // As a limit of three messages per subject does.
+    await manage(async manager => {
+      for (let partition = 0; partition < settings.partitions; partition++)
+        await manager.streams.purge(settings.stream, { filter: `${settings.stream}.log.${partition}`, keep: 3 })
+    })
+    for (const own of [log, other]) {
+      await own.lag()
+      await own.outside.upkeep()
+    }
+    const left = 3 * settings.partitions
+    const { entries } = (await log.outside.status()).lost!
+    assert.ok(entries >= 170 - left && entries <= 170, `${entries}`)
+    assert.equal((await readAll(log, postgres.pool)).length, left)
+    await log.close()
+    await other.close()
+  })
+
+  test('entries lost with an older copy of the store are counted, even if their numbers are used again', async t => {
+    const alone = await testNats()
+    t.after(alone.end)
+    const settings = natsSettings(alone.url, { stream: 'rolled-back' })
+    const [store, saved] = [join(alone.directory, 'jetstream'), join(alone.directory, 'saved')]
+    const log = await opened(settings)
+    await log.append([anEvent('kept')])
+    await readAll(log, postgres.pool)
+    await alone.stop()
+    await cp(store, saved, { recursive: true })
+    await alone.start()
+    await eventually('NATS to be back', () =>
+      log.append([anEvent('lost 1')]).then(
+        () => true,
+        () => false,
+      ),
+    )
+    for (let i = 2; i <= 5; i++) await log.append([anEvent(`lost ${i}`)])
+    // Until the connection has found the stream again, there is nothing to note.
+    await eventually('the unread entries to be noted', async () => {
+      await log.lag()
+      await log.outside.upkeep()
+      const { rows } = await postgres.pool.query(
+        `select from jetstream_unread where stream = 'rolled-back' having sum(entries) = 5`,
+      )
+      return rows.length > 0
+    })
+    await alone.stop()
+    await rm(store, { recursive: true })
+    await cp(saved, store, { recursive: true })
+    await alone.start()
+    await eventually('NATS to be back', () =>
+      log.append([anEvent('new 1')]).then(
+        () => true,
+        () => false,
+      ),
+    )
+    for (let i = 2; i <= 7; i++) await log.append([anEvent(`new ${i}`)])
+    const lost = await eventually('the loss to be found', async () => {
+      await log.lag()
+      await log.outside.upkeep()
+      return (await log.outside.status()).lost
+    })
+    assert.equal(lost.entries, 5)
+    assert.equal((await readAll(log, postgres.pool)).length, 7)
+    await log.close()
   })
 
   test('messages that reuse sequence numbers after a server lost unsynced messages are read', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createAccount, createOperator, createUser, type KeyPair } from '@nats-io/nkeys'
@@ -87,14 +87,20 @@ test('several processes reach a NATS server over TLS with a credentials file, an
   t.after(() => database.drop())
 
   const kontor = startKontor(t, ['start', '--port', '0'], {
-    ...{ DATABASE_URL: database.url, KONTOR_SECRET_KEY: TEST_SECRET_KEY, KONTOR_LOG_FORMAT: 'json' },
+    ...{
+      DATABASE_URL: database.url,
+      KONTOR_DATA_DIR: directory,
+      KONTOR_SECRET_KEY: TEST_SECRET_KEY,
+      KONTOR_LOG_FORMAT: 'json',
+    },
     ...{ NATS_URL: `tls://localhost:${nats.port}`, NATS_CREDS, NODE_EXTRA_CA_CERTS: certificate },
     ...{ KONTOR_PROCESSES: '2', KONTOR_OPS_PORT: '0' },
   })
   await hears(kontor, /Stop +Ctrl-C/)
   const [, url] = /is running at (\S+)/.exec(kontor.err())!
-  const [trackingKey] = /trk_\w+/.exec(kontor.err())!
-  const [privateKey] = /private-\w+/.exec(kontor.err())!
+  const keys = await readFile(join(directory, 'keys'), 'utf8')
+  const [trackingKey] = /trk_\w+/.exec(keys)!
+  const [privateKey] = /private-\w+/.exec(keys)!
   const track = (n: number) =>
     fetch(`${url}/v1/track`, {
       method: 'POST',

@@ -16,7 +16,6 @@ export function natsSettings(url: string, given: Partial<NatsSettings> = {}): Na
     maxAgeMs: 86_400_000,
     replicas: null,
     isSynced: false,
-    allowsUnsynced: false,
     takesOver: false,
     ...given,
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { waitSeconds } from '../../src/http/records/write.ts'
+import { waitSeconds } from '../../src/http/wait.ts'
 import { type Answer, type Api, aRecord, openApi } from './api.ts'
 
 let api: Api
@@ -98,4 +98,24 @@ const headers: [text: string | undefined, seconds: number | null][] = [
 
 test('the header is parsed as in RFC 7240, and the maximum is ten seconds', () => {
   for (const [text, seconds] of headers) assert.equal(waitSeconds(text), seconds, text)
+})
+
+test('a read with Prefer: wait contains what the tenant sent before, and when the time is up it is answered without', async () => {
+  const { pool, url, tenant } = api.server
+  const client = await pool.connect()
+  await client.query('begin')
+  await client.query('select from log_cursors for update')
+  const sent = await fetch(`${url}/v1/track/?key=${tenant.trackingKey}`, {
+    method: 'POST',
+    body: JSON.stringify({ event_type: 'waited_for', visitor: 'v' }),
+  })
+  assert.equal(sent.status, 200)
+  const list = '/v1/events?event_type=waited_for'
+  const early = await api.get(list, waiting(1))
+  const late = api.get(list, waiting(10))
+  await client.query('rollback')
+  client.release()
+  assert.deepEqual(early.body.results, [])
+  assert.equal(early.headers.get('preference-applied'), 'wait=1')
+  assert.equal((await late).body.results.length, 1)
 })

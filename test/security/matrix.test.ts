@@ -31,6 +31,7 @@ const WHO: Record<string, Who> = {
   'GET /docs/guides/:name': unauthenticated,
   'GET /docs/guides/pictures/:name': unauthenticated,
   'GET /k.js': unauthenticated,
+  'GET /sdk/js.tgz': unauthenticated,
   'GET /console': unauthenticated,
   'GET /console/:version/*': unauthenticated,
   'GET /console/oidc/start': { key: 'none', needs: 'provider' },
@@ -46,13 +47,21 @@ const WHO: Record<string, Who> = {
   ...recordRoutes('contacts'),
   ...recordRoutes('orders'),
   'GET /v1/operations/:operationId': privately(...SCOPES), // and the scope of its record: test/records/operations.test.ts
+  'GET /v1/tenant': privately(...SCOPES),
+  'GET /v1/contact-names': privately('contacts:read'),
   'GET /v1/search': privately('products:read', 'contacts:read', 'orders:read', 'events:read'), // finds only what the scopes allow: test/events/people.test.ts
   'GET /v1/events': privately('events:read'),
   'GET /v1/events/:id': privately('events:read'),
   'GET /v1/events/live': privately('events:read'),
   'GET /v1/events/lookup': privately('events:read'),
   'GET /v1/events/series': privately('events:read'),
+  'GET /v1/events/visitors': privately('events:read'),
+  'GET /v1/dead-letters': privately('events:read'),
+  'GET /v1/customers': privately('contacts:read'), // amounts need more: test/customers/customers.test.ts
+  'GET /v1/channels': privately('events:read'), // the same: test/customers/channels.test.ts
+  'GET /v1/funnel': privately('events:read'),
   'GET /v1/conversions': privately('conversions:read'),
+  'GET /v1/conversions/:id': privately('conversions:read'),
   'GET /v1/conversions/series': privately('conversions:read'),
   'GET /v1/sources/:sourceConfigId/requests': privately('events:read'), // and conversions:read: test/inbound/requests.test.ts
   'GET /v1/subscriptions/overview': privately('subscriptions:read'),
@@ -62,6 +71,7 @@ const WHO: Record<string, Who> = {
   'GET /v1/subscriptions/movements': privately('subscriptions:read'),
   'GET /v1/subscriptions/retention': privately('subscriptions:read'),
   'GET /v1/subscriptions/history': privately('subscriptions:read'),
+  'GET /v1/subscriptions/books': privately('subscriptions:read'),
   'GET /v1/subscriptions/breakdown': privately('subscriptions:read'),
   'GET /v1/subscriptions/cash': privately('subscriptions:read'),
   'GET /v1/subscriptions/consolidated': privately('subscriptions:read'),
@@ -69,6 +79,10 @@ const WHO: Record<string, Who> = {
   'GET /v1/subscriptions/trials': privately('subscriptions:read'),
   'GET /v1/subscriptions/dunning': privately('subscriptions:read'),
   'GET /v1/subscriptions/cash/facts': privately('subscriptions:read'),
+  'GET /v1/subscriptions/forecast': privately('subscriptions:read'),
+  'GET /v1/subscriptions/churn-reasons': privately('subscriptions:read'),
+  'GET /v1/subscriptions/revenue': privately('subscriptions:read'),
+  'GET /v1/subscriptions/revenue/invoices': privately('subscriptions:read'),
 
   'GET /v1/export/products': privately('products:read'),
   'GET /v1/export/contacts': privately('contacts:read'),
@@ -109,6 +123,9 @@ const WHO: Record<string, Who> = {
   'GET /admin/v1/tenants/:id/health': admins('viewer'),
   'GET /admin/v1/tenants/:id/issues': admins('viewer'),
   'GET /admin/v1/tenants/:id/policy': admins('viewer'),
+  'GET /admin/v1/tenants/:id/books': admins('viewer'),
+  'POST /admin/v1/tenants/:id/books/close': admins('admin'),
+  'POST /admin/v1/tenants/:id/books/reopen': admins('admin'),
   'PUT /admin/v1/tenants/:id/policy': admins('admin'),
   'GET /admin/v1/users': admins('viewer'),
   'POST /admin/v1/users': admins('admin'),

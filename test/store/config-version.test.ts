@@ -2,10 +2,13 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type pg from 'pg'
 import { newEntryId } from '../../src/domain/ids.ts'
+import { hashOfSecret, NO_LIMITS, newKey, newPublicId } from '../../src/domain/tenants/keys.ts'
 import { inTransaction, openPool } from '../../src/postgres/database.ts'
 import { lockPeople } from '../../src/postgres/locks.ts'
 import { insertErasure } from '../../src/store/identity/erasures.ts'
 import { configVersion, holdConfigVersion, watchConfigVersion } from '../../src/store/tenants/config-version.ts'
+import { openDirectory } from '../../src/store/tenants/directory.ts'
+import { insertKey, revokeKey } from '../../src/store/tenants/keys.ts'
 import { createTenant, updateTenant } from '../../src/store/tenants/tenants.ts'
 import { testDatabase } from '../database.ts'
 import { eventually } from '../eventually.ts'
@@ -97,6 +100,43 @@ test('a watcher is notified of a change, even if notifications are lost', async 
     }
     await updateTenant(pool, { ...tenant, conversionTypes: ['signed up'] })
     await eventually('the watcher to be notified', async () => notified === 1)
+    await watcher.stop()
+  }
+})
+
+test('a process that receives no notifications rejects a revoked key after its next check', async () => {
+  const tenant = (await createTenant(pool, 'revoking'))!
+  const secret = newKey('tracking')
+  const id = newPublicId('key')
+  await insertKey(pool, {
+    ...{ id, tenantId: tenant.id, kind: 'tracking', hash: hashOfSecret(secret), hint: '', scopes: [], server: false },
+    ...{ role: null, allowedAddresses: [], limits: NO_LIMITS, createdBy: 'test', expiresAt: null },
+  })
+  let checks = 0
+  // The pool of the other process. It cannot listen.
+  const other = new Proxy(pool, {
+    get(own, name) {
+      if (name === 'connect') return () => Promise.reject(new Error('no connection'))
+      const value = Reflect.get(own, name)
+      return typeof value === 'function' ? value.bind(own) : value
+    },
+  })
+  const directory = openDirectory({ pool })
+  const counting = new Proxy(other, {
+    get(own, name) {
+      if (name === 'query') checks++
+      return Reflect.get(own, name)
+    },
+  })
+  const watcher = await watchConfigVersion(counting, directory.forget)
+  try {
+    assert.equal((await directory.key(secret))?.revokedAt, null)
+    await revokeKey(pool, id)
+    const before = checks
+    await eventually('the key to be rejected', async () => (await directory.key(secret))?.revokedAt != null)
+    // One may have been under way.
+    assert.ok(checks - before <= 2, `${checks - before} checks`)
+  } finally {
     await watcher.stop()
   }
 })

@@ -86,6 +86,7 @@ test('payment issues: each type, with every field, for any window', async () => 
     invoice_number: 'A-1',
     subscription_id: 'failed',
     customer: 'cus_failed',
+    customer_name: null,
     issue_type: 'payment_failed',
     amount_due: 10,
     amount_remaining: 7.5,
@@ -144,6 +145,7 @@ test('renewals: the next one of each term longer than a month, unless a cancella
   assert.deepEqual(renewals.results[2], {
     subscription_id: 'yearly',
     customer: 'cus_yearly',
+    customer_name: null,
     renews_at: renewsAt,
     days_until: 20,
     interval: 'year',
@@ -186,6 +188,7 @@ test('a scheduled cancellation is listed, counts until it takes effect, and then
     {
       subscription_id: 's',
       customer: 'cus_s',
+      customer_name: null,
       cancels_at: cancelsAt,
       requested_at: requestedAt,
       days_until: 12,
@@ -225,6 +228,7 @@ test('upcoming billing has one row for every expected charge', async () => {
       {
         subscription_id: 'trial',
         customer: 'cus_trial',
+        customer_name: null,
         days_until: 5,
         estimated_amount: 99,
         collection_method: null,

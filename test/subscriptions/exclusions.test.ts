@@ -22,6 +22,7 @@ const REASON_CODES = (Object.keys(REASONS) as (keyof typeof REASONS)[]).filter(
 /** One event for each reason; its subscription has the name of the reason. */
 const CASES: Record<string, { event: BillingEvent; excluded: number | null; item?: null }> = {
   test_mode: { event: created('test_mode', { livemode: false, status: 'unpaid' }), excluded: 10 },
+  billed_elsewhere: { event: created('billed_elsewhere', { billed_elsewhere: true }), excluded: 10 },
   other_currency: { event: created('other_currency', { currency: 'USD' }), excluded: null },
   missing_currency: { event: created('missing_currency', { currency: 'coins' }), excluded: null },
   canceled: { event: ended('canceled', inDays(-1)), excluded: 10 },
@@ -74,6 +75,7 @@ const CASES: Record<string, { event: BillingEvent; excluded: number | null; item
     event: invoice('paid', 'in_1', {
       subscription: 'pending_subscription',
       customer: 'cus_pending_subscription',
+      customer_name: null,
       status: 'paid',
       total: 10,
       paid_at: inDays(-2),
@@ -99,6 +101,7 @@ test('every reason is reported with a description, its MRR, its start and a fix 
       subscription_id: code,
       item_id: CASES[code]!.item === null ? null : 'si_1',
       customer: `cus_${code}`,
+      customer_name: null,
       reason_code: code,
       reason: REASONS[code].reason,
       excluded_mrr: CASES[code]!.excluded,

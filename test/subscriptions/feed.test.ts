@@ -88,7 +88,10 @@ test('a report warns about one id that two sources send with different customers
   await (await sourceOf(tenant))(created('1001', { customer: 'ada' }))
   await (await sourceOf(tenant))(created('1001', { customer: 'bob' }))
   const { coverage } = await reportOf(server, 'overview', {}, tenant)
-  assert.match(coverage.warnings.join(' '), /different customers: give the sources different namespaces/)
+  assert.match(
+    coverage.warnings.join(' '),
+    /Subscription 1001: two sources send the id with different customers: give the sources different namespaces/,
+  )
 })
 
 test('unrecognized events that seem to be about billing are counted by type', async () => {

@@ -117,7 +117,7 @@ async function fill({ tenantId, accounts }: { tenantId: number; accounts: number
     ],
     [
       `insert into billing_movements
-       select $1, 'EUR', account, at, 'new', 0, 1000 + n, at, 1000 + n, '-infinity', at, n % 9, '[]' from given`,
+       select $1, 'EUR', account, at, 'new', 0, 1000 + n, at, 1000 + n, '-infinity', n % 9, '[]' from given`,
       [],
     ],
     [

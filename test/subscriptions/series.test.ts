@@ -145,8 +145,9 @@ test('rates are computed from the accounts and movements of the 30 days', async 
     customer_churn_rate: 2 / 6,
     gross_mrr_churn_rate: lost / 60,
     net_mrr_churn_rate: (lost - 15 - 20) / 60,
-    gross_revenue_retention: (60 - lost) / 60,
-    net_revenue_retention: (60 - lost + 35) / 60,
+    // of the six: 10, 25, 4, 0, 12 and 0 are left
+    gross_revenue_retention: (10 + 10 + 4 + 10) / 60,
+    net_revenue_retention: (10 + 25 + 4 + 12) / 60,
     quick_ratio: (40 + 35) / lost,
     ltv: 48.6,
   })
@@ -154,6 +155,68 @@ test('rates are computed from the accounts and movements of the 30 days', async 
     Object.keys(rates).filter(name => !policy.rates[name]),
     [],
   )
+})
+
+const MONTHS = { from: '2026-01-01', to: '2026-03-31', as_of: '2026-04-01' }
+
+test('an account that comes and leaves within the interval does not lower the retention', async () => {
+  const tenant = await server.anotherTenant('retention in the history')
+  const march = { started_at: at('2026-03-05'), items: [item(500)] }
+  const events = [
+    created('stays', { started_at: at('2026-01-10') }),
+    created('large', march),
+    ended('large', at('2026-03-20'), march),
+  ]
+  await send(server, events, tenant)
+  const overview = await reportOf(server, 'overview', { as_of: '2026-04-01' }, tenant)
+  const { opening_mrr, new: added, churn } = overview.movements
+  assert.deepEqual([opening_mrr, added, churn], [10, 500, 500])
+  assert.deepEqual([overview.rates.gross_revenue_retention, overview.rates.net_revenue_retention], [1, 1])
+  for (const filter of [{}, { billing_interval: 'month' }] as Record<string, string>[]) {
+    const { results } = await reportOf(server, 'history', { ...MONTHS, ...filter }, tenant)
+    assert.deepEqual(
+      results.map((row: Body) => [row.new_accounts, row.churned_accounts, row.rates.gross_revenue_retention]),
+      [
+        [1, 0, null],
+        [0, 0, 1],
+        [1, 0, 1],
+      ],
+    )
+    assert.deepEqual(results[2].rates, { ...overview.rates, ltv: null })
+    assert.equal('retention' in results[0], false)
+  }
+})
+
+test('history shows the retention of the accounts of 1, 3 and 12 months earlier', async () => {
+  const tenant = await server.anotherTenant('retention over months')
+  const year = { started_at: at('2025-04-01') }
+  const events = [
+    created('grows', year),
+    updated('grows', { ...year, updated_at: at('2026-01-15'), items: [item(30)] }),
+    created('leaves', { ...year, items: [item(20)] }),
+    ended('leaves', at('2026-03-31'), { ...year, items: [item(20)] }),
+    created('later', { started_at: at('2026-02-02'), items: [item(100)] }),
+  ]
+  await send(server, events, tenant)
+  const retention = async (months: number, query: Record<string, string> = {}) => {
+    const { results } = await reportOf(server, 'history', { ...MONTHS, retention_months: months, ...query }, tenant)
+    const { retention: last } = results.findLast(({ date }: Body) => date < '2026-04')
+    return [last.months, last.gross_revenue_retention, last.net_revenue_retention]
+  }
+  assert.deepEqual(await retention(1), [1, 130 / 150, 130 / 150])
+  // at the end of December: 10 and 20; now 30 and 0
+  assert.deepEqual(await retention(3), [3, 10 / 30, 30 / 30])
+  assert.deepEqual(await retention(3, { interval: 'week', from: '2026-03-23', to: '2026-03-31' }), [3, 10 / 30, 1])
+  // no account paid before April 2025
+  assert.deepEqual(await retention(12), [12, null, null])
+  const errors = async (query: Record<string, string | number>) => {
+    const { status, body } = await ask(server, 'history', { currency: 'EUR', ...query }, { tenant })
+    return [status, body.errors?.map((error: Body) => error.pointer)]
+  }
+  assert.deepEqual(await errors({ retention_months: 2 }), [400, ['/retention_months']])
+  const days = { retention_months: 12, interval: 'day', to: '2026-03-31' }
+  assert.deepEqual(await errors({ ...days, from: '2025-12-02' }), [200, undefined])
+  assert.deepEqual(await errors({ ...days, from: '2025-12-01' }), [400, ['/from']])
 })
 
 test('breakdowns by item add up to MRR, as of any date', async () => {

@@ -31,14 +31,16 @@ export async function startNats(
   const port = options.port ?? (await steadyPort())
   const file = join(directory, 'nats.conf')
   const sync = synced ? ', sync_interval: always' : ''
-  await writeFile(
-    file,
-    `listen: "127.0.0.1:${port}"
+  const configure = (settings: string) =>
+    writeFile(
+      file,
+      `listen: "127.0.0.1:${port}"
 jetstream { store_dir: ${JSON.stringify(join(directory, 'jetstream'))}${sync} }
 log_file: ${JSON.stringify(join(directory, 'nats.log'))}
 ${settings}
 `,
-  )
+    )
+  await configure(settings)
   let child: ChildProcess | null = null
 
   async function start() {
@@ -64,6 +66,11 @@ ${settings}
     url: `nats://127.0.0.1:${port}`,
     start,
     isRunning: () => child !== null && child.exitCode === null && child.signalCode === null,
+    /** Changes its lines of configuration while it runs. */
+    async reload(settings: string) {
+      await configure(settings)
+      child!.kill('SIGHUP')
+    },
     kill: () => end('SIGKILL'),
     stop: () => end('SIGTERM'),
     freeze: () => child!.kill('SIGSTOP'),

@@ -1,6 +1,7 @@
 import type { VNode } from 'preact'
 import { toNumber } from '../../amount.ts'
 import { reports, search } from '../../api/data.ts'
+import { nullOn } from '../../api/request.ts'
 import type { AccountReport, Item, TimelineEntry } from '../../api/types.ts'
 import { Badge, EmptyState } from '../../components/notice.ts'
 import { Facts, Page, Section, Tiles } from '../../components/page.ts'
@@ -12,7 +13,7 @@ import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
 import { isAdmin } from '../../session.ts'
-import { pageLink, readReport, readScope, reportCsv } from './report-page.ts'
+import { pageLink, readScope, reportCsv } from './report-page.ts'
 
 const PARAMETERS = ['customer', 'subscription_id', 'page', 'timeline_page']
 
@@ -20,13 +21,13 @@ const PARAMETERS = ['customer', 'subscription_id', 'page', 'timeline_page']
 export const accountPage = definePage(
   'account',
   async ({ route: { query }, signal }) => {
-    const scope = await readScope(query, signal)
+    const scope = readScope()
     const asked = Object.fromEntries(PARAMETERS.map(name => [name, query.get(name)]))
-    const report = await readReport(scope, reports.account({ ...scope, ...asked }, signal))
+    const report = await nullOn(404, reports.account({ ...scope, ...asked }, signal))
     return { scope, report, contact: report && (await findContact(report, signal).catch(() => null)) }
   },
   ({ data: { scope, report, contact }, route }) => {
-    const back = html`<a href=${link('subscriptions', scope)}>All accounts</a>`
+    const back = html`<a href=${link('subscriptions')}>All accounts</a>`
     if (!report) {
       const name = route.query.get('customer') ?? route.query.get('subscription_id') ?? ''
       const title = `No account ${name} in ${scope.currency}.`
@@ -136,23 +137,20 @@ function itemColumns(currency: string): Column<Item>[] {
     },
     { label: 'MRR', cell: ({ mrr }) => money(mrr, currency), kind: 'number' },
     { label: 'Included', cell: includedCell },
-    { label: 'Price', cell: item => priceCell(item, currency), kind: 'number', isMinor: true },
+    { label: 'Price', cell: item => priceCell(item, currency), kind: 'number' },
     {
       label: 'Discount',
       cell: ({ discount_mrr }) => money(discount_mrr, currency),
       kind: 'number',
-      isMinor: true,
     },
     {
       label: 'Subscription',
       cell: ({ subscription_id }) => html`<code>${subscription_id}</code>`,
       kind: 'long',
-      isMinor: true,
     },
     {
       label: 'Paid until',
       cell: ({ current_period_end }) => h(Day, { at: current_period_end }),
-      isMinor: true,
     },
   ]
 }
@@ -180,12 +178,11 @@ function timelineColumns(currency: string): Column<TimelineEntry>[] {
         mrr_delta === null ? money(amount, currency) : `${signedMoney(mrr_delta, currency)} MRR`,
       kind: 'number',
     },
-    { label: 'Kind', cell: ({ category }) => text(category), isMinor: true },
+    { label: 'Kind', cell: ({ category }) => text(category) },
     {
       label: 'Subscription',
       cell: ({ subscription_id }) => text(subscription_id),
       kind: 'long',
-      isMinor: true,
     },
   ]
 }

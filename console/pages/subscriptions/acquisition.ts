@@ -1,5 +1,6 @@
 import type { VNode } from 'preact'
 import { reports } from '../../api/data.ts'
+import { nullOn } from '../../api/request.ts'
 import type { AcquisitionSource } from '../../api/types.ts'
 import { ShareBar } from '../../components/bars.ts'
 import { SelectField } from '../../components/form.ts'
@@ -10,7 +11,7 @@ import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
-import { NoSubscriptions, pageLink, ReportPage, readReport, readScope, reportCsv, type Scope } from './report-page.ts'
+import { NoSubscriptions, pageLink, ReportPage, readScope, reportCsv, type Scope } from './report-page.ts'
 
 const HORIZONS = ['30', '60', '90'].map(days => [days, `${days} days ago`] as const)
 
@@ -18,25 +19,23 @@ const HORIZONS = ['30', '60', '90'].map(days => [days, `${days} days ago`] as co
 export const acquisitionPage = definePage(
   'acquisition',
   async ({ route: { query }, signal }) => {
-    const scope = await readScope(query, signal)
+    const scope = readScope()
     const horizon = query.get('horizon') ?? '30'
     const asked = { ...scope, horizon, page: query.get('page') }
-    return { scope, horizon, report: await readReport(scope, reports.acquisition(asked, signal)) }
+    return { scope, horizon, report: await nullOn(404, reports.acquisition(asked, signal)) }
   },
   ({ data: { scope, horizon, report }, route }) => {
-    if (!report)
-      return h(ReportPage, { name: 'acquisition', scope }, h(NoSubscriptions, { name: 'acquisition', scope }))
+    if (!report) return h(ReportPage, { name: 'acquisition' }, h(NoSubscriptions, {}))
     return h(
       ReportPage,
       {
         name: 'acquisition',
-        scope,
         filter: h(SelectField, {
           id: 'horizon',
           label: 'Retained since',
           options: HORIZONS,
           value: horizon,
-          onChange: chosen => go(link('acquisition', { ...scope, horizon: chosen })),
+          onChange: chosen => go(link('acquisition', { horizon: chosen })),
         }),
       },
       html`

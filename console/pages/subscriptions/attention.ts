@@ -1,27 +1,19 @@
 import type { VNode } from 'preact'
-import type { Amount } from '../../amount.ts'
+import { type Amount, isZero, sumAmounts, toNumber } from '../../amount.ts'
 import { reports } from '../../api/data.ts'
+import { nullOn } from '../../api/request.ts'
 import type { AttentionReport, Cancellation, Paged, PaymentIssue, Renewal, UpcomingBilling } from '../../api/types.ts'
 import { SelectField } from '../../components/form.ts'
 import { Badge } from '../../components/notice.ts'
-import { Section } from '../../components/page.ts'
-import { type Column, PagedTable } from '../../components/table.ts'
+import { Section, Tiles } from '../../components/page.ts'
+import { type Column, PagedTable, Table } from '../../components/table.ts'
 import { Day } from '../../components/time.ts'
 import { lowerWords, money, NONE, number, plural, text, words } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
 import { link, type Route } from '../../router.ts'
-import {
-  AccountLink,
-  NoSubscriptions,
-  pageLink,
-  ReportPage,
-  readReport,
-  readScope,
-  reportCsv,
-  type Scope,
-} from './report-page.ts'
+import { AccountLink, NoSubscriptions, pageLink, ReportPage, readScope, reportCsv, type Scope } from './report-page.ts'
 
 const PAGES = ['issue_page', 'renewal_page', 'cancel_page', 'billing_page'] as const
 const WINDOWS = ['30', '60', '90'].map(days => [days, `${days} days`] as const)
@@ -29,13 +21,14 @@ const WINDOWS = ['30', '60', '90'].map(days => [days, `${days} days`] as const)
 export const attentionPage = definePage(
   'attention',
   async ({ route: { query }, signal }) => {
-    const scope = await readScope(query, signal)
+    // What needs attention now does not depend on the period.
+    const scope = { ...readScope(), as_of: '' }
     const days = query.get('days') ?? '30'
     const pages = Object.fromEntries(PAGES.map(name => [name, query.get(name)]))
     return {
       scope,
       days,
-      report: await readReport(scope, reports.attention({ ...scope, days, ...pages }, signal)),
+      report: await nullOn(404, reports.attention({ ...scope, days, page_size: 50, ...pages }, signal)),
     }
   },
   ({ data: { scope, days, report }, route }) =>
@@ -43,16 +36,15 @@ export const attentionPage = definePage(
       ReportPage,
       {
         name: 'attention',
-        scope,
         filter: h(SelectField, {
           id: 'days',
           label: 'Period',
           options: WINDOWS,
           value: days,
-          onChange: chosen => go(link('attention', { ...scope, days: chosen })),
+          onChange: chosen => go(link('attention', { days: chosen })),
         }),
       },
-      report ? h(Lists, { report, route, scope }) : h(NoSubscriptions, { name: 'attention', scope }),
+      report ? h(Lists, { report, route, scope }) : h(NoSubscriptions, {}),
     ),
 )
 
@@ -61,6 +53,12 @@ type ListsProps = { report: AttentionReport; route: Route; scope: Scope }
 function Lists({ report, route, scope }: ListsProps): VNode {
   const columns = attentionColumns(scope)
   const within = `within ${report.days} days`
+  // The most money first. What was lost already needs no attention.
+  const isDead = (row: PaymentIssue) => isZero(row.mrr_at_risk) && row.issue_type === 'uncollectible'
+  const open = report.payment_issues.results
+    .filter(row => !isDead(row))
+    .toSorted((a, b) => toNumber(b.mrr_at_risk) - toNumber(a.mrr_at_risk))
+  const dead = report.payment_issues.results.filter(isDead)
   const list = <Row>(
     title: string,
     rows: Paged<Row>,
@@ -82,11 +80,57 @@ function Lists({ report, route, scope }: ListsProps): VNode {
       }),
     )
   return html`
-    ${list('Payment issues', report.payment_issues, columns.paymentIssues, 'issue_page', 'No failed or overdue payments.', 'payment_issues')}
+    ${h(AtRisk, { report, scope })}
+    ${list('Payment issues', { ...report.payment_issues, results: open }, columns.paymentIssues, 'issue_page', 'No failed or overdue payments.', 'payment_issues')}
+    ${
+      dead.length > 0 &&
+      html`<details>
+        <summary>${plural(dead.length, 'invoice')} of accounts that no longer pay, or written off</summary>
+        ${h(Table<PaymentIssue>, { caption: 'Written-off invoices', columns: columns.paymentIssues, rows: dead })}
+      </details>`
+    }
     ${list('Cancellations', report.cancellations, columns.cancellations, 'cancel_page', `No cancellations ${within}.`, 'cancellations')}
     ${list('Renewals', report.renewals, columns.renewals, 'renewal_page', `No renewals of terms longer than a month ${within}.`, 'renewals')}
-    ${list('Upcoming billing', report.upcoming_billing, columns.upcomingBilling, 'billing_page', `No charges expected ${within}.`, 'upcoming_billing')}
+    <details open=${route.query.has('billing_page')}>
+      <summary>Upcoming billing: ${plural(report.upcoming_billing.count, 'charge')} ${within}</summary>
+      ${list('Upcoming billing', report.upcoming_billing, columns.upcomingBilling, 'billing_page', `No charges expected ${within}.`, 'upcoming_billing')}
+    </details>
   `
+}
+
+/** The money at risk on the pages shown, before the lists behind it. */
+function AtRisk({ report, scope }: { report: AttentionReport; scope: Scope }): VNode {
+  const amount = (value: Amount) => money(value, scope.currency)
+  const { payment_issues: issues, cancellations, renewals, upcoming_billing: billing } = report
+  // Of several invoices of one subscription, its MRR counts once.
+  const failing = new Map(issues.results.map(row => [row.subscription_id ?? row.invoice_id, row.mrr_at_risk]))
+  const first = (rows: { pages: number }) => (rows.pages > 1 ? 'of the first page' : null)
+  return h(Tiles, {
+    tiles: [
+      {
+        ...{ label: 'MRR at risk by failed payments', value: amount(sumAmounts([...failing.values()])) },
+        note: first(issues) ?? `${plural(issues.count, 'payment issue')}`,
+      },
+      {
+        label: 'Amount due',
+        value: amount(sumAmounts(issues.results.map(row => row.amount_remaining ?? row.amount_due ?? 0))),
+        note: first(issues) ?? 'failed and overdue invoices',
+      },
+      {
+        ...{ label: 'MRR ending', value: amount(sumAmounts(cancellations.results.map(row => row.mrr_at_risk))) },
+        note: first(cancellations) ?? plural(cancellations.count, 'cancellation'),
+      },
+      {
+        ...{ label: 'Renewing', value: amount(sumAmounts(renewals.results.map(row => row.renewal_amount ?? 0))) },
+        note: first(renewals) ?? plural(renewals.count, 'renewal'),
+      },
+      {
+        label: 'Expected charges',
+        value: amount(sumAmounts(billing.results.map(row => row.estimated_amount ?? 0))),
+        note: first(billing) ?? plural(billing.count, 'charge'),
+      },
+    ],
+  })
 }
 
 type AttentionColumns = {
@@ -100,43 +144,42 @@ function attentionColumns(scope: Scope): AttentionColumns {
   const amount = (value: Amount | null) => money(value, scope.currency)
   const account = {
     label: 'Account',
-    cell: ({ customer }: { customer: string | null }) => h(AccountLink, { customer, scope }),
+    cell: ({ customer, customer_name: label }: { customer: string | null; customer_name: string | null }) =>
+      h(AccountLink, { customer, label }),
     kind: 'long' as const,
   }
   const subscription = {
     label: 'Subscription',
     cell: ({ subscription_id }: { subscription_id: string }) => html`<code>${subscription_id}</code>`,
     kind: 'long' as const,
-    isMinor: true,
   }
   return {
     paymentIssues: [
       account,
       { label: 'Issue', cell: row => h(Issue, { row }), kind: 'text' },
       { label: 'Amount due', cell: row => amount(row.amount_remaining ?? row.amount_due), kind: 'number' },
-      { label: 'MRR at risk', cell: row => amount(row.mrr_at_risk), kind: 'number', isMinor: true },
+      { label: 'MRR at risk', cell: row => amount(row.mrr_at_risk), kind: 'number' },
       {
         label: 'Invoice',
         cell: row => text(row.invoice_number ?? row.invoice_id),
         kind: 'long',
-        isMinor: true,
       },
-      { label: 'Due date', cell: row => h(Day, { at: row.due_at }), isMinor: true },
-      { label: 'Next attempt', cell: row => h(Day, { at: row.next_payment_attempt_at }), isMinor: true },
+      { label: 'Due date', cell: row => h(Day, { at: row.due_at }) },
+      { label: 'Next attempt', cell: row => h(Day, { at: row.next_payment_attempt_at }) },
     ],
     cancellations: [
       account,
       { label: 'End date', cell: row => dueCell(row.cancels_at, row.days_until) },
       { label: 'MRR at risk', cell: row => amount(row.mrr_at_risk), kind: 'number' },
-      { label: 'Reason', cell: row => (row.reason ? words(row.reason) : NONE), kind: 'long', isMinor: true },
+      { label: 'Reason', cell: row => (row.reason ? words(row.reason) : NONE), kind: 'long' },
       subscription,
     ],
     renewals: [
       account,
       { label: 'Renewal date', cell: row => dueCell(row.renews_at, row.days_until) },
       { label: 'Amount', cell: row => amount(row.renewal_amount), kind: 'number' },
-      { label: 'Term', cell: row => plural(row.interval_count, row.interval), isMinor: true },
-      { label: 'MRR', cell: row => amount(row.mrr), kind: 'number', isMinor: true },
+      { label: 'Term', cell: row => plural(row.interval_count, row.interval) },
+      { label: 'MRR', cell: row => amount(row.mrr), kind: 'number' },
       subscription,
     ],
     upcomingBilling: [
@@ -147,8 +190,8 @@ function attentionColumns(scope: Scope): AttentionColumns {
         cell: row => `${amount(row.estimated_amount)}${row.includes_metered ? ' + usage' : ''}`,
         kind: 'number',
       },
-      { label: 'Note', cell: row => (row.is_trial_conversion ? 'end of trial' : ''), isMinor: true },
-      { label: 'Collection method', cell: row => lowerWords(text(row.collection_method)), isMinor: true },
+      { label: 'Note', cell: row => (row.is_trial_conversion ? 'end of trial' : '') },
+      { label: 'Collection method', cell: row => lowerWords(text(row.collection_method)) },
       subscription,
     ],
   }

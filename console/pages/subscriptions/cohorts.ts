@@ -1,16 +1,19 @@
 import type { VNode } from 'preact'
 import { toNumber } from '../../amount.ts'
 import { reports } from '../../api/data.ts'
+import { nullOn } from '../../api/request.ts'
 import type { Cohort } from '../../api/types.ts'
 import { SelectField } from '../../components/form.ts'
 import { EmptyState } from '../../components/notice.ts'
 import { CsvButton } from '../../components/table.ts'
-import { money, NONE, percent, plural } from '../../format.ts'
+import { money, NONE, number, percent, plural, shortTime } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
+import { periodOfStep } from '../../period.ts'
 import { link } from '../../router.ts'
-import { NoSubscriptions, ReportPage, readReport, readScope, reportCsv, type Scope } from './report-page.ts'
+import { bucketStart } from '../figures.ts'
+import { NoSubscriptions, ReportPage, readScope, reportCsv, type Scope } from './report-page.ts'
 
 const MEASURES = [
   ['net_revenue_retention', 'Net revenue'],
@@ -25,24 +28,25 @@ const MONTHS = 12
 export const cohortsPage = definePage(
   'cohorts',
   async ({ route: { query }, signal }) => {
-    const scope = await readScope(query, signal)
+    const scope = readScope()
     const measure = MEASURES.find(([name]) => name === query.get('measure'))?.[0] ?? MEASURES[0][0]
     const asked = { ...scope, months: MONTHS, page_size: 100 }
-    return { scope, measure, report: await readReport(scope, reports.retention(asked, signal)) }
+    return { scope, measure, report: await nullOn(404, reports.retention(asked, signal)) }
   },
   ({ data: { scope, measure, report } }) => {
-    if (!report) return h(ReportPage, { name: 'cohorts', scope }, h(NoSubscriptions, { name: 'cohorts', scope }))
+    if (!report) return h(ReportPage, { name: 'cohorts' }, h(NoSubscriptions, {}))
     const filter = h(SelectField, {
       id: 'measure',
       label: 'Measure',
       options: MEASURES,
       value: measure,
-      onChange: chosen => go(link('cohorts', { ...scope, measure: chosen })),
+      onChange: chosen => go(link('cohorts', { measure: chosen })),
     })
     return h(
       ReportPage,
-      { name: 'cohorts', scope, filter },
-      html`<p class="faint">Each row is the group of accounts that first paid in a month. Each column shows how much was retained that many months later.</p>`,
+      { name: 'cohorts', filter },
+      html`<p class="faint">Each row is the group of accounts that first paid in a month. Each column shows how many percent of its starting ${measure === 'logo_retention' ? 'accounts' : 'MRR'} were retained that many months later. More than 100 % is growth: expansion exceeded losses.</p>`,
+      h(Scale, {}),
       report.cohorts.count === 0
         ? h(EmptyState, { title: `No payments in ${scope.currency} in the last ${MONTHS} months.` })
         : html`<div>
@@ -67,17 +71,17 @@ function HeatMap({ rows, measure, scope }: { rows: Cohort[]; measure: Measure; s
           <tr>
             <th scope="col">Cohort</th>
             <th scope="col" class="number">Starting MRR</th>
-            ${months.map(month => html`<th scope="col" class="number">${month}</th>`)}
+            <th scope="col" class="number">Accounts</th>
+            ${months.map(month => html`<th scope="col" class="number" title=${plural(month, 'month')}>${month === 0 ? 'Start' : `+${month} mo`}</th>`)}
           </tr>
         </thead>
         <tbody>
           ${cohorts.map(
             ([name, own]) => html`
               <tr key=${name}>
-                <th scope="row" class="whole">${name}</th>
-                <td class="number" title=${plural(own[0]!.starting_accounts, 'account')}>
-                  ${money(own[0]!.starting_mrr, scope.currency)}
-                </td>
+                <th scope="row" class="whole"><a href=${link('movements', { period: periodOfStep(`${name.slice(0, 7)}-01`, 'month') })}>${shortTime(bucketStart(`${name.slice(0, 7)}-01`), 'month')}</a></th>
+                <td class="number">${money(own[0]!.starting_mrr, scope.currency)}</td>
+                <td class="number">${number(own[0]!.starting_accounts)}</td>
                 ${months.map(month =>
                   retentionCell(
                     own.find(row => row.month === month),
@@ -93,11 +97,34 @@ function HeatMap({ rows, measure, scope }: { rows: Cohort[]; measure: Measure; s
   `
 }
 
-/** Higher retention has a stronger color. */
+/** From red at 50 % or less over no color to green at 100 %; growth above it is blue. */
 function retentionCell(row: Cohort | undefined, measure: Measure): VNode {
   const value = row?.[measure]
   if (value === undefined) return html`<td></td>`
   if (value === null) return html`<td class="number">${NONE}</td>`
-  const depth = Math.min(10, Math.max(0, Math.round(toNumber(value) * 10)))
-  return html`<td class=${`number h${depth}`}>${percent(Math.round(toNumber(value) * 100) / 100)}</td>`
+  const share = toNumber(value)
+  return html`<td class=${`number ${heatOf(share)}`}>${percent(Math.round(share * 100) / 100)}</td>`
+}
+
+const STEPS = [
+  [0.5, 'lost'],
+  [0.7, 'low'],
+  [0.85, 'fair'],
+  [0.95, 'good'],
+  [1.005, 'kept'],
+  [1.15, 'grown'],
+  [Number.POSITIVE_INFINITY, 'doubled'],
+] as const
+const LABELS = ['below 50 %', '50–70 %', '70–85 %', '85–95 %', '95–100 %', '100–115 %', 'above 115 %']
+
+function heatOf(share: number): string {
+  return STEPS.find(([limit]) => share < limit)![1]
+}
+
+function Scale(): VNode {
+  return html`
+    <ul class="scale" aria-label="Colors">
+      ${STEPS.map(([, name], index) => html`<li class=${name}>${LABELS[index]}</li>`)}
+    </ul>
+  `
 }

@@ -1,51 +1,101 @@
 import type { VNode } from 'preact'
+import { type Amount, isZero, sumAmounts, toNumber } from '../../amount.ts'
 import { reports } from '../../api/data.ts'
-import type { Exclusion } from '../../api/types.ts'
+import { nullOn } from '../../api/request.ts'
+import type { Exclusion, ExclusionReason, Paged } from '../../api/types.ts'
+import { ShareBar } from '../../components/bars.ts'
 import { Badge, EmptyState } from '../../components/notice.ts'
-import { type Column, PagedTable } from '../../components/table.ts'
+import { Section } from '../../components/page.ts'
+import { type Column, PagedTable, Table } from '../../components/table.ts'
 import { Prose } from '../../components/text.ts'
 import { Day } from '../../components/time.ts'
-import { lowerWords, money } from '../../format.ts'
+import { lowerWords, money, number, plural } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
-import {
-  AccountLink,
-  hasSubscriptions,
-  NoSubscriptions,
-  pageLink,
-  ReportPage,
-  readReport,
-  readScope,
-  reportCsv,
-  type Scope,
-} from './report-page.ts'
-/** Items excluded from MRR, with the reason and the fix. */
+import { link } from '../../router.ts'
+import { AccountLink, pageLink, ReportPage, readScope, reportCsv, type Scope } from './report-page.ts'
+
+/** Items excluded from MRR: how much by reason, then each item with its fix. */
 export const excludedPage = definePage(
   'excluded',
   async ({ route: { query }, signal }) => {
-    const scope = await readScope(query, signal)
-    const asked = { ...scope, exclusion_page: query.get('exclusion_page') }
-    return { scope, report: await readReport(scope, reports.overview(asked, signal)) }
+    const scope = readScope()
+    return { scope, report: await nullOn(404, reports.exclusions({ ...scope, page: query.get('page') }, signal)) }
   },
-  ({ data: { scope, report }, route }) =>
-    h(
+  ({ data: { scope, report }, route }) => {
+    if (!report || report.count === 0)
+      return h(
+        ReportPage,
+        { name: 'excluded' },
+        h(EmptyState, {
+          title: 'No excluded items.',
+          text: `Everything with a price in ${scope.currency} is included in MRR.`,
+          action: html`<a href=${link('subscriptions')}>Subscriptions</a>`,
+        }),
+      )
+    const total = sumAmounts(report.by_reason.map(({ excluded_mrr }) => excluded_mrr))
+    return h(
       ReportPage,
-      { name: 'excluded', scope },
-      hasSubscriptions(report)
-        ? h(PagedTable<Exclusion>, {
-            caption: 'Excluded items',
-            columns: exclusionColumns(scope),
-            list: report.exclusions,
-            csv: reportCsv('overview', 'exclusions', scope),
-            linkTo: pageLink(route, 'exclusion_page'),
-            empty: h(EmptyState, { title: 'No excluded items.' }),
-          })
-        : h(NoSubscriptions, { name: 'excluded', scope }),
-    ),
+      { name: 'excluded' },
+      html`<p>${plural(report.count, 'item')} worth <strong>${money(total, scope.currency)}</strong> of MRR are not included.</p>`,
+      h(
+        Section,
+        { title: 'By reason' },
+        h(Table<ExclusionReason>, {
+          caption: 'Excluded MRR by reason',
+          columns: reasonColumns(scope, total),
+          rows: report.by_reason,
+          rowKey: ({ reason_code }) => reason_code,
+          csv: { rows: report.by_reason, name: 'exclusions-by-reason' },
+        }),
+      ),
+      h(
+        Section,
+        { title: 'Items' },
+        h(PagedTable<Exclusion>, {
+          caption: 'Excluded items',
+          columns: exclusionColumns(scope),
+          list: report as unknown as Paged<Exclusion>,
+          csv: reportCsv('exclusions', 'exclusions', scope),
+          linkTo: pageLink(route, 'page'),
+          empty: h(EmptyState, { title: 'No excluded items.' }),
+        }),
+      ),
+    )
+  },
 )
+
+function reasonColumns({ currency }: Scope, total: Amount): Column<ExclusionReason>[] {
+  return [
+    {
+      label: 'Reason',
+      cell: ({ reason_code, reason }) => html`
+        ${h(Badge, { text: lowerWords(reason_code) })}
+        <span class="reason">${reason}</span>
+      `,
+      kind: 'text',
+    },
+    { label: 'Items', cell: ({ items }) => number(items), kind: 'number' },
+    { label: 'Excluded MRR', cell: ({ excluded_mrr }) => money(excluded_mrr, currency), kind: 'number' },
+    {
+      label: 'Share',
+      cell: ({ excluded_mrr }) => h(ShareBar, { share: isZero(total) ? 0 : toNumber(excluded_mrr) / toNumber(total) }),
+      kind: 'number',
+    },
+    { label: 'Without a price', cell: ({ unpriced }) => number(unpriced), kind: 'number' },
+  ]
+}
 
 function exclusionColumns(scope: Scope): Column<Exclusion>[] {
   return [
+    {
+      label: 'Account',
+      cell: ({ customer, customer_name: label }) => h(AccountLink, { customer, label }),
+      kind: 'long',
+    },
+    { label: 'Excluded MRR', cell: ({ excluded_mrr }) => money(excluded_mrr, scope.currency), kind: 'number' },
+    { label: 'Reason and fix', cell: row => h(Reason, { row }), kind: 'text' },
+    { label: 'Since', cell: ({ since }) => h(Day, { at: since }) },
     {
       label: 'Subscription',
       cell: ({ subscription_id, item_id }) => html`
@@ -54,20 +104,6 @@ function exclusionColumns(scope: Scope): Column<Exclusion>[] {
       `,
       kind: 'long',
     },
-    { label: 'Reason and fix', cell: row => h(Reason, { row }), kind: 'text' },
-    {
-      label: 'Excluded MRR',
-      cell: ({ excluded_mrr }) => money(excluded_mrr, scope.currency),
-      kind: 'number',
-      isMinor: true,
-    },
-    {
-      label: 'Account',
-      cell: ({ customer }) => h(AccountLink, { customer, scope }),
-      kind: 'long',
-      isMinor: true,
-    },
-    { label: 'Since', cell: ({ since }) => h(Day, { at: since }), isMinor: true },
   ]
 }
 

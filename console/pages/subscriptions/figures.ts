@@ -2,123 +2,146 @@ import type { VNode } from 'preact'
 import { absolute, isNegative, isZero, negate, toNumber } from '../../amount.ts'
 import type { HistoryReport, Movements, OverviewReport } from '../../api/types.ts'
 import { ChangeBars } from '../../components/bars.ts'
-import { Tiles } from '../../components/page.ts'
+import { type Tile, Tiles } from '../../components/page.ts'
 import { Plot } from '../../components/plot.ts'
-import { compact, money, number, plural, type TimeUnit } from '../../format.ts'
+import { compact, dayRange, money, number, plural, type TimeUnit } from '../../format.ts'
 import { h, html } from '../../html.ts'
+import type { Period } from '../../period.ts'
+import { link } from '../../router.ts'
+import { bucketStart, lastMrr, type MrrHistory, netNewMrr } from '../figures.ts'
 
-type ReportProps = { report: OverviewReport }
+/** MRR and net new MRR, each with its change. */
+export function mrrTiles({ now, before }: MrrHistory): Tile[] {
+  const { currency } = now
+  const shown = (value: Parameters<typeof money>[0]) => money(value, currency)
+  return [
+    {
+      ...{ label: 'MRR', value: shown(lastMrr(now)), href: link('subscriptions') },
+      change: before && { now: lastMrr(now), before: lastMrr(before), shown },
+      spark: { label: 'MRR over time', values: now.results.map(({ mrr }) => toNumber(mrr)), isLine: true },
+    },
+    {
+      ...{ label: 'Net new MRR', value: shown(netNewMrr(now)), href: link('movements') },
+      change: before && { now: netNewMrr(now), before: netNewMrr(before), shown },
+      spark: { label: 'Net new MRR over time', values: now.results.map(({ net }) => toNumber(net)) },
+    },
+  ]
+}
 
-/** MRR, ARR, ARPA and active subscriptions. */
-export function Headline({ report }: ReportProps): VNode {
+/** MRR, ARR, ARPA and active subscriptions at the end of the period, compared with the end of the comparison. */
+export function Headline({ report, before }: { report: OverviewReport; before: OverviewReport | null }): VNode {
   const { currency, active_subscriptions: active } = report
+  const shown = (value: Parameters<typeof money>[0]) => money(value, currency)
+  const amount = (label: string, name: 'mrr' | 'arr' | 'arpa', note: string | null, href?: string): Tile => ({
+    ...{ label, value: shown(report[name]), note, href },
+    change: before && { now: report[name], before: before[name], shown },
+  })
   return h(Tiles, {
     tiles: [
+      amount('MRR', 'mrr', `${shown(report.committed_mrr)} committed`, link('movements')),
+      amount('ARR', 'arr', 'MRR × 12'),
+      amount('ARPA', 'arpa', 'MRR per paying account'),
       {
-        label: 'MRR',
-        value: money(report.mrr, currency),
-        note: `${money(report.committed_mrr, currency)} committed`,
-      },
-      { label: 'ARR', value: money(report.arr, currency) },
-      { label: 'ARPA', value: money(report.arpa, currency), note: 'per paying account' },
-      {
-        label: 'Active',
-        value: number(active),
-        note: `${active === 1 ? 'subscription' : 'subscriptions'} of ${plural(report.active_accounts, 'account')}`,
+        ...{ label: 'Paying accounts', value: number(report.active_accounts), note: plural(active, 'subscription') },
+        change: before && { now: report.active_accounts, before: before.active_accounts, shown: number },
       },
     ],
   })
 }
 
-/** The change of MRR in the window. */
-export function MovementBars({ report }: ReportProps): VNode {
-  const { currency, movements } = report
-  const { opening_mrr, closing_mrr, net, window_days } = movements
-  const change = `${isNegative(net) ? 'down' : 'up'} ${money(absolute(net), currency)}`
+type Totals = Omit<Movements, 'window_days'>
+
+/** The change of MRR in a period, beside that of the comparison. */
+export function MovementSummary(props: {
+  totals: Totals
+  before: Totals | null
+  currency: string
+  period: Period
+  comparison: Period | null
+}): VNode {
+  const { totals, before, currency, period, comparison } = props
+  const { net, opening_mrr, closing_mrr } = totals
+  const how = isZero(net) ? 'unchanged' : `${isNegative(net) ? 'down' : 'up'} ${money(absolute(net), currency)}`
   return html`
-    <div>
-      <p>
-        MRR went from ${money(opening_mrr, currency)} to <strong>${money(closing_mrr, currency)}</strong>:${' '}
-        ${isZero(net) ? 'no net change' : change}.
-      </p>
-      ${h(MovementChanges, { movements, currency, caption: `MRR movements in ${window_days} days` })}
-    </div>
+    <p>
+      ${dayRange(period.from, period.to)}: MRR is <strong>${how}</strong>, from ${money(opening_mrr, currency)} to${' '}
+      ${money(closing_mrr, currency)}.${' '}
+      ${before && comparison && html`<span class="faint">The change in ${dayRange(comparison.from, comparison.to)} was ${isZero(before.net) ? '0' : `${isNegative(before.net) ? '−' : '+'}${money(absolute(before.net), currency)}`}.</span>`}
+    </p>
+    ${h(ChangeBars, {
+      ...{ caption: 'MRR movements', currency },
+      changes: CHANGES.map(({ kind, label, note, isLoss }) => ({
+        ...{ label, note, href: link('movements') },
+        amount: isLoss ? negate(totals[kind]) : totals[kind],
+        before: before && (isLoss ? negate(before[kind]) : before[kind]),
+      })),
+    })}
   `
 }
 
-type ChangesProps = { movements: Omit<Movements, 'window_days'>; currency: string; caption: string }
+const CHANGES = [
+  { kind: 'new', label: 'New', note: "An account's first increase above 0", isLoss: false },
+  { kind: 'expansion', label: 'Expansion', note: 'An increase for a paying account', isLoss: false },
+  {
+    kind: 'reactivation',
+    label: 'Reactivation',
+    note: 'An increase from 0 for an account that paid before',
+    isLoss: false,
+  },
+  { kind: 'contraction', label: 'Contraction', note: 'A decrease for an account that keeps paying', isLoss: true },
+  { kind: 'churn', label: 'Churn', note: 'A decrease to 0', isLoss: true },
+] as const
 
-/** Movements by type, as bars. */
-export function MovementChanges({ movements, currency, caption }: ChangesProps): VNode {
-  return h(ChangeBars, {
-    ...{ caption, currency },
-    changes: [
-      { label: 'New', amount: movements.new, note: "An account's first increase above 0" },
-      { label: 'Expansion', amount: movements.expansion, note: 'An increase for a paying account' },
-      {
-        label: 'Reactivation',
-        amount: movements.reactivation,
-        note: 'An increase from 0 for an account that paid before',
-      },
-      {
-        label: 'Contraction',
-        amount: negate(movements.contraction),
-        note: 'A decrease for an account that keeps paying',
-      },
-      { label: 'Churn', amount: negate(movements.churn), note: 'A decrease to 0' },
-    ],
-  })
-}
-
-type HistoryProps = { history: HistoryReport; height?: number }
-
-/** Drops the empty time before the first MRR. */
-export function withoutLeadingZeros(history: HistoryReport): HistoryReport {
-  const { results } = history
-  const first = results.findIndex(row => !isZero(row.mrr) || !isZero(row.new) || !isZero(row.churn))
-  return { ...history, results: results.slice(Math.max(0, Math.min(first - 1, results.length - 2))) }
-}
+type HistoryProps = { history: MrrHistory; comparison: Period | null; height?: number }
 
 /** MRR at the end of each interval. */
-export function MrrPlot({ history: { results, currency, interval }, height = 200 }: HistoryProps): VNode {
+export function MrrPlot({ history: { now, before }, comparison, height = 220 }: HistoryProps): VNode {
+  const { results, currency } = now
   return h(Plot, {
-    title: `MRR in ${currency} by ${interval}`,
-    moments: results.map(({ date }) => parseDay(date, interval)),
-    series: [{ label: 'MRR', values: results.map(({ mrr }) => toNumber(mrr)) }],
+    title: `MRR in ${currency} by ${now.interval}`,
+    moments: momentsOf(now),
+    series: [
+      { label: 'MRR', values: results.map(({ mrr }) => toNumber(mrr)) },
+      ...(before && comparison
+        ? [
+            {
+              label: dayRange(comparison.from, comparison.to),
+              values: results.map((_, index) => (before.results[index] ? toNumber(before.results[index].mrr) : null)),
+              moments: momentsOf(before),
+              isAside: true,
+            },
+          ]
+        : []),
+    ],
     shown: value => money(value, currency),
     axisShown: compact,
-    ...{ unit: timeUnit(interval), height },
+    ...{ unit: unitOf(now), height },
+    zoom: zoomOf(now),
   })
 }
 
-/** Movements per interval: gains above zero, losses below. */
-export function MovementPlot({ history: { results, currency, interval }, height = 240 }: HistoryProps): VNode {
-  const gains = ['new', 'expansion', 'reactivation'] as const
-  const losses = ['contraction', 'churn'] as const
+/** Movements per interval: gains above zero, losses below. A bar opens the accounts behind it. */
+export function MovementPlot({ history: { now }, height = 220 }: HistoryProps): VNode {
+  const { results, currency } = now
   return h(Plot, {
-    title: `MRR movements in ${currency} by ${interval}`,
-    moments: results.map(({ date }) => parseDay(date, interval)),
-    series: [
-      ...gains.map(kind => ({ label: capitalize(kind), values: results.map(row => toNumber(row[kind])) })),
-      ...losses.map(kind => ({
-        label: capitalize(kind),
-        values: results.map(row => toNumber(negate(row[kind]))),
-      })),
-    ],
+    title: `MRR movements in ${currency} by ${now.interval}`,
+    moments: momentsOf(now),
+    series: CHANGES.map(({ kind, label, isLoss }) => ({
+      label,
+      values: results.map(row => toNumber(isLoss ? negate(row[kind]) : row[kind])),
+    })),
     isStacked: true,
     shown: value => money(value, currency),
     axisShown: compact,
-    ...{ unit: timeUnit(interval), height },
+    ...{ unit: unitOf(now), height },
+    zoom: zoomOf(now, link('movements')),
   })
 }
 
-const capitalize = (kind: string) => kind.charAt(0).toUpperCase() + kind.slice(1)
+const momentsOf = ({ results }: HistoryReport) => results.map(({ date }) => bucketStart(date))
+const unitOf = ({ interval }: HistoryReport) => interval as TimeUnit
 
-/** Months are in UTC, days in local time. */
-function parseDay(date: string, interval: string): Date {
-  return new Date(interval === 'month' ? `${date}T00:00:00Z` : `${date}T00:00:00`)
-}
-
-function timeUnit(interval: string): TimeUnit {
-  return interval === 'month' ? 'month' : 'day'
+function zoomOf({ results, interval }: HistoryReport, opens?: string) {
+  const days = results.map(({ date }) => date)
+  return { days, step: interval as 'day' | 'week' | 'month', ...(opens !== undefined && { opens }) }
 }

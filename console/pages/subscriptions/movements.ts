@@ -1,30 +1,28 @@
 import type { VNode } from 'preact'
-import { absolute, isNegative, isZero } from '../../amount.ts'
 import { reports } from '../../api/data.ts'
-import type { MovementRow, MovementsReport } from '../../api/types.ts'
-import { SelectField, SelectFilter } from '../../components/form.ts'
+import { nullOn } from '../../api/request.ts'
+import type { BooksReport, MovementRow } from '../../api/types.ts'
+import { SelectField } from '../../components/form.ts'
 import { Badge, EmptyState } from '../../components/notice.ts'
 import { Section } from '../../components/page.ts'
-import { type Column, PagedTable } from '../../components/table.ts'
+import { type Column, PagedTable, Table } from '../../components/table.ts'
 import { Day } from '../../components/time.ts'
-import { lowerWords, money, NONE, shortTime, signedMoney } from '../../format.ts'
+import { lowerWords, money, NONE, number, signedMoney } from '../../format.ts'
 import { h, html } from '../../html.ts'
-import { go } from '../../navigation.ts'
+import { go, hrefWithView } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
 import { link, linkWith } from '../../router.ts'
-import { MovementChanges } from './figures.ts'
+import { readFrame } from '../figures.ts'
+import { MovementSummary } from './figures.ts'
 import {
   AccountLink,
-  listMonths,
-  monthStart,
   NoSubscriptions,
-  nextMonthStart,
   pageLink,
   ReportPage,
-  readReport,
   readScope,
   reportCsv,
   type Scope,
+  windowOf,
 } from './report-page.ts'
 
 const ORDERS = [
@@ -34,68 +32,81 @@ const ORDERS = [
 
 const readOrder = (query: URLSearchParams) => (query.get('order') === 'time' ? 'time' : 'size')
 
-/** MRR changes of a month, and the accounts behind them. */
+/** MRR changes in the period, compared with another one, and the accounts behind them. */
 export const movementsPage = definePage(
   'movements',
   async ({ route: { query }, signal }) => {
-    const scope = await readScope(query, signal)
-    const months = listMonths(scope.as_of)
-    const month = months.find(name => name === query.get('month')) ?? months[0]!
-    const window = { since: `${month}-01`, until: nextMonthStart(month) }
+    const scope = readScope()
+    const frame = readFrame()
+    const { currency } = scope
+    const window = windowOf(frame.period)
     const asked = { ...scope, ...window, order: readOrder(query), page: query.get('page') }
-    return { scope, month, months, window, report: await readReport(scope, reports.movements(asked, signal)) }
+    const [report, before, books] = await Promise.all([
+      nullOn(404, reports.movements(asked, signal)),
+      frame.comparison &&
+        nullOn(404, reports.movements({ currency, ...windowOf(frame.comparison), page_size: 1 }, signal)),
+      nullOn(404, reports.books(signal)),
+    ])
+    return { scope, frame, window, report, before, books }
   },
-  ({ data: { scope, month, months, window, report }, route }) => {
-    const filter = h(SelectField, {
-      id: 'month',
-      label: 'Month',
-      options: months.map(name => [name, shortTime(monthStart(name), 'month')] as const),
-      value: month,
-      onChange: chosen => go(link('movements', { ...scope, month: chosen })),
-    })
-    if (!report)
-      return h(ReportPage, { name: 'movements', scope, filter }, h(NoSubscriptions, { name: 'movements', scope }))
+  ({ data: { scope, frame, window, report, before, books }, route }) => {
+    if (!report) return h(ReportPage, { name: 'movements' }, h(NoSubscriptions, {}))
+    const order = readOrder(route.query)
     return h(
       ReportPage,
-      { name: 'movements', scope, filter },
-      h(NetChange, { report, month }),
+      { name: 'movements' },
+      h(MovementSummary, {
+        ...{ totals: report.totals, before: before?.totals ?? null, currency: report.currency },
+        ...{ period: frame.period, comparison: frame.comparison },
+      }),
       h(
         Section,
         { title: 'Accounts behind the change' },
-        h(SelectFilter, {
-          ...{ id: 'order', label: 'Order', options: ORDERS, value: readOrder(route.query) },
-          onChange: order => go(linkWith(route, { order: order === 'time' ? order : null, page: null })),
-        }),
+        html`
+          <div class="filter">
+            ${h(SelectField, {
+              ...{ id: 'order', label: 'Order', options: ORDERS, value: order },
+              onChange: chosen => go(linkWith(route, { order: chosen === 'time' ? chosen : null, page: null })),
+            })}
+          </div>
+        `,
         h(PagedTable<MovementRow>, {
           caption: 'Movements',
           columns: movementColumns(scope),
           list: report,
           linkTo: pageLink(route, 'page'),
-          csv: reportCsv('movements', 'movements', { ...scope, ...window, order: readOrder(route.query) }),
-          empty: h(EmptyState, { title: `No MRR movements in ${scope.currency} this month.` }),
+          csv: reportCsv('movements', 'movements', { ...scope, ...window, order }),
+          empty: h(EmptyState, {
+            title: `No MRR movements in ${scope.currency} in this period.`,
+            action: html`<a href=${hrefWithView({ period: '12m' })}>Show the last 12 months</a>`,
+          }),
         }),
       ),
+      books !== null && books.months.length > 0 && h(ClosedMonths, { books }),
     )
   },
 )
 
-function NetChange({ report: { totals, currency }, month }: { report: MovementsReport; month: string }): VNode {
-  const { net, opening_mrr, closing_mrr } = totals
-  const how = isZero(net) ? 'unchanged' : `${isNegative(net) ? 'down' : 'up'} ${money(absolute(net), currency)}`
-  return html`
-    <p>
-      In ${shortTime(monthStart(month), 'month')} MRR is <strong>${how}</strong>: from${' '}
-      ${money(opening_mrr, currency)} to ${money(closing_mrr, currency)}.
-    </p>
-    ${h(MovementChanges, { movements: totals, currency, caption: 'MRR movements in the month' })}
-  `
+/** Months whose figures are kept, and how much changed in them since. */
+function ClosedMonths({ books }: { books: BooksReport }): VNode {
+  const columns: Column<BooksReport['months'][number]>[] = [
+    { label: 'Month', cell: ({ month }) => month },
+    { label: 'Closed', cell: ({ closed_at }) => h(Day, { at: closed_at }) },
+    { label: 'Closed by', cell: ({ closed_by }) => closed_by },
+    { label: 'Restatements', cell: ({ restatements }) => number(restatements), kind: 'number' },
+  ]
+  return h(
+    Section,
+    { title: 'Closed months' },
+    h(Table<BooksReport['months'][number]>, { caption: 'Closed months', columns, rows: books.months }),
+  )
 }
 
 function movementColumns(scope: Scope): Column<MovementRow>[] {
   return [
     {
       label: 'Account',
-      cell: ({ customer, customer_name }) => h(AccountLink, { customer, scope, label: customer_name }),
+      cell: ({ customer, customer_name }) => h(AccountLink, { customer, label: customer_name }),
       kind: 'long',
     },
     {
@@ -109,17 +120,11 @@ function movementColumns(scope: Scope): Column<MovementRow>[] {
         h(Badge, { text: type, tone: type === 'churn' || type === 'contraction' ? 'bad' : 'good' }),
     },
     { label: 'Date', cell: ({ occurred_at }) => h(Day, { at: occurred_at }) },
-    {
-      label: 'MRR after',
-      cell: ({ mrr_after }) => money(mrr_after, scope.currency),
-      kind: 'number',
-      isMinor: true,
-    },
-    { label: 'Cause', cell: describeCause, isMinor: true },
+    { label: 'MRR after', cell: ({ mrr_after }) => money(mrr_after, scope.currency), kind: 'number' },
+    { label: 'Cause', cell: describeCause },
     {
       label: 'Event',
       cell: ({ event_id: id }) => (id === null ? NONE : html`<a href=${link('event', { id })}>Show</a>`),
-      isMinor: true,
     },
   ]
 }

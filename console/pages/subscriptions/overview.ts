@@ -2,14 +2,7 @@ import type { VNode } from 'preact'
 import { type Amount, isZero, toNumber } from '../../amount.ts'
 import { reports } from '../../api/data.ts'
 import { nullOn } from '../../api/request.ts'
-import type {
-  Account,
-  BreakdownReport,
-  BreakdownRow,
-  HistoryReport,
-  OverviewReport,
-  RateName,
-} from '../../api/types.ts'
+import type { Account, BreakdownReport, BreakdownRow, OverviewReport, RateName } from '../../api/types.ts'
 import { ShareBar } from '../../components/bars.ts'
 import { SelectFilter } from '../../components/form.ts'
 import { Badge, EmptyState } from '../../components/notice.ts'
@@ -17,56 +10,70 @@ import { Section, Tiles } from '../../components/page.ts'
 import { type Column, PagedTable, Table } from '../../components/table.ts'
 import { Prose } from '../../components/text.ts'
 import { Day } from '../../components/time.ts'
-import { DAY_MS, lowerWords, money, NONE, number, percent, plural, text, words } from '../../format.ts'
+import { day, lowerWords, money, NONE, number, percent, plural, text, words } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
 import { link, linkWith, type Route } from '../../router.ts'
-import { Headline, MovementBars, MovementPlot, MrrPlot, withoutLeadingZeros } from './figures.ts'
+import { readFrame, readMrr } from '../figures.ts'
+import { Headline, MovementPlot, MovementSummary, MrrPlot } from './figures.ts'
 import {
   AccountLink,
   hasSubscriptions,
   NoSubscriptions,
   pageLink,
   ReportPage,
-  readReport,
   readScope,
   reportCsv,
   type Scope,
+  windowOf,
 } from './report-page.ts'
 export const subscriptionsPage = definePage(
   'subscriptions',
   async ({ route, signal }) => {
-    const scope = await readScope(route.query, signal)
-    const query = { ...scope, page: route.query.get('page') }
-    const interval = readInterval(route.query)
-    const from = historyStart(interval, scope.as_of)
-    const [report, history, breakdown] = await Promise.all([
-      readReport(scope, reports.overview(query, signal)),
-      nullOn(404, reports.history({ ...scope, interval, from }, signal)),
+    const scope = readScope()
+    const frame = readFrame()
+    const { currency } = scope
+    const { period, comparison } = frame
+    const [report, before, moved, movedBefore, history, breakdown] = await Promise.all([
+      nullOn(404, reports.overview({ ...scope, page: route.query.get('page') }, signal)),
+      comparison &&
+        nullOn(404, reports.overview({ currency, as_of: comparison.until.toISOString(), page_size: 1 }, signal)),
+      nullOn(404, reports.movements({ ...scope, ...windowOf(period), page_size: 1 }, signal)),
+      comparison && nullOn(404, reports.movements({ currency, ...windowOf(comparison), page_size: 1 }, signal)),
+      nullOn(404, readMrr(frame, signal)),
       nullOn(404, reports.breakdown({ ...scope, by: readDimension(route.query) }, signal)),
     ])
-    return { scope, report, history, breakdown }
+    return { scope, frame, report, before, moved, movedBefore, history, breakdown }
   },
-  ({ data: { scope, report, history, breakdown }, route }) => {
-    if (!hasSubscriptions(report))
-      return h(ReportPage, { name: 'subscriptions', scope }, h(NoSubscriptions, { name: 'subscriptions', scope }))
+  ({ data: { scope, frame, report, before, moved, movedBefore, history, breakdown }, route }) => {
+    if (!hasSubscriptions(report)) return h(ReportPage, { name: 'subscriptions' }, h(NoSubscriptions, {}))
+    const { period, comparison } = frame
     return h(
       ReportPage,
-      { name: 'subscriptions', scope },
-      h(Headline, { report }),
+      { name: 'subscriptions' },
+      h(Headline, { report, before }),
       report.coverage.subscriptions_included === 0 && h(NoneIncluded, { report }),
-      history && h(Section, { title: 'MRR over time' }, h(OverTime, { history, route })),
-      h(
-        Section,
-        { title: 'Last 30 days' },
-        h(MovementBars, { report }),
-        html`<p class="further"><a href=${link('movements', scope)}>Movements by month and account</a></p>`,
-        h(Cash, { report }),
-      ),
-      h(Section, { title: 'Rates of the last 30 days' }, h(RatesTable, { report })),
-      breakdown && h(Section, { title: 'MRR breakdown' }, h(Breakdown, { report: breakdown, route })),
-      h(Section, { title: 'Needs attention' }, h(AttentionCounts, { report, scope })),
+      history &&
+        html`<div class="plots">
+          ${h(Section, { title: 'MRR' }, h(MrrPlot, { history, comparison }))}
+          ${h(Section, { title: 'Movements' }, h(MovementPlot, { history, comparison }))}
+        </div>`,
+      moved &&
+        h(
+          Section,
+          { title: 'Net new MRR' },
+          h(MovementSummary, {
+            ...{ totals: moved.totals, before: movedBefore?.totals ?? null, currency: moved.currency },
+            ...{ period, comparison },
+          }),
+          html`<p class="further"><a href=${link('movements')}>Movements by account</a></p>`,
+        ),
+      h(Section, { title: 'Needs attention' }, h(AttentionCounts, { report })),
+      html`<div class="plots">
+        ${breakdown && h(Section, { title: 'MRR breakdown' }, h(Breakdown, { report: breakdown, route }))}
+        ${h(Section, { title: `Rates of the 30 days to ${day(frame.period.to)}` }, h(Cash, { report }), h(RatesTable, { report }))}
+      </div>`,
       h(
         Section,
         { title: 'Accounts' },
@@ -79,30 +86,12 @@ export const subscriptionsPage = definePage(
           empty: h(EmptyState, { title: `No account has a subscription in ${scope.currency}.` }),
         }),
       ),
-      h(Section, { title: 'Data coverage' }, h(CoverageText, { report, scope })),
+      h(Section, { title: 'Data coverage' }, h(CoverageText, { report })),
     )
   },
 )
 
 type ReportProps = { report: OverviewReport }
-
-/** MRR and its movements over time. */
-function OverTime({ history: whole, route }: { history: HistoryReport; route: Route }): VNode {
-  const history = withoutLeadingZeros(whole)
-  return html`
-    ${h(SelectFilter, {
-      id: 'interval',
-      label: 'Group by',
-      options: INTERVALS.map(({ name }) => [name, words(name)] as const),
-      value: history.interval,
-      onChange: chosen => go(linkWith(route, { interval: chosen })),
-    })}
-    <div class="plots">
-      <div><h3>MRR</h3>${h(MrrPlot, { history })}</div>
-      <div><h3>Movements</h3>${h(MovementPlot, { history, height: 200 })}</div>
-    </div>
-  `
-}
 
 function NoneIncluded({ report: { exclusions, currency } }: ReportProps): VNode {
   const excluded = exclusions.count > 0 && `, and ${plural(exclusions.count, 'item is', 'items are')} excluded`
@@ -124,8 +113,8 @@ function Cash({ report: { currency, invoiced, collected } }: ReportProps): VNode
   })
 }
 
-function AttentionCounts({ report: { attention }, scope }: ReportProps & { scope: Scope }): VNode {
-  const href = link('attention', scope)
+function AttentionCounts({ report: { attention } }: ReportProps): VNode {
+  const href = link('attention')
   return h(Tiles, {
     tiles: [
       { label: 'Payment issues', value: number(attention.payment_issues), href },
@@ -140,7 +129,7 @@ function accountColumns(scope: Scope): Column<Account>[] {
   return [
     {
       label: 'Account',
-      cell: ({ customer, customer_name }) => h(AccountLink, { customer, scope, label: customer_name }),
+      cell: ({ customer, customer_name }) => h(AccountLink, { customer, label: customer_name }),
       kind: 'long',
     },
     { label: 'MRR', cell: ({ mrr }) => money(mrr, scope.currency), kind: 'number' },
@@ -149,16 +138,14 @@ function accountColumns(scope: Scope): Column<Account>[] {
       label: 'Plans',
       cell: ({ plan_names }) => text(plan_names.join(', ')),
       kind: 'long',
-      isMinor: true,
     },
     {
       label: 'Source',
       cell: ({ acquisition_source }) => text(acquisition_source),
       kind: 'long',
-      isMinor: true,
     },
-    { label: 'Since', cell: ({ customer_since }) => h(Day, { at: customer_since }), isMinor: true },
-    { label: 'Next billing', cell: ({ next_billing_at }) => h(Day, { at: next_billing_at }), isMinor: true },
+    { label: 'Since', cell: ({ customer_since }) => h(Day, { at: customer_since }) },
+    { label: 'Next billing', cell: ({ next_billing_at }) => h(Day, { at: next_billing_at }) },
   ]
 }
 
@@ -169,12 +156,12 @@ function stateCell({ status, has_payment_issue }: Account): VNode {
   `
 }
 
-function CoverageText({ report: { coverage, exclusions }, scope }: ReportProps & { scope: Scope }): VNode {
+function CoverageText({ report: { coverage, exclusions } }: ReportProps): VNode {
   const { subscriptions_seen, subscriptions_included, warnings } = coverage
   return html`
     <p>
       ${number(subscriptions_included)} of ${plural(subscriptions_seen, 'subscription')} are included in MRR${' '}
-      (<a href=${link('excluded', scope)}>${plural(exclusions.count, 'exclusion')}</a>). The acquisition source of${' '}
+      (<a href=${link('excluded')}>${plural(exclusions.count, 'exclusion')}</a>). The acquisition source of${' '}
       ${percent(coverage.attribution_rate)} of the accounts is known. Billing events date from${' '}
       ${h(Day, { at: coverage.first_event_at })} to ${h(Day, { at: coverage.last_event_at })}.
     </p>
@@ -210,16 +197,15 @@ function Breakdown({ report, route }: { report: BreakdownReport; route: Route })
               { label: words(by), cell: row => text(row[by]), kind: 'long' },
               { label: 'MRR', cell: row => money(row.mrr, currency), kind: 'number' },
               { label: 'Share', cell: row => h(ShareBar, { share: share(row) }), kind: 'number' },
-              { label: 'Accounts', cell: row => number(row.accounts), kind: 'number', isMinor: true },
+              { label: 'Accounts', cell: row => number(row.accounts), kind: 'number' },
               {
                 label: 'Subscriptions',
                 cell: row => number(row.subscriptions),
                 kind: 'number',
-                isMinor: true,
               },
             ],
             rows: results,
-            csv: reportCsv('breakdown', null, { by, currency, as_of: route.query.get('as_of') }),
+            csv: reportCsv('breakdown', null, { by, currency, as_of: readScope().as_of }),
             rowKey: row => String(row[by]),
           })
     }
@@ -252,7 +238,7 @@ const COLUMNS: Column<Rate>[] = [
 function RatesTable({ report: { rates, policy, currency } }: { report: OverviewReport }): VNode {
   const names = Object.keys(LABELS) as RateName[]
   return h(Table<Rate>, {
-    caption: 'Rates of the last 30 days',
+    caption: 'Rates',
     columns: COLUMNS,
     csv: {
       rows: names.map(name => ({ name, value: rates[name], formula: policy.rates[name] ?? '' })),
@@ -272,23 +258,4 @@ function formatRate(name: RateName, value: Amount | null, currency: string): str
   if (value === null) return NONE
   if (name === 'ltv') return money(value, currency)
   return name === 'quick_ratio' ? number(Math.round(Number(value) * 100) / 100) : percent(value)
-}
-
-/** The intervals of the history, and how many days each covers legibly. */
-const INTERVALS = [
-  { name: 'month', days: 730 },
-  { name: 'week', days: 364 },
-  { name: 'day', days: 90 },
-] as const
-type Interval = (typeof INTERVALS)[number]['name']
-
-function readInterval(query: URLSearchParams): Interval {
-  return INTERVALS.find(({ name }) => name === query.get('interval'))?.name ?? 'month'
-}
-
-/** The start of a history that ends at `asOf` (empty: now). */
-function historyStart(interval: Interval, asOf: string): string {
-  const end = asOf === '' ? Date.now() : Date.parse(asOf)
-  const { days } = INTERVALS.find(({ name }) => name === interval)!
-  return new Date(end - days * DAY_MS).toISOString().slice(0, 10)
 }

@@ -2,21 +2,19 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import { useEffect } from 'preact/hooks'
 import type { CsvSource } from '../../api/csv.ts'
-import { conversions, reports } from '../../api/data.ts'
-import { nullOn } from '../../api/request.ts'
+import { reports } from '../../api/data.ts'
 import type { OverviewReport } from '../../api/types.ts'
-import { Form, TextField } from '../../components/form.ts'
 import { EmptyState } from '../../components/notice.ts'
 import { Page, Tabs } from '../../components/page.ts'
 import { Day } from '../../components/time.ts'
-import { DAY_MS, NONE, shortTime } from '../../format.ts'
+import { NONE } from '../../format.ts'
 import { h, html } from '../../html.ts'
-import { go } from '../../navigation.ts'
+import { hrefWithView } from '../../navigation.ts'
+import type { Period } from '../../period.ts'
 import { link, linkWith, type Query, type Route } from '../../router.ts'
 import { subscriptionCommand, tokenHint } from '../../samples.ts'
-import { currency, rememberCurrency, tenant } from '../../session.ts'
-
-const USUAL_CURRENCIES = 'EUR USD GBP CHF DKK NOK SEK PLN CZK CAD AUD NZD JPY INR BRL'.split(' ')
+import { tenant } from '../../session.ts'
+import { currency, readPeriod, tenantFacts } from '../../view.ts'
 
 const TABS = [
   { name: 'subscriptions', title: 'Overview' },
@@ -30,97 +28,52 @@ const TABS = [
 type ReportName = (typeof TABS)[number]['name']
 type ReportPageProps = {
   name: ReportName
-  scope: Scope
-  /** An additional filter. */
+  /** Filters besides those of the bar. */
   filter?: ComponentChildren
   children?: ComponentChildren
 }
 
 /** The frame of the reports: tabs and filters. */
-export function ReportPage({ name, scope, filter, children }: ReportPageProps): VNode {
-  const tabs = TABS.map(tab => ({ ...tab, href: link(tab.name, scope) }))
+export function ReportPage({ name, filter, children }: ReportPageProps): VNode {
+  const tabs = TABS.map(tab => ({ ...tab, href: link(tab.name) }))
   return h(
     Page,
     { title: 'Subscriptions' },
     h(Tabs, { label: 'Reports', tabs, current: name }),
-    h(ScopeForm, { key: `${name} ${scope.currency} ${scope.as_of}`, name, scope }, filter),
+    filter && html`<div class="filter">${filter}</div>`,
     children,
   )
 }
 
-function ScopeForm({ name, scope, children }: Omit<ReportPageProps, 'filter'>): VNode {
-  return h(
-    Form<'currency' | 'as_of'>,
-    {
-      submit: 'Show',
-      layout: 'filter',
-      run: ({ currency, ...others }) => go(link(name, { ...others, currency: currency.trim().toUpperCase() })),
-    },
-    h(TextField, {
-      id: 'currency',
-      label: 'Currency',
-      value: scope.currency,
-      list: 'currencies',
-      size: 5,
-    }),
-    h(TextField, { id: 'as_of', label: 'Date', type: 'date', value: scope.as_of.slice(0, 10) }),
-    h(MonthSlider, { name, scope }),
-    children,
-    html`
-      <datalist id="currencies">${USUAL_CURRENCIES.map(code => html`<option value=${code} />`)}</datalist>
-    `,
-  )
-}
-
-/** Selects the end of a month back to the first with data. The right end is now. */
-function MonthSlider({ name, scope }: { name: ReportName; scope: Scope }): VNode | null {
-  const first = useFirstDay(scope)?.slice(0, 7) ?? ''
-  const months = listMonths('').filter(month => month >= first)
-  const back = scope.as_of === '' ? 0 : stepsBack(months, scope.as_of.slice(0, 7))
-  const moved = useSignal<number | null>(null)
-  const shown = Math.min(moved.value ?? back, months.length - 1)
-  const stepOf = (event: Event) => -Number((event.currentTarget as HTMLInputElement).value)
-  const move = (event: Event) => {
-    moved.value = stepOf(event)
-  }
-  const choose = (event: Event) => {
-    const step = stepOf(event)
-    go(link(name, { ...scope, as_of: step === 0 ? '' : monthEnd(months[step]!) }))
-  }
-  if (months.length < 2) return null
-  // The date field may hold any day; then that day is shown.
-  const asked = shown === back && scope.as_of !== '' ? scope.as_of.slice(0, 10) : null
-  const text = asked ?? (shown === 0 ? 'now' : shortTime(monthStart(months[shown]!), 'month'))
-  return html`
-    <div class="field slider">
-      <label for="months_back">As of <output>${text}</output></label>
-      <input
-        id="months_back" type="range" min=${1 - months.length} max="0" step="1" value=${-shown}
-        aria-valuetext=${text} onInput=${move} onChange=${choose}
-      />
-    </div>
-  `
-}
-
-/** An earlier month is the left end; a future month is now. */
-function stepsBack(months: string[], month: string): number {
-  const steps = months.findIndex(each => each <= month)
-  return steps === -1 ? months.length - 1 : steps
-}
-
-/** Whether there is any subscription data. */
+/** Whether there is any subscription data in the currency; in its only currency, a tenant may have only excluded items. */
 export function hasSubscriptions(report: OverviewReport | null): report is OverviewReport {
-  return report !== null && (report.coverage.subscriptions_seen > 0 || report.invoiced.count > 0)
+  if (report === null) return false
+  if (report.accounts.count > 0 || report.invoiced.count > 0) return true
+  const isOnly = tenantFacts.peek()?.currencies.every(code => code === report.currency) ?? true
+  return isOnly && report.coverage.subscriptions_seen > 0
 }
 
-/** A past date without data has its own message. */
-export function NoSubscriptions({ name, scope }: { name: ReportName; scope: Scope }): VNode {
-  const first = useFirstDay(scope)
-  if (scope.as_of !== '')
+/** Names the currencies that have data, and the first date with data: a wrong choice is never a dead end. */
+export function NoSubscriptions(): VNode {
+  const first = useFirstDay()
+  const chosen = currency.value
+  const others = tenantFacts.value?.currencies.filter(code => code !== chosen) ?? []
+  if (others.length > 0)
     return h(EmptyState, {
-      title: 'No data for this date.',
+      title: `No subscriptions in ${chosen} in this period.`,
       text: first && html`The first billing event is dated ${h(Day, { at: first })}.`,
-      action: html`<a href=${link(name, { ...scope, as_of: '' })}>Show current data</a>`,
+      action: html`
+        <span class="choices">
+          ${others.map(code => html`<a class="button" href=${hrefWithView({ currency: code })}>Show ${code}</a>`)}
+          ${!readPeriod().isOpen && html`<a class="button" href=${hrefWithView({ period: null })}>Show current data</a>`}
+        </span>
+      `,
+    })
+  if (!readPeriod().isOpen)
+    return h(EmptyState, {
+      title: 'No data for this period.',
+      text: first && html`The first billing event is dated ${h(Day, { at: first })}.`,
+      action: html`<a href=${hrefWithView({ period: null })}>Show current data</a>`,
     })
   return h(EmptyState, {
     title: 'No subscription data yet.',
@@ -140,46 +93,39 @@ export function pageLink(route: Route, parameter: string): (page: number) => str
   return page => linkWith(route, { [parameter]: page })
 }
 
-type AccountLinkProps = { customer: string | null; scope: Scope; label?: string | null }
+type AccountLinkProps = { customer: string | null; label?: string | null }
 
-export function AccountLink({ customer, scope, label }: AccountLinkProps): VNode {
+export function AccountLink({ customer, label }: AccountLinkProps): VNode {
   if (!customer) return html`<span>${label ?? NONE}</span>`
-  return html`<a href=${link('account', { customer, ...scope })}>${label ?? customer}</a>`
+  return html`<a href=${link('account', { customer })}>${label ?? customer}</a>`
 }
 
 /** The parameters of every report; an empty `as_of` means now. */
 export type Scope = { currency: string; as_of: string }
 
-/** The currency of the address, else the last one, else that of the newest sale. */
-export async function readScope(query: URLSearchParams, signal: AbortSignal): Promise<Scope> {
-  const code = query.get('currency') ?? currency.peek() ?? (await findCurrency(signal))
-  return { currency: code.toUpperCase(), as_of: query.get('as_of') ?? '' }
+/** A report shows the end of the period. */
+export function readScope(): Scope {
+  const period = readPeriod()
+  return { currency: currency.peek(), as_of: period.isOpen ? '' : period.until.toISOString() }
 }
 
-async function findCurrency(signal: AbortSignal): Promise<string> {
-  const sales = await nullOn(403, conversions.list({ limit: 20 }, signal))
-  return sales?.results.find(sale => sale.currency)?.currency ?? 'EUR'
-}
-
-/** The report; null if there is none. Remembers the currency. */
-export async function readReport<Report>(scope: Scope, answer: Promise<Report>): Promise<Report | null> {
-  const report = await nullOn(404, answer)
-  rememberCurrency(scope.currency)
-  return report
+/** The movements within a period. */
+export function windowOf({ from, to, until, isOpen }: Period): { since: string | null; until: string } {
+  return { since: from, until: isOpen || from === null ? to : until.toISOString() }
 }
 
 /** By tenant. Only a known day is cached. */
 const known = new Map<string, string>()
 
 /** The day of the first billing event, as 2026-11-02; null while unknown, or without events. */
-function useFirstDay({ currency }: Scope): string | null {
+function useFirstDay(): string | null {
   const whose = tenant.value ?? ''
   const first = useSignal(known.get(whose) ?? null)
   useEffect(() => {
     if (known.has(whose)) return
     const left = new AbortController()
-    // Without it the slider only goes back further than needed.
-    readFirstDay(currency, left.signal).then(
+    // Without it the empty state only says less.
+    readFirstDay(left.signal).then(
       day => {
         if (day === null || left.signal.aborted) return
         known.set(whose, day)
@@ -192,37 +138,7 @@ function useFirstDay({ currency }: Scope): string | null {
   return known.get(whose) ?? first.value
 }
 
-async function readFirstDay(currency: string, signal: AbortSignal): Promise<string | null> {
-  const { coverage } = await reports.overview({ currency, page_size: 1 }, signal)
+async function readFirstDay(signal: AbortSignal): Promise<string | null> {
+  const { coverage } = await reports.overview({ currency: currency.peek(), page_size: 1 }, signal)
   return coverage.first_event_at?.slice(0, 10) ?? null
-}
-
-/** Months as they are written in addresses: 2026-11. */
-
-const MAX_MONTHS = 24
-
-/** The month of `asOf` (empty: now) and those before it. */
-export function listMonths(asOf: string): string[] {
-  const end = asOf === '' ? new Date() : new Date(asOf)
-  return Array.from({ length: MAX_MONTHS }, (_, back) =>
-    new Date(Date.UTC(end.getUTCFullYear(), end.getUTCMonth() - back, 1)).toISOString().slice(0, 7),
-  )
-}
-
-/** The start of a month in UTC. */
-export function monthStart(month: string): Date {
-  return new Date(`${month}-01T00:00:00Z`)
-}
-
-/** The first day of the next month. */
-export function nextMonthStart(month: string): string {
-  const at = monthStart(month)
-  return new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1)).toISOString().slice(0, 10)
-}
-
-/** The last day of a month; for the current month, today. */
-function monthEnd(month: string): string {
-  const last = new Date(Date.parse(nextMonthStart(month)) - DAY_MS).toISOString().slice(0, 10)
-  const today = new Date().toISOString().slice(0, 10)
-  return last < today ? last : today
 }

@@ -1,6 +1,11 @@
-// npm run sdk:types [-- http://localhost:8080]: generates src/openapi.ts from the OpenAPI document of a running server.
-import { writeFile } from 'node:fs/promises'
+// npm run sdk:types [-- http://localhost:8080]: generates src/openapi.ts from the OpenAPI document of a running server, and the
+// declarations in types/.
+import { execFile } from 'node:child_process'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import openapiTypescript, { astToString, type OpenAPI3 } from 'openapi-typescript'
 
 export const typesFile = fileURLToPath(new URL('../src/openapi.ts', import.meta.url))
@@ -37,6 +42,27 @@ function withoutExamples<Value>(value: Value): Value {
   return JSON.parse(JSON.stringify(value, (key, inner) => (isLeftOut(key, inner) ? undefined : inner)))
 }
 
+/** The declarations of the other files, by name. */
+export async function generateDeclarations(): Promise<Map<string, string>> {
+  const sdk = fileURLToPath(new URL('..', import.meta.url))
+  const directory = await mkdtemp(join(tmpdir(), 'kontor-types-'))
+  try {
+    const compiler = join(sdk, 'node_modules/typescript/bin/tsc')
+    await promisify(execFile)(process.execPath, [compiler, '-p', sdk, '--emitDeclarationOnly', '--outDir', directory])
+    const names = (await readdir(directory)).filter(name => name !== 'openapi.d.ts').sort()
+    return new Map(
+      await Promise.all(names.map(async name => [name, await readFile(join(directory, name), 'utf8')] as const)),
+    )
+  } finally {
+    await rm(directory, { recursive: true })
+  }
+}
+
+export const declarationsFolder = fileURLToPath(new URL('../types/', import.meta.url))
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await writeFile(typesFile, await generateTypes(process.argv[2] ?? 'http://localhost:8080'))
+  await rm(declarationsFolder, { recursive: true, force: true })
+  await mkdir(declarationsFolder)
+  for (const [name, text] of await generateDeclarations()) await writeFile(declarationsFolder + name, text)
 }

@@ -1,9 +1,21 @@
 import { KontorError } from './error.ts'
 import { type FetchOption, openSend, type Query, queryText, type RetryOptions, type Send } from './http.ts'
-import { openQueue, type Queue, type QueueOptions } from './queue.ts'
+import { type CallKind, openQueue, type Queue, type QueueOptions } from './queue.ts'
 import { type Api, openRecords, type Records, rows, segment } from './records.ts'
 import { openSubscriptions, type Subscriptions } from './subscriptions.ts'
-import type { Conversion, Event, EventListOptions, EventOutcome, Operation, TrackedEvent } from './types.ts'
+import type {
+  AliasCall,
+  Conversion,
+  Event,
+  EventListOptions,
+  EventOutcome,
+  GroupCall,
+  IdentifyCall,
+  Operation,
+  PageCall,
+  QueuedCall,
+  TrackedEvent,
+} from './types.ts'
 
 export type KontorOptions = FetchOption &
   RetryOptions &
@@ -54,8 +66,32 @@ export class Kontor {
    * full.
    */
   track(event: TrackedEvent): boolean {
-    if (!this.#queue) throw new TypeError('track() needs a trackingKey.')
-    return this.#queue.track(event)
+    return this.#send('track', event)
+  }
+
+  /** Says who a visitor is: `{ user_id, visitor, traits: { email } }`. Queued like an event. */
+  identify(call: IdentifyCall): boolean {
+    return this.#send('identify', call)
+  }
+
+  /** Says to which company a person belongs: `{ group_id, user_id, traits: { name } }`. Queued like an event. */
+  group(call: GroupCall): boolean {
+    return this.#send('group', call)
+  }
+
+  /** Says that `previous_id` and `user_id` are the same person. Two user ids are linked only with a server key. */
+  alias(call: AliasCall): boolean {
+    return this.#send('alias', call)
+  }
+
+  /** A page view: `{ visitor, data: { url, referrer, title } }`. Queued like an event. */
+  page(call: PageCall): boolean {
+    return this.#send('page', call)
+  }
+
+  #send(kind: CallKind, call: QueuedCall): boolean {
+    if (!this.#queue) throw new TypeError(`${kind}() needs a trackingKey.`)
+    return this.#queue.add(kind, call)
   }
 
   /** Sends all tracked events. Rejects with the undelivered events as `error.events`; those that may still succeed stay queued. */
@@ -131,9 +167,11 @@ function openApi(send: Send, url: string, privateKey: string | undefined): Api {
   }
 }
 
-/** Throws if it is not a URL. */
+/** Throws if it is not a URL of a web server. */
 function normalizeUrl(url: string): string {
-  let { origin, pathname } = new URL(url)
+  let { protocol, origin, pathname } = new URL(url)
+  if (protocol !== 'http:' && protocol !== 'https:')
+    throw new TypeError(`The URL must start with http:// or https://, but it is ${JSON.stringify(url)}.`)
   while (pathname.endsWith('/')) pathname = pathname.slice(0, -1)
   return origin + pathname
 }

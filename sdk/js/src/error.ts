@@ -1,4 +1,4 @@
-import type { Problem, TrackedEvent } from './types.ts'
+import type { Problem, QueuedCall } from './types.ts'
 
 type Facts = {
   message: string
@@ -7,7 +7,7 @@ type Facts = {
   requestId?: string | null
   errors?: Problem['errors']
   retryAfterS?: number | null
-  events?: TrackedEvent[]
+  events?: QueuedCall[]
   cause?: unknown
 }
 
@@ -25,7 +25,7 @@ export class KontorError extends Error {
   /** How many seconds to wait before the next attempt, if the server sent it. */
   readonly retryAfterS: number | null
   /** For track(): the events that were not delivered. */
-  readonly events: TrackedEvent[]
+  readonly events: QueuedCall[]
 
   constructor({ message, status, code, requestId, errors, retryAfterS, events, cause }: Facts) {
     super(message, { cause })

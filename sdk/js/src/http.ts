@@ -103,7 +103,9 @@ function sleep(ms: number): Promise<void> {
 
 function networkError({ method, url }: Call, cause: unknown): KontorError {
   const isTimeout = (cause as Error | null)?.name === 'TimeoutError'
-  const reason = isTimeout ? 'no answer in time' : ((cause as Error | null)?.message ?? cause)
+  // Node's fetch says only "fetch failed"; its cause has the reason, for example ECONNREFUSED.
+  const { message, cause: inner } = (cause ?? {}) as { message?: string; cause?: { code?: string; message?: string } }
+  const reason = isTimeout ? 'no answer in time' : inner?.message || inner?.code || (message ?? cause)
   return new KontorError({
     message: `${method} ${withoutQuery(url)}: ${reason}`,
     code: isTimeout ? 'timeout' : 'network_error',

@@ -80,6 +80,62 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/contact-names": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the names of contacts
+         * @description The name of each contact, else its e-mail address. Contacts with neither are omitted. At most 200 ids.
+         *
+         *     Scope: `contacts:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description Separated by line breaks */
+                    ids: string;
+                };
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            results: {
+                                id: string;
+                                name: string;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/contacts": {
         parameters: {
             query?: never;
@@ -89,7 +145,7 @@ export interface paths {
         };
         /**
          * List contacts
-         * @description In the order of their last change. With `Accept: text/csv` the rows are returned as CSV.
+         * @description In the order of their last change, the oldest first by default. With `Accept: text/csv` the rows are returned as CSV.
          *
          *     Scope: `contacts:read`.
          */
@@ -101,9 +157,14 @@ export interface paths {
                     include_deleted: boolean;
                     /** @description Number of rows; values above 100 are treated as 100 */
                     limit: number;
+                    /** @description By the last change */
+                    order: "oldest" | "newest";
                     updated_since?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -372,7 +433,10 @@ export interface paths {
         get: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path: {
                     id: string;
                 };
@@ -541,10 +605,13 @@ export interface paths {
                     offset: number;
                     /** @description Inclusive lower bound of occurred_at */
                     since?: string;
-                    /** @description Inclusive upper bound of occurred_at */
+                    /** @description Inclusive upper bound of occurred_at. A date without a time includes that day */
                     until?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -602,6 +669,80 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/conversions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a conversion
+         * @description By its Kontor id. 404: there is none, or it was combined with another report of the same sale.
+         *
+         *     Scope: `conversions:read`.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            amount: number | null;
+                            /** @description Number of unverified events that name the sale */
+                            claims: number;
+                            company_name: string | null;
+                            contact_email: string | null;
+                            contact_id: string | null;
+                            contact_name: string | null;
+                            conversion_type: string;
+                            currency: string | null;
+                            event_type: string | null;
+                            /** Format: uuid */
+                            id: string;
+                            integration_id: string | null;
+                            /** Format: date-time */
+                            occurred_at: string;
+                            profile_id: string | null;
+                            /** @enum {unknown} */
+                            source: "tracking" | "webhook" | "automation" | "cdp" | "orders" | "billing";
+                            source_object_id: string | null;
+                            /** @description Whether verified input reports the sale: an order record, an inbound source or a server key */
+                            verified: boolean;
+                            visitor: string | null;
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                404: components["responses"]["problem-404"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/conversions/series": {
         parameters: {
             query?: never;
@@ -618,6 +759,8 @@ export interface paths {
         get: {
             parameters: {
                 query: {
+                    /** @description Whether the last bucket ends with the minute of `until`, to compare with a period that is not over */
+                    cut?: boolean;
                     /** @description Exact event type; for conversions, the event type or conversion_type */
                     event_type?: string;
                     /** @description Groups the counts: the 100 largest groups are listed; the rest of count belongs to the others */
@@ -626,10 +769,13 @@ export interface paths {
                     interval: "minute" | "hour" | "day";
                     /** @description Start: the bucket that contains this time; default: 60 minutes, 24 hours or 30 days ago */
                     since?: string;
-                    /** @description End: the bucket that contains this time; default: now */
+                    /** @description End: the bucket that contains this time; default: now. A date without a time includes that day */
                     until?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -679,6 +825,90 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/dead-letters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List dead letters
+         * @description Items and entries of the tenant that were rejected or failed every attempt and are not closed, with the error, newest first. The admin API shows their bodies and replays them.
+         *
+         *     Scope: `events:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description next_cursor of the previous page */
+                    cursor?: string;
+                    /** @description Number of rows; values above 100 are treated as 100 */
+                    limit: number;
+                    reason?: "rejected" | "failed";
+                    /** @description Only those of this source */
+                    source_config_id?: string;
+                };
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            next_cursor: string | null;
+                            results: {
+                                attempts: number;
+                                error: string;
+                                /** Format: date-time */
+                                failed_at: string;
+                                /**
+                                 * Format: uuid
+                                 * @description For a record write, the operation id
+                                 */
+                                id: string;
+                                inbound_event_id: string | null;
+                                /** @enum {unknown} */
+                                kind: "record" | "events";
+                                /**
+                                 * @description rejected: the item is invalid; failed: it could not be applied
+                                 * @enum {unknown}
+                                 */
+                                reason: "rejected" | "failed";
+                                /** Format: date-time */
+                                received_at: string;
+                                replayed_as: string | null;
+                                replayed_at: string | null;
+                                resolved_at: string | null;
+                                source_config_id: string | null;
+                                tenant: string;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/events": {
         parameters: {
             query?: never;
@@ -704,10 +934,13 @@ export interface paths {
                     offset: number;
                     /** @description Inclusive lower bound of occurred_at */
                     since?: string;
-                    /** @description Inclusive upper bound of occurred_at */
+                    /** @description Inclusive upper bound of occurred_at. A date without a time includes that day */
                     until?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -745,6 +978,8 @@ export interface paths {
                                 source_config_id: string | null;
                                 /** @enum {unknown} */
                                 source_type: "tracking" | "webhook" | "automation" | "cdp";
+                                /** @description Whether an inbound source or a server key sent the event, not a public key */
+                                verified: boolean;
                                 visitor: string | null;
                             }[];
                         };
@@ -780,7 +1015,10 @@ export interface paths {
         get: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path: {
                     id: string;
                 };
@@ -819,6 +1057,8 @@ export interface paths {
                                 source_config_id: string | null;
                                 /** @enum {unknown} */
                                 source_type: "tracking" | "webhook" | "automation" | "cdp";
+                                /** @description Whether an inbound source or a server key sent the event, not a public key */
+                                verified: boolean;
                                 visitor: string | null;
                             } | null;
                             failed_at: string | null;
@@ -873,7 +1113,10 @@ export interface paths {
                     /** @description Duration of the stream; reconnect to continue */
                     seconds: number;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -925,7 +1168,10 @@ export interface paths {
                     /** @description The source that received it; default: tracking and CDP events first */
                     source_config_id?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -962,6 +1208,8 @@ export interface paths {
                                 source_config_id: string | null;
                                 /** @enum {unknown} */
                                 source_type: "tracking" | "webhook" | "automation" | "cdp";
+                                /** @description Whether an inbound source or a server key sent the event, not a public key */
+                                verified: boolean;
                                 visitor: string | null;
                             } | null;
                             failed_at: string | null;
@@ -1008,6 +1256,8 @@ export interface paths {
         get: {
             parameters: {
                 query: {
+                    /** @description Whether the last bucket ends with the minute of `until`, to compare with a period that is not over */
+                    cut?: boolean;
                     /** @description Exact event type; for conversions, the event type or conversion_type */
                     event_type?: string;
                     /** @description Groups the counts: the 100 largest groups are listed; the rest of count belongs to the others */
@@ -1016,10 +1266,13 @@ export interface paths {
                     interval: "minute" | "hour" | "day";
                     /** @description Start: the bucket that contains this time; default: 60 minutes, 24 hours or 30 days ago */
                     since?: string;
-                    /** @description End: the bucket that contains this time; default: now */
+                    /** @description End: the bucket that contains this time; default: now. A date without a time includes that day */
                     until?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -1061,6 +1314,73 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/events/visitors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count visitors over time
+         * @description Number of distinct visitors per minute, hour or day, and in the whole period (`total`), in the tenant’s time zone. Oldest bucket first, at most 1,500 buckets.
+         *
+         *     Scope: `events:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description Whether the last bucket ends with the minute of `until`, to compare with a period that is not over */
+                    cut?: boolean;
+                    /** @description Length of a bucket */
+                    interval: "minute" | "hour" | "day";
+                    /** @description Start: the bucket that contains this time; default: 60 minutes, 24 hours or 30 days ago */
+                    since?: string;
+                    /** @description End: the bucket that contains this time; default: now. A date without a time includes that day */
+                    until?: string;
+                };
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @enum {unknown} */
+                            interval: "minute" | "hour" | "day";
+                            results: {
+                                /** Format: date-time */
+                                at: string;
+                                count: number;
+                            }[];
+                            /** @description Distinct visitors of the whole period, not the sum of the buckets */
+                            total: number;
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/operations/{operationId}": {
         parameters: {
             query?: never;
@@ -1075,7 +1395,10 @@ export interface paths {
         get: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path: {
                     operationId: string;
                 };
@@ -1128,7 +1451,7 @@ export interface paths {
         };
         /**
          * List orders
-         * @description In the order of their last change. With `Accept: text/csv` the rows are returned as CSV.
+         * @description In the order of their last change, the oldest first by default. With `Accept: text/csv` the rows are returned as CSV.
          *
          *     Scope: `orders:read`.
          */
@@ -1140,9 +1463,14 @@ export interface paths {
                     include_deleted: boolean;
                     /** @description Number of rows; values above 100 are treated as 100 */
                     limit: number;
+                    /** @description By the last change */
+                    order: "oldest" | "newest";
                     updated_since?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -1411,7 +1739,10 @@ export interface paths {
         get: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path: {
                     id: string;
                 };
@@ -1564,7 +1895,7 @@ export interface paths {
         };
         /**
          * List products
-         * @description In the order of their last change. With `Accept: text/csv` the rows are returned as CSV.
+         * @description In the order of their last change, the oldest first by default. With `Accept: text/csv` the rows are returned as CSV.
          *
          *     Scope: `products:read`.
          */
@@ -1576,9 +1907,14 @@ export interface paths {
                     include_deleted: boolean;
                     /** @description Number of rows; values above 100 are treated as 100 */
                     limit: number;
+                    /** @description By the last change */
+                    order: "oldest" | "newest";
                     updated_since?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -1847,7 +2183,10 @@ export interface paths {
         get: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path: {
                     id: string;
                 };
@@ -2010,7 +2349,10 @@ export interface paths {
                     limit: number;
                     q: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -2067,6 +2409,8 @@ export interface paths {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
+                    /** @description Only accounts with this channel */
+                    channel?: string;
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
@@ -2083,6 +2427,8 @@ export interface paths {
                     page_size: number;
                     /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
+                    /** @description Only items of plans in this group of the policy */
+                    plan_group?: string;
                     /** @description Only accounts with this acquisition source */
                     source?: string;
                     /** @description Only subscriptions with this status */
@@ -2091,7 +2437,10 @@ export interface paths {
                     /** @description Page of timeline */
                     timeline_page: number;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -2212,6 +2561,10 @@ export interface paths {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
+                    /** @description restated: everything that is known now; as_closed: if the report ends in a closed month, what was known when the month was closed */
+                    basis: "restated" | "as_closed";
+                    /** @description Only accounts with this channel */
+                    channel?: string;
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
@@ -2228,12 +2581,17 @@ export interface paths {
                     page_size: number;
                     /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
+                    /** @description Only items of plans in this group of the policy */
+                    plan_group?: string;
                     /** @description Only accounts with this acquisition source */
                     source?: string;
                     /** @description Only subscriptions with this status */
                     status?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -2345,6 +2703,8 @@ export interface paths {
                     billing_page: number;
                     /** @description Page of cancellations */
                     cancel_page: number;
+                    /** @description Only accounts with this channel */
+                    channel?: string;
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
@@ -2361,6 +2721,8 @@ export interface paths {
                     page_size: number;
                     /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
+                    /** @description Only items of plans in this group of the policy */
+                    plan_group?: string;
                     /** @description Page of renewals */
                     renewal_page: number;
                     /** @description Only accounts with this acquisition source */
@@ -2368,7 +2730,10 @@ export interface paths {
                     /** @description Only subscriptions with this status */
                     status?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -2392,6 +2757,7 @@ export interface paths {
                                     /** Format: date-time */
                                     cancels_at: string;
                                     customer: string;
+                                    customer_name: string | null;
                                     days_until: number;
                                     mrr_at_risk: number;
                                     reason: string | null;
@@ -2411,6 +2777,7 @@ export interface paths {
                                     amount_remaining: number | null;
                                     attempt_count: number | null;
                                     customer: string | null;
+                                    customer_name: string | null;
                                     days_overdue: number | null;
                                     due_at: string | null;
                                     failure_code: string | null;
@@ -2433,6 +2800,7 @@ export interface paths {
                                 pages: number;
                                 results: {
                                     customer: string;
+                                    customer_name: string | null;
                                     days_until: number;
                                     has_payment_issue: boolean;
                                     interval: string;
@@ -2454,6 +2822,7 @@ export interface paths {
                                     bills_at: string;
                                     collection_method: string | null;
                                     customer: string;
+                                    customer_name: string | null;
                                     days_until: number;
                                     estimated_amount: number | null;
                                     includes_metered: boolean;
@@ -2461,6 +2830,92 @@ export interface paths {
                                     subscription_id: string;
                                 }[];
                             };
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/subscriptions/books": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Closed months and their restatements
+         * @description Months that were closed with `kontor books close`, and what changed in them since. Reports with `basis=as_closed` return the figures of a closed month as they were when it was closed.
+         *
+         *     Scope: `subscriptions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description YYYY-MM */
+                    month?: string;
+                    /** @description Page of the restatements */
+                    page: number;
+                    /** @description Rows per page; larger values are reduced to 100 */
+                    page_size: number;
+                };
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            count: number;
+                            /** @description The latest first */
+                            months: {
+                                /** Format: date-time */
+                                closed_at: string;
+                                closed_by: string;
+                                /** @description YYYY-MM */
+                                month: string;
+                                /** @description The policy that its figures follow */
+                                policy_version: number;
+                                /** @description The number of changes since the month was closed */
+                                restatements: number;
+                                /** @description The time zone of the month */
+                                time_zone: string;
+                            }[];
+                            page: number;
+                            page_size: number;
+                            pages: number;
+                            /** @description Restatements, the latest first */
+                            results: {
+                                /** @description By how much the MRR of the customer at the end of the month changed; 0 if only movements within the month changed */
+                                amount: number;
+                                currency: string;
+                                customer: string;
+                                event_id: string | null;
+                                /** @description YYYY-MM */
+                                month: string;
+                                /** Format: date-time */
+                                received_at: string;
+                            }[];
                         };
                     };
                 };
@@ -2486,7 +2941,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * MRR by plan, interval, source or country
+         * MRR by plan, plan group, interval, source, channel, country or metadata
          * @description Computed per item, the largest row first. The rows add up to MRR. A subscription with several plans counts in each with its part. The country is that of the contact, else `metadata.country` of the subscription, else `unknown`. With `Accept: text/csv`, the response is CSV.
          *
          *     Scope: `subscriptions:read`.
@@ -2496,22 +2951,31 @@ export interface paths {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
-                    /** @description The dimension of the rows */
-                    by: "plan" | "interval" | "source" | "country";
+                    /** @description restated: everything that is known now; as_closed: if the report ends in a closed month, what was known when the month was closed */
+                    basis: "restated" | "as_closed";
+                    /** @description plan, plan_group, interval, source, channel, country, or metadata. and a key */
+                    by: string;
+                    /** @description Only accounts with this channel */
+                    channel?: string;
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
-                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
                     currency: string;
                     /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: string;
                     /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
+                    /** @description Only items of plans in this group of the policy */
+                    plan_group?: string;
                     /** @description Only accounts with this acquisition source */
                     source?: string;
                     /** @description Only subscriptions with this status */
                     status?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -2527,7 +2991,7 @@ export interface paths {
                             /** Format: date-time */
                             as_of: string;
                             /** @enum {unknown} */
-                            by: "plan" | "interval" | "source" | "country";
+                            by: "plan" | "plan_group" | "interval" | "source" | "channel" | "country" | "metadata";
                             currency: string;
                             /** @description Major units of the currency */
                             mrr: number;
@@ -2537,12 +3001,18 @@ export interface paths {
                                 /** @description Accounts with a part of this MRR */
                                 accounts: number;
                                 /** @description Present if `by` selects it */
+                                channel?: string;
+                                /** @description Present if `by` selects it */
                                 country?: string;
                                 /** @description Present if `by` selects it */
                                 interval?: string;
+                                /** @description Present if `by` selects it */
+                                metadata?: string;
                                 mrr: number;
                                 /** @description Present if `by` selects it */
                                 plan?: string;
+                                /** @description Present if `by` selects it */
+                                plan_group?: string;
                                 /** @description Present if `by` selects it */
                                 source?: string;
                                 /** @description Subscriptions with a part of this MRR */
@@ -2585,6 +3055,8 @@ export interface paths {
                     as_of?: string;
                     /** @description Only items with this billing interval, as named in the breakdown */
                     billing_interval?: string;
+                    /** @description Only accounts with this channel */
+                    channel?: string;
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
@@ -2595,14 +3067,19 @@ export interface paths {
                     interval: "day" | "week" | "month";
                     /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
+                    /** @description Only items of plans in this group of the policy */
+                    plan_group?: string;
                     /** @description Only accounts with this acquisition source */
                     source?: string;
                     /** @description Only subscriptions with this status */
                     status?: string;
-                    /** @description The last bucket contains this time, at the latest as_of; default: as_of */
+                    /** @description The last bucket contains this time, at the latest as_of; default: as_of. A date without a time includes that day */
                     to?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -2676,6 +3153,8 @@ export interface paths {
                     as_of?: string;
                     /** @description Only items with this billing interval, as named in the breakdown */
                     billing_interval?: string;
+                    /** @description Only accounts with this channel */
+                    channel?: string;
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
@@ -2691,12 +3170,17 @@ export interface paths {
                     page_size: number;
                     /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
+                    /** @description Only items of plans in this group of the policy */
+                    plan_group?: string;
                     /** @description Only accounts with this acquisition source */
                     source?: string;
                     /** @description Only subscriptions with this status */
                     status?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -2773,6 +3257,85 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/subscriptions/churn-reasons": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Churn by month and reason
+         * @description Accounts that churned and the MRR they had, by the reason or feedback that the billing system reports. Without one: `payment_failed` if payments failed, the cause of the movement, else `unknown`. Each month adds up to the churn of the history. Filters are not available. With `Accept: text/csv`, the response is CSV.
+         *
+         *     Scope: `subscriptions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
+                    as_of?: string;
+                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    currency: string;
+                    /** @description The first bucket contains this time; default: twelve months, including the current one */
+                    from?: string;
+                    /** @description The last bucket contains this time, at the latest as_of; default: as_of. A date without a time includes that day */
+                    to?: string;
+                };
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** Format: date-time */
+                            as_of: string;
+                            currency: string;
+                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
+                            policy: Record<string, unknown>;
+                            results: {
+                                accounts: number;
+                                /** @description The first day of the month */
+                                date: string;
+                                /** @description The MRR that was lost */
+                                mrr: number;
+                                /** @description As the billing system reports it; `unknown` if it reports none */
+                                reason: string;
+                            }[];
+                            totals: {
+                                accounts: number;
+                                /** @description The MRR that was lost */
+                                mrr: number;
+                                /** @description As the billing system reports it; `unknown` if it reports none */
+                                reason: string;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/subscriptions/consolidated": {
         parameters: {
             query?: never;
@@ -2791,6 +3354,8 @@ export interface paths {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
+                    /** @description Only accounts with this channel */
+                    channel?: string;
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
@@ -2799,12 +3364,17 @@ export interface paths {
                     interval?: string;
                     /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
+                    /** @description Only items of plans in this group of the policy */
+                    plan_group?: string;
                     /** @description Only accounts with this acquisition source */
                     source?: string;
                     /** @description Only subscriptions with this status */
                     status?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -2896,6 +3466,8 @@ export interface paths {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
+                    /** @description Only accounts with this channel */
+                    channel?: string;
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
@@ -2910,16 +3482,21 @@ export interface paths {
                     page_size: number;
                     /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
-                    /** @description Invoices whose first failed payment was after this; default: all */
+                    /** @description Only items of plans in this group of the policy */
+                    plan_group?: string;
+                    /** @description Invoices whose first failed payment was after this; default: all. A date without a time includes that day */
                     since?: string;
                     /** @description Only accounts with this acquisition source */
                     source?: string;
                     /** @description Only subscriptions with this status */
                     status?: string;
-                    /** @description Up to and including this, as_of at the latest; default: as_of */
+                    /** @description Up to and including this, as_of at the latest; default: as_of. A date without a time includes that day */
                     until?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -3021,6 +3598,8 @@ export interface paths {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
+                    /** @description Only accounts with this channel */
+                    channel?: string;
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
@@ -3035,12 +3614,17 @@ export interface paths {
                     page_size: number;
                     /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
+                    /** @description Only items of plans in this group of the policy */
+                    plan_group?: string;
                     /** @description Only accounts with this acquisition source */
                     source?: string;
                     /** @description Only subscriptions with this status */
                     status?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -3073,6 +3657,7 @@ export interface paths {
                             policy: Record<string, unknown>;
                             results: {
                                 customer: string | null;
+                                customer_name: string | null;
                                 excluded_mrr: number | null;
                                 fix_hint: string;
                                 item_id: string | null;
@@ -3081,6 +3666,118 @@ export interface paths {
                                 /** Format: date-time */
                                 since: string;
                                 status: string | null;
+                                subscription_id: string;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/subscriptions/forecast": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Scheduled changes and the resulting MRR by month
+         * @description Not a prediction: it contains what is already scheduled (cancellations, starts, resumptions, ends of discounts), the ends of trials as if all convert, and renewals, which do not change MRR. The earliest change first. `as_of` is not available. With `Accept: text/csv`, all changes are exported.
+         *
+         *     Scope: `subscriptions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
+                    as_of?: string;
+                    /** @description Only accounts with this channel */
+                    channel?: string;
+                    /** @description Only accounts of this country, as named in the breakdown */
+                    country?: string;
+                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    currency: string;
+                    /** @description Only items with this billing interval, as named in the breakdown */
+                    interval?: string;
+                    /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default changes */
+                    list?: "changes";
+                    /** @description The number of months, including the current one */
+                    months: number;
+                    /** @description Page of changes */
+                    page: number;
+                    /** @description Rows per page; larger values are reduced to 100 */
+                    page_size: number;
+                    /** @description Only items of this plan, as named in the breakdown */
+                    plan?: string;
+                    /** @description Only items of plans in this group of the policy */
+                    plan_group?: string;
+                    /** @description Only accounts with this acquisition source */
+                    source?: string;
+                    /** @description Only subscriptions with this status */
+                    status?: string;
+                };
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** Format: date-time */
+                            as_of: string;
+                            count: number;
+                            currency: string;
+                            months: {
+                                churn: number;
+                                contraction: number;
+                                /** @description The first day of the month */
+                                date: string;
+                                expansion: number;
+                                /** @description At the end of the month */
+                                mrr: number;
+                                /** @description The change of MRR since the previous month */
+                                net: number;
+                                new: number;
+                                reactivation: number;
+                                /** @description The MRR of trials that end in the month, before discounts */
+                                trial_ends: number;
+                            }[];
+                            /** @description Major units of the currency */
+                            opening_mrr: number;
+                            page: number;
+                            page_size: number;
+                            pages: number;
+                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
+                            policy: Record<string, unknown>;
+                            results: {
+                                amount: number | null;
+                                /** Format: date-time */
+                                at: string;
+                                customer: string;
+                                /** @enum {unknown} */
+                                kind: "renewal" | "trial_end" | "discount_end" | "cancellation" | "start" | "resume" | "other";
+                                mrr_delta: number;
                                 subscription_id: string;
                             }[];
                         };
@@ -3118,11 +3815,15 @@ export interface paths {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
+                    /** @description restated: everything that is known now; as_closed: if the report ends in a closed month, what was known when the month was closed */
+                    basis: "restated" | "as_closed";
                     /** @description Only items with this billing interval, as named in the breakdown */
                     billing_interval?: string;
+                    /** @description Only accounts with this channel */
+                    channel?: string;
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
-                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
                     currency: string;
                     /** @description The first bucket contains this time; default: twelve months, including the current one */
                     from?: string;
@@ -3130,14 +3831,21 @@ export interface paths {
                     interval: "day" | "week" | "month";
                     /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
+                    /** @description Only items of plans in this group of the policy */
+                    plan_group?: string;
+                    /** @description Adds `retention` to each row: gross and net revenue retention over this number of months before the end of the bucket. At most 120 buckets */
+                    retention_months?: 1 | 3 | 12;
                     /** @description Only accounts with this acquisition source */
                     source?: string;
                     /** @description Only subscriptions with this status */
                     status?: string;
-                    /** @description The last bucket contains this time, at the latest as_of; default: as_of */
+                    /** @description The last bucket contains this time, at the latest as_of; default: as_of. A date without a time includes that day */
                     to?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -3179,16 +3887,38 @@ export interface paths {
                                 active_subscriptions: number;
                                 arr: number;
                                 churn: number;
+                                /** @description Accounts with MRR at the start of the bucket and none at its end */
+                                churned_accounts: number;
                                 contraction: number;
                                 /** @description The first day of the bucket */
                                 date: string;
                                 expansion: number;
+                                /** @description The effect of exchange rates, with `currency=reporting` */
+                                fx?: number;
                                 /** @description At the end of the bucket; in the current bucket, now */
                                 mrr: number;
                                 /** @description new + expansion + reactivation − contraction − churn: the change of MRR since the previous bucket */
                                 net: number;
                                 new: number;
+                                /** @description Accounts with their first MRR in the bucket */
+                                new_accounts: number;
+                                /** @description Over the bucket; null if the base is 0. The formulas are in policy.rates */
+                                rates: {
+                                    customer_churn_rate: number | null;
+                                    gross_mrr_churn_rate: number | null;
+                                    gross_revenue_retention: number | null;
+                                    ltv: number | null;
+                                    net_mrr_churn_rate: number | null;
+                                    net_revenue_retention: number | null;
+                                    quick_ratio: number | null;
+                                };
                                 reactivation: number;
+                                /** @description With retention_months: of the accounts with MRR that many months before the end of the bucket */
+                                retention?: {
+                                    gross_revenue_retention: number | null;
+                                    months: number;
+                                    net_revenue_retention: number | null;
+                                };
                             }[];
                         };
                     };
@@ -3225,9 +3955,13 @@ export interface paths {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
+                    /** @description restated: everything that is known now; as_closed: if the report ends in a closed month, what was known when the month was closed */
+                    basis: "restated" | "as_closed";
+                    /** @description Only accounts with this channel */
+                    channel?: string;
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
-                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
                     currency: string;
                     /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: string;
@@ -3241,16 +3975,21 @@ export interface paths {
                     page_size: number;
                     /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
-                    /** @description Movements after this; default: all */
+                    /** @description Only items of plans in this group of the policy */
+                    plan_group?: string;
+                    /** @description Movements after this; default: all. A date without a time includes that day */
                     since?: string;
                     /** @description Only accounts with this acquisition source */
                     source?: string;
                     /** @description Only subscriptions with this status */
                     status?: string;
-                    /** @description Up to and including this, as_of at the latest; default: as_of */
+                    /** @description Up to and including this, as_of at the latest; default: as_of. A date without a time includes that day */
                     until?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -3301,6 +4040,8 @@ export interface paths {
                                 contraction: number;
                                 /** @description Major units of the currency */
                                 expansion: number;
+                                /** @description The effect of exchange rates, with `currency=reporting` */
+                                fx?: number;
                                 /** @description Major units of the currency */
                                 net: number;
                                 /** @description Major units of the currency */
@@ -3349,9 +4090,13 @@ export interface paths {
                     acquisition_page: number;
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
+                    /** @description restated: everything that is known now; as_closed: if the report ends in a closed month, what was known when the month was closed */
+                    basis: "restated" | "as_closed";
+                    /** @description Only accounts with this channel */
+                    channel?: string;
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
-                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
                     currency: string;
                     /** @description Page of exclusions */
                     exclusion_page: number;
@@ -3365,12 +4110,17 @@ export interface paths {
                     page_size: number;
                     /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
+                    /** @description Only items of plans in this group of the policy */
+                    plan_group?: string;
                     /** @description Only accounts with this acquisition source */
                     source?: string;
                     /** @description Only subscriptions with this status */
                     status?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -3496,6 +4246,7 @@ export interface paths {
                                 pages: number;
                                 results: {
                                     customer: string | null;
+                                    customer_name: string | null;
                                     excluded_mrr: number | null;
                                     fix_hint: string;
                                     item_id: string | null;
@@ -3521,6 +4272,8 @@ export interface paths {
                                 contraction: number;
                                 /** @description Major units of the currency */
                                 expansion: number;
+                                /** @description The effect of exchange rates, with `currency=reporting` */
+                                fx?: number;
                                 /** @description Major units of the currency */
                                 net: number;
                                 /** @description Major units of the currency */
@@ -3533,6 +4286,8 @@ export interface paths {
                             };
                             /** @description Major units of the currency */
                             mrr: number;
+                            /** @description With `currency=reporting`: currencies whose rate is from an earlier day */
+                            older_rates?: string[];
                             /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
                             policy: Record<string, unknown>;
                             /** @description Over the 30 days of the movements; null if the base is 0. The formulas are in policy.rates */
@@ -3580,9 +4335,13 @@ export interface paths {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
+                    /** @description restated: everything that is known now; as_closed: if the report ends in a closed month, what was known when the month was closed */
+                    basis: "restated" | "as_closed";
+                    /** @description Only accounts with this channel */
+                    channel?: string;
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
-                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
                     currency: string;
                     /** @description Only items with this billing interval, as named in the breakdown */
                     interval?: string;
@@ -3596,6 +4355,8 @@ export interface paths {
                     page_size: number;
                     /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
+                    /** @description Only items of plans in this group of the policy */
+                    plan_group?: string;
                     /** @description The starting MRR of a cohort: the first MRR of its accounts, or their MRR at the end of the first month; default: the setting of the policy */
                     retention_base?: "first_instant" | "end_of_month";
                     /** @description Only accounts with this acquisition source */
@@ -3603,7 +4364,10 @@ export interface paths {
                     /** @description Only subscriptions with this status */
                     status?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -3669,6 +4433,182 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/subscriptions/revenue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Recognized and deferred revenue by month
+         * @description Amounts of invoices without tax, spread evenly over the days of their service periods. deferred = the previous deferred + invoiced − recognized. The current month includes today. At most 1500 months. Filters are not available. With `Accept: text/csv`, the response is CSV.
+         *
+         *     Scope: `subscriptions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
+                    as_of?: string;
+                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    currency: string;
+                    /** @description The first bucket contains this time; default: twelve months, including the current one */
+                    from?: string;
+                    /** @description The last bucket contains this time, at the latest as_of; default: as_of. A date without a time includes that day */
+                    to?: string;
+                };
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** Format: date-time */
+                            as_of: string;
+                            currency: string;
+                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
+                            policy: Record<string, unknown>;
+                            results: {
+                                /** @description The first day of the month */
+                                date: string;
+                                /** @description Invoiced and not yet recognized at the end of the month; negative: recognized and not yet invoiced */
+                                deferred: number;
+                                /** @description Finalized invoices less credit notes, without tax, draft, void and uncollectible invoices */
+                                invoiced: number;
+                                /** @description The share of the days of the month */
+                                recognized: number;
+                            }[];
+                            /** @description Why figures are incomplete; empty if they are complete */
+                            warnings: string[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/subscriptions/revenue/invoices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Invoices and credit notes behind the revenue of a month
+         * @description One row per invoice or credit note and service period, by the day of the invoice. The columns add up to the row of the month. Filters are not available. With `Accept: text/csv`, all rows are exported.
+         *
+         *     Scope: `subscriptions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
+                    as_of?: string;
+                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    currency: string;
+                    /** @description Selects the month that contains this time */
+                    date: string;
+                    /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default invoices */
+                    list?: "invoices";
+                    /** @description Page of invoices */
+                    page: number;
+                    /** @description Rows per page; larger values are reduced to 100 */
+                    page_size: number;
+                };
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** Format: date-time */
+                            as_of: string;
+                            count: number;
+                            currency: string;
+                            date: string;
+                            page: number;
+                            page_size: number;
+                            pages: number;
+                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
+                            policy: Record<string, unknown>;
+                            results: {
+                                /** @description Without tax; negative in rows of a credit note */
+                                amount: number;
+                                credit_note_id: string | null;
+                                customer: string | null;
+                                /** @description Invoiced and not yet recognized at the end of the month; negative: recognized and not yet invoiced */
+                                deferred: number;
+                                invoice_id: string;
+                                invoice_number: string | null;
+                                /** @description Finalized invoices less credit notes, without tax, draft, void and uncollectible invoices */
+                                invoiced: number;
+                                /** @description The day on which the amount counts as invoiced */
+                                invoiced_on: string;
+                                /** @description The share of the days of the month */
+                                recognized: number;
+                                /** @description The first day after it */
+                                service_end: string;
+                                /** @description The first day of the service period */
+                                service_start: string;
+                                subscription_id: string | null;
+                            }[];
+                            totals: {
+                                /** @description Invoiced and not yet recognized at the end of the month; negative: recognized and not yet invoiced */
+                                deferred: number;
+                                /** @description Finalized invoices less credit notes, without tax, draft, void and uncollectible invoices */
+                                invoiced: number;
+                                /** @description The share of the days of the month */
+                                recognized: number;
+                            };
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/subscriptions/trials": {
         parameters: {
             query?: never;
@@ -3687,6 +4627,8 @@ export interface paths {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
                     as_of?: string;
+                    /** @description Only accounts with this channel */
+                    channel?: string;
                     /** @description Only accounts of this country, as named in the breakdown */
                     country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
@@ -3701,16 +4643,21 @@ export interface paths {
                     page_size: number;
                     /** @description Only items of this plan, as named in the breakdown */
                     plan?: string;
-                    /** @description Trials that started after this; default: all */
+                    /** @description Only items of plans in this group of the policy */
+                    plan_group?: string;
+                    /** @description Trials that started after this; default: all. A date without a time includes that day */
                     since?: string;
                     /** @description Only accounts with this acquisition source */
                     source?: string;
                     /** @description Only subscriptions with this status */
                     status?: string;
-                    /** @description Up to and including this, as_of at the latest; default: as_of */
+                    /** @description Up to and including this, as_of at the latest; default: as_of. A date without a time includes that day */
                     until?: string;
                 };
-                header?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -3756,6 +4703,60 @@ export interface paths {
                             };
                             /** Format: date-time */
                             until: string;
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tenant": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the tenant of the key
+         * @description The time zone of its reports and the currencies it uses. Any scope is sufficient.
+         *
+         *     Scope: `products:read` or `products:write` or `contacts:read` or `contacts:write` or `orders:read` or `orders:write` or `events:read` or `conversions:read` or `subscriptions:read`.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+                    prefer?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @description Currencies of subscriptions and recent sales. The one with the most paying accounts is first */
+                            currencies: string[];
+                            id: string;
+                            /** @description IANA time zone of days, weeks and months in reports */
+                            time_zone: string;
                         };
                     };
                 };

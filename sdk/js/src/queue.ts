@@ -1,7 +1,7 @@
 import { isTransient, KontorError } from './error.ts'
 import { randomId, type Send } from './http.ts'
 import { byteLength } from './records.ts'
-import type { TrackedEvent } from './types.ts'
+import type { AliasCall, EventStorage, GroupCall, IdentifyCall, PageCall, QueuedCall, TrackedEvent } from './types.ts'
 
 export type QueueOptions = {
   /** How long an event may wait for a batch. Default 1,000. */
@@ -13,11 +13,15 @@ export type QueueOptions = {
    * unreachable. Default: console.error; for a full queue, it prints after 1, 10, 100 … rejected events.
    */
   onError?(error: KontorError): void
+  /** Keeps queued events when the program ends. Default: they are kept in memory only. */
+  storage?: EventStorage | undefined
 }
+
+export type CallKind = 'track' | 'identify' | 'group' | 'alias' | 'page'
 
 export type Queue = ReturnType<typeof openQueue>
 
-type Item = { event: TrackedEvent; text: string; bytes: number; isBeaconed?: boolean }
+type Item = { event: QueuedCall; id: string; text: string; bytes: number; isBeaconed?: boolean }
 type Answer = { rejected?: { index: number; message: string }[] }
 
 /** Browser APIs that other platforms lack. */
@@ -41,7 +45,7 @@ const isPage = page.document !== undefined && page.addEventListener !== undefine
 
 /** Sends events in order, one batch at a time. An event leaves the queue when Kontor has responded. */
 export function openQueue(send: Send, target: { url: string; key: string }, options: QueueOptions) {
-  const { flushIntervalMs = 1_000, maxQueued = 10_000, onError = log } = options
+  const { flushIntervalMs = 1_000, maxQueued = 10_000, onError = log, storage } = options
   const url = `${target.url}/v1/batch`
   const urlWithKey = `${url}?key=${encodeURIComponent(target.key)}`
   const batchBytes = isPage ? PAGE_BATCH_BYTES : BATCH_BYTES
@@ -54,17 +58,38 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
   let timer: ReturnType<typeof setTimeout> | undefined
   let failures = 0
   /** Events lost since the last flush. The oldest thousand are kept for `error.events`. */
-  let lost: { events: TrackedEvent[]; error: KontorError } | null = null
+  let lost: { events: QueuedCall[]; error: KontorError } | null = null
   let closing: Promise<void> | null = null
   /** Events rejected because the queue was full, since it was last empty. */
   let dropped = 0
+  /** Writes to the storage, one after the other. */
+  let stored: Promise<void> = Promise.resolve()
+  if (storage) stored = store(loadStored)
 
-  function track(event: TrackedEvent): boolean {
-    const item = createItem(event)
+  function add(kind: CallKind, call: QueuedCall): boolean {
+    const item = createItem(kind, call)
     const error = item instanceof KontorError ? item : bounds(item)
-    if (error) drop([event], error)
-    else enqueue(item as Item)
+    if (error) drop([call], error)
+    else {
+      const { id, text } = item as Item
+      if (storage) stored = store(() => storage.add({ id, text }))
+      enqueue(item as Item)
+    }
     return error === null
+  }
+
+  /** Runs after earlier writes. A failure is reported; the event is still sent from memory. */
+  function store(write: () => Promise<void>): Promise<void> {
+    return stored.then(write).catch(cause => {
+      const message = `The storage of the queue failed: ${(cause as Error).message}`
+      report(new KontorError({ code: 'storage_failed', message, cause }))
+    })
+  }
+
+  /** Queues the events of an earlier program. Kontor recognizes those that it has received by their ids. */
+  async function loadStored(): Promise<void> {
+    for (const { id, text } of await storage!.load())
+      enqueue({ event: JSON.parse(text) as QueuedCall, id, text, bytes: byteLength(text) })
   }
 
   function bounds({ event, bytes }: Item): KontorError | null {
@@ -132,6 +157,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
   function settle(batch: Item[]): void {
     items = items.slice(batch.length)
     for (const { bytes } of batch) queuedBytes -= bytes
+    if (storage) stored = store(() => storage.remove(batch.map(({ id }) => id)))
     failures = 0
   }
 
@@ -154,7 +180,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
     ;(timer as { unref?(): void }).unref?.()
   }
 
-  function drop(events: TrackedEvent[], reason: KontorError): void {
+  function drop(events: QueuedCall[], reason: KontorError): void {
     const error = withEvents(reason, events)
     lost ??= { events: [], error }
     lost.events.push(...events.slice(0, 1_000 - lost.events.length))
@@ -181,6 +207,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
   }
 
   async function flush(): Promise<void> {
+    await stored
     const waiting = new Set(items)
     const left = () => items.filter(item => waiting.has(item)).map(({ event }) => event)
     try {
@@ -188,6 +215,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
     } catch (error) {
       throw withEvents(error as KontorError, left())
     }
+    await stored
     const given = lost
     lost = null
     if (given) throw withEvents(given.error, given.events)
@@ -219,32 +247,55 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
     page[change]!('pagehide', leave)
   }
 
-  return { track, flush, close }
+  return { add, flush, close }
 }
 
-/** Converts an event to a CDP call, which the batch route accepts. */
-function createItem(event: TrackedEvent): Item | KontorError {
-  const invalid = (message: string) => new KontorError({ code: 'invalid_event', message, events: [event] })
+/** Converts a call to the format of the batch route. */
+function createItem(kind: CallKind, call: QueuedCall): Item | KontorError {
+  const invalid = (message: string) => new KontorError({ code: 'invalid_event', message, events: [call] })
   try {
-    const { event_type, visitor, session_id, user_id, event_id, occurred_at, data, ...others } = event
-    if (typeof event_type !== 'string' || event_type === '') return invalid('event_type must be a string.')
+    const id = call.event_id ?? randomId()
+    const fields = FIELDS[kind](call as never)
+    if (typeof fields === 'string') return invalid(fields)
     const text = JSON.stringify({
-      type: 'track',
-      event: event_type,
-      messageId: event_id ?? randomId(),
-      timestamp: occurred_at ?? new Date(),
-      anonymousId: visitor,
-      userId: user_id,
-      ...(session_id !== undefined && { context: { sessionId: session_id } }),
-      properties: { ...others, ...data },
+      type: kind,
+      messageId: id,
+      timestamp: call.occurred_at ?? new Date(),
+      anonymousId: call.visitor,
+      userId: call.user_id,
+      ...(call.session_id !== undefined && { context: { sessionId: call.session_id } }),
+      ...fields,
     })
     const bytes = byteLength(text)
     return bytes > MAX_EVENT_BYTES
       ? invalid(`The event has ${bytes} bytes. At most 65,536 are allowed.`)
-      : { event, text, bytes }
+      : { event: call, id, text, bytes }
   } catch (error) {
     return invalid(`The event is not JSON: ${(error as Error).message}`)
   }
+}
+
+/** By kind: the fields of a call besides the person, the id and the time, or why it is invalid. */
+const FIELDS = {
+  track({
+    event_type,
+    visitor: _,
+    session_id: __,
+    user_id: ___,
+    event_id: ____,
+    occurred_at: _____,
+    data,
+    ...others
+  }: TrackedEvent) {
+    if (typeof event_type !== 'string' || event_type === '') return 'event_type must be a string.'
+    return { event: event_type, properties: { ...others, ...data } }
+  },
+  identify: ({ traits, user_id, visitor }: IdentifyCall) =>
+    user_id || visitor ? { traits } : 'identify() needs a user_id or a visitor.',
+  group: ({ group_id, traits }: GroupCall) => (group_id ? { groupId: group_id, traits } : 'group() needs a group_id.'),
+  alias: ({ previous_id, user_id }: AliasCall) =>
+    previous_id && user_id ? { previousId: previous_id } : 'alias() needs a previous_id and a user_id.',
+  page: ({ name, data }: PageCall) => ({ name, properties: data ?? {} }),
 }
 
 /** sentAt lets Kontor correct a wrong client clock. */
@@ -264,14 +315,14 @@ function batchLength(items: Item[], maxBytes: number): number {
   return count
 }
 
-function collectRejected(batch: Item[], rejected: NonNullable<Answer['rejected']>): [TrackedEvent[], KontorError] {
+function collectRejected(batch: Item[], rejected: NonNullable<Answer['rejected']>): [QueuedCall[], KontorError] {
   const events = rejected.flatMap(({ index }) => batch[index]?.event ?? [])
   const errors = rejected.map(({ index, message }) => ({ pointer: `/batch/${index}`, message }))
   const message = `${rejected.length} of ${batch.length} events were refused: ${rejected[0]!.message}`
   return [events, new KontorError({ status: 200, code: 'events_rejected', message, errors })]
 }
 
-function withEvents(error: KontorError, events: TrackedEvent[]): KontorError {
+function withEvents(error: KontorError, events: QueuedCall[]): KontorError {
   const { message, status, code, requestId, errors, retryAfterS, cause } = error
   return new KontorError({ message, status, code, requestId, errors, retryAfterS, events, cause })
 }

@@ -48,6 +48,33 @@ export type TrackedEvent = Rename<
   { occurred_at?: Time; data?: object }
 >
 
+/** The person, and the id and time of the call. `event_id` defaults to a generated id, `occurred_at` to the current time. */
+type CallContext = {
+  visitor?: string | undefined
+  user_id?: string | undefined
+  session_id?: string | undefined
+  event_id?: string | undefined
+  occurred_at?: Time | undefined
+}
+export type IdentifyCall = CallContext & { traits?: object }
+export type GroupCall = CallContext & { group_id: string; traits?: object }
+export type AliasCall = CallContext & { previous_id: string; user_id: string }
+export type PageCall = CallContext & { name?: string; data?: object }
+/** What the queue holds: an event, or one of the other calls. */
+export type QueuedCall = TrackedEvent | IdentifyCall | GroupCall | AliasCall | PageCall
+
+/**
+ * Keeps queued events outside of the memory, so that they survive the end of the program. `text` is one JSON object. See
+ * `@kontor/sdk/file` and `@kontor/sdk/indexeddb`.
+ */
+export type EventStorage = {
+  /** The events of earlier programs, oldest first. */
+  load(): Promise<StoredEvent[]>
+  add(event: StoredEvent): Promise<void>
+  remove(ids: string[]): Promise<void>
+}
+export type StoredEvent = { id: string; text: string }
+
 export type Event = Get<'/v1/events'>['body']['results'][number]
 export type Conversion = Get<'/v1/conversions'>['body']['results'][number]
 export type EventOutcome = Get<'/v1/events/{id}'>['body']

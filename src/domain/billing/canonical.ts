@@ -1,4 +1,4 @@
-/** Canonical `subscription.*`, `invoice.*`, `refund.*` and `customer.*` events. The payload is the object, with amounts in major units. */
+/** Canonical `subscription.*`, `invoice.*`, `refund.*`, `credit_note.*` and `customer.*` events. The payload is the object, with amounts in major units. */
 
 import { knownCurrency, toMajor, toMinor } from '../money.ts'
 import {
@@ -8,7 +8,6 @@ import {
   limitTerms,
   readAcquisition,
   readChange,
-  readCountry,
   readDecimalText,
   readDuration,
   readFailure,
@@ -20,8 +19,10 @@ import {
   readInvoiceStatus,
   readList,
   readLowerText,
+  readMetadata,
   readObject,
   readQuantity,
+  readServices,
   readSubscriptionStatus,
   readText,
   readTiers,
@@ -31,17 +32,19 @@ import {
 import { stripNamespaces } from './namespace.ts'
 import type {
   BillingChange,
+  CreditNote,
   Discount,
   Instant,
   InvoiceVersion,
   Item,
   Refund,
+  ServicePeriod,
   SubscriptionVersion,
   Term,
 } from './types.ts'
 import { findUnreadable, withUnreadable } from './unreadable.ts'
 
-const CANONICAL = /^(subscription|invoice|refund)\.\w|^(customer)\.(?:created|updated)$/
+const CANONICAL = /^(subscription|invoice|refund|credit_note)\.\w|^(customer)\.(?:created|updated)$/
 
 export function isCanonicalType(eventType: string): boolean {
   return CANONICAL.test(eventType)
@@ -65,6 +68,10 @@ export function readCanonical(eventType: string, payload: unknown, occurredAt: I
   if (subject === 'invoice') {
     const version = readInvoice(eventType, id, object, sourceAt)
     return { kind: 'invoice', version, ...withUnreadable(findUnreadable('invoice', object)) }
+  }
+  if (subject === 'credit_note') {
+    const credits = [readCreditNote(eventType, id, object, sourceAt)]
+    return { kind: 'cash', payments: [], refunds: [], credits, ...withUnreadable(findUnreadable('refund', object)) }
   }
   const refunds = [readRefund(eventType, id, object, sourceAt)]
   return { kind: 'cash', payments: [], refunds, ...withUnreadable(findUnreadable('refund', object)) }
@@ -101,10 +108,10 @@ function readSubscription(eventType: string, id: string, object: Fields, sourceA
     ),
     ...readSequence(object),
     ...(object.livemode === false && { testMode: true }),
+    ...(object.billed_elsewhere === true && { billedElsewhere: true }),
     ...(object.items_unchanged === true && { itemsUnchanged: true }),
-    ...(items.some(item => isTaxUnknown(item, object)) && { inclusiveTaxUnknown: true }),
     ...(resumesAt !== null && { resumesAt }),
-    ...readCountry(object.metadata),
+    ...readMetadata(object.metadata),
   }
 }
 
@@ -119,21 +126,19 @@ function readSequence(object: Fields): { sequence?: number } {
   return sequence === null ? {} : { sequence }
 }
 
-/** From the item, else from the subscription. */
-function readTax(item: Fields, owner: Fields): { inclusive: boolean; percent: string | null } {
-  const inclusive = readFlag(item.tax_inclusive ?? owner.tax_inclusive)
-  return { inclusive, percent: inclusive ? readDecimalText(item.tax_percent ?? owner.tax_percent) : null }
-}
-
-function isTaxUnknown(item: Fields, owner: Fields): boolean {
-  const { inclusive, percent } = readTax(item, owner)
-  return inclusive && percent === null
+/** From the item, else from the subscription. `tax_mode` is a field of adapters. */
+function readTax(item: Fields, owner: Fields): Pick<Item, 'inclusiveTax' | 'taxMode'> {
+  const isInclusive = readFlag(item.tax_inclusive ?? owner.tax_inclusive)
+  const percent = isInclusive ? readDecimalText(item.tax_percent ?? owner.tax_percent) : null
+  if (isInclusive && percent === null) return { taxMode: 'inclusive' }
+  const inclusiveTax = sumPercents([percent])
+  if (inclusiveTax) return { inclusiveTax }
+  return item.tax_mode === 'unknown' || item.tax_mode === 'exclusive' ? { taxMode: item.tax_mode } : {}
 }
 
 function readItem(item: Fields, currency: string | null, owner: Fields): GivenItem {
   const quantity = readQuantity(item.quantity)
   const tiers = readTiers(item.tiers, item.tiers_mode, (tier, name) => readDecimalText(tier[name]))
-  const inclusiveTax = sumPercents([readTax(item, owner).percent])
   return {
     id: readText(item.id),
     priceId: readText(item.price_id),
@@ -144,7 +149,8 @@ function readItem(item: Fields, currency: string | null, owner: Fields): GivenIt
     unitAmount: readDecimalText(item.unit_amount),
     tiered: readList(item.tiers).length > 0 || readLowerText(item.billing_scheme) === 'tiered',
     ...(tiers && { tiers }),
-    ...(inclusiveTax && { inclusiveTax }),
+    ...readTax(item, owner),
+    ...(item.price_from_invoice === true && { priceFromInvoice: true }),
     ...readInterval(item.interval, item.interval_count),
     usageType: readUsageType(item.type, item.usage_type, item.interval),
     currentPeriodStart: readInstant(item.current_period_start),
@@ -200,6 +206,35 @@ function readInvoice(eventType: string, id: string, object: Fields, sourceAt: In
     finalizedAt: readInstant(object.finalized_at),
     paidAt: readInstant(object.paid_at),
     failure: readFailure(eventType, readText(object.failure_code), readText(object.failure_message)),
+    ...readServices(readLines(object, amount)),
+  }
+}
+
+/** The lines, else the whole invoice as one line. */
+function readLines(object: Fields, amount: (value: unknown) => number | null): ServicePeriod[] {
+  const lines = readList(object.lines).map(line => readObject(line) ?? {})
+  if (lines.length > 0)
+    return lines.map(line => ({
+      amount: amount(line.amount) ?? 0,
+      from: readInstant(line.period_start),
+      to: readInstant(line.period_end),
+    }))
+  const net = (amount(object.total) ?? amount(object.amount_due) ?? 0) - (amount(object.tax) ?? 0)
+  return [{ amount: net, from: readInstant(object.period_start), to: readInstant(object.period_end) }]
+}
+
+function readCreditNote(eventType: string, id: string, object: Fields, sourceAt: Instant): CreditNote {
+  const currency = knownCurrency(object.currency)
+  const amount = currency ? toMinor(object.amount, currency) : null
+  const tax = currency ? (toMinor(object.tax, currency) ?? 0) : 0
+  return {
+    id,
+    sourceAt,
+    invoiceId: readId(object.invoice),
+    amount: amount !== null && amount >= tax ? amount - tax : null,
+    currency,
+    createdAt: readInstant(object.created_at) ?? sourceAt,
+    counts: isEffectiveRefund(eventType, object.status) && readInvoiceStatus(eventType, object.status) !== 'void',
   }
 }
 
@@ -244,7 +279,7 @@ export function toCanonicalSubscription(version: SubscriptionVersion) {
     collection_method: version.collectionMethod,
     updated_at: formatTime(version.sourceAt),
     acquisition: version.acquisition,
-    metadata: version.country === undefined ? {} : { country: version.country },
+    metadata: { ...version.metadata, ...(version.country !== undefined && { country: version.country }) },
     items: version.items.map(item => toCanonicalItem(item)),
     discounts: version.discounts.map(discount => toCanonicalDiscount(discount, currency)),
     livemode: version.testMode !== true,

@@ -16,7 +16,7 @@ export type PaymentRecord = {
   /** Failed attempts, in order. */
   failures: FailedAttempt[]
   /** The amount and time by which to find the invoice of a payment that names none. */
-  unlinked?: { amount: number; at: Instant }
+  unlinked?: { amount: number; at: Instant; reportedAt: Instant }
 }
 
 export type CashRow = {
@@ -52,7 +52,10 @@ export function mergePayments(reports: Payment[]): PaymentRecord {
     amount: first(BY_AMOUNT)?.amount ?? 0,
     currency: newest('currency'),
     failures: inOrder.flatMap(({ at, failure }) => (failure ? [{ at, failure }] : [])),
-    ...(open && newest('invoiceId') === null && { unlinked: { amount: open.unlinkedAmount!, at: open.at } }),
+    ...(open &&
+      newest('invoiceId') === null && {
+        unlinked: { amount: open.unlinkedAmount!, at: open.at, reportedAt: open.sourceAt },
+      }),
   }
 }
 

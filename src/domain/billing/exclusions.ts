@@ -8,6 +8,10 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
     reason: 'The subscription belongs to the test mode of its billing system.',
     fixHint: 'Nothing to do: test data never counts.',
   },
+  billed_elsewhere: {
+    reason: 'Another billing system charges the subscription and reports it.',
+    fixHint: 'Connect that billing system as a source, for example Stripe for purchases with the store STRIPE.',
+  },
   other_currency: {
     reason: "The subscription's currency is not the currency of this report.",
     fixHint: "Request the report in the subscription's currency; amounts are never converted.",
@@ -78,7 +82,7 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
     fixHint: 'Send `tiers` and `tiers_mode`, or the average `unit_amount` for the quantity.',
   },
   discount_terms_unknown: {
-    reason: 'A discount with unknown terms applies.',
+    reason: 'A discount applies whose terms are unknown, or whose amount is in another currency.',
     fixHint:
       'Send `percent_off` or `amount_off`, and `ends_at` for a repeating discount. With Stripe, also send `customer.discount.*` and `coupon.*` events.',
   },

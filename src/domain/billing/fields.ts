@@ -1,7 +1,7 @@
 /** Reads fields of provider objects. A value of the wrong type becomes null; nothing throws. */
 
 import { type Decimal, decimalText, parseDecimal } from '../money.ts'
-import { parseTimestamp } from '../time.ts'
+import { DAY_MS, parseTimestamp } from '../time.ts'
 import type {
   Acquisition,
   Discount,
@@ -9,6 +9,7 @@ import type {
   InvoiceStatus,
   Item,
   PaymentFailure,
+  ServicePeriod,
   SubscriptionStatus,
   SubscriptionVersion,
   Tiers,
@@ -166,10 +167,21 @@ export function readAcquisition(acquisition: unknown, metadata: unknown): Acquis
   return source ? { source, medium: readText(utm?.utm_medium), campaign: readText(utm?.utm_campaign) } : null
 }
 
-/** The country in its metadata. */
-export function readCountry(metadata: unknown): { country?: string } {
-  const country = normalizeCountry(readText(readObject(metadata)?.country))
-  return country === null ? {} : { country }
+const MAX_METADATA = 50
+const MAX_METADATA_KEY = 40
+const MAX_METADATA_VALUE = 100
+
+/** Its metadata, and the country in it. Long values are no dimension of a report. */
+export function readMetadata(given: unknown): { country?: string; metadata?: Record<string, string> } {
+  const fields = readObject(given)
+  const country = normalizeCountry(readText(fields?.country))
+  const known = Object.entries(fields ?? {}).flatMap(([key, value]) => {
+    const text = typeof value === 'boolean' ? String(value) : readText(value)
+    const isShort = key.length <= MAX_METADATA_KEY && text !== null && text.length <= MAX_METADATA_VALUE
+    return isShort ? [[key.toWellFormed(), text] as const] : []
+  })
+  const metadata = Object.fromEntries(known.sort(([a], [b]) => (a < b ? -1 : 1)).slice(0, MAX_METADATA))
+  return { ...(country !== null && { country }), ...(known.length > 0 && { metadata }) }
 }
 
 /** Country codes become upper case; names stay as they are. */
@@ -318,6 +330,24 @@ export function readFailure(eventType: string, code: string | null, message: str
   }
   const failed = eventType.endsWith('.payment_failed') || code !== null || message !== null
   return failed ? { kind: 'payment_failed', code, message } : null
+}
+
+/** A longer period is an error of the source: revenue is stored by month. */
+const MAX_PERIOD_MS = 20 * 366 * DAY_MS
+const MAX_SERVICES = 250
+
+/** The lines of an invoice with equal periods merged. A period of no length, or one that ends before it starts, is unknown. */
+export function readServices(lines: ServicePeriod[]): { services?: ServicePeriod[] } {
+  const services = new Map<string, ServicePeriod>()
+  for (const { amount, ...given } of lines) {
+    const length = (given.to ?? 0) - (given.from ?? 0)
+    const isKnown = given.from !== null && given.to !== null && length > 0 && length <= MAX_PERIOD_MS
+    const { from, to } = isKnown ? given : { from: null, to: null }
+    const key = `${from} ${to}`
+    services.set(key, { amount: amount + (services.get(key)?.amount ?? 0), from, to })
+  }
+  const found = [...services.values()]
+  return found.some(({ from }) => from !== null) && found.length <= MAX_SERVICES ? { services: found } : {}
 }
 
 export function isEffectiveRefund(eventType: string, status: unknown): boolean {

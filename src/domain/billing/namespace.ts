@@ -3,7 +3,7 @@
 import type { EventContext, InboundContext } from '../events/events.ts'
 import { parseEmail } from '../identity/identity.ts'
 import { textDigest } from '../json/json.ts'
-import type { BillingChange, Discount, Payment, Refund, SubscriptionFacts, Term } from './types.ts'
+import type { BillingChange, CreditNote, Discount, Payment, Refund, SubscriptionFacts, Term } from './types.ts'
 
 /** Separates a namespace from an id. It occurs in no id and in no namespace. */
 const SEPARATOR = '\u001f'
@@ -74,6 +74,11 @@ export function addNamespace(namespace: string, change: BillingChange): BillingC
     customer: maybe(object.customer),
     ...(object.paymentId !== undefined && { paymentId: own(object.paymentId) }),
   })
+  const credit = (object: CreditNote): CreditNote => ({
+    ...object,
+    id: own(object.id),
+    invoiceId: maybe(object.invoiceId),
+  })
   const term = (object: Term): Term => ({
     ...object,
     id: own(object.id),
@@ -111,7 +116,12 @@ export function addNamespace(namespace: string, change: BillingChange): BillingC
       return { ...change, version: inside, ...(payments && { payments: payments.map(payment) }) }
     }
     case 'cash':
-      return { ...change, payments: change.payments.map(payment), refunds: change.refunds.map(refund) }
+      return {
+        ...change,
+        payments: change.payments.map(payment),
+        refunds: change.refunds.map(refund),
+        ...(change.credits && { credits: change.credits.map(credit) }),
+      }
     case 'terms':
       return { ...change, terms: change.terms.map(term) }
   }
@@ -130,7 +140,7 @@ export function anonymizeChange(tenantId: number, change: BillingChange): Billin
   ): Named => ({ ...paid(object), customerName: null, customerEmail: null })
   switch (change.kind) {
     case 'subscription': {
-      const { before: _, ...object } = change.version
+      const { before: _, metadata: __, ...object } = change.version
       return {
         ...change,
         version: { ...version(object), ...(change.version.before && { before: factsOnly(change.version.before) }) },
@@ -151,7 +161,7 @@ export function anonymizeChange(tenantId: number, change: BillingChange): Billin
 }
 
 function factsOnly(before: Partial<SubscriptionFacts>): Partial<SubscriptionFacts> {
-  const { customer: _, customerName: _name, customerEmail: _email, ...facts } = before
+  const { customer: _, customerName: _name, customerEmail: _email, metadata: _metadata, ...facts } = before
   return facts
 }
 

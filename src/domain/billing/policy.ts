@@ -1,3 +1,7 @@
+import { isDeepStrictEqual } from 'node:util'
+import { CHANNEL_RULES_FORM, type ChannelRule, parseChannelRules } from '../customers/channels.ts'
+import { isObject } from '../json/json.ts'
+import { knownCurrency } from '../money.ts'
 import { isTimeZone } from '../time-zone.ts'
 import type { ValidationError } from '../validation-error.ts'
 
@@ -15,6 +19,12 @@ export type Policy = {
   netWithinDay: boolean
   /** The base of a cohort's retention: the first MRR of its accounts, or their MRR at the end of the first month. */
   retentionBase: 'first_instant' | 'end_of_month'
+  /** The currency of reports with `currency=reporting`; null: not set. */
+  reportingCurrency: string | null
+  /** Rules for marketing channels, before the default ones. */
+  channels: ChannelRule[]
+  /** By group, the names or ids of its plans. */
+  planGroups: Record<string, string[]>
 }
 
 /** Every change creates a version; version 1 is the default. */
@@ -28,6 +38,9 @@ export const DEFAULT_POLICY: PolicyVersion = {
   timeZone: 'UTC',
   netWithinDay: false,
   retentionBase: 'first_instant',
+  reportingCurrency: null,
+  channels: [],
+  planGroups: {},
 }
 
 /** Returned in every report as part of the policy. */
@@ -35,8 +48,8 @@ const RATE_FORMULAS = {
   customer_churn_rate: 'accounts with MRR > 0 at opening and 0 at closing ÷ accounts with MRR > 0 at opening',
   gross_mrr_churn_rate: '(contraction + churn) ÷ opening MRR',
   net_mrr_churn_rate: '(contraction + churn − expansion − reactivation) ÷ opening MRR',
-  gross_revenue_retention: '1 − gross_mrr_churn_rate',
-  net_revenue_retention: '1 − net_mrr_churn_rate',
+  gross_revenue_retention: 'Of the accounts with MRR at opening: Σ min(MRR at closing, MRR at opening) ÷ opening MRR',
+  net_revenue_retention: 'Of the accounts with MRR at opening: Σ MRR at closing ÷ opening MRR',
   quick_ratio: '(new + expansion + reactivation) ÷ (contraction + churn)',
   ltv: 'ARPA ÷ customer_churn_rate',
   base_of_zero: null,
@@ -77,7 +90,8 @@ const RULES = {
     contraction: 'A fall to above 0.',
     churn: 'Any fall to 0.',
     reactivation: 'A later rise from 0.',
-    identity: 'opening + new + expansion + reactivation − contraction − churn = closing',
+    fx: 'Only in the reporting currency: the effect of exchange rates alone.',
+    identity: 'opening + new + expansion + reactivation − contraction − churn + fx = closing',
   },
   rates: RATE_FORMULAS,
 }
@@ -125,6 +139,43 @@ export const SETTINGS: { [Name in keyof Policy]: Setting<Name> } = {
       value === true || value === 'true' ? true : value === false || value === 'false' ? false : undefined,
   },
   retentionBase: oneOf('retention_base', 'first_instant', 'end_of_month'),
+  reportingCurrency: {
+    name: 'reporting_currency',
+    values: 'none or a currency code, for example EUR',
+    parse: value => (value === 'none' || value === null ? null : (knownCurrency(value) ?? undefined)),
+  },
+  channels: { name: 'channels', values: CHANNEL_RULES_FORM, parse: parseChannelRules },
+  planGroups: {
+    name: 'plan_groups',
+    values:
+      'a JSON object of at most 100 groups with the names of their plans, for example {"Business":["Team","Scale"]}',
+    parse: parsePlanGroups,
+  },
+}
+
+const MAX_GROUPS = 100
+const MAX_PLANS = 1_000
+const MAX_NAME_LENGTH = 200
+
+/** Undefined: not groups of plans. A string is parsed as JSON, for the command line. */
+function parsePlanGroups(value: unknown): Record<string, string[]> | undefined {
+  const given = typeof value === 'string' ? parseJson(value) : value
+  if (!isObject(given)) return undefined
+  const isName = (name: unknown) => typeof name === 'string' && name !== '' && name.length <= MAX_NAME_LENGTH
+  const groups = Object.entries(given)
+  const isValid =
+    groups.length <= MAX_GROUPS &&
+    groups.every(([name, plans]) => isName(name) && Array.isArray(plans) && plans.every(isName)) &&
+    groups.flatMap(([, plans]) => plans).length <= MAX_PLANS
+  return isValid ? (given as Record<string, string[]>) : undefined
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }
 
 const FIELDS = Object.keys(SETTINGS) as (keyof Policy)[]
@@ -157,6 +208,9 @@ export function formatSettings(policy: Policy) {
     time_zone: policy.timeZone,
     net_within_day: policy.netWithinDay,
     retention_base: policy.retentionBase,
+    reporting_currency: policy.reportingCurrency ?? ('none' as const),
+    channels: policy.channels,
+    plan_groups: policy.planGroups,
   }
 }
 
@@ -165,7 +219,9 @@ export function changedSettings(before: Policy, after: Policy): Record<string, {
   const [old, now] = [formatSettings(before), formatSettings(after)]
   const names = Object.keys(now) as (keyof typeof now)[]
   return Object.fromEntries(
-    names.filter(name => old[name] !== now[name]).map(name => [name, { before: old[name], after: now[name] }]),
+    names
+      .filter(name => !isDeepStrictEqual(old[name], now[name]))
+      .map(name => [name, { before: old[name], after: now[name] }]),
   )
 }
 
@@ -179,9 +235,10 @@ export function describePolicy(policy: PolicyVersion) {
   const isKept = (status: string) =>
     (status === 'paused' && policy.pause === 'keep') || (status === 'trialing' && policy.trialOnPaying === 'keep')
   const kept = RULES.excluded_statuses.filter(isKept)
+  const { channels, plan_groups, ...settings } = formatSettings(policy)
   return {
     version: policy.version,
-    ...formatSettings(policy),
+    ...settings,
     ...RULES,
     summary: [RULES.summary, ...describeExceptions(policy)].join(' '),
     /** They count if the subscription counted before. */
@@ -214,24 +271,36 @@ export type Rates = {
   ltv: number | null
 }
 
+/** What became of the accounts with MRR at opening: the change of their MRR, what they lost one by one, and how many are gone. */
+export type Retained = { change: number; lostMrr: number; lostAccounts: number }
+
+export function computeRetention(openingMrr: number, { change, lostMrr }: Pick<Retained, 'change' | 'lostMrr'>) {
+  return {
+    grossRevenueRetention: over(openingMrr - lostMrr, openingMrr),
+    netRevenueRetention: over(openingMrr + change, openingMrr),
+  }
+}
+
+const over = (part: number, whole: number) => (whole > 0 ? part / whole : null)
+
 export function computeRates(window: {
   moved: Record<'new' | 'expansion' | 'contraction' | 'churn' | 'reactivation', number>
   openingMrr: number
+  /** The opening MRR by the rates of the closing day; by default the opening MRR. */
+  retentionBaseMrr?: number
   openingAccounts: number
-  /** Opening accounts without MRR at closing. */
-  lostAccounts: number
+  retained: Retained
   arpa: number
 }): Rates {
-  const { moved, openingMrr, openingAccounts, lostAccounts, arpa } = window
+  const { moved, openingMrr, retentionBaseMrr = openingMrr, openingAccounts, retained, arpa } = window
+  const { lostAccounts } = retained
   const lost = moved.contraction + moved.churn
   const won = moved.expansion + moved.reactivation
-  const over = (part: number, whole: number) => (whole > 0 ? part / whole : null)
   return {
     customerChurnRate: over(lostAccounts, openingAccounts),
     grossMrrChurnRate: over(lost, openingMrr),
     netMrrChurnRate: over(lost - won, openingMrr),
-    grossRevenueRetention: over(openingMrr - lost, openingMrr),
-    netRevenueRetention: over(openingMrr - lost + won, openingMrr),
+    ...computeRetention(retentionBaseMrr, retained),
     quickRatio: over(moved.new + won, lost),
     ltv: lostAccounts > 0 ? Math.round((arpa * openingAccounts) / lostAccounts) : null,
   }

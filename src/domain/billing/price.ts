@@ -204,7 +204,7 @@ function percentOff(amount: Ratio, percent: string): Ratio {
  * to the amount exactly. An amount above the price is lost.
  */
 function takeAmountOff(lines: Line[], amount: bigint): void {
-  const weights = lines.map(line => toWeight(perMonth(line.net!, line.item)))
+  const weights = toWeights(lines.map(line => perMonth(line.net!, line.item)))
   const total = weights.reduce((sum, weight) => sum + weight, 0n)
   if (total === 0n) return
   const shares = weights.map(weight => (amount * weight) / total)
@@ -222,9 +222,21 @@ function takeAmountOff(lines: Line[], amount: bigint): void {
   })
 }
 
-/** Precise enough for shares; its size does not grow with the number of earlier discounts. */
-function toWeight(amount: Ratio): bigint {
-  return (amount.n * 1_000_000n) / amount.d
+const MAX_DENOMINATOR = 1n << 256n
+
+/**
+ * Whole numbers in the proportion of the amounts, so that equal remainders are equal. After very many discounts the exact
+ * numbers would be too large, and are cut to six decimals.
+ */
+function toWeights(amounts: Ratio[]): bigint[] {
+  let common = 1n
+  for (const { d } of amounts) if (common < MAX_DENOMINATOR) common *= d / gcd(common, d)
+  const factor = common < MAX_DENOMINATOR ? common : 1_000_000n
+  return amounts.map(({ n, d }) => (n * factor) / d)
+}
+
+function gcd(a: bigint, b: bigint): bigint {
+  return b === 0n ? a : gcd(b, a % b)
 }
 
 // Monthly recurring revenue of one subscription at one instant, per item. policy.ts states the rules.
@@ -262,12 +274,14 @@ type MrrTerms = Terms & {
   countDecision?: CountDecision | null
   startedAt: Instant | null
   testMode?: true | null
+  billedElsewhere?: true | null
   itemsIncomplete?: true | null
 }
 
 /** Why a whole subscription does not count. The first reason that applies is returned. */
 function subscriptionReason(terms: MrrTerms, at: Instant): ReasonCode | null {
   if (terms.testMode) return 'test_mode'
+  if (terms.billedElsewhere) return 'billed_elsewhere'
   if (terms.currency === null) return 'missing_currency'
   if (terms.countDecision === 'past_due') return 'past_due'
   switch (terms.countDecision === 'counts' ? 'active' : terms.status) {

@@ -5,6 +5,7 @@
 
 import { canonicalJson } from '../json/json.ts'
 import { addIntervals } from './calendar.ts'
+import { withTaxes } from './tax.ts'
 import type { CouponTerms, Discount, Instant, SubscriptionVersion, Term, TermKind } from './types.ts'
 
 /** Adds a version. Returns the same array if it is not new. Each content is stored once, with its latest time. */
@@ -32,10 +33,17 @@ export function mergeTerm(versions: Term[]): Term {
   return { ...merged, coupon: { ...merged.coupon, productIds: limited.coupon!.productIds! } }
 }
 
+/** As `indexTerms` expects them. The tax of a subscription changes over time, so its versions are not merged. */
+export function currentTerms(versions: Term[]): Term[] {
+  return versions[0]?.kind === 'tax' ? versions : [mergeTerm(versions)]
+}
+
 /** The terms of one tenant, by kind and id. */
-export type KnownTerms = Record<TermKind, Map<string, Term>> & {
+export type KnownTerms = Record<Exclude<TermKind, 'tax'>, Map<string, Term>> & {
   /** Discounts of customers, by customer. */
   ofCustomers: Map<string, Term[]>
+  /** The versions of the tax of each subscription, oldest first. */
+  taxes: Map<string, Term[]>
 }
 
 export const NO_TERMS: KnownTerms = indexTerms([])
@@ -48,6 +56,10 @@ export function indexTerms(terms: Term[]): KnownTerms {
     discount: of('discount'),
     promotion_code: of('promotion_code'),
     coupon: of('coupon'),
+    taxes: Map.groupBy(
+      terms.filter(({ kind }) => kind === 'tax'),
+      ({ id }) => id,
+    ),
     ofCustomers: Map.groupBy(ofCustomers, term => term.customer!),
   }
 }
@@ -63,7 +75,9 @@ export function resolveTerms(version: SubscriptionVersion, known: KnownTerms): S
     customerName: customer?.name ?? version.customerName,
     customerEmail: customer?.email ?? version.customerEmail,
     discounts: of(version.discounts),
-    items: version.items.map(item => (item.discounts.length === 0 ? item : { ...item, discounts: of(item.discounts) })),
+    items: withTaxes(version, known.taxes.get(version.id) ?? []).map(item =>
+      item.discounts.length === 0 ? item : { ...item, discounts: of(item.discounts) },
+    ),
     ...(inherited.length > 0 && { inherited: inheritedDiscounts(inherited, version.currency, known) }),
   }
 }
@@ -80,10 +94,19 @@ function isKnown({ percentOff, amountOff, duration, endsAt }: Discount): boolean
 function resolveDiscount(discount: Discount, currency: string | null, known: KnownTerms): Discount {
   const term = discount.id === undefined ? undefined : known.discount.get(discount.id)
   const coupon = findCoupon({ ...term, ...givenIds(discount) }, known)
-  if (!coupon) return discount
-  if (isKnown(discount)) return { ...discount, productIds: discount.productIds ?? coupon.productIds ?? null }
   const startsAt = discount.startsAt ?? term?.startsAt
-  return buildDiscount(coupon, currency, startsAt, discount.endsAt ?? term?.endsAt)
+  const resolved = !coupon
+    ? discount
+    : isKnown(discount)
+      ? { ...discount, productIds: discount.productIds ?? coupon.productIds ?? null }
+      : buildDiscount(coupon, currency, startsAt, discount.endsAt ?? term?.endsAt)
+  return cutAt(resolved, term?.deletedAt)
+}
+
+/** A discount may be removed without an event of its subscription. */
+function cutAt(discount: Discount, deletedAt: Instant | undefined): Discount {
+  if (deletedAt === undefined || (discount.endsAt !== null && discount.endsAt <= deletedAt)) return discount
+  return { ...discount, endsAt: deletedAt, isCut: true }
 }
 
 function givenIds({ couponId, promotionCodeId }: Discount): Partial<Term> {

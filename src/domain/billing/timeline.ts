@@ -20,7 +20,7 @@ import {
   totalMrr,
 } from './price.ts'
 import { type KnownTerms, NO_TERMS, resolveTerms } from './terms.ts'
-import type { Acquisition, Instant, ReasonCode, SubscriptionStatus, SubscriptionVersion } from './types.ts'
+import type { Acquisition, Instant, Item, ReasonCode, SubscriptionStatus, SubscriptionVersion } from './types.ts'
 
 export const CAUSES = [
   'new_subscription',
@@ -72,6 +72,7 @@ export type Segment = {
   acquisition: Acquisition | null
   /** From its metadata. */
   country?: string
+  metadata?: Record<string, string>
   /** Test data of the provider. */
   testMode?: true
   /** Why MRR differs from the previous segment, and the event behind it. Omitted if it does not differ. */
@@ -84,7 +85,7 @@ export type Segment = {
 /** `since`: start of the uninterrupted exclusion for this reason; null for included items. */
 export type SegmentItem = ItemState & { since: Instant | null }
 
-export type Caution = 'items_incomplete' | 'inclusive_tax_unknown' | 'id_of_two_customers'
+export type Caution = 'items_incomplete' | 'inclusive_tax_unknown' | 'tax_mode_unknown' | 'id_of_two_customers'
 
 export type DerivedSubscription = {
   id: string
@@ -426,8 +427,9 @@ function stateAt(
     collectionMethod: version.collectionMethod,
     acquisition: version.acquisition,
     ...(version.country !== undefined && { country: version.country }),
+    ...(version.metadata && { metadata: version.metadata }),
     ...(version.testMode && { testMode: true as const }),
-    ...findCautions(version),
+    ...findCautions(version, items),
     cycles: version.testMode
       ? []
       : chargeCycles(version, status, at, earlier(cancelsAt, findEnd(version, span.first)), linesAt),
@@ -435,10 +437,12 @@ function stateAt(
 }
 
 /** Conditions that reports warn about. */
-function findCautions(version: SubscriptionVersion): { cautions?: Caution[] } {
+function findCautions(version: SubscriptionVersion, items: ItemState[]): { cautions?: Caution[] } {
+  const counts = (mode: Item['taxMode']) => version.items.some((item, i) => item.taxMode === mode && items[i]!.mrr > 0)
   const cautions: Caution[] = [
     ...(version.itemsIncomplete ? ['items_incomplete' as const] : []),
-    ...(version.inclusiveTaxUnknown ? ['inclusive_tax_unknown' as const] : []),
+    ...(counts('inclusive') ? ['inclusive_tax_unknown' as const] : []),
+    ...(counts('unknown') ? ['tax_mode_unknown' as const] : []),
   ]
   return cautions.length > 0 && !version.testMode ? { cautions } : {}
 }

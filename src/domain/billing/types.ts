@@ -61,18 +61,20 @@ export type SubscriptionFacts = {
   discounts: Discount[]
   /** Test data of the provider: stored, but never counted. */
   testMode?: true | null
+  /** Another billing system owns the subscription and reports it: stored, but never counted. */
+  billedElsewhere?: true | null
   /** The event has no items and discounts: the previous ones remain valid. */
   itemsUnchanged?: true | null
   /** The event lists only some of the items. */
   itemsIncomplete?: true | null
-  /** Prices include tax at an unknown rate. */
-  inclusiveTaxUnknown?: true | null
   /** Discounts of the customer. They apply while the subscription has none. */
   inherited?: Discount[]
   /** The scheduled end of a pause. */
   resumesAt?: Instant | null
   /** From its metadata. */
   country?: string
+  /** Short values only. It may contain personal data, which an erasure removes. */
+  metadata?: Record<string, string>
 }
 
 export type Acquisition = { source: string; medium: string | null; campaign: string | null }
@@ -92,6 +94,13 @@ export type Item = {
   tiers?: Tiers
   /** The tax percentage included in the price, as a decimal string. */
   inclusiveTax?: string
+  /**
+   * Set if an invoice decides about the tax. Until then: `inclusive`: the price includes tax at an unknown rate; `unknown`: it
+   * may include tax; `exclusive`: it is taken as net.
+   */
+  taxMode?: 'inclusive' | 'unknown' | 'exclusive'
+  /** The subscription does not show the price. Its invoices do, without tax. */
+  priceFromInvoice?: true
   /** As received, in lower case. It may be an interval that pricing does not support. */
   interval: string | null
   /** null: present, but not a positive integer. */
@@ -128,7 +137,7 @@ export type Discount = {
 }
 
 /** Objects that subscriptions refer to and that have events of their own. */
-export type TermKind = 'customer' | 'discount' | 'promotion_code' | 'coupon'
+export type TermKind = 'customer' | 'discount' | 'promotion_code' | 'coupon' | 'tax'
 
 export type CouponTerms = {
   percentOff: string | null
@@ -138,6 +147,18 @@ export type CouponTerms = {
   months: number | null
   /** Products or prices; null: all. Omitted if the object does not have the field: then other versions of it decide. */
   productIds?: string[] | null
+}
+
+/** The tax of a price according to an invoice. */
+export type TaxSplit = {
+  /** Of the net price, as a decimal string; null: unknown. */
+  percent: string | null
+  /** Whether the price includes it. Omitted if the invoice does not say so: then `net` decides. */
+  inclusive?: boolean
+  /** The net price of one unit, as a decimal string in major units. */
+  net?: string
+  /** `net` is that of all items together. */
+  isTotal?: true
 }
 
 /** One version of such an object. Unknown fields are omitted. */
@@ -158,6 +179,8 @@ export type Term = {
   endsAt?: Instant
   /** Removed before its end. */
   deletedAt?: Instant
+  /** Of a `tax` term, whose id is that of the subscription: by price, or by `*` for all prices. */
+  taxes?: Record<string, TaxSplit>
 }
 
 export type InvoiceStatus = 'draft' | 'open' | 'paid' | 'uncollectible' | 'void' | 'unknown'
@@ -186,6 +209,24 @@ export type InvoiceVersion = {
   finalizedAt: Instant | null
   paidAt: Instant | null
   failure: PaymentFailure | null
+  /** What it is for; omitted if no line has a service period. */
+  services?: ServicePeriod[]
+}
+
+/** A part of an invoice without tax, after discounts, and the time it is for. Null: its period is unknown. */
+export type ServicePeriod = { amount: number; from: Instant | null; to: Instant | null }
+
+/** A reduction of an invoice. Whether money was returned is a separate fact. */
+export type CreditNote = {
+  id: string
+  sourceAt: Instant
+  invoiceId: string | null
+  /** Without tax. */
+  amount: number | null
+  currency: string | null
+  createdAt: Instant
+  /** False if it was voided. */
+  counts: boolean
 }
 
 export type PaymentFailure = { kind: 'payment_failed' | 'action_required'; code: string | null; message: string | null }
@@ -247,7 +288,7 @@ export type BillingChange =
   | { kind: 'subscription'; version: SubscriptionVersion; terms?: Term[]; unreadable?: Unreadable[] }
   /** `payments`: those that the invoice refers to; omitted if invoices of the provider never do. */
   | { kind: 'invoice'; version: InvoiceVersion; payments?: Payment[]; unreadable?: Unreadable[] }
-  | { kind: 'cash'; payments: Payment[]; refunds: Refund[]; unreadable?: Unreadable[] }
+  | { kind: 'cash'; payments: Payment[]; refunds: Refund[]; credits?: CreditNote[]; unreadable?: Unreadable[] }
   | { kind: 'terms'; terms: Term[] }
 
 export const INTERVALS = ['day', 'week', 'month', 'year'] as const
@@ -255,6 +296,7 @@ export type Interval = (typeof INTERVALS)[number]
 
 export type ReasonCode =
   | 'test_mode'
+  | 'billed_elsewhere'
   | 'other_currency'
   | 'missing_currency'
   | 'canceled'

@@ -162,7 +162,7 @@ function readText(value: unknown): string | null {
   return looseId(typeof value === 'string' ? value.trim() : value)
 }
 
-/** A sale with more unverified claims than this is counted in a metric. */
+/** Of the unverified claims of a sale, the row has the first, and their number. A metric counts those beyond this limit. */
 export const MAX_CLAIMS = 20
 
 /** One sale as reported by events. Event ids sort by time of receipt. */
@@ -225,8 +225,9 @@ function first<T>(sales: EventSale[], read: (sale: EventSale) => T | null, rank:
   return lowest ?? null
 }
 
-function factsRank({ verified, amount, occurredAt, eventId }: SaleFacts): string {
-  return `${verified ? 0 : 1} ${amount === null ? 1 : 0} ${occurredAt.toISOString()} ${eventId}`
+/** Of events at one time, the event type decides, so that the order of arrival does not. */
+function factsRank({ verified, amount, occurredAt, eventType, eventId }: SaleFacts): string {
+  return `${verified ? 0 : 1} ${amount === null ? 1 : 0} ${occurredAt.toISOString()} ${eventType}\0${eventId}`
 }
 
 function receiptRank({ eventId }: { eventId: string }): string {

@@ -24,6 +24,8 @@ type RequestFacts = {
   headers: Record<string, string>
   /** Only these items of the body belong to this entry, because volume protection or a retry split it. Absent: all. */
   items?: number[]
+  /** Over the budget of its source, accepted while the overflow queue was unavailable: the worker moves it there. */
+  overBudget?: true
   /** The body needs no sanitizing (see `Document`). */
   plain?: true
   /** Set on a replay: when the request was first received. */

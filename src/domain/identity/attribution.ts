@@ -10,7 +10,7 @@ type Touch = { source: string; medium: string | null; campaign: string | null; d
 
 const DIRECT: Touch = { source: 'direct', medium: null, campaign: null, direct: true }
 
-const PAGE_VIEWS = new Set(['page_view', 'pageview', 'page', 'screen'])
+export const PAGE_VIEWS: ReadonlySet<string> = new Set(['page_view', 'pageview', 'page', 'screen'])
 
 /**
  * Reads UTM parameters of the page or the event, else the host of an external referrer. A page view without either is

@@ -12,11 +12,27 @@ export const MAX_UNVERIFIED = 200
 /** Why a link exists. Stored with it, so that it can be explained and undone. */
 export type Cause = { kind: 'event' | 'record' | 'sale' | 'command'; id: string }
 
-/** A node of the identity graph. Events of an identifier point to its node. */
-export type GraphNode = Identifier & { node: number; profile: number; isVerified: boolean; isRetired: boolean }
+/**
+ * A node of the identity graph. Events of an identifier point to its node. A visitor id has one node per identifier that it
+ * was seen with; all but the latest are retired. `seenAfter`: see `VisitorNode`.
+ */
+export type GraphNode = Identifier & {
+  node: number
+  profile: number
+  isVerified: boolean
+  isRetired: boolean
+  seenAfter: number | null
+}
 
 /** Two nodes that appeared together. `at`: when the first input that says so was received. */
 export type GraphLink = { a: number; b: number; isVerified: boolean; at: number; cause: Cause }
+
+/** Links of one pair with different origins are stored beside each other. Removing one restores the former state. */
+export type Origin = 'event' | 'record' | 'command'
+
+export function originOf({ kind }: Cause): Origin {
+  return kind === 'record' || kind === 'command' ? kind : 'event'
+}
 
 /** Whether the first link takes precedence: verified before unverified, sales last, then the one received first. */
 export function compareLinks(x: GraphLink, y: GraphLink): number {
@@ -84,7 +100,7 @@ export function derivePeople(nodes: GraphNode[], links: GraphLink[]): People {
     .sort((x, y) => compareLinks(x, y) || (pairText(x) < pairText(y) ? -1 : 1))
   const isVisitor = (node: number) => kinds.get(node) === 'visitor'
   for (const { a, b, isVerified } of ordered) if (isVerified && !isVisitor(a) && !isVisitor(b)) people.join(a, b)
-  for (const { user, email } of namedAddresses(ordered, kinds))
+  for (const { user, email } of namedAddresses(ordered, nodes))
     if (areOnePerson(people.personOf(user), people.personOf(email))) people.join(user, email)
   const isKnownNode = (node: number) => isKnown(people.personOf(node))
   for (const { a, b } of ordered) {
@@ -120,27 +136,29 @@ function areOnePerson(user: Person, contact: Person): boolean {
 }
 
 /** User ids and the addresses that they named, then those that visitors seen with them named. The one received first comes first. */
-function namedAddresses(
-  ordered: GraphLink[],
-  kinds: Map<number, IdentifierKind>,
-): { user: number; email: number; at: number }[] {
+function namedAddresses(ordered: GraphLink[], nodes: GraphNode[]): { user: number; email: number; at: number }[] {
+  const byNode = new Map(nodes.map(own => [own.node, own]))
   const named: { user: number; email: number; at: number }[] = []
   const byVisitors: typeof named = []
-  const visitors = new Map<number, { users: { node: number; at: number }[]; emails: { node: number; at: number }[] }>()
+  type Seen = { node: number; at: number; seenAfter: number | null }
+  const visitors = new Map<string, { users: Seen[]; emails: Seen[] }>()
   for (const { a, b, at } of ordered) {
-    const [x, y] = kindOrder(kinds.get(a)!) <= kindOrder(kinds.get(b)!) ? [a, b] : [b, a]
-    const [first, second] = [kinds.get(x), kinds.get(y)]
-    if (first === 'user' && second === 'email') named.push({ user: x, email: y, at })
-    if (second !== 'visitor' || first === 'contact' || first === 'visitor') continue
-    const own = visitors.get(y) ?? { users: [], emails: [] }
-    visitors.set(y, own)
-    own[first === 'user' ? 'users' : 'emails'].push({ node: x, at })
+    const [x, y] = [byNode.get(a)!, byNode.get(b)!].sort((x, y) => kindOrder(x.kind) - kindOrder(y.kind)) as [
+      GraphNode,
+      GraphNode,
+    ]
+    if (x.kind === 'user' && y.kind === 'email') named.push({ user: x.node, email: y.node, at })
+    if (y.kind !== 'visitor' || x.kind === 'contact' || x.kind === 'visitor') continue
+    const own = visitors.get(y.value) ?? { users: [], emails: [] }
+    visitors.set(y.value, own)
+    own[x.kind === 'user' ? 'users' : 'emails'].push({ node: x.node, at, seenAfter: y.seenAfter })
   }
-  // A visitor id belongs to one person at a time: the first.
+  // An address belongs to the user id that the visitor id was seen with before, else to the first one.
   for (const { users, emails } of visitors.values())
-    for (const user of users.slice(0, 1))
-      for (const email of emails)
-        byVisitors.push({ user: user.node, email: email.node, at: Math.max(user.at, email.at) })
+    for (const email of emails) {
+      const user = email.seenAfter === null ? users[0] : users.find(({ node }) => node === email.seenAfter)
+      if (user) byVisitors.push({ user: user.node, email: email.node, at: Math.max(user.at, email.at) })
+    }
   const [own, others] = [named, byVisitors].map(pairs =>
     // Stable: pairs of the same time stay in the order of their links.
     pairs.sort((x, y) => x.at - y.at),
@@ -152,33 +170,64 @@ function kindOrder(kind: IdentifierKind): number {
   return ['user', 'contact', 'email', 'visitor'].indexOf(kind)
 }
 
-/** An identifier of a group and its current node. */
-type GroupMember = { kind: IdentifierKind; node: number }
+/**
+ * A node of a visitor id, which has one for each identifier that it was seen with, because any of them may turn out to be
+ * another person. Until then they belong together. `seenWith`: the user id, contact id or address. `seenAfter`: for an
+ * address, the user id or contact id that the visitor id was seen with before.
+ */
+export type VisitorNode = {
+  node: number
+  profile: number
+  seenWith: number | null
+  seenAfter: number | null
+  /** Seen with a user id or contact id. */
+  isNamed: boolean
+}
+
+/** Its nodes, oldest first. New events belong to the active one. */
+export type VisitorId = { nodes: VisitorNode[]; active: number }
+
+/** The node of a visitor id that was seen with this identifier. */
+export function findVisitorNode(
+  { nodes, active }: VisitorId,
+  { kind, node }: GroupMember,
+): { found: VisitorNode | undefined; seenAfter: number | null } {
+  const now = nodes.find(own => own.node === active)!
+  const seenAfter = kind !== 'email' ? null : now.isNamed ? now.seenWith : now.seenAfter
+  return { found: nodes.find(own => own.seenWith === node && own.seenAfter === seenAfter), seenAfter }
+}
+
+/** An identifier of a group and its current node. `visitor`: of a visitor id. Groups share it. */
+export type GroupMember = { kind: IdentifierKind; node: number; visitor?: VisitorId }
 
 /** Identifiers that appear together in one event or record. `at`: when it was received. */
 export type LinkGroup = { members: GroupMember[]; isVerified: boolean; cause: Cause; at: number }
 
-export type PlannedLink = GraphLink & { isUndone: boolean }
+/** `isUndone`: an operator undid it; or, if `mayReturn`, a limit was reached or its records no longer have it. */
+export type PlannedLink = GraphLink & { isUndone: boolean; mayReturn: boolean }
 
 export type LinkPlan = {
   links: PlannedLink[]
-  /** Visitor ids that move to another person. `to` is a provisional node. */
-  moves: { from: number; to: number }[]
-  /** Per group, the node of its first identifier. */
-  nodes: number[]
+  /** New nodes of visitor ids. `node` is provisional, `from` another node of the visitor id. */
+  created: (Omit<VisitorNode, 'profile' | 'isNamed'> & { from: number; isVerified: boolean; isActive: boolean })[]
+  /** Nodes of visitor ids that changed. */
+  changed: (Omit<VisitorNode, 'profile' | 'isNamed'> & { isActive: boolean })[]
+  /** Per group, the node of its first identifier. Null if it has none. */
+  nodes: (number | null)[]
+  /** Per group, the pairs that it links. */
+  pairs: [number, number][][]
   people: Person[]
-  /** Links that a limit prevented. */
-  dropped: number
 }
 
 /** Provisional nodes are larger than any stored one. */
 const FIRST_PROVISIONAL = 2 ** 52
 
 export const pairKey = (a: number, b: number): string => (a < b ? `${a} ${b}` : `${b} ${a}`)
+export const linkKey = (a: number, b: number, cause: Cause): string => `${pairKey(a, b)} ${originOf(cause)}`
 
 /**
  * Adds groups to the graph. `links` are the links among `nodes`; `stored` has those of the groups' pairs, also undone ones.
- * A visitor id that appears with a second known person gets a new node: only later events move.
+ * A visitor id that appears with another identifier gets a new node: only later events can move.
  */
 export function planLinks(
   nodes: GraphNode[],
@@ -188,89 +237,117 @@ export function planLinks(
 ): LinkPlan {
   const all = new Map(nodes.map(own => [own.node, own]))
   const added = new Map<string, PlannedLink>()
-  const plan: LinkPlan = { links: [], moves: [], nodes: [], people: [], dropped: 0 }
+  const plan: LinkPlan = { links: [], created: [], changed: [], nodes: [], pairs: groups.map(() => []), people: [] }
   const limits = startLimits(nodes, links)
+  const find = (key: string) => added.get(key) ?? stored.get(key)
+  /** Whether an operator undid the link of this pair. Only an operator links it again. */
+  const isUndoneByOperator = (pair: string) =>
+    ['event', 'record'].some(origin => {
+      const link = find(`${pair} ${origin}`)
+      return link?.isUndone && !link.mayReturn
+    })
 
   function addLink(x: number, y: number, { isVerified, cause, at }: LinkGroup): boolean {
-    const key = pairKey(x, y)
-    const link = { a: Math.min(x, y), b: Math.max(x, y), isVerified, cause, at, isUndone: false }
-    const before = added.get(key) ?? stored.get(key)
-    if (before?.isUndone) return false
-    if (before && compareLinks(link, before) >= 0) return true
+    const key = linkKey(x, y, cause)
+    const state = { isUndone: false, mayReturn: false }
+    const link = { a: Math.min(x, y), b: Math.max(x, y), isVerified, cause, at, ...state }
+    if (cause.kind !== 'command' && isUndoneByOperator(pairKey(x, y))) return false
+    const before = find(key)
+    if (before?.isUndone && !isVerified) return false
+    if (before && !before.isUndone && compareLinks(link, before) >= 0) return true
     if (!before && !isVerified && limits.isReached(x, y)) {
-      plan.dropped++
-      added.set(key, { ...link, isUndone: true })
+      added.set(key, { ...link, isUndone: true, mayReturn: true })
       return false
     }
-    if (!before) limits.add(x, y, isVerified)
+    if (!before || before.isUndone) limits.add(x, y, isVerified)
     added.set(key, link)
     return true
   }
 
   /** Stores a pair that is not linked. */
   function remember(x: number, y: number, { isVerified, cause, at }: LinkGroup): void {
-    const key = pairKey(x, y)
-    if (stored.has(key) || added.has(key)) return
-    added.set(key, { a: Math.min(x, y), b: Math.max(x, y), isVerified, cause, at, isUndone: true })
+    const key = linkKey(x, y, cause)
+    if (find(key)) return
+    const state = { isUndone: true, mayReturn: true }
+    added.set(key, { a: Math.min(x, y), b: Math.max(x, y), isVerified, cause, at, ...state })
   }
 
-  for (const group of groups) {
+  const visitors = new Map<VisitorId, VisitorId>()
+  function visitorOf(given: VisitorId): VisitorId {
+    const own = visitors.get(given) ?? structuredClone(given)
+    visitors.set(given, own)
+    return own
+  }
+
+  /** The node of the event: the visitor id was seen with `primary`. */
+  function seeVisitor(own: VisitorId, primary: GroupMember, group: LinkGroup): { node: number; isLinked: boolean } {
+    const { found, seenAfter } = findVisitorNode(own, primary)
+    const active = own.nodes.find(({ node }) => node === own.active)!
+    if (group.cause.kind === 'sale') return { node: own.active, isLinked: addLink(own.active, primary.node, group) }
+    if (!found && active.seenWith !== null) return createNode(own, { primary, seenAfter }, group)
+    const target = found ?? active
+    const isNew = !find(linkKey(target.node, primary.node, group.cause))
+    if (!addLink(target.node, primary.node, group)) return { node: own.active, isLinked: false }
+    Object.assign(target, { seenWith: primary.node, seenAfter, isNamed: primary.kind !== 'email' })
+    // A record that is sent again says nothing about who uses the browser now.
+    if (group.cause.kind !== 'record' || isNew) own.active = target.node
+    return { node: target.node, isLinked: true }
+  }
+
+  function createNode(
+    own: VisitorId,
+    { primary, seenAfter }: { primary: GroupMember; seenAfter: number | null },
+    group: LinkGroup,
+  ): { node: number; isLinked: boolean } {
+    const before = own.nodes.find(({ isNamed, seenWith }) => isNamed && seenWith === seenAfter) ?? own.nodes[0]!
+    const node = FIRST_PROVISIONAL + plan.created.length
+    const created = { ...all.get(own.active)!, node, isVerified: group.isVerified, isRetired: false, seenAfter }
+    limits.addNode(created)
+    const isFull = !group.isVerified && limits.hasMaxLinks(before.node)
+    if (isFull || !addLink(node, primary.node, group)) {
+      // The visitor id stays where it is, and the pair is remembered.
+      added.delete(linkKey(node, primary.node, group.cause))
+      remember(own.active, primary.node, group)
+      return { node: own.active, isLinked: false }
+    }
+    all.set(node, created)
+    addLink(node, before.node, group)
+    const row = { node, seenWith: primary.node, seenAfter }
+    plan.created.push({ ...row, from: own.nodes[0]!.node, isVerified: group.isVerified, isActive: false })
+    own.nodes.push({ ...row, profile: created.profile, isNamed: primary.kind !== 'email' })
+    own.active = node
+    return { node, isLinked: true }
+  }
+
+  for (const [i, group] of groups.entries()) {
     const primary = choosePrimary(group.members)
-    for (const { kind, node } of group.members)
-      if (node !== primary.node && (kind !== 'visitor' || primary.kind === 'visitor'))
-        addLink(primary.node, node, group)
+    const pairs = plan.pairs[i]!
+    const nodes = group.members.map(member => {
+      if (!member.visitor || primary.kind === 'visitor')
+        return member.visitor ? visitorOf(member.visitor).active : member.node
+      const seen = seeVisitor(visitorOf(member.visitor), primary, group)
+      if (seen.isLinked) pairs.push([seen.node, primary.node])
+      return seen.node
+    })
+    const own = nodes[group.members.indexOf(primary)]!
+    for (const [m, { kind }] of group.members.entries())
+      if (nodes[m] !== own && (kind !== 'visitor' || primary.kind === 'visitor'))
+        if (addLink(own, nodes[m]!, group)) pairs.push([own, nodes[m]!])
+    plan.nodes.push(nodes[0] ?? null)
   }
-  const derive = () => {
-    const others = links.filter(({ a, b, cause }) => cause.kind === 'command' || !added.has(pairKey(a, b)))
-    return derivePeople([...all.values()], [...others, ...[...added.values()].filter(({ isUndone }) => !isUndone)])
+  for (const [given, own] of visitors) {
+    for (const { node, seenWith, seenAfter } of own.nodes) {
+      const isActive = node === own.active
+      if (all.has(node)) all.set(node, { ...all.get(node)!, isRetired: !isActive, seenAfter })
+      const before = given.nodes.find(other => other.node === node)
+      if (!before) plan.created.find(other => other.node === node)!.isActive = isActive
+      else if (before.seenWith !== seenWith || isActive !== (node === given.active))
+        plan.changed.push({ node, seenWith, seenAfter, isActive })
+    }
   }
-  const people = derive()
-  /** Whether the visitor's addresses make its person and the other one the same (rule 2). */
-  const isOnePersonBy = (visitor: number, own: Person, primary: GroupMember, other: Person) =>
-    primary.kind === 'email'
-      ? areOnePerson(own, other)
-      : primary.kind === 'user' && areOnePerson(other, own) && hasNamedAddress(visitor, own)
-  const hasNamedAddress = (visitor: number, { nodes }: Person) =>
-    nodes.some(({ kind, node }) => kind === 'email' && isLinked(visitor, node))
-  const pairs = new Set(links.map(({ a, b }) => pairKey(a, b)))
-  const isLinked = (x: number, y: number) => pairs.has(pairKey(x, y)) || added.get(pairKey(x, y))?.isUndone === false
-  /** The current node of visitor ids, by the node they had at the start. */
-  const visitors = new Map<number, number>()
-  for (const group of groups) {
-    const primary = choosePrimary(group.members)
-    if (primary.kind !== 'visitor')
-      for (const { kind, node: start } of group.members) {
-        if (kind !== 'visitor') continue
-        const node = visitors.get(start) ?? start
-        const [own, person] = [people.personOf(node), people.personOf(primary.node)]
-        // An address of no contact names no person.
-        const isNamed = primary.kind !== 'email' || person.hasContact
-        const isSame = own === person || isOnePersonBy(node, own, primary, person)
-        if (!isKnown(own) || isSame || !isNamed) {
-          if (addLink(node, primary.node, group) && isNamed) people.join(node, primary.node)
-        } else if (group.cause.kind !== 'sale') {
-          const from = all.get(node)!
-          const moved = { ...from, node: FIRST_PROVISIONAL + plan.moves.length, isVerified: group.isVerified }
-          limits.addNode(moved)
-          if (!addLink(moved.node, primary.node, group)) {
-            // The other person is full. The visitor id stays where it is, and the pair is remembered.
-            added.delete(pairKey(moved.node, primary.node))
-            remember(node, primary.node, group)
-            continue
-          }
-          all.set(node, { ...from, isRetired: true })
-          all.set(moved.node, moved)
-          people.add(moved)
-          people.join(moved.node, primary.node)
-          plan.moves.push({ from: node, to: moved.node })
-          visitors.set(start, moved.node)
-        }
-      }
-    const first = group.members[0]!
-    plan.nodes.push(visitors.get(first.node) ?? first.node)
-  }
+  const others = links.filter(({ a, b, cause }) => !added.has(linkKey(a, b, cause)))
   plan.links = [...added.values()]
-  plan.people = derive().all()
+  plan.people = derivePeople([...all.values()], [...others, ...plan.links.filter(({ isUndone }) => !isUndone)]).all()
   return plan
 }
 
@@ -283,6 +360,7 @@ function startLimits(nodes: GraphNode[], links: GraphLink[]) {
   const unverified = ({ nodes }: Person) => nodes.filter(own => !own.isVerified && !own.isRetired).length
   return {
     addNode: people.add,
+    hasMaxLinks: (node: number) => (degrees.get(node) ?? 0) >= MAX_UNVERIFIED,
     isReached(x: number, y: number): boolean {
       if ([x, y].some(node => (degrees.get(node) ?? 0) >= MAX_UNVERIFIED)) return true
       const [own, other] = [people.personOf(x), people.personOf(y)]
@@ -316,25 +394,32 @@ export function chooseProfile(person: Person, wasKnown: (profile: number) => boo
  * a user id, else of an address. Empty if the profile has no verified identifier.
  */
 export function verifiedCore(nodes: GraphNode[], links: GraphLink[]): Set<number> {
-  const order: IdentifierKind[] = ['contact', 'user', 'email', 'visitor']
-  const rank = ({ kind }: GraphNode) => order.indexOf(kind)
-  const start = nodes.filter(({ isVerified }) => isVerified).toSorted((x, y) => rank(x) - rank(y) || x.node - y.node)[0]
-  if (!start) return new Set()
+  const verified = nodes.filter(({ isVerified }) => isVerified)
+  return verified.length === 0 ? new Set() : verifiedWith(links, mainNode(verified).node)
+}
+
+/** The nodes that verified links connect with this one, including itself. */
+export function verifiedWith(links: GraphLink[], node: number): Set<number> {
   return reachableNodes(
     links.filter(({ isVerified }) => isVerified),
-    start.node,
+    node,
   )
 }
 
-/** Undoing links so that two nodes of one profile are no longer one person. */
-export type Split<Link> = {
-  undone: Link[]
-  /** The nodes that are split off: those of the same person as the node to split. */
-  splitOff: Set<number>
+const MAIN_KINDS: IdentifierKind[] = ['contact', 'user', 'email', 'visitor']
+
+/** The identifier that stands for the person: of the first kind, then the oldest. */
+export function mainNode<T extends GraphNode>(nodes: T[]): T {
+  const active = nodes.filter(({ isRetired }) => !isRetired)
+  const rank = ({ kind, node }: T) => MAIN_KINDS.indexOf(kind) * FIRST_PROVISIONAL + node
+  return (active.length > 0 ? active : nodes).reduce((best, own) => (rank(own) < rank(best) ? own : best))
 }
 
+/** Undoing links so that two identifiers of one profile are no longer one person. */
+export type Split<Link> = { undone: Link[] }
+
 /**
- * Undoes the latest merge by an operator that connects the two nodes. If there is none, undoes one link after another on the
+ * Undoes the latest merge by an operator that connects the two identifiers (all nodes of the first). If there is none, undoes one link after another on the
  * paths between them. Null if no link connects them.
  */
 export function findSplit<Link extends GraphLink>(
@@ -343,15 +428,16 @@ export function findSplit<Link extends GraphLink>(
   node: number,
   from: number,
 ): Split<Link> | null {
-  /** The split without these links, if they connect the nodes. */
+  const { kind, value } = nodes.find(own => own.node === node)!
+  const all = nodes.filter(own => own.kind === kind && own.value === value).map(own => own.node)
+  /** The split without these links, if they connect the identifiers. */
   const without = (undone: ReadonlySet<Link>): Split<Link> | null => {
     const people = derivePeople(
       nodes,
       links.filter(link => !undone.has(link)),
     )
-    const person = people.personOf(node)
-    if (person === people.personOf(from)) return null
-    return { undone: [...undone], splitOff: new Set(person.nodes.map(own => own.node)) }
+    const other = people.personOf(from)
+    return all.some(own => people.personOf(own) === other) ? null : { undone: [...undone] }
   }
   const merges = Map.groupBy(
     links.filter(({ cause }) => cause.kind === 'command'),
@@ -365,12 +451,9 @@ export function findSplit<Link extends GraphLink>(
   for (;;) {
     const split = without(undone)
     if (split) return undone.size > 0 ? split : null
-    const path = findPath(
-      links.filter(link => !undone.has(link)),
-      node,
-      from,
-    )
-    if (path === null) return null
+    const left = links.filter(link => !undone.has(link))
+    const path = all.map(own => findPath(left, own, from)).find(path => path !== null)
+    if (!path) return null
     undone.add(path.reduce((first, link) => (isUndoneFirst(link, first) ? link : first)))
   }
 }

@@ -336,11 +336,27 @@ const recurly: Preset = {
   occurredAt: body => body.event_time,
 }
 
+/** Lago's default signature is a JWT: three parts of base64url. */
+const JWT = /^eyJ[\w-]+\.[\w-]+\.[\w-]*$/
+const NOT_HMAC =
+  'The signature is a JWT, which Kontor does not support. Set the signature algorithm of the webhook endpoint in Lago to hmac.'
+
 /** Lago with HMAC signatures. Its default, a JWT, is not supported and therefore rejected. */
 const lago: Preset = {
   name: 'lago',
   keepHeaders: ['x-lago-unique-key'],
-  verify: verifyHeader('x-lago-signature', 'lago'),
+  checkSecret(secret) {
+    const isKey = [secret, Buffer.from(secret, 'base64').toString()].some(text => text.includes('PUBLIC KEY'))
+    const isOther = isKey || JWT.test(secret) || /^jwt$/i.test(secret.trim())
+    return isOther
+      ? "Lago's HMAC key. Signatures of type jwt are not supported: use hmac for the webhook endpoint"
+      : null
+  },
+  verify(request) {
+    const algorithm = readString(request.headers['x-lago-signature-algorithm'])?.toLowerCase() ?? 'hmac'
+    const isJwt = algorithm !== 'hmac' || JWT.test(request.headers['x-lago-signature']?.trim() ?? '')
+    return isJwt ? { ...INVALID_SIGNATURE, detail: NOT_HMAC } : verifyHeader('x-lago-signature', 'lago')(request)
+  },
   eventType: (_headers, body) => readString(body.webhook_type),
   eventId: headers => readString(headers['x-lago-unique-key']),
 }

@@ -20,7 +20,8 @@ export type SignatureFormat =
 
 export type Verification =
   | { ok: true; format: SignatureFormat }
-  | { ok: false; code: 'signature_missing' | 'signature_invalid' | 'signature_expired' }
+  /** `detail`: replaces the general message. */
+  | { ok: false; code: 'signature_missing' | 'signature_invalid' | 'signature_expired'; detail?: string }
 
 export type SignedRequest = {
   /** The signature header's value. */

@@ -38,8 +38,13 @@ export type Adapter = {
 export function minorToMajor(minor: unknown, currency: unknown): string | undefined {
   const code = knownCurrency(currency)
   const decimal = parseDecimal(minor)
-  if (!decimal && minor !== undefined && minor !== null) return String(minor)
+  if (!decimal && minor !== undefined && minor !== null) return unreadableText(minor)
   return code && decimal ? decimalText({ ...decimal, scale: decimal.scale + minorDigits(code) }) : undefined
+}
+
+/** The text of a value that is not a number. As a string, [4] would be one. */
+function unreadableText(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
 }
 
 /** Finer than any currency. The rounding error is below 10⁻⁸. */
@@ -49,7 +54,7 @@ const QUOTIENT_DIGITS = 10
 export function divideAmount(total: unknown, quantity: unknown): string | undefined {
   const whole = parseDecimal(total)
   const parts = parseDecimal(quantity ?? 1)
-  if (!whole && total !== undefined && total !== null) return String(total)
+  if (!whole && total !== undefined && total !== null) return unreadableText(total)
   if (!whole || !parts || parts.digits <= 0n) return undefined
   const unit: Decimal = {
     digits: (whole.digits * 10n ** BigInt(QUOTIENT_DIGITS + parts.scale)) / parts.digits,

@@ -1,4 +1,5 @@
 import { type Fields, readList, readObject, readText } from '../billing/fields.ts'
+import { parseDecimal } from '../money.ts'
 import { type Adapter, divideAmount, type ProviderFact } from './adapter.ts'
 import { chargebee } from './adapters/chargebee.ts'
 import { lago } from './adapters/lago.ts'
@@ -67,11 +68,15 @@ function toSubscription(type: string, body: Fields): ProviderFact {
   const status = readText(body.status)
   const billing = readObject(body.billing) ?? {}
   const names = [readText(billing.first_name), readText(billing.last_name)].filter(Boolean).join(' ')
-  const mapped = status === null ? null : (WOOCOMMERCE_STATUSES[status] ?? status)
+  const mapped = status === null ? body.status : (WOOCOMMERCE_STATUSES[status] ?? status)
   const end = readDate(body, 'end_date')
   const canceledAt = readDate(body, 'cancelled_date')
   const isEnded = mapped === 'canceled' || mapped === 'cancelled' || mapped === 'expired'
   const customer = readText(body.customer_id)
+  const lines = readList(body.line_items).map(line => readObject(line) ?? {})
+  // fees recur like lines; a negative one is a discount
+  const fees = readList(body.fee_lines).map(fee => readObject(fee) ?? {})
+  const isNegative = ({ total }: Fields) => (parseDecimal(total)?.digits ?? 0n) < 0n
   return {
     type,
     payload: {
@@ -91,7 +96,11 @@ function toSubscription(type: string, body: Fields): ProviderFact {
       ended_at: isEnded ? (end ?? canceledAt ?? readDate(body, 'date_modified')) : null,
       updated_at: readDate(body, 'date_modified'),
       collection_method: body.requires_manual_renewal === true ? 'send_invoice' : 'charge_automatically',
-      items: readList(body.line_items).map(line => toItem(readObject(line) ?? {}, body)),
+      items: [...lines, ...fees.filter(fee => !isNegative(fee))].map(line => toItem(line, body)),
+      discounts: fees.filter(isNegative).map(({ total }) => ({
+        amount_off: String(total).replace('-', ''),
+        duration: 'forever',
+      })),
     },
   }
 }
@@ -100,7 +109,7 @@ function toSubscription(type: string, body: Fields): ProviderFact {
 function toItem(line: Fields, body: Fields): Fields {
   return {
     id: line.id,
-    price_id: Number(line.variation_id ?? 0) > 0 ? line.variation_id : line.product_id,
+    price_id: Number(line.variation_id ?? 0) > 0 ? line.variation_id : (line.product_id ?? line.name),
     product_id: line.product_id,
     name: line.name,
     quantity: line.quantity,

@@ -43,7 +43,7 @@ export const TenantChangeBody = Type.Object(
 
 export const PolicyBody = OpenObject({
   description:
-    'Any of pause, trial_on_paying, past_due_grace_days, time_zone, net_within_day, retention_base; other names are rejected',
+    'Any of pause, trial_on_paying, past_due_grace_days, time_zone, net_within_day, retention_base, reporting_currency, channels, plan_groups; other names are rejected',
   minProperties: 1,
   maxProperties: 100,
   examples: [{ pause: 'keep', time_zone: 'Europe/Berlin' }],

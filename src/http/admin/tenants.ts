@@ -1,8 +1,10 @@
+import { Type } from 'typebox'
+import { BooksQuery, BooksView, ClosedMonth } from '../../admin/books.ts'
 import { PolicyView } from '../../admin/policies.ts'
 import { TenantView } from '../../admin/tenants.ts'
 import type { App } from '../app.ts'
 import { adminRoutes, type RequestAdmin } from './routes.ts'
-import { NewTenantBody, PolicyBody, TenantChangeBody } from './schemas.ts'
+import { NewTenantBody, PolicyBody, TenantChangeBody, whole } from './schemas.ts'
 
 export function tenantRoutes(app: App, parts: { admin: RequestAdmin }): void {
   const { route, list } = adminRoutes(app, parts, 'Admin: tenants')
@@ -43,6 +45,31 @@ export function tenantRoutes(app: App, parts: { admin: RequestAdmin }): void {
       'How pauses, trials and unpaid invoices affect MRR, the time zone, the base of retention, and whether reports use the policy yet (`applied`).',
     returns: PolicyView,
     run: (admin, { params }) => admin.policies.show(params.id),
+  })
+  const { page, page_size, month } = BooksQuery
+  route('GET', '/admin/v1/tenants/:id/books', {
+    summary: 'List closed months and their restatements',
+    description: 'As `GET /v1/subscriptions/books`.',
+    query: Type.Object({ month: Type.Optional(month), page, page_size }),
+    returns: BooksView,
+    run: (admin, { params, query }) =>
+      admin.books.status(params.id, { month: query.month, page: query.page, pageSize: query.page_size }),
+  })
+  route('POST', '/admin/v1/tenants/:id/books/close', {
+    summary: 'Close a month',
+    description:
+      'Reports with `basis=as_closed` then return the figures of the month as they are now. 409 if the month has not ended in the time zone of the policy, or a policy is not applied yet. Closing a closed month changes nothing.',
+    problems: [409],
+    body: Type.Object({ month }, whole),
+    returns: ClosedMonth,
+    run: (admin, { params, body }) => admin.books.close(params.id, body.month),
+  })
+  route('POST', '/admin/v1/tenants/:id/books/reopen', {
+    summary: 'Reopen a closed month',
+    description: 'Deletes its figures as closed and its restatements. 404 if the month is not closed.',
+    body: Type.Object({ month }, whole),
+    returns: ClosedMonth,
+    run: (admin, { params, body }) => admin.books.reopen(params.id, body.month),
   })
   route('PUT', '/admin/v1/tenants/:id/policy', {
     summary: 'Update the MRR policy of a tenant',

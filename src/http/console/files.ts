@@ -24,6 +24,7 @@ const TYPES: Record<string, string> = {
   '.ts': 'text/javascript; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
+  '.woff2': 'font/woff2',
 }
 
 /** Libraries are served from node_modules unchanged. Each is one ES module file. */
@@ -42,7 +43,10 @@ const DEMO = {
   folder: 'demo',
   beside: ['src/domain/time.ts', 'src/domain/samples.ts', 'src/domain/billing/calendar.ts'],
 }
-const STYLESHEETS = { 'lib/uplot.css': 'uplot/dist/uPlot.min.css' }
+/** Rules that the console shares with the server. */
+const SHARED = { 'kontor-time-zone': 'src/domain/time-zone.ts' }
+const TYPEFACE = '@fontsource-variable/inter'
+const STYLESHEETS = { 'lib/uplot.css': 'uplot/dist/uPlot.min.css', 'lib/inter.css': `${TYPEFACE}/index.css` }
 
 /**
  * Reads all files of the console, by name. Requests are answered from this map, never from the disk.
@@ -67,10 +71,16 @@ export async function readConsoleFiles(): Promise<ConsoleFiles> {
     await add(name, readLibrary(source).replace(/\/\/# sourceMappingURL=\S+\s*$/, ''))
   }
   libraries.set(DEMO.specifier, DEMO.entry)
+  for (const [specifier, file] of Object.entries(SHARED)) libraries.set(specifier, file)
   const demo = readdirSync(new URL(`../${DEMO.folder}/`, FOLDER)).map(name => `${DEMO.folder}/${name}`)
-  for (const name of [...demo, ...DEMO.beside])
+  for (const name of [...demo, ...DEMO.beside, ...Object.values(SHARED)])
     await add(name, stripTypes(readFileSync(new URL(`../${name}`, FOLDER), 'utf8')))
   for (const [name, source] of Object.entries(STYLESHEETS)) await add(name, readLibrary(source))
+  // The stylesheet of the typeface names them; a browser loads those of the alphabets on the page.
+  for (const [, path] of files.get('lib/inter.css')!.text.matchAll(/url\(\.\/(files\/[\w-]+\.woff2)\)/g)) {
+    const body = readFileSync(new URL(import.meta.resolve(`${TYPEFACE}/${path}`)))
+    files.set(`lib/${path}`, { text: '', asset: asset(TYPES['.woff2']!, body, {}) })
+  }
   const tags = [...files].map(([name, file]) => `${name} ${file.asset.etag}`)
   return { version: hash('sha256', tags.sort().join('\n'), 'base64url').slice(0, 12), files, libraries }
 }

@@ -37,6 +37,7 @@ function policyFor(importMap: string): string {
     `script-src 'self' 'sha256-${hash('sha256', importMap, 'base64')}'`,
     "style-src 'self'",
     "img-src 'self'",
+    "font-src 'self'",
     "connect-src 'self'",
     "base-uri 'none'",
     "form-action 'none'",

@@ -1,13 +1,16 @@
 import type pg from 'pg'
+import { Type } from 'typebox'
+import { isUuid } from '../../domain/ids.ts'
 import { CONVERSION_COLUMNS } from '../../reports/export/tables.ts'
 import { conversionSeries } from '../../reports/series.ts'
 import { appliedPolicy } from '../../store/billing/policies.ts'
-import { listConversions } from '../../store/conversions/conversions.ts'
+import { findConversion, listConversions } from '../../store/conversions/conversions.ts'
 import type { TimePage } from '../../store/events/events.ts'
 import { conversionText } from '../../store/export/row-texts.ts'
 import type { App } from '../app.ts'
 import { ConversionBody, ConversionSeriesBody } from '../events/schemas.ts'
 import { sendJson, sendList, TimeList, TimeQuery, timeList } from '../paging.ts'
+import { problems } from '../problems.ts'
 import { amountsText, SeriesQuery, seriesRequest, seriesText } from '../series.ts'
 
 export function conversionListRoute(app: App, { pool }: { pool: pg.Pool }): void {
@@ -30,6 +33,28 @@ export function conversionListRoute(app: App, { pool }: { pool: pg.Pool }): void
         isCut: false,
       })
       return sendList(request, reply, timeList(query, read, conversionText), CONVERSION_COLUMNS)
+    },
+  )
+}
+
+export function conversionRoute(app: App, { pool }: { pool: pg.Pool }): void {
+  app.get(
+    '/v1/conversions/:id',
+    {
+      config: { scope: 'conversions:read' },
+      schema: {
+        tags: ['Events'],
+        summary: 'Get a conversion',
+        description: 'By its Kontor id. 404: there is none, or it was combined with another report of the same sale.',
+        params: Type.Object({ id: Type.String() }),
+        response: { 200: ConversionBody },
+      },
+    },
+    async ({ params, caller }, reply) => {
+      const id = params.id.toLowerCase()
+      const found = isUuid(id) ? await findConversion(pool, caller.tenantId, id) : null
+      if (!found) throw problems.notFound('No such conversion.')
+      return sendJson(reply, conversionText(found))
     },
   )
 }

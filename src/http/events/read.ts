@@ -5,15 +5,15 @@ import { storableText } from '../../domain/json/json.ts'
 import type { Log } from '../../log/log.ts'
 import { eventOutcome, outcomeOfSent, outcomeText, whyUnknown, whyUnknownSent } from '../../reports/event-outcome.ts'
 import { EVENT_COLUMNS } from '../../reports/export/tables.ts'
-import { eventSeries } from '../../reports/series.ts'
+import { eventSeries, visitorSeries } from '../../reports/series.ts'
 import { appliedPolicy } from '../../store/billing/policies.ts'
 import { listEvents } from '../../store/events/events.ts'
 import { eventText } from '../../store/export/row-texts.ts'
 import type { App } from '../app.ts'
 import { sendJson, sendList, TimeList, TimeQuery, timeList } from '../paging.ts'
 import { problems } from '../problems.ts'
-import { countText, SeriesQuery, seriesRequest, seriesText } from '../series.ts'
-import { EventBody, EventOutcomeBody, EventSeriesBody } from './schemas.ts'
+import { countText, SeriesQuery, seriesRequest, seriesText, tooManyBuckets } from '../series.ts'
+import { EventBody, EventOutcomeBody, EventSeriesBody, VisitorsBody } from './schemas.ts'
 
 export function eventListRoute(app: App, { pool }: { pool: pg.Pool }): void {
   app.get(
@@ -122,6 +122,30 @@ export function eventSeriesRoute(app: App, { pool, now }: { pool: pg.Pool; now: 
       const request = seriesRequest(query, { now: now(), timeZone })
       const series = await eventSeries(pool, caller.tenantId, request)
       return sendJson(reply, seriesText(series, request, countText))
+    },
+  )
+}
+
+export function visitorRoute(app: App, { pool, now }: { pool: pg.Pool; now: () => Date }): void {
+  app.get(
+    '/v1/events/visitors',
+    {
+      config: { scope: 'events:read' },
+      schema: {
+        tags: ['Events'],
+        summary: 'Count visitors over time',
+        description:
+          'Number of distinct visitors per minute, hour or day, and in the whole period (`total`), in the tenant’s time zone. Oldest bucket first, at most 1,500 buckets.',
+        querystring: Type.Omit(SeriesQuery, ['event_type', 'group_by']),
+        response: { 200: VisitorsBody },
+      },
+    },
+    async ({ query, caller }) => {
+      const { timeZone } = await appliedPolicy(pool, caller.tenantId)
+      const visitors = await visitorSeries(pool, caller.tenantId, seriesRequest(query, { now: now(), timeZone }))
+      if (visitors === null) throw tooManyBuckets()
+      const results = visitors.results.map(({ at, count }) => ({ at: at.toISOString(), count }))
+      return { interval: query.interval, total: visitors.total, results }
     },
   )
 }

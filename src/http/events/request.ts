@@ -66,13 +66,16 @@ function firstWriteKey(body: Record<string, unknown>): unknown {
 /** What is stored of a request in addition to its body; never a credential. */
 export function readRequestContext(request: FastifyRequest, { key }: Caller): RequestContext {
   const headers: Record<string, string> = {}
+  // The address and the program of an importer say nothing about the people in the events.
+  const isImport = request.routeOptions.url === '/v1/import' && key.server
   for (const name of KEPT_HEADERS) {
+    if (isImport && name === 'user-agent') continue
     const value = request.headers[name]
     if (typeof value === 'string') headers[name] = value.slice(0, 1_024)
   }
   const { event_types: allowedTypes } = key.limits
   return {
-    ip: keptAddress(key.ipAddresses, request.ip),
+    ip: isImport ? null : keptAddress(key.ipAddresses, request.ip),
     headers: headersWithoutAddresses(key.ipAddresses, headers),
     keyId: key.id,
     ...(key.server && { trusted: true }),

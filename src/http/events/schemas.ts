@@ -19,6 +19,7 @@ export const EventBody = Type.Object({
   session_id: NullableText,
   profile_id: NullableText,
   contact_id: NullableText,
+  verified: Type.Boolean({ description: 'Whether an inbound source or a server key sent the event, not a public key' }),
   payload: Type.Unknown(),
   headers: Type.Object({}),
   meta: Type.Object({}),
@@ -74,6 +75,12 @@ const SeriesBody = <Sums extends TProperties>(sums: Sums) =>
   })
 
 export const EventSeriesBody = SeriesBody({ count: Type.Integer() })
+
+export const VisitorsBody = Type.Object({
+  interval: Type.Enum([...INTERVALS]),
+  total: Type.Integer({ description: 'Distinct visitors of the whole period, not the sum of the buckets' }),
+  results: Type.Array(Type.Object({ at: Timestamp, count: Type.Integer() })),
+})
 
 export const ConversionSeriesBody = SeriesBody({
   count: Type.Integer(),

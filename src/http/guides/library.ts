@@ -23,7 +23,7 @@ const ROOT = new URL('../../../', import.meta.url)
 const GROUPS: [title: string, names: string[]][] = [
   ['Get started', ['nextjs', 'stripe', 'shopify', 'woocommerce', 'switch', 'automation', 'local-development']],
   ['Send data', ['events', 'browser', 'sdk', 'records', 'webhooks', 'import']],
-  ['Analyze', ['console', 'subscriptions', 'metrics', 'bi', 'agents']],
+  ['Analyze', ['console', 'customers', 'subscriptions', 'metrics', 'bi', 'agents']],
   ['Export', ['export', 'archive', 'destinations']],
   [
     'Operate',

@@ -86,6 +86,8 @@ async function receive(request: FastifyRequest, options: InboundOptions): Promis
   if (!source.enabled) throw disabled()
   request.markAuthenticated()
   const delay = options.inbound.throttle(source, raw.length)
+  // A source over its limit is delayed by the throttle: meanwhile it must not hold a slot of other tenants.
+  if (delay) request.leaveWriteQueue?.()
   if (delay) await delay
   const { ipAddresses } = source
   const body = openBody(withoutAddresses(ipAddresses, text))
@@ -418,5 +420,5 @@ function verifiedSignature(
       undefined,
       credentials.unreadable,
     )
-  throw problems.unauthorized(verification.code, SIGNATURE_ERRORS[verification.code])
+  throw problems.unauthorized(verification.code, verification.detail ?? SIGNATURE_ERRORS[verification.code])
 }

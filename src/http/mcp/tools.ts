@@ -1,5 +1,5 @@
 import { isUuid } from '../../domain/ids.ts'
-import type { Scope } from '../../domain/tenants/keys.ts'
+import { SCOPES, type Scope } from '../../domain/tenants/keys.ts'
 import { DAY_MS } from '../../domain/time.ts'
 import { momentIn } from '../../domain/time-zone.ts'
 
@@ -148,6 +148,42 @@ export const TOOLS: readonly Tool[] = [
     scopes: ['events:read', ...RECORDS_READ],
     route: '/v1/search',
   },
+  {
+    name: 'list_dead_letters',
+    title: 'List dead letters',
+    description: 'List items that were rejected or failed every attempt, with the error, newest first.',
+    scopes: ['events:read'],
+    route: '/v1/dead-letters',
+  },
+  {
+    name: 'list_currencies',
+    title: 'List currencies',
+    description: 'The currencies that the tenant uses, the most used first, and the time zone of its reports.',
+    scopes: SCOPES.filter(scope => scope.endsWith(':read')),
+    route: '/v1/tenant',
+  },
+  {
+    name: 'list_customers',
+    title: 'List customers',
+    description:
+      'List people with a purchase, a subscription or a contact: revenue, MRR, channel and status. By segment (at_risk, new …), words (q), sorted by mrr, revenue or last_seen_at, in pages.',
+    scopes: ['contacts:read'],
+    route: '/v1/customers',
+  },
+  {
+    name: 'channels',
+    title: 'Visitors, trials, customers and revenue by channel',
+    description: 'Where the people of a period came from, and how many became identified, trials and customers.',
+    scopes: ['events:read'],
+    route: '/v1/channels',
+  },
+  {
+    name: 'funnel',
+    title: 'Funnel',
+    description: 'How many people did 2 to 6 things in order: event types, or pages as page:/pricing*.',
+    scopes: ['events:read'],
+    route: '/v1/funnel',
+  },
   report('overview', {
     title: 'Subscription overview',
     description:
@@ -169,7 +205,7 @@ export const TOOLS: readonly Tool[] = [
   report('history', {
     title: 'MRR over time',
     description:
-      'MRR by day, week or month, with its movements. With why: the accounts behind the movements. Answers "why did MRR fall last month?".',
+      'MRR by day, week or month, with its movements, new and churned accounts and rates. With why: the accounts behind the movements. Answers "why did MRR fall last month?".',
     why: behindHistory,
   }),
   report('movements', {
@@ -189,6 +225,10 @@ export const TOOLS: readonly Tool[] = [
   report('cash', {
     title: 'Invoiced, collected and refunded',
     description: 'Invoices, payments, refunds and disputes per month.',
+  }),
+  report('revenue', {
+    title: 'Recognized and deferred revenue',
+    description: 'Invoiced, recognized and deferred revenue per month, from the service periods of invoices.',
   }),
   {
     name: 'explain_exclusions',

@@ -5,7 +5,7 @@ import type { EntityType } from '../../domain/records/records.ts'
 import { parseTimestamp, timestampText } from '../../domain/time.ts'
 import { type Column, RECORD_COLUMNS } from '../../reports/export/tables.ts'
 import { recordText } from '../../store/export/row-texts.ts'
-import { findProduct, findRecord, type ListedRecord, listRecords } from '../../store/records/records.ts'
+import { contactNames, findProduct, findRecord, type ListedRecord, listRecords } from '../../store/records/records.ts'
 import type { App } from '../app.ts'
 import {
   decodeCursor,
@@ -26,6 +26,7 @@ const ListQuery = Type.Object({
   ...pageParameters,
   updated_since: Type.Optional(Type.String({ format: 'timestamp' })),
   include_deleted: Type.Boolean({ default: false }),
+  order: Type.Enum(['oldest', 'newest'], { default: 'oldest', description: 'By the last change' }),
 })
 
 export function readRoutes(app: App, entityType: EntityType, { pool }: { pool: pg.Pool }): void {
@@ -59,7 +60,8 @@ export function readRoutes(app: App, entityType: EntityType, { pool }: { pool: p
       schema: {
         tags: ['Records'],
         summary: `List ${entityType}s`,
-        description: 'In the order of their last change. With `Accept: text/csv` the rows are returned as CSV.',
+        description:
+          'In the order of their last change, the oldest first by default. With `Accept: text/csv` the rows are returned as CSV.',
         querystring: ListQuery,
         response: { 200: PagedList(StoredRecordBody) },
       },
@@ -86,6 +88,7 @@ function buildList(
     read: (limit, last) =>
       listRecords(pool, tenantId, entityType, {
         limit,
+        newestFirst: query.order === 'newest',
         updatedSince: parseTimestamp(query.updated_since),
         includeDeleted: query.include_deleted,
         after: last ?? after,
@@ -94,4 +97,31 @@ function buildList(
     placeOf: ({ changedAt, id }) => [changedAt, id],
     end: cursor => `],"next_cursor":${JSON.stringify(cursor)}}`,
   }
+}
+
+const MAX_NAMES = 200
+
+/** For lists that show people by their contact id. */
+export function contactNamesRoute(app: App, { pool }: { pool: pg.Pool }): void {
+  app.get(
+    '/v1/contact-names',
+    {
+      config: { scope: 'contacts:read' },
+      schema: {
+        tags: ['Records'],
+        summary: 'Get the names of contacts',
+        description: `The name of each contact, else its e-mail address. Contacts with neither are omitted. At most ${MAX_NAMES} ids.`,
+        querystring: Type.Object({
+          ids: Type.String({ maxLength: 60_000, description: 'Separated by line breaks', examples: ['c-1'] }),
+        }),
+        response: {
+          200: Type.Object({ results: Type.Array(Type.Object({ id: Type.String(), name: Type.String() })) }),
+        },
+      },
+    },
+    async ({ query, caller }) => {
+      const ids = storableText(query.ids).split('\n').slice(0, MAX_NAMES)
+      return { results: await contactNames(pool, caller.tenantId, ids) }
+    },
+  )
 }

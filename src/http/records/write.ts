@@ -33,6 +33,7 @@ import type { RawBody } from '../body.ts'
 import { problems } from '../problems.ts'
 import type { RejectedRecord } from '../rejections.ts'
 import { readValidationErrors, validatorCompiler } from '../validation.ts'
+import { waitSeconds } from '../wait.ts'
 import { readRoutes } from './read.ts'
 import { Accepted, BatchResult, buildBodies, type RecordBody, RecordWriteBody, withArticle } from './schemas.ts'
 
@@ -383,14 +384,6 @@ function duplicateBody({ operationId, entityType, recordId }: FirstUse) {
 
 // One query at a time serves all requests that wait, so that polling this often costs little.
 const POLLS = { maxItems: 10_000, maxInFlight: 1, minIntervalMs: 15 }
-const MAX_WAIT_S = 10
-
-/** The seconds of `Prefer: wait=N`, at most ten; null without the header. */
-export function waitSeconds(prefer: string | string[] | undefined): number | null {
-  if (prefer === undefined) return null
-  const seconds = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,9})"?(?:$|[,;\s])/i.exec(String(prefer))?.[1]
-  return seconds === undefined ? null : Math.min(Number(seconds), MAX_WAIT_S)
-}
 
 /** Waits until the outcomes of all operations are known, or until the time is up. Returns those that are known. */
 type AwaitOutcomes = (

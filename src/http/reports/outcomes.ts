@@ -9,7 +9,7 @@ import { validateWindow } from '../paging.ts'
 import { readWindow, WindowQuery } from './query.ts'
 import { type ReportDeps, reportRoute, type ShownReport, shown } from './routes.ts'
 import { Count, DunningRow, ExclusionRow, jsonRow, ReasonRow, Share, Time, TrialRow } from './rows.ts'
-import { Amount, flatReportSchema, nothing, page } from './schemas.ts'
+import { Amount, ExclusionsBody, flatReportSchema, page } from './schemas.ts'
 
 const MaybeShare = Type.Union([Share, Type.Null()])
 
@@ -80,19 +80,6 @@ function shownDunning(report: DunningReport, currency: string): ShownReport {
     lists: { invoices: shown(DunningRow, invoices) },
   }
 }
-
-const ExclusionsBody = flatReportSchema({ by_reason: Type.Array(ReasonRow) }, ExclusionRow, {
-  by_reason: [
-    {
-      reason_code: 'trialing',
-      reason: 'The subscription is in its trial.',
-      items: 1,
-      excluded_mrr: 49,
-      unpriced: 0,
-    },
-  ],
-  ...nothing,
-})
 
 const Window = { since: Time, until: Time }
 const window = { since: '2026-03-01T00:00:00.000Z', until: '2026-03-31T09:30:00.000Z' }

@@ -1,7 +1,8 @@
 import type { FastifyRequest } from 'fastify'
 import { type TSchema, Type } from 'typebox'
-import type { Filter } from '../../domain/billing/dimensions.ts'
+import { type Filter, isDimension } from '../../domain/billing/dimensions.ts'
 import { normalizeCountry } from '../../domain/billing/fields.ts'
+import type { Policy } from '../../domain/billing/policy.ts'
 import type { Slice } from '../../domain/list-slices.ts'
 import { knownCurrency } from '../../domain/money.ts'
 import { endIn, momentBefore, WHOLE_DAY } from '../../domain/time-zone.ts'
@@ -21,11 +22,19 @@ export type ReportQuery = Record<string, string | number | undefined> & {
 }
 
 /** The query parameters of a report. `pages`: by list, the parameter with its page number; empty: the report has no pages. */
-export function querySchema(pages: Record<string, string>, own: Record<string, TSchema> = {}) {
+export function querySchema(
+  pages: Record<string, string>,
+  own: Record<string, TSchema> = {},
+  { unfiltered = false, reporting = false }: { unfiltered?: boolean; reporting?: boolean } = {},
+) {
+  const all = reporting ? ' `reporting`: all currencies, converted to `reporting_currency` of the policy.' : ''
   return Type.Object({
-    currency: Type.String({ description: 'ISO 4217, any case. Totals stay in this currency.', examples: ['EUR'] }),
+    currency: Type.String({
+      description: `ISO 4217, any case. Totals stay in this currency.${all}`,
+      examples: ['EUR'],
+    }),
     ...own,
-    ...filterSchema(own),
+    ...(!unfiltered && filterSchema(own)),
     as_of: Type.Optional(
       Type.String({
         format: 'timestamp',
@@ -37,16 +46,40 @@ export function querySchema(pages: Record<string, string>, own: Record<string, T
   })
 }
 
+/** For reports whose figures a closed month keeps. */
+export const BasisQuery = {
+  basis: Type.Enum(['restated', 'as_closed'], {
+    default: 'restated',
+    description:
+      'restated: everything that is known now; as_closed: if the report ends in a closed month, what was known when the month was closed',
+  }),
+}
+
 /** The filters of a report. If `interval` is the bucket length, the filter is called `billing_interval`. */
 function filterSchema(own: Record<string, TSchema>) {
   const only = (description: string) => Type.Optional(Type.String({ minLength: 1, description }))
   return {
     plan: only('Only items of this plan, as named in the breakdown'),
+    plan_group: only('Only items of plans in this group of the policy'),
     ...('interval' in own ? { billing_interval: only(ONLY_INTERVAL) } : { interval: only(ONLY_INTERVAL) }),
     source: only('Only accounts with this acquisition source'),
+    channel: only('Only accounts with this channel'),
     country: only('Only accounts of this country, as named in the breakdown'),
     status: only('Only subscriptions with this status'),
   }
+}
+
+/** A filter by metadata: metadata.KEY=VALUE. */
+function isMetadata(name: string): boolean {
+  return name.startsWith('metadata.') && isDimension(name)
+}
+
+/** Rejects filters in a report that has none: other unknown parameters are ignored. */
+export function filterErrors(query: ReportQuery): ValidationError[] {
+  return Object.keys(filterSchema({}))
+    .concat(Object.keys(query).filter(isMetadata))
+    .filter(name => query[name] !== undefined)
+    .map(name => ({ pointer: `/${name}`, message: 'is not available in this report' }))
 }
 
 const ONLY_INTERVAL = 'Only items with this billing interval, as named in the breakdown'
@@ -54,6 +87,9 @@ const ONLY_INTERVAL = 'Only items with this billing interval, as named in the br
 export function readFilter(query: ReportQuery, own: Record<string, TSchema> = {}): Filter {
   const given = {
     plan: query.plan,
+    plan_group: query.plan_group,
+    channel: query.channel,
+    ...Object.fromEntries(Object.entries(query).filter(([name]) => isMetadata(name))),
     interval: 'interval' in own ? query.billing_interval : query.interval,
     source: query.source,
     country: normalizeCountry(query.country as string | undefined),
@@ -83,16 +119,29 @@ function pagingSchema(pages: Record<string, string>) {
   }
 }
 
+/** Stands for the reporting currency of the policy. */
+export const REPORTING = 'reporting'
+
 /** Returns the currency. Reports all validation errors together; `more`: those that the schema cannot find. */
-export function readCurrency(request: FastifyRequest, more: ValidationError[] = []): string {
+export function readCurrency(request: FastifyRequest, more: ValidationError[] = [], allowsReporting = false): string {
   const query = request.query as Partial<ReportQuery>
-  const currency = knownCurrency(query.currency)
+  const isReporting = allowsReporting && query.currency?.toLowerCase() === REPORTING
+  const currency = isReporting ? REPORTING : knownCurrency(query.currency)
   const errors = [...readValidationErrors(request.validationError), ...more]
   if (currency === null && !errors.some(({ pointer }) => pointer === '/currency')) {
     errors.push({ pointer: '/currency', message: 'must be a currency code, for example EUR' })
   }
   if (errors.length > 0) throw problems.invalid(errors)
   return currency!
+}
+
+/** The currency of the report. */
+export function findCurrency(currency: string, { reportingCurrency }: Policy): string {
+  if (currency !== REPORTING) return currency
+  if (reportingCurrency !== null) return reportingCurrency
+  const message =
+    'reporting needs a reporting currency: set it with `kontor policy set --tenant T reporting_currency=EUR`'
+  throw problems.invalid([{ pointer: '/currency', message }])
 }
 
 type Page = { page: number; pageSize: number }

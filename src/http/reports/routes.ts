@@ -10,6 +10,7 @@ import type { Db } from '../../postgres/database.ts'
 import { type AccountReport, accountReport } from '../../reports/accounts.ts'
 import { type AcquisitionReport, acquisitionReport } from '../../reports/acquisition.ts'
 import { type AttentionReport, attentionReport } from '../../reports/attention.ts'
+import { closingOf } from '../../reports/closed.ts'
 import { csvLine } from '../../reports/export/export.ts'
 import {
   type MovementReport,
@@ -19,14 +20,20 @@ import {
   retentionReport,
 } from '../../reports/movements.ts'
 import { type OverviewReport, overviewReport } from '../../reports/overview.ts'
-import { inSnapshot, type ReportList, type ReportQuestion } from '../../reports/question.ts'
+import { inSnapshot, QuestionError, type ReportList, type ReportQuestion } from '../../reports/question.ts'
+import { reportingOverview } from '../../reports/reporting.ts'
+import { listClosings } from '../../store/billing/closings.ts'
 import { appliedPolicy } from '../../store/billing/policies.ts'
 import type { MovementOrder, RetentionBase } from '../../store/reports/movements.ts'
 import type { App } from '../app.ts'
 import { validateWindow, wantsCsv } from '../paging.ts'
 import { problems } from '../problems.ts'
 import {
+  BasisQuery,
+  filterErrors,
+  findCurrency,
   querySchema,
+  REPORTING,
   type ReportQuery,
   readCurrency,
   readFilter,
@@ -44,6 +51,7 @@ import {
   jsonRow,
   MovementListRow,
   PaymentIssueRow,
+  Rates,
   RenewalRow,
   type Row,
   SourceRow,
@@ -58,7 +66,6 @@ import {
   Coverage,
   MovementsBody,
   OverviewBody,
-  Rates,
   RetentionBody,
 } from './schemas.ts'
 
@@ -72,8 +79,13 @@ export function subscriptionRoutes(app: App, deps: ReportDeps): void {
     summary: 'Subscription overview',
     description: `MRR, its coverage, movements and rates, and the accounts, sources and exclusions behind it. ${CSV}`,
     pages: { accounts: 'page', acquisition_sources: 'acquisition_page', exclusions: 'exclusion_page' },
+    own: BasisQuery,
     body: OverviewBody,
-    build: async (db, question) => shownOverview(await overviewReport(db, question), question.currency),
+    reporting: true,
+    async build(db, question) {
+      const report = question.isReporting ? reportingOverview : overviewReport
+      return shownOverview(await report(db, question), question.currency)
+    },
   })
   reportRoute(app, deps, {
     path: '/v1/subscriptions/attention',
@@ -94,7 +106,7 @@ export function subscriptionRoutes(app: App, deps: ReportDeps): void {
     summary: 'Current MRR and retention by acquisition source',
     description: `Every account has one source, or is \`unattributed\`, so the rows add up to MRR. ${CSV}`,
     pages: { sources: 'page' },
-    own: { horizon: WindowDays('The age of the cohort in days') },
+    own: { horizon: WindowDays('The age of the cohort in days'), ...BasisQuery },
     body: AcquisitionBody,
     build: async (db, question, query) =>
       shownAcquisition(await acquisitionReport(db, question, Number(query.horizon)), question.currency),
@@ -139,12 +151,14 @@ function movementRoutes(app: App, deps: ReportDeps): void {
     pages: { movements: 'page' },
     own: {
       ...WindowQuery('Movements'),
+      ...BasisQuery,
       order: Type.Enum(['time', 'size'], {
         default: 'time',
         description: 'time: the oldest first; size: the largest change first, positive or negative',
       }),
     },
     body: MovementsBody,
+    reporting: true,
     errors: validateWindow,
     flat: 'movements',
     build: async (db, question, query) =>
@@ -159,6 +173,7 @@ function movementRoutes(app: App, deps: ReportDeps): void {
     description: `A cohort contains the accounts that first paid in a month. A row is the state of a cohort at the end of one month. ${CSV}`,
     pages: { cohorts: 'page' },
     own: {
+      ...BasisQuery,
       months: Type.Integer({
         minimum: 1,
         maximum: MAX_MONTHS,
@@ -173,6 +188,7 @@ function movementRoutes(app: App, deps: ReportDeps): void {
       ),
     },
     body: RetentionBody,
+    reporting: true,
     build: async (db, question, query) =>
       shownRetention(
         await retentionReport(db, question, {
@@ -213,6 +229,7 @@ function shownOverview(report: OverviewReport, currency: string): ShownReport {
       },
       movements: { window_days: report.windowDays, ...shownTotals(report.movements, currency) },
       rates: jsonRow(Rates, report.rates, currency),
+      ...(report.olderRates && { older_rates: report.olderRates }),
     },
     lists: {
       accounts: shown(AccountRow, report.accounts),
@@ -269,6 +286,7 @@ function shownTotals(totals: MovementTotals, currency: string) {
     contraction: money(totals.contraction),
     churn: money(totals.churn),
     reactivation: money(totals.reactivation),
+    ...(totals.fx !== undefined && { fx: money(totals.fx) }),
     net: money(totals.net),
     closing_mrr: money(totals.closingMrr),
   }
@@ -309,6 +327,10 @@ type ReportRoute = {
   flat?: string
   /** The list that is returned completely, as `results`. */
   whole?: string
+  /** Filters are rejected. */
+  unfiltered?: true
+  /** Also in the reporting currency. */
+  reporting?: true
   errors?(query: ReportQuery): ValidationError[]
   build(db: Db, question: ReportQuestion, query: ReportQuery): Promise<ShownReport>
 }
@@ -328,38 +350,55 @@ export function reportRoute(app: App, { pool, now }: ReportDeps, route: ReportRo
         tags: ['Subscriptions'],
         summary: route.summary,
         description: route.description,
-        querystring: querySchema(route.pages, route.own),
+        querystring: querySchema(route.pages, route.own, route),
         response: { 200: route.body },
       },
     },
     async (request, reply) => {
       const query = request.query as unknown as ReportQuery
-      const currency = readCurrency(request, route.errors?.(query))
+      const errors = [...(route.errors?.(query) ?? []), ...(route.unfiltered ? filterErrors(query) : [])]
+      const given = readCurrency(request, errors, route.reporting)
       const { tenantId } = request.caller
       const askedAt = now()
       const list = wantsCsv(request) ? (query.list ?? route.whole ?? Object.keys(route.pages)[0]!) : null
       const answer = await inSnapshot(pool, async db => {
-        const policy = await appliedPolicy(db, tenantId)
+        const closings = query.basis === 'as_closed' ? await listClosings(db, tenantId) : []
+        // a series follows a closing in each bucket
+        const closing = route.own && 'interval' in route.own ? null : closingOf(closings, query, askedAt)
+        const applied = await appliedPolicy(db, tenantId)
+        const policy = closing?.policy ?? applied
         const asOf = momentIn(policy.timeZone, query.as_of) ?? askedAt
+        // closings keep no exchange rates
+        const currency = findCurrency(given, applied)
         const question = {
           tenantId,
           currency,
+          isReporting: given === REPORTING,
           asOf,
           now: askedAt,
           policy,
-          filter: readFilter(query, route.own),
+          ...{ closing, closings },
+          filter: route.unfiltered ? {} : readFilter(query, route.own),
         }
-        const report = await route.build(db, question, query)
-        if (list === null) return jsonBody(question, route, query, report)
-        return csvText(question, report.lists[list]!, requestedSlice(request, route, query, list))
+        const read = async () => {
+          const report = await route.build(db, question, query)
+          if (list === null) return jsonBody(question, route, query, report)
+          return csvText(question, report.lists[list]!, requestedSlice(request, route, query, list))
+        }
+        return read().catch(asProblem)
       })
       if (list !== null) {
         reply.header('content-type', 'text/csv; charset=utf-8')
-        reply.header('content-disposition', `attachment; filename="${list}-${currency}.csv"`)
+        reply.header('content-disposition', `attachment; filename="${list}-${given}.csv"`)
       }
       return reply.send(answer)
     },
   )
+}
+
+function asProblem(error: unknown): never {
+  if (error instanceof QuestionError) throw problems.invalid([{ pointer: error.pointer, message: error.message }])
+  throw error
 }
 
 async function jsonBody(

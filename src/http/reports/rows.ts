@@ -27,38 +27,45 @@ type Camel<Name extends string> = Name extends `${infer First}_${infer Rest}`
   : Name
 
 /** A row of a report: camel-case names, amounts in minor units. */
-export type Row<Schema extends TObject> = {
-  [Name in keyof Static<Schema> as Camel<Name & string>]: Static<Schema>[Name]
-}
+export type Row<Schema extends TObject> = CamelFields<Static<Schema>>
+
+type CamelFields<Fields> = { [Name in keyof Fields as Camel<Name & string>]: CamelValue<Fields[Name]> }
+
+/** Only nested rows, which are plain objects; not arrays, dates or objects with free names. */
+type CamelValue<Value> = Value extends unknown[] | Date
+  ? Value
+  : Value extends object
+    ? string extends keyof Value
+      ? Value
+      : CamelFields<Value>
+    : Value
 
 /** Formats a row as JSON: amounts as numbers in major units, instants as ISO 8601. */
 export function jsonRow(schema: TObject, row: object, currency: string): Record<string, unknown> {
-  return mapFields(schema, row, (value, isMoney) => {
+  return mapFields(schema, row, (value, { isMoney, nested }) => {
+    if (nested) return value === undefined ? undefined : jsonRow(nested, value as object, currency)
     if (!isMoney || value === null) return timeOr(value)
     return typeof value === 'string' ? Number(value) : toMajor(value as number, currency)
   })
 }
 
-/** Formats a row for CSV: amounts with all digits. */
+/** Formats a row for CSV: amounts with all digits, nested values as JSON. */
 export function textRow(schema: TObject, row: object, currency: string): Record<string, string> {
-  return mapFields(schema, row, (value, isMoney) => {
+  return mapFields(schema, row, (value, { isMoney, nested }) => {
     if (value === null || value === undefined) return ''
+    if (nested) return JSON.stringify(jsonRow(nested, value as object, currency))
     if (Array.isArray(value)) return value.join('; ')
     if (!isMoney || typeof value === 'string') return String(timeOr(value))
     return majorText(value as number, currency)
   })
 }
 
-function mapFields<T>(
-  schema: TObject,
-  row: object,
-  present: (value: unknown, isMoney: boolean) => T,
-): Record<string, T> {
+function mapFields<T>(schema: TObject, row: object, present: (value: unknown, field: Field) => T): Record<string, T> {
   const values = row as Record<string, unknown>
   const result: Record<string, T> = {}
-  for (const { name, source, isTime, isMoney } of fieldsOf(schema)) {
-    const value = shownIds(values[source])
-    result[name] = present(isTime && typeof value === 'number' ? new Date(value) : value, isMoney)
+  for (const field of fieldsOf(schema)) {
+    const value = shownIds(values[field.source])
+    result[field.name] = present(field.isTime && typeof value === 'number' ? new Date(value) : value, field)
   }
   return result
 }
@@ -69,7 +76,7 @@ function shownIds(value: unknown): unknown {
   return Array.isArray(value) ? value.map(shownIds) : value
 }
 
-type Field = { name: string; source: string; isTime: boolean; isMoney: boolean }
+type Field = { name: string; source: string; isTime: boolean; isMoney: boolean; nested: TObject | null }
 const fieldsBySchema = new WeakMap<TObject, Field[]>()
 
 function fieldsOf(schema: TObject): Field[] {
@@ -77,12 +84,17 @@ function fieldsOf(schema: TObject): Field[] {
   if (known) return known
   const fields = Object.entries(schema.properties).map(([name, field]) => ({
     name,
-    source: name.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase()),
+    source: camelName(name),
     isTime: isMarked(field, ['format', 'timestamp']),
     isMoney: isMarked(field, [MONEY, true]),
+    nested: Object.keys((field as TObject).properties ?? {}).length > 0 ? (field as TObject) : null,
   }))
   fieldsBySchema.set(schema, fields)
   return fields
+}
+
+export function camelName(name: string): string {
+  return name.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase())
 }
 
 function timeOr(value: unknown): unknown {
@@ -117,6 +129,7 @@ export const ExclusionRow = Type.Object({
   subscription_id: Text,
   item_id: MaybeText,
   customer: MaybeText,
+  customer_name: MaybeText,
   status: MaybeText,
   reason_code: Text,
   reason: Text,
@@ -134,6 +147,7 @@ export const PaymentIssueRow = Type.Object({
   invoice_number: MaybeText,
   subscription_id: MaybeText,
   customer: MaybeText,
+  customer_name: MaybeText,
   issue_type: Type.Enum(['payment_failed', 'action_required', 'overdue', 'uncollectible', 'subscription_unpaid']),
   amount_due: maybe(money()),
   amount_remaining: maybe(money()),
@@ -149,6 +163,7 @@ export const PaymentIssueRow = Type.Object({
 export const RenewalRow = Type.Object({
   subscription_id: Text,
   customer: Text,
+  customer_name: MaybeText,
   renews_at: Time,
   days_until: Count,
   interval: Text,
@@ -161,6 +176,7 @@ export const RenewalRow = Type.Object({
 export const CancellationRow = Type.Object({
   subscription_id: Text,
   customer: Text,
+  customer_name: MaybeText,
   cancels_at: Time,
   requested_at: MaybeTime,
   days_until: Count,
@@ -171,6 +187,7 @@ export const CancellationRow = Type.Object({
 export const UpcomingBillingRow = Type.Object({
   subscription_id: Text,
   customer: Text,
+  customer_name: MaybeText,
   bills_at: Time,
   days_until: Count,
   estimated_amount: maybe(money('Without tax and usage; null if unknown')),
@@ -247,6 +264,22 @@ export const MovementListRow = Type.Object({
   event_id: Type.Union([Text, Type.Null()], { description: 'The source event' }),
 })
 
+const Rate = (description?: string) => maybe(Type.Number({ ...(description && { description }) }))
+
+const RATES = {
+  customer_churn_rate: Rate(),
+  gross_mrr_churn_rate: Rate(),
+  net_mrr_churn_rate: Rate('Negative if more MRR was gained than lost'),
+  gross_revenue_retention: Rate('Of the accounts with MRR at the start; new accounts do not count'),
+  net_revenue_retention: Rate('Of the accounts with MRR at the start; may exceed 1'),
+  quick_ratio: Rate(),
+  ltv: maybe(money('The lifetime value of an account')),
+}
+
+export const Rates = Type.Object(RATES, {
+  description: 'Over the 30 days of the movements; null if the base is 0. The formulas are in policy.rates',
+})
+
 export const HistoryRow = Type.Object({
   date: Type.String({ description: 'The first day of the bucket', examples: ['2026-03-01'] }),
   mrr: money('At the end of the bucket; in the current bucket, now'),
@@ -259,12 +292,37 @@ export const HistoryRow = Type.Object({
   churn: money(),
   reactivation: money(),
   net: money('new + expansion + reactivation − contraction − churn: the change of MRR since the previous bucket'),
+  new_accounts: Type.Integer({ description: 'Accounts with their first MRR in the bucket' }),
+  churned_accounts: Type.Integer({ description: 'Accounts with MRR at the start of the bucket and none at its end' }),
+  rates: Type.Object(RATES, {
+    description: 'Over the bucket; null if the base is 0. The formulas are in policy.rates',
+  }),
+  retention: Type.Optional(
+    Type.Object(
+      { months: Count, gross_revenue_retention: Rate(), net_revenue_retention: Rate('May exceed 1') },
+      { description: 'With retention_months: of the accounts with MRR that many months before the end of the bucket' },
+    ),
+  ),
 })
+
+const { date, mrr, arr, active_accounts, active_subscriptions, ...inBucket } = HistoryRow.properties
+
+/** `fx` is part of `net`. */
+export const ReportingHistoryRow = Type.Object({
+  ...{ date, mrr, arr, active_accounts, active_subscriptions },
+  fx: Type.Optional(money('The effect of exchange rates, with `currency=reporting`')),
+  ...inBucket,
+})
+
+/** Metadata of any key is in the field `metadata`. */
+export function columnName(by: Dimension): string {
+  return by.startsWith('metadata.') ? 'metadata' : by
+}
 
 /** The first field has the name of the dimension. */
 export function breakdownRow(by: Dimension) {
   return Type.Object({
-    [by]: Text,
+    [columnName(by)]: Text,
     mrr: money(),
     accounts: Type.Integer({ description: 'Accounts with a part of this MRR' }),
     subscriptions: Type.Integer({ description: 'Subscriptions with a part of this MRR' }),
@@ -308,12 +366,70 @@ export const CashFactRow = Type.Object({
   ...CashFigures,
 })
 
+export const RevenueFigures = {
+  invoiced: money('Finalized invoices less credit notes, without tax, draft, void and uncollectible invoices'),
+  recognized: money('The share of the days of the month'),
+  deferred: money('Invoiced and not yet recognized at the end of the month; negative: recognized and not yet invoiced'),
+}
+
+export const RevenueRow = Type.Object({
+  date: Type.String({ description: 'The first day of the month', examples: ['2026-03-01'] }),
+  ...RevenueFigures,
+})
+
+export const RevenueFactRow = Type.Object({
+  invoice_id: Text,
+  invoice_number: MaybeText,
+  credit_note_id: maybe(Type.String({ description: 'Null in rows of the invoice itself' })),
+  subscription_id: MaybeText,
+  customer: MaybeText,
+  invoiced_on: Type.String({ description: 'The day on which the amount counts as invoiced' }),
+  service_start: Type.String({ description: 'The first day of the service period' }),
+  service_end: Type.String({ description: 'The first day after it' }),
+  amount: money('Without tax; negative in rows of a credit note'),
+  ...RevenueFigures,
+})
+
 export const ReasonRow = Type.Object({
   reason_code: Text,
   reason: Text,
   items: Count,
   excluded_mrr: money('The gross MRR that the items with a known price would have'),
   unpriced: Type.Integer({ minimum: 0, description: 'Items that cannot be priced' }),
+})
+
+const ReasonTotals = {
+  reason: Type.String({ description: 'As the billing system reports it; `unknown` if it reports none' }),
+  accounts: Count,
+  mrr: money('The MRR that was lost'),
+}
+
+export const ReasonTotalRow = Type.Object(ReasonTotals)
+
+export const ChurnReasonRow = Type.Object({
+  date: Type.String({ description: 'The first day of the month', examples: ['2026-03-01'] }),
+  ...ReasonTotals,
+})
+
+export const ForecastMonthRow = Type.Object({
+  date: Type.String({ description: 'The first day of the month', examples: ['2026-03-01'] }),
+  mrr: money('At the end of the month'),
+  new: money(),
+  expansion: money(),
+  contraction: money(),
+  churn: money(),
+  reactivation: money(),
+  trial_ends: money('The MRR of trials that end in the month, before discounts'),
+  net: money('The change of MRR since the previous month'),
+})
+
+export const ForecastChangeRow = Type.Object({
+  at: Time,
+  kind: Type.Enum(['renewal', 'trial_end', 'discount_end', 'cancellation', 'start', 'resume', 'other']),
+  customer: Text,
+  subscription_id: Text,
+  amount: maybe(money('Of a renewal, the amount charged, null if unknown; otherwise the change of MRR')),
+  mrr_delta: money(),
 })
 
 export const TrialRow = Type.Object({

@@ -7,14 +7,16 @@ import {
   CohortRow,
   Count,
   ExclusionRow,
-  HistoryRow,
   ItemRow,
   MaybeTime,
   MovementListRow,
   money,
   PaymentIssueRow,
   PolicyChangeRow,
+  Rates,
+  ReasonRow,
   RenewalRow,
+  ReportingHistoryRow,
   SourceRow,
   Time,
   TimelineRow,
@@ -180,24 +182,10 @@ const Movements = {
   contraction: Amount,
   churn: Amount,
   reactivation: Amount,
+  fx: Type.Optional(Type.Number({ description: 'The effect of exchange rates, with `currency=reporting`' })),
   net: Amount,
   closing_mrr: Amount,
 }
-
-const Rate = (description?: string) => Type.Union([Type.Number({ ...(description && { description }) }), Type.Null()])
-
-export const Rates = Type.Object(
-  {
-    customer_churn_rate: Rate(),
-    gross_mrr_churn_rate: Rate(),
-    net_mrr_churn_rate: Rate('Negative if more MRR was gained than lost'),
-    gross_revenue_retention: Rate(),
-    net_revenue_retention: Rate('May exceed 1'),
-    quick_ratio: Rate(),
-    ltv: Type.Union([money('The lifetime value of an account'), Type.Null()]),
-  },
-  { description: 'Over the 30 days of the movements; null if the base is 0. The formulas are in policy.rates' },
-)
 
 const Cash = Type.Object({ amount: Amount, count: Count })
 
@@ -217,6 +205,11 @@ export const OverviewBody = reportSchema(
     invoiced: Cash,
     collected: Type.Object({ ...Cash.properties, refunded: Amount, disputed: Amount, one_off: Amount }),
     movements: Type.Object({ window_days: Type.Integer(), ...Movements }),
+    older_rates: Type.Optional(
+      Type.Array(Type.String(), {
+        description: 'With `currency=reporting`: currencies whose rate is from an earlier day',
+      }),
+    ),
     rates: Rates,
   },
   { accounts: AccountRow, acquisition_sources: SourceRow, exclusions: ExclusionRow },
@@ -239,6 +232,7 @@ export const OverviewBody = reportSchema(
       subscription_id: 'sub_7',
       item_id: 'si_7',
       customer: 'cus_43',
+      customer_name: 'Grace Hopper',
       status: 'trialing',
       reason_code: 'trialing',
       reason: 'The subscription is in its trial.',
@@ -264,6 +258,7 @@ export const AttentionBody = reportSchema(
       invoice_number: 'A-0009',
       subscription_id: 'sub_9',
       customer: 'cus_9',
+      customer_name: 'Alan Turing',
       issue_type: 'payment_failed',
       amount_due: 49,
       amount_remaining: 49,
@@ -280,6 +275,7 @@ export const AttentionBody = reportSchema(
     upcoming_billing: page({
       subscription_id: 'sub_42',
       customer: 'cus_42',
+      customer_name: 'Ada Lovelace',
       bills_at: '2026-04-02T10:00:00.000Z',
       days_until: 3,
       estimated_amount: 59,
@@ -405,7 +401,7 @@ export const HistoryBody = reportSchema(
       description:
         'Policy changes and their effect on MRR. All rows are computed by the current policy, so a policy change is not a movement',
     }),
-    results: Type.Array(HistoryRow),
+    results: Type.Array(ReportingHistoryRow),
   },
   {},
   {
@@ -429,6 +425,9 @@ export const HistoryBody = reportSchema(
         active_accounts: 2,
         active_subscriptions: 2,
         ...moved,
+        new_accounts: 1,
+        churned_accounts: 0,
+        rates,
       },
     ],
   },
@@ -441,13 +440,20 @@ const BreakdownRow = Type.Object({
   interval: PartName,
   source: PartName,
   country: PartName,
+  plan_group: PartName,
+  channel: PartName,
+  metadata: PartName,
   mrr: money(),
   accounts: Type.Integer({ description: 'Accounts with a part of this MRR' }),
   subscriptions: Type.Integer({ description: 'Subscriptions with a part of this MRR' }),
 })
 
 export const BreakdownBody = reportSchema(
-  { by: Type.Enum([...DIMENSIONS]), mrr: Amount, results: Type.Array(BreakdownRow) },
+  {
+    by: Type.Enum([...DIMENSIONS, 'metadata']),
+    mrr: Amount,
+    results: Type.Array(BreakdownRow),
+  },
   {},
   {
     by: 'plan',
@@ -458,3 +464,16 @@ export const BreakdownBody = reportSchema(
     ],
   },
 )
+
+export const ExclusionsBody = flatReportSchema({ by_reason: Type.Array(ReasonRow) }, ExclusionRow, {
+  by_reason: [
+    {
+      reason_code: 'trialing',
+      reason: 'The subscription is in its trial.',
+      items: 1,
+      excluded_mrr: 49,
+      unpriced: 0,
+    },
+  ],
+  ...nothing,
+})

@@ -8,7 +8,7 @@ import {
   errorReason,
   type LogLogger,
   type NatsSettings,
-  StreamTaken,
+  StreamRefused,
   toRefusal,
 } from './nats.ts'
 import { ensureStream, type OpenStream, type Stream } from './stream.ts'
@@ -96,7 +96,7 @@ export function openConnection(
             hasJetStream: client?.connection.info?.jetstream ?? null,
           })
           lastError = refused ?? error
-          if (error instanceof StreamTaken) stream = null
+          if (error instanceof StreamRefused) stream = null
           reportUnreachable(errorReason(lastError))
           // A refusal is reported at once, because waiting does not help. All other errors leave the waiters until their timeout.
           if (refused) for (const { reject } of [...readers, ...writers]) reject(refused)

@@ -3,7 +3,7 @@ import { type Db, inTransaction, queryPrepared, queryRows } from '../../postgres
 import { LOCKS, lock } from '../../postgres/locks.ts'
 import type { Lost } from '../log.ts'
 import { forgetPassed, listWriters, recordLoss } from './known-streams.ts'
-import { NatsRefused } from './nats.ts'
+import { NatsRefused, StreamInUse } from './nats.ts'
 
 /** Everything below `seq` is read, and the first `ord` entries of the message at `seq`. */
 export type Position = { seq: number; ord: number }
@@ -23,6 +23,8 @@ type FoundStream = {
   servers: string
   /** The id of this process as a writer; null: it does not write. */
   process: string | null
+  /** How many entries this process has acknowledged since it last recorded what is unread. */
+  acknowledged: number
   /** The unread entries of the stream before it are given up. */
   takesOver: boolean
 }
@@ -69,7 +71,11 @@ export async function enterStream(pool: pg.Pool, stream: FoundStream, now: Strea
     if (before && before.created !== created) {
       await refuseOtherServers(client, stream, before.created)
       refuseLeavingUnread(stream, before)
-      lost = await recordLoss(client, stream.name, null)
+      lost = await recordLoss(client, stream.name, {
+        partitions: null,
+        more: stream.acknowledged,
+        process: stream.process,
+      })
       await swapCursors(client, stream.name, { before: before.created, now: created })
     }
     await client.query(
@@ -100,9 +106,9 @@ async function refuseOtherServers(db: Db, { name, servers, process }: FoundStrea
     writer => writer.stream === name && writer.created === before && writer.process !== process,
   )
   if (!other) return
-  throw new NatsRefused(
+  throw new StreamInUse(
     `The stream ${name} at ${servers} is not the one of this name that another node (${other.name}) writes to, last seen ${other.secondsAgo} s ago. ` +
-      'Set the same NATS_URL on all nodes, or stop that node first. (If the stream was deleted and created again, this resolves itself within seconds.)',
+      'Set the same NATS_URL on all nodes, or stop that node first. (If the stream was deleted and created again, or that node was killed, this resolves itself within 30 s.)',
   )
 }
 

@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import type pg from 'pg'
 import { type Db, inTransaction } from '../../postgres/database.ts'
 import { LOCKS, lock } from '../../postgres/locks.ts'
-import type { Lost, SkippedMessages } from '../log.ts'
+import type { Lost, Promised, SkippedMessages } from '../log.ts'
 import { type LogLogger, NatsRefused } from './nats.ts'
 import type { OpenStream } from './stream.ts'
 
@@ -50,7 +50,18 @@ export async function forgetStreams(db: Db): Promise<void> {
 }
 
 /** A process that writes to a stream. */
-type Writer = { stream: string; process: string; name: string; created: string | null }
+type Writer = {
+  stream: string
+  process: string
+  name: string
+  created: string | null
+  promise: Promised | null
+  failing: Failing | null
+}
+
+/** Why the last publish of a writer failed: the stream is full, or NATS does not acknowledge. */
+type Failing = 'full' | 'silent'
+
 export type SeenWriter = Writer & { secondsAgo: number }
 
 // A process that was killed counts as gone after this time, by PostgreSQL's clock.
@@ -60,7 +71,7 @@ const AGO = `greatest(0, round(extract(epoch from clock_timestamp() - w.seen_at)
 /** All that were seen lately, the latest first. */
 export async function listWriters(db: Db): Promise<SeenWriter[]> {
   const { rows } = await db.query<SeenWriter>(
-    `select stream, process, created, name, ${AGO} as "secondsAgo" from jetstream_writers w
+    `select stream, process, created, name, promise, failing, ${AGO} as "secondsAgo" from jetstream_writers w
      where ${SEEN_LATELY} order by seen_at desc`,
   )
   return rows
@@ -76,19 +87,22 @@ function beginWriting(pool: pg.Pool, writer: Writer): Promise<{ elsewhere: SeenW
   })
 }
 
-function keepWriting(pool: pg.Pool, writer: Writer): Promise<boolean> {
+/** Returns how many processes write to the stream, with this one. */
+function keepWriting(pool: pg.Pool, writer: Writer): Promise<number> {
   return inTransaction(pool, async client => {
     await lock(client, LOCKS.streamWriters)
-    return noteWriter(client, writer)
+    await noteWriter(client, writer)
+    return (await listWriters(client)).filter(({ stream }) => stream === writer.stream).length
   })
 }
 
 /** Returns whether the stream was drained. */
-async function noteWriter(db: Db, { stream, process, name, created }: Writer): Promise<boolean> {
+async function noteWriter(db: Db, { stream, process, name, created, promise, failing }: Writer): Promise<boolean> {
   await db.query(
-    `insert into jetstream_writers (stream, process, name, created, seen_at) values ($1, $2, $3, $4, clock_timestamp())
-     on conflict (stream, process) do update set created = $4, seen_at = clock_timestamp()`,
-    [stream, process, name, created],
+    `insert into jetstream_writers (stream, process, name, created, promise, failing, seen_at)
+     values ($1, $2, $3, $4, $5, $6, clock_timestamp())
+     on conflict (stream, process) do update set created = $4, promise = $5, failing = $6, seen_at = clock_timestamp()`,
+    [stream, process, name, created, promise, failing],
   )
   const { rowCount } = await db.query(
     `update jetstream_streams set is_drained = false, left_at = null
@@ -133,7 +147,7 @@ export type SeenStream = {
   /** When it was left; null: it is in use. */
   leftAt: Date | null
   /** Seen in the last 30 s. */
-  writers: { name: string; secondsAgo: number }[]
+  writers: { name: string; secondsAgo: number; promise: Promised | null; failing: Failing | null }[]
 }
 
 export async function streamsSeen(db: Db): Promise<SeenStream[]> {
@@ -141,60 +155,142 @@ export async function streamsSeen(db: Db): Promise<SeenStream[]> {
   const { rows } = await db.query<Omit<SeenStream, 'writers'> & { writers: string }>(
     `select name, servers, unread, seen_at as "seenAt", unread_since as "unreadSince", left_at as "leftAt",
        (select coalesce(max(updated_at), s.seen_at) from jetstream_cursors c where c.stream = s.name) as "readAt",
-       (select coalesce(json_agg(json_build_object('name', w.name, 'secondsAgo', ${AGO}) order by w.seen_at desc), '[]')
+       (select coalesce(json_agg(json_build_object('name', w.name, 'secondsAgo', ${AGO}, 'promise', w.promise,
+          'failing', w.failing) order by w.seen_at desc), '[]')
         from jetstream_writers w where w.stream = s.name and ${SEEN_LATELY}) as writers
      from jetstream_streams s order by name`,
   )
   return rows.map(row => ({ ...row, writers: JSON.parse(row.writers) }))
 }
 
-/** The unread messages of a partition: the first and the last number. */
-export type UnreadRange = { partition: number; entries: number; first: number | null; last: number | null }
+/** The unread messages of a partition: the first and the last number, and the id of the last. */
+export type UnreadRange = {
+  partition: number
+  entries: number
+  first: number | null
+  last: number | null
+  lastId: string | null
+}
 
-type Seen = { partition: number; seq: number }
+/** Unread messages as of an earlier look. */
+type Seen = { partition: number; first: number; seq: number; id: string | null; entries: number }
+
+/** The last message of a partition that this process published, and was acknowledged. */
+export type LastPublished = { partition: number; seq: number; id: string }
 
 /**
- * Finds messages that were unread the last time and are gone without having been read. Records what is unread now. Asks NATS only for
- * messages that the count has not met.
+ * Finds messages that were unread the last time, or that this process published since, and are gone without having been read.
+ * Records what is unread now. `acknowledged`: entries that this process published since it recorded that the last time.
  */
 export async function findLosses(
   pool: pg.Pool,
-  { manager, stream: { created } }: OpenStream,
+  opened: OpenStream,
   stream: string,
-  { ranges, agoMs }: { ranges: UnreadRange[]; agoMs: number },
+  found: { ranges: UnreadRange[]; agoMs: number; published: LastPublished[]; acknowledged: number; process: string },
 ): Promise<Lost | null> {
+  const { ranges, acknowledged } = found
+  const { created } = opened.stream
   const { rows } = await pool.query<Seen>(
-    `select s.partition, s.seq from jetstream_unread s join jetstream_cursors c using (stream, partition)
-     where s.stream = $1 and s.created = $2 and s.entries > 0 and c.seq <= s.seq`,
+    `select partition, first_seq as first, seq, id, entries from jetstream_unread
+     where stream = $1 and created = $2 and entries > 0`,
     [stream, created],
   )
-  const gone: Seen[] = []
-  for (const seen of rows) {
-    const range = ranges.find(({ partition }) => partition === seen.partition)
-    const isMet = (range?.first ?? Infinity) <= seen.seq && seen.seq <= (range?.last ?? -Infinity)
-    // Asks the stream's leader: other servers may not have it yet.
-    if (!isMet && (await manager.streams.getMessage(stream, { seq: seen.seq })) === null) gone.push(seen)
+  const own = found.published.map(({ partition, seq, id }) => ({ ...{ partition, seq, id }, first: seq, entries: 0 }))
+  const missing: { partition: number; seq: number }[] = []
+  for (const seen of [...rows, ...own]) {
+    const seq = await findMissing(opened, stream, seen, ranges.find(({ partition }) => partition === seen.partition)!)
+    if (seq !== null) missing.push({ partition: seen.partition, seq })
   }
-  const lost = gone.length === 0 ? null : await recordLoss(pool, stream, gone)
-  await noteRanges(pool, { stream, created, agoMs }, ranges)
+  const gone = missing.length === 0 ? [] : await withoutRead(pool, stream, missing)
+  const raised = await raiseLoss(pool, stream, found)
+  let lost = raised?.lost ?? null
+  if (gone.length > 0 && raised === null) {
+    // What was read since is not subtracted, so this is an upper bound.
+    const left = ranges
+      .filter(({ partition }) => gone.includes(partition))
+      .reduce((sum, { entries }) => sum + entries, 0)
+    lost = await recordLoss(pool, stream, { partitions: gone, more: acknowledged - left, process: found.process })
+  }
+  await noteRanges(pool, { stream, created, agoMs: found.agoMs }, ranges)
   return lost
 }
 
-/** Records the messages that no cursor has passed; null: everything that was unread. If several processes find a loss, one records it. */
-export async function recordLoss(db: Db, stream: string, gone: Seen[] | null): Promise<Lost | null> {
+/** The number of a message that is gone: of the last one seen, or of the first, because limits drop the oldest messages first. */
+async function findMissing(
+  { manager }: OpenStream,
+  stream: string,
+  { first, seq, id }: Seen,
+  range: UnreadRange,
+): Promise<number | null> {
+  // Asks the stream's leader, because other servers may not have it yet.
+  const read = (seq: number) => manager.streams.getMessage(stream, { seq })
+  if (range?.last !== seq || range.lastId !== id) {
+    const message = await read(seq)
+    const idNow = message?.header.get('Nats-Msg-Id') || null
+    // A server that lost its newest messages gives their numbers to others.
+    if (message === null || (id !== null && idNow !== null && id !== idNow)) return seq
+  }
+  return range?.first === first || (await read(first)) !== null ? null : first
+}
+
+/** The partitions of messages that no cursor has passed: those that one has passed were read, and may be purged. */
+async function withoutRead(db: Db, stream: string, missing: { partition: number; seq: number }[]): Promise<number[]> {
+  const { rows } = await db.query<{ partition: number; seq: number }>(
+    'select partition, seq from jetstream_cursors where stream = $1',
+    [stream],
+  )
+  const cursors = new Map(rows.map(({ partition, seq }) => [partition, seq]))
+  const unread = missing.filter(({ partition, seq }) => (cursors.get(partition) ?? 0) <= seq)
+  return [...new Set(unread.map(({ partition }) => partition))]
+}
+
+type NewLoss = {
+  /** Whose unread entries were lost; null: all. */
+  partitions: number[] | null
+  /** How many more may be lost, at most. Negative: some are still there. */
+  more?: number
+  process?: string | null
+}
+
+/** If several processes find a loss, one records it. */
+export async function recordLoss(
+  db: Db,
+  stream: string,
+  { partitions, more = 0, process = null }: NewLoss,
+): Promise<Lost | null> {
   const { rows } = await db.query<Lost>(
     `with gone as (
        delete from jetstream_unread s using jetstream_cursors c
        where s.stream = $1 and c.stream = s.stream and c.partition = s.partition
-         and ($2::smallint[] is null or (s.partition, s.seq) in (select * from unnest($2::smallint[], $3::bigint[])))
+         and ($2::smallint[] is null or s.partition = any($2))
        returning s.entries, s.seen_at, c.seq <= s.seq as is_unread
+     ), lost as (
+       select coalesce(sum(entries), 0) + $3 as entries, coalesce(min(seen_at), now()) as seen_at from gone where is_unread
      )
-     insert into jetstream_losses (stream, entries, seen_at)
-     select $1, sum(entries), min(seen_at) from gone where is_unread having sum(entries) > 0
+     insert into jetstream_losses (stream, entries, seen_at, counted_by)
+     select $1, entries, seen_at, array_remove(array[$4::uuid], null) from lost
+     where entries > 0 and not exists (
+       select from jetstream_losses where stream = $1 and $4::uuid = any(counted_by)
+         and noticed_at > clock_timestamp() - interval '5 seconds')
      returning entries, seen_at as "seenAt", noticed_at as "noticedAt"`,
-    [stream, gone?.map(({ partition }) => partition), gone?.map(({ seq }) => seq)],
+    [stream, partitions, more, process],
   )
   return rows[0] ?? null
+}
+
+/** Adds what this process acknowledged lately to a loss that another one has found: that may be lost too. Null: there is no such loss. */
+async function raiseLoss(
+  db: Db,
+  stream: string,
+  { acknowledged, process }: { acknowledged: number; process: string },
+): Promise<{ lost: Lost | null } | null> {
+  const { rows } = await db.query<Lost>(
+    `update jetstream_losses set entries = entries + $2, counted_by = counted_by || $3::uuid
+     where stream = $1 and noticed_at > now() - interval '10 seconds' and not $3::uuid = any(counted_by)
+     returning entries, seen_at as "seenAt", noticed_at as "noticedAt"`,
+    [stream, acknowledged, process],
+  )
+  return rows[0] ? { lost: acknowledged > 0 ? rows[0] : null } : null
 }
 
 // A count from before a loss is not recorded after it: the loss would be found again. A count takes two seconds at most.
@@ -206,17 +302,20 @@ async function noteRanges(
   ranges: UnreadRange[],
 ): Promise<void> {
   await pool.query(
-    `insert into jetstream_unread as s (stream, created, partition, seq, entries)
-     select $1, $2, * from unnest($3::smallint[], $4::bigint[], $5::bigint[])
+    `insert into jetstream_unread as s (stream, created, partition, first_seq, seq, id, entries)
+     select $1, $2, * from unnest($3::smallint[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[])
      where not exists (
-       select from jetstream_losses where stream = $1 and noticed_at > clock_timestamp() - $6 * interval '1 ms')
+       select from jetstream_losses where stream = $1 and noticed_at > clock_timestamp() - $8 * interval '1 ms')
      on conflict (stream, partition) do update
-       set created = excluded.created, seq = excluded.seq, entries = excluded.entries, seen_at = now()
+       set created = excluded.created, first_seq = excluded.first_seq, seq = excluded.seq, id = excluded.id,
+         entries = excluded.entries, seen_at = now()
        where s.entries > 0 or excluded.entries > 0`,
     [
       ...[stream, created],
       ranges.map(({ partition }) => partition),
+      ranges.map(({ first }) => first ?? 0),
       ranges.map(({ last }) => last ?? 0),
+      ranges.map(({ lastId }) => lastId),
       ranges.map(({ entries }) => entries),
       agoMs + COUNTING_MS,
     ],
@@ -310,6 +409,8 @@ export async function eraseSkippedPayloads(db: Db, stream: string): Promise<void
 }
 
 const EVERY_MS = 5_000
+// A node that gets no requests learns nothing new: after this time it is tried again.
+const FAILING_MS = 5_000
 
 /** This process as a writer, registered in PostgreSQL as long as it writes. */
 type OpenWriter = {
@@ -317,7 +418,13 @@ type OpenWriter = {
   /** Before the first write. Throws if another process writes to another stream. */
   begin(): Promise<void>
   /** `created`: of the stream that it writes to. */
-  found(created: string): void
+  found(created: string, promise: Promised): void
+  /** The outcome of the last publish. */
+  wrote(failing: Failing | null): void
+  /** Why the publishes of the last seconds failed. */
+  failing(): Failing | null
+  /** How many processes write to the stream, as last seen; at least 1. */
+  count(): number
   /** After the last write. False: it never began. */
   end(): Promise<boolean>
 }
@@ -326,14 +433,21 @@ export function openWriter(pool: pg.Pool, stream: string): OpenWriter {
   const id = randomUUID()
   const name = `${hostname()}, process ${process.pid}`
   let created: string | null = null
-  const now = (): Writer => ({ stream, process: id, name, created })
+  let promise: Promised | null = null
+  let failing: Failing | null = null
+  let failedAt = -Infinity
+  const now = (): Writer => ({ stream, process: id, name, created, promise, failing })
   let timer: NodeJS.Timeout | null = null
   let noting: Promise<unknown> | null = null
   let wasDrained = false
+  let count = 1
 
   // PostgreSQL may be unavailable: the next attempt follows.
   function note(): void {
     noting ??= keepWriting(pool, now())
+      .then(found => {
+        count = found
+      })
       .catch(() => {})
       .finally(() => {
         noting = null
@@ -342,6 +456,7 @@ export function openWriter(pool: pg.Pool, stream: string): OpenWriter {
 
   return {
     process: id,
+    count: () => count,
     async begin() {
       if (timer !== null) return
       const { elsewhere, wasDrained: was } = await beginWriting(pool, now())
@@ -350,9 +465,17 @@ export function openWriter(pool: pg.Pool, stream: string): OpenWriter {
       timer = setInterval(note, EVERY_MS)
       timer.unref()
     },
-    found(now) {
-      if (created === now) return
+    found(now, promised) {
+      if (created === now && promise === promised) return
       created = now
+      promise = promised
+      if (timer !== null) note()
+    },
+    failing: () => (performance.now() - failedAt < FAILING_MS ? failing : null),
+    wrote(outcome) {
+      if (outcome !== null) failedAt = performance.now()
+      if (failing === outcome) return
+      failing = outcome
       if (timer !== null) note()
     },
     async end() {

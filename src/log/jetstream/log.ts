@@ -21,6 +21,7 @@ import {
   dropSkippedMessages,
   eraseSkippedPayloads,
   findLosses,
+  type LastPublished,
   noteLastUnread,
   noteUnread,
   openWriter,
@@ -37,6 +38,8 @@ import {
   partitionSubject,
   partSubject,
   StreamFull,
+  StreamInUse,
+  StreamRefused,
   StreamTaken,
 } from './nats.ts'
 import { openReader, partitionName } from './reader.ts'
@@ -56,7 +59,7 @@ import {
   partitionsDiffer,
   readMessageId,
   readStreamInfo,
-  refuseTaken,
+  refuseChanged,
 } from './stream.ts'
 
 /** Events are on NATS, everything else is in the PostgreSQL log. */
@@ -78,6 +81,7 @@ type JetStreamOptions = {
 // reader about 300 µs together; gathering for 8 ms doubles the size of the messages of busy partitions.
 const FLUSHES = { maxInFlight: 1, maxItems: 2_000, maxBytes: 700_000, gatherMs: 8 }
 const PURGE_FROM = 0.5
+const NOT_A_WRITER = '00000000-0000-0000-0000-000000000000'
 const PURGE_EVERY_MS = 1_000
 const CHECK_OWNER_EVERY_MS = 2_000
 const MAX_CANDIDATES = 50
@@ -95,19 +99,50 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   const takesOver = settings.takesOver && isWriter
   const writer = isWriter ? openWriter(pool, stream) : null
   const connection = openConnection({ ...settings, takesOver }, { name, owner, enter, logger })
-  const publisher = openPublisher(connection, stream)
+  const publisher = openPublisher(connection, stream, (partition, { seq, id, entries }) => {
+    published.set(partition, { partition, seq, id })
+    acknowledged += entries
+  })
   const reader = openReader(stream, { readable: connection.readable, logger })
   const findHeld = openHeldPartitions(postgres)
   const listeners = new Set<() => void>()
   let purgedAt = -Infinity
   let ownerCheckedAt = -Infinity
-  let counted = { unread: 0, at: -Infinity, ranges: [] as UnreadRange[] }
+  /** The stream was changed while this process runs: nothing is written to it, and what is in it is read. */
+  let refusal: StreamRefused | null = null
+  let inUse: StreamInUse | null = null
+  const published = new Map<number, LastPublished>()
+  let entered: string | null = null
+  let acknowledged = 0
+  /** `acknowledged`, `published`: as of before the count. */
+  let counted = {
+    unread: 0,
+    at: -Infinity,
+    ranges: [] as UnreadRange[],
+    acknowledged: 0,
+    published: [] as LastPublished[],
+  }
+  /** How many entries were acknowledged before the count that was last recorded. */
+  let recorded = 0
 
-  /** Brings the cursors of the stream into PostgreSQL. */
+  /** Brings the cursors of the stream into PostgreSQL. Until then, nothing is written to a stream that may be the wrong one. */
   async function enter(opened: OpenStream): Promise<void> {
+    try {
+      await enterCursors(opened)
+      inUse = null
+    } catch (error) {
+      if (error instanceof StreamInUse) inUse = error
+      throw error
+    }
+  }
+
+  async function enterCursors(opened: OpenStream): Promise<void> {
     const { created, partitions, lastSeq } = opened.stream
-    writer?.found(created)
-    const own = { servers, process: writer?.process ?? null, takesOver }
+    // In a stream that was created again, these numbers belong to other messages.
+    if (created !== entered) published.clear()
+    entered = created
+    writer?.found(created, opened.stream.promise)
+    const own = { servers, process: writer?.process ?? null, takesOver, acknowledged: acknowledged - recorded }
     const { movedBack, lost } = await enterStream(
       pool,
       { name: stream, created, partitions, lastSeq, ...own },
@@ -146,11 +181,15 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
     const invalid = appends.find(({ entry }) => entry.body.includes('\0') || entry.context.includes('\0'))
     if (invalid)
       throw new Error(`The entry ${invalid.entry.id} contains a NUL character, which PostgreSQL cannot store`)
+    const obstacle = refusal ?? inUse
+    if (obstacle !== null) throw obstacle
     await publisher.reach()
     const byPartition = Map.groupBy(appends, ({ entry }) => partitionFor(entry))
     try {
       await Promise.all([...byPartition].map(([partition, some]) => publisher.publish(partition, some)))
+      writer?.wrote(null)
     } catch (error) {
+      writer?.wrote(error instanceof StreamFull ? 'full' : 'silent')
       if (error instanceof StreamFull) void freeSpace().catch(() => {})
       throw error
     }
@@ -162,18 +201,30 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
     await purgeRead(await connection.waitReadable(), stream, await listCursors(pool, stream))
   }
 
-  /** Another database may take over the stream while this process runs. Or this database is replaced, and keeps the stream. */
+  function setRefusal(now: StreamRefused | null): void {
+    if (now !== null && now.message !== refusal?.message)
+      logger?.error({ stream, reason: now.message }, 'the stream is refused: events are answered with 503')
+    if (now === null && refusal !== null) logger?.info({ stream }, 'the stream is accepted again')
+    refusal = now
+  }
+
+  /** Another database may take over the stream while this process runs. Or an operator changes the stream. Or this database is replaced, and keeps the stream. */
   function checkOwner(): void {
     const opened = connection.found()
     if (opened === null || performance.now() - ownerCheckedAt < CHECK_OWNER_EVERY_MS) return
     ownerCheckedAt = performance.now()
     const isOwner = async () => {
       if ((await owner()) !== opened.stream.owner) return false
-      await refuseTaken(opened, stream)
+      await refuseChanged(opened, settings)
+      setRefusal(null)
       return true
     }
     isOwner()
-      .catch(error => !(error instanceof StreamTaken))
+      .catch(error => {
+        if (error instanceof StreamTaken) return false
+        if (error instanceof StreamRefused) setRefusal(error)
+        return true
+      })
       .then(isStill => isStill || connection.renew())
   }
 
@@ -186,6 +237,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
 
   async function readLags(withinMs?: number) {
     const opened = await connection.waitReadable(withinMs)
+    const before = { acknowledged, published: [...published.values()] }
     const cursors = await listCursors(pool, stream)
     const found = await Promise.all(
       cursors.map(async cursor => ({
@@ -198,7 +250,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       })),
     )
     const unread = found.reduce((sum, { entries }) => sum + entries, 0)
-    counted = { unread, at: performance.now(), ranges: found }
+    counted = { unread, at: performance.now(), ranges: found, ...before }
     return found.map(({ partition, entries, oldestAt }) => ({
       ...{ partition: partitionName(partition), entries, oldestAt },
     }))
@@ -319,7 +371,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
         const info = opened && (await readStreamInfo(opened, stream).catch(() => null))
         return {
           ...{ stream, servers, maxBytes: settings.maxBytes },
-          refused: result instanceof LogRefused ? result.message : null,
+          refused: result instanceof LogRefused ? result.message : (refusal?.message ?? null),
           differs: opened && partitionsDiffer(settings, opened.stream.partitions),
           reachable: info !== null,
           promise: opened?.stream.promise ?? null,
@@ -331,7 +383,9 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
           lost: await readLosses(pool, stream, settings.maxAgeMs),
         }
       },
-      promise: () => connection.writable()?.stream.promise ?? null,
+      promise: () => (refusal === null ? (connection.writable()?.stream.promise ?? null) : null),
+      failing: () => writer?.failing() ?? null,
+      writers: () => writer?.count() ?? 1,
       async upkeep() {
         checkOwner()
         const opened = connection.found()
@@ -341,8 +395,16 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
           await freeSpace()
         const isRecent = performance.now() - counted.at < RECENT_MS
         await noteUnread(pool, stream, isRecent ? counted.unread : await countUnread())
-        const seen = { ranges: counted.ranges, agoMs: performance.now() - counted.at }
-        reportLoss(await findLosses(pool, opened, stream, seen), { stream, logger })
+        const count = counted
+        const lost = await findLosses(pool, opened, stream, {
+          ...{ ranges: count.ranges, agoMs: performance.now() - count.at, published: [...published.values()] },
+          ...{ acknowledged: acknowledged - recorded, process: writer?.process ?? NOT_A_WRITER },
+        })
+        recorded = lost === null ? count.acknowledged : acknowledged
+        // What was counted is in PostgreSQL now.
+        for (const message of lost === null ? count.published : published.values())
+          if (published.get(message.partition) === message) published.delete(message.partition)
+        reportLoss(lost, { stream, logger })
         await dropSkippedMessages(pool, stream, settings.maxAgeMs)
       },
       async untilRead(withinMs) {
@@ -434,7 +496,9 @@ type Publisher = {
 
 type BuildHeaders = (opened: OpenStream) => ReturnType<OpenStream['packages']['headers']> | null
 
-export function openPublisher(connection: Connection, stream: string): Publisher {
+type OnPublished = (partition: number, message: { seq: number; id: string; entries: number }) => void
+
+export function openPublisher(connection: Connection, stream: string, onPublished: OnPublished = () => {}): Publisher {
   let isSilent = false
   const deadlineMs = () => (isSilent ? DEADLINE_WHEN_SILENT_MS : DEADLINE_MS)
 
@@ -448,7 +512,7 @@ export function openPublisher(connection: Connection, stream: string): Publisher
   }
 
   /** If the outcome is unknown, it publishes again with the same id: NATS does not add a message twice. */
-  async function send(subject: string, payload: Uint8Array, id: string, build: BuildHeaders): Promise<void> {
+  async function send(subject: string, payload: Uint8Array, id: string, build: BuildHeaders): Promise<number> {
     const deadline = performance.now() + deadlineMs()
     for (;;) {
       const left = deadline - performance.now()
@@ -463,7 +527,7 @@ export function openPublisher(connection: Connection, stream: string): Publisher
         if (ack.duplicate && (await readMessageId(opened, stream, ack.seq)) !== id)
           throw new Error(`message ${ack.seq} is not the duplicate that NATS reported`)
         isSilent = false
-        return
+        return ack.seq
       } catch (error) {
         if (isFull(error)) throw new StreamFull(`The stream ${stream} is full`, { cause: error })
         connection.renew()
@@ -481,11 +545,12 @@ export function openPublisher(connection: Connection, stream: string): Publisher
     // The parts are stored before the message that names them, so that a reader finds all of them.
     for (const [i, part] of parts.entries())
       await send(partSubject(stream, partition, facts.id, i), part, `${facts.id}.${i}`, () => null)
-    await send(partitionSubject(stream, partition), payload, facts.id, ({ packages }) => {
+    const seq = await send(partitionSubject(stream, partition), payload, facts.id, ({ packages }) => {
       const headers = packages.headers()
       writeFacts(headers, facts)
       return headers
     })
+    onPublished(partition, { seq, id: facts.id, entries: facts.entries })
   }
 
   return {

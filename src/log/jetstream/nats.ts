@@ -17,8 +17,6 @@ export type NatsSettings = {
   replicas: number | null
   /** The operator declares that every server syncs before it acknowledges. */
   isSynced: boolean
-  /** Accept a server that cannot sync. */
-  allowsUnsynced: boolean
   /** Accept a stream that belongs to another database. The operator declares that this database is gone for good. */
   takesOver: boolean
 }
@@ -93,11 +91,20 @@ export class NatsRefused extends LogRefused {
   override name = 'NatsRefused'
 }
 
+/** The stream must not be written to: it could lose what it acknowledges, or it belongs to another database. */
+export class StreamRefused extends NatsRefused {}
+
 /** The stream belongs to another database. This one neither reads, writes nor purges it. */
-export class StreamTaken extends NatsRefused {}
+export class StreamTaken extends StreamRefused {}
+
+/** Another node may still use the stream that this one replaces. A killed node counts as gone after 30 s, so waiting helps. */
+export class StreamInUse extends LogUnavailable {}
 
 /** Nothing is lost: the sender is asked to retry. */
 export class StreamFull extends LogUnavailable {}
+
+/** JetStream cannot reserve the space of a stream: its account or its servers have less. */
+export const hasNoRoom = (error: unknown) => apiErrorCode(error) === NO_ROOM
 
 type ApiError = { apiError?: () => { err_code?: number; description?: string } }
 
@@ -148,8 +155,6 @@ function describeRefusal(error: Error & { code?: string }, { access, hasJetStrea
 
 /** One line for the user, without the arguments of the call. */
 export function errorReason(error: unknown): string {
-  if (apiErrorCode(error) === NO_ROOM)
-    return 'JetStream has less space than KONTOR_NATS_MAX_BYTES requires: lower it, or raise max_file_store of the NATS servers'
   const { name, message } = (error ?? {}) as Error
   return message || name || String(error)
 }

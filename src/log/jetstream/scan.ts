@@ -64,31 +64,31 @@ async function* heads(
   }
 }
 
-/** Unread entries after a cursor, the time of the oldest, and the numbers of their first and last message. */
+/** Unread entries after a cursor, the time of the oldest, the numbers of their first and last message, and the id of the last. */
 export async function readLag(
   connected: Connected,
   stream: string,
   cursor: Cursor,
-): Promise<Unread & { first: number | null; last: number | null }> {
+): Promise<Unread & { first: number | null; last: number | null; lastId: string | null }> {
   const first = await getNext(connected, stream, cursor.partition, cursor.seq)
-  if (first === null) return { entries: 0, oldestAt: null, first: null, last: null }
+  if (first === null) return { entries: 0, oldestAt: null, first: null, last: null, lastId: null }
   const unread = entriesAfter(first, cursor)
   // A message that is incomplete or cannot be read counts as its header says.
   let entries = first.isIncomplete || first.skipped ? first.facts.entries : unread.length
   let oldest = entries === 0 ? Number.POSITIVE_INFINITY : first.facts.to
   for (const { receivedAt } of unread) oldest = Math.min(oldest, receivedAt.getTime())
   let counted = 0
-  let last = first.seq
+  let [last, lastId] = [first.seq, first.facts.id]
   const subjects = [partitionSubject(stream, cursor.partition)]
   for await (const { seq, facts, left } of heads(connected, stream, { subjects, seq: first.seq + 1 })) {
-    last = seq
+    ;[last, lastId] = [seq, facts.id]
     entries += facts.entries
     if (facts.entries > 0) oldest = Math.min(oldest, facts.from)
     if (++counted < MAX_COUNTED) continue
     entries += Math.round((entries / (counted + 1)) * left)
     break
   }
-  return { entries, oldestAt: entries === 0 ? null : new Date(oldest), first: first.seq, last }
+  return { entries, oldestAt: entries === 0 ? null : new Date(oldest), first: first.seq, last, lastId }
 }
 
 /** Whether the server that answers has unread messages. */

@@ -7,15 +7,18 @@ import {
   type Connected,
   connectTo,
   errorReason,
+  hasNoRoom,
   isMissingStream,
-  NatsRefused,
   type NatsSettings,
   partSubject,
+  StreamRefused,
   StreamTaken,
 } from './nats.ts'
 export const OLDEST_SERVER = '2.10.27'
 const PARTITIONS = 'kontor_partitions'
 const OWNER = 'kontor_owner'
+/** The max_age that Kontor has set. A stream with another one was edited by hand. */
+const MAX_AGE = 'kontor_max_age'
 const NANOS_PER_MS = 1_000_000
 // A publish with an unknown outcome is repeated within seconds.
 const DUPLICATE_WINDOW_MS = 120_000
@@ -48,20 +51,21 @@ export async function ensureStream(
   const server = connected.connection.info
   // Between a disconnect and a reconnect the client has no information about its server.
   if (!server) throw new LogUnavailable('the connection to NATS was lost before its server answered')
-  const canSync = checkVersion(server, settings)
+  checkVersion(server)
   const found = await readStreamInfo(connected, settings.stream)
   const info = found
     ? await reconcileStream(connected, found, { ...settings, owner, formerOwner })
     : await createStream(connected, { ...settings, owner, formerOwner }, server)
   const { config, created, state } = info
   const replicas = config.num_replicas
+  await refuseSmallAccount(connected, settings, replicas)
   return {
     ...{ created, owner, replicas },
     partitions: readPartitions(config, settings),
     lastSeq: state.last_seq,
     maxBytes: config.max_bytes,
     maxPayload: server.max_payload,
-    ...(canSync ? await readPromise(settings, replicas) : { promise: 'process-crash only', doubt: null }),
+    ...(await readPromise(settings, replicas)),
   }
 }
 
@@ -76,6 +80,16 @@ export async function refuseTaken(
 ): Promise<void> {
   const info = await readStreamInfo(connected, stream)
   if (info && readStreamOwner(info.config) !== connected.stream.owner) throw new StreamTaken(describeTaken(stream))
+}
+
+/** The same, or if the stream was changed so that it could lose what it acknowledges. */
+export async function refuseChanged(opened: OpenStream, settings: NatsSettings): Promise<void> {
+  const info = await readStreamInfo(opened, settings.stream)
+  if (info === null) return
+  if (readStreamOwner(info.config) !== opened.stream.owner) throw new StreamTaken(describeTaken(settings.stream))
+  refuseDropping(info.config, buildConfig({ ...settings, owner: opened.stream.owner, formerOwner: null }))
+  if (info.config.discard !== 'new') throw new StreamRefused(`The stream ${settings.stream} discards old messages.`)
+  await refuseSmallAccount(opened, settings, info.config.num_replicas)
 }
 
 /** Null: not claimed yet. */
@@ -138,13 +152,10 @@ export async function confirmedLastSeq(
   return withMarker(connected, stream, async ({ seq }) => seq - 1)
 }
 
-/** Whether the server can sync before it acknowledges. */
-function checkVersion({ version }: ServerInfo, { allowsUnsynced }: NatsSettings): boolean {
-  if (compareVersions(version, OLDEST_SERVER) >= 0) return true
-  if (allowsUnsynced) return false
-  throw new NatsRefused(
-    `The NATS server is ${version}, and Kontor needs ${OLDEST_SERVER} or newer: an older one cannot sync before it acknowledges. ` +
-      'Upgrade it, or set KONTOR_NATS_ALLOW_UNSYNCED=true and accept that acknowledged events are lost when a machine fails.',
+function checkVersion({ version }: ServerInfo): void {
+  if (compareVersions(version, OLDEST_SERVER) >= 0) return
+  throw new StreamRefused(
+    `The NATS server is ${version}, and Kontor needs ${OLDEST_SERVER} or newer: an older one cannot sync before it acknowledges. Upgrade it.`,
   )
 }
 
@@ -167,18 +178,48 @@ function buildConfig(settings: OwnedSettings): Partial<StreamConfig> & { name: s
     max_age: maxAgeMs * NANOS_PER_MS,
     duplicate_window: DUPLICATE_WINDOW_MS * NANOS_PER_MS,
     allow_direct: true,
-    metadata: { [PARTITIONS]: String(settings.partitions), [OWNER]: settings.owner },
+    metadata: {
+      [PARTITIONS]: String(settings.partitions),
+      [OWNER]: settings.owner,
+      [MAX_AGE]: String(maxAgeMs * NANOS_PER_MS),
+    },
   }
 }
 
 async function createStream(connected: Connected, settings: OwnedSettings, server: ServerInfo): Promise<StreamInfo> {
-  const add = (replicas: number) => connected.manager.streams.add({ ...buildConfig(settings), num_replicas: replicas })
+  const add = (replicas: number) =>
+    connected.manager.streams
+      .add({ ...buildConfig(settings), num_replicas: replicas })
+      .catch(error => throwIfTooSmall(error, settings))
   if (settings.replicas !== null) return add(settings.replicas)
   if (!server.cluster) return add(1)
   const known = new Set([...(server.connect_urls ?? []), ...settings.access.servers]).size
   // A cluster of three whose third server is not up yet must not get a stream with one replica.
   if (known >= 3) return add(3)
   return add(3).catch(() => add(1))
+}
+
+function throwIfTooSmall(error: unknown, { stream, maxBytes }: NatsSettings): never {
+  if (!hasNoRoom(error)) throw error
+  throw new StreamRefused(
+    `JetStream has less space than KONTOR_NATS_MAX_BYTES (${maxBytes} bytes) requires for the stream ${stream}: ` +
+      'lower the setting, or raise the storage limit of the NATS account (max_file) or of the NATS servers (max_file_store).',
+    { cause: error },
+  )
+}
+
+/** An account without tiers counts every replica. */
+async function refuseSmallAccount({ manager }: Connected, settings: NatsSettings, replicas: number): Promise<void> {
+  // Without permission to read the limits, a full account is found when it is full.
+  const account = await manager.getAccountInfo().catch(() => null)
+  const tier = account?.tiers?.[`R${replicas}`]?.limits.max_storage
+  const limit = tier ?? account?.limits?.max_storage ?? -1
+  const needed = settings.maxBytes * (tier === undefined ? replicas : 1)
+  if (limit <= 0 || limit >= needed) return
+  throw new StreamRefused(
+    `The storage of the NATS account is limited to ${limit} bytes, and KONTOR_NATS_MAX_BYTES requires ${needed} bytes for the stream ${settings.stream}. ` +
+      'Raise the limit of the account (max_file), or lower KONTOR_NATS_MAX_BYTES.',
+  )
 }
 
 /** Refuses a stream whose configuration weakens the guarantees. Limits of size and age are changed to follow the settings. */
@@ -201,21 +242,57 @@ async function reconcileStream(
   if (!/^[1-9]\d{0,2}$/.test(config.metadata?.[PARTITIONS] ?? ''))
     errors.push('has no number of partitions in its metadata: Kontor did not create it')
   if (errors.length > 0)
-    throw new NatsRefused(
+    throw new StreamRefused(
       `The stream ${stream} ${errors.join(', and it ')}. Correct it with \`nats stream edit ${stream}\`, or set another name in KONTOR_NATS_STREAM.`,
     )
+  refuseDropping(config, wanted)
   const { max_age, max_bytes, allow_direct } = wanted
   const isOurs = before === owner
   if (isOurs && config.max_age === max_age && config.max_bytes === max_bytes && config.allow_direct)
     return { config, ...info }
-  const metadata = { ...config.metadata, [OWNER]: owner }
+  const metadata = { ...config.metadata, [OWNER]: owner, [MAX_AGE]: wanted.metadata![MAX_AGE]! }
   const changed = { ...config, max_age, max_bytes, allow_direct, metadata } as StreamConfig
-  const updated = await connected.manager.streams.update(stream, changed)
+  const updated = await connected.manager.streams
+    .update(stream, changed)
+    .catch(error => throwIfTooSmall(error, settings))
   if (isOurs) return updated
   await sleep(CLAIM_SETTLES_MS)
   await refuseTaken({ ...connected, stream: { owner } }, stream)
   return updated
 }
+
+/** Refuses limits that were set by hand and with which the stream drops messages, or rejects those that Kontor sends. */
+function refuseDropping(config: StreamConfig, wanted: Partial<StreamConfig>): void {
+  const { name, max_msgs, max_msgs_per_subject, max_msg_size, max_age, duplicate_window, no_ack, metadata } = config
+  const errors: { is: string; edit: string }[] = []
+  if (max_msgs_per_subject > 0)
+    errors.push({
+      is: `drops all but the newest ${max_msgs_per_subject} messages of a subject`,
+      edit: '--max-msgs-per-subject=-1',
+    })
+  if (max_msgs > 0) errors.push({ is: `is limited to ${max_msgs} messages`, edit: '--max-msgs=-1' })
+  if ((max_msg_size ?? -1) > 0)
+    errors.push({ is: `is limited to messages of ${max_msg_size} bytes`, edit: '--max-msg-size=-1' })
+  const ownMaxAge = metadata?.[MAX_AGE]
+  if (ownMaxAge !== undefined && max_age !== Number(ownMaxAge) && max_age !== wanted.max_age)
+    errors.push({
+      is: `${max_age === 0 ? 'keeps its messages for ever' : `drops its messages after ${seconds(max_age)} s`}, not after ${seconds(wanted.max_age!)} s (KONTOR_LOG_RETENTION)`,
+      edit: `--max-age=${seconds(wanted.max_age!)}s`,
+    })
+  if (duplicate_window < wanted.duplicate_window!)
+    errors.push({
+      is: `recognizes repeated messages for ${seconds(duplicate_window)} s only`,
+      edit: `--dupe-window=${seconds(wanted.duplicate_window!)}s`,
+    })
+  if (no_ack) errors.push({ is: 'does not acknowledge messages', edit: '--ack' })
+  if (errors.length === 0) return
+  throw new StreamRefused(
+    `The stream ${name} was changed by hand and could lose acknowledged events: it ${errors.map(({ is }) => is).join(', and it ')}. ` +
+      `Correct it with \`nats stream edit ${name} ${errors.map(({ edit }) => edit).join(' ')}\`.`,
+  )
+}
+
+const seconds = (nanos: number) => nanos / NANOS_PER_MS / 1_000
 
 function readPartitions({ metadata }: StreamConfig, { partitions }: NatsSettings): number {
   return Number(metadata?.[PARTITIONS] ?? partitions)

@@ -39,6 +39,7 @@ export type BillingFact = {
   sourceId: string | null
   namespace: string
   node: number | null
+  receivedAt: Date
   change: BillingChange
 }
 
@@ -68,7 +69,8 @@ export function readBillingEvents(events: FreshEvent[]): BillingReadings {
 function listWarnings({ tenantId, change, eventId, sourceId }: BillingFact, receivedAt: Date): BillingWarning[] {
   if (change.kind === 'terms' || !change.unreadable) return []
   const kind = change.kind === 'cash' ? 'refund' : change.kind
-  const object = change.kind === 'cash' ? (change.refunds[0] ?? change.payments[0]!) : change.version
+  const object =
+    change.kind === 'cash' ? (change.refunds[0] ?? change.credits?.[0] ?? change.payments[0]!) : change.version
   return change.unreadable.map(({ field, value }) => ({
     ...{ tenantId, kind, objectId: object.id, sourceAt: new Date(object.sourceAt), field, value },
     ...{ eventId, sourceId, receivedAt },
@@ -94,6 +96,7 @@ function toFact({ tenantId, event, node, nameless }: FreshEvent, given: BillingC
     sourceId: sourceConfigId,
     namespace,
     node,
+    receivedAt: event.receivedAt,
     change: nameless ? anonymizeChange(tenantId, change) : change,
   }
 }
@@ -113,15 +116,17 @@ export async function applyBilling(transaction: Transaction, facts: BillingFact[
   const invoices = news('invoice')
   const payments = news('payment')
   const refunds = news('refund')
+  const credits = news('credit_note')
   if (subscriptions.length > 0 || invoices.length > 0) {
     await applySubscriptions(transaction, subscriptions, {
       named: subscriptionsNamedBy(facts),
       nodes: nodesByObject(facts),
       since: findStarts(news('subscription'), outdated),
+      causeOf: findCauses(facts),
     })
   }
-  if (invoices.length + payments.length + refunds.length > 0) {
-    await applyCash(client, { invoices, payments, refunds, customers: customersToMatch(facts) })
+  if (invoices.length + payments.length + refunds.length + credits.length > 0) {
+    await applyCash(client, { invoices, payments, refunds, credits, customers: customersToMatch(facts) })
   }
 }
 
@@ -146,6 +151,7 @@ function listVersions({ tenantId, eventId, eventType, sourceId, change }: Billin
       return [
         ...change.payments.map(payment => version('payment', payment)),
         ...change.refunds.map(refund => version('refund', refund)),
+        ...(change.credits ?? []).map(credit => version('credit_note', credit)),
       ]
   }
 }
@@ -234,6 +240,17 @@ function findStarts(news: ObjectNews[], outdated: ObjectKey[]): Map<string, numb
   const since = new Map(news.map(object => [keyText(object), object.sourceAt.getTime()]))
   for (const key of outdated) since.delete(keyText(key))
   return since
+}
+
+/** The latest event about a subscription, else the latest one with coupons, discounts or customers of its tenant. */
+function findCauses(facts: BillingFact[]): (subscription: ObjectKey) => BillingFact | null {
+  const causes = new Map<string, BillingFact>()
+  for (const fact of facts) {
+    const { tenantId, change } = fact
+    if (change.kind === 'subscription') causes.set(keyText({ tenantId, id: change.version.id }), fact)
+    if (change.kind === 'terms' || (change.kind === 'subscription' && change.terms)) causes.set(String(tenantId), fact)
+  }
+  return key => causes.get(keyText(key)) ?? causes.get(String(key.tenantId)) ?? null
 }
 
 /** A batch may contain the same version twice. */

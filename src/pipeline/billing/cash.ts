@@ -12,7 +12,9 @@ import {
   summarizeInvoice,
 } from '../../domain/billing/cash.ts'
 import { compareRefunds } from '../../domain/billing/order.ts'
-import type { InvoiceVersion, Payment, Refund } from '../../domain/billing/types.ts'
+import { DEFAULT_POLICY } from '../../domain/billing/policy.ts'
+import { revenueLines } from '../../domain/billing/revenue.ts'
+import type { CreditNote, InvoiceVersion, Payment, Refund } from '../../domain/billing/types.ts'
 import { contentHash } from '../../domain/json/json.ts'
 import { lockCustomers } from '../../postgres/locks.ts'
 import {
@@ -31,6 +33,8 @@ import {
   updatePayments,
   upsertRefunds,
 } from '../../store/billing/cash.ts'
+import { readPolicies } from '../../store/billing/policies.ts'
+import { loadCreditNotes, replaceRevenue, staleInvoices, upsertCreditNotes } from '../../store/billing/revenue.ts'
 import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/rows.ts'
 import { loadVersions } from '../../store/billing/versions.ts'
 
@@ -43,7 +47,13 @@ type PaymentRow = ObjectKey & { record: PaymentRecord }
  */
 export async function applyCash(
   client: pg.PoolClient,
-  changed: { invoices: ObjectKey[]; payments: ObjectKey[]; refunds: ObjectKey[]; customers: ObjectKey[] },
+  changed: {
+    invoices: ObjectKey[]
+    payments: ObjectKey[]
+    refunds: ObjectKey[]
+    credits: ObjectKey[]
+    customers: ObjectKey[]
+  },
 ): Promise<void> {
   if (changed.customers.length > 0) await lockCustomers(client, changed.customers)
   const unlinked = changed.customers.length > 0 ? await unlinkedPayments(client, changed.customers) : []
@@ -55,10 +65,12 @@ export async function applyCash(
   ])
   const payments = await derivePayments(client, paymentKeys, changed.invoices)
   const refunds = await keepRefunds(client, news, payments)
+  const credits = await keepCreditNotes(client, changed.credits)
   const invoices = distinctKeys([
     ...changed.invoices,
     ...payments.flatMap(({ tenantId, record: { invoiceId: id } }) => (id === null ? [] : [{ tenantId, id }])),
     ...refunds.flatMap(({ tenantId, refund: { invoiceId: id } }) => (id === null ? [] : [{ tenantId, id }])),
+    ...credits,
   ])
   const ofInvoices = invoices.length > 0 ? await deriveInvoices(client, invoices) : []
   const alone = payments.map(({ tenantId, id, record }) => ({
@@ -159,6 +171,31 @@ async function keepRefunds(
   return all
 }
 
+/** Returns the invoices that they reduce. A credit note without an invoice reduces nothing. */
+async function keepCreditNotes(client: pg.PoolClient, keys: ObjectKey[]): Promise<ObjectKey[]> {
+  if (keys.length === 0) return []
+  const known = await loadVersions<CreditNote>(client, 'credit_note', keys)
+  const notes = [...Map.groupBy(known, keyText).values()].flatMap(versions => {
+    const { tenantId, id } = versions[0]!
+    const inOrder = versions.map(({ version }) => version).sort((a, b) => a.sourceAt - b.sourceAt)
+    const invoiceId = inOrder.findLast(note => note.invoiceId !== null)?.invoiceId ?? null
+    return invoiceId === null ? [] : [{ tenantId, id, invoiceId, note: inOrder.at(-1)! }]
+  })
+  await upsertCreditNotes(client, notes)
+  return notes.map(({ tenantId, invoiceId }) => ({ tenantId, id: invoiceId }))
+}
+
+/** Derives the revenue of the tenant's next invoices whose days are not in this time zone. Returns the last; null: the end. */
+export async function deriveStaleRevenue(
+  client: pg.PoolClient,
+  stale: { tenantId: number; zone: string; after: string },
+  limit: number,
+): Promise<string | null> {
+  const keys = await staleInvoices(client, stale, limit)
+  if (keys.length > 0) await deriveInvoices(client, keys)
+  return keys.length === limit ? keys.at(-1)!.id : null
+}
+
 async function deriveInvoices(client: pg.PoolClient, keys: ObjectKey[]): Promise<CashOwner[]> {
   await lockInvoices(client, keys)
   const known = await loadVersions<InvoiceVersion>(client, 'invoice', keys)
@@ -167,6 +204,11 @@ async function deriveInvoices(client: pg.PoolClient, keys: ObjectKey[]): Promise
   )
   const refunds = Map.groupBy(await loadRefundsOfInvoices(client, keys), ({ tenantId, refund }) =>
     keyText({ tenantId, id: refund.invoiceId! }),
+  )
+  const credits = Map.groupBy(await loadCreditNotes(client, keys), keyText)
+  const policies = await readPolicies(
+    client,
+    keys.map(({ tenantId }) => tenantId),
   )
   const derived = [...Map.groupBy(known, keyText).values()].map(versions => {
     const { tenantId, id } = versions[0]!
@@ -177,9 +219,15 @@ async function deriveInvoices(client: pg.PoolClient, keys: ObjectKey[]): Promise
       attempts,
     )
     const returns = markSuperseded((refunds.get(keyText({ tenantId, id })) ?? []).map(({ refund }) => refund))
-    return { tenantId, id, states, rows: cashRows({ states, payments: records, returns }) }
+    const zone = policies.get(tenantId)?.policy.timeZone ?? DEFAULT_POLICY.timeZone
+    const notes = (credits.get(keyText({ tenantId, id })) ?? []).map(({ note }) => note)
+    const revenue = revenueLines(states, notes, zone)
+    return { tenantId, id, states, zone, revenue, rows: cashRows({ states, payments: records, returns }) }
   })
-  if (derived.length > 0) await replaceInvoices(client, derived.map(toLedger))
+  if (derived.length > 0) {
+    await replaceInvoices(client, derived.map(toLedger))
+    await replaceRevenue(client, derived)
+  }
   return derived.map(({ tenantId, id, rows }) => ({ tenantId, id: `invoice ${id}`, rows }))
 }
 

@@ -3,6 +3,7 @@ import { candidateIds, erasedAccountName } from '../../domain/billing/namespace.
 import { type Db, inTransaction } from '../../postgres/database.ts'
 import { lockAccounts } from '../../store/billing/accounts.ts'
 import { lockInvoices } from '../../store/billing/cash.ts'
+import { eraseKeptNames } from '../../store/billing/closings.ts'
 import {
   type ErasedPerson,
   eraseCustomers,
@@ -20,7 +21,11 @@ import { anonymizeMovementMessages } from '../../store/destinations/outbox.ts'
 /** A person's objects in the ledger. */
 export async function findBilling(db: Db, tenantId: number, named: ErasedPerson) {
   const namespaces = await listNamespaces(db, tenantId)
-  const person = { ...named, customers: named.customers.flatMap(id => candidateIds(id, namespaces)) }
+  const person = {
+    customers: named.customers.flatMap(id => candidateIds(id, namespaces)),
+    // an account may be named by the e-mail address, in any namespace
+    emails: named.emails.flatMap(email => candidateIds(email, namespaces).map(id => id.toLowerCase())),
+  }
   const accounts = await listAccounts(db, tenantId, person)
   const subscriptions = await listSubscriptions(db, tenantId, accounts)
   const invoices = await listInvoices(db, tenantId, person, subscriptions)
@@ -39,8 +44,10 @@ export function anonymizeBilling(pool: pg.Pool, tenantId: number, named: ErasedP
     if (subscriptions.length > 0) await lockSubscriptions(client, keys(subscriptions), [])
     if (accounts.length > 0) await lockAccounts(client, keys(accounts))
     if (invoices.length > 0) await lockInvoices(client, keys(invoices))
-    await eraseNames(client, tenantId, subscriptions, invoices)
-    await eraseCustomers(client, tenantId, { ...person, customers: [...person.customers, ...accounts] })
+    const customers = [...person.customers, ...accounts]
+    await eraseNames(client, tenantId, { customers, subscriptions, invoices })
+    await eraseKeptNames(client, tenantId, accounts)
+    await eraseCustomers(client, tenantId, { ...person, customers })
     await forgetPeople(client, tenantId, accounts)
     await anonymizeMovementMessages(client, tenantId, { accounts, emails: person.emails })
     const emails = new Set(person.emails)

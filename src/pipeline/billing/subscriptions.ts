@@ -7,7 +7,7 @@ import {
 } from '../../domain/billing/account.ts'
 import { agendaHorizon, agendaNeededUntil, buildAgenda, continuesAfter } from '../../domain/billing/attention.ts'
 import type { Policy } from '../../domain/billing/policy.ts'
-import { indexTerms, type KnownTerms, mergeTerm } from '../../domain/billing/terms.ts'
+import { currentTerms, indexTerms, type KnownTerms, mergeTerm } from '../../domain/billing/terms.ts'
 import {
   CHECKPOINT_SIZES,
   type Checkpoint,
@@ -66,6 +66,7 @@ import {
 } from '../../store/billing/versions.ts'
 import { notifyMovements } from '../deliveries/notify.ts'
 import type { Deriving } from '../unit.ts'
+import { type Cause, type ClosedBefore, keepAttributed, keepClosed, noteRestatements } from './closings.ts'
 
 type SubscriptionNews = {
   /** Subscriptions that are known only from an invoice. */
@@ -76,6 +77,8 @@ type SubscriptionNews = {
   since?: Map<string, Instant>
   /** The policy to use instead of the tenant's applied one. */
   policy?: Policy
+  /** The event that changed a subscription; null: unknown. */
+  causeOf?: (subscription: ObjectKey) => Cause | null
 }
 
 /**
@@ -84,7 +87,7 @@ type SubscriptionNews = {
 export async function applySubscriptions(
   transaction: Deriving,
   keys: ObjectKey[],
-  { named, nodes, since, policy }: SubscriptionNews,
+  { named, nodes, since, policy, causeOf }: SubscriptionNews,
 ): Promise<void> {
   const { client, now } = transaction
   await lockSubscriptions(client, keys, named)
@@ -99,6 +102,8 @@ export async function applySubscriptions(
     since: accounts.since,
     isRestated: policy !== undefined,
   })
+  if (accounts.closed)
+    await noteRestatements(client, accounts.closed, key => causeOf?.(key) ?? { eventId: null, receivedAt: now })
 }
 
 /** An item range that continues across the start of the derivation keeps its stored start. */
@@ -132,7 +137,7 @@ async function followedPolicies(db: Db, keys: ObjectKey[]): Promise<(tenantId: n
 }
 
 /** Accounts with changed segments; `since`: the start of the change, if only a part was derived. */
-type ChangedAccounts = { keys: ObjectKey[]; since: Map<string, Instant> }
+type ChangedAccounts = { keys: ObjectKey[]; since: Map<string, Instant>; closed: ClosedBefore | null }
 
 /** Writes changed segments, and returns the accounts that they belong or belonged to. */
 async function writeSegments({ client }: Deriving, derived: Derived[]): Promise<ChangedAccounts> {
@@ -149,21 +154,23 @@ async function writeSegments({ client }: Deriving, derived: Derived[]): Promise<
     client,
     added.map(({ tenantId, segment }) => ({ tenantId, acquisition: segment.acquisition })),
   )
+  const closed = await keepClosed(client, gone, added)
   await replaceSegments(
     client,
     gone,
     added.map((row, i): SegmentRow => ({ ...row, figures: computeFigures(row.segment), acquisitionId: ids[i]! })),
   )
   const isContinued = new Set(derived.filter(({ since }) => since !== null).map(keyText))
-  return changedAccounts([
+  const accounts = changedAccounts([
     ...gone.map(row => ({ ...row, isContinued: isContinued.has(keyText(row)) })),
     ...added.map(row => ({ ...row.segment, tenantId: row.tenantId, isContinued: isContinued.has(keyText(row)) })),
   ])
+  return { ...accounts, closed }
 }
 
 function changedAccounts(
   rows: { tenantId: number; account: string; from: Instant; isContinued: boolean }[],
-): ChangedAccounts {
+): Pick<ChangedAccounts, 'keys' | 'since'> {
   const accounts = Map.groupBy(rows, ({ tenantId, account }) => keyText({ tenantId, id: account }))
   const since = new Map<string, Instant>()
   for (const [key, own] of accounts)
@@ -342,6 +349,8 @@ export async function termsNamedBy(
   const named: TermKey[] = discounts.flatMap(({ tenantId, discount: { id } }) =>
     id === undefined ? [] : [{ tenantId, kind: 'discount' as const, id }],
   )
+  const taxed = versions.filter(({ version }) => version.items.some(item => item.taxMode || item.priceFromInvoice))
+  named.push(...taxed.map(({ tenantId, version: { id } }) => ({ tenantId, kind: 'tax' as const, id })))
   if (named.length > 0) rows.push(...(await loadTerms(db, distinctTerms(named))))
   const references = [
     ...discounts.map(({ tenantId, discount }) => ({ tenantId, ...discount })),
@@ -359,7 +368,10 @@ export async function termsNamedBy(
   const couponRows = coupons.length > 0 ? await loadTerms(db, distinctTerms(coupons)) : []
   const byTenant = Map.groupBy([...rows, ...codeRows, ...couponRows], ({ tenantId }) => tenantId)
   return new Map(
-    [...byTenant].map(([tenantId, own]) => [tenantId, indexTerms(own.map(({ versions }) => mergeTerm(versions)))]),
+    [...byTenant].map(([tenantId, own]) => [
+      tenantId,
+      indexTerms(own.flatMap(({ versions }) => currentTerms(versions))),
+    ]),
   )
 }
 
@@ -543,6 +555,10 @@ async function attribute(
   const changed = accounts.filter(
     (account, i) => isOther(account, i) || account.touchAcquisitionId !== rows[i]!.touchAcquisitionId,
   )
+  await keepAttributed(
+    db,
+    rows.filter((row, i) => row.firstPaidAt !== null && acquisitionId(row) !== acquisitionId(accounts[i]!)),
+  )
   if (changed.length > 0) await updateAccounts(db, changed)
   return accounts
 }
@@ -590,21 +606,16 @@ function deriveMovements(account: DerivedAccount, segments: AccountSegment[], pa
   const start = since === null ? null : { at: since + 1, movedIn: new Set(moved.keys()) }
   return deriveAccount(segments, start).flatMap(({ currency, movements }) => {
     const past = moved.get(currency)
-    let payingSince = past?.payingSince ?? 0
-    return movements.map((movement, i) => {
-      if (movement.before === 0) payingSince = movement.at
-      return {
-        tenantId,
-        id,
-        currency,
-        movement,
-        firstAt: past?.firstAt ?? movements[0]!.at,
-        firstMrr: past?.firstMrr ?? movements[0]!.after,
-        previousAt: movements[i - 1]?.at ?? past?.at ?? null,
-        payingSince,
-        acquisitionId: acquisitionId(account),
-      }
-    })
+    return movements.map((movement, i) => ({
+      tenantId,
+      id,
+      currency,
+      movement,
+      firstAt: past?.firstAt ?? movements[0]!.at,
+      firstMrr: past?.firstMrr ?? movements[0]!.after,
+      previousAt: movements[i - 1]?.at ?? past?.at ?? null,
+      acquisitionId: acquisitionId(account),
+    }))
   })
 }
 

@@ -76,7 +76,7 @@ export async function applyOrders(
       identifiers: order.data ? orderIdentifiers(order.data) : [],
       verified: true,
       cause: { kind: 'record', id: `order/${order.id}` },
-      receivedAt: transaction.now,
+      receivedAt: order.receivedAt,
     })),
   )
   const { client, now } = transaction

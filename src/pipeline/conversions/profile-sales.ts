@@ -50,7 +50,7 @@ export async function combineSales(
 
 /**
  * The sales of unverified orders, one per event of these nodes. The stored rows combine several events, so they
- * cannot be split. Call it before the split, in the same transaction.
+ * cannot be split. Reads by node, so it can be called before or after the split.
  */
 export async function salesOfNodes(
   { client }: Pick<Transaction, 'client'>,

@@ -92,9 +92,9 @@ function saleMessage({ verb, state }: Change, at: Date): Message {
 
 /** One archived row per change, with its kind and time. */
 function toArchivable({ verb, state }: Change, at: Date): Archivable {
-  const { tenantId, id, occurredAt } = state
+  const { tenantId, id } = state
   const body = `${JSON.stringify({ change: verb, changed_at: at }).slice(0, -1)},${conversionText(state).slice(1)}`
-  return { tenantId, what: 'conversions', id, receivedAt: at, occurredAt, bytes: body.length, body }
+  return { tenantId, what: 'conversions', id, receivedAt: at, bytes: body.length, body }
 }
 
 type Listed = SaleState | null

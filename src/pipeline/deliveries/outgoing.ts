@@ -32,6 +32,7 @@ export async function notifyEvents(transaction: Transaction, audience: Audience,
         ...event,
         profile: person?.profile ?? null,
         contactId: person?.contactId ?? null,
+        verified: event.trusted,
         headers: JSON.stringify(event.headers),
         meta: JSON.stringify(event.meta),
       })
@@ -41,8 +42,8 @@ export async function notifyEvents(transaction: Transaction, audience: Audience,
 }
 
 function archivable({ tenantId, event }: FreshEvent): Archivable {
-  const { id, receivedAt, occurredAt } = event
-  return { tenantId, what: 'events', id, receivedAt, occurredAt, bytes: event.payload.length, body: null }
+  const { id, receivedAt } = event
+  return { tenantId, what: 'events', id, receivedAt, bytes: event.payload.length, body: null }
 }
 
 /** Sends records to destinations in their current state. */

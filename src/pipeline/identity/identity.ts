@@ -4,11 +4,15 @@ import {
   choosePrimary,
   chooseProfile,
   compareLinks,
+  findVisitorNode,
   type LinkGroup,
   type LinkPlan,
+  linkKey,
   type Person,
   pairKey,
   planLinks,
+  type VisitorId,
+  type VisitorNode,
 } from '../../domain/identity/linking.ts'
 import {
   allocateNodes,
@@ -22,22 +26,28 @@ import {
   loadLinks,
   loadNodeLinks,
   loadProfileNodes,
+  loadVisitorNodes,
   MAX_NODES_OF_PROFILE,
-  moveIdentifiers,
   moveProfiles,
   type NodePair,
   type ProfileKey,
+  type RecordPairs,
+  replaceRecordLinks,
   type StoredIdentifier,
   type StoredLink,
   type StoredNode,
+  shareRecordLinks,
   upsertLinks,
+  type VerifiedNode,
   verifyIdentifiers,
+  withdrawRecordLinks,
+  writeVisitorNodes,
 } from '../../store/identity/identities.ts'
 import { rememberSalesOfProfiles } from '../deliveries/notify.ts'
 import { prepareProfileLock, takeProfileLock } from '../profile-lock.ts'
 import { type IdentifierMemory, type Learned, openMemory, type Transaction } from '../unit.ts'
 
-/** Identifiers that appear together in one event or record. */
+/** Identifiers that appear together in one event or record. Those of a record replace the ones that it had before. */
 export type IdentifierGroup = {
   tenantId: number
   identifiers: Identifier[]
@@ -68,7 +78,7 @@ export type ProfileChanges = {
   merged: ProfileKey[]
   /** Nodes of profiles that verified input split. */
   split: NodeKey[]
-  /** A node of each changed profile. */
+  /** The nodes that changed their profile, and those that were in one with them. */
   changed: NodeKey[]
 }
 
@@ -96,8 +106,12 @@ export function openIdentities(): Identities {
       const nodes: (number | null)[] = groups.map(() => null)
       if (groups.length === 0) return { nodes, ...NO_CHANGES }
       const remembered = await recall(transaction, groups)
-      const open: { index: number; first: string; all: string }[] = []
+      const open: { index: number; first: string | null; all: string }[] = []
       for (const [index, group] of groups.entries()) {
+        if (group.cause.kind === 'record') {
+          open.push({ index, first: null, all: '' })
+          continue
+        }
         if (group.identifiers.length === 0) continue
         const { nodes: known, settled } = remembered.get(group.tenantId)!
         const first = identifierText(group.identifiers[0]!)
@@ -113,10 +127,10 @@ export function openIdentities(): Identities {
       )
       for (const [i, { index, first, all }] of open.entries()) {
         const { tenantId } = groups[index]!
-        const node = linked.nodes[i]!
+        const node = linked.nodes[i] ?? null
         nodes[index] = node
-        // The version of the tenant changed, so nothing of it may be remembered.
-        if (linked.outdated.has(tenantId)) continue
+        // If the version of the tenant changed, nothing of it may be remembered.
+        if (first === null || node === null || !linked.isLasting[i] || linked.outdated.has(tenantId)) continue
         transaction.learned?.nodes.push({ memory: remembered.get(tenantId)!, first, all, node })
       }
       return { nodes, ...linked.changes }
@@ -133,10 +147,48 @@ export function rememberNodes(learned: Learned['nodes']): void {
 }
 
 /** `outdated` are the tenants whose remembered nodes are no longer valid. */
-type Linked = { nodes: number[]; changes: ProfileChanges; outdated: Set<number> }
+type Linked = { nodes: (number | null)[]; changes: ProfileChanges; outdated: Set<number> }
+/** `pairs`: per group, those of its identifiers. `isLasting`: per group, whether its node may be remembered. */
+type LinkedGroups = Linked & { pairs: RecordPairs['pairs'][]; isLasting: boolean[] }
 
-/** Links the identifiers and writes the changes. Takes the profile lock only if there is something to write. */
-async function linkAll(transaction: Transaction, groups: IdentifierGroup[]): Promise<Linked> {
+/** Links the identifiers and writes the changes. */
+async function linkAll(
+  transaction: Transaction,
+  groups: IdentifierGroup[],
+): Promise<Linked & Pick<LinkedGroups, 'isLasting'>> {
+  const { pairs, ...linked } = await linkNews(transaction, groups)
+  const records = groups.flatMap(({ tenantId, cause, receivedAt }, i) =>
+    cause.kind === 'record' ? [{ tenantId, record: cause.id, at: receivedAt.getTime(), pairs: pairs[i]! }] : [],
+  )
+  if (records.length === 0) return linked
+  const { changes, outdated } = await replacePairs(transaction, records)
+  return {
+    ...linked,
+    outdated: new Set([...linked.outdated, ...outdated]),
+    changes: {
+      merged: [...linked.changes.merged, ...changes.merged],
+      split: [...linked.changes.split, ...changes.split],
+      changed: [...linked.changes.changed, ...changes.changed],
+    },
+  }
+}
+
+/** Withdraws the links that records no longer have. */
+async function replacePairs(
+  transaction: Transaction,
+  records: RecordPairs[],
+): Promise<Pick<Linked, 'changes' | 'outdated'>> {
+  const { client } = transaction
+  const stale = await replaceRecordLinks(client, records)
+  if (stale.length === 0) return { changes: NO_CHANGES, outdated: new Set() }
+  await takeProfileLock(transaction, new Set(stale.map(({ tenantId }) => tenantId)))
+  await withdrawRecordLinks(client, stale)
+  const nodes = stale.flatMap(({ tenantId, a, b }) => [a, b].map(node => ({ tenantId, node })))
+  return derive(transaction, { profiles: await findProfiles(client, nodes), stored: new Map(), groups: [] })
+}
+
+/** Takes the profile lock only if there is something to write. */
+async function linkNews(transaction: Transaction, groups: IdentifierGroup[]): Promise<LinkedGroups> {
   const { client } = transaction
   await prepareProfileLock(transaction)
   let loaded = await loadGroups(client, groups)
@@ -147,36 +199,91 @@ async function linkAll(transaction: Transaction, groups: IdentifierGroup[]): Pro
   }
   const news = await findNews(client, loaded)
   if (news.groups.length === 0 && news.verified.length === 0)
-    return { nodes: loaded.groups.map(({ members }) => members[0]!.node), changes: NO_CHANGES, outdated: new Set() }
+    return { ...unchanged(loaded), changes: NO_CHANGES, outdated: new Set() }
   await takeProfileLock(transaction, new Set([...news.groups, ...news.verified].map(({ tenantId }) => tenantId)))
-  // Another worker may have linked them while this one waited for the lock.
-  loaded = await loadGroups(client, groups)
+  // Another worker may have linked them while this one waited for the lock, except new ones, which no other can see.
+  loaded = await loadGroups(
+    client,
+    groups,
+    loaded.rows.filter(({ isNew }) => isNew),
+  )
   const { groups: changing, verified, stored } = await findNews(client, loaded)
-  const nodes = loaded.groups.map(({ members }) => members[0]!.node)
+  const { nodes, pairs, isLasting } = unchanged(loaded)
   let linked: Linked = { nodes, changes: NO_CHANGES, outdated: new Set() }
   if (changing.length > 0) {
-    const profiles = changing.flatMap(({ members }) => members)
-    const written = await derive(transaction, { profiles, groups: changing, stored })
+    const members = changing.flatMap(({ members }) => members)
+    const created = new Map(members.filter(({ isNew }) => isNew).map(member => [member.profile, toNode(member)]))
+    const profiles = [...members, ...profilesOfVisitors(changing)].filter(({ profile }) => !created.has(profile))
+    const written = await derive(transaction, { profiles, created: [...created.values()], groups: changing, stored })
     linked = { ...written, nodes }
-    for (const [i, { index }] of changing.entries()) nodes[index] = written.nodes[i]!
+    for (const [i, { index }] of changing.entries()) {
+      nodes[index] = written.nodes[i]!
+      pairs[index] = written.pairs[i]!
+    }
   }
   if (verified.length > 0) await verifyIdentifiers(client, verified)
-  return linked
+  return { ...linked, pairs, isLasting }
+}
+
+/** The result of groups that change nothing. A visitor id with several nodes is not remembered. */
+function unchanged({ groups }: Loaded): Pick<LinkedGroups, 'nodes' | 'pairs' | 'isLasting'> {
+  return {
+    isLasting: groups.map(({ members }) => members.every(({ visitor }) => !visitor || visitor.nodes.length === 1)),
+    nodes: groups.map(({ members }) => members[0]?.node ?? null),
+    pairs: groups.map(({ members }) => {
+      const pairs = pairsOf(members).map(([x, y]) => sortPair(x.node, nodeSeenWith(x, y)))
+      return members.length === 1 ? [sortPair(members[0]!.node, members[0]!.node)] : pairs
+    }),
+  }
+}
+
+const sortPair = (x: number, y: number) => ({ a: Math.min(x, y), b: Math.max(x, y) })
+
+/** Those of the nodes that a visitor id may get, or be linked with. It may have hundreds. */
+function profilesOfVisitors(groups: LoadedGroup[]): ProfileKey[] {
+  const primaries = new Set(groups.map(({ members }) => choosePrimary(members).node))
+  const visitors = new Map<VisitorId, number>(
+    groups.flatMap(({ tenantId, members }) =>
+      members.flatMap(({ visitor }) => (visitor ? [[visitor, tenantId] as const] : [])),
+    ),
+  )
+  return [...visitors].flatMap(([{ nodes, active }, tenantId]) => {
+    const now = nodes.find(({ node }) => node === active)!
+    const isNear = ({ seenWith }: VisitorNode) =>
+      seenWith !== null && (primaries.has(seenWith) || seenWith === now.seenWith || seenWith === now.seenAfter)
+    return nodes.filter((own, i) => i === 0 || isNear(own)).map(({ profile }) => ({ tenantId, profile }))
+  })
 }
 
 type LoadedGroup = Omit<LinkGroup, 'members'> & { index: number; tenantId: number; members: StoredIdentifier[] }
 type Loaded = { rows: StoredIdentifier[]; groups: LoadedGroup[] }
 
-async function loadGroups(client: Transaction['client'], groups: IdentifierGroup[]): Promise<Loaded> {
-  const wanted = new Map<string, IdentifierKey & { verified: boolean }>()
-  for (const { tenantId, identifiers, verified } of groups)
+function toNode({ tenantId, kind, value, node, profile, verified }: StoredIdentifier): StoredNode {
+  return { tenantId, kind, value, node, profile, isVerified: verified, isRetired: false, seenAfter: null }
+}
+
+/** `created`: identifiers that this transaction has inserted. */
+async function loadGroups(
+  client: Transaction['client'],
+  groups: IdentifierGroup[],
+  created: StoredIdentifier[] = [],
+): Promise<Loaded> {
+  const wanted = new Map<string, IdentifierKey & { verified: boolean; verifiedByInput: boolean }>()
+  for (const { tenantId, identifiers, verified, cause } of groups)
     for (const identifier of identifiers) {
       const key = keyText(tenantId, identifier)
       const before = wanted.get(key)
-      if (!before) wanted.set(key, { tenantId, ...identifier, verified })
-      else if (verified) before.verified = true
+      const verifiedByInput = verified && cause.kind !== 'record'
+      if (!before) wanted.set(key, { tenantId, ...identifier, verified, verifiedByInput })
+      else {
+        before.verified ||= verified
+        before.verifiedByInput ||= verifiedByInput
+      }
     }
-  const rows = await ensureIdentifiers(client, [...wanted.values()])
+  for (const row of created) wanted.delete(keyText(row.tenantId, row))
+  const found = wanted.size > 0 ? await ensureIdentifiers(client, [...wanted.values()]) : []
+  await addVisitorNodes(client, found)
+  const rows = [...created, ...found]
   const byKey = new Map(rows.map(row => [keyText(row.tenantId, row), row]))
   return {
     rows,
@@ -187,31 +294,62 @@ async function loadGroups(client: Transaction['client'], groups: IdentifierGroup
   }
 }
 
-type News = { groups: LoadedGroup[]; verified: NodeKey[]; stored: Map<string, StoredLink> }
+async function addVisitorNodes(client: Transaction['client'], rows: StoredIdentifier[]): Promise<void> {
+  const visitors = rows.filter(({ kind }) => kind === 'visitor')
+  const known = visitors.filter(({ isNew }) => !isNew)
+  const found = known.length > 0 ? await loadVisitorNodes(client, known) : []
+  const nodes = Map.groupBy(found, ({ tenantId, value }) => `${tenantId} ${value}`)
+  for (const row of visitors) {
+    const { node, profile } = row
+    const own = nodes.get(`${row.tenantId} ${row.value}`)
+    row.visitor = { nodes: own ?? [{ node, profile, seenWith: null, seenAfter: null, isNamed: false }], active: node }
+  }
+}
+
+type News = { groups: LoadedGroup[]; verified: VerifiedNode[]; stored: Map<string, StoredLink> }
 
 /** The groups with a link that is not stored yet, and the identifiers that are verified now. */
 async function findNews(client: Transaction['client'], { groups }: Loaded): Promise<News> {
   const pairs = new Map<string, NodePair>()
-  for (const { tenantId, members } of groups)
-    for (const [x, y] of pairsOf(members)) {
-      const [a, b] = x.node < y.node ? [x.node, y.node] : [y.node, x.node]
-      pairs.set(pairKey(a, b), { tenantId, a, b })
-    }
+  const ofRecords = new Map<string, NodePair>()
+  for (const { tenantId, members, cause } of groups)
+    for (const [x, y] of pairsOf(members))
+      for (const node of x.isNew || y.isNew ? [] : new Set([y.node, nodeSeenWith(x, y)])) {
+        const key = pairKey(x.node, node)
+        pairs.set(key, { tenantId, ...sortPair(x.node, node) })
+        if (cause.kind === 'record') ofRecords.set(key, pairs.get(key)!)
+      }
+  if (ofRecords.size > 0) await shareRecordLinks(client, [...ofRecords.values()])
   const found = pairs.size > 0 ? await loadLinks(client, [...pairs.values()]) : []
-  const stored = new Map(found.map(link => [pairKey(link.a, link.b), link]))
+  const stored = new Map(found.map(link => [linkKey(link.a, link.b, link.cause), link]))
   const isNews = (group: LoadedGroup) =>
     pairsOf(group.members).some(([x, y]) => {
-      const link = stored.get(pairKey(x.node, y.node))
+      const node = nodeSeenWith(x, y)
+      const link = stored.get(linkKey(x.node, node, group.cause))
       if (!link) return true
-      if (link.isUndone) return false
+      if (link.isUndone) return link.mayReturn && group.isVerified
       if (compareLinks({ ...group, a: link.a, b: link.b }, link) < 0) return true
-      // The visitor id belongs to another person now, and returns.
-      return y.kind === 'visitor' && (x.kind === 'user' || x.kind === 'contact') && x.profile !== y.profile
+      // The visitor id was seen with another identifier in the meantime, and returns.
+      return node !== y.node && group.cause.kind !== 'record' && group.cause.kind !== 'sale'
     })
-  const verified = groups.flatMap(({ tenantId, members, isVerified }) =>
-    members.flatMap(({ node, verified }) => (isVerified && !verified ? [{ tenantId, node }] : [])),
-  )
-  return { groups: groups.filter(isNews), verified, stored }
+  const verified = groups.flatMap(({ tenantId, members, isVerified, cause }) => {
+    const byInput = cause.kind !== 'record'
+    const isKnown = (member: StoredIdentifier) => (byInput ? member.verifiedByInput : member.verified)
+    return isVerified ? members.filter(m => !isKnown(m)).map(({ node }) => ({ tenantId, node, byInput })) : []
+  })
+  const news = groups.filter(isNews)
+  const visitorsOf = ({ members }: LoadedGroup) => members.flatMap(({ visitor }) => visitor ?? [])
+  // Also the other groups of their visitor ids, because these may have a new node.
+  const visitors = new Set(news.flatMap(visitorsOf))
+  const isConcerned = (group: LoadedGroup) => visitorsOf(group).some(visitor => visitors.has(visitor))
+  const changing = new Set([...news, ...groups.filter(isConcerned)])
+  return { groups: groups.filter(group => changing.has(group)), verified, stored }
+}
+
+/** The node that a visitor id has with the primary identifier, else its active node; of other identifiers, their node. */
+function nodeSeenWith(primary: StoredIdentifier, { node, visitor }: StoredIdentifier): number {
+  if (!visitor || primary.kind === 'visitor') return node
+  return findVisitorNode(visitor, primary).found?.node ?? node
 }
 
 /** The primary identifier with each of the others. */
@@ -226,10 +364,10 @@ type Graph = { nodes: StoredNode[]; links: StoredLink[]; own: Set<number> }
 const MAX_NEIGHBORS = 25
 const MAX_ROUNDS = 3
 
-/** These profiles, and those that a link connects with them. `own` are the former. */
-async function loadGraph(client: Transaction['client'], profiles: ProfileKey[]): Promise<Graph> {
-  const own = await loadProfileNodes(client, profiles)
-  const links = await loadNodeLinks(client, own)
+/** These profiles, those that a link connects with them, and new nodes, which have no links yet. `own`: without the second. */
+async function loadGraph(client: Transaction['client'], profiles: ProfileKey[], created: StoredNode[]): Promise<Graph> {
+  const own = profiles.length > 0 ? await loadProfileNodes(client, profiles) : []
+  const links = own.length > 0 ? await loadNodeLinks(client, own) : []
   const known = new Set(own.map(({ node }) => node))
   const ends = links.flatMap(({ tenantId, a, b }) =>
     [a, b].flatMap(node => (known.has(node) ? [] : [{ tenantId, node }])),
@@ -238,14 +376,17 @@ async function loadGraph(client: Transaction['client'], profiles: ProfileKey[]):
   const near = [...new Map(found.map(key => [key.profile, key])).values()].slice(0, MAX_NEIGHBORS)
   const others = near.length > 0 ? await loadProfileNodes(client, near) : []
   const more = others.length > 0 ? await loadNodeLinks(client, others) : []
-  const all = new Map(
-    [...links, ...more].map(link => [`${pairKey(link.a, link.b)} ${link.cause.kind === 'command'}`, link]),
-  )
-  return { nodes: [...own, ...others], links: [...all.values()], own: new Set(profiles.map(({ profile }) => profile)) }
+  const all = new Map([...links, ...more].map(link => [linkKey(link.a, link.b, link.cause), link]))
+  return {
+    nodes: [...own, ...others, ...created],
+    links: [...all.values()],
+    own: new Set([...profiles, ...created].map(({ profile }) => profile)),
+  }
 }
 
 type Derivation = {
   profiles: ProfileKey[]
+  created?: StoredNode[]
   groups: LoadedGroup[]
   stored: ReadonlyMap<string, StoredLink>
   keep?: number
@@ -254,10 +395,10 @@ type Derivation = {
 /** Derives these profiles and their neighbors, with the groups added, and writes what changed. */
 async function derive(
   transaction: Transaction,
-  { profiles, groups, stored, keep }: Derivation,
-): Promise<Pick<Linked, 'changes' | 'outdated'> & { nodes: number[] }> {
+  { profiles, created = [], groups, stored, keep }: Derivation,
+): Promise<Linked & Pick<LinkedGroups, 'pairs'>> {
   for (let round = 1, own = profiles; ; round++) {
-    const graph = await loadGraph(transaction.client, own)
+    const graph = await loadGraph(transaction.client, own, created)
     const plan = planLinks(graph.nodes, graph.links, stored, groups)
     const assigned = assignPeople(plan.people, keep)
     // A neighbor that changes may change its own neighbors.
@@ -273,12 +414,12 @@ export async function deriveProfiles(
   profiles: ProfileKey[],
   keep?: number,
 ): Promise<ProfileChanges> {
-  const verified = { stored: new Map(), groups: [] }
-  const { changes } = await derive(transaction, { profiles, ...verified, ...(keep !== undefined && { keep }) })
+  const nothingNew = { stored: new Map(), groups: [] }
+  const { changes } = await derive(transaction, { profiles, ...nothingNew, ...(keep !== undefined && { keep }) })
   return changes
 }
 
-/** Undoes the links that these orders caused: several visitors named them. */
+/** Undoes the links that these orders caused: several visitors named them, or they were deleted. */
 export async function unlinkSales(
   transaction: Transaction,
   orders: { tenantId: number; orderId: string }[],
@@ -310,17 +451,25 @@ async function writePlan(
   plan: LinkPlan,
   assigned: Map<number, number>,
   groups: LoadedGroup[],
-): Promise<Pick<Linked, 'changes' | 'outdated'> & { nodes: number[] }> {
+): Promise<Linked & Pick<LinkedGroups, 'pairs'>> {
   const { client } = transaction
   const tenants = new Map(graph.nodes.map(({ node, tenantId }) => [node, tenantId]))
   const people = new Map(plan.people.flatMap(person => person.nodes.map(({ node }) => [node, person])))
   const changing = graph.nodes.filter(({ node }) => assigned.has(node))
   await rememberSalesOfContacts(transaction, graph, changing, assigned, people)
-  const allocated = plan.moves.length > 0 ? await allocateNodes(client, plan.moves.length) : []
-  const written = new Map(plan.moves.map(({ to }, i) => [to, allocated[i]!]))
+  const allocated = plan.created.length > 0 ? await allocateNodes(client, plan.created.length) : []
+  const written = new Map(plan.created.map(({ node }, i) => [node, allocated[i]!]))
   const nodeAt = (node: number) => written.get(node) ?? node
-  for (const { from, to } of plan.moves) tenants.set(to, tenants.get(from)!)
-  if (plan.moves.length > 0) await writeMoves(client, plan, assigned, people, { tenants, nodeAt })
+  for (const { from, node } of plan.created) tenants.set(node, tenants.get(from)!)
+  await writeVisitorNodes(
+    client,
+    plan.changed.map(change => ({ ...change, tenantId: tenants.get(change.node)! })),
+    plan.created.map(created => {
+      const { profile } = people.get(created.node)!.nodes.find(({ node }) => node === created.node)!
+      const own = { node: nodeAt(created.node), profile: nodeAt(assigned.get(created.node) ?? profile) }
+      return { ...created, ...own, tenantId: tenants.get(created.node)! }
+    }),
+  )
   if (changing.length > 0) {
     const rows = changing.map(({ tenantId, node }) => ({ tenantId, node, profile: assigned.get(node)! }))
     await assignProfiles(client, rows)
@@ -331,22 +480,22 @@ async function writePlan(
     await upsertLinks(
       client,
       plan.links.map(link => {
-        const [x, y] = [nodeAt(link.a), nodeAt(link.b)]
-        return { ...link, tenantId: tenants.get(link.a)!, a: Math.min(x, y), b: Math.max(x, y) }
+        return { ...link, tenantId: tenants.get(link.a)!, ...sortPair(nodeAt(link.a), nodeAt(link.b)) }
       }),
     )
   const split = splitNodes(graph, assigned)
   const outdated = new Set([
     ...split.map(({ tenantId }) => tenantId),
-    ...plan.moves.map(({ from }) => tenants.get(from)!),
+    ...plan.created.map(({ from }) => tenants.get(from)!),
   ])
-  if (outdated.size > 0) await bumpIdentityVersions(client, [...outdated].sort())
+  if (outdated.size > 0) await bumpIdentityVersions(client, [...outdated])
   const verified = new Set(groups.flatMap(({ tenantId, isVerified }) => (isVerified ? tenantId : [])))
   const merged = new Map(
     changing.map(({ tenantId, node }) => [assigned.get(node)!, { tenantId, profile: assigned.get(node)! }]),
   )
   return {
-    nodes: plan.nodes.map(nodeAt),
+    nodes: plan.nodes.map(node => (node === null ? null : nodeAt(node))),
+    pairs: plan.pairs.map(own => own.map(([x, y]) => sortPair(nodeAt(x), nodeAt(y)))),
     outdated,
     changes: {
       merged: [...merged.values()],
@@ -390,31 +539,6 @@ async function rememberSalesOfContacts(
       : [],
   )
   if (profiles.length > 0) await rememberSalesOfProfiles(transaction, profiles)
-}
-
-/** In one statement, however often an identifier moves: a batch can move one back and forth thousands of times. */
-async function writeMoves(
-  client: Transaction['client'],
-  { moves }: LinkPlan,
-  assigned: Map<number, number>,
-  people: Map<number, Person>,
-  { tenants, nodeAt }: { tenants: Map<number, number>; nodeAt(node: number): number },
-): Promise<void> {
-  const first = new Map<number, number>()
-  for (const { from, to } of moves) first.set(to, first.get(from) ?? from)
-  const movedOn = new Set(moves.map(({ from }) => from))
-  await moveIdentifiers(
-    client,
-    moves.map(({ from, to }) => ({
-      tenantId: tenants.get(first.get(to)!)!,
-      first: first.get(to)!,
-      from: nodeAt(from),
-      to: nodeAt(to),
-      profile: assigned.get(to) ?? people.get(to)!.nodes.find(({ node }) => node === to)!.profile,
-      isVerified: people.get(to)!.nodes.find(({ node }) => node === to)!.isVerified,
-      isLast: !movedOn.has(to),
-    })),
-  )
 }
 
 function identifierText({ kind, value }: Identifier): string {

@@ -1,5 +1,4 @@
-import type { IdentifierKind } from '../../domain/identity/identity.ts'
-import { findSplit, type GraphNode, verifiedCore } from '../../domain/identity/linking.ts'
+import { findSplit, type GraphNode, mainNode, verifiedCore } from '../../domain/identity/linking.ts'
 import { newEntryId } from '../../domain/ids.ts'
 import { lockPeople, lockTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import {
@@ -7,12 +6,10 @@ import {
   findProfiles,
   loadProfileGraph,
   loadProfileNodes,
-  type StoredNode,
   undoLinks,
   upsertLinks,
   verifyIdentifiers,
 } from '../../store/identity/identities.ts'
-import { findPreviousNode } from '../../store/identity/people.ts'
 import type { Transaction } from '../unit.ts'
 import { deriveProfiles } from './identity.ts'
 import { followProfiles } from './resolve.ts'
@@ -59,7 +56,7 @@ export async function verifyIdentifier(
       mainNode(others).node,
       nodes.filter(own => own.node === node),
     )
-  await verifyIdentifiers(client, [{ tenantId, node }])
+  await verifyIdentifiers(client, [{ tenantId, node, byInput: true }])
   await deriveAgain(transaction, tenantId, [profile], profile)
 }
 
@@ -77,34 +74,13 @@ export async function splitPerson(
   const split = findSplit(nodes, links, name, from)
   if (split === null) return null
   await undoLinks(client, split.undone)
-  const before = await returnMoved(
-    transaction,
-    tenantId,
-    profile,
-    nodes.filter(({ node }) => split.splitOff.has(node)),
-  )
-  await deriveAgain(transaction, tenantId, before === null ? [profile] : [profile, before])
+  await deriveAgain(transaction, tenantId, [profile])
   const profiles = await findProfiles(
     client,
     [name, from].map(node => ({ tenantId, node })),
   )
   const profileOf = (wanted: number) => profiles.find(({ node }) => node === wanted)!.profile
   return { splitOff: profileOf(name), kept: profileOf(from) }
-}
-
-/** A visitor id that moved to the person returns to the previous one. */
-async function returnMoved(
-  transaction: Transaction,
-  tenantId: number,
-  profile: number,
-  splitOff: StoredNode[],
-): Promise<number | null> {
-  const visitor = splitOff.find(({ isRetired }) => !isRetired)
-  if (visitor?.kind !== 'visitor' || splitOff.some(({ kind }) => kind === 'user' || kind === 'contact')) return null
-  const before = await findPreviousNode(transaction.client, tenantId, visitor.node)
-  if (before === null || before.profile === profile) return null
-  await linkByCommand(transaction, tenantId, before.node, [visitor])
-  return before.profile
 }
 
 async function linkByCommand(
@@ -116,7 +92,7 @@ async function linkByCommand(
   const cause = { kind: 'command' as const, id: newEntryId(now.getTime()) }
   const links = nodes.map(({ node }) => ({
     ...{ tenantId, a: Math.min(node, target), b: Math.max(node, target) },
-    ...{ isVerified: true, isUndone: false, at: now.getTime(), cause },
+    ...{ isVerified: true, isUndone: false, mayReturn: false, at: now.getTime(), cause },
   }))
   await upsertLinks(client, links)
 }
@@ -130,13 +106,4 @@ async function deriveAgain(
   const keys = profiles.map(profile => ({ tenantId, profile }))
   await followProfiles(transaction, await deriveProfiles(transaction, keys, keep))
   await bumpIdentityVersions(transaction.client, [tenantId])
-}
-
-const ORDER: IdentifierKind[] = ['contact', 'user', 'email', 'visitor']
-
-/** The identifier that stands for the person. */
-function mainNode<T extends GraphNode>(nodes: T[]): T {
-  const active = nodes.filter(({ isRetired }) => !isRetired)
-  const rank = ({ kind, node }: T) => ORDER.indexOf(kind) * 2 ** 52 + node
-  return (active.length > 0 ? active : nodes).reduce((best, own) => (rank(own) < rank(best) ? own : best))
 }

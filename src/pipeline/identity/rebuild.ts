@@ -97,7 +97,8 @@ async function loadSightings({ client }: Transaction, rebuild: Rebuild, nodes: n
   })
   const kept = new Set(events.map(({ id }) => id))
   for (const { a, b, isVerified, cause, at } of await loadLinksAmong(client, tenantId, nodes)) {
-    const isReplayed = cause.kind === 'event' ? kept.has(cause.id) : openSales.has(`order:${cause.id}`)
+    const isReplayed =
+      cause.kind === 'record' || (cause.kind === 'event' ? kept.has(cause.id) : openSales.has(`order:${cause.id}`))
     if (isReplayed || (cause.kind === 'event' && isPurged(cause.id, rebuild))) continue
     const identifiers = [names.get(a)!, names.get(b)!]
     seen.push({ tenantId, identifiers, verified: isVerified, cause, receivedAt: new Date(at), event: null })

@@ -30,21 +30,21 @@ export async function followProfiles(
   await attributeAccounts(transaction, changed)
 }
 
-/** Contact records link the identifiers of a profile. */
+/** The identifiers in a contact record are linked as long as the record has them. */
 export async function linkContacts(
   identities: Identities,
   transaction: Transaction,
   changed: ChangedRecord[],
 ): Promise<void> {
-  const groups = changed.flatMap(record =>
-    record.entityType === 'contact' && record.data
+  const groups = changed.flatMap(({ tenantId, entityType, id, data, receivedAt }) =>
+    entityType === 'contact'
       ? [
           {
-            tenantId: record.tenantId,
-            identifiers: contactIdentifiers(record.id, record.data),
+            tenantId,
+            identifiers: data ? contactIdentifiers(id, data) : [],
             verified: true,
-            cause: { kind: 'record' as const, id: `contact/${record.id}` },
-            receivedAt: transaction.now,
+            cause: { kind: 'record' as const, id: `contact/${id}` },
+            receivedAt,
           },
         ]
       : [],

@@ -37,6 +37,7 @@ export type Change<Work extends RecordChange = RecordChange> = {
 
 export type ChangedRecord = RecordKey & {
   sourceUpdatedAt: string
+  receivedAt: Date
   /** null if the record is deleted now */
   data: Record<string, unknown> | null
 }
@@ -87,7 +88,7 @@ function toOperation(entry: Entry, change: RecordChange | undefined) {
 }
 
 /** Writes changes of records. Returns the outcome of each change, in order, and the records that changed. */
-export async function writeRecords({ client }: Transaction, units: Change[]) {
+export async function writeRecords({ client, now }: Transaction, units: Change[]) {
   await lockRecordTypes(client, locksFor(units))
   const direct = units.filter(unit => unit.work.op !== 'delete-by-name') as Change<RecordWrite | RecordDelete>[]
   const byName = units.filter(unit => unit.work.op === 'delete-by-name') as Change<RecordDeleteByName>[]
@@ -103,7 +104,7 @@ export async function writeRecords({ client }: Transaction, units: Change[]) {
   }
   if (byName.length > 0) {
     for (const record of await applyNameDeletes(client, byName, statuses)) {
-      changed.set(keyText(record), { ...record, data: null })
+      changed.set(keyText(record), { ...record, receivedAt: now, data: null })
     }
   }
   return { outcomes: units.map(unit => statuses.get(unit)!), changed: [...changed.values()] }
@@ -156,12 +157,13 @@ function toRow({ unit, version }: Newest, tombstones: Tombstones): RecordRow {
 }
 
 function changedRecord(row: RecordRow, newest: Map<string, Newest>): ChangedRecord {
-  const { work } = newest.get(keyText(row))!.unit
+  const { entry, work } = newest.get(keyText(row))!.unit
   return {
     tenantId: row.tenantId,
     entityType: row.entityType,
     id: row.id,
     sourceUpdatedAt: row.sourceUpdatedAt,
+    receivedAt: entry.receivedAt,
     data: row.deleted || work.op !== 'write' ? null : work.data,
   }
 }

@@ -13,6 +13,9 @@ const TYPES: Record<ColumnType, NonNullable<ColumnSource['type']>> = {
 const GROUP_ROWS = 20_000
 const GROUP_CHARS = 32 * 1_048_576
 
+// Without it, Spark and others read times in the time zone of their session.
+const UTC = { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MILLIS' } as const
+
 /** Default: Snappy. Another codec needs its compressor. */
 type Compression = Pick<ConstructorParameters<typeof ParquetWriter>[0], 'codec' | 'compressors'>
 
@@ -26,7 +29,9 @@ export async function* parquetBytes<Row>(
   const sources = (data: Cell[][]) =>
     columns.map(({ name, type }, i): ColumnSource => ({ name, type: TYPES[type], data: data[i] as never }))
   const empty = () => columns.map((): Cell[] => [])
-  const schema = schemaFromColumnData({ columnData: sources(empty()) })
+  const schema = schemaFromColumnData({ columnData: sources(empty()) }).map(element =>
+    element.converted_type === 'TIMESTAMP_MILLIS' ? { ...element, logical_type: UTC } : element,
+  )
   const file = new ParquetWriter({ writer, schema, ...compression })
   let data = empty()
   let chars = 0

@@ -45,6 +45,7 @@ export const EVENT_COLUMNS: Column<EventRow>[] = [
   column('session_id', 'text', row => row.sessionId),
   column('profile_id', 'text', row => publicProfileId(row.profile)),
   column('contact_id', 'text', row => row.contactId),
+  column('verified', 'boolean', row => row.verified),
   column('payload', 'json', row => row.payload),
   column('headers', 'json', row => row.headers ?? '{}'),
   column('meta', 'json', row => row.meta ?? '{}'),

@@ -10,7 +10,6 @@ export type Archivable = {
   what: ArchivedTable
   id: string
   receivedAt: Date
-  occurredAt: Date
   bytes: number
   /** For a conversion: its row as JSON. */
   body: string | null
@@ -21,7 +20,6 @@ export const insertArchivable = copyTable<Archivable>('archive_queue', {
   what: text(({ what }) => what),
   id: uuid(({ id }) => id),
   received_at: timestamp(({ receivedAt }) => receivedAt),
-  occurred_at: timestamp(({ occurredAt }) => occurredAt),
   bytes: int4(({ bytes }) => bytes),
   body: text(({ body }) => body),
 })
@@ -91,9 +89,8 @@ export async function planFiles(db: Db): Promise<number> {
            order by received_at, id rows unbounded preceding), ${FILE_BYTES}) as part
        from picked
      ), planned as (
-       insert into archive_files (id, tenant_id, what, hour, rows, ids, occurred_at, bodies)
+       insert into archive_files (id, tenant_id, what, hour, rows, ids, bodies)
        select gen_random_uuid(), tenant_id, what, hour, count(*), array_agg(id order by received_at, id),
-         array_agg(occurred_at order by received_at, id),
          case when what = 'conversions' then array_agg(body order by received_at, id) end
        from cut group by tenant_id, what, hour, part
      ), taken as (
@@ -110,14 +107,13 @@ export type PlannedFile = {
   what: ArchivedTable
   hour: Date
   ids: string[]
-  occurredAt: Date[]
   bodies: string[] | null
 }
 
 /** The oldest file that is planned but not written. */
 export async function nextFile(db: Db): Promise<PlannedFile | null> {
   const { rows } = await db.query<PlannedFile>(
-    `select id, tenant_id as "tenantId", what, hour, ids, occurred_at as "occurredAt", bodies
+    `select id, tenant_id as "tenantId", what, hour, ids, bodies
      from archive_files where written_at is null order by planned_at, id limit 1`,
   )
   return rows[0] ?? null
@@ -125,7 +121,7 @@ export async function nextFile(db: Db): Promise<PlannedFile | null> {
 
 export async function markWritten(db: Db, id: string, { rows, bytes }: { rows: number; bytes: number }): Promise<void> {
   await db.query(
-    `update archive_files set written_at = now(), rows = $2, bytes = $3, ids = null, occurred_at = null, bodies = null
+    `update archive_files set written_at = now(), rows = $2, bytes = $3, ids = null, bodies = null
      where id = $1`,
     [id, rows, bytes],
   )

@@ -203,20 +203,10 @@ export type MovementRow = ObjectKey & {
   firstAt: number
   firstMrr: number
   previousAt: number | null
-  payingSince: number
   acquisitionId: number
 }
 
-const MOVEMENT_VALUES = [
-  'type',
-  'mrr_before',
-  'mrr_after',
-  'first_at',
-  'first_mrr',
-  'previous_at',
-  'paying_since',
-  'acquisition_id',
-]
+const MOVEMENT_VALUES = ['type', 'mrr_before', 'mrr_after', 'first_at', 'first_mrr', 'previous_at', 'acquisition_id']
 const MOVEMENTS: DerivedTable = {
   name: 'billing_movements',
   owner: 'account',
@@ -246,7 +236,6 @@ export async function replaceMovements(
     first_at: timeText(row.firstAt),
     first_mrr: row.firstMrr,
     previous_at: row.previousAt === null ? '-infinity' : timeText(row.previousAt),
-    paying_since: timeText(row.payingSince),
     acquisition_id: row.acquisitionId,
     changes: movement.changes,
   }))
@@ -271,7 +260,7 @@ function movementKey(tenantId: number, account: string, currency: string, at: nu
 export type AccountPast = ObjectKey & {
   currency: string | null
   state: AccountState | null
-  moved: { at: number; firstAt: number; firstMrr: number; payingSince: number } | null
+  moved: { at: number; firstAt: number; firstMrr: number } | null
 }
 
 /** States that are valid at `since`, and the last movements up to and including it. */
@@ -292,14 +281,13 @@ export async function loadAccountPasts(db: Db, accounts: (ObjectKey & { since: n
     columns,
   )
   const { rows: moved } = await queryPrepared<
-    ObjectKey & { currency: string; at: Date; firstAt: Date; firstMrr: number; payingSince: Date }
+    ObjectKey & { currency: string; at: Date; firstAt: Date; firstMrr: number }
   >(
     db,
     `select k.tenant_id as "tenantId", k.account as id, m.*
      from unnest($1::int[], $2::text[], $3::timestamptz[]) as k (tenant_id, account, since)
      cross join lateral (
-       select distinct on (currency) currency, occurred_at as at, first_at as "firstAt", first_mrr as "firstMrr",
-         paying_since as "payingSince"
+       select distinct on (currency) currency, occurred_at as at, first_at as "firstAt", first_mrr as "firstMrr"
        from billing_movements
        where tenant_id = k.tenant_id and account = k.account and occurred_at <= k.since
        order by currency, occurred_at desc) m`,
@@ -310,9 +298,9 @@ export async function loadAccountPasts(db: Db, accounts: (ObjectKey & { since: n
       ...{ tenantId, id, currency: currency || null, moved: null },
       state: { ...figures, currency: currency || null, from: from.getTime(), to: toInstant(to) },
     })),
-    ...moved.map(({ tenantId, id, currency, at, firstAt, firstMrr, payingSince }) => ({
+    ...moved.map(({ tenantId, id, currency, at, firstAt, firstMrr }) => ({
       ...{ tenantId, id, currency, state: null },
-      moved: { at: at.getTime(), firstAt: firstAt.getTime(), firstMrr, payingSince: payingSince.getTime() },
+      moved: { at: at.getTime(), firstAt: firstAt.getTime(), firstMrr },
     })),
   ]
 }

@@ -79,19 +79,22 @@ export async function invoicesLikePayments(
   return queryRows<ObjectKey & { invoiceId: string }>(
     db,
     `select k.tenant_id as "tenantId", k.id, min(i.id) as "invoiceId"
-     from unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[])
-       as k (tenant_id, id, customer, currency, amount, at)
+     from unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[])
+       as k (tenant_id, id, customer, currency, amount, at, reported_at)
      cross join lateral (
        select i.id from (
          select id from billing_invoices where tenant_id = k.tenant_id and customer = k.customer
          union
-         select id from unnest($8::int[], $9::text[]) as t (tenant_id, id) where t.tenant_id = k.tenant_id
+         select id from unnest($9::int[], $10::text[]) as t (tenant_id, id) where t.tenant_id = k.tenant_id
        ) i
        where exists (
          select from billing_versions v
          where v.tenant_id = k.tenant_id and v.kind = 'invoice' and v.object_id = i.id
            and v.body->>'customer' = k.customer and (v.body->>'amountDue')::bigint = k.amount and v.body->>'currency' = k.currency
-           and abs(coalesce((v.body->>'paidAt')::bigint, (v.body->>'sourceAt')::bigint) - k.at) <= $7)
+           and least(
+             abs(coalesce((v.body->>'paidAt')::bigint, (v.body->>'sourceAt')::bigint) - k.at),
+             abs((v.body->>'finalizedAt')::bigint - k.at),
+             abs((v.body->>'paidAt')::bigint - k.reported_at)) <= $8)
          and not exists (
            select from billing_payments p
            where p.tenant_id = k.tenant_id and p.invoice_id = i.id and p.id <> k.id and p.body->>'paidAt' is not null)
@@ -103,13 +106,15 @@ export async function invoicesLikePayments(
       payments.map(({ record }) => record.currency),
       payments.map(({ record }) => record.unlinked!.amount),
       payments.map(({ record }) => record.unlinked!.at),
+      payments.map(({ record }) => record.unlinked!.reportedAt),
       SAME_PAYMENT_MS,
       ...keyColumns(invoices),
     ],
   )
 }
 
-// Stripe sends a charge and the invoice that it paid within seconds.
+// Stripe sends a charge and the invoice that it paid within seconds. A bank debit is created when the invoice is finalized
+// and succeeds days later, when the invoice is paid.
 const SAME_PAYMENT_MS = 300_000
 
 /** Refunds, lost disputes and credit notes that were paid out. */

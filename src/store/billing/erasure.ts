@@ -1,4 +1,5 @@
 import type { Db } from '../../postgres/database.ts'
+import { renameKept } from './closings.ts'
 
 export type ErasedPerson = { customers: string[]; emails: string[] }
 
@@ -36,10 +37,14 @@ export async function listInvoices(
   return rows.map(row => row.id)
 }
 
-const NAMELESS = `(body::jsonb || '{"customerName": null, "customerEmail": null}')::json`
+const NAMELESS = `(body::jsonb - 'metadata' #- '{before,metadata}' || '{"customerName": null, "customerEmail": null}')::json`
 
-/** Removes names and e-mail addresses from all rows of these subscriptions and invoices. */
-export async function eraseNames(db: Db, tenantId: number, subscriptions: string[], invoices: string[]): Promise<void> {
+/** Removes names, e-mail addresses and metadata from all rows of these subscriptions and invoices. */
+export async function eraseNames(
+  db: Db,
+  tenantId: number,
+  { customers, subscriptions, invoices }: { customers: string[]; subscriptions: string[]; invoices: string[] },
+): Promise<void> {
   // The hashes stay, so that a late repeat of an erased version is not added again.
   await db.query(
     `update billing_versions set body = ${NAMELESS}
@@ -47,9 +52,13 @@ export async function eraseNames(db: Db, tenantId: number, subscriptions: string
     [tenantId, subscriptions, invoices],
   )
   await db.query(
-    `delete from billing_warnings
-     where tenant_id = $1 and (kind = 'subscription' and object_id = any($2) or kind <> 'subscription' and object_id = any($3))`,
-    [tenantId, subscriptions, invoices],
+    `delete from billing_warnings w where tenant_id = $1
+       and (kind = 'subscription' and object_id = any($2) or kind = 'invoice' and object_id = any($3)
+         or kind = 'refund' and exists (
+           select from billing_versions v
+           where v.tenant_id = w.tenant_id and v.kind in ('refund', 'payment') and v.object_id = w.object_id
+             and (v.body->>'invoiceId' = any($3) or v.body->>'customer' = any($4))))`,
+    [tenantId, subscriptions, invoices, customers],
   )
   // the next derivation starts from the beginning
   await db.query('update billing_subscriptions set checkpoint = null where tenant_id = $1 and id = any($2)', [
@@ -98,9 +107,38 @@ export async function renameAccount(db: Db, tenantId: number, account: string, n
      where tenant_id = $1 and account = $2`,
     values,
   )
+  // invoices and refunds
+  const renamed = `(body::jsonb || jsonb_build_object('customer', $3::text))::json`
+  await db.query(
+    `update billing_versions set body = ${renamed} where tenant_id = $1 and (
+       kind = 'invoice' and object_id in (select id from billing_invoices where tenant_id = $1 and customer = $2)
+       or kind = 'refund' and object_id in (select id from billing_refunds where tenant_id = $1 and customer = $2))`,
+    values,
+  )
+  await db.query(
+    `update billing_invoice_states set customer = $3, body = ${renamed} where tenant_id = $1
+       and invoice_id in (select id from billing_invoices where tenant_id = $1 and customer = $2)`,
+    values,
+  )
+  await db.query('update billing_invoices set customer = $3 where tenant_id = $1 and customer = $2', values)
+  await db.query(
+    `update billing_refunds set customer = $3, body = ${renamed} where tenant_id = $1 and customer = $2`,
+    values,
+  )
+  // discounts of the customer, and the customer
+  await db.query(
+    `update billing_terms set customer = case when customer = $2 then $3 else customer end, id = case when id = $2 then $3 else id end,
+       versions = (
+         select json_agg(t.term || case when t.term->>'customer' = $2 then jsonb_build_object('customer', $3::text) else '{}' end
+           || case when t.term->>'id' = $2 then jsonb_build_object('id', $3::text) else '{}' end order by t.n)
+         from jsonb_array_elements(versions::jsonb) with ordinality as t (term, n))
+     where tenant_id = $1 and (customer = $2 or kind = 'customer' and id = $2)`,
+    values,
+  )
   await db.query('update billing_accounts set account = $3 where tenant_id = $1 and account = $2', values)
   await db.query('update billing_account_states set account = $3 where tenant_id = $1 and account = $2', values)
   await db.query('update billing_movements set account = $3 where tenant_id = $1 and account = $2', values)
+  await renameKept(db, tenantId, account, newName)
 }
 
 /** Unlinks these accounts from their people. The acquisition source stays. */

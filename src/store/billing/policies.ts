@@ -5,7 +5,7 @@ import { noteSubscriptions } from './subscriptions.ts'
 
 type Stored = { version: number; policy: string }
 
-function toVersion(row: Stored | undefined): PolicyVersion {
+export function toVersion(row: Stored | undefined): PolicyVersion {
   return row ? { ...DEFAULT_POLICY, ...JSON.parse(row.policy), version: row.version } : DEFAULT_POLICY
 }
 

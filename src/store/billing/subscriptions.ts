@@ -41,6 +41,21 @@ export async function loadSegments(db: Db, keys: OwnerSince[]): Promise<StoredSe
   return rows.map(row => ({ ...row, from: row.from.getTime() }))
 }
 
+/** The segments that start at these times. */
+export async function loadBodies(
+  db: Db,
+  keys: (ObjectKey & { from: number })[],
+): Promise<(ObjectKey & { segment: Segment })[]> {
+  const rows = await queryRows<ObjectKey & { body: string }>(
+    db,
+    `select k.tenant_id as "tenantId", k.id, s.body
+     from unnest($1::int[], $2::text[], $3::timestamptz[]) as k (tenant_id, id, valid_from)
+     join billing_segments s on s.tenant_id = k.tenant_id and s.subscription_id = k.id and s.valid_from = k.valid_from`,
+    [...keyColumns(keys), keys.map(({ from }) => timeText(from))],
+  )
+  return rows.map(({ body, ...key }) => ({ ...key, segment: JSON.parse(body) }))
+}
+
 export type SegmentRow = ObjectKey & {
   segment: Segment
   figures: { itemRows: number; items: number; pricedItems: number; excludedItems: number }

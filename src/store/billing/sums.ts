@@ -3,6 +3,7 @@ import { type Db, inTransaction } from '../../postgres/database.ts'
 import { LOCKS, tryLock } from '../../postgres/locks.ts'
 import { ACCOUNT_FIGURES, STATE_EFFECTS } from './accounts.ts'
 import { CASH_EFFECTS, CASH_FIGURES, INVOICE_EFFECTS } from './cash.ts'
+import { REVENUE_EFFECTS } from './revenue.ts'
 import { AGENDA_EFFECTS } from './subscriptions.ts'
 
 /*
@@ -21,6 +22,11 @@ const SUM_TABLES: SumTable[] = [
     sums: [...ACCOUNT_FIGURES],
   },
   { name: 'billing_cash_days', key: ['tenant_id', 'day', 'currency'], sums: ['invoiced', 'invoices', ...CASH_FIGURES] },
+  {
+    name: 'billing_revenue_months',
+    key: ['tenant_id', 'zone', 'month', 'currency'],
+    sums: ['invoiced', 'recognized', 'lines'],
+  },
   { name: 'billing_agenda_days', key: ['tenant_id', 'day', 'currency', 'kind'], sums: ['entries'] },
 ]
 
@@ -59,7 +65,7 @@ async function compact(db: Db, { name, key, sums }: SumTable): Promise<number> {
 export async function rebuildSums(pool: pg.Pool): Promise<void> {
   await inTransaction(pool, async client => {
     await client.query(
-      'lock table billing_account_states, billing_invoice_states, billing_cash, billing_agenda in share mode',
+      'lock table billing_account_states, billing_invoice_states, billing_cash, billing_revenue, billing_agenda in share mode',
     )
     for (const { name } of SUM_TABLES) await client.query(`delete from ${name}`)
     for (const statement of REBUILD) await client.query(statement)
@@ -74,5 +80,6 @@ const REBUILD = [
   `${asNew('billing_account_states')} ${STATE_EFFECTS}`,
   `${asNew('billing_invoice_states')} ${INVOICE_EFFECTS}`,
   `${asNew('billing_cash')} ${CASH_EFFECTS}`,
+  `${asNew('billing_revenue')} ${REVENUE_EFFECTS}`,
   `${asNew('billing_agenda')} ${AGENDA_EFFECTS}`,
 ]

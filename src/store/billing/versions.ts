@@ -3,7 +3,7 @@ import { type Db, queryPrepared, queryRows } from '../../postgres/database.ts'
 import { keyColumns, type ObjectKey, timeText } from './rows.ts'
 import { noteSubscriptions } from './subscriptions.ts'
 
-type VersionKind = 'subscription' | 'invoice' | 'payment' | 'refund'
+type VersionKind = 'subscription' | 'invoice' | 'payment' | 'refund' | 'credit_note'
 
 /** One object as one event described it. */
 export type NewVersion = ObjectKey & {
@@ -288,7 +288,7 @@ export async function upsertTerms(db: Db, rows: (TermRow & { merged: Term })[]):
   )
 }
 
-/** Subscriptions that depend on these terms: through the customer, or through a discount. */
+/** Subscriptions that depend on these terms: through the customer, through a discount, or as the owner of a tax. */
 export async function subscriptionsReading(db: Db, keys: TermKey[]): Promise<ObjectKey[]> {
   return queryRows<ObjectKey>(
     db,
@@ -318,6 +318,9 @@ export async function subscriptionsReading(db: Db, keys: TermKey[]): Promise<Obj
      )
      select s.tenant_id as "tenantId", s.id from discounts d
      join billing_subscriptions s on s.tenant_id = d.tenant_id and s.id = d.subscription_id and s.seen
+     union
+     select c.tenant_id, s.id from changed c
+     join billing_subscriptions s on s.tenant_id = c.tenant_id and s.id = c.id and s.seen where c.kind = 'tax'
      union
      select c.tenant_id, s.id from customers c cross join lateral (
        select subscription_id as id from billing_segments where tenant_id = c.tenant_id and account = c.account offset 0) s`,

@@ -62,7 +62,7 @@ export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<Sale
              excluded.event_conversion_type, excluded.event_source, excluded.event_source_config_id,
              excluded.event_object_id, excluded.event_amount, excluded.event_currency)
           ) as f (event_id, verified, occurred_at, type, conversion_type, source, source_config_id, object_id, amount, currency)
-          where f.event_id is not null order by not f.verified, f.amount is null, f.occurred_at, f.event_id limit 1),
+          where f.event_id is not null order by not f.verified, f.amount is null, f.occurred_at, f.type, f.event_id limit 1),
        (event_visitor_id, event_visitor)
        = (select v.* from (values (c.event_visitor_id, c.event_visitor), (excluded.event_visitor_id, excluded.event_visitor))
             as v (id, visitor) where v.visitor is not null order by v.id limit 1),
@@ -338,6 +338,17 @@ export type ConversionRow = {
 export async function listConversions(db: Db, tenantId: number, page: TimePage): Promise<ConversionRow[]> {
   const { rows } = await db.query<ConversionRow>(conversionPage(tenantId, page))
   return rows
+}
+
+export async function findConversion(db: Db, tenantId: number, id: string): Promise<ConversionRow | null> {
+  const { rows } = await queryPrepared<ConversionRow>(
+    db,
+    `select ${SHOWN_COLUMNS} from (
+       select * from conversions where tenant_id = $1 and id = $2 and listed limit 1
+     ) c ${SHOWN_PERSON}`,
+    [tenantId, id],
+  )
+  return rows[0] ?? null
 }
 
 /** The statement of a page. Exported so that a test can check its plan. */

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Entry } from '../../domain/entries/entry.ts'
 import type { NormalizedEvent } from '../../domain/events/events.ts'
 import type { StoredEvent } from '../../domain/events/stored.ts'
-import { idToTime } from '../../domain/ids.ts'
+import { firstIdAt, idToTime } from '../../domain/ids.ts'
 import { boolean, copyTable, int4, int8, text, timestamp, uuid } from '../../postgres/copy.ts'
 import { type Db, queryLong, queryPrepared } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
@@ -57,6 +57,8 @@ export type EventRow = {
   sessionId: string | null
   profile: number | null
   contactId: string | null
+  /** Sent by an inbound source or with a server key, not with a public key. */
+  verified: boolean
   conversion: boolean
   /** All three are JSON text. */
   payload: string
@@ -74,10 +76,14 @@ export type TimePage = {
   after: { occurredAt: Date; id: string } | null
 }
 
+/** A source or a server key sent the event. */
+const IS_VERIFIED = `(e.source_config_id is not null
+  or exists (select from api_keys k where k.id = e.key_id and k.tenant_id = e.tenant_id and k.server))`
+
 export const EVENT_COLUMNS = `e.id, e.event_type as "eventType", e.occurred_at as "occurredAt", e.received_at as "receivedAt", e.source,
   e.source_type as "sourceType", e.source_config_id as "sourceConfigId", e.inbound_event_id as "inboundEventId",
   e.provider_event_id as "providerEventId", e.visitor, e.session_id as "sessionId", e.conversion, e.payload, e.headers,
-  e.meta, i.profile, contact.value as "contactId"`
+  e.meta, i.profile, contact.value as "contactId", ${IS_VERIFIED} as verified`
 
 // If a person has several contact ids, one with a contact record is used. Others are ids of billing systems.
 export const CONTACT_OF_PROFILE = `
@@ -133,38 +139,12 @@ export function eventPage(tenantId: number, page: TimePage): { text: string; val
   return { text, values }
 }
 
-/**
- * Events by id, including conversions, in no order. No index has the ids of conversions, so they are searched among the
- * events received between two times.
- */
-export async function loadEvents(
-  db: Db,
-  tenantId: number,
-  { ids, occurredAt, since, until }: { ids: string[]; occurredAt: Date[]; since: Date; until: Date },
-): Promise<EventRow[]> {
+/** Finds events by our ids, including conversions, in no order. */
+export async function findEvents(db: Db, tenantId: number, ids: string[]): Promise<EventRow[]> {
   const { rows } = await queryPrepared<EventRow>(
     db,
-    `select ${EVENT_COLUMNS} from unnest($2::uuid[], $3::timestamptz[]) as k (id, occurred_at) cross join lateral (
-       select * from events where tenant_id = $1 and occurred_at = k.occurred_at and id = k.id and not conversion offset 0) e ${EVENT_PERSON}`,
-    [tenantId, ids, occurredAt],
-  )
-  if (rows.length === ids.length) return rows
-  const found = new Set(rows.map(({ id }) => id))
-  const missing = ids.filter(id => !found.has(id))
-  const { rows: conversions } = await db.query<EventRow>(
-    `select ${EVENT_COLUMNS} from events e ${EVENT_PERSON}
-     where e.tenant_id = $1 and e.received_at >= $2 and e.received_at < $3 and e.conversion and e.id = any($4::uuid[])`,
-    [tenantId, since, until, missing],
-  )
-  return [...rows, ...conversions]
-}
-
-/** Finds events by our ids, including conversions. */
-export async function findEvents(db: Db, tenantId: number, ids: string[]): Promise<EventRow[]> {
-  const { rows } = await db.query<EventRow>(
-    `select ${EVENT_COLUMNS} from events e ${EVENT_PERSON}
-     where e.tenant_id = $1 and e.received_at = any($2::timestamptz[]) and e.id = any($3::uuid[])`,
-    [tenantId, ids.map(idToTime), ids],
+    `select ${EVENT_COLUMNS} from events e ${EVENT_PERSON} where e.tenant_id = $1 and e.id = any($2::uuid[])`,
+    [tenantId, ids],
   )
   return rows
 }
@@ -310,21 +290,16 @@ export async function* readStored(
     `declare stored_events no scroll cursor for
      select e.tableoid::int8 as table, e.ctid::text as row, e.id, e.event_type as "eventType", e.occurred_at as "occurredAt", e.received_at as "receivedAt", e.source,
        e.source_config_id as "sourceConfigId", e.inbound_event_id as "inboundEventId", e.key_id as "keyId", e.visitor, e.user_id as "userId", e.node, e.conversion, e.payload, e.meta,
-       e.source_config_id is not null
-         or exists (select from api_keys k where k.id = e.key_id and k.tenant_id = e.tenant_id and k.server) as trusted
+       ${IS_VERIFIED} as trusted
      from events e
      where e.tenant_id = $1 and ($2::bigint[] is null or e.node = any($2)) and (not $3 or e.conversion)
-       and ($4::timestamptz is null or e.received_at >= $4) and ($5::timestamptz is null or e.received_at < $5)
+       and ($4::uuid is null or e.id >= $4) and ($5::uuid is null or e.id < $5)
        and ($6::text is null or e.key_id = $6) and ($7::text[] is null or e.payload ilike any($7))
-     order by e.received_at, e.id`,
+     order by e.id`,
     [
-      tenantId,
-      nodes ?? null,
-      conversionsOnly,
-      receivedSince ?? null,
-      receivedUntil ?? null,
-      keyId ?? null,
-      mentioning ?? null,
+      ...[tenantId, nodes ?? null, conversionsOnly],
+      ...[receivedSince ? firstIdAt(receivedSince) : null, receivedUntil ? firstIdAt(receivedUntil) : null],
+      ...[keyId ?? null, mentioning ?? null],
     ],
   )
   try {

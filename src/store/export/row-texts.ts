@@ -25,6 +25,7 @@ export function eventText(row: Omit<EventRow, 'conversion'>): string {
     session_id: row.sessionId,
     profile_id: publicProfileId(row.profile),
     contact_id: row.contactId,
+    verified: row.verified,
   })
   return `${facts.slice(0, -1)},"payload":${row.payload},"headers":${row.headers ?? '{}'},"meta":${row.meta ?? '{}'}}`
 }

@@ -1,6 +1,13 @@
 import type { DatedTouch } from '../../domain/identity/attribution.ts'
 import type { Identifier } from '../../domain/identity/identity.ts'
-import type { Cause, GraphLink, GraphNode } from '../../domain/identity/linking.ts'
+import {
+  type Cause,
+  type GraphNode,
+  originOf,
+  type PlannedLink,
+  type VisitorId,
+  type VisitorNode,
+} from '../../domain/identity/linking.ts'
 import { type Db, queryPrepared, toColumns } from '../../postgres/database.ts'
 
 export type IdentifierKey = Identifier & { tenantId: number }
@@ -9,7 +16,9 @@ export type StoredIdentifier = IdentifierKey & {
   node: number
   profile: number
   verified: boolean
+  verifiedByInput: boolean
   isNew: boolean
+  visitor?: VisitorId
 }
 type NodeProfile = { tenantId: number; node: number; profile: number }
 export type ProfileKey = { tenantId: number; profile: number }
@@ -18,9 +27,9 @@ type ProfileFacts = ProfileKey & { hasUser: boolean; hasContact: boolean }
 /** Loads these identifiers. An unknown one is inserted with a profile of its own. */
 export async function ensureIdentifiers(
   db: Db,
-  identities: (IdentifierKey & { verified: boolean })[],
+  identities: (IdentifierKey & { verified: boolean; verifiedByInput: boolean })[],
 ): Promise<StoredIdentifier[]> {
-  const columns = toColumns(identities, 'tenantId', 'kind', 'value', 'verified')
+  const columns = toColumns(identities, 'tenantId', 'kind', 'value', 'verified', 'verifiedByInput')
   const found = await queryPrepared<StoredIdentifier>(db, ENSURE, columns)
   if (found.rows.length === identities.length) return found.rows
   // Another worker inserted the rest concurrently. Its rows are committed now, and visible to a new statement.
@@ -29,26 +38,30 @@ export async function ensureIdentifiers(
   return rows.map(row => ({ ...row, isNew: created.has(row.node) }))
 }
 
-const KNOWN = `tenant_id as "tenantId", kind, value, node, profile, verified, is_new as "isNew"`
+const KNOWN = `tenant_id as "tenantId", kind, value, node, profile, verified, verified_by_input as "verifiedByInput",
+  is_new as "isNew"`
+
+const INPUT = `unnest($1::int[], $2::text[], $3::text[], $4::boolean[], $5::boolean[])
+  as input (tenant_id, kind, value, verified, verified_by_input)`
 
 const FOUND = `
-select i.tenant_id, i.kind, i.value, i.node, i.profile, i.verified, false as is_new
-from unnest($1::int[], $2::text[], $3::text[], $4::boolean[]) as input (tenant_id, kind, value, verified)
+select i.tenant_id, i.kind, i.value, i.node, i.profile, i.verified, i.verified_by_input, false as is_new
+from ${INPUT}
 join identities i on i.tenant_id = input.tenant_id and i.kind = input.kind and i.value = input.value and i.retired_at is null`
 
 // Sorted, so that two workers that insert the same identifiers cannot deadlock.
 const ENSURE = `
 with found as materialized (${FOUND}), added as (
-  insert into identities (tenant_id, kind, value, verified, node, profile)
-  select tenant_id, kind, value, verified, node, node
+  insert into identities (tenant_id, kind, value, verified, verified_by_input, node, profile)
+  select tenant_id, kind, value, verified, verified_by_input, node, node
   from (
     select i.*, nextval('identity_nodes') as node
     from (
-      select * from unnest($1::int[], $2::text[], $3::text[], $4::boolean[]) as input (tenant_id, kind, value, verified)
+      select * from ${INPUT}
       where (tenant_id, kind, value) not in (select tenant_id, kind, value from found) order by 1, 2, 3
     ) i
   ) unseen
-  on conflict do nothing returning tenant_id, kind, value, node, profile, verified, true as is_new
+  on conflict do nothing returning tenant_id, kind, value, node, profile, verified, verified_by_input, true as is_new
 )
 select ${KNOWN} from (select * from found union all select * from added) known`
 
@@ -83,7 +96,27 @@ export async function findProfiles(db: Db, nodes: { tenantId: number; node: numb
   return rows
 }
 
-/** The active identifiers of these nodes. Selects by node alone, as in `loadProfileFacts`. */
+/** All nodes of these visitor ids, oldest first. */
+export async function loadVisitorNodes(
+  db: Db,
+  visitors: { tenantId: number; value: string }[],
+): Promise<(VisitorNode & { tenantId: number; value: string })[]> {
+  const nodes = (isActive: boolean) => `select i.* from identities i
+    where i.tenant_id = v.tenant_id and i.kind = 'visitor' and i.value = v.value and i.retired_at is ${isActive ? '' : 'not '}null`
+  const { rows } = await queryPrepared<VisitorNode & { tenantId: number; value: string }>(
+    db,
+    `select i.tenant_id as "tenantId", i.value, i.node, i.profile, i.seen_with as "seenWith", i.seen_after as "seenAfter",
+       coalesce(w.kind <> 'email', false) as "isNamed"
+     from unnest($1::int[], $2::text[]) as v (tenant_id, value)
+     cross join lateral (${nodes(true)} union all ${nodes(false)}) i
+     left join identities w on w.tenant_id = i.tenant_id and w.node = i.seen_with
+     order by i.node`,
+    toColumns(visitors, 'tenantId', 'value'),
+  )
+  return rows
+}
+
+/** The identifiers of these nodes. */
 export async function loadIdentifiers(
   db: Db,
   nodes: { tenantId: number; node: number }[],
@@ -92,8 +125,7 @@ export async function loadIdentifiers(
     db,
     `select i.tenant_id as "tenantId", i.node, i.profile, i.kind, i.value
      from unnest($1::int[], $2::bigint[]) as n (tenant_id, node)
-     join identities i on i.tenant_id = n.tenant_id and i.node = n.node
-       and coalesce(i.retired_at, 'infinity') = 'infinity'`,
+     join identities i on i.tenant_id = n.tenant_id and i.node = n.node`,
     [nodes.map(node => node.tenantId), nodes.map(node => node.node)],
   )
   return rows
@@ -110,7 +142,8 @@ export async function loadProfileNodes(db: Db, profiles: ProfileKey[]): Promise<
     db,
     `select n.* from (select distinct * from unnest($1::int[], $2::bigint[]) as p (tenant_id, profile)) p
      cross join lateral (
-       select tenant_id as "tenantId", node, kind, value, profile, verified as "isVerified", retired_at is not null as "isRetired"
+       select tenant_id as "tenantId", node, kind, value, profile, verified as "isVerified", retired_at is not null as "isRetired",
+         seen_after as "seenAfter"
        from identities where tenant_id = p.tenant_id and profile = p.profile
        order by kind = 'visitor', node limit ${MAX_NODES_OF_PROFILE}
      ) n`,
@@ -119,11 +152,11 @@ export async function loadProfileNodes(db: Db, profiles: ProfileKey[]): Promise<
   return rows
 }
 
-export type StoredLink = GraphLink & { tenantId: number; isUndone: boolean }
+export type StoredLink = PlannedLink & { tenantId: number }
 export type LinkRow = Omit<StoredLink, 'at' | 'cause'> & { linkedAt: Date; causeKind: Cause['kind']; causeId: string }
 
 export const LINK = `l.tenant_id as "tenantId", l.a, l.b, l.verified as "isVerified", l.linked_at as "linkedAt", l.cause as "causeKind",
-  l.cause_id as "causeId", l.undone_at is not null as "isUndone"`
+  l.cause_id as "causeId", l.undone_at is not null as "isUndone", coalesce(l.undone_at <= l.linked_at, false) as "mayReturn"`
 
 export function toLink({ linkedAt, causeKind, causeId, ...link }: LinkRow): StoredLink {
   return { ...link, at: linkedAt.getTime(), cause: { kind: causeKind, id: causeId } }
@@ -164,13 +197,13 @@ export async function loadLinks(db: Db, pairs: NodePair[]): Promise<StoredLink[]
   const { rows } = await queryPrepared<LinkRow>(
     db,
     `select ${LINK} from unnest($1::int[], $2::bigint[], $3::bigint[]) as p (tenant_id, a, b)
-     join identity_links l on l.tenant_id = p.tenant_id and l.a = p.a and l.b = p.b and not l.by_command`,
+     join identity_links l on l.tenant_id = p.tenant_id and l.a = p.a and l.b = p.b and l.origin <> 'command'`,
     toColumns(pairs, 'tenantId', 'a', 'b'),
   )
   return rows.map(toLink)
 }
 
-/** Writes links. A stored link is replaced by one that takes precedence (`compareLinks`), unless it is undone. */
+/** Writes links. Replaces stored ones, except those that an operator undid. Only an operator links these again. */
 export async function upsertLinks(db: Db, links: StoredLink[]): Promise<void> {
   await queryPrepared(
     db,
@@ -179,10 +212,10 @@ export async function upsertLinks(db: Db, links: StoredLink[]): Promise<void> {
      from json_to_recordset($1) as n ("tenantId" int, a bigint, b bigint, "isVerified" boolean, cause json, at timestamptz,
        "isUndone" boolean)
      order by 1, 2, 3
-     on conflict (tenant_id, a, b, by_command) do update set
+     on conflict (tenant_id, a, b, origin) do update set
        verified = excluded.verified, cause = excluded.cause, cause_id = excluded.cause_id, linked_at = excluded.linked_at,
        undone_at = excluded.undone_at
-     where l.undone_at is null or excluded.cause = 'command'`,
+     where l.undone_at is null or excluded.cause = 'command' or l.undone_at <= l.linked_at and excluded.verified`,
     [JSON.stringify(links.map(({ at, ...link }) => ({ ...link, at: new Date(at).toISOString() })))],
   )
 }
@@ -240,8 +273,9 @@ export async function countUnlinked(db: Db): Promise<number> {
 
 /** Deletes all links of these nodes. */
 export async function deleteLinks(db: Db, tenantId: number, nodes: number[]): Promise<void> {
-  for (const end of ['a', 'b'])
-    await db.query(`delete from identity_links where tenant_id = $1 and ${end} = any($2::bigint[])`, [tenantId, nodes])
+  for (const table of ['identity_links', 'record_links'])
+    for (const end of ['a', 'b'])
+      await db.query(`delete from ${table} where tenant_id = $1 and ${end} = any($2::bigint[])`, [tenantId, nodes])
 }
 
 /** Marks links as undone. */
@@ -249,22 +283,21 @@ export async function undoLinks(db: Db, links: StoredLink[]): Promise<void> {
   await queryPrepared(
     db,
     `update identity_links l set undone_at = now()
-     from unnest($1::int[], $2::bigint[], $3::bigint[], $4::boolean[]) as p (tenant_id, a, b, by_command)
-     where l.tenant_id = p.tenant_id and l.a = p.a and l.b = p.b and l.by_command = p.by_command`,
-    [...toColumns(links, 'tenantId', 'a', 'b'), links.map(({ cause }) => cause.kind === 'command')],
+     from unnest($1::int[], $2::bigint[], $3::bigint[], $4::text[]) as p (tenant_id, a, b, origin)
+     where l.tenant_id = p.tenant_id and l.a = p.a and l.b = p.b and l.origin = p.origin`,
+    [...toColumns(links, 'tenantId', 'a', 'b'), links.map(({ cause }) => originOf(cause))],
   )
 }
 
-/** `first`: the node before the first move. `to`: a node from `allocateNodes`. */
-type IdentifierMove = {
+type VisitorChange = {
   tenantId: number
-  first: number
-  from: number
-  to: number
-  profile: number
-  isVerified: boolean
-  isLast: boolean
+  node: number
+  seenWith: number | null
+  seenAfter: number | null
+  isActive: boolean
 }
+/** `from`: another node of the visitor id. `node`: one from `allocateNodes`. */
+type NewVisitorNode = VisitorChange & { from: number; profile: number; isVerified: boolean }
 
 export async function allocateNodes(db: Db, count: number): Promise<number[]> {
   const { rows } = await queryPrepared<{ node: number }>(
@@ -275,36 +308,132 @@ export async function allocateNodes(db: Db, count: number): Promise<number[]> {
   return rows.map(({ node }) => node)
 }
 
-/**
- * Gives identifiers a new node in another profile. The old node is retired and stays in its profile. If an identifier
- * moves more than once, only its last node is active.
- */
-export async function moveIdentifiers(db: Db, moves: IdentifierMove[]): Promise<void> {
-  // Before the inserts, because an identifier may be active only once. Selects by node alone, as in `loadProfileFacts`.
+/** Changes and creates nodes of visitor ids. Each visitor id of `changed` has at most one active node afterwards. */
+export async function writeVisitorNodes(db: Db, changed: VisitorChange[], created: NewVisitorNode[]): Promise<void> {
+  // First, because a visitor id may have only one active node.
+  const retired = changed.filter(({ isActive }) => !isActive)
+  if (retired.length > 0) await changeVisitorNodes(db, retired)
+  const active = changed.filter(({ isActive }) => isActive)
+  if (active.length > 0) await changeVisitorNodes(db, active)
+  if (created.length === 0) return
   await queryPrepared(
     db,
-    `update identities i set retired_at = now() from unnest($1::int[], $2::bigint[]) as m (tenant_id, node)
-     where i.tenant_id = m.tenant_id and i.node = m.node and coalesce(i.retired_at, 'infinity') = 'infinity'`,
-    [moves.map(({ tenantId }) => tenantId), moves.map(({ from }) => from)],
-  )
-  await queryPrepared(
-    db,
-    `insert into identities (tenant_id, kind, value, node, profile, verified, retired_at)
-     select m.tenant_id, i.kind, i.value, m.node, m.profile, m.verified, case when not m.is_last then now() end
-     from unnest($1::int[], $2::bigint[], $3::bigint[], $4::bigint[], $5::boolean[], $6::boolean[])
-       as m (tenant_id, first, node, profile, verified, is_last)
-     join identities i on i.tenant_id = m.tenant_id and i.node = m.first`,
-    toColumns(moves, 'tenantId', 'first', 'to', 'profile', 'isVerified', 'isLast'),
+    `insert into identities (tenant_id, kind, value, node, profile, verified, verified_by_input, seen_with, seen_after, retired_at)
+     select c.tenant_id, i.kind, i.value, c.node, c.profile, c.verified, c.verified, c.seen_with, c.seen_after,
+       case when not c.is_active then now() end
+     from unnest($1::int[], $2::bigint[], $3::bigint[], $4::bigint[], $5::boolean[], $6::bigint[], $7::bigint[], $8::boolean[])
+       as c (tenant_id, from_node, node, profile, verified, seen_with, seen_after, is_active)
+     join identities i on i.tenant_id = c.tenant_id and i.node = c.from_node`,
+    toColumns(created, 'tenantId', 'from', 'node', 'profile', 'isVerified', 'seenWith', 'seenAfter', 'isActive'),
   )
 }
 
-export async function verifyIdentifiers(db: Db, nodes: { tenantId: number; node: number }[]): Promise<void> {
+async function changeVisitorNodes(db: Db, changed: VisitorChange[]): Promise<void> {
   await queryPrepared(
     db,
-    `update identities i set verified = true
-     from (select distinct * from unnest($1::int[], $2::bigint[]) as n (tenant_id, node) order by 1, 2) n
-     where i.tenant_id = n.tenant_id and i.node = n.node and not i.verified`,
-    toColumns(nodes, 'tenantId', 'node'),
+    `update identities i set seen_with = c.seen_with, seen_after = c.seen_after,
+       retired_at = case when not c.is_active then coalesce(i.retired_at, now()) end
+     from unnest($1::int[], $2::bigint[], $3::bigint[], $4::bigint[], $5::boolean[])
+       as c (tenant_id, node, seen_with, seen_after, is_active)
+     where i.tenant_id = c.tenant_id and i.node = c.node`,
+    toColumns(changed, 'tenantId', 'node', 'seenWith', 'seenAfter', 'isActive'),
+  )
+}
+
+/** `byInput`: by other input than a record. */
+export type VerifiedNode = { tenantId: number; node: number; byInput: boolean }
+
+export async function verifyIdentifiers(db: Db, nodes: VerifiedNode[]): Promise<void> {
+  await queryPrepared(
+    db,
+    `update identities i set verified = true, verified_by_input = i.verified_by_input or n.by_input
+     from (
+       select tenant_id, node, bool_or(by_input) as by_input
+       from unnest($1::int[], $2::bigint[], $3::boolean[]) as n (tenant_id, node, by_input) group by 1, 2 order by 1, 2
+     ) n
+     where i.tenant_id = n.tenant_id and i.node = n.node`,
+    toColumns(nodes, 'tenantId', 'node', 'byInput'),
+  )
+}
+
+/** The pairs of a record's identifiers. `a` is the smaller node. */
+export type RecordPairs = { tenantId: number; record: string; at: number; pairs: { a: number; b: number }[] }
+
+/** Waits until no transaction is removing the links of these pairs, and prevents it until this transaction ends. */
+export async function shareRecordLinks(db: Db, pairs: NodePair[]): Promise<void> {
+  await queryPrepared(
+    db,
+    `select from identity_links l join unnest($1::int[], $2::bigint[], $3::bigint[]) as p (tenant_id, a, b)
+       on l.tenant_id = p.tenant_id and l.a = p.a and l.b = p.b and l.origin = 'record'
+     order by l.tenant_id, l.a, l.b for key share of l`,
+    toColumns(pairs, 'tenantId', 'a', 'b'),
+  )
+}
+
+/** Replaces the pairs of these records. Returns the pairs that a record no longer has. */
+export async function replaceRecordLinks(db: Db, records: RecordPairs[]): Promise<NodePair[]> {
+  const rows = records.flatMap(({ pairs, ...record }) => pairs.map(pair => ({ ...record, ...pair })))
+  const found = await queryPrepared<NodePair>(
+    db,
+    `with current as (
+       select * from json_to_recordset($1) as c ("tenantId" int, record text, at bigint, a bigint, b bigint)
+     ), added as (
+       insert into record_links (tenant_id, a, b, record, linked_at)
+       select "tenantId", a, b, record, to_timestamp(at / 1000.0) from current order by 1, 2, 3, 4
+       on conflict do nothing
+     ), gone as (
+       delete from record_links l using unnest($2::int[], $3::text[]) as r (tenant_id, record)
+       where l.tenant_id = r.tenant_id and l.record = r.record and not exists (
+         select from current c
+         where c."tenantId" = l.tenant_id and c.record = l.record and c.a = l.a and c.b = l.b)
+       returning l.tenant_id, l.a, l.b
+     )
+     select distinct tenant_id as "tenantId", a, b from gone`,
+    [JSON.stringify(rows), ...toColumns(records, 'tenantId', 'record')],
+  )
+  return found.rows
+}
+
+/**
+ * After records no longer have these pairs: their links continue with another record that has them, or end. What
+ * only these records named is no longer verified. The caller holds the profile lock.
+ */
+export async function withdrawRecordLinks(db: Db, pairs: NodePair[]): Promise<void> {
+  const columns = toColumns(pairs, 'tenantId', 'a', 'b')
+  const stale = `unnest($1::int[], $2::bigint[], $3::bigint[]) as p (tenant_id, a, b)`
+  // Waits for transactions that rely on these links (`shareRecordLinks`), and sees their rows in the next statement.
+  await queryPrepared(
+    db,
+    `select from identity_links l join ${stale}
+       on l.tenant_id = p.tenant_id and l.a = p.a and l.b = p.b and l.origin = 'record'
+     order by l.tenant_id, l.a, l.b for update of l`,
+    columns,
+  )
+  await queryPrepared(
+    db,
+    `with pairs as (
+       select p.*, r.record, r.linked_at from ${stale}
+       left join lateral (
+         select record, linked_at from record_links r
+         where r.tenant_id = p.tenant_id and r.a = p.a and r.b = p.b order by record limit 1
+       ) r on true
+     ), continued as (
+       update identity_links l set cause_id = p.record, linked_at = p.linked_at from pairs p
+       where l.tenant_id = p.tenant_id and l.a = p.a and l.b = p.b and l.origin = 'record' and l.undone_at is null
+         and not exists (
+           select from record_links r where r.tenant_id = l.tenant_id and r.a = l.a and r.b = l.b and r.record = l.cause_id)
+         and p.record is not null
+     ), withdrawn as (
+       update identity_links l set undone_at = '-infinity' from pairs p
+       where l.tenant_id = p.tenant_id and l.a = p.a and l.b = p.b and l.origin = 'record' and l.undone_at is null
+         and p.record is null
+     )
+     update identities i set verified = false
+     from (select distinct tenant_id, unnest(array[a, b]) as node from pairs) n
+     where i.tenant_id = n.tenant_id and i.node = n.node and i.verified and not i.verified_by_input
+       and not exists (select from record_links r where r.tenant_id = n.tenant_id and r.a = n.node)
+       and not exists (select from record_links r where r.tenant_id = n.tenant_id and r.b = n.node)`,
+    columns,
   )
 }
 

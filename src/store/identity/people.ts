@@ -128,14 +128,17 @@ export async function listClaims(db: Db, tenantId: number, profile: number): Pro
   }))
 }
 
-/** Former ids of this profile: those of its nodes that were not created by a move. */
+/** Former ids of this profile: those of its nodes, of visitor ids only the first. */
 export async function listMergedProfiles(db: Db, tenantId: number, profile: number): Promise<number[]> {
   const { rows } = await db.query<{ node: number }>(
     `select i.node from identities i
      where i.tenant_id = $1 and i.profile = $2 and i.node <> $2
+       and (i.kind <> 'visitor' or not exists (
+         select from identities b
+         where b.tenant_id = $1 and b.kind = 'visitor' and b.value = i.value and b.node < i.node and b.retired_at is null)
        and not exists (
          select from identities b
-         where b.tenant_id = $1 and b.kind = i.kind and b.value = i.value and b.node < i.node and b.retired_at is not null)
+         where b.tenant_id = $1 and b.kind = 'visitor' and b.value = i.value and b.node < i.node and b.retired_at is not null))
      order by i.node`,
     [tenantId, profile],
   )
@@ -148,21 +151,6 @@ export async function listNodes(db: Db, tenantId: number, profile: number): Prom
     [tenantId, profile],
   )
   return rows.map(({ node }) => node)
-}
-
-/** The node that an identifier had before it moved to this one, and its profile. */
-export async function findPreviousNode(
-  db: Db,
-  tenantId: number,
-  node: number,
-): Promise<{ node: number; profile: number } | null> {
-  const { rows } = await db.query<{ node: number; profile: number }>(
-    `select b.node, b.profile from identities i
-     join identities b on b.tenant_id = i.tenant_id and b.kind = i.kind and b.value = i.value and b.node < i.node
-     where i.tenant_id = $1 and i.node = $2 and b.retired_at is not null order by b.node desc limit 1`,
-    [tenantId, node],
-  )
-  return rows[0] ?? null
 }
 
 /**

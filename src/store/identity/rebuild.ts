@@ -95,12 +95,18 @@ export async function resetIdentifiers(
        and (undone_at is null or undone_at = linked_at)`,
     [tenantId, nodes],
   )
+  await db.query('delete from record_links where tenant_id = $1 and a = any($2::bigint[]) and b = any($2::bigint[])', [
+    tenantId,
+    nodes,
+  ])
   await db.query(
     'delete from identities where tenant_id = $1 and node = any($2::bigint[]) and node <> all($3::bigint[])',
     [tenantId, nodes, first],
   )
   await db.query(
-    `update identities set profile = node, retired_at = null, verified = verified and not $3
+    `update identities set profile = node, retired_at = null, last_seen_at = null, seen_with = null, seen_after = null,
+       verified = verified and not $3,
+       verified_by_input = verified_by_input and not $3
      where tenant_id = $1 and node = any($2::bigint[])`,
     [tenantId, first, unverify],
   )

@@ -19,6 +19,23 @@ export async function loadTracedIdentifiers(db: Db, tenantId: number, profile: n
   return rows
 }
 
+/** Identifiers that records of these nodes had in earlier versions, and that no one else has. */
+export async function loadFormerIdentifiers(db: Db, tenantId: number, nodes: number[]): Promise<TracedIdentifier[]> {
+  const { rows } = await db.query<TracedIdentifier>(
+    `select distinct i.node, i.kind, i.value from (
+       select b as node from identity_links
+       where tenant_id = $1 and a = any($2::bigint[]) and origin = 'record' and undone_at < linked_at
+       union
+       select a from identity_links
+       where tenant_id = $1 and b = any($2::bigint[]) and origin = 'record' and undone_at < linked_at
+     ) l join identities i on i.tenant_id = $1 and i.node = l.node
+     where not i.verified and not exists (
+       select from identities o where o.tenant_id = $1 and o.profile = i.profile and o.node <> i.node)`,
+    [tenantId, nodes],
+  )
+  return rows
+}
+
 // Bodies have at most a megabyte each.
 const ROWS_AT_A_TIME = 50
 

@@ -75,8 +75,16 @@ export async function sealedSecrets(db: Db): Promise<{ ownerId: string; sealed: 
 }
 
 export async function findSource(db: Db, id: string): Promise<Source | null> {
-  const { rows } = await db.query<Row>(`select ${COLUMNS} from sources where id = $1 and deleted_at is null`, [id])
-  return rows[0] ? toSource(rows[0]) : null
+  return (await findSources(db, [id]))[0]!
+}
+
+/** In the order of the ids; null for one that no source has. */
+export async function findSources(db: Db, ids: string[]): Promise<(Source | null)[]> {
+  const { rows } = await db.query<Row>(`select ${COLUMNS} from sources where id = any($1) and deleted_at is null`, [
+    ids,
+  ])
+  const found = new Map(rows.map(row => [row.id, toSource(row)]))
+  return ids.map(id => found.get(id) ?? null)
 }
 
 /** Locks the source until the caller's transaction ends. */

@@ -1,3 +1,4 @@
+import { contactFacts } from '../../domain/conversions/conversions.ts'
 import { idToTime } from '../../domain/ids.ts'
 import {
   ENTITY_TYPES,
@@ -118,6 +119,14 @@ const PORTION_BYTES = 2_097_152
 export const RECORD_BYTES = `case when data is null then 0 when pg_column_compression(data) is null then pg_column_size(data)
   else octet_length(data::text) end`
 
+type RecordPage = {
+  limit: number
+  newestFirst?: boolean
+  updatedSince: Date | null
+  includeDeleted: boolean
+  after: RecordCursor | null
+}
+
 /**
  * Lists records in the order of their last change. `after` is the last row of the previous page. `isCut`: the page ended
  * early; read on after the last row.
@@ -126,36 +135,61 @@ export async function listRecords(
   db: Db,
   tenantId: number,
   entityType: EntityType,
-  page: { limit: number; updatedSince: Date | null; includeDeleted: boolean; after: RecordCursor | null },
+  page: RecordPage,
 ): Promise<{ rows: ListedRecord[]; isCut: boolean }> {
+  const order = page.newestFirst ? 'updated_at desc, id desc' : 'updated_at, id'
+  const { bound, values } = page.newestFirst ? newestBound(page) : oldestBound(page)
   const { rows } = await queryPrepared<ListedRecord & { bytes: number }>(
     db,
     `select ${RECORD_COLUMNS}, to_char(updated_at at time zone 'UTC', ${VERSION_FORMAT}) as "changedAt", bytes
      from (
-       select *, sum(size) over (order by updated_at, id rows unbounded preceding) as bytes
+       select *, sum(size) over (order by ${order} rows unbounded preceding) as bytes
        from (
          select *, ${RECORD_BYTES} as size from records
-         where tenant_id::bigint = $1 and entity_type || '' = $2 and (updated_at, id) > ($3::timestamptz, $4) and (not deleted or $5)
-         order by updated_at, id limit $6
+         where tenant_id::bigint = $1 and entity_type || '' = $2 and (not deleted or $3) and ${bound}
+         order by ${order} limit $4
        ) found
      ) summed
-     where bytes - size < ${PORTION_BYTES} order by updated_at, id`,
-    [tenantId, entityType, ...startOfPage(page), page.includeDeleted, page.limit],
+     where bytes - size < ${PORTION_BYTES} order by ${order}`,
+    [tenantId, entityType, page.includeDeleted, page.limit, ...values],
   )
   return { rows, isCut: (rows.at(-1)?.bytes ?? 0) >= PORTION_BYTES }
 }
 
-/** The start of a page as one bound that the index can use. Ids are never empty, so '' includes all rows of that time. */
-function startOfPage({
-  after,
-  updatedSince,
-}: {
-  after: RecordCursor | null
-  updatedSince: Date | null
-}): [string, string] {
-  if (after && (!updatedSince || new Date(after.changedAt) >= updatedSince)) return [after.changedAt, after.id]
-  return [updatedSince?.toISOString() ?? '-infinity', '']
+type Bound = { bound: string; values: string[] }
+
+/** One bound that the index can use. Ids are never empty, so '' includes all rows of that time. */
+function oldestBound({ after, updatedSince }: RecordPage): Bound {
+  const isWithin = after && (!updatedSince || new Date(after.changedAt) >= updatedSince)
+  const values = isWithin ? [after.changedAt, after.id] : [updatedSince?.toISOString() ?? '-infinity', '']
+  return { bound: '(updated_at, id) > ($5::timestamptz, $6)', values }
 }
+
+function newestBound({ after, updatedSince }: RecordPage): Bound {
+  const values = [after?.changedAt ?? 'infinity', after?.id ?? '', updatedSince?.toISOString() ?? '-infinity']
+  return { bound: '(updated_at, id) < ($5::timestamptz, $6) and updated_at >= $7::timestamptz', values }
+}
+
+const NAME_FIELDS = ['name', 'firstName', 'first_name', 'lastName', 'last_name', 'email']
+
+/** The names of contacts, else their e-mail addresses, by id. Longer ones are cut, and values that are no name are not read. */
+export async function contactNames(db: Db, tenantId: number, ids: string[]): Promise<{ id: string; name: string }[]> {
+  const fields = NAME_FIELDS.map(
+    field => `'${field}', case when length(data ->> '${field}') < 1000 then data -> '${field}' end`,
+  )
+  const { rows } = await queryPrepared<{ id: string; facts: string }>(
+    db,
+    `select id, json_build_object(${fields}) as facts from records
+     where tenant_id = $1 and entity_type = 'contact' and id = any($2) and not deleted`,
+    [tenantId, ids],
+  )
+  return rows.flatMap(({ id, facts }) => {
+    const { name, email } = contactFacts(JSON.parse(facts))
+    return name !== null || email !== null ? [{ id, name: (name ?? email)!.slice(0, MAX_NAME) }] : []
+  })
+}
+
+const MAX_NAME = 200
 
 export type Operation = {
   id: string

@@ -209,12 +209,40 @@ export async function* allSegments(db: Db, tenantId: number, asOf: Date): AsyncG
   }
 }
 
+/** All segments of these accounts that started up to `asOf`, in batches. */
+export async function* segmentsUntil(
+  db: Db,
+  tenantId: number,
+  accounts: string[],
+  asOf: Date,
+): AsyncGenerator<Segment[]> {
+  for (let done = 0; done < accounts.length; done += AT_A_TIME) {
+    const { rows } = await queryPrepared<{ body: string }>(
+      db,
+      'select body from billing_segments where tenant_id = $1 and account = any($2) and valid_from <= $3',
+      [tenantId, accounts.slice(done, done + AT_A_TIME), asOf],
+    )
+    yield rows.map(row => JSON.parse(row.body))
+  }
+}
+
+/** All accounts with a subscription in the currency at `asOf`, and their MRR. */
+export async function accountMrrs(db: Db, { tenantId, currency, asOf }: Scope): Promise<Map<string, number>> {
+  const { rows } = await queryPrepared<{ account: string; mrr: number }>(
+    db,
+    `select account, mrr from billing_account_states
+     where tenant_id = $1 and currency = $2 and valid_from <= $3 and valid_to > $3`,
+    [tenantId, currency, asOf],
+  )
+  return new Map(rows.map(({ account, mrr }) => [account, mrr]))
+}
+
 const TRAITS = `
-select k.account, coalesce(a.source, 'unattributed') as source, coalesce(r.value, p.value) as country,
+select k.account, a.source, a.medium, a.campaign, coalesce(r.value, p.value) as country,
   coalesce(a.acquisition_id, 0) as "acquisitionId"
 from unnest($2::text[]) as k (account)
 left join lateral (
-  select a.node, a.acquisition_id, q.source from billing_accounts a
+  select a.node, a.acquisition_id, q.source, q.medium, q.campaign from billing_accounts a
   left join billing_acquisitions q on q.tenant_id = $1 and q.id = a.acquisition_id
   where a.tenant_id = $1 and a.account = k.account offset 0
 ) a on true
@@ -230,13 +258,22 @@ export async function reportTraits(
   withCountry: boolean,
 ): Promise<Map<string, ReportTraits>> {
   if (accounts.length === 0) return new Map()
-  const { rows } = await queryPrepared<ReportTraits & { account: string }>(db, TRAITS, [
-    tenantId,
-    accounts,
-    withCountry,
-  ])
+  type Row = Omit<ReportTraits, 'acquisition'> & {
+    account: string
+    source: string | null
+    medium: string | null
+    campaign: string | null
+  }
+  const { rows } = await queryPrepared<Row>(db, TRAITS, [tenantId, accounts, withCountry])
   return new Map(
-    rows.map(({ account, ...traits }) => [account, { ...traits, country: normalizeCountry(traits.country) }]),
+    rows.map(({ account, acquisitionId, country, source, medium, campaign }) => [
+      account,
+      {
+        acquisitionId,
+        acquisition: source === null ? null : { source, medium, campaign },
+        country: normalizeCountry(country),
+      },
+    ]),
   )
 }
 

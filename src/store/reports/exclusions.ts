@@ -14,20 +14,21 @@ export type ExcludedItem = {
 
 const KEY = 'subscription_id, place, valid_from'
 
-/** Excluded items in the currency or without one; the latest first. */
+/** Excluded items in the currency and, if wanted, without one; the latest first. */
 export async function excludedSlice(
   db: Db,
   { tenantId, currency, asOf }: Scope,
   slice: Slice,
   count: number,
+  withUnknownCurrency = true,
 ): Promise<ExcludedItem[]> {
   // `since` is never after `valid_from`. The redundant condition skips items that are excluded only later.
   const excluded = (condition: string) => `select ${KEY}, since from billing_items
     where tenant_id = $1 and reason is not null and since <= $3 and valid_from <= $3 and ${condition}`
   return itemSlice(db, [tenantId, currency, asOf], slice, count, [
     excluded(`currency = $2 and valid_to = 'infinity'`),
-    excluded(`currency = '' and valid_to = 'infinity'`),
-    excluded(`currency in ($2, '') and valid_to < 'infinity' and valid_to > $3`),
+    ...(withUnknownCurrency ? [excluded(`currency = '' and valid_to = 'infinity'`)] : []),
+    excluded(`currency in ($2, ${withUnknownCurrency ? "''" : '$2'}) and valid_to < 'infinity' and valid_to > $3`),
   ])
 }
 
@@ -122,15 +123,23 @@ export async function unlinkedInvoices(db: Db, { tenantId, currency, asOf }: Sco
   return { pending, invoices: ofPending + alone }
 }
 
-/** The number of subscriptions by caution. */
-export async function cautionCounts(db: Db, tenantId: number, asOf: Date): Promise<Map<Caution, number>> {
-  const { rows } = await queryPrepared<{ caution: Caution; count: number }>(
+/** The first subscriptions with a caution, and their number. */
+export type CautionedSubscriptions = { ids: string[]; count: number }
+
+export async function cautionedSubscriptions(
+  db: Db,
+  tenantId: number,
+  asOf: Date,
+  limit: number,
+): Promise<Map<Caution, CautionedSubscriptions>> {
+  const { rows } = await queryPrepared<CautionedSubscriptions & { caution: Caution }>(
     db,
-    `select caution, count(*) as count from billing_segments cross join unnest(cautions) as caution
+    `select caution, count(*) as count, (array_agg(subscription_id order by subscription_id))[:$3] as ids
+     from billing_segments cross join unnest(cautions) as caution
      where tenant_id = $1 and cautions is not null and valid_from <= $2 and valid_to > $2 group by caution`,
-    [tenantId, asOf],
+    [tenantId, asOf, limit],
   )
-  return new Map(rows.map(({ caution, count }) => [caution, count]))
+  return new Map(rows.map(({ caution, ...found }) => [caution, found]))
 }
 
 /** The source times of the first and the last version. */

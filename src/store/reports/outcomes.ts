@@ -96,3 +96,52 @@ export async function failedInvoices(
     current: JSON.parse(current),
   }))
 }
+
+/** Segments of trials that run at `asOf`. */
+export async function runningTrials(db: Db, { tenantId, currency, asOf }: Scope): Promise<Segment[]> {
+  const { rows } = await queryPrepared<{ body: string }>(
+    db,
+    `select body from billing_segments
+     where tenant_id = $1 and currency = $2 and status = 'trialing' and valid_from <= $3 and valid_to > $3
+       and body ->> 'testMode' is null`,
+    [tenantId, currency, asOf],
+  )
+  return rows.map(row => JSON.parse(row.body))
+}
+
+// The reason of the subscription with the largest change; without one, the cause of the movement.
+const CHURN_REASONS = `
+select b.bucket::int - 1 as bucket, m.reason, count(*) as accounts, sum(m.mrr)::bigint as mrr
+from unnest($3::timestamptz[], $4::timestamptz[]) with ordinality as b (starts, ends, bucket)
+cross join lateral (
+  select k.mrr_before as mrr, coalesce(s.reason, case c.cause
+    when 'cancellation_failed_payment' then 'payment_failed' when 'cancellation_voluntary' then 'unknown'
+    when 'other' then 'unknown' else c.cause end, 'unknown') as reason
+  from (
+    select account, occurred_at, mrr_before from billing_movements
+    where tenant_id = $1 and currency = $2 and occurred_at >= b.starts and occurred_at < b.ends and type = 'churn'
+    offset 0) k
+  cross join lateral (
+    select x ->> 'subscriptionId' as id, x ->> 'cause' as cause from billing_movements,
+      json_array_elements(changes) with ordinality as t (x, n)
+    where tenant_id = $1 and account = k.account and currency = $2 and occurred_at = k.occurred_at
+    order by abs((x ->> 'after')::bigint - (x ->> 'before')::bigint) desc, n limit 1) c
+  left join lateral (
+    select body ->> 'cancellationReason' as reason from billing_segments
+    where tenant_id = $1 and subscription_id = c.id and valid_from = k.occurred_at offset 0) s on true
+  offset 0) m
+group by 1, 2`
+
+/** Churn of each bucket by reason. */
+export async function churnReasons(
+  db: Db,
+  { tenantId, currency }: Scope,
+  buckets: { starts: Date; ends: Date }[],
+): Promise<{ bucket: number; reason: string; accounts: number; mrr: number }[]> {
+  const { rows } = await queryPrepared<{ bucket: number; reason: string; accounts: number; mrr: number }>(
+    db,
+    CHURN_REASONS,
+    [tenantId, currency, buckets.map(({ starts }) => starts), buckets.map(({ ends }) => ends)],
+  )
+  return rows
+}

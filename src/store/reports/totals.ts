@@ -26,6 +26,8 @@ export type SourceFigures = {
   /** At `then`: accounts with MRR, and their MRR. */
   cohortAccounts: number
   cohortMrr: number
+  /** `cohortMrr` by the rates of the closing day, in the reporting currency. */
+  retentionBaseMrr?: number
 }
 
 const figures = ACCOUNT_FIGURES.join(', ')
@@ -68,75 +70,52 @@ export async function sourceFigures(db: Db, tenantId: number, asOf: Date, then: 
   return queryRows<SourceFigures>(db, SOURCE_FIGURES, [tenantId, asOf, then])
 }
 
-/** The amounts of the movements within a window, by type, and their number. */
-export type Moved = Partial<Record<MovementType, number>> & { count: number }
+/** The movements within a window: amounts by type, how many there are, and how many accounts are new. */
+export type Moved = Partial<Record<MovementType, number>> & {
+  count: number
+  newAccounts: number
+  /** The effect of exchange rates, in the reporting currency. */
+  fx?: number
+}
 
+/** What became of the accounts with MRR right before a window, by acquisition source. */
 export type Retained = {
-  /** By source, the change of MRR of accounts that had MRR at the start. */
-  kept: Map<number, number>
-  /** The number of accounts with MRR at the start and none at the end. */
+  acquisitionId: number
+  /** The change of their MRR. */
+  change: number
+  /** What they lost, account by account: gains of one do not offset losses of another. */
+  lostMrr: number
+  /** How many have no MRR at the end. */
   lostAccounts: number
 }
 
-/** Movements in (since, until]. */
-export async function movedBetween(
-  db: Db,
-  tenantId: number,
-  currency: string,
-  since: Date,
-  until: Date,
-): Promise<{ moved: Moved; retained: Retained }> {
-  const values = [tenantId, currency, since, until]
-  const { rows } = await queryPrepared<{
-    acquisitionId: number
-    type: MovementType
-    kept: boolean
-    delta: number
-    count: number
-  }>(
-    db,
-    `select acquisition_id as "acquisitionId", type, paying_since <= $3 as kept,
-       sum(mrr_after - mrr_before)::bigint as delta, count(*) as count
-     from billing_movements
-     where tenant_id = $1 and currency = $2 and occurred_at > $3 and occurred_at <= $4 group by 1, 2, 3`,
-    values,
-  )
-  const moved: Moved = { count: 0 }
-  const kept = new Map<number, number>()
-  const keep = (id: number, delta: number) => kept.set(id, (kept.get(id) ?? 0) + delta)
-  // An account that paid at the start loses that MRR once. Later it may return and leave again.
-  let lostAccounts = 0
-  for (const row of rows) {
-    moved[row.type] = (moved[row.type] ?? 0) + Math.abs(row.delta)
-    moved.count += row.count
-    if (row.kept) keep(row.acquisitionId, row.delta)
-    if (row.kept && row.type === 'churn') lostAccounts += row.count
-  }
-  for (const { acquisitionId, mrr } of await returned(db, values)) {
-    keep(acquisitionId, mrr)
-    if (mrr > 0) lostAccounts -= 1
-  }
-  return { moved, retained: { kept, lostAccounts } }
-}
+/** From `from` (inclusive) to `to` (exclusive). */
+export type Span = { from: Date; to: Date }
 
-/** MRR of accounts that paid at the start, left and returned within the window. There are few. */
-async function returned(db: Db, values: unknown[]): Promise<{ acquisitionId: number; mrr: number }[]> {
-  return queryRows<{ acquisitionId: number; mrr: number }>(
+/** Of accounts that moved; the first movement within the window follows the MRR at its start. */
+export async function retainedWithin(
+  db: Db,
+  { tenantId, currency }: Pick<Scope, 'tenantId' | 'currency'>,
+  spans: Span[],
+): Promise<Retained[][]> {
+  const { rows } = await queryPrepared<Retained & { span: number }>(
     db,
-    `select m.acquisition_id as "acquisitionId",
-       coalesce(sum(m.mrr_after - m.mrr_before) filter (where m.paying_since > $3), 0)::bigint as mrr
-     from (
-       select distinct account from billing_movements
-       where tenant_id = $1 and currency = $2 and type = 'reactivation' and occurred_at > $3 and occurred_at <= $4
-         and previous_at > $3
-     ) r
+    `select s.span::int, r.* from unnest($3::timestamptz[], $4::timestamptz[]) with ordinality as s (starts, ends, span)
      cross join lateral (
-       select * from billing_movements
-       where tenant_id = $1 and account = r.account and currency = $2 and occurred_at > $3 and occurred_at <= $4
-       offset 0) m
-     group by r.account, m.acquisition_id having bool_or(m.paying_since <= $3)`,
-    values,
+       select acquisition_id as "acquisitionId", sum(change)::bigint as change,
+         sum(greatest(-change, 0))::bigint as "lostMrr", count(*) filter (where opening + change = 0) as "lostAccounts"
+       from (
+         select account, acquisition_id, sum(mrr_after - mrr_before) as change,
+           sum(mrr_before) filter (where previous_at < s.starts) as opening
+         from billing_movements
+         where tenant_id = $1 and currency = $2 and occurred_at >= s.starts and occurred_at < s.ends
+         group by account, acquisition_id offset 0) moved
+       where opening > 0 group by acquisition_id) r`,
+    [tenantId, currency, spans.map(({ from }) => from), spans.map(({ to }) => to)],
   )
+  const retained: Retained[][] = spans.map(() => [])
+  for (const { span, ...own } of rows) retained[span - 1]!.push(own)
+  return retained
 }
 
 export type Cash = {
@@ -302,12 +281,23 @@ export async function movedWithin(
        group by type offset 0) m`,
     [tenantId, currency, bounds.slice(0, -1), bounds.slice(1)],
   )
-  const moved: Moved[] = bounds.slice(1).map(() => ({ count: 0 }))
+  const moved: Moved[] = bounds.slice(1).map(() => ({ count: 0, newAccounts: 0 }))
   for (const { bucket, type, amount, count } of rows) {
     moved[bucket - 1]![type] = amount
     moved[bucket - 1]!.count += count
+    if (type === 'new') moved[bucket - 1]!.newAccounts = count
   }
   return moved
+}
+
+/** The first month with accounts. */
+export async function firstMonth(db: Db, tenantId: number): Promise<Date> {
+  const row = await queryRow<{ month: string | null }>(
+    db,
+    'select min(month)::text as month from billing_account_months where tenant_id = $1',
+    [tenantId],
+  )
+  return new Date(row?.month ?? '9999-12-01')
 }
 
 export const BUCKET_INTERVALS = ['day', 'week', 'month'] as const
@@ -338,6 +328,17 @@ from (
   limit ${MAX_BUCKETS + 1}
 ) buckets
 order by local`
+
+/** These times, `months` earlier in the time zone. The 31st becomes the last day of a shorter month. */
+export async function monthsBefore(db: Db, times: Date[], months: number, timeZone: string): Promise<Date[]> {
+  const rows = await queryRows<{ at: Date }>(
+    db,
+    `select (at at time zone $3 - make_interval(months => $2)) at time zone $3 as at
+     from unnest($1::timestamptz[]) with ordinality as t (at, n) order by n`,
+    [times, months, timeZone],
+  )
+  return rows.map(({ at }) => at)
+}
 
 /** The buckets from the one with `from` to the one with `to`; null: too many. */
 export async function findBuckets(db: Db, question: BucketQuestion): Promise<Bucket[] | null> {

@@ -1,5 +1,6 @@
-import type { Buckets, Interval } from '../../domain/buckets.ts'
+import type { Buckets, Grain } from '../../domain/buckets.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { NOT_A_TEST } from '../events/events.ts'
 
 /** The number of events added (or, if negative, deleted) per minute, type and source. */
 export type EventSum = { tenantId: number; minute: string; eventType: string; source: string; count: number }
@@ -29,11 +30,17 @@ type EventSeriesRow = { bucket: number; isTotal: boolean; group: string | null; 
 export type SeriesQuestion = {
   buckets: Buckets
   /** Each sum of this grain falls into one bucket. */
-  grain: Interval
+  grain: Grain
   eventType: string | null
   groupBy: 'event_type' | 'source' | null
   maxGroups: number
 }
+
+/**
+ * Sums by minute are kept for three days (fold.ts). A series that starts before the last two counts the events instead:
+ * it has at most 1,500 minutes.
+ */
+const IS_OLD = `$5 = 'minute' and $2 < now() - interval '2 days'`
 
 /**
  * Counts by bucket (from 1) and group, from the folded sums and those not folded yet. Groups by time first, because
@@ -50,11 +57,16 @@ export async function readEventSeries(
          select at, ${groupBy ?? 'null::text'} as key, sum(count) as count from (
            select at, event_type, source, count from event_sums
            where tenant_id = $1 and grain = $5 and all_types = $6 and at >= $2 and at < $3
-             and ($7::text is null or event_type = $7)
+             and ($7::text is null or event_type = $7) and not (${IS_OLD})
              and not at <@ (select coalesce(range_agg(tstzrange(since, until)), '{}') from event_sums_dropped)
            union all
            select minute, event_type, source, count from event_sums_added
            where tenant_id = $1 and minute >= $2 and minute < $3 and ($7::text is null or event_type = $7)
+             and not (${IS_OLD})
+           union all
+           select date_trunc('minute', occurred_at, 'UTC'), event_type, source, 1 from events
+           where tenant_id = $1 and occurred_at >= $2 and occurred_at < $3 and ($7::text is null or event_type = $7)
+             and not conversion and ${NOT_A_TEST} and ${IS_OLD}
          ) s group by 1, 2
        ) s group by 1, 2 having sum(count) <> 0
      ), largest as (

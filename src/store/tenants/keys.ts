@@ -77,16 +77,21 @@ export type KeyOfTenant = ApiKey & OfTenant
 type OfTenant = Pick<Tenant, 'eventsFloorDays' | 'ipAddresses'>
 
 export async function findKeyByHash(db: Db, hash: Buffer): Promise<KeyOfTenant | null> {
-  const { rows } = await queryPrepared<Row & OfTenant>(
+  return (await findKeysByHash(db, [hash]))[0]!
+}
+
+/** In the order of the hashes; null for one that no key has. */
+export async function findKeysByHash(db: Db, hashes: Buffer[]): Promise<(KeyOfTenant | null)[]> {
+  const { rows } = await queryPrepared<Row & OfTenant & { hash: string }>(
     db,
-    `select ${COLUMNS}, (select events_floor_days from tenants t where t.id = tenant_id) as "eventsFloorDays",
+    `select ${COLUMNS}, encode(hash, 'hex') as hash,
+       (select events_floor_days from tenants t where t.id = tenant_id) as "eventsFloorDays",
        coalesce((select ip_addresses from tenants t where t.id = tenant_id), 'keep') as "ipAddresses"
-     from api_keys where hash = $1`,
-    [hash],
+     from api_keys where hash = any($1::bytea[])`,
+    [hashes],
   )
-  const row = rows[0]
-  if (!row) return null
-  return { ...keyOf(row), eventsFloorDays: row.eventsFloorDays, ipAddresses: row.ipAddresses }
+  const found = new Map(rows.map(({ hash, ...row }) => [hash, keyOf(row) as KeyOfTenant]))
+  return hashes.map(hash => found.get(hash.toString('hex')) ?? null)
 }
 
 /** All keys of a tenant, including its admin keys. */

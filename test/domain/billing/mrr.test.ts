@@ -64,6 +64,7 @@ const reasons: [reason: string, given: Payload][] = [
   ['free', { items: [item({ unit_amount: '0.01', interval: 'year' })] }],
   ['fully_discounted', { discounts: [{ percent_off: 100, duration: 'forever' }] }],
   ['fully_discounted', { discounts: [{ percent_off: 250 }] }],
+  ['billed_elsewhere', { billed_elsewhere: true }],
 ]
 for (const [reason, given] of reasons) {
   test(`${reason}: ${JSON.stringify(given).slice(0, 90)}`, () => {

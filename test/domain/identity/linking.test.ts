@@ -6,10 +6,11 @@ import {
   type GraphNode,
   isKnown,
   type LinkGroup,
+  linkKey,
   MAX_UNVERIFIED,
   type PlannedLink,
-  pairKey,
   planLinks,
+  type VisitorId,
 } from '../../../src/domain/identity/linking.ts'
 
 const json = JSON.stringify
@@ -23,55 +24,79 @@ const verified = (...names: string[]): Omit<Message, 'at'> => ({ names, verified
 const unverified = (...names: string[]): Omit<Message, 'at'> => ({ names, verified: false })
 const inOrder = (messages: Omit<Message, 'at'>[]): Message[] => messages.map((message, at) => ({ ...message, at }))
 
-/** Applies messages one by one, as a worker does, and returns the people. */
-function peopleAfter(messages: Message[]): string[] {
-  const nodes = new Map<string, GraphNode>()
-  let graph: GraphNode[] = []
+/** Applies messages one by one, as a worker does. */
+function apply(messages: Message[]) {
+  const nodes = new Map<string, number>()
+  const visitors = new Map<string, VisitorId>()
+  let graph = new Map<number, GraphNode>()
   let links = new Map<string, PlannedLink>()
+  /** The node of each message. */
+  const places: number[] = []
   let last = 0
   for (const { names, verified, at } of messages) {
     for (const name of names) {
       if (nodes.has(name)) continue
       const node = ++last
-      nodes.set(name, {
-        node,
-        kind: KINDS[name[0]!]!,
-        value: name,
-        profile: node,
-        isVerified: verified,
-        isRetired: false,
-      })
-      graph.push(nodes.get(name)!)
+      const kind = KINDS[name[0]!]!
+      const own = { node, kind, value: name, profile: node, isVerified: verified, isRetired: false, seenAfter: null }
+      graph.set(node, own)
+      nodes.set(name, node)
+      if (kind === 'visitor')
+        visitors.set(name, {
+          active: node,
+          nodes: [{ node, profile: node, seenWith: null, seenAfter: null, isNamed: false }],
+        })
     }
     const group: LinkGroup = {
-      members: names.map(name => nodes.get(name)!),
+      members: names.map(name => {
+        const visitor = visitors.get(name)
+        const { kind, node } = graph.get(visitor?.active ?? nodes.get(name)!)!
+        return { kind, node, ...(visitor && { visitor }) }
+      }),
       ...{ isVerified: verified, at, cause: { kind: 'event', id: String(at) } },
     }
     const active = [...links.values()].filter(({ isUndone }) => !isUndone)
-    const plan = planLinks(graph, active, links, [group])
-    const renumbered = new Map(plan.moves.map(({ to }) => [to, ++last]))
+    const plan = planLinks([...graph.values()], active, links, [group])
+    const renumbered = new Map(plan.created.map(({ node }) => [node, ++last]))
     const real = (node: number) => renumbered.get(node) ?? node
+    places.push(real(plan.nodes[0]!))
     links = new Map(
       [...links.values(), ...plan.links].map(link => {
         const moved = { ...link, a: real(link.a), b: real(link.b) }
-        return [pairKey(moved.a, moved.b), moved]
+        return [linkKey(moved.a, moved.b, moved.cause), moved]
       }),
     )
-    graph = plan.people.flatMap(person => {
-      const profile = Math.min(...person.nodes.map(({ node }) => real(node)))
-      return person.nodes.map(own => ({ ...own, node: real(own.node), profile }))
-    })
-    const existing = new Set(graph.map(({ node }) => node))
+    graph = new Map(
+      plan.people.flatMap(person => {
+        const profile = Math.min(...person.nodes.map(({ node }) => real(node)))
+        return person.nodes.map(own => [real(own.node), { ...own, node: real(own.node), profile }] as const)
+      }),
+    )
     for (const { a, b } of links.values())
-      assert.ok(existing.has(a) && existing.has(b), 'a link of a node that does not exist')
-    for (const { from, to } of plan.moves)
-      for (const [name, own] of nodes)
-        if (own.node === from) nodes.set(name, graph.find(({ node }) => node === real(to))!)
-    for (const [name, own] of nodes) nodes.set(name, graph.find(({ node }) => node === own.node)!)
+      assert.ok(graph.has(a) && graph.has(b), 'a link of a node that does not exist')
+    for (const { node, from, isActive, ...seen } of plan.created) {
+      const own = visitors.get(graph.get(from)!.value)!
+      own.nodes.push({ ...seen, node: real(node), profile: 0, isNamed: graph.get(seen.seenWith!)!.kind !== 'email' })
+      if (isActive) own.active = real(node)
+    }
+    for (const { node, isActive, ...seen } of plan.changed) {
+      const own = visitors.get(graph.get(node)!.value)!
+      const isNamed = seen.seenWith !== null && graph.get(seen.seenWith)!.kind !== 'email'
+      Object.assign(own.nodes.find(other => other.node === node)!, { ...seen, isNamed })
+      if (isActive) own.active = node
+    }
   }
-  const people = Map.groupBy(nodes.keys(), name => nodes.get(name)!.profile)
-  return [...people.values()].map(names => names.toSorted().join(' ')).toSorted()
+  const profileOf = (node: number) => graph.get(node)!.profile
+  const people = Map.groupBy(nodes.keys(), name => profileOf(visitors.get(name)?.active ?? nodes.get(name)!))
+  const nameOf = (profile: number) => (people.get(profile) ?? []).toSorted().join(' ')
+  return {
+    people: [...people.keys()].map(nameOf).toSorted(),
+    /** The person of each message. */
+    places: places.map(node => nameOf(profileOf(node))),
+  }
 }
+
+const peopleAfter = (messages: Message[]): string[] => apply(messages).people
 
 const cases: [name: string, messages: Omit<Message, 'at'>[], people: string[]][] = [
   [
@@ -202,6 +227,73 @@ test('unverified messages never merge two user ids or two contacts, whatever is 
           )
         }
     }),
+    { numRuns: 3_000 },
+  )
+})
+
+test('a record that shows late whom a visitor named moves the same events as one that arrived first', () => {
+  const visits = [
+    unverified('v1'),
+    unverified('v1', 'e1'),
+    unverified('v1'),
+    unverified('v1', 'e2'),
+    unverified('v1'),
+    unverified('v1', 'u3'),
+    unverified('v1', 'e1'),
+    unverified('v1'),
+  ]
+  const records = [verified('c1', 'e1'), verified('c2', 'e2'), verified('c3', 'u3')]
+  const expected = ['c1 e1', 'c1 e1', 'c1 e1', 'c2 e2', 'c2 e2', 'c3 u3', 'c1 e1', 'c1 e1']
+  const inEveryPlace = (at: number[]) =>
+    Array.from({ length: visits.length + records.length }, (_, i) => (at.includes(i) ? records[at.indexOf(i)]! : null))
+  for (const first of [0, 3, 5, 8])
+    for (const second of [1, 4, 6, 9])
+      for (const third of [2, 7, 10]) {
+        const left = [...visits]
+        const messages = inEveryPlace([first, second, third]).map(record => record ?? left.shift()!)
+        const { places } = apply(inOrder(messages))
+        const own = messages.flatMap((message, i) => (message.verified ? [] : places[i]!.replace(/ v1$/, '')))
+        assert.deepEqual(own, expected, json([first, second, third]))
+      }
+})
+
+const visit = fc.record({
+  names: fc
+    .uniqueArray(fc.constantFrom('u1', 'u2', 'e1', 'e2', 'e3', 'c1', 'c2'), { maxLength: 2 })
+    .map(names => ['v1', ...names]),
+  verified: fc.boolean(),
+})
+const record = fc
+  .uniqueArray(fc.constantFrom('u1', 'u2', 'e1', 'e2', 'e3', 'c1', 'c2'), { minLength: 2, maxLength: 3 })
+  .map(names => ({ names, verified: true }))
+
+test('the person of every event is a function of the times of receipt, whenever a record is processed', () => {
+  fc.assert(
+    fc.property(
+      fc
+        .record({ visits: fc.array(visit, { maxLength: 8 }), records: fc.array(record, { maxLength: 4 }) })
+        .chain(({ visits, records }) => {
+          const dated = inOrder([...visits, ...records])
+          const places = fc.array(fc.integer({ min: 0, max: visits.length }), {
+            ...{ minLength: records.length, maxLength: records.length },
+          })
+          return fc.record({
+            visits: fc.constant(dated.slice(0, visits.length)),
+            records: fc.constant(dated.slice(visits.length)),
+            places,
+          })
+        }),
+      ({ visits, records, places }) => {
+        // The events of a visitor are processed in order. Records are processed anywhere in between.
+        const mixed = visits.flatMap((own, i) => [...records.filter((_, r) => places[r] === i), own])
+        mixed.push(...records.filter((_, r) => places[r] === visits.length))
+        const placesOf = (messages: Message[]) => {
+          const { places } = apply(messages)
+          return visits.map(own => places[messages.indexOf(own)])
+        }
+        assert.deepEqual(placesOf(mixed), placesOf([...visits, ...records]))
+      },
+    ),
     { numRuns: 3_000 },
   )
 })

@@ -165,6 +165,15 @@ test('woocommerce and lago: base64 over the body', () => {
     )
     assert.equal(verify(name, {}, PADDLE_BODY, [SECRET]), 'signature_missing')
   }
+  // Lago names the algorithm in a header of its own
+  for (const [algorithm, expected] of [
+    ['hmac', 'lago'],
+    ['HMAC', 'lago'],
+    ['jwt', 'signature_invalid'],
+  ] as const) {
+    const named = { 'x-lago-signature': signature, 'x-lago-signature-algorithm': algorithm }
+    assert.equal(verify('lago', named, PADDLE_BODY, [SECRET]), expected)
+  }
   const shop = findPreset('woocommerce')!
   const headers = { 'x-wc-webhook-topic': 'order.updated', 'x-wc-webhook-delivery-id': '9f1c' }
   assert.equal(shop.eventType(headers, { id: 727 }), 'order.updated')

@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { temporaryDirectory } from '../../cli/kontor.ts'
 import { makeSource } from '../../inbound/source.ts'
 import { sharedServer, type TestServer, type TestTenant } from '../../server.ts'
-import { emptyProject, nodes, type Project } from './project.ts'
+import { emptyProject, nodes, npm, type Project } from './project.ts'
 
 let server: TestServer
 let project: Project
@@ -14,7 +18,7 @@ before(async () => {
 })
 after(() => Promise.all([server.close(), project.remove()]))
 
-const MAX_CORE_BYTES = 12_000
+const MAX_CORE_BYTES = 12_500
 
 /** 120 customers at 10 EUR a month. */
 async function sellSubscriptions(tenant: TestTenant): Promise<void> {
@@ -55,13 +59,35 @@ for (const [version, node] of await nodes()) {
   })
 }
 
+test('a server serves the package, and npm pack in sdk/js creates the same files', async t => {
+  const folder = await temporaryDirectory(t)
+  await writeFile(join(folder, 'package.json'), '{}')
+  await npm(folder, ['install', '--no-audit', '--no-fund', `${server.url}/sdk/js.tgz`])
+  const sdk = fileURLToPath(new URL('../../../sdk/js/', import.meta.url))
+  await npm(sdk, ['pack', '--pack-destination', folder])
+  execFileSync('tar', ['-xzf', join(folder, 'kontor-sdk-0.1.0.tgz'), '-C', folder])
+  const filesOf = (directory: string) => readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort()
+  const installed = join(folder, 'node_modules/@kontor/sdk')
+  assert.deepEqual(filesOf(installed), filesOf(join(folder, 'package')))
+  for (const file of filesOf(join(installed, 'dist')))
+    assert.equal(
+      await readFile(join(installed, 'dist', file), 'utf8'),
+      await readFile(join(folder, 'package/dist', file), 'utf8'),
+    )
+  // CommonJS
+  const main = execFileSync(process.execPath, ['-p', "typeof require('@kontor/sdk').Kontor"], { cwd: folder })
+  assert.equal(`${main}`, 'function\n')
+})
+
 test('the package has no dependencies, and holds what it exports and no more', async () => {
   const manifest = JSON.parse(await readFile(join(project.installed, 'package.json'), 'utf8'))
   assert.equal(manifest.dependencies, undefined)
   assert.equal(manifest.peerDependencies, undefined)
   const lock = JSON.parse(await readFile(join(project.directory, 'package-lock.json'), 'utf8'))
   assert.deepEqual(Object.keys(lock.packages), ['', 'node_modules/@kontor/sdk'])
-  for (const { types, default: script } of [manifest.exports['.'], manifest.exports['./webhooks']])
+  for (const { types, default: script } of ['.', './webhooks', './file', './indexeddb'].map(
+    name => manifest.exports[name],
+  ))
     for (const file of [types, script]) assert.ok(await readFile(join(project.installed, file), 'utf8'))
   for (const file of ['README.md', 'LICENSE']) assert.ok(await readFile(join(project.installed, file), 'utf8'))
 })

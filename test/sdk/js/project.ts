@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { accessSync, constants, existsSync, globSync, readFileSync, statSync } from 'node:fs'
-import { copyFile, cp, mkdir, mkdtemp, realpath, rename, rm, writeFile } from 'node:fs/promises'
+import { accessSync, constants } from 'node:fs'
+import { copyFile, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, delimiter, dirname, join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
+import { packSdk } from '../../../src/http/sdk/files.ts'
 
 const run = promisify(execFile)
 
@@ -22,7 +22,8 @@ export type Project = Awaited<ReturnType<typeof emptyProject>>
 /** An empty project that contains only the packed SDK, installed without a network. */
 export async function emptyProject() {
   const directory = await mkdtemp(join(await realpath(tmpdir()), 'kontor-sdk-'))
-  const tarball = await packed(directory)
+  const tarball = join(directory, 'kontor-sdk.tgz')
+  await writeFile(tarball, packSdk())
   await writeFile(join(directory, 'package.json'), '{"name":"shop","private":true,"type":"module"}')
   await npm(directory, ['install', '--offline', '--no-audit', '--no-fund', tarball])
   return {
@@ -42,37 +43,10 @@ export async function emptyProject() {
   }
 }
 
-/** The packed sources. Packed only once, because compiling takes five seconds and three test files need it. */
-async function packed(directory: string): Promise<string> {
-  const hash = createHash('sha256')
-  for (const path of globSync('**/*', { cwd: sdk, exclude: isBuilt }).sort())
-    if (statSync(join(sdk, path)).isFile()) hash.update(path).update(readFileSync(join(sdk, path)))
-  const kept = join(root, 'node_modules/.cache', `kontor-sdk-${hash.digest('hex').slice(0, 16)}.tgz`)
-  if (existsSync(kept)) return kept
-  await mkdir(dirname(kept), { recursive: true })
-  const own = `${kept}.${process.pid}`
-  await copyFile(await pack(directory), own)
-  await rename(own, kept)
-  return kept
-}
-
-const isBuilt = (path: string) => ['node_modules', 'dist'].includes(basename(path))
-
-/** Like `npm pack` in sdk/js, on a copy, because concurrent test files would share dist/. */
-async function pack(directory: string): Promise<string> {
-  const copy = join(directory, 'sdk')
-  await cp(sdk, copy, { recursive: true, filter: path => !isBuilt(path) })
-  const bin = [join(sdk, 'node_modules/.bin'), join(root, 'node_modules/.bin')].join(delimiter)
-  await npm(copy, ['pack', '--pack-destination', directory], bin)
-  await rm(copy, { recursive: true })
-  return join(directory, 'kontor-sdk-0.1.0.tgz')
-}
-
-async function npm(cwd: string, args: string[], bin = ''): Promise<void> {
+export async function npm(cwd: string, args: string[]): Promise<void> {
   // npm passes its settings in the environment, including those of the test run
   const environment = Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name))
-  const PATH = [bin, process.env.PATH].filter(Boolean).join(delimiter)
-  await run('npm', args, { cwd, env: { ...Object.fromEntries(environment), PATH } })
+  await run('npm', args, { cwd, env: Object.fromEntries(environment) })
 }
 
 /** By version: the Node that runs the tests, and the one on the PATH, which is often older. */

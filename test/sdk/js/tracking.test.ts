@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { appendFile, readFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { fileStorage } from '../../../sdk/js/src/file.ts'
 import { Kontor, type KontorError, type TrackedEvent } from '../../../sdk/js/src/index.ts'
+import { temporaryDirectory } from '../../cli/kontor.ts'
 import { rowsOf } from '../../events/rows.ts'
 import { eventually } from '../../eventually.ts'
 import { sharedServer, type TestServer } from '../../server.ts'
@@ -35,7 +41,7 @@ async function handedBack(promise: Promise<void>): Promise<TrackedEvent[]> {
     () => assert.fail('everything was delivered'),
     (error: KontorError) => error,
   )
-  return error.events
+  return error.events as TrackedEvent[]
 }
 
 test('events are sent in order, up to 500 per request, one request at a time', async t => {
@@ -203,4 +209,71 @@ test('with an invalid key, events are dropped and reported', async () => {
     reported.map(({ status, events }) => [status, events]),
     [[401, [view(1)]]],
   )
+})
+
+test('identify, group, alias and page are sent with events, in order', async t => {
+  const service = await scriptedService(t)
+  const { kontor, reported } = open(service.url)
+  kontor.page({ visitor: 'v', name: 'Home', data: { url: 'https://shop.example/' } })
+  kontor.identify({ visitor: 'v', user_id: 'u', traits: { email: 'ada@example.com' } })
+  kontor.group({ user_id: 'u', group_id: 'g', traits: { name: 'Acme' } })
+  kontor.alias({ previous_id: 'v', user_id: 'u', event_id: 'mine' })
+  assert.equal(kontor.identify({ traits: {} }), false)
+  await assert.rejects(kontor.close())
+  const sent = service.asked[0]!.body.batch.map(({ messageId, timestamp: _, ...call }: Record<string, unknown>) => ({
+    ...call,
+    ...(messageId === 'mine' && { messageId }),
+  }))
+  assert.deepEqual(sent, [
+    { type: 'page', anonymousId: 'v', name: 'Home', properties: { url: 'https://shop.example/' } },
+    { type: 'identify', anonymousId: 'v', userId: 'u', traits: { email: 'ada@example.com' } },
+    { type: 'group', userId: 'u', groupId: 'g', traits: { name: 'Acme' } },
+    { type: 'alias', userId: 'u', previousId: 'v', messageId: 'mine' },
+  ])
+  assert.deepEqual(
+    reported.map(({ code }) => code),
+    ['invalid_event'],
+  )
+})
+
+test('with a file as storage, the next program sends what the previous one could not', async t => {
+  const folder = await temporaryDirectory(t)
+  const storage = () => fileStorage(join(folder, 'queue.ndjson'))
+  const service = await scriptedService(t, {}, { status: 503 })
+  const first = open(service.url, { storage: storage(), maxRetries: 0 })
+  first.kontor.track({ event_type: 'delivered', event_id: 'd' })
+  await first.kontor.flush()
+  first.kontor.track({ event_type: 'left', event_id: 'l' })
+  await assert.rejects(first.kontor.close())
+  await appendFile(join(folder, 'queue.ndjson'), '{"messageId":"cut off by a cr')
+  const second = open(service.url, { storage: storage() })
+  second.kontor.track({ event_type: 'next', event_id: 'n' })
+  await second.kontor.close()
+  assert.deepEqual(
+    service.asked
+      .at(-1)!
+      .body.batch.map(({ messageId }: { messageId: string }) => messageId)
+      .sort(),
+    ['l', 'n'],
+  )
+  assert.equal(await readFile(join(folder, 'queue.ndjson'), 'utf8'), '')
+})
+
+test('a storage that fails is reported, and the events are sent from memory', async t => {
+  const service = await scriptedService(t)
+  const { kontor, reported } = open(service.url, { storage: fileStorage('/nonexistent/queue.ndjson') })
+  kontor.track(view(1))
+  await kontor.close()
+  assert.equal(service.asked[0]!.body.batch.length, 1)
+  assert.deepEqual([...new Set(reported.map(({ code }) => code))], ['storage_failed'])
+})
+
+test('a URL that is not of a web server is refused, and a refused connection is named', async () => {
+  assert.throws(() => new Kontor({ url: 'file:///etc/passwd' }), /http:\/\//)
+  const closed = createServer()
+  await once(closed.listen(0, '127.0.0.1'), 'listening')
+  const { port } = closed.address() as AddressInfo
+  await once(closed.close(), 'close')
+  const { kontor } = open(`http://127.0.0.1:${port}`, { privateKey: 'private-x' })
+  await assert.rejects(kontor.products.get('p'), /ECONNREFUSED/)
 })

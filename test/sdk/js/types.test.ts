@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { copyFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { generateTypes, typesFile } from '../../../sdk/js/scripts/types.ts'
+import { declarationsFolder, generateDeclarations, generateTypes, typesFile } from '../../../sdk/js/scripts/types.ts'
 import { sharedServer } from '../../server.ts'
 import { compilers, emptyProject, type Project } from './project.ts'
 
@@ -79,3 +79,8 @@ async function writeExample(name: string, code: string): Promise<string> {
   await writeFile(join(project.directory, name), `${prelude.join('\n')}\n${code}\nexport {}\n`)
   return name
 }
+
+test('the stored declarations are those of the sources', async () => {
+  for (const [name, text] of await generateDeclarations())
+    assert.equal(await readFile(declarationsFolder + name, 'utf8'), text, `${name} is outdated: run npm run sdk:types`)
+})

@@ -1,8 +1,9 @@
 /** Chargebee (product catalog 1 and 2). An event contains every object that it concerns, with amounts in minor units. */
 
 import { type Fields, readDecimalText, readInteger, readList, readObject, readText } from '../../billing/fields.ts'
+import { taxPercent } from '../../billing/tax.ts'
 import type { CouponTerms } from '../../billing/types.ts'
-import { knownCurrency, toMinor } from '../../money.ts'
+import { compareDecimals, decimalText, knownCurrency, parseDecimal, toMinor } from '../../money.ts'
 import { type Adapter, flatPrice, minorToMajor, type ProviderEvent, type ProviderFact } from '../adapter.ts'
 
 export const chargebee: Adapter = {
@@ -15,7 +16,9 @@ export const chargebee: Adapter = {
       ...readObjectFact(content.customer, customer => toCustomer(event, customer)),
       ...readObjectFact(content.subscription, subscription => toSubscription(event, subscription)),
       ...readObjectFact(content.invoice, invoice => toInvoice(event, invoice, readObject(content.transaction))),
+      ...readObjectFact(content.invoice, invoice => toTaxes(event, invoice)),
       ...readObjectFact(content.transaction, transaction => toRefund(event, transaction, content)),
+      ...readObjectFact(content.credit_note, note => toCreditNote(event, note)),
       ...readObjectFact(content.coupon, coupon => toCoupon(event, coupon)),
     ]
     const isBilling = /^(subscription|invoice|payment|refund|credit_note|transaction)_/.test(event.eventType)
@@ -48,16 +51,19 @@ function toSubscription(event: ProviderEvent, subscription: Fields): ProviderFac
   const status = readText(subscription.status)
   const isEnded = status === 'cancelled' || status === 'transferred'
   const isDeleted = event.eventType === 'subscription_deleted' || subscription.deleted === true
-  const coupons = readList(subscription.coupons).map(coupon => readObject(coupon) ?? {})
+  const listed = readList(subscription.coupons).map(coupon => readObject(coupon) ?? {})
+  // older versions of the API have a single coupon
+  const single = readText(subscription.coupon)
+  const coupons = listed.length > 0 || single === null ? listed : [{ coupon_id: single }]
   return {
     type: isDeleted ? 'subscription.deleted' : 'subscription.updated',
-    coupons: coupons.flatMap(coupon => readText(coupon.coupon_id) ?? []),
+    coupons: coupons.flatMap((coupon: Fields) => readText(coupon.coupon_id) ?? []),
     payload: {
       ...readTime(event, subscription),
       id: subscription.id,
       customer: subscription.customer_id,
       // the start date makes it active
-      status: status === 'future' ? 'active' : isEnded ? 'canceled' : status,
+      status: status === 'future' ? 'active' : isEnded ? 'canceled' : (status ?? subscription.status),
       currency: subscription.currency_code,
       started_at: subscription.started_at ?? subscription.start_date ?? subscription.created_at,
       trial_end: subscription.trial_end,
@@ -75,7 +81,7 @@ function toSubscription(event: ProviderEvent, subscription: Fields): ProviderFac
       metadata: subscription.meta_data,
       items: toItems(subscription),
       discounts: [
-        ...coupons.map(coupon => ({ coupon: coupon.coupon_id, ends_at: coupon.apply_till })),
+        ...coupons.map((coupon: Fields) => ({ coupon: coupon.coupon_id, ends_at: coupon.apply_till })),
         ...readList(subscription.discounts).map(entry => toDiscount(readObject(entry) ?? {}, subscription)),
       ],
     },
@@ -90,40 +96,53 @@ function readReason({ cancel_reason, cancel_reason_code }: Fields): unknown {
 
 function toItems(subscription: Fields): Fields[] {
   const term = { interval: subscription.billing_period_unit, interval_count: subscription.billing_period }
-  const amount = (minor: unknown) => minorToMajor(minor, subscription.currency_code)
+  const tax = (item: Fields) =>
+    (item.price_type ?? subscription.price_type) === 'tax_inclusive'
+      ? { tax_inclusive: true }
+      : { tax_mode: 'exclusive' }
   const given = readList(subscription.subscription_items).map(item => readObject(item) ?? {})
   if (given.length > 0)
     return given.map(item => ({
       ...term,
       price_id: item.item_price_id,
       name: item.item_price_id,
-      quantity: item.quantity,
       ...(item.item_type === 'charge' && { type: 'one_time' }),
       ...(item.metered_quantity !== undefined && { usage_type: 'metered' }),
-      ...toPrice(item, amount),
+      ...toPrice(item, subscription),
+      ...tax(item),
     }))
   // product catalog 1: one plan and add-ons
+  const plan = Object.fromEntries(
+    Object.entries(subscription).flatMap(([name, value]) => (name.startsWith('plan_') ? [[name.slice(5), value]] : [])),
+  )
   const addons = readList(subscription.addons).map(addon => readObject(addon) ?? {})
-  return [
-    {
-      ...{ ...term, price_id: subscription.plan_id, name: subscription.plan_id },
-      ...{ quantity: subscription.plan_quantity, unit_amount: amount(subscription.plan_unit_price) },
-    },
-    ...addons.map(addon => ({
-      ...{ ...term, price_id: addon.id, name: addon.id },
-      ...{ quantity: addon.quantity, unit_amount: amount(addon.unit_price) },
-    })),
-  ]
+  return [plan, ...addons].map(item => ({
+    ...{ ...term, price_id: item.id, name: item.id },
+    ...toPrice(item, subscription),
+    ...tax({}),
+  }))
 }
 
-/** With tiers, packages or free units, only the price of all units together is given. */
-function toPrice(item: Fields, amount: (minor: unknown) => string | undefined): Fields {
-  const total = amount(item.amount)
-  const quantity = Number(item.quantity ?? 1)
-  const isPlain =
-    item.unit_price !== undefined && Number(item.unit_price) * quantity === Number(item.amount ?? Number.NaN)
-  if (isPlain || total === undefined) return { unit_amount: amount(item.unit_price) }
-  return flatPrice(total)
+/**
+ * With tiers, packages or free units, only the price of all units together is given. Fields that end in `_in_decimal` are in
+ * major units and replace the others.
+ */
+function toPrice(item: Fields, { currency_code }: Fields): Fields {
+  const read = (name: string) => item[`${name}_in_decimal`] ?? minorToMajor(item[name], currency_code)
+  const quantity = item.quantity_in_decimal ?? item.quantity
+  const free = parseDecimal(item.free_quantity_in_decimal ?? item.free_quantity ?? 0)
+  const [unit, total, units] = [read('unit_price'), parseDecimal(read('amount')), parseDecimal(quantity ?? 1)]
+  if (!total && read('amount') != null) return { quantity, unit_amount: read('amount') }
+  const price = parseDecimal(unit)
+  const product = price && units && { digits: price.digits * units.digits, scale: price.scale + units.scale }
+  if (total)
+    return product && compareDecimals(product, total) === 0
+      ? { quantity, unit_amount: unit }
+      : { quantity, ...flatPrice(decimalText(total)) }
+  // without a total, free units have to be subtracted
+  const paid =
+    free && units && free.digits > 0n ? Math.max(0, Number(decimalText(units)) - Number(decimalText(free))) : quantity
+  return { quantity: paid, unit_amount: unit }
 }
 
 const DURATIONS: Record<string, CouponTerms['duration']> = {
@@ -140,7 +159,10 @@ function toDiscount(discount: Fields, subscription: Fields): Fields {
   return {
     ...(discount.type === 'percentage'
       ? { percent_off: discount.percentage }
-      : { amount_off: minorToMajor(discount.amount, discount.currency_code ?? subscription.currency_code) }),
+      : {
+          amount_off: minorToMajor(discount.amount, discount.currency_code ?? subscription.currency_code),
+          currency: discount.currency_code,
+        }),
     duration: APPLY_ON.has(String(discount.apply_on ?? 'invoice_amount'))
       ? readDuration(discount.duration_type)
       : 'unknown',
@@ -229,8 +251,58 @@ function toInvoice(event: ProviderEvent, invoice: Fields, transaction: Fields | 
       finalized_at: invoice.date,
       paid_at: invoice.paid_at,
       ...(isFailed && { failure_code: transaction?.error_code, failure_message: transaction?.error_text }),
+      lines: readList(invoice.line_items).map(entry => toLine(readObject(entry) ?? {}, amount)),
     },
   }
+}
+
+/** Only invoices show whether prices include tax, for all prices alike, and the rate of each line. */
+function toTaxes(event: ProviderEvent, invoice: Fields): ProviderFact | null {
+  const id = readText(invoice.subscription_id)
+  const inclusive = invoice.price_type === 'tax_inclusive'
+  if (id === null || (!inclusive && invoice.price_type !== 'tax_exclusive')) return null
+  const lines = inclusive ? readList(invoice.line_items).map(line => readObject(line) ?? {}) : []
+  const rates = lines.flatMap(line => {
+    const price = readText(line.entity_id)
+    const isUntaxed = line.is_taxed === false || readDecimalText(line.tax_amount) === '0'
+    const percent = readDecimalText(line.tax_rate) ?? (isUntaxed ? '0' : null)
+    return price === null ? [] : [[price, { inclusive, percent }] as const]
+  })
+  const [tax, total] = [parseDecimal(invoice.tax), parseDecimal(invoice.total)]
+  const net = tax && total && { digits: total.digits - tax.digits, scale: 0 }
+  // a price that is not on the invoice also includes tax
+  const percent = inclusive && rates.length === 0 ? taxPercent(tax, net) : null
+  const taxes = { ...Object.fromEntries(rates), '*': { inclusive, percent } }
+  return { term: { kind: 'tax', id, subscription: id, taxes }, at: readTime(event, invoice).updated_at }
+}
+
+/** A charge has a period of no length. */
+function toLine(line: Fields, amount: (minor: unknown) => string | undefined): Fields {
+  return {
+    amount: amount(Number(line.amount ?? 0) - Number(line.discount_amount ?? 0)),
+    period_start: line.date_from,
+    period_end: line.date_to,
+  }
+}
+
+function toCreditNote(event: ProviderEvent, note: Fields): ProviderFact {
+  return {
+    type: event.eventType === 'credit_note_deleted' ? 'credit_note.deleted' : 'credit_note.updated',
+    payload: {
+      ...readTime(event, note),
+      id: note.id,
+      invoice: note.reference_invoice_id,
+      amount: minorToMajor(note.total, note.currency_code),
+      tax: minorToMajor(sumTaxes(note), note.currency_code),
+      currency: note.currency_code,
+      created_at: note.date,
+      status: note.status,
+    },
+  }
+}
+
+function sumTaxes(note: Fields): number {
+  return readList(note.taxes).reduce<number>((sum, tax) => sum + Number(readObject(tax)?.amount ?? 0), 0)
 }
 
 function toRefund(event: ProviderEvent, transaction: Fields, content: Fields): ProviderFact | null {

@@ -1,6 +1,7 @@
 /** Lago. `object_type` names the field that contains the object. `lago_id` identifies it. Amounts are in minor units. */
 
 import { type Fields, readInstant, readList, readObject, readText } from '../../billing/fields.ts'
+import { decimalText, parseDecimal } from '../../money.ts'
 import { DAY_MS } from '../../time.ts'
 import { type Adapter, minorToMajor, type ProviderEvent, type ProviderFact } from '../adapter.ts'
 
@@ -14,7 +15,7 @@ export const lago: Adapter = {
     const object = readObject(event.body[readText(event.body.object_type) ?? '']) ?? {}
     const [subject] = event.eventType.split('.')
     if (subject === 'subscription') return object.lago_id ? [toSubscription(event, object)] : null
-    if (subject === 'invoice') return object.lago_id ? [toInvoice(event, object)] : null
+    if (subject === 'invoice') return object.lago_id ? [toInvoice(event, object), ...toCouponUse(event, object)] : null
     if (subject === 'credit_note') return object.lago_id ? toRefunds(object) : null
     return subject === 'customer' ? [toCustomer(object)] : []
   },
@@ -64,7 +65,7 @@ function toSubscription({ eventType, occurredAt }: ProviderEvent, subscription: 
     payload: {
       ...readCustomerFields(subscription),
       id: subscription.lago_id,
-      status: isInTrial ? 'trialing' : status,
+      status: isInTrial ? 'trialing' : (status ?? subscription.status),
       currency,
       started_at: subscription.started_at ?? subscription.subscription_at,
       trial_end: trialEnd,
@@ -74,18 +75,103 @@ function toSubscription({ eventType, occurredAt }: ProviderEvent, subscription: 
       canceled_at: subscription.canceled_at ?? subscription.terminated_at,
       ended_at: subscription.terminated_at ?? subscription.canceled_at,
       updated_at: updatedAt,
-      items: [
-        {
-          price_id: plan.code ?? subscription.plan_code,
-          product_id: plan.lago_id,
-          name: plan.name ?? subscription.plan_code,
-          quantity: 1,
-          unit_amount: minorToMajor(cents, currency),
-          interval: plan.interval,
-        },
-      ],
+      items: withCommitment(
+        [
+          {
+            price_id: plan.code ?? subscription.plan_code,
+            product_id: plan.lago_id,
+            name: plan.name ?? subscription.plan_code,
+            quantity: 1,
+            unit_amount: minorToMajor(cents, currency),
+            interval: plan.interval,
+          },
+          ...readList(plan.fixed_charges).map(charge => toFixedCharge(readObject(charge) ?? {}, plan)),
+        ],
+        plan,
+        currency,
+      ),
+      discounts: readList(subscription.applied_coupons).flatMap(coupon => toDiscount(readObject(coupon) ?? {})),
     },
   }
+}
+
+/** An add-on that is billed with the plan. Its properties are in major units. */
+function toFixedCharge(charge: Fields, plan: Fields): Fields {
+  const { amount, graduated_ranges, volume_ranges } = readObject(charge.properties) ?? {}
+  const mode = readText(charge.charge_model)
+  const ranges = readList(mode === 'graduated' ? graduated_ranges : volume_ranges).map(range => readObject(range) ?? {})
+  return {
+    price_id: charge.code ?? charge.add_on_code ?? charge.lago_id,
+    name: charge.invoice_display_name ?? charge.add_on_code,
+    quantity: charge.units,
+    interval: plan.bill_fixed_charges_monthly === true ? 'monthly' : plan.interval,
+    ...(mode === 'graduated' || mode === 'volume'
+      ? {
+          tiers_mode: mode,
+          billing_scheme: 'tiered',
+          tiers: ranges.map(({ to_value, per_unit_amount, flat_amount }) => ({
+            ...{ up_to: to_value, unit_amount: per_unit_amount, flat_amount },
+          })),
+        }
+      : { unit_amount: amount }),
+  }
+}
+
+/**
+ * A minimum commitment is charged even without usage. The part above the plan's own amounts is an item of its own. With
+ * tiered charges that part is unknown.
+ */
+function withCommitment(items: Fields[], plan: Fields, currency: unknown): Fields[] {
+  const cents = readObject(plan.minimum_commitment)?.amount_cents
+  const commitment = parseDecimal(minorToMajor(cents, currency))
+  if (cents === undefined || cents === null) return items
+  const isSummable = items.every(({ unit_amount, interval }) => unit_amount !== undefined && interval === plan.interval)
+  const sum = items.reduce((total, item) => total + Number(item.unit_amount) * Number(item.quantity ?? 1), 0)
+  const rest = commitment && isSummable ? Number(decimalText(commitment)) - sum : Number.NaN
+  if (rest <= 0) return items
+  const price = { price_id: 'minimum_commitment', name: 'Minimum commitment', quantity: 1, interval: plan.interval }
+  return [...items, { ...price, unit_amount: Number.isNaN(rest) ? null : rest.toFixed(6) }]
+}
+
+/** Without a date, a coupon that recurs for a number of periods has an unknown end. */
+function toDiscount(coupon: Fields): Fields[] {
+  if (coupon.status === 'terminated' || readInstant(coupon.terminated_at) !== null) return []
+  const durations: Record<string, string> = { once: 'once', forever: 'forever', recurring: 'repeating' }
+  const isPercentage = coupon.percentage_rate !== undefined && coupon.percentage_rate !== null
+  return [
+    {
+      ...(isPercentage
+        ? { percent_off: coupon.percentage_rate }
+        : { amount_off: minorToMajor(coupon.amount_cents, coupon.amount_currency), currency: coupon.amount_currency }),
+      duration: durations[readText(coupon.frequency) ?? ''] ?? 'unknown',
+      ends_at: coupon.ends_at,
+    },
+  ]
+}
+
+/**
+ * An invoice shows that a coupon was used, but not for how long it applies. The subscription has a discount with unknown
+ * terms from the start of the invoiced period until the next invoice is due.
+ */
+function toCouponUse(event: ProviderEvent, invoice: Fields): ProviderFact[] {
+  const customer = readText(readCustomerId(invoice))
+  if (customer === null || !(Number(invoice.coupons_amount_cents ?? 0) > 0)) return []
+  if (invoice.status === 'voided' || invoice.invoice_type === 'one_off') return []
+  const fee = readList(invoice.fees)
+    .map(entry => readObject(entry) ?? {})
+    .find(({ from_date }) => readInstant(from_date) !== null)
+  const issuedAt = readInstant(invoice.issuing_date) ?? event.occurredAt
+  const from = readInstant(fee?.from_date) ?? issuedAt
+  const to = readInstant(fee?.to_date) ?? from + 31 * DAY_MS
+  return [
+    {
+      term: {
+        ...{ kind: 'discount', id: `coupon of invoice ${invoice.lago_id}`, customer, ofCustomer: true },
+        ...{ startsAt: from, endsAt: Math.max(from, issuedAt) + Math.max(to - from, DAY_MS) + DAY_MS },
+      },
+      at: invoice.updated_at ?? event.occurredAt,
+    },
+  ]
 }
 
 /** The reported end of the trial, else its length counted from the start; null: no trial. */

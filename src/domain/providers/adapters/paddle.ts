@@ -9,8 +9,9 @@ import {
   readObject,
   readText,
 } from '../../billing/fields.ts'
-import type { CouponTerms } from '../../billing/types.ts'
-import { knownCurrency, toMinor } from '../../money.ts'
+import { taxPercent } from '../../billing/tax.ts'
+import type { CouponTerms, TaxSplit } from '../../billing/types.ts'
+import { type Decimal, decimalText, knownCurrency, parseDecimal, toMinor } from '../../money.ts'
 import { DAY_MS } from '../../time.ts'
 import { type Adapter, minorToMajor, type ProviderEvent, type ProviderFact } from '../adapter.ts'
 
@@ -25,8 +26,11 @@ export const paddle: Adapter = {
     const data = readObject(event.body.data) ?? {}
     const [subject] = event.eventType.split('.')
     if (subject === 'subscription') return [toSubscription(event, data)]
-    if (subject === 'transaction') return [toInvoice(event, data)]
-    if (subject === 'adjustment') return toRefunds(event, data)
+    if (subject === 'transaction') return [toInvoice(event, data), ...toTaxes(event, data)]
+    if (subject === 'adjustment') {
+      const refunds = toRefunds(event, data)
+      return refunds && [...refunds, ...toCreditNotes(event, data)]
+    }
     if (subject === 'discount') return toCoupons(event, data)
     return subject === 'customer' ? [{ type: 'customer.updated', payload: { ...data, ...readTime(event) } }] : []
   },
@@ -74,8 +78,8 @@ function toItem(item: Fields, subscription: Fields): Fields {
   const price = readObject(item.price) ?? {}
   const cycle = readObject(price.billing_cycle)
   const unit = readObject(price.unit_price)
-  // a converted price is given in its original currency, so the charged amount is unknown
-  const isOwn = knownCurrency(unit?.currency_code) === knownCurrency(subscription.currency_code)
+  // which price applies depends on the country of the customer, and Paddle converts prices: only a transaction shows it
+  const isOwn = isOnlyPrice(price, subscription.currency_code)
   return {
     // the item stays the same when its product gets a new price
     id: price.product_id,
@@ -83,12 +87,23 @@ function toItem(item: Fields, subscription: Fields): Fields {
     product_id: price.product_id,
     name: readText(readObject(item.product)?.name) ?? price.name ?? price.description,
     quantity: item.quantity,
-    unit_amount: isOwn ? minorToMajor(unit?.amount, unit?.currency_code) : null,
+    ...(isOwn ? { unit_amount: minorToMajor(unit?.amount, unit?.currency_code) } : { price_from_invoice: true }),
     interval: cycle?.interval,
     interval_count: cycle?.frequency,
     ...((item.recurring === false || cycle === null) && { type: 'one_time' }),
     ...(price.tax_mode === 'internal' && { tax_inclusive: true }),
+    // the account's setting, or the customer's location, is not part of the subscription
+    ...(price.tax_mode !== 'external' && { tax_mode: 'unknown' }),
   }
+}
+
+/** Whether the price has only one amount, in this currency. */
+function isOnlyPrice(price: Fields, currency: unknown): boolean {
+  const unit = readObject(price.unit_price)
+  const overrides = readList(price.unit_price_overrides).map(entry => readObject(readObject(entry)?.unit_price))
+  const isSame = (other: Fields | null) =>
+    other?.currency_code === unit?.currency_code && other?.amount === unit?.amount
+  return knownCurrency(unit?.currency_code) === knownCurrency(currency) && overrides.every(isSame)
 }
 
 function findLatest(instants: unknown[]): unknown {
@@ -130,8 +145,63 @@ function toInvoice(event: ProviderEvent, data: Fields): ProviderFact {
       finalized_at: data.billed_at ?? data.created_at,
       paid_at: isPaid ? (captured ?? event.body.occurred_at) : null,
       failure_code: isPaid ? null : failures[0]?.error_code,
+      lines: toLines(data),
     },
   }
+}
+
+/** The tax of each price of a subscription's transaction; without lines, that of all prices together. */
+function toTaxes(event: ProviderEvent, data: Fields): ProviderFact[] {
+  const id = readText(data.subscription_id)
+  const details = readObject(data.details)
+  const lines = readList(details?.line_items).map(line => readObject(line) ?? {})
+  const amount = (minor: unknown) => parseDecimal(minorToMajor(minor, data.currency_code))
+  const netPrices = new Set(
+    readList(data.items).flatMap(item => {
+      const price = readObject(readObject(item)?.price)
+      const isNet = price?.tax_mode === 'external' && isOnlyPrice(price, data.currency_code)
+      return isNet ? (readText(price.id) ?? []) : []
+    }),
+  )
+  const splits = lines.flatMap(line => {
+    const price = readText(line.price_id)
+    // a prorated line shows a part of the price
+    return price === null || netPrices.has(price) || readObject(line.proration)
+      ? []
+      : [[price, toSplit(line, line.unit_totals, amount)] as const]
+  })
+  const totals = toSplit({}, details?.totals, amount)
+  const all = lines.length > 0 ? splits : [['*', totals && { ...totals, isTotal: true as const }] as const]
+  const taxes = Object.fromEntries(all.filter(([, split]) => split !== null)) as Record<string, TaxSplit>
+  if (id === null || Object.keys(taxes).length === 0) return []
+  return [{ term: { kind: 'tax', id, subscription: id, taxes }, at: event.body.occurred_at }]
+}
+
+/** null: nothing was charged, as in a trial. */
+function toSplit(line: Fields, given: unknown, amount: (minor: unknown) => Decimal | null): TaxSplit | null {
+  const totals = readObject(given) ?? {}
+  const [net, discount, tax] = [amount(totals.subtotal), amount(totals.discount ?? 0), amount(totals.tax)]
+  if (!net || !discount || net.digits <= 0n) return null
+  const rate = parseDecimal(line.tax_rate)
+  const charged = { digits: net.digits - discount.digits, scale: net.scale }
+  const percent = rate ? taxPercent(rate, { digits: 1n, scale: 0 }) : taxPercent(tax, charged)
+  return percent === null ? null : { percent, net: decimalText(net) }
+}
+
+/** A one-time price has no billing cycle and no service period. */
+function toLines(data: Fields): Fields[] {
+  const prices = readList(data.items).map(item => readObject(readObject(item)?.price) ?? {})
+  return readList(readObject(data.details)?.line_items).map(entry => {
+    const line = readObject(entry) ?? {}
+    const totals = readObject(line.totals) ?? {}
+    const isOneTime = prices.some(price => price.id === line.price_id && price.billing_cycle === null)
+    const period = readObject(readObject(line.proration)?.billing_period) ?? readObject(data.billing_period)
+    const net = Number(totals.total ?? 0) - Number(totals.tax ?? 0)
+    return {
+      amount: minorToMajor(net, data.currency_code),
+      ...(!isOneTime && { period_start: period?.starts_at, period_end: period?.ends_at }),
+    }
+  })
 }
 
 /** For manual collection: the billing date plus the payment terms, at the latest when Paddle reports it past due. */
@@ -165,6 +235,28 @@ function toRefunds(event: ProviderEvent, data: Fields): ProviderFact[] | null {
         currency: data.currency_code,
         created_at: data.created_at,
         status: data.status === 'approved' ? 'succeeded' : 'canceled',
+      },
+    },
+  ]
+}
+
+/** Paddle issues a credit note for every approved credit and refund. */
+function toCreditNotes(event: ProviderEvent, data: Fields): ProviderFact[] {
+  const isCredit = data.action === 'credit' || data.action === 'refund'
+  if (!isCredit || data.status === 'pending_approval') return []
+  const totals = readObject(data.totals)
+  return [
+    {
+      type: 'credit_note.updated',
+      payload: {
+        ...readTime(event),
+        id: data.id,
+        invoice: data.transaction_id,
+        amount: minorToMajor(totals?.total, data.currency_code),
+        tax: minorToMajor(totals?.tax, data.currency_code),
+        currency: data.currency_code,
+        created_at: data.created_at,
+        status: data.status === 'approved' ? 'issued' : 'void',
       },
     },
   ]

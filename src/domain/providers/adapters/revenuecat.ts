@@ -1,7 +1,8 @@
 /** RevenueCat's events describe a change in an app store, not the state of the subscription. */
 
+import { addIntervals } from '../../billing/calendar.ts'
 import { type Fields, readInstant, readObject, readText } from '../../billing/fields.ts'
-import { parseDecimal } from '../../money.ts'
+import { type Decimal, decimalText, parseDecimal } from '../../money.ts'
 import { DAY_MS } from '../../time.ts'
 import type { Adapter, ProviderFact } from '../adapter.ts'
 
@@ -20,8 +21,21 @@ export const revenuecat: Adapter = {
     if (event.environment === 'SANDBOX' || IGNORED_TYPES.has(eventType)) return []
     const id = readText(event.original_transaction_id)
     if (id === null) return null
-    return READERS[eventType]?.(id, event) ?? null
+    const facts = READERS[eventType]?.(id, event) ?? null
+    return OTHER_SYSTEMS.has(String(event.store)) ? facts && withoutMoney(facts) : facts
   },
+}
+
+/** Stores with webhooks of their own. RevenueCat repeats what they report. */
+const OTHER_SYSTEMS = new Set(['STRIPE', 'PADDLE'])
+
+/** The subscription is listed as excluded. */
+function withoutMoney(facts: ProviderFact[]): ProviderFact[] {
+  return facts.flatMap(fact =>
+    'payload' in fact && fact.type.startsWith('subscription.')
+      ? [{ ...fact, payload: { ...fact.payload, billed_elsewhere: true } }]
+      : [],
+  )
 }
 
 const READERS: Record<string, (id: string, event: Fields) => ProviderFact[]> = {
@@ -32,8 +46,8 @@ const READERS: Record<string, (id: string, event: Fields) => ProviderFact[]> = {
   RENEWAL: (id, event) => [toSubscription(id, event, toPurchase(event)), ...toInvoices(event, id)],
   NON_RENEWING_PURCHASE: (_id, event) => toInvoices(event, null),
   CANCELLATION: toCancellation,
-  UNCANCELLATION: (id, event) => [toSubscription(id, event, { ...unchanged(event), status: 'active' })],
-  SUBSCRIPTION_EXTENDED: (id, event) => [toSubscription(id, event, { ...unchanged(event), status: 'active' })],
+  UNCANCELLATION: (id, event) => [toSubscription(id, event, { status: 'active', ...unchanged(event) })],
+  SUBSCRIPTION_EXTENDED: (id, event) => [toSubscription(id, event, { status: 'active', ...unchanged(event) })],
   BILLING_ISSUE: (id, event) => [toSubscription(id, event, { ...unchanged(event), status: 'past_due' })],
   EXPIRATION: toExpiration,
 }
@@ -56,8 +70,9 @@ function toSubscription(id: string, event: Fields, more: Fields): ProviderFact {
 }
 
 /** Only purchases contain a price. In other events it is 0, and the previous price stays valid. */
-function unchanged({ period_type }: Fields): Fields {
-  return { items_unchanged: true, ...(period_type === 'TRIAL' && { status: 'trialing' }) }
+function unchanged({ period_type, expiration_at_ms }: Fields): Fields {
+  const isTrial = period_type === 'TRIAL'
+  return { items_unchanged: true, ...(isTrial && { status: 'trialing', trial_end: expiration_at_ms }) }
 }
 
 function toPurchase(event: Fields): Fields {
@@ -72,15 +87,37 @@ function toPurchase(event: Fields): Fields {
         name: event.product_id,
         quantity: 1,
         // a trial contains neither the price nor the length of later periods
-        ...(!isTrial && { unit_amount: event.price_in_purchased_currency, ...toBillingInterval(event) }),
+        ...(!isTrial && { ...toNetPrice(event), ...toBillingInterval(event) }),
       },
     ],
   }
 }
 
+/** The share of tax in the price, from 0 to 1; null: unknown. */
+function readTaxShare({ tax_percentage }: Fields): Decimal | null {
+  const share = parseDecimal(tax_percentage)
+  return share && share.digits >= 0n && share.digits < 10n ** BigInt(share.scale) ? share : null
+}
+
+function multiply(price: unknown, share: Decimal): string | undefined {
+  const amount = parseDecimal(price)
+  return amount ? decimalText({ digits: amount.digits * share.digits, scale: amount.scale + share.scale }) : undefined
+}
+
+/** Prices in app stores include tax. */
+function toNetPrice(event: Fields): Fields {
+  const { price_in_purchased_currency: price, tax_percentage } = event
+  const share = readTaxShare(event)
+  const net = share && multiply(price, { ...share, digits: 10n ** BigInt(share.scale) - share.digits })
+  if (net != null) return { unit_amount: net }
+  // a share above 1 is not a percentage of the net price either
+  const isText = parseDecimal(tax_percentage) === null
+  return { unit_amount: price, tax_inclusive: true, ...(isText && { tax_percent: tax_percentage }) }
+}
+
 /** Events contain the start and end of a period, but not its interval. */
 const TERMS: [fromDays: number, toDays: number, interval: string, count: number][] = [
-  [27, 32, 'month', 1],
+  [28, 32, 'month', 1],
   [58, 63, 'month', 2],
   [88, 93, 'month', 3],
   [180, 185, 'month', 6],
@@ -93,7 +130,9 @@ function toBillingInterval({ purchased_at_ms, expiration_at_ms }: Fields): Field
   const days = from === null || to === null ? 0 : Math.round((to - from) / DAY_MS)
   if (days < 1) return {}
   const known = TERMS.find(([least, most]) => days >= least && days <= most)
-  if (known) return { interval: known[2], interval_count: known[3] }
+  // a month has 28 days only in February; Google Play also sells periods of four weeks
+  const isFourWeeks = days === 28 && Math.abs(addIntervals(from!, 'month', 1) - to!) > DAY_MS
+  if (known && !isFourWeeks) return { interval: known[2], interval_count: known[3] }
   return days % 7 === 0 ? { interval: 'week', interval_count: days / 7 } : { interval: 'day', interval_count: days }
 }
 
@@ -102,12 +141,14 @@ function toInvoices(event: Fields, subscription: string | null): ProviderFact[] 
   const id = readText(event.transaction_id)
   if (id === null || !((parseDecimal(price)?.digits ?? 0n) > 0n)) return []
   const { currency, purchased_at_ms: at } = event
+  const share = readTaxShare(event)
   return [
     {
       type: 'invoice.paid',
       payload: {
         ...{ id, subscription, customer: event.original_app_user_id ?? event.app_user_id, currency },
         ...{ status: 'paid', total: price, amount_due: price, amount_paid: price },
+        ...(share && { tax: multiply(price, share) }),
         ...{ finalized_at: at, paid_at: at, updated_at: event.event_timestamp_ms },
       },
     },

@@ -8,9 +8,18 @@ import {
   readInvoiceStatus,
   readList,
   readObject,
+  readServices,
   readText,
 } from '../../billing/fields.ts'
-import type { Instant, InvoiceVersion, Payment, PaymentFailure, Refund } from '../../billing/types.ts'
+import type {
+  CreditNote,
+  Instant,
+  InvoiceVersion,
+  Payment,
+  PaymentFailure,
+  Refund,
+  ServicePeriod,
+} from '../../billing/types.ts'
 import { knownCurrency } from '../../money.ts'
 import { type StripeSubject, stripeMinor } from './objects.ts'
 
@@ -60,6 +69,7 @@ function intentPayment(id: string, { type, object, sourceAt }: StripeSubject): P
   const isPaid = object.status === 'succeeded'
   const error = readObject(object.last_payment_error)
   const hasFailed = type.endsWith('.payment_failed') && error !== null
+  const unlinkedAmount = 'invoice' in object ? null : stripeMinor(object.amount, currency)
   return {
     id,
     sourceAt,
@@ -71,6 +81,7 @@ function intentPayment(id: string, { type, object, sourceAt }: StripeSubject): P
     currency,
     at: sourceAt,
     failure: hasFailed ? failure(readText(error.decline_code) ?? readText(error.code), readText(error.message)) : null,
+    ...(unlinkedAmount && { unlinkedAmount }),
   }
 }
 
@@ -223,6 +234,40 @@ export function readCreditNote(id: string, { type, object, sourceAt }: StripeSub
   ]
 }
 
+/** The whole credit note without tax, however it was settled. */
+export function readCredit(id: string, { type, object, sourceAt }: StripeSubject): CreditNote {
+  const currency = knownCurrency(object.currency)
+  const total = stripeMinor(object.total ?? object.amount, currency)
+  return {
+    id,
+    sourceAt,
+    invoiceId: readId(object.invoice),
+    amount: stripeMinor(object.total_excluding_tax, currency) ?? (total && total - (readTax(object, currency) ?? 0)),
+    currency,
+    createdAt: readInstant(object.effective_at) ?? readInstant(object.created) ?? sourceAt,
+    counts: readText(object.status) !== 'void' && !type.endsWith('.voided'),
+  }
+}
+
+/** The lines without tax, after discounts. A one-off line has a period of no length. */
+function readLines(invoice: Fields, currency: string | null): ServicePeriod[] {
+  const sum = (list: unknown, isCounted = (_: Fields) => true) =>
+    readList(list)
+      .map(entry => readObject(entry) ?? {})
+      .filter(isCounted)
+      .reduce((total, entry) => total + (stripeMinor(entry.amount, currency) ?? 0), 0)
+  return readList(readObject(invoice.lines)?.data).map(entry => {
+    const line = readObject(entry) ?? {}
+    const period = readObject(line.period)
+    const tax = sum(line.taxes ?? line.tax_amounts, one => one.inclusive === true || one.tax_behavior === 'inclusive')
+    return {
+      amount: (stripeMinor(line.amount, currency) ?? 0) - sum(line.discount_amounts) - tax,
+      from: readInstant(period?.start),
+      to: readInstant(period?.end),
+    }
+  })
+}
+
 export function readInvoice(id: string, { type, object, sourceAt }: StripeSubject): InvoiceVersion {
   const currency = knownCurrency(object.currency)
   const transitions = readObject(object.status_transitions)
@@ -252,6 +297,7 @@ export function readInvoice(id: string, { type, object, sourceAt }: StripeSubjec
       readText(error?.decline_code) ?? readText(error?.code) ?? readText(error?.failure_code),
       readText(error?.message) ?? readText(error?.failure_message),
     ),
+    ...readServices(readLines(object, currency)),
   }
 }
 

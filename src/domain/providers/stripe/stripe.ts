@@ -7,7 +7,6 @@ import {
   limitTerms,
   readAcquisition,
   readChange,
-  readCountry,
   readDecimalText,
   readDuration,
   readFlag,
@@ -17,6 +16,7 @@ import {
   readIntervalCount,
   readList,
   readLowerText,
+  readMetadata,
   readObject,
   readQuantity,
   readSubscriptionStatus,
@@ -37,7 +37,15 @@ import type {
 } from '../../billing/types.ts'
 import { findStripeUnreadable, withUnreadable } from '../../billing/unreadable.ts'
 import { knownCurrency } from '../../money.ts'
-import { readCreditNote, readDispute, readInvoice, readInvoicePayments, readPayments, readRefunds } from './cash.ts'
+import {
+  readCredit,
+  readCreditNote,
+  readDispute,
+  readInvoice,
+  readInvoicePayments,
+  readPayments,
+  readRefunds,
+} from './cash.ts'
 import { type StripeSubject, stripeMajorText, stripeMinor, THIN } from './objects.ts'
 
 const BILLING_OBJECTS = new Set([
@@ -148,9 +156,16 @@ function readChangeOf(subject: StripeSubject): BillingChange | null {
       return { kind: 'invoice', version: readInvoice(id, subject), payments: readInvoicePayments(id, subject) }
     case 'dispute':
       return { kind: 'cash', payments: [], refunds: [readDispute(id, subject)] }
+    case 'credit_note':
+      return {
+        kind: 'cash',
+        payments: [],
+        refunds: readCreditNote(id, subject),
+        credits: [readCredit(id, subject)],
+      }
     default: {
       const payments = readPayments(id, subject)
-      const refunds = subject.object.object === 'credit_note' ? readCreditNote(id, subject) : readRefunds(subject)
+      const refunds = readRefunds(subject)
       return payments.length > 0 || refunds.length > 0 ? { kind: 'cash', payments, refunds } : null
     }
   }
@@ -229,9 +244,8 @@ function readFacts(type: string, object: Fields): SubscriptionFacts {
     ...terms,
     ...(object.livemode === false && { testMode: true }),
     ...(readObject(object.items)?.has_more === true && { itemsIncomplete: true }),
-    ...(given.some(item => isTaxUnknown(item, object)) && { inclusiveTaxUnknown: true }),
     ...(resumesAt !== null && { resumesAt }),
-    ...readCountry(object.metadata),
+    ...readMetadata(object.metadata),
   }
 }
 
@@ -294,6 +308,7 @@ function readItem(item: Fields, currency: string | null, owner: Fields): GivenIt
     tiered: price.billing_scheme === 'tiered' || readList(price.tiers).length > 0,
     ...(tiers && { tiers }),
     ...(inclusiveTax && { inclusiveTax }),
+    ...(isTaxUnknown(item, owner) && { taxMode: 'inclusive' }),
     interval: readLowerText(terms.interval),
     intervalCount: readIntervalCount(terms.interval_count),
     usageType: readUsageType(price.type, terms.usage_type),

@@ -1,0 +1,165 @@
+import type { ComponentChildren, VNode } from 'preact'
+import { customers } from '../../api/data.ts'
+import type { Channel } from '../../api/types.ts'
+import { ShareBar } from '../../components/bars.ts'
+import { EmptyState } from '../../components/notice.ts'
+import { Page, Tabs, type Tile, Tiles } from '../../components/page.ts'
+import { type Column, Table } from '../../components/table.ts'
+import { DAY_MS, number, percent } from '../../format.ts'
+import { h, html } from '../../html.ts'
+import { hrefWithView } from '../../navigation.ts'
+import { definePage } from '../../page-definition.ts'
+import type { Period } from '../../period.ts'
+import { link } from '../../router.ts'
+import { keyHint, trackCommand } from '../../samples.ts'
+import { currency, readComparison, readPeriod } from '../../view.ts'
+import { amountsText, channelName } from '../customers.ts'
+
+const TABS = [
+  { name: 'channels', title: 'Channels', href: link('channels') },
+  { name: 'funnel', title: 'Funnel', href: link('funnel') },
+]
+
+/** The frame of both pages. */
+export function AcquisitionPage(props: {
+  name: 'channels' | 'funnel'
+  lead: string
+  children?: ComponentChildren
+}): VNode {
+  const { name, lead, children } = props
+  return h(Page, { title: 'Acquisition', lead }, h(Tabs, { label: 'Reports', tabs: TABS, current: name }), children)
+}
+
+const MAX_DAYS = 400
+
+/** The bounds of a period, at most as long as the server allows. */
+export function boundsOf({ since, until }: Period): { since: string; until: string } {
+  const first = new Date(until.getTime() - MAX_DAYS * DAY_MS)
+  return { since: (since === null || since < first ? first : since).toISOString(), until: until.toISOString() }
+}
+
+type Bounds = ReturnType<typeof boundsOf>
+
+export const channelsPage = definePage(
+  'channels',
+  async ({ signal }) => {
+    const period = readPeriod()
+    const comparison = readComparison(period)
+    const bounds = boundsOf(period)
+    const [now, before] = await Promise.all([
+      customers.channels(bounds, signal),
+      comparison && customers.channels(boundsOf(comparison), signal),
+    ])
+    return { bounds, rows: now.results, before: before?.results ?? null }
+  },
+  ({ data: { bounds, rows, before } }) =>
+    h(
+      AcquisitionPage,
+      { name: 'channels', lead: 'Where the people of this period came from, and how far they got.' },
+      rows.length === 0 ? h(NoVisitors, {}) : h(Channels, { bounds, rows, before }),
+    ),
+)
+
+type ChannelsProps = { bounds: Bounds; rows: Channel[]; before: Channel[] | null }
+
+function Channels({ bounds, rows, before }: ChannelsProps): VNode {
+  const [total, earlier] = [sum(rows), before && sum(before)]
+  const tile = (label: string, name: Count, of: Count | null): Tile => ({
+    label,
+    value: number(total[name]),
+    note: of && `${percent(rate(total[name], total[of]))} of ${LABELS[of]}`,
+    change: earlier && { now: total[name], before: earlier[name], shown: number },
+  })
+  const hasTrials = total.trials > 0 || (earlier?.trials ?? 0) > 0
+  return html`
+    ${h(Tiles, {
+      tiles: [
+        tile('Visitors', 'visitors', null),
+        tile('Identified', 'identified', 'visitors'),
+        hasTrials && tile('Trials', 'trials', 'identified'),
+        { ...tile('Customers', 'customers', 'identified'), href: link('customers', { ...bounds }) },
+      ],
+    })}
+    ${h(Table<Channel>, {
+      caption: 'Channels',
+      columns: channelColumns(bounds, hasTrials),
+      rows,
+      rowKey: ({ channel }) => String(channel),
+      csv: { api: 'data', path: '/channels', query: bounds, name: 'channels' },
+    })}
+    <p class="faint">
+      Each person counts once, in the channel of their first visit. Rules for your own channels are part of the tenant’s policy:
+      ${' '}<a href="/docs/guides/customers#channels">set rules</a>.
+    </p>
+  `
+}
+
+type Count = 'visitors' | 'identified' | 'trials' | 'customers'
+const COUNTS = ['visitors', 'identified', 'trials', 'customers'] as const
+const LABELS: Record<Count, string> = {
+  visitors: 'visitors',
+  identified: 'identified people',
+  trials: 'trials',
+  customers: 'customers',
+}
+
+function sum(rows: Channel[]): Record<Count, number> {
+  const total = (name: Count) => rows.reduce((all, row) => all + (row[name] ?? 0), 0)
+  return Object.fromEntries(COUNTS.map(name => [name, total(name)])) as Record<Count, number>
+}
+
+function rate(part: number, whole: number): number | null {
+  return whole === 0 ? null : part / whole
+}
+
+function channelColumns(bounds: Bounds, hasTrials: boolean): Column<Channel>[] {
+  const step = (label: string, name: Count, of: Count): Column<Channel> => ({
+    label,
+    cell: row => html`<span>${number(row[name])} <span class="faint">${shareOf(row, name, of)}</span></span>`,
+    kind: 'number',
+  })
+  const code = currency.value
+  return [
+    { label: 'Channel', cell: row => h(ChannelLink, { row, bounds }), kind: 'long' },
+    { label: 'Visitors', cell: ({ visitors }) => number(visitors), kind: 'number' },
+    step('Identified', 'identified', 'visitors'),
+    ...(hasTrials ? [step('Trials', 'trials', 'identified')] : []),
+    step('Customers', 'customers', 'identified'),
+    {
+      label: 'Visitors who pay',
+      cell: ({ visitors, customers }) =>
+        visitors === 0 ? '–' : h(ShareBar, { share: Math.min(1, customers / visitors) }),
+      kind: 'number',
+    },
+    { label: 'Revenue', cell: ({ revenue }) => amountsText(revenue, code), kind: 'number' },
+    { label: 'MRR', cell: ({ mrr }) => amountsText(mrr, code), kind: 'number' },
+  ]
+}
+
+/** Without a rate where it would exceed 100 %: imported people have no visit. */
+function shareOf(row: Channel, name: Count, of: Count): string {
+  const share = rate(row[name] ?? 0, row[of] ?? 0)
+  return share === null || share > 1 ? '' : percent(share)
+}
+
+/** The people behind the numbers. */
+function ChannelLink({ row: { channel, identified }, bounds }: { row: Channel; bounds: Bounds }): VNode {
+  const name = channelName(channel)
+  if (identified === 0) return html`<span>${name}</span>`
+  return html`<a href=${link('customers', { channel: channel ?? 'unattributed', ...bounds })}>${name}</a>`
+}
+
+function NoVisitors(): VNode {
+  const { from } = readPeriod()
+  if (from !== null)
+    return h(EmptyState, {
+      title: 'No one came for the first time in this period.',
+      action: html`<a href=${hrefWithView({ period: '12m' })}>Show the last 12 months</a>`,
+    })
+  return h(EmptyState, {
+    title: 'No visitors yet.',
+    text: 'Page views with a referrer or UTM parameters say where people came from.',
+    command: trackCommand(),
+    action: keyHint('tracking'),
+  })
+}

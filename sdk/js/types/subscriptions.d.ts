@@ -1,0 +1,551 @@
+import type { Api } from './records.ts';
+import type { Report, ReportQuery } from './types.ts';
+export type Subscriptions = ReturnType<typeof openSubscriptions>;
+export declare function openSubscriptions(api: Api): {
+    /** MRR, movements and related metrics. */
+    overview: (query: ReportQuery<"overview">) => Promise<{
+        accounts: {
+            count: number;
+            page: number;
+            page_size: number;
+            pages: number;
+            results: {
+                acquisition_source: string;
+                active_subscriptions: number;
+                arr: number;
+                committed_mrr: number;
+                customer: string;
+                customer_email: string | null;
+                customer_name: string | null;
+                customer_since: string | null;
+                has_payment_issue: boolean;
+                mrr: number;
+                next_billing_at: string | null;
+                plan_names: string[];
+                status: string;
+                subscriptions: number;
+            }[];
+        };
+        acquisition_sources: {
+            count: number;
+            page: number;
+            page_size: number;
+            pages: number;
+            results: {
+                accounts: number;
+                arpa: number;
+                campaign: string | null;
+                cohort_accounts: number | null;
+                cohort_starting_mrr: number | null;
+                medium: string | null;
+                mrr: number;
+                mrr_share: number;
+                retained_mrr: number | null;
+                retention_rate: number | null;
+                retention_status: "available" | "insufficient_history" | "horizon_not_reached";
+                source: string;
+                subscriptions: number;
+            }[];
+        };
+        active_accounts: number;
+        active_subscriptions: number;
+        arpa: number;
+        arr: number;
+        as_of: string;
+        attention: {
+            cancellations: number;
+            payment_issues: number;
+            renewals: number;
+            upcoming_billing: number;
+        };
+        collected: {
+            amount: number;
+            count: number;
+            disputed: number;
+            one_off: number;
+            refunded: number;
+        };
+        committed_mrr: number;
+        coverage: {
+            accounts_attributed: number;
+            attribution_rate: number;
+            first_event_at: string | null;
+            invoices_without_subscription: number;
+            items_priced: number;
+            items_seen: number;
+            last_event_at: string | null;
+            movements_complete: boolean;
+            snapshot_days_available: number;
+            snapshot_first_at: string | null;
+            snapshot_gaps: number;
+            subscriptions_excluded: number;
+            subscriptions_included: number;
+            subscriptions_seen: number;
+            test_events: number;
+            unrecognized: {
+                [key: string]: number;
+            };
+            warnings: string[];
+        };
+        currency: string;
+        exclusions: {
+            count: number;
+            page: number;
+            page_size: number;
+            pages: number;
+            results: {
+                customer: string | null;
+                customer_name: string | null;
+                excluded_mrr: number | null;
+                fix_hint: string;
+                item_id: string | null;
+                reason: string;
+                reason_code: string;
+                since: string;
+                status: string | null;
+                subscription_id: string;
+            }[];
+        };
+        invoiced: {
+            amount: number;
+            count: number;
+        };
+        movements: {
+            churn: number;
+            closing_mrr: number;
+            contraction: number;
+            expansion: number;
+            fx?: number;
+            net: number;
+            new: number;
+            opening_mrr: number;
+            reactivation: number;
+            window_days: number;
+        };
+        mrr: number;
+        older_rates?: string[];
+        policy: Record<string, unknown>;
+        rates: {
+            customer_churn_rate: number | null;
+            gross_mrr_churn_rate: number | null;
+            gross_revenue_retention: number | null;
+            ltv: number | null;
+            net_mrr_churn_rate: number | null;
+            net_revenue_retention: number | null;
+            quick_ratio: number | null;
+        };
+    }>;
+    /** Payment issues, renewals, scheduled cancellations, upcoming billing. */
+    attention: (query: ReportQuery<"attention">) => Promise<{
+        as_of: string;
+        cancellations: {
+            count: number;
+            page: number;
+            page_size: number;
+            pages: number;
+            results: {
+                cancels_at: string;
+                customer: string;
+                customer_name: string | null;
+                days_until: number;
+                mrr_at_risk: number;
+                reason: string | null;
+                requested_at: string | null;
+                subscription_id: string;
+            }[];
+        };
+        currency: string;
+        days: number;
+        payment_issues: {
+            count: number;
+            page: number;
+            page_size: number;
+            pages: number;
+            results: {
+                amount_due: number | null;
+                amount_remaining: number | null;
+                attempt_count: number | null;
+                customer: string | null;
+                customer_name: string | null;
+                days_overdue: number | null;
+                due_at: string | null;
+                failure_code: string | null;
+                failure_message: string | null;
+                invoice_id: string | null;
+                invoice_number: string | null;
+                issue_type: "payment_failed" | "action_required" | "overdue" | "uncollectible" | "subscription_unpaid";
+                mrr_at_risk: number;
+                next_payment_attempt_at: string | null;
+                subscription_id: string | null;
+            }[];
+        };
+        policy: Record<string, unknown>;
+        renewals: {
+            count: number;
+            page: number;
+            page_size: number;
+            pages: number;
+            results: {
+                customer: string;
+                customer_name: string | null;
+                days_until: number;
+                has_payment_issue: boolean;
+                interval: string;
+                interval_count: number;
+                mrr: number;
+                renewal_amount: number | null;
+                renews_at: string;
+                subscription_id: string;
+            }[];
+        };
+        upcoming_billing: {
+            count: number;
+            page: number;
+            page_size: number;
+            pages: number;
+            results: {
+                bills_at: string;
+                collection_method: string | null;
+                customer: string;
+                customer_name: string | null;
+                days_until: number;
+                estimated_amount: number | null;
+                includes_metered: boolean;
+                is_trial_conversion: boolean;
+                subscription_id: string;
+            }[];
+        };
+    }>;
+    /** Current MRR by acquisition source, and retention. */
+    acquisition: (query: ReportQuery<"acquisition">) => Promise<{
+        as_of: string;
+        coverage: {
+            accounts_attributed: number;
+            attribution_rate: number;
+            first_event_at: string | null;
+            invoices_without_subscription: number;
+            items_priced: number;
+            items_seen: number;
+            last_event_at: string | null;
+            movements_complete: boolean;
+            snapshot_days_available: number;
+            snapshot_first_at: string | null;
+            snapshot_gaps: number;
+            subscriptions_excluded: number;
+            subscriptions_included: number;
+            subscriptions_seen: number;
+            test_events: number;
+            unrecognized: {
+                [key: string]: number;
+            };
+            warnings: string[];
+        };
+        currency: string;
+        horizon: number;
+        mrr: number;
+        policy: Record<string, unknown>;
+        sources: {
+            count: number;
+            page: number;
+            page_size: number;
+            pages: number;
+            results: {
+                accounts: number;
+                arpa: number;
+                campaign: string | null;
+                cohort_accounts: number | null;
+                cohort_starting_mrr: number | null;
+                medium: string | null;
+                mrr: number;
+                mrr_share: number;
+                retained_mrr: number | null;
+                retention_rate: number | null;
+                retention_status: "available" | "insufficient_history" | "horizon_not_reached";
+                source: string;
+                subscriptions: number;
+            }[];
+        };
+    }>;
+    /** One account, by `customer` or `subscription_id`: summary, items, timeline. null if there is none. */
+    account: (query: ReportQuery<"account">) => Promise<Report<"account"> | null>;
+    /** Monthly cohorts. */
+    retention: (query: ReportQuery<"retention">) => Promise<{
+        as_of: string;
+        cohorts: {
+            count: number;
+            page: number;
+            page_size: number;
+            pages: number;
+            results: {
+                accounts: number;
+                at: string;
+                cohort: string;
+                gross_mrr: number;
+                gross_revenue_retention: number | null;
+                logo_retention: number | null;
+                month: number;
+                mrr: number;
+                net_revenue_retention: number | null;
+                starting_accounts: number;
+                starting_mrr: number;
+            }[];
+        };
+        currency: string;
+        months: number;
+        policy: Record<string, unknown>;
+        retention_base: "first_instant" | "end_of_month";
+    }>;
+    /** MRR and its movements by day, week or month. */
+    history: (query: ReportQuery<"history">) => Promise<{
+        as_of: string;
+        currency: string;
+        interval: string;
+        policy: Record<string, unknown>;
+        policy_changes: {
+            at: string;
+            kind: "policy";
+            mrr_after: number | null;
+            mrr_before: number | null;
+            mrr_delta: number | null;
+            settings: Record<string, unknown>;
+            version: number;
+        }[];
+        results: {
+            active_accounts: number;
+            active_subscriptions: number;
+            arr: number;
+            churn: number;
+            churned_accounts: number;
+            contraction: number;
+            date: string;
+            expansion: number;
+            fx?: number;
+            mrr: number;
+            net: number;
+            new: number;
+            new_accounts: number;
+            rates: {
+                customer_churn_rate: number | null;
+                gross_mrr_churn_rate: number | null;
+                gross_revenue_retention: number | null;
+                ltv: number | null;
+                net_mrr_churn_rate: number | null;
+                net_revenue_retention: number | null;
+                quick_ratio: number | null;
+            };
+            reactivation: number;
+            retention?: {
+                gross_revenue_retention: number | null;
+                months: number;
+                net_revenue_retention: number | null;
+            };
+        }[];
+    }>;
+    /** MRR by plan, interval, source or country. */
+    breakdown: (query: ReportQuery<"breakdown">) => Promise<{
+        as_of: string;
+        by: "plan" | "plan_group" | "interval" | "source" | "channel" | "country" | "metadata";
+        currency: string;
+        mrr: number;
+        policy: Record<string, unknown>;
+        results: {
+            accounts: number;
+            channel?: string;
+            country?: string;
+            interval?: string;
+            metadata?: string;
+            mrr: number;
+            plan?: string;
+            plan_group?: string;
+            source?: string;
+            subscriptions: number;
+        }[];
+    }>;
+    /** Invoiced and paid amounts by day, week or month. */
+    cash: (query: ReportQuery<"cash">) => Promise<{
+        as_of: string;
+        currency: string;
+        interval: string;
+        policy: Record<string, unknown>;
+        results: {
+            collected: number;
+            date: string;
+            disputed: number;
+            invoiced: number;
+            invoices: number;
+            one_off: number;
+            outstanding: number;
+            payments: number;
+            refunded: number;
+        }[];
+    }>;
+    /** MRR of all currencies converted to one, with the exchange rates of the tenant. */
+    consolidated: (query: ReportQuery<"consolidated">) => Promise<{
+        active_subscriptions: number;
+        arr: number;
+        as_of: string;
+        currency: string;
+        missing_rates: string[];
+        movements: {
+            churn: number;
+            closing_mrr: number;
+            contraction: number;
+            expansion: number;
+            fx: number;
+            new: number;
+            opening_mrr: number;
+            reactivation: number;
+            window_days: number;
+        };
+        mrr: number;
+        older_rates: string[];
+        policy: Record<string, unknown>;
+        results: {
+            active_subscriptions: number;
+            churn: number | null;
+            closing_mrr: number | null;
+            contraction: number | null;
+            currency: string;
+            expansion: number | null;
+            fx: number | null;
+            mrr: number | null;
+            new: number | null;
+            opening_mrr: number | null;
+            own_mrr: number;
+            rate: number | null;
+            rate_date: string | null;
+            reactivation: number | null;
+        }[];
+    }>;
+    accounts: (query: ReportQuery<"overview">) => AsyncGenerator<{
+        acquisition_source: string;
+        active_subscriptions: number;
+        arr: number;
+        committed_mrr: number;
+        customer: string;
+        customer_email: string | null;
+        customer_name: string | null;
+        customer_since: string | null;
+        has_payment_issue: boolean;
+        mrr: number;
+        next_billing_at: string | null;
+        plan_names: string[];
+        status: string;
+        subscriptions: number;
+    }, void, undefined>;
+    exclusions: (query: ReportQuery<"overview">) => AsyncGenerator<{
+        customer: string | null;
+        customer_name: string | null;
+        excluded_mrr: number | null;
+        fix_hint: string;
+        item_id: string | null;
+        reason: string;
+        reason_code: string;
+        since: string;
+        status: string | null;
+        subscription_id: string;
+    }, void, undefined>;
+    paymentIssues: (query: ReportQuery<"attention">) => AsyncGenerator<{
+        amount_due: number | null;
+        amount_remaining: number | null;
+        attempt_count: number | null;
+        customer: string | null;
+        customer_name: string | null;
+        days_overdue: number | null;
+        due_at: string | null;
+        failure_code: string | null;
+        failure_message: string | null;
+        invoice_id: string | null;
+        invoice_number: string | null;
+        issue_type: "payment_failed" | "action_required" | "overdue" | "uncollectible" | "subscription_unpaid";
+        mrr_at_risk: number;
+        next_payment_attempt_at: string | null;
+        subscription_id: string | null;
+    }, void, undefined>;
+    renewals: (query: ReportQuery<"attention">) => AsyncGenerator<{
+        customer: string;
+        customer_name: string | null;
+        days_until: number;
+        has_payment_issue: boolean;
+        interval: string;
+        interval_count: number;
+        mrr: number;
+        renewal_amount: number | null;
+        renews_at: string;
+        subscription_id: string;
+    }, void, undefined>;
+    cancellations: (query: ReportQuery<"attention">) => AsyncGenerator<{
+        cancels_at: string;
+        customer: string;
+        customer_name: string | null;
+        days_until: number;
+        mrr_at_risk: number;
+        reason: string | null;
+        requested_at: string | null;
+        subscription_id: string;
+    }, void, undefined>;
+    upcomingBilling: (query: ReportQuery<"attention">) => AsyncGenerator<{
+        bills_at: string;
+        collection_method: string | null;
+        customer: string;
+        customer_name: string | null;
+        days_until: number;
+        estimated_amount: number | null;
+        includes_metered: boolean;
+        is_trial_conversion: boolean;
+        subscription_id: string;
+    }, void, undefined>;
+    sources: (query: ReportQuery<"acquisition">) => AsyncGenerator<{
+        accounts: number;
+        arpa: number;
+        campaign: string | null;
+        cohort_accounts: number | null;
+        cohort_starting_mrr: number | null;
+        medium: string | null;
+        mrr: number;
+        mrr_share: number;
+        retained_mrr: number | null;
+        retention_rate: number | null;
+        retention_status: "available" | "insufficient_history" | "horizon_not_reached";
+        source: string;
+        subscriptions: number;
+    }, void, undefined>;
+    items: (query: ReportQuery<"account">) => AsyncGenerator<{
+        currency: string | null;
+        current_period_end: string | null;
+        current_period_start: string | null;
+        discount_mrr: number;
+        exclusion_reason: string | null;
+        gross_mrr: number;
+        included: boolean;
+        interval: string | null;
+        interval_count: number | null;
+        item_id: string | null;
+        mrr: number;
+        plan_name: string | null;
+        price_id: string | null;
+        quantity: number | null;
+        subscription_id: string;
+        unit_amount: number | null;
+        usage_type: string | null;
+    }, void, undefined>;
+    timeline: (query: ReportQuery<"account">) => AsyncGenerator<{
+        amount: number | null;
+        category: "subscription" | "invoice" | "payment" | "refund" | "movement";
+        cause: ("new_subscription" | "additional_subscription" | "quantity" | "price" | "plan" | "discount" | "discount_end" | "item_added" | "item_removed" | "pause" | "resume" | "trial_end" | "cancellation_voluntary" | "cancellation_failed_payment" | "other") | null;
+        description: string;
+        event_id: string | null;
+        event_type: string;
+        invoice_id: string | null;
+        movement_type: string | null;
+        mrr_after: number | null;
+        mrr_before: number | null;
+        mrr_delta: number | null;
+        occurred_at: string;
+        subscription_id: string | null;
+    }, void, undefined>;
+    movements: (query: ReportQuery<"movements">) => AsyncGenerator<never, void, undefined>;
+    trials: (query: ReportQuery<"trials">) => AsyncGenerator<never, void, undefined>;
+    failedInvoices: (query: ReportQuery<"dunning">) => AsyncGenerator<never, void, undefined>;
+    cashFacts: (query: ReportQuery<"cash/facts">) => AsyncGenerator<never, void, undefined>;
+};

@@ -1,0 +1,44 @@
+import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
+import { examples } from './options.ts'
+import type { Output } from './output.ts'
+import { dataOption, printChange, printRead, tenantOption } from './session.ts'
+
+export function addBooks(program: Command, out: Output): void {
+  const books = program.command('books').description('Close months, so that their figures do not change.')
+  books.addHelpText(
+    'after',
+    examples('kontor books close --tenant acme 2026-10', 'kontor books status --tenant acme 2026-10'),
+  )
+  books
+    .command('close')
+    .description('Close a month. Reports with basis=as_closed then return its figures as they are now.')
+    .argument('<month>', 'YYYY-MM; it must have ended in the time zone of the policy')
+    .addOption(tenantOption())
+    .addOption(dataOption())
+    .addHelpText('after', examples('kontor books close --tenant acme 2026-10'))
+    .action((month, { tenant, ...options }) => printChange(options, out, admin => admin.books.close(tenant, month)))
+  books
+    .command('reopen')
+    .description('Reopen a closed month. Its figures as closed and its restatements are deleted.')
+    .argument('<month>', 'YYYY-MM')
+    .addOption(tenantOption())
+    .addOption(dataOption())
+    .addHelpText('after', examples('kontor books reopen --tenant acme 2026-10'))
+    .action((month, { tenant, ...options }) => printChange(options, out, admin => admin.books.reopen(tenant, month)))
+  books
+    .command('status')
+    .description('List closed months, and what changed in them since (restatements, 100 per page).')
+    .argument('[month]', 'only restatements of this month (YYYY-MM)')
+    .option('--page <number>', 'page of the restatements', parsePage, 1)
+    .addOption(tenantOption())
+    .addOption(dataOption())
+    .addHelpText('after', examples('kontor books status --tenant acme', 'kontor books status --tenant acme 2026-10'))
+    .action((month, { tenant, page, ...options }) =>
+      printRead(options, out, admin => admin.books.status(tenant, { month, page, pageSize: 100 })),
+    )
+}
+
+function parsePage(text: string): number {
+  if (/^[1-9][0-9]{0,8}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('Expected a page number from 1.')
+}

@@ -1,0 +1,221 @@
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { Admin } from '../admin/admin.ts'
+import { AdminError } from '../admin/error.ts'
+import { cliEnvironment, type RemoteServer } from '../config/config.ts'
+import { withoutTrailingSlash } from '../config/values.ts'
+import { UsageError } from './errors.ts'
+
+/** `--profile`, `--data` and the environment decide whether a command uses a remote server. */
+export type Place = { data?: string | undefined; profile?: string | undefined }
+
+const DEFAULT_PROFILE = 'default'
+
+/**
+ * The server whose admin API runs the command: that of `--profile`, or of KONTOR_URL and KONTOR_KEY. Null: the command uses the database
+ * of this machine. `--data` and DATABASE_URL always mean this machine.
+ */
+export async function findRemote({ data, profile }: Place): Promise<RemoteServer | null> {
+  const { url, key, profile: environmentProfile, hasDatabase } = cliEnvironment()
+  const name = profile ?? environmentProfile
+  if (name !== undefined) {
+    if (data !== undefined) throw new UsageError('Give either --data or --profile, not both.')
+    return readProfile(name)
+  }
+  if (data !== undefined || hasDatabase || url === undefined) return null
+  if (key === undefined)
+    throw new UsageError('KONTOR_URL is set, but KONTOR_KEY is not. Set it to an admin key (adm_…).')
+  if (!key.startsWith('adm_'))
+    throw new UsageError(
+      'This command needs an admin key (adm_…) in KONTOR_KEY. Create one: kontor key create --kind admin',
+    )
+  return { url: withoutTrailingSlash(url), key }
+}
+
+export function needsDatabase(url: string): UsageError {
+  return new UsageError(
+    `The admin API of ${url} does not offer this command. Run it on the server, where it uses the database.`,
+  )
+}
+
+/** The profile of `kontor login`, for a machine without a database. */
+export async function defaultRemote(): Promise<RemoteServer | null> {
+  return (await readProfiles())[DEFAULT_PROFILE] ?? null
+}
+
+type Profiles = Record<string, RemoteServer>
+
+function profilesPath(): string {
+  return join(cliEnvironment().configHome ?? join(homedir(), '.config'), 'kontor', 'profiles.json')
+}
+
+async function readProfiles(): Promise<Profiles> {
+  try {
+    return JSON.parse(await readFile(profilesPath(), 'utf8')) as Profiles
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
+    throw new UsageError(`${profilesPath()} cannot be read: ${(error as Error).message}`)
+  }
+}
+
+async function readProfile(name: string): Promise<RemoteServer> {
+  const profiles = await readProfiles()
+  const found = Object.hasOwn(profiles, name) ? profiles[name] : undefined
+  if (found) return found
+  throw new UsageError(`There is no profile ${JSON.stringify(name)}. Create it: kontor login URL --profile ${name}`)
+}
+
+/** Only the user can read the file, because it contains the key. */
+export async function writeProfile(name: string | undefined, server: RemoteServer): Promise<string> {
+  const path = profilesPath()
+  const profiles = { ...(await readProfiles()), [name ?? DEFAULT_PROFILE]: server }
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  await writeFile(`${path}.new`, `${JSON.stringify(profiles, null, 2)}\n`, { mode: 0o600 })
+  await rename(`${path}.new`, path)
+  return path
+}
+
+const TIMEOUT_MS = 60_000
+
+type Body = Record<string, unknown>
+type Page = { results: unknown[]; next_cursor: string | null }
+type Send = <Result>(method: string, path: string, body?: object) => Promise<Result>
+
+/** Sends requests to the admin API. A problem is reported like an error of the local command. */
+export function openRemote({ url, key }: RemoteServer): Send {
+  return async (method, path, body) => {
+    const response = await fetch(url + path, {
+      method,
+      headers: { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) },
+      ...(body && { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    }).catch(error => {
+      const { message, cause } = error as Error & { cause?: NodeJS.ErrnoException }
+      throw new AdminError(
+        'not_found',
+        'unreachable',
+        `${url} is unreachable: ${cause?.message || cause?.code || message}`,
+      )
+    })
+    const text = await response.text()
+    if (response.ok) return (text === '' ? undefined : JSON.parse(text)) as never
+    throw new AdminError(
+      response.status === 404 ? 'not_found' : 'invalid',
+      'refused',
+      explainProblem(url, response.status, text),
+    )
+  }
+}
+
+function explainProblem(url: string, status: number, text: string): string {
+  try {
+    const { detail, errors = [] } = JSON.parse(text) as {
+      detail?: string
+      errors?: { pointer: string; message: string }[]
+    }
+    if (errors.length > 0) return errors.map(({ pointer, message }) => `${pointer.slice(1)}: ${message}`).join('\n')
+    if (detail) return detail
+  } catch {}
+  return `${url} answered ${status}. Is it a Kontor server?`
+}
+
+/** The actions that the admin API serves, under the names of the local ones. Any other action needs the database. */
+export function remoteAdmin(server: RemoteServer): Admin {
+  const send = openRemote(server)
+  const get = (path: string, query: Body = {}) => send<never>('GET', `/admin/v1${path}${queryText(query)}`)
+  const post = (path: string, body?: object) => send<never>('POST', `/admin/v1${path}`, body ?? {})
+  const act = (path: string) => send<never>('POST', `/admin/v1${path}`)
+  const list = async (path: string, query: Body = {}) => ((await get(path, query)) as { results: never }).results
+  /** A list that the command reads page by page: `before` is the last row of the previous page. */
+  const paged = (path: string) => {
+    let cursor: string | null = null
+    return async ({ before, ...query }: Body) => {
+      if (before !== undefined && cursor === null) return []
+      const page = (await get(path, { ...query, ...(before !== undefined && { cursor }) })) as Page
+      cursor = page.next_cursor
+      return page.results
+    }
+  }
+  const at = (id: string) => encodeURIComponent(id)
+  const shared = (path: string) => ({
+    list: (tenant?: string | null) => list(path, { tenant: tenant ?? undefined }),
+    create: (body: object) => post(path, body),
+    show: (id: string) => get(`${path}/${at(id)}`),
+    update: (id: string, body: object) => send('PATCH', `/admin/v1${path}/${at(id)}`, body),
+    setEnabled: (id: string, enabled: boolean) => act(`${path}/${at(id)}/${enabled ? 'enable' : 'disable'}`),
+    delete: (id: string) => send('DELETE', `/admin/v1${path}/${at(id)}`),
+  })
+  const rotate = (path: string, id: string, { overlapHours, ...body }: Body) =>
+    post(`${path}/${at(id)}/rotate`, { ...body, overlap_hours: overlapHours })
+  const person =
+    (verb: string) =>
+    ({ id, ...body }: Body) =>
+      post(`/people/${at(id as string)}/${verb}`, body)
+  const actions: Record<string, Record<string, unknown>> = {
+    tenants: shared('/tenants'),
+    keys: {
+      ...shared('/keys'),
+      rotate: (id: string, body: Body) => rotate('/keys', id, body),
+      revoke: (id: string, { withMade }: Body) => post(`/keys/${at(id)}/revoke`, { with_made: withMade }),
+    },
+    sources: { ...shared('/sources'), rotate: (id: string, body: Body) => rotate('/sources', id, body) },
+    destinations: {
+      ...shared('/destinations'),
+      rotate: (id: string, body: Body) => rotate('/destinations', id, body),
+      test: (id: string) => act(`/destinations/${at(id)}/test`),
+      replay: (id: string, since: string) => post(`/destinations/${at(id)}/replay`, { since }),
+      deliveries: (id: string, query: Body) => list(`/destinations/${at(id)}/deliveries`, query),
+    },
+    policies: {
+      show: (id: string) => get(`/tenants/${at(id)}/policy`),
+      set: (id: string, body: object) => send('PUT', `/admin/v1/tenants/${at(id)}/policy`, body),
+    },
+    books: {
+      close: (id: string, month: string) => post(`/tenants/${at(id)}/books/close`, { month }),
+      reopen: (id: string, month: string) => post(`/tenants/${at(id)}/books/reopen`, { month }),
+      status: (id: string, { month, page, pageSize }: Body) =>
+        get(`/tenants/${at(id)}/books`, { month, page, page_size: pageSize }),
+    },
+    deadLetters: {
+      list: paged('/dead-letters'),
+      show: (id: string, tenant?: string) => get(`/dead-letters/${at(id)}`, { tenant }),
+    },
+    people: {
+      show: ({ id, tenant }: Body) => get(`/people/${at(id as string)}`, { tenant }),
+      merge: person('merge'),
+      split: person('split'),
+      verify: person('verify'),
+    },
+    users: {
+      list: () => list('/users'),
+      invite: (body: object) => post('/users', body),
+      reset: (id: string) => act(`/users/${at(id)}/reset`),
+      setDisabled: (id: string, disabled: boolean) => act(`/users/${at(id)}/${disabled ? 'disable' : 'enable'}`),
+    },
+    sessions: { list: () => list('/sessions'), end: (id: string) => act(`/sessions/${at(id)}/end`) },
+    alerts: { list: ({ tenant, all }: Body) => list('/alerts', { tenant, ...(all === true && { state: 'all' }) }) },
+    audit: { list: paged('/audit') },
+    suppressions: {
+      list: (tenant: string) => get('/suppressions', { tenant }),
+      remove: ({ tenant, id }: Body) =>
+        send('DELETE', `/admin/v1/suppressions/${at(id as string)}${queryText({ tenant })}`),
+    },
+  }
+  return new Proxy({} as Admin, {
+    get: (_, subject: string) =>
+      new Proxy(actions[subject] ?? {}, {
+        get(own, name: string) {
+          if (Object.hasOwn(own, name)) return own[name]
+          throw needsDatabase(server.url)
+        },
+      }),
+  })
+}
+
+function queryText(query: Body): string {
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined) parameters.set(name, value instanceof Date ? value.toISOString() : `${value}`)
+  return `${parameters}` && `?${parameters}`
+}

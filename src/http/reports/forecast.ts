@@ -1,0 +1,90 @@
+import { Type } from 'typebox'
+import { toMajor } from '../../domain/money.ts'
+import { churnReasonReport, forecastReport } from '../../reports/forecast.ts'
+import type { App } from '../app.ts'
+import { type ReportDeps, reportRoute, shown } from './routes.ts'
+import { ChurnReasonRow, ForecastChangeRow, ForecastMonthRow, jsonRow, ReasonTotalRow } from './rows.ts'
+import { Amount, flatReportSchema, page, reportSchema } from './schemas.ts'
+import { requireSeries, SeriesQuery, seriesErrors, seriesWindow } from './series.ts'
+
+const MAX_MONTHS = 12
+
+const nothing = { new: 0, expansion: 0, contraction: 0, churn: 0, reactivation: 0, trial_ends: 0 }
+
+const ForecastBody = flatReportSchema(
+  { opening_mrr: Amount, months: Type.Array(ForecastMonthRow) },
+  ForecastChangeRow,
+  {
+    opening_mrr: 89,
+    months: [{ date: '2026-04-01', mrr: 59, ...nothing, churn: 30, net: -30 }],
+    ...page({
+      at: '2026-04-12T10:00:00.000Z',
+      kind: 'cancellation',
+      customer: 'cus_43',
+      subscription_id: 'sub_43',
+      amount: -30,
+      mrr_delta: -30,
+    }),
+  },
+)
+
+const reason = { reason: 'too_expensive', accounts: 1, mrr: 30 }
+
+const ChurnReasonsBody = reportSchema(
+  { totals: Type.Array(ReasonTotalRow), results: Type.Array(ChurnReasonRow) },
+  {},
+  { totals: [reason], results: [{ date: '2026-03-01', ...reason }] },
+)
+
+/** Scheduled changes of MRR, and reasons of churn. */
+export function forecastRoutes(app: App, deps: ReportDeps): void {
+  reportRoute(app, deps, {
+    path: '/v1/subscriptions/forecast',
+    summary: 'Scheduled changes and the resulting MRR by month',
+    description:
+      'Not a prediction: it contains what is already scheduled (cancellations, starts, resumptions, ends of discounts), the ends of trials as if all convert, and renewals, which do not change MRR. The earliest change first. `as_of` is not available. With `Accept: text/csv`, all changes are exported.',
+    pages: { changes: 'page' },
+    flat: 'changes',
+    own: {
+      months: Type.Integer({
+        minimum: 1,
+        maximum: MAX_MONTHS,
+        default: 3,
+        description: 'The number of months, including the current one',
+      }),
+    },
+    body: ForecastBody,
+    errors: ({ as_of }) =>
+      as_of === undefined ? [] : [{ pointer: '/as_of', message: 'is not available in this report' }],
+    async build(db, question, query) {
+      const { openingMrr, months, changes } = await forecastReport(db, question, Number(query.months))
+      return {
+        facts: {
+          opening_mrr: toMajor(openingMrr, question.currency),
+          months: months.map(month => jsonRow(ForecastMonthRow, month, question.currency)),
+        },
+        lists: { changes: shown(ForecastChangeRow, changes) },
+      }
+    },
+  })
+  const { from, to } = SeriesQuery
+  reportRoute(app, deps, {
+    path: '/v1/subscriptions/churn-reasons',
+    summary: 'Churn by month and reason',
+    description:
+      'Accounts that churned and the MRR they had, by the reason or feedback that the billing system reports. Without one: `payment_failed` if payments failed, the cause of the movement, else `unknown`. Each month adds up to the churn of the history. Filters are not available. With `Accept: text/csv`, the response is CSV.',
+    pages: {},
+    whole: 'reasons',
+    own: { from, to },
+    unfiltered: true,
+    body: ChurnReasonsBody,
+    errors: seriesErrors,
+    async build(db, question, query) {
+      const { totals, reasons } = requireSeries(await churnReasonReport(db, question, seriesWindow(question, query)))
+      return {
+        facts: { totals: totals.map(total => jsonRow(ReasonTotalRow, total, question.currency)) },
+        lists: { reasons: shown(ChurnReasonRow, reasons) },
+      }
+    },
+  })
+}

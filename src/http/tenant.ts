@@ -1,0 +1,39 @@
+import type pg from 'pg'
+import { Type } from 'typebox'
+import { SCOPES } from '../domain/tenants/keys.ts'
+import { publicTenantId } from '../domain/tenants/tenants.ts'
+import { appliedPolicy } from '../store/billing/policies.ts'
+import { usedCurrencies } from '../store/reports/currencies.ts'
+import type { App } from './app.ts'
+
+/** What a client needs to know before it asks for a report. */
+export const TenantBody = Type.Object(
+  {
+    id: Type.String(),
+    time_zone: Type.String({ description: 'IANA time zone of days, weeks and months in reports' }),
+    currencies: Type.Array(Type.String(), {
+      description: 'Currencies of subscriptions and recent sales. The one with the most paying accounts is first',
+    }),
+  },
+  { examples: [{ id: 'ten_1', time_zone: 'Europe/Berlin', currencies: ['EUR', 'USD'] }] },
+)
+
+export function tenantRoute(app: App, { pool }: { pool: pg.Pool }): void {
+  app.get(
+    '/v1/tenant',
+    {
+      config: { scope: SCOPES },
+      schema: {
+        tags: ['Records'],
+        summary: 'Get the tenant of the key',
+        description: 'The time zone of its reports and the currencies it uses. Any scope is sufficient.',
+        response: { 200: TenantBody },
+      },
+    },
+    async ({ caller }) => {
+      const { tenantId } = caller
+      const [policy, currencies] = await Promise.all([appliedPolicy(pool, tenantId), usedCurrencies(pool, tenantId)])
+      return { id: publicTenantId(tenantId), time_zone: policy.timeZone, currencies }
+    },
+  )
+}

@@ -1,0 +1,300 @@
+/** Reports in the tenant's reporting currency: the ledgers of all currencies, converted by daily rates. Days are in UTC. */
+
+import type { CohortMonth, MovementType } from '../domain/billing/account.ts'
+import { convertAmount, createExchange, type Exchange } from '../domain/billing/exchange.ts'
+import type { Slice } from '../domain/list-slices.ts'
+import { DAY_MS, type Day, toDay } from '../domain/time.ts'
+import type { Db } from '../postgres/database.ts'
+import { ratesBetween } from '../store/billing/exchange-rates.ts'
+import type { MovementEntry, MovementOrder } from '../store/reports/movements.ts'
+import {
+  type AccountTotals,
+  firstMonth,
+  type Moved,
+  type Retained,
+  type SourceFigures,
+} from '../store/reports/totals.ts'
+import { type Ledger, openLedger, type SeriesLedger } from './ledger.ts'
+import { QuestionError, type ReportQuestion, sum } from './question.ts'
+
+/** The day whose rate applies right before a time. */
+const dayBefore = (at: Date): Day => toDay(at.getTime() - 1)
+
+export type CurrencyLedger = { currency: string; question: ReportQuestion; ledger: Ledger }
+
+/** Converts minor units of a currency to the reporting currency. Throws if a rate is missing. */
+export type Convert = (minor: number, currency: string, day: Day) => number
+
+/** `olderRates`: currencies whose rate is from an earlier day. `figures`: at `asOf`, in all currencies, not converted. */
+export type Currencies = {
+  ledgers: CurrencyLedger[]
+  convert: Convert
+  olderRates: string[]
+  figures: SourceFigures[]
+}
+
+/** The tenant's currencies up to `asOf`, each with its ledger, and the rates of all days. */
+export async function openCurrencies(db: Db, question: ReportQuestion): Promise<Currencies> {
+  const { tenantId, currency: target, asOf } = question
+  const own = { ...question, isReporting: false }
+  const first = await openLedger(db, own)
+  const figures = await first.figures(asOf, asOf)
+  const currencies = [...new Set([target, ...figures.map(source => source.currency)])].filter(code => code !== '')
+  const ledgers: CurrencyLedger[] = []
+  for (const currency of currencies) {
+    const ledger = currency === target ? first : await openLedger(db, { ...own, currency })
+    ledgers.push({ currency, question: { ...own, currency }, ledger })
+  }
+  const last = toDay(asOf)
+  const rates = createExchange(await ratesBetween(db, tenantId, currencies, { first: BEGINNING, last }))
+  const older = currencies.filter(code => {
+    const day = code === target ? null : (rates(code, target, last)?.day ?? null)
+    return day !== null && day < last
+  })
+  return { ledgers, convert: converter(target, rates), olderRates: older.sort(), figures }
+}
+
+const BEGINNING: Day = '0001-01-01'
+
+function converter(target: string, rates: ReturnType<typeof createExchange>): Convert {
+  const known = new Map<string, Exchange | null>()
+  return (minor, currency, day) => {
+    if (minor === 0 || currency === target) return minor
+    const key = `${currency} ${day}`
+    const rate = known.get(key) ?? rates(currency, target, day)
+    known.set(key, rate)
+    if (rate) return convertAmount(minor, currency, target, rate)
+    const message = `cannot be converted: there is no exchange rate between ${currency} and ${target} for ${day} or an earlier day. Import rates with \`kontor rates import\``
+    throw new QuestionError('/currency', message)
+  }
+}
+
+/** Converts parts of a sum so that they add up to the converted sum. */
+export function convertParts(parts: number[], convert: (minor: number) => number): number[] {
+  let [whole, given] = [0, 0]
+  return parts.map(part => {
+    whole += part
+    const upTo = convert(whole)
+    const own = upTo - given
+    given = upTo
+    return own
+  })
+}
+
+/** More movements than this are not sorted by their converted size. */
+const MAX_SORTED = 100_000
+
+export async function exchangedLedger(
+  db: Db,
+  question: ReportQuestion,
+  currencies?: Currencies,
+): Promise<SeriesLedger> {
+  const { currency: target, tenantId } = question
+  const { ledgers, convert } = currencies ?? (await openCurrencies(db, question))
+  const begin = await firstMonth(db, tenantId)
+
+  async function exchangedTotals(bounds: Date[], dayOf: (i: number) => Day): Promise<AccountTotals[]> {
+    const totals = bounds.map(() => ({ mrr: 0, activeAccounts: 0, activeSubscriptions: 0 }))
+    for (const { currency, ledger } of ledgers) {
+      for (const [i, own] of (await ledger.totalsBefore(bounds)).entries()) {
+        totals[i]!.mrr += convert(own.mrr, currency, dayOf(i))
+        totals[i]!.activeAccounts += own.activeAccounts
+        totals[i]!.activeSubscriptions += own.activeSubscriptions
+      }
+    }
+    return totals
+  }
+
+  return {
+    async figures(at, then) {
+      const figures = await ledgers[0]!.ledger.figures(at, then)
+      const unknown = figures.filter(source => source.currency === '')
+      return [...mergeSources(ledgers.flatMap(({ currency }) => exchangeFigures(figures, currency))), ...unknown]
+
+      function exchangeFigures(all: SourceFigures[], currency: string): SourceFigures[] {
+        const own = all.filter(source => source.currency === currency)
+        const by = (field: 'mrr' | 'committedMrr' | 'cohortMrr', day: Day) =>
+          convertParts(
+            own.map(source => source[field]),
+            minor => convert(minor, currency, day),
+          )
+        const [now, opening] = [toDay(at), toDay(then)]
+        const [mrr, committed] = [by('mrr', now), by('committedMrr', now)]
+        const [cohort, base] = [by('cohortMrr', opening), by('cohortMrr', now)]
+        return own.map((source, i) => ({
+          ...{ ...source, currency: target, mrr: mrr[i]!, committedMrr: committed[i]! },
+          ...{ cohortMrr: cohort[i]!, retentionBaseMrr: base[i]! },
+        }))
+      }
+    },
+    totalsBefore: bounds => exchangedTotals(bounds, i => dayBefore(bounds[i]!)),
+    async openings(spans) {
+      const bounds = spans.map(({ from }) => from)
+      return (await exchangedTotals(bounds, i => dayBefore(spans[i]!.to))).map(({ mrr }) => mrr)
+    },
+    async movedWithin(bounds) {
+      const grid = dailyGrid(bounds, begin)
+      const sums = bounds.slice(1).map((): Moved => ({ count: 0, newAccounts: 0, fx: 0 }))
+      for (const { currency, ledger } of ledgers) {
+        const totals = await ledger.totalsBefore(grid)
+        const moved = await ledger.movedWithin(grid)
+        let bucket = 0
+        for (const [i, own] of moved.entries()) {
+          while (grid[i]! >= bounds[bucket + 1]!) bucket += 1
+          addMoved(sums[bucket]!, own, {
+            opening: totals[i]!.mrr,
+            closing: totals[i + 1]!.mrr,
+            before: minor => convert(minor, currency, dayBefore(grid[i]!)),
+            now: minor => convert(minor, currency, dayBefore(grid[i + 1]!)),
+          })
+        }
+      }
+      return sums
+    },
+    async retainedWithin(spans) {
+      const all: Retained[][] = spans.map(() => [])
+      for (const { currency, ledger } of ledgers) {
+        for (const [i, own] of (await ledger.retainedWithin(spans)).entries()) {
+          const closing = (minor: number) => convert(minor, currency, dayBefore(spans[i]!.to))
+          const by = (field: 'change' | 'lostMrr') =>
+            convertParts(
+              own.map(source => source[field]),
+              closing,
+            )
+          const [change, lostMrr] = [by('change'), by('lostMrr')]
+          all[i]!.push(...own.map((source, n) => ({ ...source, change: change[n]!, lostMrr: lostMrr[n]! })))
+        }
+      }
+      return all
+    },
+    async cohortMonths(since, base) {
+      const rows = new Map<string, CohortMonth>()
+      for (const { currency, ledger } of ledgers) {
+        for (const own of await ledger.cohortMonths(since, base)) {
+          // the end of a month is the start of the next one
+          const day = own.at < question.asOf.getTime() ? dayBefore(new Date(own.at)) : toDay(own.at)
+          const closing = (minor: number) => convert(minor, currency, day)
+          const key = `${own.cohort} ${String(own.month).padStart(4, '0')}`
+          const row = rows.get(key)
+          rows.set(key, {
+            ...own,
+            accounts: own.accounts + (row?.accounts ?? 0),
+            startingAccounts: own.startingAccounts + (row?.startingAccounts ?? 0),
+            startingMrr: closing(own.startingMrr) + (row?.startingMrr ?? 0),
+            mrr: closing(own.mrr) + (row?.mrr ?? 0),
+            cappedMrr: closing(own.cappedMrr) + (row?.cappedMrr ?? 0),
+          })
+        }
+      }
+      return [...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row)
+    },
+    movements: exchangedMovements(ledgers, convert),
+  }
+}
+
+/** The bounds, and every midnight between them since the first movement: rates change at midnight. */
+function dailyGrid(bounds: Date[], begin: Date): Date[] {
+  const [first, last] = [bounds[0]!.getTime(), bounds.at(-1)!.getTime()]
+  const times = new Set(bounds.map(bound => bound.getTime()))
+  for (let at = Math.ceil(Math.max(first, begin.getTime()) / DAY_MS) * DAY_MS; at < last; at += DAY_MS) times.add(at)
+  return [...times].sort((a, b) => a - b).map(at => new Date(at))
+}
+
+const SIGNS: [MovementType, number][] = [
+  ['new', 1],
+  ['expansion', 1],
+  ['reactivation', 1],
+  ['contraction', -1],
+  ['churn', -1],
+]
+
+/**
+ * Adds the movements within one day. `before` converts by the rate right before it, `now` by its own: the difference of the
+ * opening is `fx`. Movements are converted as parts of the total, so that without a change of rates `fx` is 0.
+ */
+function addMoved(
+  sums: Moved,
+  moved: Moved,
+  day: { opening: number; closing: number; before(minor: number): number; now(minor: number): number },
+): void {
+  sums.count += moved.count
+  sums.newAccounts += moved.newAccounts
+  let total = day.opening
+  for (const [type, sign] of SIGNS) {
+    const next = total + sign * (moved[type] ?? 0)
+    const amount = sign * (day.now(next) - day.now(total))
+    if (amount !== 0) sums[type] = (sums[type] ?? 0) + amount
+    total = next
+  }
+  const explained = day.now(total) - day.now(day.opening)
+  sums.fx = (sums.fx ?? 0) + day.now(day.closing) - day.before(day.opening) - explained
+}
+
+/** One row per source, whatever the currency. */
+function mergeSources(figures: SourceFigures[]): SourceFigures[] {
+  return [...Map.groupBy(figures, source => source.acquisitionId).values()].map(own => {
+    const [first] = own
+    const merged: Record<string, unknown> = { ...first }
+    for (const name of Object.keys(first!) as (keyof SourceFigures)[]) {
+      if (name !== 'currency' && name !== 'acquisitionId') merged[name] = sum(own, source => source[name] as number)
+    }
+    return merged as SourceFigures
+  })
+}
+
+/** Every movement by the rate of its day, in the order of time or of the converted size. */
+function exchangedMovements(ledgers: CurrencyLedger[], convert: Convert): SeriesLedger['movements'] {
+  const counts = new Map<string, number[]>()
+  type Window = Parameters<SeriesLedger['movements']>[0]
+
+  async function countIn(window: Window): Promise<number[]> {
+    const key = `${window.since.getTime()} ${window.until.getTime()}`
+    const bounds = [window.since, window.until].map(at => new Date(at.getTime() + 1))
+    const known = counts.get(key) ?? []
+    if (known.length === 0) for (const { ledger } of ledgers) known.push((await ledger.movedWithin(bounds))[0]!.count)
+    counts.set(key, known)
+    return known
+  }
+
+  async function firstRows(window: Window, order: MovementOrder, limit: number): Promise<MovementEntry[]> {
+    const known = await countIn(window)
+    const rows: MovementEntry[] = []
+    for (const [i, { currency, ledger }] of ledgers.entries()) {
+      const count = known[i]!
+      const own = await ledger.movements(window, { slice: { offset: 0, limit: Math.min(limit, count) }, count, order })
+      rows.push(
+        ...own.map(entry => {
+          const day = toDay(entry.occurredAt)
+          return { ...entry, before: convert(entry.before, currency, day), after: convert(entry.after, currency, day) }
+        }),
+      )
+    }
+    const time = (a: MovementEntry, b: MovementEntry) =>
+      a.occurredAt.getTime() - b.occurredAt.getTime() || (a.account < b.account ? -1 : 1)
+    const size = ({ before, after }: MovementEntry) => Math.abs(after - before)
+    return rows.sort(order === 'time' ? time : (a, b) => size(b) - size(a) || time(a, b))
+  }
+
+  return async (window, { slice: { offset, limit }, count, order }) => {
+    if (order === 'size' && count > MAX_SORTED)
+      throw new QuestionError('/since', `must be later: more than ${MAX_SORTED} movements cannot be sorted by size`)
+    // the order by size depends on the rates, so all are read
+    const rows = await firstRows(window, order, order === 'size' ? MAX_SORTED : offset + limit)
+    return rows.slice(offset, offset + limit)
+  }
+}
+
+/** Concatenates the rows of several lists in descending order. The rows of each list are in that order already. */
+export function mergeLists<Row>(
+  lists: { count: number; rows(slice: Slice): Promise<Row[]> }[],
+  size: (row: Row) => number,
+): { count: number; rows(slice: Slice): Promise<Row[]> } {
+  return {
+    count: sum(lists, list => list.count),
+    async rows({ offset, limit }) {
+      const rows: Row[] = []
+      for (const list of lists) rows.push(...(await list.rows({ offset: 0, limit: offset + limit })))
+      return rows.sort((a, b) => size(b) - size(a)).slice(offset, offset + limit)
+    },
+  }
+}

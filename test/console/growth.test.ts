@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { launchChromium } from '../chromium.ts'
+import { peopleOf } from '../customers/people.ts'
+import { eventually } from '../eventually.ts'
+import { sharedServer, type TestServer } from '../server.ts'
+import { created, inDays, item, send } from '../subscriptions/shop.ts'
+import { goTo, openTab, signIn } from './tab.ts'
+
+/** Questions about customers, as a head of growth asks them. */
+
+let server: TestServer
+let adminKey: string
+let tenant: Awaited<ReturnType<TestServer['tenantWithServerKey']>>
+before(async () => {
+  server = await sharedServer()
+  tenant = await server.tenantWithServerKey('growth')
+  adminKey = (await server.admin.keys.create({ kind: 'admin', tenant: tenant.id })).key
+  const people = peopleOf(server, tenant)
+  const visit = (visitor: string, query: string) =>
+    people.track({
+      event_type: 'page_view',
+      visitor,
+      occurred_at: inDays(-5),
+      data: { page: `https://shop.example/pricing${query}` },
+    })
+  await visit('v-ada', '?utm_source=google&utm_medium=cpc')
+  await visit('v-bob', '?utm_source=google&utm_medium=cpc')
+  await visit('v-eve', '?utm_source=letter&utm_medium=email')
+  await people.contact('c-ada', { name: 'Ada Lovelace', email: 'ada@example.com', country: 'GB' })
+  await people.track({
+    event_type: 'sign_up',
+    visitor: 'v-ada',
+    occurred_at: inDays(-4),
+    data: { email: 'ada@example.com' },
+  })
+  await people.track({
+    event_type: 'purchase',
+    visitor: 'v-ada',
+    occurred_at: inDays(-3),
+    data: { order_id: 'o-1', amount: 40, currency: 'EUR' },
+  })
+  await people.order('o-1', { total: 40, currency: 'EUR', contactId: 'c-ada', placedAt: inDays(-3) })
+  await send(
+    server,
+    [
+      created('small', { status: 'past_due', customer_name: 'Small Risk', items: [item(10)] }),
+      created('large', { status: 'past_due', customer_name: 'Large Risk', items: [item(90)] }),
+      created('safe', { customer_name: 'Safe Customer', items: [item(500)] }),
+    ],
+    tenant,
+  )
+  await people.settled()
+})
+after(() => server.close())
+
+const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name, exact: true }).waitFor()
+const rowNames = (page: Page) => page.locator('tbody th a').allTextContents()
+
+test('stories about growth in Chromium', { timeout: 900_000 }, async t => {
+  const browser = await launchChromium(t)
+  if (!browser) return
+  const { page, pageErrors, close } = await openTab(browser, server.url)
+  await signIn(page, adminKey)
+  await heading(page, 'Overview')
+
+  await t.test('the customers at risk with the most money', async () => {
+    await page.getByRole('link', { name: 'Customers', exact: true }).click()
+    await heading(page, 'Customers')
+    await page.getByRole('button', { name: 'At risk' }).click()
+    await page.waitForURL(/segment=at_risk/)
+    await page.getByLabel('Sort by').selectOption('mrr')
+    await page.waitForURL(/sort=mrr/)
+    await eventually('only customers at risk', async () => (await rowNames(page)).join() === 'Large Risk,Small Risk')
+    await page.getByText('Columns', { exact: true }).click()
+    await page.getByRole('button', { name: 'Plan', exact: true }).click()
+    await page.getByRole('columnheader', { name: 'Plan' }).waitFor()
+    assert.match(page.url(), /columns=[^&]*plan/)
+  })
+
+  await t.test('a customer is found by name, and the page shows their value and each sale once', async () => {
+    await goTo(page, '#/customers')
+    await page.getByLabel('Customer', { exact: true }).fill('lovel')
+    await page.getByRole('button', { name: 'Find' }).click()
+    await page.getByRole('link', { name: 'Ada Lovelace' }).click()
+    await heading(page, 'Ada Lovelace')
+    const tiles = (await page.locator('.tiles li').allTextContents()).map(tile => tile.replace(/\s+/g, ' ').trim())
+    assert.match(tiles[0]!, /Revenue ?€40\.00 ?1 order/)
+    assert.ok(
+      tiles.some(tile => /Channel ?Paid search/.test(tile)),
+      tiles.join('; '),
+    )
+    await page.getByRole('button', { name: 'Load timeline' }).click()
+    await page.getByRole('row', { name: /order o-1/ }).waitFor()
+    assert.equal(await page.getByRole('row', { name: /o-1|purchase/ }).count(), 1)
+  })
+
+  await t.test('the best channel by paying customers, and the people behind it', async () => {
+    await page.getByRole('link', { name: 'Acquisition', exact: true }).click()
+    await heading(page, 'Acquisition')
+    const row = page.getByRole('row', { name: /^Paid search/ })
+    await row.waitFor()
+    assert.match(String(await row.textContent()), /Paid search\s*2\s*1 50%\s*1/)
+    await page.getByRole('link', { name: 'Paid search' }).click()
+    await heading(page, 'Customers')
+    assert.deepEqual(await rowNames(page), ['Ada Lovelace'])
+  })
+
+  await t.test('the funnel from the pricing page to the sale, by channel', async () => {
+    await goTo(page, '#/acquisition/funnel')
+    await page.getByLabel('Step 1').fill('page:/pricing*')
+    await page.getByLabel('Step 2').fill('sign_up')
+    await page.getByLabel('Step 3').fill('purchase')
+    await page.getByLabel('Breakdown').selectOption('channel')
+    await page.getByRole('button', { name: 'Count' }).click()
+    await page.getByRole('row', { name: /^Paid search 2 1 1/ }).waitFor()
+    await page.getByRole('row', { name: /^page:\/pricing\* 3/ }).waitFor()
+    await page.getByRole('row', { name: /^E-mail 1 0 0/ }).waitFor()
+  })
+
+  assert.deepEqual(pageErrors, [])
+  await close()
+})
