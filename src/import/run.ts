@@ -265,7 +265,8 @@ const MAX_KEY_WAIT_MS = 10_000
 
 /**
  * Posts a request and returns the response: 2xx, or a 4xx about the content. Retries temporary failures: no connection, 429, 5xx,
- * and 401 while the key is not yet known. Sends no user agent, because it would be stored with every event.
+ * and 401 while the key is not yet known. Sends no user agent, because it would be stored with every event, and a header so that
+ * a source does not store the address.
  */
 export function openSend(url: string, signal: AbortSignal): Send & { close(): void } {
   const { request, Agent } = url.startsWith('https:') ? https : http
@@ -275,6 +276,7 @@ export function openSend(url: string, signal: AbortSignal): Send & { close(): vo
       const headers = {
         authorization: `Bearer ${key}`,
         'content-type': type,
+        'x-kontor-import': 'true',
         'content-length': Buffer.byteLength(text),
       }
       const sent = request(`${url}${path}`, { method: 'POST', agent, headers, timeout: TIMEOUT_MS }, response => {

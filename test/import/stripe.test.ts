@@ -51,6 +51,11 @@ test("a Stripe account's lists are imported once and reconcile without differenc
   assert.deepEqual(counts, { read: objects, accepted: objects, duplicates: 0, rejected: 0 })
   const before = await mrr(tenant)
   assert.ok(before > 0)
+  const { rows } = await server.pool.query(
+    `select count(*)::int as events, count(meta::json ->> 'ip')::int as addresses from events where tenant_id = $1`,
+    [Number(tenant.id.slice(4))],
+  )
+  assert.deepEqual(rows, [{ events: objects, addresses: 0 }])
 
   // the same objects as indented pages
   const pages = Object.entries(importable).flatMap(([name, list]) => pagesOf(name, list, 10))

@@ -72,6 +72,9 @@ export function inboundRoute(app: App, options: InboundOptions): void {
   )
 }
 
+/** `kontor import` sends it. */
+const IMPORT_HEADER = 'x-kontor-import'
+
 async function receive(request: FastifyRequest, options: InboundOptions): Promise<InboundAnswer> {
   const { source, credentials } = request.target!
   const { raw, text } = request.body as RawBody
@@ -93,7 +96,8 @@ async function receive(request: FastifyRequest, options: InboundOptions): Promis
   const body = openBody(withoutAddresses(ipAddresses, text))
   if (body.error !== null) throw problems.malformed(`${body.error}.`)
   const context = inboundContext(source, {
-    ip: keptAddress(ipAddresses, request.ip),
+    // the address of an importer says nothing about the people in the events
+    ip: request.headers[IMPORT_HEADER] === undefined ? keptAddress(ipAddresses, request.ip) : null,
     headers: headersWithoutAddresses(
       ipAddresses,
       keptHeaders(request.raw.headers, source, credentials.preset, options.signatureHeader),
