@@ -1763,6 +1763,9 @@ create table tenant_policies (
 create table billing_restated (
   tenant_id int not null,
   subscription_id text collate "C" not null,
+  -- The first event that made it outdated.
+  event_id text collate "C",
+  received_at timestamptz not null,
   primary key (tenant_id, subscription_id)
 );
 

@@ -32,7 +32,11 @@ async function ledger(): Promise<Record<string, unknown[]>> {
 
 async function deriveWhole(): Promise<void> {
   const { rows } = await server.pool.query('select tenant_id as "tenantId", id from billing_subscriptions')
-  await queueSubscriptions(server.pool, rows)
+  const cause = { eventId: null, receivedAt: new Date() }
+  await queueSubscriptions(
+    server.pool,
+    rows.map(key => ({ ...key, ...cause })),
+  )
   await inTransaction(server.pool, client => deriveOutdated({ client, now: new Date() }, 1000))
 }
 

@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test'
 import { eventually } from '../eventually.ts'
 import { makeSource } from '../inbound/source.ts'
 import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
-import { type Body, subscription as many, reportOf, shuffled } from './shop.ts'
+import { ask, type Body, subscription as many, reportOf, shuffled } from './shop.ts'
 
 type Fields = Record<string, unknown>
 
@@ -200,6 +200,9 @@ test('a discount applies to all its subscriptions, even to more than one transac
     ...{ type: 'track', event: 'subscription.created', properties: properties(`sub_${i}`) },
   }))
   assert.equal((await feed.post({ batch })).status, 200)
+  await server.settled()
+  const month = new Date(START * 1000).toISOString().slice(0, 7)
+  await server.admin.books.close(tenant.id, month)
   const ofCustomer = discount('di_1', { subscription: null, coupon: coupon() })
   const { mrr } = await send('', [[event('customer.discount.created', START, ofCustomer)]], tenant)
   // 500 of them with the event, the others later
@@ -208,6 +211,17 @@ test('a discount applies to all its subscriptions, even to more than one transac
     const report = await reportOf(server, 'overview', { as_of: AS_OF }, tenant)
     return report.mrr === 4590
   })
+  // each portion is a restatement of the event
+  const { results } = (await ask(server, 'books', { month }, { tenant })).body
+  const [{ id }] = (await server.request('/v1/events?event_type=customer.discount.created', { key: tenant.privateKey }))
+    .body.results
+  assert.deepEqual(
+    results.map((row: Body) => [row.customer, row.amount, row.event_id]),
+    [
+      ['cus_1', -10, id],
+      ['cus_1', -500, id],
+    ],
+  )
 })
 
 test('the latest version of a customer names its account', async () => {

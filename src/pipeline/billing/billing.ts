@@ -166,7 +166,7 @@ async function learnTerms(transaction: Transaction, facts: BillingFact[]): Promi
   const tenantIds = [...terms.map(({ tenantId }) => tenantId), ...deriving]
   if (tenantIds.length === 0) return []
   await shareProfileLock(transaction, tenantIds)
-  return applyTerms(transaction, terms, deriving)
+  return applyTerms(transaction, terms, deriving, findCauses(facts))
 }
 
 /** Subscriptions derived per transaction: a coupon can belong to 100,000 of them. */
@@ -179,7 +179,12 @@ type TenantTerm = { tenantId: number; term: Term }
  * tenant's exclusive terms lock, deriving subscriptions (`deriving`) a shared one. Of two transactions that each write
  * half of a fact, the second therefore sees both halves.
  */
-async function applyTerms({ client }: Deriving, terms: TenantTerm[], deriving: number[]): Promise<ObjectKey[]> {
+async function applyTerms(
+  { client }: Deriving,
+  terms: TenantTerm[],
+  deriving: number[],
+  causeOf: (subscription: ObjectKey) => BillingFact | null,
+): Promise<ObjectKey[]> {
   const changing = await tenantsWithNews(client, terms)
   await lockTenants(client, TENANT_LOCKS.terms, changing)
   const sharing = deriving.filter(tenantId => !changing.has(tenantId))
@@ -191,7 +196,13 @@ async function applyTerms({ client }: Deriving, terms: TenantTerm[], deriving: n
   )
   if (changed.length === 0) return []
   const outdated = await subscriptionsReading(client, changed)
-  if (outdated.length > DERIVED_AT_ONCE) await queueSubscriptions(client, outdated.slice(DERIVED_AT_ONCE))
+  if (outdated.length > DERIVED_AT_ONCE) {
+    const later = outdated.slice(DERIVED_AT_ONCE).map(key => {
+      const { eventId, receivedAt } = causeOf(key)!
+      return { ...key, eventId, receivedAt }
+    })
+    await queueSubscriptions(client, later)
+  }
   return outdated.slice(0, DERIVED_AT_ONCE)
 }
 

@@ -200,7 +200,10 @@ export async function deriveOutdated(transaction: Deriving, limit: number): Prom
   const tenantIds = keys.map(({ tenantId }) => tenantId)
   await shareTenants(client, TENANT_LOCKS.profiles, tenantIds)
   await shareTenants(client, TENANT_LOCKS.terms, tenantIds)
-  await applySubscriptions(transaction, keys, { named: [], nodes: new Map() })
+  const causes = new Map(keys.map(({ eventId, receivedAt, ...key }) => [keyText(key), { eventId, receivedAt }]))
+  await applySubscriptions(transaction, keys, {
+    ...{ named: [], nodes: new Map(), causeOf: key => causes.get(keyText(key)) ?? null },
+  })
   return keys.length
 }
 

@@ -1,7 +1,6 @@
 import { DEFAULT_POLICY, type Policy, type PolicyVersion } from '../../domain/billing/policy.ts'
 import { type Db, queryPrepared, queryRows } from '../../postgres/database.ts'
-import type { ObjectKey } from './rows.ts'
-import { noteSubscriptions } from './subscriptions.ts'
+import { keyColumns, type ObjectKey } from './rows.ts'
 
 type Stored = { version: number; policy: string }
 
@@ -186,8 +185,14 @@ export async function noteRestated(
 }
 
 /** Queues subscriptions that were derived while a policy is pending. */
-export function addRestated(db: Db, keys: ObjectKey[]): Promise<void> {
-  return noteSubscriptions(db, 'billing_restated', keys)
+export async function addRestated(db: Db, keys: ObjectKey[]): Promise<void> {
+  await queryPrepared(
+    db,
+    `insert into billing_restated (tenant_id, subscription_id)
+     select tenant_id, id from unnest($1::int[], $2::text[]) as k (tenant_id, id)
+     order by tenant_id, id collate "C" on conflict do nothing`,
+    keyColumns(keys),
+  )
 }
 
 /** Removes and returns all queued subscriptions of a tenant. */

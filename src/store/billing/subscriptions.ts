@@ -279,18 +279,3 @@ export async function replaceAgenda(
   }))
   await replaceRows(db, REPLACE_AGENDA, subscriptions, rows)
 }
-
-/** Queues subscriptions, each once: to be derived again, or to be derived by a pending policy. */
-export async function noteSubscriptions(
-  db: Db,
-  table: 'billing_outdated' | 'billing_restated',
-  keys: ObjectKey[],
-): Promise<void> {
-  await queryPrepared(
-    db,
-    `insert into ${table} (tenant_id, subscription_id)
-     select tenant_id, id from unnest($1::int[], $2::text[]) as k (tenant_id, id)
-     order by tenant_id, id collate "C" on conflict do nothing`,
-    keyColumns(keys),
-  )
-}

@@ -1,7 +1,6 @@
 import type { Term, TermKind } from '../../domain/billing/types.ts'
 import { type Db, queryPrepared, queryRows } from '../../postgres/database.ts'
-import { keyColumns, type ObjectKey, timeText } from './rows.ts'
-import { noteSubscriptions } from './subscriptions.ts'
+import { keyColumns, type ObjectKey, sortedKeys, timeText } from './rows.ts'
 
 type VersionKind = 'subscription' | 'invoice' | 'payment' | 'refund' | 'credit_note'
 
@@ -328,14 +327,23 @@ export async function subscriptionsReading(db: Db, keys: TermKey[]): Promise<Obj
   )
 }
 
+/** A subscription to derive again, and the first event that made it outdated. */
+export type Outdated = ObjectKey & { eventId: string | null; receivedAt: Date }
+
 /** Queues these subscriptions to be derived again in the background. */
-export function queueSubscriptions(db: Db, keys: ObjectKey[]): Promise<void> {
-  return noteSubscriptions(db, 'billing_outdated', keys)
+export async function queueSubscriptions(db: Db, rows: Outdated[]): Promise<void> {
+  const sorted = sortedKeys(rows)
+  await queryPrepared(
+    db,
+    `insert into billing_outdated (tenant_id, subscription_id, event_id, received_at)
+     select * from unnest($1::int[], $2::text[], $3::text[], $4::timestamptz[]) on conflict do nothing`,
+    [...keyColumns(sorted), sorted.map(({ eventId }) => eventId), sorted.map(({ receivedAt }) => receivedAt)],
+  )
 }
 
 /** Takes some from the queue. Other transactions skip them until the caller's transaction ends. */
-export async function takeOutdated(db: Db, limit: number): Promise<ObjectKey[]> {
-  return queryRows<ObjectKey>(
+export async function takeOutdated(db: Db, limit: number): Promise<Outdated[]> {
+  return queryRows<Outdated>(
     db,
     `delete from billing_outdated where (tenant_id, subscription_id) in (
        select tenant_id, subscription_id from billing_outdated limit $1 for update skip locked)
