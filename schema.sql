@@ -283,6 +283,15 @@ create table billing_closed_accounts (
   constraint billing_closed_accounts_pkey PRIMARY KEY (tenant_id, account, closing)
 );
 
+create table billing_closed_rates (
+  tenant_id integer not null,
+  currency text collate "C" not null,
+  day date not null,
+  closing bigint not null,
+  rate numeric,
+  constraint billing_closed_rates_pkey PRIMARY KEY (tenant_id, currency, day, closing)
+);
+
 create table billing_closings (
   tenant_id integer not null,
   month date not null,

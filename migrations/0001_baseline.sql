@@ -1794,6 +1794,17 @@ create table billing_closed_accounts (
   primary key (tenant_id, account, closing)
 );
 
+-- Exchange rates of days up to the end of a closed month as they were before a later import, valid for the same closings.
+-- Null: the day had no rate, and reports used an earlier one.
+create table billing_closed_rates (
+  tenant_id int not null,
+  currency text collate "C" not null,
+  day date not null,
+  closing bigint not null,
+  rate numeric,
+  primary key (tenant_id, currency, day, closing)
+);
+
 -- Changes of closed months: by how much the MRR of an account at the end of the month changed, and the event that caused it.
 create table billing_restatements (
   tenant_id int not null,

@@ -3,7 +3,8 @@ import type { DailyRate } from '../domain/billing/exchange.ts'
 import { knownCurrency, parseDecimal } from '../domain/money.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { inTransaction } from '../postgres/database.ts'
-import { putRates } from '../store/billing/exchange-rates.ts'
+import { shareTenants, TENANT_LOCKS } from '../postgres/locks.ts'
+import { keepRates, putRates } from '../store/billing/exchange-rates.ts'
 import { type Actor, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError } from './error.ts'
@@ -34,10 +35,14 @@ export function rateAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
         first: days[0]!,
         last: days.at(-1)!,
       }
+      const portions: DailyRate[][] = []
+      for (let done = 0; done < rates.length; done += RATES_AT_A_TIME)
+        portions.push(rates.slice(done, done + RATES_AT_A_TIME))
       await inTransaction(pool, async tx => {
-        for (let done = 0; done < rates.length; done += RATES_AT_A_TIME) {
-          await putRates(tx, id, rates.slice(done, done + RATES_AT_A_TIME))
-        }
+        // no month is closed meanwhile
+        await shareTenants(tx, TENANT_LOCKS.terms, [id])
+        for (const portion of portions) await keepRates(tx, id, portion)
+        for (const portion of portions) await putRates(tx, id, portion)
         await recordChange(tx, actor, {
           action: 'rates.import',
           target: imported.tenant,

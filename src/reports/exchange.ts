@@ -5,7 +5,7 @@ import { convertAmount, createExchange, type Exchange } from '../domain/billing/
 import type { Slice } from '../domain/list-slices.ts'
 import { DAY_MS, type Day, toDay } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
-import { ratesBetween } from '../store/billing/exchange-rates.ts'
+import { ratesAsClosed, ratesBetween } from '../store/billing/exchange-rates.ts'
 import type { MovementEntry, MovementOrder } from '../store/reports/movements.ts'
 import {
   type AccountTotals,
@@ -35,7 +35,7 @@ export type Currencies = {
 
 /** The tenant's currencies up to `asOf`, each with its ledger, and the rates of all days. */
 export async function openCurrencies(db: Db, question: ReportQuestion): Promise<Currencies> {
-  const { tenantId, currency: target, asOf } = question
+  const { tenantId, currency: target, asOf, closing } = question
   const own = { ...question, isReporting: false }
   const first = await openLedger(db, own)
   const figures = await first.figures(asOf, asOf)
@@ -46,7 +46,12 @@ export async function openCurrencies(db: Db, question: ReportQuestion): Promise<
     ledgers.push({ currency, question: { ...own, currency }, ledger })
   }
   const last = toDay(asOf)
-  const rates = createExchange(await ratesBetween(db, tenantId, currencies, { first: BEGINNING, last }))
+  const days = { first: BEGINNING, last }
+  const rates = createExchange(
+    closing
+      ? await ratesAsClosed(db, tenantId, closing, currencies, days)
+      : await ratesBetween(db, tenantId, currencies, days),
+  )
   const older = currencies.filter(code => {
     const day = code === target ? null : (rates(code, target, last)?.day ?? null)
     return day !== null && day < last

@@ -208,13 +208,12 @@ async function closedLedger(db: Db, question: ReportQuestion, kept: KeptAccounts
     totalsBefore: bounds => addUp(ledger => ledger.totalsBefore(bounds), byPlace),
     movedWithin: bounds => addUp(ledger => ledger.movedWithin(bounds), byPlace),
     async retainedWithin(spans) {
-      const all = spans.map(async span =>
-        addUp(
-          async ledger => (await ledger.retainedWithin([span]))[0]!,
-          ({ acquisitionId }) => String(acquisitionId),
-        ),
-      )
-      return Promise.all(all)
+      const all: Retained[][] = []
+      for (const span of spans) {
+        const read = async (ledger: Ledger) => (await ledger.retainedWithin([span]))[0]!
+        all.push(await addUp(read, ({ acquisitionId }) => String(acquisitionId)))
+      }
+      return all
     },
     async cohortMonths(since, base) {
       const rows = await addUp(

@@ -234,6 +234,63 @@ test('retention converts both sides with the rates of the closing day', async ()
   assert.match(body, /^date,mrr,arr,active_accounts,active_subscriptions,fx,new,/)
 })
 
+test('a closed month is converted by the rates of its closing', async () => {
+  const tenant = await server.anotherTenant('reporting closed')
+  await server.admin.policies.set(tenant.id, { reporting_currency: 'EUR' })
+  await server.admin.rates.import(tenant.id, 'Date,USD\n2025-01-01,2\n2025-03-10,4')
+  const started_at = '2025-01-10T00:00:00Z'
+  await send(
+    server,
+    [
+      created('dollars', { currency: 'USD', started_at, items: [item(100)] }),
+      created('euros', { started_at, items: [item(7)] }),
+      updated('dollars', { currency: 'USD', started_at, updated_at: '2025-03-20T00:00:00Z', items: [item(120)] }),
+    ],
+    tenant,
+  )
+  const march = { as_of: '2025-04-01', basis: 'as_closed' }
+  const months = { from: '2025-02-01', to: '2025-04-30', as_of: '2025-05-01', basis: 'as_closed' }
+  const figures = async () => {
+    const { mrr, arr, movements, rates, accounts } = await reporting(tenant, 'overview', march)
+    return {
+      ...{ mrr, arr, movements, rates, accounts },
+      listed: (await reporting(tenant, 'movements', { ...march, since: '2025-03-01', until: '2025-03-31' })).results,
+      plans: (await reporting(tenant, 'breakdown', { ...march, by: 'plan' })).results,
+      cohorts: (await reporting(tenant, 'retention', march)).cohorts,
+      month: (await reporting(tenant, 'history', months)).results[1],
+    }
+  }
+  const then = await figures()
+  assert.deepEqual([then.mrr, then.movements.fx, then.movements.expansion], [37, -25, 5])
+  await server.admin.books.close(tenant.id, '2025-03')
+  // a correction, a rate for a day that had none, and the first rates of a currency
+  await server.admin.rates.import(tenant.id, 'Date,USD,JPY\n2025-01-01,1,\n2025-03-25,8,\n2025-03-31,8,100')
+  const late = { currency: 'USD', started_at: '2025-03-05T00:00:00Z', items: [item(80)] }
+  await send(server, [created('late', late)], tenant)
+  assert.deepEqual(await figures(), then)
+  const { basis: _, ...restated } = march
+  assert.equal((await reporting(tenant, 'overview', restated)).mrr, 32)
+  const rows = (await reporting(tenant, 'history', months)).results
+  assert.deepEqual(
+    rows.map((row: Body) => row.mrr),
+    // February by the corrected rate, March as closed, April by the last rate
+    [107, 37, 32],
+  )
+  await server.admin.rates.import(tenant.id, 'Date,USD,JPY\n2025-01-01,3,\n2025-03-25,9,\n2025-03-31,9,100')
+  assert.deepEqual(await figures(), then)
+  await server.admin.books.reopen(tenant.id, '2025-03')
+  const now = await figures()
+  assert.equal(now.mrr, (await reporting(tenant, 'overview', restated)).mrr)
+  await server.admin.books.close(tenant.id, '2025-03')
+  await server.admin.rates.import(tenant.id, 'Date,USD\n2025-01-01,5\n2025-03-10,5\n2025-03-25,5\n2025-03-31,5')
+  assert.deepEqual(await figures(), now)
+  await server.admin.books.reopen(tenant.id, '2025-03')
+  const { rows: kept } = await server.pool.query('select from billing_closed_rates where tenant_id = $1', [
+    Number(tenant.id.slice(4)),
+  ])
+  assert.equal(kept.length, 0)
+})
+
 test('a missing rate and a missing setting are errors that say what to do', async () => {
   const tenant = await server.anotherTenant('without rates')
   const reports = ['overview', 'history', 'movements', 'breakdown', 'retention']

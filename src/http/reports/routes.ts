@@ -368,7 +368,7 @@ export function reportRoute(app: App, { pool, now }: ReportDeps, route: ReportRo
         const applied = await appliedPolicy(db, tenantId)
         const policy = closing?.policy ?? applied
         const asOf = momentIn(policy.timeZone, query.as_of) ?? askedAt
-        // closings keep no exchange rates
+        // a month that was closed is converted by the rates of its closing, to the currency that is set now
         const currency = findCurrency(given, applied)
         const question = {
           tenantId,

@@ -45,7 +45,7 @@ export async function insertClosing(
   )
 }
 
-/** Also deletes its restatements, and the accounts that were kept for it only. */
+/** Also deletes its restatements, and the accounts and exchange rates that were kept for it only. */
 export async function deleteClosing(db: Db, tenantId: number, { number }: Closing): Promise<void> {
   await queryPrepared(db, 'delete from billing_closings where tenant_id = $1 and number = $2', [tenantId, number])
   await queryPrepared(db, 'delete from billing_restatements where tenant_id = $1 and closing = $2', [tenantId, number])
@@ -56,6 +56,15 @@ export async function deleteClosing(db: Db, tenantId: number, { number }: Closin
        where c.tenant_id = $1 and c.number <= a.closing and c.number > coalesce((
          select max(p.closing) from billing_closed_accounts p
          where p.tenant_id = $1 and p.account = a.account and p.closing < a.closing), 0))`,
+    [tenantId],
+  )
+  await queryPrepared(
+    db,
+    `delete from billing_closed_rates r where tenant_id = $1 and not exists (
+       select from billing_closings c
+       where c.tenant_id = $1 and c.number <= r.closing and c.number > coalesce((
+         select max(p.closing) from billing_closed_rates p
+         where p.tenant_id = $1 and p.currency = r.currency and p.day = r.day and p.closing < r.closing), 0))`,
     [tenantId],
   )
 }
