@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
+import { eventually } from '../eventually.ts'
 import { isLong } from '../long.ts'
 import { settled } from '../settled.ts'
 import { openService, type Service } from './service.ts'
@@ -58,6 +59,73 @@ test(`killed ${ROUNDS} times at random moments under load: nothing acknowledged 
     const { rows } = await pool.query('select id, error from dead_letters')
     assert.deepEqual(rows, [])
   })
+})
+
+/** The worker is killed while it waits for one of these tables: before it keeps an account, and before it records a restatement. */
+const TABLES = [
+  'billing_closed_accounts',
+  'billing_restatements',
+  ...(isLong ? ['billing_segments', 'billing_movements'] : []),
+]
+
+test('killed while a late fact restates a closed month: restated − as closed is still the sum of the restatements', async () => {
+  if (service.hasEnded()) await service.start()
+  const ask = async (path: string) => {
+    const response = await fetch(`${service.url}/v1/subscriptions/${path}`, {
+      headers: { authorization: `Bearer ${service.privateKey}` },
+    })
+    assert.equal(response.status, 200, path)
+    // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
+    return (await response.json()) as any
+  }
+  const send = async (id: string, unit_amount: number, updated_at: string) => {
+    const items = [{ id: 'i', quantity: 1, unit_amount, interval: 'month', interval_count: 1 }]
+    const payload = {
+      id,
+      customer: `cus_${id}`,
+      status: 'active',
+      currency: 'EUR',
+      started_at: '2025-01-10T00:00:00Z',
+      updated_at,
+      items,
+    }
+    const response = await fetch(service.url + service.source.path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${service.source.token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ event_type: 'subscription.updated', payload }),
+    })
+    assert.equal(response.status, 200)
+  }
+  const mrr = async (basis: string) => (await ask(`overview?currency=EUR&as_of=2025-04-01&basis=${basis}`)).mrr
+  await send('s', 10, '2025-01-10T00:00:00Z')
+  await service.withDatabase(pool => settled(pool))
+  await service.closeMonth('2025-03')
+  for (const [round, table] of TABLES.entries()) {
+    await service.withDatabase(async pool => {
+      const client = await pool.connect()
+      try {
+        await client.query(`begin; lock table ${table} in exclusive mode`)
+        await send(`late-${round}`, 7 + round, `2025-03-0${round + 1}T00:00:00Z`)
+        await eventually(`the worker to wait for ${table}`, async () => {
+          const { rows } = await pool.query('select from pg_locks where relation = $1::regclass and not granted', [
+            table,
+          ])
+          return rows.length > 0
+        })
+        await service.kill('server')
+        await client.query('rollback')
+      } finally {
+        client.release()
+      }
+    })
+    await service.start()
+    await service.withDatabase(pool => settled(pool))
+    const { results } = await ask('books?month=2025-03')
+    assert.equal(results.length, round + 1)
+    const sum = results.reduce((total: number, row: { amount: number }) => total + row.amount, 0)
+    assert.deepEqual([await mrr('as_closed'), (await mrr('restated')) - 10], [10, sum], table)
+    assert.ok(results.every((row: { event_id: string | null }) => row.event_id !== null))
+  }
 })
 
 /** An acknowledged event is stored once, one without a response at most once. */

@@ -97,6 +97,9 @@ export async function openService() {
     async withDatabase<T>(work: (pool: ReturnType<typeof openPool>) => Promise<T>): Promise<T> {
       return withPool(dataDir, work)
     },
+    closeMonth(month: string) {
+      return withPool(dataDir, pool => adminOf(pool).books.close('crashing', month))
+    },
     async close() {
       if (child && child.exitCode === null && child.signalCode === null) {
         const exited = once(child, 'exit')
@@ -121,18 +124,20 @@ async function withPool<T>(dataDir: string, work: (pool: ReturnType<typeof openP
   }
 }
 
-function createKeys(dataDir: string): Promise<{ privateKey: string; trackingKey: string }> {
+function adminOf(pool: ReturnType<typeof openPool>) {
+  const secrets = openSecrets([Buffer.alloc(32, 1)])
+  return openAdmin({ pool, log: openPostgresLog({ pool }), secrets })(commandLineActor('test'))
+}
+
+function createKeys(dataDir: string) {
   return withPool(dataDir, async pool => {
     await migrate(pool)
-    const admin = openAdmin({
-      pool,
-      log: openPostgresLog({ pool }),
-      secrets: openSecrets([Buffer.alloc(32, 1)]),
-    })(commandLineActor('test'))
+    const admin = adminOf(pool)
     const { id: tenant } = await admin.tenants.create({ name: 'crashing' })
     const { key: privateKey } = await admin.keys.create({ tenant, kind: 'private' })
     const { key: trackingKey } = await admin.keys.create({ tenant, kind: 'tracking' })
-    return { privateKey, trackingKey }
+    const source = await admin.sources.create({ tenant, type: 'webhook', name: 'billing' })
+    return { privateKey, trackingKey, source: { path: source.path, token: source.token! } }
   })
 }
 
