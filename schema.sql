@@ -148,6 +148,18 @@ create table billing_account_days (
 CREATE INDEX billing_account_days_added ON public.billing_account_days USING btree (tenant_id, day, currency, acquisition_id) WHERE (NOT compacted);
 CREATE INDEX billing_account_days_by_key ON public.billing_account_days USING btree (tenant_id, day, currency, acquisition_id);
 
+create table billing_account_merges (
+  tenant_id integer not null,
+  account text collate "C" not null,
+  into_account text collate "C" not null,
+  merged_at timestamp with time zone not null default now(),
+  merged_by text not null,
+  constraint billing_account_merges_pkey PRIMARY KEY (tenant_id, account),
+  constraint billing_account_merges_check CHECK ((into_account <> account)),
+  constraint billing_account_merges_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX billing_account_merges_by_target ON public.billing_account_merges USING btree (tenant_id, into_account);
+
 create table billing_account_months (
   tenant_id integer not null,
   month date not null,
@@ -397,6 +409,8 @@ create table billing_namespaces (
 create table billing_outdated (
   tenant_id integer not null,
   subscription_id text collate "C" not null,
+  event_id text collate "C",
+  received_at timestamp with time zone not null,
   constraint billing_outdated_pkey PRIMARY KEY (tenant_id, subscription_id)
 );
 

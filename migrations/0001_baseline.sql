@@ -1420,6 +1420,18 @@ create table billing_accounts (
 ) with (fillfactor = 90);
 create index billing_accounts_by_node on billing_accounts (tenant_id, node) where node is not null;
 
+-- Accounts of one customer. Reports show the subscriptions and invoices of `account` as those of `into_account`, which is not
+-- merged itself.
+create table billing_account_merges (
+  tenant_id int not null references tenants (id) on delete cascade,
+  account text collate "C" not null,
+  into_account text collate "C" not null check (into_account <> account),
+  merged_at timestamptz not null default now(),
+  merged_by text not null,
+  primary key (tenant_id, account)
+);
+create index billing_account_merges_by_target on billing_account_merges (tenant_id, into_account);
+
 -- The totals of an account's subscriptions in one currency. These are also the daily snapshots, written when they change
 -- instead of once a day: the snapshot of a day is the row that is valid at its end.
 create table billing_account_states (
@@ -1740,6 +1752,9 @@ create index billing_terms_of_customers on billing_terms (tenant_id, customer) w
 create table billing_outdated (
   tenant_id int not null,
   subscription_id text collate "C" not null,
+  -- The first event that made it outdated.
+  event_id text collate "C",
+  received_at timestamptz not null,
   primary key (tenant_id, subscription_id)
 );
 
@@ -1763,9 +1778,6 @@ create table tenant_policies (
 create table billing_restated (
   tenant_id int not null,
   subscription_id text collate "C" not null,
-  -- The first event that made it outdated.
-  event_id text collate "C",
-  received_at timestamptz not null,
   primary key (tenant_id, subscription_id)
 );
 

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { Log } from '../log/log.ts'
+import { accountAdmin } from './accounts.ts'
 import type { Actor } from './actor.ts'
 import { alertAdmin } from './alerts.ts'
 import { auditAdmin } from './audit.ts'
@@ -44,6 +45,7 @@ export function openAdmin({
     health: healthAdmin({ pool, log, actor }),
     alerts: alertAdmin({ pool, actor }),
     policies: policyAdmin({ pool, actor }),
+    accounts: accountAdmin({ pool, actor }),
     books: bookAdmin({ pool, actor }),
     rates: rateAdmin({ pool, actor }),
     keys: keyAdmin({ pool, actor }),

@@ -8,7 +8,7 @@ import { NullableText, Timestamp } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { startOfDayIn } from '../domain/time-zone.ts'
 import { type Db, databaseNow, inTransaction } from '../postgres/database.ts'
-import { lockTenants, TENANT_LOCKS } from '../postgres/locks.ts'
+import { lockLedger } from '../postgres/locks.ts'
 import {
   type Closing,
   countRestatements,
@@ -67,12 +67,6 @@ export const MONTH_PATTERN = '^[1-9][0-9]{3}-(0[1-9]|1[0-2])$'
 function requireMonth(month: string): void {
   const message = 'must be a month, for example 2026-10'
   if (!new RegExp(MONTH_PATTERN).test(month)) throwIfInvalid([{ pointer: '/month', message }])
-}
-
-/** Waits for running derivations. Those that start later see the closing. */
-async function lockLedger(tx: Db, tenantId: number): Promise<void> {
-  await lockTenants(tx, TENANT_LOCKS.profiles, [tenantId])
-  await lockTenants(tx, TENANT_LOCKS.terms, [tenantId])
 }
 
 const POLICY_WAIT_MS = 10_000

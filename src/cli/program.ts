@@ -27,7 +27,7 @@ const GROUPS = {
     'demo',
   ],
   'Events and people:': ['events', 'tail', 'logs', 'dead-letters', 'person', 'erase', 'suppress'],
-  'Subscriptions:': ['policy', 'books', 'rates', 'snapshot', 'reconcile'],
+  'Subscriptions:': ['policy', 'account', 'books', 'rates', 'snapshot', 'reconcile'],
   'Operations:': [
     'start',
     'status',
@@ -56,6 +56,7 @@ const COMMANDS: Record<string, () => Promise<(program: Command, out: Output) => 
   demo: async () => (await import('./demo.ts')).addDemo,
   tenant: async () => (await import('./tenant.ts')).addTenant,
   policy: async () => (await import('./policy.ts')).addPolicy,
+  account: async () => (await import('./account.ts')).addAccount,
   books: async () => (await import('./books.ts')).addBooks,
   rates: async () => (await import('./rates.ts')).addRates,
   key: async () => (await import('./key.ts')).addKey,

@@ -171,6 +171,11 @@ export function remoteAdmin(server: RemoteServer): Admin {
       show: (id: string) => get(`/tenants/${at(id)}/policy`),
       set: (id: string, body: object) => send('PUT', `/admin/v1/tenants/${at(id)}/policy`, body),
     },
+    accounts: {
+      list: (id: string) => list(`/tenants/${at(id)}/accounts/merged`),
+      merge: (id: string, body: object) => post(`/tenants/${at(id)}/accounts/merge`, body),
+      unmerge: (id: string, account: string) => post(`/tenants/${at(id)}/accounts/unmerge`, { account }),
+    },
     books: {
       close: (id: string, month: string) => post(`/tenants/${at(id)}/books/close`, { month }),
       reopen: (id: string, month: string) => post(`/tenants/${at(id)}/books/reopen`, { month }),

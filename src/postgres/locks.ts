@@ -41,6 +41,12 @@ export const TENANT_LOCKS = {
   terms: 4_911_700,
 } as const
 
+/** Waits for running derivations of the tenant's ledger. Those that start later see what the caller changes. */
+export async function lockLedger(db: Db, tenantId: number): Promise<void> {
+  await lockTenants(db, TENANT_LOCKS.profiles, [tenantId])
+  await lockTenants(db, TENANT_LOCKS.terms, [tenantId])
+}
+
 /**
  * A charge and the invoice that it pays are in different partitions, and neither refers to the other. Transactions that write
  * payments of one customer therefore run one after the other.

@@ -5,6 +5,7 @@ import { computeArr } from '../domain/billing/price.ts'
 import type { Segment } from '../domain/billing/timeline.ts'
 import type { Instant, ReasonCode } from '../domain/billing/types.ts'
 import type { Db } from '../postgres/database.ts'
+import { accountsOfCustomers, customersOfAccounts } from '../store/billing/merges.ts'
 import { listNamespaces } from '../store/billing/versions.ts'
 import {
   type AccountFacts,
@@ -55,16 +56,17 @@ async function accountEntries(
   const { tenantId, currency, asOf } = question
   const segments = await ledger.segments(accounts)
   const facts = await accountFacts(db, tenantId, accounts)
+  const customers = await customersOfAccounts(db, tenantId, accounts)
   const issues = await withPaymentIssues(db, question, {
     subscriptions: segments.map(segment => segment.subscriptionId),
-    customers: accounts,
+    customers: [...customers.values()].flat(),
   })
   const byAccount = Map.groupBy(segments, segment => segment.account)
   return accounts.map(account => {
     const all = byAccount.get(account) ?? []
     const own = all.filter(segment => segment.currency === currency)
     const hasPaymentIssue =
-      issues.customers.has(account) ||
+      customers.get(account)!.some(customer => issues.customers.has(customer)) ||
       own.some(({ subscriptionId, status }) => status === 'unpaid' || issues.subscriptions.has(subscriptionId))
     const closed = ledger.sources?.get(account)
     const entry = accountEntry(account, own, all, facts.get(account), asOf)
@@ -162,24 +164,36 @@ export async function accountReport(
 ): Promise<AccountReport | null> {
   const { tenantId, currency, asOf } = question
   const namespaces = await listNamespaces(db, tenantId)
-  const customers = named.customer === null ? null : candidateIds(named.customer, namespaces)
+  const ledger = await openLedger(db, question)
+  const names = named.customer === null ? null : candidateIds(named.customer, namespaces)
+  const target = await accountsOfCustomers(db, tenantId, names ?? [])
+  // an account that was merged after the closing is still an account of the closed month
+  const current = (name: string) => (ledger.sources?.has(name) ? name : target(name))
+  const customer = names === null || named.subscriptionId !== null ? null : await accountNamed(db, tenantId, names)
   const account =
     named.subscriptionId === null
-      ? await accountNamed(db, tenantId, customers!)
+      ? customer && current(customer)
       : await accountOfSubscription(db, tenantId, candidateIds(named.subscriptionId, namespaces), asOf)
-  if (account === null || (customers !== null && !customers.includes(account))) return null
-  const subscriptions = await subscriptionsOfAccount(db, tenantId, account, asOf)
-  const invoices = await invoicesOfAccount(db, tenantId, account, subscriptions, asOf)
-  if (subscriptions.length === 0 && invoices.length === 0) return null
-  const ledger = await openLedger(db, question)
-  const [summary] = await accountEntries(db, question, ledger, [account])
+  if (account === null || (names !== null && !names.map(current).includes(account))) return null
   const segments = await ledger.segments([account])
+  const subscriptions = [
+    ...new Set([
+      ...(await subscriptionsOfAccount(db, tenantId, account, asOf)),
+      ...segments.map(({ subscriptionId }) => subscriptionId),
+    ]),
+  ]
+  const customers = (await customersOfAccounts(db, tenantId, [account])).get(account)!
+  const invoices = await invoicesOfAccount(db, tenantId, customers, subscriptions, asOf)
+  if (subscriptions.length === 0 && invoices.length === 0) return null
+  const [summary] = await accountEntries(db, question, ledger, [account])
   const movements = await ledger.movementsOf(account)
   const timeline = accountTimeline({
     currency,
     subscriptions: await statementsAbout(db, tenantId, 'subscription', subscriptions, asOf),
     invoices: await statementsAbout(db, tenantId, 'invoice', invoices, asOf),
-    refunds: markSuperseded(await refundsOfAccount(db, tenantId, account, invoices, asOf)).map(({ refund }) => refund),
+    refunds: markSuperseded(await refundsOfAccount(db, tenantId, customers, invoices, asOf)).map(
+      ({ refund }) => refund,
+    ),
     movements: movements.map(({ occurredAt, ...movement }) => ({ ...movement, at: occurredAt.getTime() })),
   })
   return {

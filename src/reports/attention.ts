@@ -11,6 +11,7 @@ import type { Segment } from '../domain/billing/timeline.ts'
 import type { Instant } from '../domain/billing/types.ts'
 import { type Slice, splitSlice } from '../domain/list-slices.ts'
 import type { Db } from '../postgres/database.ts'
+import { withAccounts } from '../store/billing/merges.ts'
 import { accountNames, runningSegments, segmentsOfSubscriptions, withPaymentIssues } from '../store/reports/accounts.ts'
 import {
   type AgendaKind,
@@ -93,7 +94,7 @@ export async function attentionReport(db: Db, question: ReportQuestion, days: nu
   }
 }
 
-/** Adds the names of the accounts to the rows. */
+/** Adds the names of the accounts to the rows. A customer of an invoice may be merged into another account. */
 export function withNames<Row extends { customer: string | null }>(
   db: Db,
   tenantId: number,
@@ -102,7 +103,7 @@ export function withNames<Row extends { customer: string | null }>(
   return {
     ...list,
     async rows(slice) {
-      const rows = await list.rows(slice)
+      const rows = await withAccounts(db, tenantId, await list.rows(slice))
       const names = await accountNames(db, tenantId, [...new Set(rows.flatMap(({ customer }) => customer ?? []))])
       return rows.map(row => ({ ...row, customerName: names.get(row.customer ?? '') ?? null }))
     },

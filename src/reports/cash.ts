@@ -1,5 +1,6 @@
 import { DAY_MS } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
+import { withAccounts } from '../store/billing/merges.ts'
 import {
   type CashFact,
   cashFacts,
@@ -101,7 +102,7 @@ export async function cashFactReport(
   const { matched } = await openLedger(db, question)
   const [bucket] = (await seriesBuckets(db, question, { interval, from: at, to: at })) ?? []
   const window = bucket && { since: bucket.starts, until: bucket.ends }
-  const all = window ? await cashFacts(db, question, window) : []
+  const all = window ? await withAccounts(db, question.tenantId, await cashFacts(db, question, window)) : []
   const entries = (matched ? listUnmatched(all, matched) : all).map(factEntry)
   return {
     date: bucket?.date ?? at.toISOString().slice(0, 10),

@@ -1,6 +1,7 @@
 import { planName } from '../domain/billing/account.ts'
 import type { Instant } from '../domain/billing/types.ts'
 import type { Db } from '../postgres/database.ts'
+import { withAccounts } from '../store/billing/merges.ts'
 import { type FailedInvoice, failedInvoices, type Trial, trialsBetween } from '../store/reports/outcomes.ts'
 import { openLedger } from './ledger.ts'
 import type { Window } from './movements.ts'
@@ -112,7 +113,7 @@ export async function dunningReport(db: Db, question: ReportQuestion, window: Wi
       open: of('open'),
       recoveryRate: decided > 0 ? recovered.amount / decided : null,
     },
-    invoices: toList(entries),
+    invoices: toList(await withAccounts(db, question.tenantId, entries)),
   }
 }
 

@@ -1,6 +1,7 @@
 import { DAY_MS, type Day, toDay } from '../domain/time.ts'
 import { dayIn } from '../domain/time-zone.ts'
 import type { Db } from '../postgres/database.ts'
+import { withAccounts } from '../store/billing/merges.ts'
 import {
   CURRENT,
   type DayRange,
@@ -98,6 +99,9 @@ export async function revenueFactReport(db: Db, question: ReportQuestion, at: Da
   return {
     date: bucket.date,
     totals,
-    facts: { count, rows: slice => revenueFacts(db, question, range, validAt, slice) },
+    facts: {
+      count,
+      rows: async slice => withAccounts(db, question.tenantId, await revenueFacts(db, question, range, validAt, slice)),
+    },
   }
 }

@@ -50,6 +50,12 @@ test('with KONTOR_URL and KONTOR_KEY, tenants, keys, sources and destinations ar
   assert.equal((await json('source', 'show', id)).enabled as unknown, false)
   await json('source', 'delete', id)
   assert.deepEqual(await json('source', 'list', '--tenant', 'laptop'), [])
+  assert.deepEqual(await json('account', 'list', '--tenant', 'laptop'), [])
+  for (const args of [
+    ['merge', 'cus_43', 'cus_42'],
+    ['unmerge', 'cus_43'],
+  ])
+    assert.match((await kontor('account', ...args, '--tenant', 'laptop')).err, /cus_43/)
   assert.equal((await json('books', 'close', '--tenant', 'laptop', '2025-03')).month, '2025-03')
   const status = await json('books', 'status', '--tenant', 'laptop', '2025-03')
   assert.deepEqual([(status.months as never as object[]).length, status.count as unknown], [1, 0])

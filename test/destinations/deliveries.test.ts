@@ -355,6 +355,23 @@ test('a movement is sent once: not again when it is rewritten, and not before it
   assert.equal(sent().at(-1)![0], 'movement.churn')
 })
 
+test('a merge of accounts sends no movement, and later movements are those of the remaining account', async () => {
+  const tenant = await server.anotherTenant('merging')
+  const settings = { tenant: tenant.id, url: `${receiver.url}/merging`, what: ['movements' as const] }
+  const destination = await destinations.create(settings)
+  const two = { customer: 'cus-2', started_at: inDays(-50) }
+  await send(server, [created('s-1', { customer: 'cus-1' }), created('s-2', two)], tenant)
+  await server.admin.accounts.merge(tenant.id, { account: 'cus-2', into: 'cus-1' })
+  await send(server, [ended('s-2', inDays(-1), two)], tenant)
+  await drained(destination.id)
+  const sent = receiver.on('/merging').map(({ body }) => [body.type, body.data.customer, body.data.mrr_delta])
+  assert.deepEqual(sent.sort(), [
+    ['movement.contraction', 'cus-1', -10],
+    ['movement.new', 'cus-1', 10],
+    ['movement.new', 'cus-2', 10],
+  ])
+})
+
 test('an erased person is in no stored or waiting message', async () => {
   const tenant = await server.tenantWithServerKey('erased')
   const destination = await destinations.create({

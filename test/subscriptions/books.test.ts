@@ -305,7 +305,7 @@ test('a fact that arrives while the month is being closed is in its figures or i
   }
 })
 
-test('random facts before and after closings: the figures as closed and the restatements add up', async () => {
+test('random facts and a merge of accounts after closings: the figures as closed and the restatements add up', async () => {
   const tenant = await server.anotherTenant('random')
   let state = 7
   const random = (below: number) => {
@@ -332,7 +332,10 @@ test('random facts before and after closings: the figures as closed and the rest
     await send(server, facts(12), tenant)
     for (const [own, figures] of closed) assert.deepEqual(await figuresOf(tenant, queries[own]!, own), figures, own)
   }
+  await server.admin.accounts.merge(tenant.id, { account: 'cus_0', into: 'cus_1' })
+  await send(server, facts(4), tenant)
   for (const [month, figures] of closed) {
+    assert.deepEqual(await figuresOf(tenant, queries[month]!, month), figures, month)
     const { results } = await booksOf(tenant, { month, page_size: 100 })
     const sum = (currency: string) =>
       results.reduce((total: number, row: Body) => total + (row.currency === currency ? row.amount : 0), 0)

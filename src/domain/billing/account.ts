@@ -6,7 +6,7 @@ import { type Day, toDay, withinYears } from '../time.ts'
 import { startOfDayIn, UTC } from '../time-zone.ts'
 import { stripNamespaces } from './namespace.ts'
 import { nextCharge } from './price.ts'
-import { type Cause, mergeEqual, type Segment } from './timeline.ts'
+import { type Cause, mergeEqual, ownAccount, type Segment } from './timeline.ts'
 import type { Acquisition, Instant, InvoiceVersion, Refund, SubscriptionStatus, SubscriptionVersion } from './types.ts'
 
 type Figures = {
@@ -153,13 +153,16 @@ export function summarizeAccount(segments: Segment[], asOf: Instant): AccountSum
     (a, b) => a.startedAt - b.startedAt || (a.subscriptionId < b.subscriptionId ? -1 : 1),
   )
   const newest = oldestFirst.at(-1)!
+  // the names of the account come before those of accounts that are merged into it
+  const isOwn = (segment: Segment) => Number(ownAccount(segment) === segment.account)
+  const ownLast = [...oldestFirst].sort((a, b) => isOwn(a) - isOwn(b))
   const running = oldestFirst.filter(segment => segment.status !== 'canceled')
   const statuses = new Set(segments.map(segment => segment.status))
   return {
     account: newest.account,
     customer: newest.customer,
-    customerName: oldestFirst.findLast(segment => segment.customerName)?.customerName ?? null,
-    customerEmail: oldestFirst.findLast(segment => segment.customerEmail)?.customerEmail ?? null,
+    customerName: ownLast.findLast(segment => segment.customerName)?.customerName ?? null,
+    customerEmail: ownLast.findLast(segment => segment.customerEmail)?.customerEmail ?? null,
     mrr: segments.reduce((sum, segment) => sum + segment.mrr, 0),
     committedMrr: segments.reduce((sum, segment) => sum + segment.committedMrr, 0),
     subscriptions: segments.length,

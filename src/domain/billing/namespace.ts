@@ -45,6 +45,11 @@ export function stripNamespaces(text: string): string {
   return text.includes(SEPARATOR) ? text.replaceAll(PREFIX, '') : text
 }
 
+/** An id with its namespace, as a user can enter it: `namespace:id`. */
+export function writtenId(id: string): string {
+  return id.replace(SEPARATOR, ':')
+}
+
 /** The ids that a user's input may mean: as it is, in any of the namespaces, or as `namespace:id`. */
 export function candidateIds(name: string, namespaces: string[]): string[] {
   const qualified = namespaces.filter(namespace => name.startsWith(`${namespace}:`))

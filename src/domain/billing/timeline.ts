@@ -46,7 +46,7 @@ export type Segment = {
   subscriptionId: string
   from: Instant
   to: Instant | null
-  /** The account the MRR belongs to: the customer, else the e-mail address, else the subscription id. */
+  /** The account the MRR belongs to: `ownAccount`, or the one that it is merged into. */
   account: string
   customer: string | null
   customerName: string | null
@@ -80,6 +80,20 @@ export type Segment = {
   eventId?: string
   cautions?: Caution[]
   cycles: ChargeCycle[]
+}
+
+/** The account that the billing system names: the customer, else the e-mail address, else the subscription. */
+export function ownAccount({
+  customer,
+  customerEmail,
+  subscriptionId,
+}: Pick<Segment, 'customer' | 'customerEmail' | 'subscriptionId'>): string {
+  return customer ?? customerEmail ?? subscriptionId
+}
+
+/** The account of a segment, and the one before merging: its row knows the person of its events. */
+export function ownAndTarget(segment: Segment): string[] {
+  return [...new Set([segment.account, ownAccount(segment)])]
 }
 
 /** `since`: start of the uninterrupted exclusion for this reason; null for included items. */
@@ -407,7 +421,7 @@ function stateAt(
     subscriptionId: version.id,
     from: at,
     to,
-    account: version.customer ?? version.customerEmail ?? version.id,
+    account: ownAccount({ ...version, subscriptionId: version.id }),
     customer: version.customer,
     customerName: version.customerName,
     customerEmail: version.customerEmail,

@@ -2,7 +2,7 @@
 
 import { planName } from '../billing/account.ts'
 import { normalizeCountry } from '../billing/fields.ts'
-import type { Segment } from '../billing/timeline.ts'
+import { ownAccount, type Segment } from '../billing/timeline.ts'
 import { contactFacts } from '../conversions/conversions.ts'
 import type { JsonObject } from '../json/json.ts'
 import { type ChannelRule, channelOf } from './channels.ts'
@@ -65,10 +65,12 @@ export type Customer = {
 export function describeCustomer(facts: CustomerFacts, rules: readonly ChannelRule[]): Customer | null {
   const { contact, sales, segments, touch } = facts
   if (contact === null && sales === null && !facts.hasSubscribed) return null
-  const largest = segments.reduce<Segment | null>((best, next) => (best && best.mrr >= next.mrr ? best : next), null)
+  const largest = findLargest(segments)
+  // the names of accounts that are merged into theirs belong to other people
+  const named = findLargest(segments.filter(segment => ownAccount(segment) === segment.account)) ?? largest
   const known = contact ? contactFacts(contact.data) : null
-  const name = cut(known?.name ?? largest?.customerName ?? null)
-  const email = cut(known?.email ?? facts.email ?? largest?.customerEmail ?? null)
+  const name = cut(known?.name ?? named?.customerName ?? null)
+  const email = cut(known?.email ?? facts.email ?? named?.customerEmail ?? null)
   const company = cut(known?.company ?? null)
   const firstSeenAt = earliest(facts.firstSeenAt, contact?.createdAt, sales?.firstAt, facts.firstPaidAt, touch?.at)!
   return {
@@ -92,6 +94,10 @@ export function describeCustomer(facts: CustomerFacts, rules: readonly ChannelRu
     words: wordsOf([name, company, email]),
     amounts: amountsOf(facts),
   }
+}
+
+function findLargest(segments: Segment[]): Segment | null {
+  return segments.reduce<Segment | null>((best, next) => (best && best.mrr >= next.mrr ? best : next), null)
 }
 
 function statusOf({ segments, hasPaymentIssue, firstPaidAt, sales }: CustomerFacts): CustomerStatus {

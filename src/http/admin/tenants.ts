@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { MergeBody, MergedAccount } from '../../admin/accounts.ts'
 import { BooksQuery, BooksView, ClosedMonth } from '../../admin/books.ts'
 import { PolicyView } from '../../admin/policies.ts'
 import { TenantView } from '../../admin/tenants.ts'
@@ -70,6 +71,30 @@ export function tenantRoutes(app: App, parts: { admin: RequestAdmin }): void {
     body: Type.Object({ month }, whole),
     returns: ClosedMonth,
     run: (admin, { params, body }) => admin.books.reopen(params.id, body.month),
+  })
+  list('/admin/v1/tenants/:id/accounts/merged', {
+    summary: 'List merged billing accounts',
+    description: 'The latest merge first.',
+    item: MergedAccount,
+    run: (admin, { params }) => admin.accounts.list(params.id),
+  })
+  route('POST', '/admin/v1/tenants/:id/accounts/merge', {
+    summary: 'Merge two billing accounts',
+    description:
+      'For one customer with two accounts. Reports then show the subscriptions and invoices of `account` as those of `into`, in the past and in the future. 404 if an account is unknown. 409 if one of them is merged already, or is test data. Merging again changes nothing.',
+    problems: [409],
+    body: Type.Object(MergeBody, whole),
+    returns: MergedAccount,
+    run: (admin, { params, body }) => admin.accounts.merge(params.id, body),
+  })
+  route('POST', '/admin/v1/tenants/:id/accounts/unmerge', {
+    summary: 'Undo a merge of billing accounts',
+    description:
+      'Reports then show both accounts again, also for events that arrived while they were merged. 404 if the account is not merged.',
+    problems: [409],
+    body: Type.Object({ account: MergeBody.account }, whole),
+    returns: MergedAccount,
+    run: (admin, { params, body }) => admin.accounts.unmerge(params.id, body.account),
   })
   route('PUT', '/admin/v1/tenants/:id/policy', {
     summary: 'Update the MRR policy of a tenant',

@@ -1,4 +1,4 @@
-import type { Segment } from '../../domain/billing/timeline.ts'
+import { ownAndTarget, type Segment } from '../../domain/billing/timeline.ts'
 import type { Instant } from '../../domain/billing/types.ts'
 import { contentHash } from '../../domain/json/json.ts'
 import type { Db } from '../../postgres/database.ts'
@@ -47,7 +47,7 @@ export async function keepClosed(
     db,
     distinctKeys([
       ...gone.map(({ tenantId, account }) => ({ tenantId, id: account })),
-      ...added.map(({ tenantId, segment }) => ({ tenantId, id: segment.account })),
+      ...added.flatMap(({ tenantId, segment }) => ownAndTarget(segment).map(id => ({ tenantId, id }))),
     ]),
   )
   const accounts = [...Map.groupBy(changed, row => keyText(accountOf(row))).values()].map(rows => ({

@@ -1,9 +1,10 @@
 import type pg from 'pg'
 import { candidateIds, erasedAccountName } from '../../domain/billing/namespace.ts'
 import { type Db, inTransaction } from '../../postgres/database.ts'
+import { lockLedger } from '../../postgres/locks.ts'
 import { lockAccounts } from '../../store/billing/accounts.ts'
 import { lockInvoices } from '../../store/billing/cash.ts'
-import { eraseKeptNames } from '../../store/billing/closings.ts'
+import { eraseKeptNames, renameKept } from '../../store/billing/closings.ts'
 import {
   type ErasedPerson,
   eraseCustomers,
@@ -11,6 +12,7 @@ import {
   forgetPeople,
   listAccounts,
   listInvoices,
+  listMergeTargets,
   listSubscriptions,
   renameAccount,
 } from '../../store/billing/erasure.ts'
@@ -39,22 +41,31 @@ export async function findBilling(db: Db, tenantId: number, named: ErasedPerson)
 export function anonymizeBilling(pool: pg.Pool, tenantId: number, named: ErasedPerson): Promise<number> {
   const keys = (ids: string[]) => ids.map(id => ({ tenantId, id }))
   return inTransaction(pool, async client => {
+    // accounts are not merged meanwhile
+    await lockLedger(client, tenantId)
     const { person, accounts, subscriptions, invoices } = await findBilling(client, tenantId, named)
     // the same lock order as for billing events
     if (subscriptions.length > 0) await lockSubscriptions(client, keys(subscriptions), [])
     if (accounts.length > 0) await lockAccounts(client, keys(accounts))
     if (invoices.length > 0) await lockInvoices(client, keys(invoices))
     const customers = [...person.customers, ...accounts]
+    const targets = await listMergeTargets(client, tenantId, accounts)
+    const emails = new Set(person.emails)
+    const renames: { account: string; newName: string; subscriptions: string[]; kept: string[] }[] = []
+    for (const account of accounts.filter(name => emails.has(name.toLowerCase()))) {
+      const own = await listSubscriptions(client, tenantId, [account])
+      renames.push({ account, newName: erasedAccountName(tenantId, account), subscriptions: own, kept: targets })
+    }
     await eraseNames(client, tenantId, { customers, subscriptions, invoices })
-    await eraseKeptNames(client, tenantId, accounts)
+    // accounts that were kept are found by their e-mail addresses, so they are renamed before these are removed
+    for (const rename of renames) await renameKept(client, tenantId, rename)
+    const newName = (account: string) => renames.find(rename => rename.account === account)?.newName ?? account
+    const kept = [...accounts, ...targets].map(newName)
+    await eraseKeptNames(client, tenantId, { kept, accounts: accounts.map(newName), subscriptions })
     await eraseCustomers(client, tenantId, { ...person, customers })
     await forgetPeople(client, tenantId, accounts)
-    await anonymizeMovementMessages(client, tenantId, { accounts, emails: person.emails })
-    const emails = new Set(person.emails)
-    for (const account of accounts) {
-      if (!emails.has(account.toLowerCase())) continue
-      await renameAccount(client, tenantId, account, erasedAccountName(tenantId, account))
-    }
+    await anonymizeMovementMessages(client, tenantId, { accounts: [...accounts, ...targets], emails: person.emails })
+    for (const rename of renames) await renameAccount(client, tenantId, rename)
     return accounts.length + invoices.length
   })
 }

@@ -14,6 +14,8 @@ import {
   continueSubscription,
   deriveSubscription,
   itemRanges,
+  ownAccount,
+  ownAndTarget,
   type Segment,
 } from '../../domain/billing/timeline.ts'
 import type { Instant, SubscriptionVersion } from '../../domain/billing/types.ts'
@@ -37,6 +39,7 @@ import {
   replaceStates,
   updateAccounts,
 } from '../../store/billing/accounts.ts'
+import { mergeTargets } from '../../store/billing/merges.ts'
 import { addRestated, readPolicies } from '../../store/billing/policies.ts'
 import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/rows.ts'
 import { coverDays } from '../../store/billing/snapshots.ts'
@@ -77,6 +80,8 @@ type SubscriptionNews = {
   since?: Map<string, Instant>
   /** The policy to use instead of the tenant's applied one. */
   policy?: Policy
+  /** Accounts are merged or unmerged. */
+  isRestated?: boolean
   /** The event that changed a subscription; null: unknown. */
   causeOf?: (subscription: ObjectKey) => Cause | null
 }
@@ -87,7 +92,7 @@ type SubscriptionNews = {
 export async function applySubscriptions(
   transaction: Deriving,
   keys: ObjectKey[],
-  { named, nodes, since, policy, causeOf }: SubscriptionNews,
+  { named, nodes, since, policy, isRestated = false, causeOf }: SubscriptionNews,
 ): Promise<void> {
   const { client, now } = transaction
   await lockSubscriptions(client, keys, named)
@@ -100,7 +105,7 @@ export async function applySubscriptions(
   await deriveAccounts(transaction, accounts.keys, {
     nodes: nodesOfAccounts(derived, nodes),
     since: accounts.since,
-    isRestated: policy !== undefined,
+    isRestated: isRestated || policy !== undefined,
   })
   if (accounts.closed)
     await noteRestatements(client, accounts.closed, key => causeOf?.(key) ?? { eventId: null, receivedAt: now })
@@ -163,7 +168,11 @@ async function writeSegments({ client }: Deriving, derived: Derived[]): Promise<
   const isContinued = new Set(derived.filter(({ since }) => since !== null).map(keyText))
   const accounts = changedAccounts([
     ...gone.map(row => ({ ...row, isContinued: isContinued.has(keyText(row)) })),
-    ...added.map(row => ({ ...row.segment, tenantId: row.tenantId, isContinued: isContinued.has(keyText(row)) })),
+    ...added.flatMap(({ tenantId, id, segment }) =>
+      ownAndTarget(segment).map(account => ({
+        ...{ tenantId, account, from: segment.from, isContinued: isContinued.has(keyText({ tenantId, id })) },
+      })),
+    ),
   ])
   return { ...accounts, closed }
 }
@@ -187,7 +196,7 @@ function nodesOfAccounts(derived: Derived[], nodes: Map<string, number>): Map<st
   for (const { tenantId, id, segments } of derived) {
     const node = nodes.get(keyText({ tenantId, id }))
     if (node === undefined) continue
-    for (const { account } of segments) found.set(keyText({ tenantId, id: account }), node)
+    for (const segment of segments) found.set(keyText({ tenantId, id: ownAccount(segment) }), node)
   }
   return found
 }
@@ -269,7 +278,21 @@ async function deriveSubscriptions(
   )
   const moved = [...continued.filter(({ checkpoint }) => checkpoint !== null), ...whole.filter(isLong)]
   if (moved.length > 0) await saveCheckpoints(client, moved)
-  return [...continued, ...whole]
+  return withMerges(client, [...continued, ...whole])
+}
+
+/** Segments of merged accounts belong to the account that theirs is merged into. */
+async function withMerges(db: Db, derived: Derived[]): Promise<Derived[]> {
+  const accounts = derived.flatMap(({ tenantId, segments }) => segments.map(({ account: id }) => ({ tenantId, id })))
+  const targets = await mergeTargets(db, distinctKeys(accounts))
+  if (targets.size === 0) return derived
+  return derived.map(subscription => ({
+    ...subscription,
+    segments: subscription.segments.map(segment => ({
+      ...segment,
+      account: targets.get(keyText({ tenantId: subscription.tenantId, id: segment.account })) ?? segment.account,
+    })),
+  }))
 }
 
 /** Shorter histories never have a checkpoint. */
@@ -321,7 +344,7 @@ async function continueFromCheckpoints(
     const isConflicting = hasConflictingCustomers(customersBySource(own, checkpoint.customers))
     if (isConflicting !== checkpoint.isConflicting) return []
     const derived = continueSubscription(
-      { checkpoint, before },
+      { checkpoint, before: { ...before, account: ownAccount(before) } },
       toVersions(own),
       terms.get(tenantId),
       findPolicy(tenantId),
@@ -427,7 +450,7 @@ type AccountNews = {
   isPersonNews?: boolean
   /** By account, the start of the changed segments; without it, all may have changed. */
   since?: Map<string, Instant>
-  /** A policy change caused the derivation. */
+  /** A policy change or a merge of accounts caused the derivation. */
   isRestated?: boolean
 }
 
@@ -504,7 +527,7 @@ async function writeAccounts(
   await replaceStates(client, accounts, states)
   const movements = accounts.flatMap(account => deriveMovements(account, findSegments(account), findPasts(account)))
   const replace = (returnsNew: boolean) => replaceMovements(client, accounts, movements, returnsNew)
-  // a policy change is no movement, so destinations receive no message
+  // a policy change or a merge is no movement, so destinations receive no message
   if (isRestated) await replace(false)
   else await notifyMovements({ client, now }, accounts, replace)
   const firsts = Map.groupBy(states, ({ tenantId }) => tenantId)

@@ -231,29 +231,48 @@ export async function countRestatements(db: Db, tenantId: number): Promise<Map<n
   return new Map(rows.map(({ closing, count }) => [closing, count]))
 }
 
-/** Removes names and e-mail addresses from the accounts that were kept. Amounts stay. */
-export async function eraseKeptNames(db: Db, tenantId: number, accounts: string[]): Promise<void> {
-  await changeKept(db, tenantId, accounts, { customerName: null, customerEmail: null })
-}
+const KEPT_OWN_ACCOUNT = `coalesce(s.segment ->> 'customer', s.segment ->> 'customerEmail', s.segment ->> 'subscriptionId')`
 
-export async function renameKept(db: Db, tenantId: number, account: string, newName: string): Promise<void> {
-  await changeKept(db, tenantId, [account], { account: newName, customer: newName })
-  const values = [tenantId, account, newName]
-  await queryPrepared(
-    db,
-    'update billing_closed_accounts set account = $3 where tenant_id = $1 and account = $2',
-    values,
-  )
-  await queryPrepared(db, 'update billing_restatements set account = $3 where tenant_id = $1 and account = $2', values)
-}
-
-async function changeKept(db: Db, tenantId: number, accounts: string[], fields: object): Promise<void> {
+/**
+ * Removes names and e-mail addresses of these subscriptions and accounts from `kept`, accounts that were kept. Amounts stay.
+ */
+export async function eraseKeptNames(
+  db: Db,
+  tenantId: number,
+  { kept, accounts, subscriptions }: { kept: string[]; accounts: string[]; subscriptions: string[] },
+): Promise<void> {
   await queryPrepared(
     db,
     `update billing_closed_accounts set segments = (
-       select coalesce(json_agg(s.segment || $3::jsonb order by s.n), '[]')
+       select coalesce(json_agg(s.segment || case
+         when s.segment ->> 'subscriptionId' = any($4) or ${KEPT_OWN_ACCOUNT} = any($3)
+         then '{"customerName": null, "customerEmail": null}'::jsonb else '{}' end order by s.n), '[]')
        from jsonb_array_elements(segments::jsonb) with ordinality as s (segment, n))
      where tenant_id = $1 and account = any($2)`,
-    [tenantId, accounts, JSON.stringify(fields)],
+    [tenantId, kept, accounts, subscriptions],
   )
+}
+
+/** Renames an account that was kept, also in `kept`, the accounts that it is or was merged into. */
+export async function renameKept(
+  db: Db,
+  tenantId: number,
+  { account, newName, kept }: { account: string; newName: string; kept: string[] },
+): Promise<void> {
+  await queryPrepared(
+    db,
+    `update billing_closed_accounts set account = case when account = $2 then $3 else account end, segments = (
+       select coalesce(json_agg(s.segment
+         || case when s.segment ->> 'account' = $2 then jsonb_build_object('account', $3::text) else '{}' end
+         || case when ${KEPT_OWN_ACCOUNT} = $2 then jsonb_build_object('customer', $3::text) else '{}' end
+         order by s.n), '[]')
+       from jsonb_array_elements(segments::jsonb) with ordinality as s (segment, n))
+     where tenant_id = $1 and account = any($4)`,
+    [tenantId, account, newName, [account, ...kept]],
+  )
+  await queryPrepared(db, 'update billing_restatements set account = $3 where tenant_id = $1 and account = $2', [
+    tenantId,
+    account,
+    newName,
+  ])
 }

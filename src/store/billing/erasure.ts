@@ -1,5 +1,5 @@
 import type { Db } from '../../postgres/database.ts'
-import { renameKept } from './closings.ts'
+import { OWN_ACCOUNT } from './merges.ts'
 
 export type ErasedPerson = { customers: string[]; emails: string[] }
 
@@ -13,13 +13,25 @@ export async function listAccounts(db: Db, tenantId: number, person: ErasedPerso
   return rows.map(row => row.account)
 }
 
-/** Subscriptions that belong or belonged to these accounts. */
+/** Subscriptions that belong or belonged to these accounts, without those of accounts that are merged into them. */
 export async function listSubscriptions(db: Db, tenantId: number, accounts: string[]): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
-    'select distinct subscription_id as id from billing_segments where tenant_id = $1 and account = any($2)',
-    [tenantId, accounts],
+    `select distinct subscription_id as id from billing_segments where tenant_id = $1 and (
+       account = any($2) and not account = any(array(select into_account from billing_account_merges where tenant_id = $1))
+       or account = any($3) and ${OWN_ACCOUNT} = any($2))`,
+    [tenantId, accounts, await listMergeTargets(db, tenantId, accounts)],
   )
   return rows.map(row => row.id)
+}
+
+/** The accounts that these are merged into, and those of them that others are merged into. */
+export async function listMergeTargets(db: Db, tenantId: number, accounts: string[]): Promise<string[]> {
+  const { rows } = await db.query<{ account: string }>(
+    `select distinct into_account as account from billing_account_merges
+     where tenant_id = $1 and (account = any($2) or into_account = any($2)) order by 1`,
+    [tenantId, accounts],
+  )
+  return rows.map(row => row.account)
 }
 
 /** Invoices of these subscriptions, and those that contain an identifier of the person. */
@@ -91,21 +103,28 @@ export async function eraseCustomers(db: Db, tenantId: number, { customers, emai
   )
 }
 
-/** Also in stored versions, so that a new derivation finds the same account. Figures and sums do not change. */
-export async function renameAccount(db: Db, tenantId: number, account: string, newName: string): Promise<void> {
+/**
+ * Also in stored versions, so that a new derivation finds the same account. Figures and sums do not change. `subscriptions`: its
+ * own, without those of accounts that are merged into it.
+ */
+export async function renameAccount(
+  db: Db,
+  tenantId: number,
+  { account, newName, subscriptions }: { account: string; newName: string; subscriptions: string[] },
+): Promise<void> {
   const values = [tenantId, account, newName]
   await db.query(
-    `update billing_versions v set body = (v.body::jsonb || jsonb_build_object('customer', $3::text))::json
-     from billing_segments s
-     where s.tenant_id = $1 and s.account = $2 and v.tenant_id = $1 and v.kind = 'subscription'
-       and v.object_id = s.subscription_id`,
-    values,
+    `update billing_versions set body = (body::jsonb || jsonb_build_object('customer', $2::text))::json
+     where tenant_id = $1 and kind = 'subscription' and object_id = any($3)`,
+    [tenantId, newName, subscriptions],
   )
   await db.query(
-    `update billing_segments
-     set account = $3, body = (body::jsonb || jsonb_build_object('account', $3::text, 'customer', $3::text))::json
-     where tenant_id = $1 and account = $2`,
-    values,
+    `update billing_segments set account = case when account = $2 then $3 else account end,
+       body = (body::jsonb || case when account = $2 then jsonb_build_object('account', $3::text) else '{}' end
+         || case when subscription_id = any($4) then jsonb_build_object('customer', $3::text) else '{}' end)::json
+     where tenant_id = $1 and (account = $2 or subscription_id = any($4) and account = (
+       select into_account from billing_account_merges where tenant_id = $1 and account = $2))`,
+    [...values, subscriptions],
   )
   // invoices and refunds
   const renamed = `(body::jsonb || jsonb_build_object('customer', $3::text))::json`
@@ -138,7 +157,12 @@ export async function renameAccount(db: Db, tenantId: number, account: string, n
   await db.query('update billing_accounts set account = $3 where tenant_id = $1 and account = $2', values)
   await db.query('update billing_account_states set account = $3 where tenant_id = $1 and account = $2', values)
   await db.query('update billing_movements set account = $3 where tenant_id = $1 and account = $2', values)
-  await renameKept(db, tenantId, account, newName)
+  await db.query(
+    `update billing_account_merges set account = case when account = $2 then $3 else account end,
+       into_account = case when into_account = $2 then $3 else into_account end
+     where tenant_id = $1 and (account = $2 or into_account = $2)`,
+    values,
+  )
 }
 
 /** Unlinks these accounts from their people. The acquisition source stays. */

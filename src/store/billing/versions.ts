@@ -321,8 +321,11 @@ export async function subscriptionsReading(db: Db, keys: TermKey[]): Promise<Obj
      select c.tenant_id, s.id from changed c
      join billing_subscriptions s on s.tenant_id = c.tenant_id and s.id = c.id and s.seen where c.kind = 'tax'
      union
-     select c.tenant_id, s.id from customers c cross join lateral (
-       select subscription_id as id from billing_segments where tenant_id = c.tenant_id and account = c.account offset 0) s`,
+     select c.tenant_id, s.id from customers c
+     left join billing_account_merges m on m.tenant_id = c.tenant_id and m.account = c.account
+     cross join lateral (
+       select subscription_id as id from billing_segments
+       where tenant_id = c.tenant_id and account = coalesce(m.into_account, c.account) offset 0) s`,
     [...keyColumns(keys), keys.map(({ kind }) => kind)],
   )
 }
@@ -347,7 +350,7 @@ export async function takeOutdated(db: Db, limit: number): Promise<Outdated[]> {
     db,
     `delete from billing_outdated where (tenant_id, subscription_id) in (
        select tenant_id, subscription_id from billing_outdated limit $1 for update skip locked)
-     returning tenant_id as "tenantId", subscription_id as id`,
+     returning tenant_id as "tenantId", subscription_id as id, event_id as "eventId", received_at as "receivedAt"`,
     [limit],
   )
 }

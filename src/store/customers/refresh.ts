@@ -28,8 +28,10 @@ export async function takeOutdated(
          where tenant_id = n.tenant_id and kind = 'contact' and value = n.contact and retired_at is null offset 0) i
        union
        select n.tenant_id, a.node from noted n
+       left join lateral (select into_account from billing_account_merges
+         where tenant_id = n.tenant_id and account = n.account offset 0) m on true
        cross join lateral (select node from billing_accounts
-         where tenant_id = n.tenant_id and account = n.account and node is not null offset 0) a
+         where tenant_id = n.tenant_id and account in (n.account, m.into_account) and node is not null offset 0) a
      )
      select p.tenant_id as "tenantId", p.profile, c.notes from (select count(*) as notes from noted) c left join (
        select tenant_id, node as profile from nodes
@@ -120,8 +122,13 @@ left join lateral (
 left join lateral (
   select array_agg(account) as ids, min(first_paid_at) as "firstPaidAt",
     (array_agg(own_acquisition_id order by first_paid_at) filter (where own_acquisition_id > 0))[1] as acquisition_id
-  from billing_accounts where tenant_id = p.tenant_id and node = any(own.nodes)
+  from billing_accounts a where tenant_id = p.tenant_id and node = any(own.nodes) and not exists (
+    select from billing_account_merges where tenant_id = p.tenant_id and account = a.account)
 ) accounts on true
+left join lateral (
+  select array_agg(account) as ids from billing_account_merges
+  where tenant_id = p.tenant_id and into_account = any(accounts.ids)
+) merged on true
 left join lateral (
   select source, medium, campaign from billing_acquisitions
   where tenant_id = p.tenant_id and id = accounts.acquisition_id
@@ -137,7 +144,7 @@ left join lateral (
   select count(*) filter (where issue_from <= $3),
     least(min(issue_from) filter (where issue_from > $3), min(valid_to) filter (where valid_to < 'infinity')) as "changesAt"
   from billing_invoice_states
-  where tenant_id = p.tenant_id and customer = any(accounts.ids) and valid_to > $3 and valid_from <= $3 and issue_from is not null
+  where tenant_id = p.tenant_id and customer = any(accounts.ids || merged.ids) and valid_to > $3 and valid_from <= $3 and issue_from is not null
 ) issues on true
 left join lateral (
   select t.source, t.medium, t.campaign, t.occurred_at from touches t

@@ -1,6 +1,8 @@
 import type { Identifier, IdentifierKind } from '../../domain/identity/identity.ts'
 import type { Cause } from '../../domain/identity/linking.ts'
 import type { Db } from '../../postgres/database.ts'
+import { OWN_ACCOUNT } from '../billing/merges.ts'
+
 export type FoundIdentifier = Identifier & { node: number; profile: number }
 
 /** Finds active identifiers by value, of any of these kinds. */
@@ -271,12 +273,14 @@ export async function readBilling(
        'subscriptions', coalesce((
          select json_agg(json_build_object('id', s.subscription_id, 'status', s.status, 'currency', s.currency, 'body', s.body))
          from (select distinct on (subscription_id) * from billing_segments
-               where tenant_id = $1 and account = a.account order by subscription_id, valid_from desc) s), '[]'),
+               where tenant_id = $1 and account = coalesce(m.into_account, a.account) and ${OWN_ACCOUNT} = a.account
+               order by subscription_id, valid_from desc) s), '[]'),
        'invoices', coalesce((
          select json_agg(json_build_object('id', i.id, 'subscription', i.subscription_id, 'customer_name', i.customer_name,
            'customer_email', i.customer_email, 'currency', i.currency, 'last_at', i.last_at) order by i.id)
          from billing_invoices i where i.tenant_id = $1 and i.customer = a.account), '[]'))::text as text
      from billing_accounts a
+     left join billing_account_merges m on m.tenant_id = $1 and m.account = a.account
      where a.tenant_id = $1 and (a.node = any($2::bigint[]) or a.account = any($3) or lower(a.account) = any($4))
      order by a.account`,
     [tenantId, nodes, customers, emails],

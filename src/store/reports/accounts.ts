@@ -6,6 +6,7 @@ import type { InvoiceVersion, Refund, SubscriptionVersion } from '../../domain/b
 import { contactFacts } from '../../domain/conversions/conversions.ts'
 import { nearerEnd, type Slice } from '../../domain/list-slices.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { OWN_ACCOUNT } from '../billing/merges.ts'
 import { merged, type Scope } from './scope.ts'
 
 /** Accounts with a subscription in the currency, the largest MRR first. `count`: the total number. */
@@ -170,14 +171,14 @@ left join lateral (
 ) e on true
 ${contactOfAccount('data')}`
 
-/** Names of accounts: from their newest segment, else from `accountFacts`. */
+/** Names of accounts: from their newest segment, then from those of merged accounts, else from `accountFacts`. */
 export async function accountNames(db: Db, tenantId: number, accounts: string[]): Promise<Map<string, string>> {
   if (accounts.length === 0) return new Map()
   const { rows } = await queryPrepared<{ account: string; name: string }>(
     db,
     `select distinct on (account) account, body ->> 'customerName' as name from billing_segments
      where tenant_id = $1 and account = any($2) and body ->> 'customerName' is not null
-     order by account, valid_from desc`,
+     order by account, (${OWN_ACCOUNT} = account) desc, valid_from desc`,
     [tenantId, accounts],
   )
   const names = new Map(rows.map(row => [row.account, row.name]))
@@ -320,19 +321,19 @@ export async function subscriptionsOfAccount(db: Db, tenantId: number, account: 
   return rows.map(row => row.id)
 }
 
-/** Invoices of these subscriptions and of the customer. */
+/** Invoices of these subscriptions and of these customers. */
 export async function invoicesOfAccount(
   db: Db,
   tenantId: number,
-  account: string,
+  customers: string[],
   subscriptions: string[],
   asOf: Date,
 ): Promise<string[]> {
   const { rows } = await queryPrepared<{ id: string }>(
     db,
     `select id from billing_invoices where tenant_id = $1 and subscription_id = any($3) and first_at <= $4
-     union select id from billing_invoices where tenant_id = $1 and customer = $2 and first_at <= $4`,
-    [tenantId, account, subscriptions, asOf],
+     union select id from billing_invoices where tenant_id = $1 and customer = any($2) and first_at <= $4`,
+    [tenantId, customers, subscriptions, asOf],
   )
   return rows.map(row => row.id)
 }
@@ -359,11 +360,11 @@ export async function statementsAbout<Kind extends keyof VersionOf>(
   return rows.map(row => ({ ...row, sourceAt: row.sourceAt.getTime(), version: JSON.parse(row.version) }))
 }
 
-/** Refunds of these invoices or of this customer. */
+/** Refunds of these invoices or of these customers. */
 export async function refundsOfAccount(
   db: Db,
   tenantId: number,
-  account: string,
+  customers: string[],
   invoices: string[],
   asOf: Date,
 ): Promise<(Refund & { eventId: string; eventType: string })[]> {
@@ -371,14 +372,14 @@ export async function refundsOfAccount(
     db,
     `select r.body, v."eventId", v."eventType" from (
        select id from billing_refunds where tenant_id = $1 and invoice_id = any($3) and counted and created_at <= $4
-       union select id from billing_refunds where tenant_id = $1 and customer = $2 and counted and created_at <= $4
+       union select id from billing_refunds where tenant_id = $1 and customer = any($2) and counted and created_at <= $4
      ) k
      cross join lateral (select id, body from billing_refunds where tenant_id = $1 and id = k.id offset 0) r
      cross join lateral (
        select event_id as "eventId", event_type as "eventType" from billing_versions
        where tenant_id = $1 and kind = 'refund' and object_id = r.id order by source_at desc, event_type limit 1
      ) v`,
-    [tenantId, account, invoices, asOf],
+    [tenantId, customers, invoices, asOf],
   )
   return rows.map(({ body, ...source }) => ({ ...JSON.parse(body), ...source }))
 }

@@ -1,0 +1,40 @@
+import type { Command } from '@commander-js/extra-typings'
+import { examples } from './options.ts'
+import type { Output } from './output.ts'
+import { dataOption, printChange, printRead, tenantOption } from './session.ts'
+
+const WHICH = 'id of a customer, or namespace:id'
+
+export function addAccount(program: Command, out: Output): void {
+  const account = program.command('account').description('Merge billing accounts of one customer.')
+  account.addHelpText(
+    'after',
+    examples('kontor account merge --tenant acme cus_43 cus_42', 'kontor account unmerge --tenant acme cus_43'),
+  )
+  account
+    .command('merge')
+    .description('Merge two accounts. Reports show the subscriptions and invoices of the first as those of the second.')
+    .argument('<account>', WHICH)
+    .argument('<into>', 'account that reports show')
+    .addOption(tenantOption())
+    .addOption(dataOption())
+    .addHelpText('after', examples('kontor account merge --tenant acme cus_43 cus_42'))
+    .action((name, into, { tenant, ...options }) =>
+      printChange(options, out, admin => admin.accounts.merge(tenant, { account: name, into })),
+    )
+  account
+    .command('unmerge')
+    .description('Undo a merge.')
+    .argument('<account>', 'account that was merged')
+    .addOption(tenantOption())
+    .addOption(dataOption())
+    .addHelpText('after', examples('kontor account unmerge --tenant acme cus_43'))
+    .action((name, { tenant, ...options }) => printChange(options, out, admin => admin.accounts.unmerge(tenant, name)))
+  account
+    .command('list')
+    .description('List merged accounts.')
+    .addOption(tenantOption())
+    .addOption(dataOption())
+    .addHelpText('after', examples('kontor account list --tenant acme'))
+    .action(({ tenant, ...options }) => printRead(options, out, admin => admin.accounts.list(tenant)))
+}
