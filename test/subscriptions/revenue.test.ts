@@ -348,6 +348,162 @@ test("a Stripe invoice is recognized over its lines' periods, after discounts an
   await assertRows(tenant, rows)
 })
 
+test("a Paddle transaction is recognized over its billing period and its prorations' periods", async () => {
+  const tenant = await server.anotherTenant('paddle revenue')
+  const paddle = await makeSource(server, { tenant: tenant.id, preset: 'paddle' })
+  const event = (type: string, occurred_at: string, data: object) => ({
+    ...{ event_id: `evt_${type}_${occurred_at}`, event_type: type, occurred_at, notification_id: 'ntf_1' },
+    data: { currency_code: 'EUR', customer_id: 'ctm_1', created_at: occurred_at, ...data },
+  })
+  const period = (starts_at: string, ends_at: string) => ({ starts_at, ends_at })
+  const price = (id: string, cycle: object | null) => ({ price: { id, billing_cycle: cycle } })
+  const line = (price_id: string, subtotal: number, discount: number, tax: number, more = {}) => {
+    const total = subtotal - discount + tax
+    const totals = { subtotal, discount, tax, total }
+    return {
+      price_id,
+      quantity: 1,
+      totals: Object.fromEntries(Object.entries(totals).map(([name, n]) => [name, String(n)])),
+      ...more,
+    }
+  }
+  const sum = (lines: ReturnType<typeof line>[], name: string) =>
+    String(lines.reduce((all, { totals }) => all + Number(totals[name]), 0))
+  // a plan for a month after a discount, an upgrade for the rest of the month, and a setup fee
+  const lines = [
+    line('pri_plan', 3600, 500, 589),
+    line('pri_seat', 1600, 0, 304, {
+      proration: { rate: '0.5', billing_period: period('2025-01-16T00:00:00Z', '2025-02-01T00:00:00Z') },
+    }),
+    line('pri_setup', 1000, 0, 190),
+  ]
+  const totals = { total: sum(lines, 'total'), tax: sum(lines, 'tax'), grand_total: sum(lines, 'total'), balance: '0' }
+  const transaction = {
+    ...{ id: 'txn_1', subscription_id: 'sub_1', status: 'completed', billed_at: '2025-01-10T00:00:00Z' },
+    billing_period: period('2025-01-10T00:00:00Z', '2025-02-10T00:00:00Z'),
+    items: [
+      price('pri_plan', { interval: 'month', frequency: 1 }),
+      price('pri_seat', { interval: 'month', frequency: 1 }),
+      price('pri_setup', null),
+    ],
+    details: { totals, line_items: lines },
+    payments: [],
+  }
+  const adjustment = {
+    ...{ id: 'adj_1', action: 'credit', status: 'approved', transaction_id: 'txn_1', subscription_id: 'sub_1' },
+    ...{ totals: { subtotal: '300', tax: '57', total: '357' }, created_at: '2025-03-01T00:00:00Z' },
+  }
+  const events = [
+    event('transaction.completed', '2025-01-10T00:00:00Z', transaction),
+    event('adjustment.created', '2025-03-01T00:00:00Z', adjustment),
+    // not approved, so nothing is credited
+    event('adjustment.created', '2025-03-02T00:00:00Z', { ...adjustment, id: 'adj_2', status: 'pending_approval' }),
+    event('adjustment.updated', '2025-03-03T00:00:00Z', { ...adjustment, id: 'adj_3', status: 'rejected' }),
+    // a draft is no revenue
+    event('transaction.created', '2025-01-11T00:00:00Z', {
+      ...transaction,
+      id: 'txn_2',
+      status: 'draft',
+      billed_at: null,
+    }),
+  ]
+  for (const one of events) assert.equal((await paddle.post(one)).status, 200)
+  await server.settled()
+  const rows = await months(tenant, '2025-01-01', '2025-03-31')
+  // 22 of 31 days of 31, all 16 days of 16, and 10 at once
+  assert.deepEqual(byDate(rows), { '2025-01': [57, 48, 9], '2025-02': [0, 9, 0], '2025-03': [-3, -3, 0] })
+  await assertRows(tenant, rows)
+  const { results } = await reportOf(server, 'revenue/invoices', { date: '2025-01-01' }, tenant)
+  assert.deepEqual(
+    results.map((row: Body) => [row.invoice_id, row.subscription_id, row.customer, row.service_start, row.service_end]),
+    [
+      ['txn_1', 'sub_1', 'ctm_1', '2025-01-10', '2025-02-10'],
+      ['txn_1', 'sub_1', 'ctm_1', '2025-01-16', '2025-02-01'],
+      ['txn_1', 'sub_1', 'ctm_1', '2025-01-10', '2025-01-11'],
+    ],
+  )
+})
+
+test("a Chargebee invoice is recognized over its lines' periods, after discounts and without tax", async () => {
+  for (const price_type of ['tax_exclusive', 'tax_inclusive']) {
+    const isInclusive = price_type === 'tax_inclusive'
+    const tenant = await server.anotherTenant(`chargebee revenue ${price_type}`)
+    const chargebee = await makeSource(server, { tenant: tenant.id, preset: 'chargebee' })
+    const at = (day: string) => Date.parse(day) / 1000
+    let version = 0
+    const event = (event_type: string, day: string, content: object) => ({
+      ...{ id: `ev_${++version}`, object: 'event', api_version: 'v2', event_type, occurred_at: at(day) },
+      content: Object.fromEntries(
+        Object.entries(content).map(([name, object]) => [
+          name,
+          {
+            ...object,
+            object: name,
+            currency_code: 'EUR',
+            customer_id: 'cb_1',
+            updated_at: at(day),
+            resource_version: version,
+          },
+        ]),
+      ),
+    })
+    // one line with tax, one without: inclusive tax belongs to the first only
+    const line = (
+      id: string,
+      net: number,
+      tax: number,
+      discount_amount: number,
+      date_from: string,
+      date_to: string,
+    ) => ({
+      ...{ id, entity_id: id, entity_type: 'plan_item_price', quantity: 1, discount_amount },
+      ...{ amount: net + discount_amount + (isInclusive ? tax : 0), tax_amount: tax, is_taxed: tax > 0 },
+      ...{ date_from: at(date_from), date_to: at(date_to) },
+    })
+    const invoice = {
+      ...{
+        id: 'inv_1',
+        subscription_id: 'cbsub_1',
+        status: 'paid',
+        price_type,
+        date: at('2025-01-16'),
+        paid_at: at('2025-01-16'),
+      },
+      ...{ total: 10_190, tax: 1_190, amount_paid: 10_190, amount_due: 0 },
+      line_items: [
+        line('plan', 6_200, 1_190, 800, '2025-01-16', '2025-02-16'),
+        line('support', 1_800, 0, 0, '2025-01-16', '2025-01-31'),
+        line('setup', 1_000, 0, 0, '2025-01-16', '2025-01-16'),
+      ],
+    }
+    const note = {
+      ...{
+        id: 'cn_1',
+        reference_invoice_id: 'inv_1',
+        type: 'refundable',
+        status: 'refund_due',
+        date: at('2025-02-09'),
+      },
+      ...{ total: 476, taxes: [{ name: 'VAT', amount: 76 }] },
+    }
+    const events = [
+      event('payment_succeeded', '2025-01-16', { invoice }),
+      event('credit_note_created', '2025-02-09', { credit_note: note }),
+      event('credit_note_created', '2025-02-10', { credit_note: { ...note, id: 'cn_2' } }),
+      event('credit_note_updated', '2025-02-11', { credit_note: { ...note, id: 'cn_2', status: 'voided' } }),
+      event('invoice_generated', '2025-01-17', { invoice: { ...invoice, id: 'inv_2' } }),
+      event('invoice_updated', '2025-01-18', { invoice: { ...invoice, id: 'inv_2', status: 'voided' } }),
+    ]
+    for (const one of shuffled(events, 4)) assert.equal((await chargebee.post(one)).status, 200)
+    await server.settled()
+    const rows = await months(tenant, '2025-01-01', '2025-03-31')
+    // 2 a day for 31 days, 18 and 10 in January; on 9 February, 14 are left: 4 of them are canceled
+    const expected = { '2025-01': [90, 60, 30], '2025-02': [-4, 26, 0], '2025-03': [0, 0, 0] }
+    assert.deepEqual(byDate(rows), expected, price_type)
+    await assertRows(tenant, rows)
+  }
+})
+
 test('the report validates its parameters and returns CSV', async () => {
   const errors = async (report: string, query: ReportQuery) => {
     const { status, body } = await ask(server, report, query)

@@ -251,7 +251,9 @@ function toInvoice(event: ProviderEvent, invoice: Fields, transaction: Fields | 
       finalized_at: invoice.date,
       paid_at: invoice.paid_at,
       ...(isFailed && { failure_code: transaction?.error_code, failure_message: transaction?.error_text }),
-      lines: readList(invoice.line_items).map(entry => toLine(readObject(entry) ?? {}, amount)),
+      lines: readList(invoice.line_items).map(entry =>
+        toLine(readObject(entry) ?? {}, invoice.price_type === 'tax_inclusive', amount),
+      ),
     },
   }
 }
@@ -277,9 +279,10 @@ function toTaxes(event: ProviderEvent, invoice: Fields): ProviderFact | null {
 }
 
 /** A charge has a period of no length. */
-function toLine(line: Fields, amount: (minor: unknown) => string | undefined): Fields {
+function toLine(line: Fields, isInclusive: boolean, amount: (minor: unknown) => string | undefined): Fields {
+  const tax = isInclusive ? Number(line.tax_amount ?? 0) : 0
   return {
-    amount: amount(Number(line.amount ?? 0) - Number(line.discount_amount ?? 0)),
+    amount: amount(Number(line.amount ?? 0) - Number(line.discount_amount ?? 0) - tax),
     period_start: line.date_from,
     period_end: line.date_to,
   }
