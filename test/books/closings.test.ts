@@ -26,12 +26,26 @@ const UNANNOUNCED = {
   ...{ onceCoupons: false, resumesAt: false, scheduledCancellations: false, cancelDates: false },
 }
 
-for (const seed of [3, 8]) {
-  test(`months are closed in the middle of the history of seed ${seed}`, async () => {
+/** The customer of an event, and its time in seconds. */
+const OF_EVENT: Record<string, (event: Body) => [customer: string | null, at: number]> = {
+  canonical: ({ payload, occurred_at }) => [payload.customer ?? null, Date.parse(occurred_at) / 1000],
+  paddle: ({ event_type, data, occurred_at }) => [
+    event_type.startsWith('customer.') ? data.id : (data.customer_id ?? null),
+    Math.floor(Date.parse(occurred_at) / 1000),
+  ],
+  chargebee: ({ content, occurred_at }) => [content.customer?.id ?? null, occurred_at],
+}
+
+for (const [seed, name, accounts] of [
+  [3, 'canonical', 24],
+  [8, 'paddle', 14],
+  [5, 'chargebee', 14],
+] as const) {
+  test(`months are closed in the middle of the history of seed ${seed}, sent as ${name}`, async () => {
     const tenant = await server.anotherTenant(`books ${seed}`)
-    const shape = SHAPES.canonical!
+    const shape = SHAPES[name]!
     const history = business({
-      ...{ seed, months: 4, accounts: 24, currencies: ['EUR', 'JPY'] },
+      ...{ seed, months: 4, accounts, currencies: ['EUR', 'JPY'] },
       features: { ...shape.features, ...UNANNOUNCED },
     })
     const random = chance(`late ${seed}`)
@@ -42,8 +56,7 @@ for (const seed of [3, 8]) {
       arrivesUntil.set(customer, until)
       return at <= until
     }
-    const ofEvent = ({ payload, occurred_at }: Body) =>
-      isEarly(payload.customer ?? null, Date.parse(occurred_at) / 1000)
+    const ofEvent = (event: Body) => isEarly(...OF_EVENT[name]!(event))
     const known = keepBooks(history.facts.filter(fact => isEarly(customerOf(fact), fact.at)))
     const final = keepBooks(history.facts)
 
@@ -53,7 +66,8 @@ for (const seed of [3, 8]) {
       ends: later(history.from, 'month', n),
     }))
     for (const { starts } of months) await server.admin.books.close(tenant.id, iso(starts).slice(0, 7))
-    const asClosed = { tenant, basis: 'as_closed', currencies: history.currencies, months }
+    const { hasPlanNames } = shape
+    const asClosed = { tenant, basis: 'as_closed', currencies: history.currencies, months, hasPlanNames }
     await compare({ ...asClosed, books: known })
     await sendHistory(server, history, shape, { tenant, shuffled: seed, only: event => !ofEvent(event) })
     await compare({ ...asClosed, books: known })
@@ -77,7 +91,7 @@ for (const seed of [3, 8]) {
           assert.ok(Math.abs(amount - expected) < 1e-6, `${month} ${customer}: ${amount}, not ${expected}`)
         }
     }
-    assert.ok(restated > 8)
+    assert.ok(restated > 4)
   })
 }
 
@@ -94,8 +108,9 @@ async function compare(of: {
   currencies: string[]
   months: { starts: number; ends: number }[]
   books: Books
+  hasPlanNames: boolean
 }): Promise<void> {
-  const { tenant, basis, currencies, months, books } = of
+  const { tenant, basis, currencies, months, books, hasPlanNames } = of
   const same = (theirs: unknown, ours: unknown, what: string) => {
     if (typeof theirs === 'number' && typeof ours === 'number') assert.ok(Math.abs(theirs - ours) < 1e-6, what)
     else assert.equal(theirs, ours, what)
@@ -135,7 +150,7 @@ async function compare(of: {
         same(moved.totals[name], money(amount), `${what} ${name}`)
       same(moved.count, books.movementsIn(currency, starts - 1, ends - 1).length, `${what} movements`)
       const { results: plans } = await ask(tenant, 'breakdown', { ...query, by: 'plan' })
-      for (const part of books.breakdown(currency, ends - 1, 'plan'))
+      for (const part of hasPlanNames ? books.breakdown(currency, ends - 1, 'plan') : [])
         same(plans.find((row: Body) => row.plan === part.key)?.mrr, money(part.mrr), `${what} ${part.key}`)
       const { cohorts } = await ask(tenant, 'retention', query)
       for (const row of books.retention(currency, ends - 1)) {

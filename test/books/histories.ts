@@ -187,22 +187,230 @@ function stripe({ at, status, items, discounts, taxPercent }: State, currency: s
   return { eventType, subject, at, preset: 'stripe' }
 }
 
+/** The subscription, its discount, and a transaction that shows the tax of each price. */
+function paddle({ at, status, items, discounts: [discount], taxPercent }: State, currency_code: string): Received[] {
+  const event = (type: string, data: object): Received => {
+    const subject = {
+      event_id: `${type}${at}`,
+      event_type: type,
+      occurred_at: iso(at),
+      data: { currency_code, ...data },
+    }
+    return { eventType: type, subject, at, preset: 'paddle' }
+  }
+  const price = ({ product, minor, unit, count }: Item, n: number) => ({
+    ...{ id: `pri_${at}_${n}`, product_id: product, tax_mode: taxPercent > 0 ? 'internal' : 'external' },
+    unit_price: { amount: String(minor), currency_code },
+    billing_cycle: { interval: unit, frequency: count },
+  })
+  const lines = items.map((item, n) => {
+    const subtotal = roundHalfUp([BigInt(item.minor) * 1000n, 1000n + decimal(taxPercent / 100)[0]])
+    const totals = {
+      subtotal: String(subtotal),
+      discount: '0',
+      tax: String(item.minor - subtotal),
+      total: String(item.minor),
+    }
+    return { price_id: price(item, n).id, tax_rate: String(taxPercent / 100), unit_totals: totals, totals }
+  })
+  return [
+    event('subscription.updated', {
+      ...{
+        id: 's',
+        customer_id: 'c',
+        status,
+        started_at: iso(START),
+        created_at: iso(START),
+        collection_mode: 'automatic',
+      },
+      items: items.map((item, n) => ({
+        status: 'active',
+        quantity: item.quantity,
+        recurring: true,
+        price: price(item, n),
+      })),
+      discount: discount ? { id: `${discount.id}@${at}`, starts_at: iso(at), ends_at: iso(discount.end) } : null,
+    }),
+    ...(discount
+      ? [
+          event('discount.created', {
+            ...{ id: `${discount.id}@${at}`, recur: discount.duration !== 'once', restrict_to: discount.products },
+            maximum_recurring_intervals: discount.duration === 'repeating' ? 3 : null,
+            ...(discount.percent !== null
+              ? { type: 'percentage', amount: String(discount.percent) }
+              : { type: 'flat', amount: String(discount.minor) }),
+          }),
+        ]
+      : []),
+    ...(taxPercent > 0
+      ? [
+          event('transaction.completed', {
+            ...{ id: `txn_${at}`, subscription_id: 's', customer_id: 'c', status: 'completed' },
+            items: items.map((item, n) => ({ price: price(item, n), quantity: item.quantity })),
+            details: { totals: { total: '0', tax: '0' }, line_items: lines },
+          }),
+        ]
+      : []),
+  ]
+}
+
+/** The subscription, its coupons, and an invoice that shows the tax of each price. */
+function chargebee({ at, status, items, discounts, taxPercent }: State, currency_code: string): Received[] {
+  const event = (event_type: string, content: Record<string, object>): Received => {
+    const objects = Object.entries(content).map(([name, object]) => [
+      name,
+      { ...object, object: name, currency_code, updated_at: at, resource_version: at * 1000 },
+    ])
+    const subject = {
+      id: event_type,
+      object: 'event',
+      event_type,
+      occurred_at: at,
+      content: Object.fromEntries(objects),
+    }
+    return { eventType: event_type, subject, at, preset: 'chargebee' }
+  }
+  const price_type = taxPercent > 0 ? 'tax_inclusive' : 'tax_exclusive'
+  const names = items.map(({ product }, n) => `${product}-${n}`)
+  const coupons = discounts.map(({ id, percent, minor, duration, products }) => ({
+    id: `${id}@${at}`,
+    duration_type: { once: 'one_time', forever: 'forever', repeating: 'limited_period' }[duration],
+    ...(percent !== null
+      ? { discount_type: 'percentage', discount_percentage: percent }
+      : { discount_type: 'fixed_amount', discount_amount: minor }),
+    ...(products === null
+      ? { apply_on: 'invoice_amount' }
+      : {
+          apply_on: percent === null ? 'specified_items_total' : 'each_specified_item',
+          item_constraints: [
+            {
+              ...{ item_type: 'plan', constraint: 'specific' },
+              item_price_ids: [...names.filter((_, n) => products.includes(items[n]!.product)), 'other'],
+            },
+          ],
+        }),
+  }))
+  return [
+    event('subscription_changed', {
+      subscription: {
+        ...{ id: 's', customer_id: 'c', status: status === 'trialing' ? 'in_trial' : status, started_at: START },
+        ...{ billing_period_unit: items[0]!.unit, billing_period: items[0]!.count, price_type },
+        subscription_items: items.map(({ minor, quantity }, n) => ({
+          ...{ item_price_id: names[n], item_type: 'plan', quantity, unit_price: minor },
+          ...(n % 2 === 0 && { amount: minor * quantity }),
+        })),
+        coupons: discounts.map(({ id, end }) => ({
+          coupon_id: `${id}@${at}`,
+          ...(end !== null && { apply_till: end }),
+        })),
+      },
+    }),
+    ...coupons.map(coupon => event('coupon_created', { coupon })),
+    ...(taxPercent > 0
+      ? [
+          event('invoice_generated', {
+            invoice: {
+              ...{ id: `inv_${at}`, subscription_id: 's', customer_id: 'c', status: 'paid', price_type, date: at },
+              ...{ total: 0, tax: 0, amount_paid: 0, amount_due: 0 },
+              line_items: names.map(entity_id => ({ entity_id, amount: 0, is_taxed: true, tax_rate: taxPercent })),
+            },
+          }),
+        ]
+      : []),
+  ]
+}
+
+export const SHAPES = ['stripe', 'canonical', 'paddle', 'chargebee'] as const
+type Shape = (typeof SHAPES)[number]
+
+/** The states that a provider can express. */
+function fit(states: State[], shape: Shape, random: Random): State[] {
+  if (shape === 'stripe' || shape === 'canonical') return states
+  // a transaction or an invoice shows the tax of all states
+  const [{ taxPercent }] = states as [State]
+  const own = { paddle: ['past_due', 'paused', 'trialing'], chargebee: ['paused', 'trialing'] }[shape]
+  return states.map(state => {
+    const { unit, count } = state.items[0]!
+    return {
+      ...{
+        ...state,
+        taxPercent,
+        status: own.includes(state.status) ? state.status : random.one(['active', 'active', ...own]),
+      },
+      // one term for all items, and one discount
+      ...(shape === 'chargebee' && { items: state.items.map(item => ({ ...item, unit, count })) }),
+      ...(shape === 'paddle' && { discounts: state.discounts.slice(0, 1) }),
+    }
+  })
+}
+
+function receive(state: State, shape: Shape, currency: string, random: Random): Received[] {
+  if (shape === 'stripe') return [stripe(state, currency, random.chance(0.4))]
+  if (shape === 'canonical') return [canonical(state, currency)]
+  return shape === 'paddle' ? paddle(state, currency) : chargebee(state, currency)
+}
+
+/** Of all states, those that are known. The first known one also holds before. */
+function stateAt(known: State[], at: number): State | null {
+  return known.findLast(state => state.at <= at) ?? (at >= START ? (known[0] ?? null) : null)
+}
+
 /** Differences of one history; empty: everything agrees. */
-export function compareHistory(seed: number): string[] {
+export function compareHistory(seed: number, given: Shape | null = null): string[] {
   const random = randomOf(seed)
-  const states = randomStates(random)
+  const all = randomStates(random)
   const currency = random.one(Object.keys(DIGITS))
   const isStripe = random.chance(0.6)
-  const received = states.flatMap(state => {
-    const events = isStripe ? [stripe(state, currency, random.chance(0.4))] : [canonical(state, currency)]
-    return random.chance(0.2) ? [...events, ...events] : events
+  const shape =
+    given ?? (seed % 2 === 0 ? (isStripe ? 'stripe' : 'canonical') : seed % 4 === 1 ? 'paddle' : 'chargebee')
+  const states = fit(all, shape, random)
+  const groups = states.map(state => {
+    const events = receive(state, shape, currency, random)
+    return { state, events: random.chance(0.2) ? [...events, ...events] : events }
   })
-  const changes = random
-    .shuffled(received)
-    .flatMap(
-      ({ eventType, subject, at, preset }) =>
-        readBillingEvent({ eventType, subject, preset, headers: {}, occurredAt: new Date(at * 1000) } as never).changes,
-    )
+  const whole = deriveFrom(random.shuffled(groups.flatMap(({ events }) => events)))
+  const differences = compareMrr(`seed ${seed}, ${shape}`, whole, states)
+  if (given !== null) return differences
+  // A month is closed when some states are known. The others arrive one by one, and each restates the month.
+  const arrived = random.shuffled(groups)
+  const isKnown = 1 + random.below(arrived.length)
+  const closedAt = START + random.below(300) * DAY
+  let restated = 0
+  let before: number | null = null
+  for (let count = isKnown; count <= arrived.length; count++) {
+    const part = arrived.slice(0, count)
+    const known = part.map(({ state }) => state).sort((a, b) => a.at - b.at)
+    const segments = deriveFrom(random.shuffled(part.flatMap(({ events }) => events)))
+    differences.push(...compareMrr(`seed ${seed}, ${shape}, ${count} of ${arrived.length} states`, segments, known))
+    const mrr = mrrAt(segments, closedAt)
+    if (before !== null) restated += mrr - before
+    before = mrr
+  }
+  const closed = modelAt(arrived.slice(0, isKnown), closedAt)
+  if (closed + restated !== modelAt(groups, closedAt))
+    differences.push(`seed ${seed}, ${shape}: restated by ${restated}`)
+  return differences
+}
+
+function modelAt(groups: { state: State }[], at: number): number {
+  const state = stateAt(
+    groups.map(group => group.state).sort((a, b) => a.at - b.at),
+    at,
+  )
+  return state ? modelMrr(state, at) : 0
+}
+
+type Segments = { from: number; mrr: number }[]
+
+function mrrAt(segments: Segments, at: number): number {
+  return segments.findLast(({ from }) => from <= at * 1000)?.mrr ?? 0
+}
+
+function deriveFrom(received: Received[]): Segments {
+  const changes = received.flatMap(
+    ({ eventType, subject, at, preset }) =>
+      readBillingEvent({ eventType, subject, preset, headers: {}, occurredAt: new Date(at * 1000) } as never).changes,
+  )
   const versions = changes.flatMap(change =>
     change.kind === 'subscription' ? [change.version as SubscriptionVersion] : [],
   )
@@ -212,7 +420,11 @@ export function compareHistory(seed: number): string[] {
   const known = [...Map.groupBy(terms, ({ kind, id }) => `${kind} ${id}`).values()].flatMap(own =>
     currentTerms(own.reduce((all: Term[], term) => addTerm(all, term), [])),
   )
-  const { segments } = deriveSubscription(versions, indexTerms(known))
+  return deriveSubscription(versions, indexTerms(known)).segments
+}
+
+/** `states`: the known ones, in order. */
+function compareMrr(name: string, segments: Segments, states: State[]): string[] {
   const moments = [
     ...states.map(({ at }) => at),
     ...states.flatMap(({ discounts }) => discounts.flatMap(({ end }) => end ?? [])),
@@ -221,10 +433,10 @@ export function compareHistory(seed: number): string[] {
   ]
   return moments.flatMap(moment =>
     [moment - 1, moment].flatMap(at => {
-      const state = states.findLast(candidate => candidate.at <= at)
+      const state = stateAt(states, at)
       const expected = state ? modelMrr(state, at) : 0
-      const found = segments.findLast(({ from }) => from <= at * 1000)?.mrr ?? 0
-      return found === expected ? [] : [`seed ${seed}, ${iso(at)}: ${found}, expected ${expected}`]
+      const found = mrrAt(segments, at)
+      return found === expected ? [] : [`${name}, ${iso(at)}: ${found}, expected ${expected}`]
     }),
   )
 }

@@ -33,13 +33,19 @@ function withoutTax({ taxMode: _, ...item }: Item): Item {
   return item
 }
 
-/** The latest split before the version, else the first one. An invoice may be older or newer than its event by minutes. */
+/**
+ * The latest split before the version, else the first one. An invoice may be older or newer than its event by minutes. One that does
+ * not list the price shows only that it includes tax: the rate is then that of another invoice.
+ */
 function findSplit(item: Item, terms: Term[], at: Instant): TaxSplit | undefined {
   const splits = terms.flatMap(({ sourceAt, taxes = {} }) => {
     const split = (item.priceId === null ? undefined : taxes[item.priceId]) ?? taxes['*']
     return split ? [{ sourceAt, split }] : []
   })
-  return (splits.findLast(({ sourceAt }) => sourceAt <= at + DAY_MS) ?? splits[0])?.split
+  const latest = (of: typeof splits) => (of.findLast(({ sourceAt }) => sourceAt <= at + DAY_MS) ?? of[0])?.split
+  const found = latest(splits)
+  if (found?.inclusive !== true || found.percent !== null) return found
+  return latest(splits.filter(({ split }) => split.inclusive === true && split.percent !== null)) ?? found
 }
 
 /** A price that equals the net price excludes tax; one that is higher by the tax includes it. undefined: neither. */

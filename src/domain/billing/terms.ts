@@ -10,15 +10,30 @@ import type { CouponTerms, Discount, Instant, SubscriptionVersion, Term, TermKin
 
 /** Adds a version. Returns the same array if it is not new. Each content is stored once, with its latest time. */
 export function addTerm(versions: Term[], term: Term): Term[] {
+  if (term.kind === 'tax') return addTax(versions, term)
   const text = termText(term)
   const same = versions.find(other => termText(other) === text)
-  if (!same) return [...versions, term].sort((a, b) => a.sourceAt - b.sourceAt || (termText(a) < termText(b) ? -1 : 1))
+  if (!same) return [...versions, term].sort(byTime)
   // with a single version, the time does not matter
   if (versions.length === 1 || same.sourceAt >= term.sourceAt) return versions
   return addTerm(
     versions.filter(other => other !== same),
     term,
   )
+}
+
+/** A tax can return to an earlier one, so each change is stored, with the time of the first invoice that shows it. */
+function addTax(versions: Term[], term: Term): Term[] {
+  const all = [...versions, term].sort(byTime)
+  const changes = all.filter((version, i) => i === 0 || termText(version) !== termText(all[i - 1]!))
+  return changes.length === versions.length && changes.every((version, i) => version === versions[i])
+    ? versions
+    : changes
+}
+
+function byTime(a: Term, b: Term): number {
+  const [one, other] = [termText(a), termText(b)]
+  return a.sourceAt - b.sourceAt || (one < other ? -1 : one > other ? 1 : 0)
 }
 
 function termText(term: Term): string {

@@ -42,6 +42,14 @@ test('chargebee: tax_inclusive of an invoice, in any order, with rates of its li
     created('untaxed', {}, { ...inclusive, line_items: [line({ is_taxed: false })] }),
     created('none'),
     created('unknown', inclusive),
+    // a later invoice without the price does not hide its rate
+    created('other', {}, { ...inclusive, line_items: pair }),
+    chargebeeEvent('invoice_generated', AT + 60, {
+      invoice: {
+        ...invoice('other', { ...inclusive, line_items: [line({ entity_id: 'setup', tax_rate: 19 })] }),
+        id: 'inv_2',
+      },
+    }),
     created(
       'addon',
       { subscription_items: [item('pro', 11900), item('addon', 1000)] },
@@ -51,7 +59,7 @@ test('chargebee: tax_inclusive of an invoice, in any order, with rates of its li
   const found = await tenant.overview('EUR')
   assert.deepEqual(await tenant.mrrs('EUR'), {
     ...{ c_together: 100, c_late: 100, c_total: 100, c_net: 119, c_untaxed: 119, c_none: 119 },
-    ...{ c_unknown: 119, c_addon: 110 },
+    ...{ c_unknown: 119, c_other: 100, c_addon: 110 },
   })
   assert.deepEqual(found.coverage.warnings, [
     'Subscriptions addon, unknown: prices include tax at an unknown rate; MRR is too high.',
@@ -115,7 +123,7 @@ test('paddle: a transaction shows whether prices of account_setting include tax,
   ])
 })
 
-test('paddle: another rate applies from its transaction on', async () => {
+test('paddle: another rate applies from its transaction on, also one that returns', async () => {
   const subscription = {
     ...{
       id: 'sub_1',
@@ -151,8 +159,13 @@ test('paddle: another rate applies from its transaction on', async () => {
     paddleEvent('transaction.completed', '2026-02-01T10:00:05.000000Z', transaction('txn_2', '0.25', '960')),
     paddleEvent('transaction.completed', '2026-01-01T10:00:05.000000Z', transaction('txn_1', '0.2', '1000')),
     paddleEvent('subscription.created', '2026-01-01T10:00:00.000001Z', subscription),
+    paddleEvent('subscription.updated', '2026-03-01T10:00:00.000001Z', subscription),
+    paddleEvent('transaction.completed', '2026-03-01T10:00:05.000000Z', transaction('txn_3', '0.2', '1000')),
   ])
-  assert.deepEqual([await tenant.mrrs('EUR', '2026-01-20'), await tenant.mrrs('EUR')], [{ ctm_1: 10 }, { ctm_1: 9.6 }])
+  assert.deepEqual(
+    [await tenant.mrrs('EUR', '2026-01-20'), await tenant.mrrs('EUR', '2026-02-20'), await tenant.mrrs('EUR')],
+    [{ ctm_1: 10 }, { ctm_1: 9.6 }, { ctm_1: 10 }],
+  )
 })
 
 test('revenuecat: tax_percentage is the share of tax in the price; without it, coverage warns', async () => {
