@@ -115,6 +115,31 @@ test('an export that starts from an unverified identifier contains only what tha
   for (const wanted of [/secret/, /private words/, /o-9/]) assert.match(whole, wanted)
 })
 
+test('a user id with a verified address does not follow a public claim to the contact of another address', async () => {
+  const steps: ((tenant: TestTenant, serverKey: string) => Promise<void>)[] = [
+    tenant => write(tenant, 'contact', 'c-mal', { email: 'mal@example.com', name: 'Mal' }),
+    (_, serverKey) =>
+      post('/v1/identify', serverKey, { userId: 'u-eve', traits: { email: 'eve@example.com', phone: '+49-secret' } }),
+    tenant => identify(tenant, 'u-eve', 'mal@example.com', 'v-mal'),
+  ]
+  for (const [i, order] of permutations(steps).entries()) {
+    const tenant = await server.anotherTenant(`claimed user ${i}`)
+    const { key } = await server.admin.keys.create({ tenant: tenant.id, kind: 'tracking', server: true })
+    for (const step of order) {
+      await step(tenant, key)
+      if (i % 2 > 0) await server.settled()
+    }
+    await server.settled()
+    assert.deepEqual(marks(await who(tenant, 'c-mal')), ['contact:c-mal verified', 'email:mal@example.com verified'])
+    assert.deepEqual(marks(await who(tenant, 'u-eve')), [
+      'email:eve@example.com verified',
+      'user:u-eve verified',
+      'visitor:v-mal unverified',
+    ])
+    assert.doesNotMatch(await exported(tenant, 'mal@example.com'), /secret/)
+  }
+})
+
 test('a public event with the order id of a customer exports nothing of her order', async () => {
   const tenant = await server.anotherTenant('claimed order')
   await write(tenant, 'contact', 'c-1', { email: 'eve@example.com' })

@@ -130,9 +130,13 @@ function joinFreeAddresses(people: People, ordered: GraphLink[], kinds: Map<numb
   }
 }
 
-/** Rule 2: a user id without a contact, and a contact without a user id. */
+/**
+ * Rule 2: a user id without a contact, and a contact without a user id. An address that verified input names for the user
+ * id takes precedence over that of the contact.
+ */
 function areOnePerson(user: Person, contact: Person): boolean {
-  return user.hasUser && !user.hasContact && contact.hasContact && !contact.hasUser
+  const hasVerifiedAddress = user.nodes.some(({ kind }) => kind === 'email')
+  return user.hasUser && !user.hasContact && !hasVerifiedAddress && contact.hasContact && !contact.hasUser
 }
 
 /** User ids and the addresses that they named, then those that visitors seen with them named. The one received first comes first. */
