@@ -29,7 +29,7 @@ import type {
   EventSeriesBody,
   VisitorsBody,
 } from '../../src/http/events/schemas.ts'
-import type { StoredRecordBody } from '../../src/http/records/schemas.ts'
+import type { StoredRecord } from '../../src/http/records/schemas.ts'
 import type {
   AccountBody,
   AcquisitionBody,
@@ -148,7 +148,7 @@ export type Conversion = Parsed<typeof ConversionBody>
 export type Customer = Parsed<typeof CustomerBody>
 export type Channel = Parsed<typeof ChannelBody>
 export type Funnel = Parsed<typeof FunnelBody>
-export type StoredRecord = Static<typeof StoredRecordBody>
+export type { StoredRecord }
 export type RecordType = `${StoredRecord['entityType']}s`
 export type Series = Parsed<typeof EventSeriesBody | typeof ConversionSeriesBody>
 export type Visitors = Parsed<typeof VisitorsBody>

@@ -77,18 +77,21 @@ function alertView(alert: Alert): AlertView {
   }
 }
 
-export const AlertView = Type.Object({
-  id: Uuid,
-  tenant: Type.String(),
-  rule: Type.Enum([...RULE_NAMES]),
-  subject: Nullable(Type.String({ description: 'source_silent: the source id; mrr_drop: the currency' })),
-  state: Type.Enum(['raised', 'resolved']),
-  summary: Type.String({ description: 'One sentence for people' }),
-  value: Type.Number(),
-  threshold: Type.Number(),
-  raised_at: Timestamp,
-  resolved_at: NullableTimestamp,
-})
+export const AlertView = Type.Object(
+  {
+    id: Uuid,
+    tenant: Type.String(),
+    rule: Type.Enum([...RULE_NAMES]),
+    subject: Nullable(Type.String({ description: 'source_silent: the source id; mrr_drop: the currency' })),
+    state: Type.Enum(['raised', 'resolved']),
+    summary: Type.String({ description: 'One sentence for people' }),
+    value: Type.Number(),
+    threshold: Type.Number(),
+    raised_at: Timestamp,
+    resolved_at: NullableTimestamp,
+  },
+  { title: 'Alert', description: 'A rule whose threshold was exceeded' },
+)
 export type AlertView = Static<typeof AlertView>
 
 const threshold = (rule: keyof typeof RULES) =>
@@ -103,5 +106,8 @@ export const AlertRules = {
 }
 
 /** The threshold of each rule; null: the rule is off. */
-export const AlertRulesView = Type.Object({ tenant: Type.String(), ...AlertRules })
+export const AlertRulesView = Type.Object(
+  { tenant: Type.String(), ...AlertRules },
+  { title: 'AlertRules', description: 'The threshold of each rule; null: the rule is off' },
+)
 export type AlertRulesView = Static<typeof AlertRulesView>

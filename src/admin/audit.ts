@@ -126,6 +126,8 @@ export const AuditView = Type.Object(
     after: AuditedState,
   },
   {
+    title: 'AuditEntry',
+    description: 'One change by a user, a key or the command line',
     examples: [
       {
         id: '019c1234-5678-7000-8abc-def012300004',

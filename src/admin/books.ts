@@ -181,7 +181,7 @@ export const ClosedMonth = Type.Object(
     policy_version: Type.Integer({ description: 'The policy that its figures follow' }),
     restatements: Type.Integer({ description: 'The number of changes since the month was closed' }),
   },
-  { examples: [EXAMPLE] },
+  { title: 'ClosedMonth', description: 'A month whose figures are kept', examples: [EXAMPLE] },
 )
 
 export type ClosedMonth = Static<typeof ClosedMonth>
@@ -209,6 +209,8 @@ export const BooksView = Type.Object(
     pages: Type.Integer(),
   },
   {
+    title: 'Books',
+    description: 'Closed months, and the changes in them since',
     examples: [
       {
         months: [EXAMPLE],

@@ -328,6 +328,8 @@ export const DeadLetterView = Type.Object(
     resolved_at: Nullable(Type.String({ format: 'date-time', description: 'Closed without a replay' })),
   },
   {
+    title: 'DeadLetter',
+    description: 'An entry or item that was rejected or failed every attempt',
     examples: [
       {
         id: '019c1234-5678-7000-8abc-def012300003',

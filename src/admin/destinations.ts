@@ -393,54 +393,71 @@ const destinationFields = {
   secrets: Type.Array(Type.Object({ hint: Type.String(), expires_at: NullableText }), {
     description: 'Two during a rotation: messages are signed with both',
   }),
-  health: Type.Object({
-    status: Type.Enum(['ok', 'failing', 'disabled']),
-    pending: Type.Integer({ description: 'Messages waiting for delivery; counted up to 100,000' }),
-    failing_since: NullableTimestamp,
-    last_attempt_at: NullableTimestamp,
-    last_success_at: NullableTimestamp,
-    last_status: Nullable(Type.Integer()),
-    last_error: NullableText,
-  }),
+  health: Type.Object(
+    {
+      status: Type.Enum(['ok', 'failing', 'disabled']),
+      pending: Type.Integer({ description: 'Messages waiting for delivery; counted up to 100,000' }),
+      failing_since: NullableTimestamp,
+      last_attempt_at: NullableTimestamp,
+      last_success_at: NullableTimestamp,
+      last_status: Nullable(Type.Integer()),
+      last_error: NullableText,
+    },
+    { description: 'The state of its deliveries' },
+  ),
   created_by: CreatedBy,
   created_at: Timestamp,
   updated_at: Timestamp,
 }
 
-export const DestinationView = Type.Object(destinationFields, { examples: [DESTINATION_EXAMPLE] })
+export const DestinationView = Type.Object(destinationFields, {
+  title: 'Destination',
+  description: 'A URL that receives events, records or alerts as signed webhooks',
+  examples: [DESTINATION_EXAMPLE],
+})
 export type DestinationView = Static<typeof DestinationView>
 
 /** The only response that contains the secret. */
 export const CreatedDestination = Type.Object(
   { ...destinationFields, secret: Type.String({ description: 'The secret that signs messages, shown only once' }) },
-  { examples: [{ ...DESTINATION_EXAMPLE, secret: 'whsec_9f…' }] },
+  {
+    title: 'CreatedDestination',
+    description: 'A destination with its secret, which is shown only once',
+    examples: [{ ...DESTINATION_EXAMPLE, secret: 'whsec_9f…' }],
+  },
 )
 export type CreatedDestination = Static<typeof CreatedDestination>
 
-export const DestinationTest = Type.Object({
-  ok: Type.Boolean({ description: 'The response had a 2xx status and arrived within 15 seconds' }),
-  message_id: Type.String(),
-  url: Type.String(),
-  status: Nullable(Type.Integer()),
-  error: NullableText,
-  response: Nullable(Type.String({ description: 'The beginning of the response body' })),
-  duration_ms: Type.Integer(),
-})
+export const DestinationTest = Type.Object(
+  {
+    ok: Type.Boolean({ description: 'The response had a 2xx status and arrived within 15 seconds' }),
+    message_id: Type.String(),
+    url: Type.String(),
+    status: Nullable(Type.Integer()),
+    error: NullableText,
+    response: Nullable(Type.String({ description: 'The beginning of the response body' })),
+    duration_ms: Type.Integer(),
+  },
+  { title: 'DestinationTest', description: 'The response of a destination to a test message' },
+)
 export type DestinationTest = Static<typeof DestinationTest>
 
 export const DELIVERY_OUTCOMES = ['delivered', 'retrying', 'failed'] as const
 
 /** One attempt to deliver a message. */
-export const DeliveryView = Type.Object({
-  id: Type.String({ description: 'The webhook-id header: the same in every attempt' }),
-  type: Type.String(),
-  outcome: Type.Enum([...DELIVERY_OUTCOMES]),
-  attempt: Type.Integer(),
-  attempted_at: Timestamp,
-  status: Nullable(Type.Integer({ description: 'null: there was no response' })),
-  error: NullableText,
-  response: Nullable(Type.String({ description: 'The beginning of the response body' })),
-  duration_ms: Type.Integer(),
-  next_attempt_at: NullableTimestamp,
-})
+export const DeliveryView = Type.Object(
+  {
+    id: Type.String({ description: 'The webhook-id header: the same in every attempt' }),
+    type: Type.String(),
+    outcome: Type.Enum([...DELIVERY_OUTCOMES]),
+    attempt: Type.Integer(),
+    attempted_at: Timestamp,
+    status: Nullable(Type.Integer({ description: 'null: there was no response' })),
+    error: NullableText,
+    response: Nullable(Type.String({ description: 'The beginning of the response body' })),
+    duration_ms: Type.Integer(),
+    next_attempt_at: NullableTimestamp,
+  },
+  { title: 'Delivery', description: 'One attempt to deliver a message' },
+)
 export type DeliveryView = Static<typeof DeliveryView>

@@ -334,6 +334,7 @@ export const Erased = Type.Object(
     billing: Count,
   },
   {
+    title: 'Erased',
     description: 'Number of deleted objects; for conversions, orders and billing, of anonymized objects',
   },
 )
@@ -347,34 +348,37 @@ export const LinkedProfile = Type.Union([Type.String(), Type.Null()], {
 })
 
 /** What was erased, without personal data. */
-export const ErasureReceipt = Type.Object({
-  id: Uuid,
-  tenant: Type.String(),
-  /** A caller who knows the subject can find the receipt. */
-  subject_hash: Type.String({
-    description: 'SHA-256 of "<tenant id> email <address>" or "<tenant id> profile <number>"',
-  }),
-  status: Type.Enum(['running', 'completed']),
-  requested_at: Timestamp,
-  completed_at: NullableTimestamp,
-  erased: Erased,
-  covers: Covers,
-  linked_profile_id: LinkedProfile,
-  not_joined: Type.Array(
-    Type.Object({ profile_id: Type.String(), kind: Type.Enum([...IDENTIFIER_KINDS]), remaining_events: Count }),
-    { description: 'Other people with an id or e-mail address of the person, who were found and not erased' },
-  ),
-  suppressed_names: Type.Optional(
-    Type.Integer({
-      minimum: 0,
-      description: 'Number of suppressed identifiers, if suppression was requested',
+export const ErasureReceipt = Type.Object(
+  {
+    id: Uuid,
+    tenant: Type.String(),
+    /** A caller who knows the subject can find the receipt. */
+    subject_hash: Type.String({
+      description: 'SHA-256 of "<tenant id> email <address>" or "<tenant id> profile <number>"',
     }),
-  ),
-  not_yet_processed: Type.Integer({
-    minimum: 0,
-    description: 'Earlier entries that were not processed in time: erase again once they are',
-  }),
-  notes: Type.Array(Type.String()),
-})
+    status: Type.Enum(['running', 'completed']),
+    requested_at: Timestamp,
+    completed_at: NullableTimestamp,
+    erased: Erased,
+    covers: Covers,
+    linked_profile_id: LinkedProfile,
+    not_joined: Type.Array(
+      Type.Object({ profile_id: Type.String(), kind: Type.Enum([...IDENTIFIER_KINDS]), remaining_events: Count }),
+      { description: 'Other people with an id or e-mail address of the person, who were found and not erased' },
+    ),
+    suppressed_names: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        description: 'Number of suppressed identifiers, if suppression was requested',
+      }),
+    ),
+    not_yet_processed: Type.Integer({
+      minimum: 0,
+      description: 'Earlier entries that were not processed in time: erase again once they are',
+    }),
+    notes: Type.Array(Type.String()),
+  },
+  { title: 'ErasureReceipt', description: 'What was erased, without personal data' },
+)
 
 export type ErasureReceipt = Static<typeof ErasureReceipt>

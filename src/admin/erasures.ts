@@ -350,58 +350,70 @@ export function suppressionAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor 
 }
 
 /** An erased person whose data is not recorded again. */
-const SuppressionView = Type.Object({
-  id: Type.String({ format: 'uuid', description: 'The id of the erasure' }),
-  tenant: Type.String(),
-  suppressed_at: Timestamp,
-  names: Type.Array(Type.Object({ kind: Type.Enum([...IDENTIFIER_KINDS]), hash: Type.String() }), {
-    description: 'SHA-256 of "<tenant id> <kind> <value>", in hex. Nothing else is stored',
-  }),
-})
+const SuppressionView = Type.Object(
+  {
+    id: Type.String({ format: 'uuid', description: 'The id of the erasure' }),
+    tenant: Type.String(),
+    suppressed_at: Timestamp,
+    names: Type.Array(Type.Object({ kind: Type.Enum([...IDENTIFIER_KINDS]), hash: Type.String() }), {
+      description: 'SHA-256 of "<tenant id> <kind> <value>", in hex. Nothing else is stored',
+    }),
+  },
+  { title: 'Suppression', description: 'An erased person whose data is not recorded again' },
+)
 
-export const SuppressionList = Type.Object({
-  results: Type.Array(SuppressionView),
-  next_cursor: Type.Null(),
-  not_recorded: Type.Object(
-    { events: Count, records: Count, last_at: NullableTimestamp },
-    { description: 'Items of suppressed people that were not recorded, since the first suppression' },
-  ),
-})
+export const SuppressionList = Type.Object(
+  {
+    results: Type.Array(SuppressionView),
+    next_cursor: Type.Null(),
+    not_recorded: Type.Object(
+      { events: Count, records: Count, last_at: NullableTimestamp },
+      { description: 'Items of suppressed people that were not recorded, since the first suppression' },
+    ),
+  },
+  { title: 'SuppressionList', description: 'Suppressed people, and the number of items that were not recorded' },
+)
 export type SuppressionList = Static<typeof SuppressionList>
 
-export const RemovedSuppression = Type.Object({ id: Uuid, tenant: Type.String(), names: Count })
+export const RemovedSuppression = Type.Object(
+  { id: Uuid, tenant: Type.String(), names: Count },
+  { title: 'RemovedSuppression', description: 'A suppression that was removed' },
+)
 export type RemovedSuppression = Static<typeof RemovedSuppression>
 
 /** What an erasure would delete. */
-export const ErasurePreview = Type.Object({
-  dry_run: Type.Literal(true),
-  tenant: Type.String(),
-  profile_id: NullableText,
-  covers: Covers,
-  linked_profile_id: LinkedProfile,
-  names: Type.Array(
-    Type.Object({ kind: Type.Enum([...IDENTIFIER_KINDS]), value: Type.String(), verified: Type.Boolean() }),
-    { description: 'The identifiers to erase, and whether verified input links them to the person' },
-  ),
-  would_erase: Erased,
-  not_joined: Type.Array(
-    Type.Object({
-      profile_id: Type.String(),
-      kind: Type.Enum([...IDENTIFIER_KINDS]),
-      value: Type.String(),
-      remaining_events: Type.Integer({
-        minimum: 0,
-        description: 'Events that this erasure would not delete',
+export const ErasurePreview = Type.Object(
+  {
+    dry_run: Type.Literal(true),
+    tenant: Type.String(),
+    profile_id: NullableText,
+    covers: Covers,
+    linked_profile_id: LinkedProfile,
+    names: Type.Array(
+      Type.Object({ kind: Type.Enum([...IDENTIFIER_KINDS]), value: Type.String(), verified: Type.Boolean() }),
+      { description: 'The identifiers to erase, and whether verified input links them to the person' },
+    ),
+    would_erase: Erased,
+    not_joined: Type.Array(
+      Type.Object({
+        profile_id: Type.String(),
+        kind: Type.Enum([...IDENTIFIER_KINDS]),
+        value: Type.String(),
+        remaining_events: Type.Integer({
+          minimum: 0,
+          description: 'Events that this erasure would not delete',
+        }),
       }),
+      {
+        description:
+          'People with the same id or e-mail address as another kind of identifier, who are not erased. If one is the same person, merge them first. At most 20',
+      },
+    ),
+    not_yet_processed: Count,
+    needs_confirmation: Type.Boolean({
+      description: 'The person has more than 20 identifiers: send confirm: true',
     }),
-    {
-      description:
-        'People with the same id or e-mail address as another kind of identifier, who are not erased. If one is the same person, merge them first. At most 20',
-    },
-  ),
-  not_yet_processed: Count,
-  needs_confirmation: Type.Boolean({
-    description: 'The person has more than 20 identifiers: send confirm: true',
-  }),
-})
+  },
+  { title: 'ErasurePreview', description: 'What an erasure would delete' },
+)
 export type ErasurePreview = Static<typeof ErasurePreview>

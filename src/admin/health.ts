@@ -146,86 +146,109 @@ const ByHour = Type.Array(Type.Integer(), {
   description: 'The last 24 hours, oldest first; the last hour is the current one',
 })
 
-const HoursOfActivity = Type.Object({
-  last_24_hours: Count,
-  by_hour: Type.Array(Type.Integer(), {
-    description: 'The last 24 hours, oldest first; the last hour is the current one. Counted up to 10,000 per hour',
-  }),
-})
+const HoursOfActivity = Type.Object(
+  {
+    last_24_hours: Count,
+    by_hour: Type.Array(Type.Integer(), {
+      description: 'The last 24 hours, oldest first; the last hour is the current one. Counted up to 10,000 per hour',
+    }),
+  },
+  { title: 'Activity', description: 'A number of the last 24 hours, in total and by hour' },
+)
 
 /** The activity of a source. */
-export const SourceActivity = Type.Object({ id: Type.String(), received: HoursOfActivity, refused: HoursOfActivity })
+export const SourceActivity = Type.Object(
+  { id: Type.String(), received: HoursOfActivity, refused: HoursOfActivity },
+  { title: 'SourceActivity', description: 'The requests of a source in the last 24 hours' },
+)
 export type SourceActivity = Static<typeof SourceActivity>
 
 /** The delivery attempts of a destination. */
-export const DestinationActivity = Type.Object({
-  id: Type.String(),
-  delivered: HoursOfActivity,
-  failed: HoursOfActivity,
-})
+export const DestinationActivity = Type.Object(
+  {
+    id: Type.String(),
+    delivered: HoursOfActivity,
+    failed: HoursOfActivity,
+  },
+  { title: 'DestinationActivity', description: 'The delivery attempts of a destination in the last 24 hours' },
+)
 export type DestinationActivity = Static<typeof DestinationActivity>
 
 /** The health of a tenant. */
-export const HealthView = Type.Object({
-  tenant: Type.String(),
-  waiting: Nullable(
-    Type.Object(
+export const HealthView = Type.Object(
+  {
+    tenant: Type.String(),
+    waiting: Nullable(
+      Type.Object(
+        { entries: Count, oldest_at: NullableTimestamp },
+        {
+          description:
+            'Accepted entries of this tenant that are not processed yet; null: unknown, because the log is unavailable or has more than 100,000 unprocessed entries',
+        },
+      ),
+    ),
+    retrying: Type.Object(
       { entries: Count, oldest_at: NullableTimestamp },
-      {
+      { description: 'Entries of this tenant that failed and wait for a retry, and entries that wait behind them' },
+    ),
+    installation: Nullable(
+      Type.Object(
+        {
+          waiting: Nullable(
+            Type.Object(
+              { entries: Count, oldest_at: NullableTimestamp },
+              { description: 'Accepted entries that are not processed yet; null: unknown' },
+            ),
+          ),
+        },
+        { description: 'Entries of all tenants; null for a caller with access to one tenant' },
+      ),
+    ),
+    dead_letters: Type.Object({ open: Count, by_hour: ByHour }, { description: 'Dead letters of this tenant' }),
+    refused: Type.Object({ last_24_hours: Count, by_hour: ByHour }, { description: 'Rejected requests' }),
+    deferred: Type.Object(
+      { events: Count, oldest_at: NullableTimestamp },
+      { description: 'Events that wait for the budget of their source' },
+    ),
+    disk_free: Nullable(
+      Type.Number({ description: 'Of the whole installation, from 0 to 1; null with an external PostgreSQL' }),
+    ),
+    disk_days_left: Nullable(
+      Type.Number({
         description:
-          'Accepted entries of this tenant that are not processed yet; null: unknown, because the log is unavailable or has more than 100,000 unprocessed entries',
-      },
+          'Time until the disk of the installation is full, at the rate of the last day; null: unknown, or usage does not grow',
+      }),
     ),
-  ),
-  retrying: Type.Object(
-    { entries: Count, oldest_at: NullableTimestamp },
-    { description: 'Entries of this tenant that failed and wait for a retry, and entries that wait behind them' },
-  ),
-  installation: Nullable(
-    Type.Object(
-      {
-        waiting: Nullable(Type.Object({ entries: Count, oldest_at: NullableTimestamp })),
-      },
-      { description: 'Entries of all tenants; null for a caller with access to one tenant' },
-    ),
-  ),
-  dead_letters: Type.Object({ open: Count, by_hour: ByHour }),
-  refused: Type.Object({ last_24_hours: Count, by_hour: ByHour }),
-  deferred: Type.Object({ events: Count, oldest_at: NullableTimestamp }),
-  disk_free: Nullable(
-    Type.Number({ description: 'Of the whole installation, from 0 to 1; null with an external PostgreSQL' }),
-  ),
-  disk_days_left: Nullable(
-    Type.Number({
-      description:
-        'Time until the disk of the installation is full, at the rate of the last day; null: unknown, or usage does not grow',
-    }),
-  ),
-})
+  },
+  { title: 'Health', description: 'Waiting, failed and rejected data of a tenant' },
+)
 export type HealthView = Static<typeof HealthView>
 
 /** Failures with the same cause. */
-export const IssueView = Type.Object({
-  kind: Type.Enum(['dead_letters', 'refused', 'failing_destination', 'billing_warning']),
-  cause: Type.String({
-    description:
-      'For dead letters, the error without variable parts; for rejected requests to a source, the code; for rejected requests with a key, the reason without variable parts; for a destination, its name; for a billing warning, the field that cannot be read',
-  }),
-  reason: NullableText,
-  route: Nullable(
-    Type.String({ description: 'The route of rejected requests with a key, for example POST /v1/track' }),
-  ),
-  source_config_id: NullableText,
-  destination_id: NullableText,
-  count: Type.Integer({ minimum: 0, description: 'For a destination, the number of messages waiting for delivery' }),
-  first_at: Timestamp,
-  last_at: Timestamp,
-  example: Type.String({ description: 'The most recent error or rejection, in full' }),
-  example_id: Nullable(
-    Type.String({
-      format: 'uuid',
-      description: 'The most recent dead letter; for a billing warning, the most recent event',
+export const IssueView = Type.Object(
+  {
+    kind: Type.Enum(['dead_letters', 'refused', 'failing_destination', 'billing_warning']),
+    cause: Type.String({
+      description:
+        'For dead letters, the error without variable parts; for rejected requests to a source, the code; for rejected requests with a key, the reason without variable parts; for a destination, its name; for a billing warning, the field that cannot be read',
     }),
-  ),
-})
+    reason: NullableText,
+    route: Nullable(
+      Type.String({ description: 'The route of rejected requests with a key, for example POST /v1/track' }),
+    ),
+    source_config_id: NullableText,
+    destination_id: NullableText,
+    count: Type.Integer({ minimum: 0, description: 'For a destination, the number of messages waiting for delivery' }),
+    first_at: Timestamp,
+    last_at: Timestamp,
+    example: Type.String({ description: 'The most recent error or rejection, in full' }),
+    example_id: Nullable(
+      Type.String({
+        format: 'uuid',
+        description: 'The most recent dead letter; for a billing warning, the most recent event',
+      }),
+    ),
+  },
+  { title: 'Issue', description: 'Failures with the same cause' },
+)
 export type IssueView = Static<typeof IssueView>

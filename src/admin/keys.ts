@@ -366,13 +366,21 @@ export const keyFields = {
   last_used_at: NullableTimestamp,
 }
 
-export const KeyView = Type.Object(keyFields, { examples: [KEY_EXAMPLE] })
+export const KeyView = Type.Object(keyFields, {
+  title: 'Key',
+  description: 'A key without its value',
+  examples: [KEY_EXAMPLE],
+})
 export type KeyView = Static<typeof KeyView>
 
 /** The only response that contains the key itself. */
 export const CreatedKey = Type.Object(
   { ...keyFields, key: Type.String({ description: 'The key itself, shown only once' }) },
-  { examples: [{ ...KEY_EXAMPLE, key: 'private-9f…' }] },
+  {
+    title: 'CreatedKey',
+    description: 'A key with its value, which is shown only once',
+    examples: [{ ...KEY_EXAMPLE, key: 'private-9f…' }],
+  },
 )
 export type CreatedKey = Static<typeof CreatedKey>
 
@@ -385,6 +393,8 @@ export const RotatedKey = Type.Object(
     ),
   },
   {
+    title: 'RotatedKey',
+    description: 'The new key, and when the previous one expires',
     examples: [
       {
         ...KEY_EXAMPLE,
@@ -396,24 +406,32 @@ export const RotatedKey = Type.Object(
 )
 export type RotatedKey = Static<typeof RotatedKey>
 
-const CreatedObject = Type.Object({
-  id: Type.String(),
-  tenant: Type.String(),
-  name: Type.String(),
-  enabled: Type.Boolean(),
-})
+const CreatedObject = Type.Object(
+  {
+    id: Type.String(),
+    tenant: Type.String(),
+    name: Type.String(),
+    enabled: Type.Boolean(),
+  },
+  { title: 'CreatedObject', description: 'A source or destination that was created with a key' },
+)
 
 /** Includes objects that were created with the key, or with keys that it created, and were active when it was revoked. */
 export const RevokedKey = Type.Object(
   {
     ...keyFields,
-    made: Type.Object({
-      keys: Type.Array(KeyView),
-      sources: Type.Array(CreatedObject),
-      destinations: Type.Array(CreatedObject),
-    }),
+    made: Type.Object(
+      {
+        keys: Type.Array(KeyView),
+        sources: Type.Array(CreatedObject),
+        destinations: Type.Array(CreatedObject),
+      },
+      { description: 'What was created with the key and was active' },
+    ),
   },
   {
+    title: 'RevokedKey',
+    description: 'A revoked key, and what was created with it',
     examples: [
       { ...KEY_EXAMPLE, revoked_at: '2026-01-31T09:30:00.000Z', made: { keys: [], sources: [], destinations: [] } },
     ],

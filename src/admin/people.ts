@@ -403,9 +403,12 @@ function eventText(event: Awaited<ReturnType<typeof findEvents>>[number]): strin
 
 const LinkCause = Type.Object(
   { kind: Type.Enum(['event', 'record', 'sale', 'command']), id: Type.String() },
-  { description: 'What linked it: an event, a record (contact/…, order/…), a sale, a command' },
+  { title: 'LinkCause', description: 'What linked it: an event, a record (contact/…, order/…), a sale, a command' },
 )
-const NamedIdentifier = Type.Object({ kind: Type.Enum([...IDENTIFIER_KINDS]), value: Type.String() })
+const NamedIdentifier = Type.Object(
+  { kind: Type.Enum([...IDENTIFIER_KINDS]), value: Type.String() },
+  { title: 'Identifier', description: 'An identifier of a person' },
+)
 
 /** A person with all identifiers. */
 export const PersonView = Type.Object(
@@ -426,18 +429,25 @@ export const PersonView = Type.Object(
         joined_at: NullableTimestamp,
         cause: Nullable(LinkCause),
       }),
+      { description: 'The identifiers of the person' },
     ),
     claims: Type.Array(
       Type.Object({
         name: NamedIdentifier,
-        other: Type.Object({ ...NamedIdentifier.properties, profile_id: Type.String() }),
+        other: Type.Object(
+          { ...NamedIdentifier.properties, profile_id: Type.String() },
+          { description: 'The identifier of the other person' },
+        ),
         cause: LinkCause,
         at: Timestamp,
       }),
       { description: 'Identifiers of other people that appeared with this person and are not linked. At most 100' },
     ),
     contact: Nullable(
-      Type.Object({ id: Type.String(), name: NullableText, email: NullableText, company: NullableText }),
+      Type.Object(
+        { id: Type.String(), name: NullableText, email: NullableText, company: NullableText },
+        { description: 'The contact of the person' },
+      ),
     ),
     merged_profiles: Type.Array(Type.String(), { description: 'Profiles merged into this one' }),
     events: Type.Integer({ minimum: 0, description: 'Events with one of the identifiers' }),
@@ -452,6 +462,8 @@ export const PersonView = Type.Object(
     }),
   },
   {
+    title: 'Person',
+    description: 'A person with all identifiers',
     examples: [
       {
         profile_id: 'prof_17',
@@ -480,5 +492,8 @@ export const PersonView = Type.Object(
 )
 export type PersonView = Static<typeof PersonView>
 
-export const SplitPeople = Type.Object({ person: PersonView, split_off: PersonView })
+export const SplitPeople = Type.Object(
+  { person: PersonView, split_off: PersonView },
+  { title: 'SplitPeople', description: 'Both people after a split' },
+)
 export type SplitPeople = Static<typeof SplitPeople>

@@ -122,6 +122,8 @@ export const PolicyView = Type.Object(
     applied_version: Type.Integer({ description: 'The version that reports use' }),
   },
   {
+    title: 'Policy',
+    description: 'How the reports of a tenant compute MRR',
     examples: [
       {
         tenant: 'ten_1',

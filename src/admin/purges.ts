@@ -145,45 +145,57 @@ function newReceipt(purge: StoredPurge, unapplied: number): PurgeReceipt {
   }
 }
 
-const Purged = Type.Object({
-  events: Count,
-  conversions: Count,
-  identities: Type.Integer({ minimum: 0, description: 'Identifiers without any other event or record' }),
-  dead_letters: Count,
-  waiting: Count,
-})
+const Purged = Type.Object(
+  {
+    events: Count,
+    conversions: Count,
+    identities: Type.Integer({ minimum: 0, description: 'Identifiers without any other event or record' }),
+    dead_letters: Count,
+    waiting: Count,
+  },
+  { title: 'Purged', description: 'The number of removed objects' },
+)
 
 /** What was removed of the data that a tracking key sent. */
-export const PurgeReceipt = Type.Object({
-  id: Uuid,
-  tenant: Type.String(),
-  key: Type.String(),
-  since: Timestamp,
-  until: NullableTimestamp,
-  status: Type.Enum(['running', 'completed']),
-  requested_at: Timestamp,
-  completed_at: NullableTimestamp,
-  purged: Purged,
-  not_yet_processed: Type.Integer({
-    minimum: 0,
-    description: 'Entries that were not processed in time: purge again once they are',
-  }),
-})
+export const PurgeReceipt = Type.Object(
+  {
+    id: Uuid,
+    tenant: Type.String(),
+    key: Type.String(),
+    since: Timestamp,
+    until: NullableTimestamp,
+    status: Type.Enum(['running', 'completed']),
+    requested_at: Timestamp,
+    completed_at: NullableTimestamp,
+    purged: Purged,
+    not_yet_processed: Type.Integer({
+      minimum: 0,
+      description: 'Entries that were not processed in time: purge again once they are',
+    }),
+  },
+  { title: 'PurgeReceipt', description: 'What was removed of the data that a tracking key sent' },
+)
 
 export type PurgeReceipt = Static<typeof PurgeReceipt>
 
-export const PurgePreview = Type.Object({
-  dry_run: Type.Literal(true),
-  tenant: Type.String(),
-  key: Type.String(),
-  since: Timestamp,
-  until: NullableTimestamp,
-  would_purge: Type.Object({
-    events: Count,
-    sales: Type.Integer({ minimum: 0, description: 'Sales that its events created or updated' }),
-    joins: Type.Integer({ minimum: 0, description: 'Links between people that its events caused' }),
-  }),
-})
+export const PurgePreview = Type.Object(
+  {
+    dry_run: Type.Literal(true),
+    tenant: Type.String(),
+    key: Type.String(),
+    since: Timestamp,
+    until: NullableTimestamp,
+    would_purge: Type.Object(
+      {
+        events: Count,
+        sales: Type.Integer({ minimum: 0, description: 'Sales that its events created or updated' }),
+        joins: Type.Integer({ minimum: 0, description: 'Links between people that its events caused' }),
+      },
+      { description: 'The number of objects to remove' },
+    ),
+  },
+  { title: 'PurgePreview', description: 'What a purge would remove' },
+)
 
 export type PurgePreview = Static<typeof PurgePreview>
 

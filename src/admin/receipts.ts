@@ -199,6 +199,8 @@ export const ReceiptView = Type.Object(
     written_at: Timestamp,
   },
   {
+    title: 'Receipt',
+    description: 'The stored outcome of one inbound event',
     examples: [
       {
         id: '019c1234-5678-7000-8abc-def012300000',
@@ -251,6 +253,8 @@ export const RejectionView = Type.Object(
     }),
   },
   {
+    title: 'Rejection',
+    description: 'A rejected request',
     examples: [
       {
         id: '81',
@@ -273,43 +277,49 @@ export const RejectionView = Type.Object(
 )
 export type RejectionView = Static<typeof RejectionView>
 
-export const BacklogView = Type.Object({
-  source_config_id: Type.String(),
-  events: Type.Integer(),
-  oldest_at: Timestamp,
-})
+export const BacklogView = Type.Object(
+  {
+    source_config_id: Type.String(),
+    events: Type.Integer(),
+    oldest_at: Timestamp,
+  },
+  { title: 'Overflow', description: 'Events of a source that wait for its budget' },
+)
 export type BacklogView = Static<typeof BacklogView>
 
 /** The request that contained an event. */
-export const ReceivedRequest = Type.Object({
-  id: Type.String(),
-  tenant: Type.String(),
-  missing: Nullable(
-    Type.Enum(['expired', 'erased', 'unknown'], {
-      description:
-        'Why the request is not available. expired: the log keeps requests for a few days (KONTOR_LOG_RETENTION); erased: a person in it was erased or is suppressed, and requests are deleted as a whole; null: it is available',
-    }),
-  ),
-  received_at: NullableTimestamp,
-  bytes: Nullable(Type.Integer({ minimum: 0, description: 'The size of the whole request' })),
-  batch: Nullable(
-    Type.Object(
-      { index: Type.Integer(), items: Type.Integer() },
-      { description: 'The index of the event in the batch and the number of items; null: not a batch' },
+export const ReceivedRequest = Type.Object(
+  {
+    id: Type.String(),
+    tenant: Type.String(),
+    missing: Nullable(
+      Type.Enum(['expired', 'erased', 'unknown'], {
+        description:
+          'Why the request is not available. expired: the log keeps requests for a few days (KONTOR_LOG_RETENTION); erased: a person in it was erased or is suppressed, and requests are deleted as a whole; null: it is available',
+      }),
     ),
-  ),
-  body: Nullable(
-    Type.String({
-      description:
-        'As received, at most the first 100,000 characters. For a batch, only the item unless the whole batch is requested',
-    }),
-  ),
-  edited: Nullable(
-    Type.Object(
-      { by: Type.String(), at: Timestamp, dead_letter: Uuid },
-      { description: 'Set if an operator replaced the body: who, when, and the dead letter that has the original' },
+    received_at: NullableTimestamp,
+    bytes: Nullable(Type.Integer({ minimum: 0, description: 'The size of the whole request' })),
+    batch: Nullable(
+      Type.Object(
+        { index: Type.Integer(), items: Type.Integer() },
+        { description: 'The index of the event in the batch and the number of items; null: not a batch' },
+      ),
     ),
-  ),
-  truncated: Type.Boolean(),
-})
+    body: Nullable(
+      Type.String({
+        description:
+          'As received, at most the first 100,000 characters. For a batch, only the item unless the whole batch is requested',
+      }),
+    ),
+    edited: Nullable(
+      Type.Object(
+        { by: Type.String(), at: Timestamp, dead_letter: Uuid },
+        { description: 'Set if an operator replaced the body: who, when, and the dead letter that has the original' },
+      ),
+    ),
+    truncated: Type.Boolean(),
+  },
+  { title: 'ReceivedRequest', description: 'The request that contained an event' },
+)
 export type ReceivedRequest = Static<typeof ReceivedRequest>

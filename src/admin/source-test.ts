@@ -130,19 +130,23 @@ function buildSample(source: Source, { body, headers = {} }: SourceTestOptions):
 const Headers = Type.Record(Type.String(), Type.String())
 
 /** The receipts and archived results of a sample event. */
-export const SourceTest = Type.Object({
-  source_config_id: Type.String(),
-  ok: Type.Boolean(),
-  sent: Type.Object({ headers: Headers, body: Type.String() }),
-  steps: Type.Array(
-    Type.Object({
-      step: Type.Enum(['source', 'normalize', 'accept', 'process', 'archive']),
-      ok: Type.Boolean(),
-      detail: Type.String(),
-    }),
-  ),
-  receipts: Type.Array(ReceiptView),
-  archived: Type.Array(OpenObject()),
-})
+export const SourceTest = Type.Object(
+  {
+    source_config_id: Type.String(),
+    ok: Type.Boolean(),
+    sent: Type.Object({ headers: Headers, body: Type.String() }, { description: 'The request' }),
+    steps: Type.Array(
+      Type.Object({
+        step: Type.Enum(['source', 'normalize', 'accept', 'process', 'archive']),
+        ok: Type.Boolean(),
+        detail: Type.String(),
+      }),
+      { description: 'In the order of processing' },
+    ),
+    receipts: Type.Array(ReceiptView),
+    archived: Type.Array(OpenObject()),
+  },
+  { title: 'SourceTest', description: 'The receipts and archived results of a sample event' },
+)
 
 export type SourceTest = Static<typeof SourceTest>

@@ -398,7 +398,7 @@ type Schemas<Fields extends Record<string, Field>> = { [Name in keyof Fields]: F
 export const SOURCE_SETTINGS = Object.fromEntries(
   Object.entries(SOURCE_FIELDS).map(([name, { schema, expects }]) => [
     name,
-    { ...schema, description: `Must be ${expects}` },
+    { description: `Must be ${expects}`, ...schema },
   ]),
 ) as unknown as Schemas<typeof SOURCE_FIELDS>
 
@@ -421,7 +421,10 @@ const SOURCE_EXAMPLE = {
   updated_at: '2026-01-31T09:30:00.000Z',
 }
 
-const CredentialView = Type.Object({ hint: Type.String(), expires_at: NullableTimestamp })
+const CredentialView = Type.Object(
+  { hint: Type.String(), expires_at: NullableTimestamp },
+  { title: 'Credential', description: 'The end of a token or secret, and when it expires' },
+)
 export type CredentialView = Static<typeof CredentialView>
 
 const sourceFields = {
@@ -439,7 +442,11 @@ const sourceFields = {
   updated_at: Timestamp,
 }
 
-export const SourceView = Type.Object(sourceFields, { examples: [SOURCE_EXAMPLE] })
+export const SourceView = Type.Object(sourceFields, {
+  title: 'Source',
+  description: 'The saved configuration of one sender of webhooks',
+  examples: [SOURCE_EXAMPLE],
+})
 export type SourceView = Static<typeof SourceView>
 
 /** The only response that contains the token and the secret. */
@@ -449,12 +456,20 @@ export const CreatedSource = Type.Object(
     token: Type.String({ description: 'The token, shown only once' }),
     signing_secret: Nullable(Type.String({ description: 'The secret, shown only once' })),
   },
-  { examples: [{ ...SOURCE_EXAMPLE, token: 'tok_3k…', signing_secret: null }] },
+  {
+    title: 'CreatedSource',
+    description: 'A source with its token and secret, which are shown only once',
+    examples: [{ ...SOURCE_EXAMPLE, token: 'tok_3k…', signing_secret: null }],
+  },
 )
 export type CreatedSource = Static<typeof CreatedSource>
 
 export const RotatedSource = Type.Object(
   { ...sourceFields, token: Type.Optional(Type.String()), signing_secret: Type.Optional(Type.String()) },
-  { examples: [{ ...SOURCE_EXAMPLE, token: 'tok_8s…' }] },
+  {
+    title: 'RotatedSource',
+    description: 'A source with the new token or secret, which is shown only once',
+    examples: [{ ...SOURCE_EXAMPLE, token: 'tok_8s…' }],
+  },
 )
 export type RotatedSource = Static<typeof RotatedSource>

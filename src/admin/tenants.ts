@@ -167,6 +167,8 @@ export const TenantView = Type.Object(
     created_at: Timestamp,
   },
   {
+    title: 'Tenant',
+    description: 'An isolated customer of the installation',
     examples: [
       {
         id: 'ten_1',

@@ -146,37 +146,46 @@ export type NewUser = { name: string; role?: Role | undefined; tenant?: string |
 
 const TenantOfUser = Nullable(Type.String({ description: 'The only visible tenant; null: all tenants' }))
 
-export const UserView = Type.Object({
-  id: Type.String({ description: 'usr_…' }),
-  name: Type.String({ description: 'Used to sign in; the audit log shows user: and this name' }),
-  role: Type.Enum([...ROLES]),
-  tenant: TenantOfUser,
-  state: Type.Enum(['active', 'invited', 'invitation_expired', 'disabled']),
-  invited_until: NullableTimestamp,
-  created_at: Timestamp,
-  created_by: Type.String(),
-  last_sign_in_at: NullableTimestamp,
-})
+export const UserView = Type.Object(
+  {
+    id: Type.String({ description: 'usr_…' }),
+    name: Type.String({ description: 'Used to sign in; the audit log shows user: and this name' }),
+    role: Type.Enum([...ROLES]),
+    tenant: TenantOfUser,
+    state: Type.Enum(['active', 'invited', 'invitation_expired', 'disabled']),
+    invited_until: NullableTimestamp,
+    created_at: Timestamp,
+    created_by: Type.String(),
+    last_sign_in_at: NullableTimestamp,
+  },
+  { title: 'User', description: 'A user of the console' },
+)
 export type UserView = Static<typeof UserView>
 
-export const InvitedUser = Type.Object({
-  ...UserView.properties,
-  invitation: Type.String({
-    description:
-      'Shown only in this response, valid once and for 7 days. Send the person the address of the console followed by #/invitation/ and this value',
-  }),
-})
+export const InvitedUser = Type.Object(
+  {
+    ...UserView.properties,
+    invitation: Type.String({
+      description:
+        'Shown only in this response, valid once and for 7 days. Send the person the address of the console followed by #/invitation/ and this value',
+    }),
+  },
+  { title: 'InvitedUser', description: 'A user with the invitation, which is shown only once' },
+)
 export type InvitedUser = Static<typeof InvitedUser>
 
-export const SessionView = Type.Object({
-  id: Type.String({ description: 'ses_…' }),
-  actor: Type.String({ description: 'user: or oidc: and the name, or the id of an admin key' }),
-  role: Type.Enum([...ROLES]),
-  tenant: TenantOfUser,
-  ip: NullableText,
-  user_agent: NullableText,
-  created_at: Timestamp,
-  last_used_at: Timestamp,
-  expires_at: Timestamp,
-})
+export const SessionView = Type.Object(
+  {
+    id: Type.String({ description: 'ses_…' }),
+    actor: Type.String({ description: 'user: or oidc: and the name, or the id of an admin key' }),
+    role: Type.Enum([...ROLES]),
+    tenant: TenantOfUser,
+    ip: NullableText,
+    user_agent: NullableText,
+    created_at: Timestamp,
+    last_used_at: Timestamp,
+    expires_at: Timestamp,
+  },
+  { title: 'Session', description: 'A session of the console' },
+)
 export type SessionView = Static<typeof SessionView>

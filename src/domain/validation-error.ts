@@ -1,10 +1,13 @@
 import { type Static, Type } from 'typebox'
 
 /** What is wrong with a request, and where in it. */
-export const ValidationError = Type.Object({
-  pointer: Type.String({ description: 'JSON pointer into the body, or `/` and a parameter name' }),
-  message: Type.String(),
-})
+export const ValidationError = Type.Object(
+  {
+    pointer: Type.String({ description: 'JSON pointer into the body, or `/` and a parameter name' }),
+    message: Type.String(),
+  },
+  { title: 'ValidationError', description: 'What is wrong with a request, and where in it' },
+)
 export type ValidationError = Static<typeof ValidationError>
 
 export function formatValidationError({ pointer, message }: ValidationError): string {

@@ -7,6 +7,7 @@ import Fastify, { type RouteOptions } from 'fastify'
 import type { Scope } from '../domain/tenants/keys.ts'
 import type { App } from './app.ts'
 import { type Asset, asset, sendAsset } from './assets.ts'
+import { shareParameters, withReferences } from './components.ts'
 import { registerGuides } from './guides/routes.ts'
 import { type Problem, ProblemBody, problemBody, problems } from './problems.ts'
 import { registerSdk } from './sdk/route.ts'
@@ -29,13 +30,13 @@ type Operation = {
   description?: string
   parameters?: unknown[]
   requestBody?: unknown
-  responses: Record<string, { description: string; $ref?: string }>
+  responses: Record<string, { description: string } | { $ref: string }>
   security?: Record<string, string[]>[]
 }
 type Document = {
   openapi: string
   paths: Record<string, Record<string, Operation>>
-  components: { schemas: Record<string, unknown>; responses?: object; securitySchemes?: object }
+  components: { schemas: Record<string, unknown>; parameters?: object; responses?: object; securitySchemes?: object }
 }
 
 /** For a route's `schema.security`. Routes that declare a scope do not need it. */
@@ -59,6 +60,27 @@ const securitySchemes = {
   writeKeyHeader: { type: 'apiKey', in: 'header', name: 'x-write-key', description: 'A tracking key' },
   sourceToken: { type: 'http', scheme: 'bearer', description: "An inbound source's token: `tok_…`" },
   adminKey: { type: 'http', scheme: 'bearer', description: 'An admin key: `adm_…`' },
+} as const
+
+const TAGS = {
+  Records: 'Products, contacts and orders, each in the latest version received.',
+  Events: 'Send and read events and conversions.',
+  'CDP-compatible': 'Send events with the SDKs of Segment, RudderStack and Jitsu.',
+  'Inbound webhooks': 'Receive webhooks of shops, billing systems and other senders.',
+  Customers: 'People with a purchase, a subscription or a contact, where they came from, and what they did in order.',
+  Subscriptions: 'Reports about recurring revenue: MRR, movements, retention, cash and recognized revenue.',
+  Export: 'Whole tables as files.',
+  'Agent tools': 'The Model Context Protocol for agents.',
+  'Admin: tenants': 'Tenants, their settings, policies and closed months, and their health.',
+  'Admin: users': 'Users and sessions of the console.',
+  'Admin: keys': 'Create, limit, rotate and revoke keys.',
+  'Admin: sources': 'The senders of webhooks, with their credentials and limits.',
+  'Admin: destinations': 'URLs to which Kontor sends signed webhooks.',
+  'Admin: inbound events': 'Receipts, rejected requests and archived results of webhooks.',
+  'Admin: dead letters': 'Entries that were rejected or failed: read, replay and resolve them.',
+  'Admin: people': 'Look up, merge, split, export and erase people.',
+  'Admin: alerts': 'Alerts and their thresholds.',
+  'Admin: audit': 'Every change by a user, a key or the command line.',
 } as const
 
 const EXAMPLES: Record<number, Problem> = {
@@ -94,23 +116,30 @@ export async function registerOpenApi(app: App, options: { publicUrl: string | n
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       servers: [{ url: options.publicUrl ?? '/' }],
+      tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
       components: { securitySchemes },
     },
     convertConstToEnum: false,
   })
 
-  let text: string | null = null
-  app.get('/openapi.json', { schema: { hide: true } }, (_request, reply) => {
-    text ??= JSON.stringify(openApiDocument(app))
-    reply.header('access-control-allow-origin', '*').type('application/json').send(text)
+  let file: Promise<Asset> | null = null
+  app.get('/openapi.json', { schema: { hide: true } }, async (request, reply) => {
+    file ??= documentFile(app)
+    const headers = { 'access-control-allow-origin': '*', 'cache-control': 'no-cache' }
+    return sendAsset(request, reply, await file, headers)
   })
   registerReference(app, options)
   registerGuides(app)
   registerSdk(app)
 }
 
+async function documentFile(app: App): Promise<Asset> {
+  const text = Buffer.from(JSON.stringify(openApiDocument(app)))
+  return asset('application/json', text, { gzip: await promisify(gzip)(text) })
+}
+
 export function openApiDocument(app: App): Document {
-  const document = asDateTime(app.swagger()) as Document
+  const document = standardSchema(app.swagger()) as Document
   const used = new Set<number>()
   for (const { method, url, isHidden, options } of app.routeTable) {
     const operation = document.paths[documentedPath(url)]?.[method.toLowerCase()]
@@ -118,15 +147,26 @@ export function openApiDocument(app: App): Document {
     operation.operationId ??= buildOperationId(method, url)
     describeSecurity(operation, options)
     for (const [status, response] of Object.entries(operation.responses))
-      if (response.description === 'Default Response') response.description = STATUS_CODES[status] ?? 'Response'
+      if ('description' in response && response.description === 'Default Response')
+        response.description = STATUS_CODES[status] ?? 'Response'
     for (const status of problemStatuses(operation, options, url)) {
-      operation.responses[status] ??= { $ref: `#/components/responses/problem-${status}`, description: '' }
+      operation.responses[status] ??= { $ref: `#/components/responses/problem-${status}` }
       used.add(status)
     }
   }
-  document.components.schemas.Problem = ProblemBody
+  const { schemas } = document.components
   document.components.responses = Object.fromEntries([...used].sort().map(status => problemResponse(status)))
-  return document
+  const { paths } = withReferences({ paths: document.paths, problem: ProblemBody }, schemas)
+  const names = Object.keys(schemas).sort()
+  return {
+    ...document,
+    paths,
+    components: {
+      ...document.components,
+      schemas: Object.fromEntries(names.map(name => [name, schemas[name]])),
+      parameters: shareParameters(paths),
+    },
+  }
 }
 
 /** The path in OpenAPI's notation: {id} for :id. */
@@ -191,13 +231,27 @@ function problemResponse(status: number): [string, object] {
   return [`problem-${status}`, response]
 }
 
-/** Our timestamps allow more than RFC 3339, but `date-time` is the only format that tools know. */
-function asDateTime(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(asDateTime)
+/**
+ * The document in the words that client generators know. Our timestamps allow more than RFC 3339, but tools know only
+ * `date-time`. A parameter with a default is optional. An enum has a type.
+ */
+function standardSchema(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(standardSchema)
   if (typeof value !== 'object' || value === null) return value
-  const entries = Object.entries(value).map(([key, inner]) => [key, asDateTime(inner)])
+  const entries = Object.entries(value).map(([key, inner]) => [key, standardSchema(inner)])
   const copy = Object.fromEntries(entries) as Record<string, unknown>
-  return copy.format === 'timestamp' ? { ...copy, format: 'date-time' } : copy
+  if (copy.format === 'timestamp') copy.format = 'date-time'
+  if (copy.in === 'query' && copy.required === true && hasDefault(copy.schema)) copy.required = false
+  if (copy.type === undefined && isStrings(copy.enum)) return { type: 'string', ...copy }
+  return copy
+}
+
+function hasDefault(schema: unknown): boolean {
+  return typeof schema === 'object' && schema !== null && 'default' in schema
+}
+
+function isStrings(values: unknown): boolean {
+  return Array.isArray(values) && values.every(value => typeof value === 'string')
 }
 
 type Reference = { page: string; policy: string; script: Asset }

@@ -90,7 +90,7 @@ export function decodeTimeCursor(cursor: string | undefined): { at: Date; id: st
 /** The query parameters of GET /v1/events and GET /v1/conversions. */
 export const TimeQuery = Type.Object({
   limit: pageParameters.limit,
-  offset: Type.Integer({ minimum: 0, default: 0 }),
+  offset: Type.Integer({ minimum: 0, default: 0, description: 'Number of rows to skip; prefer cursor' }),
   cursor: Type.Optional(
     Type.String({ description: 'next_cursor of the previous page. Faster than offset on later pages.' }),
   ),

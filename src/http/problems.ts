@@ -19,7 +19,7 @@ export const ProblemBody = Type.Object(
       }),
     ),
   },
-  { description: 'Every error response has this format (RFC 9457)' },
+  { title: 'Problem', description: 'Every error response has this format (RFC 9457)' },
 )
 export type ProblemBody = Static<typeof ProblemBody>
 

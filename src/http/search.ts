@@ -21,18 +21,21 @@ export function searchRoute(app: App, deps: { pool: pg.Pool; log: Log }): void {
         description:
           'Finds products, contacts, orders and events by exact id (events also by their sender’s id), and people by the beginning of an e-mail address, id, name or last name. Results that the key may not read are omitted.',
         querystring: Type.Object({
-          q: Type.String({ minLength: 2, maxLength: 255 }),
-          limit: Type.Integer({ minimum: 1, maximum: 50, default: 20 }),
+          q: Type.String({ minLength: 2, maxLength: 255, description: 'An id, or the beginning of a name or address' }),
+          limit: Type.Integer({ minimum: 1, maximum: 50, default: 20, description: 'Maximum number of results' }),
         }),
         response: {
           200: Type.Object({
             results: Type.Array(
-              Type.Object({
-                kind: Type.Enum([...ENTITY_TYPES, 'event', 'person']),
-                id: Type.String({ description: 'For a person: the profile id' }),
-                title: Type.String(),
-                note: NullableText,
-              }),
+              Type.Object(
+                {
+                  kind: Type.Enum([...ENTITY_TYPES, 'event', 'person']),
+                  id: Type.String({ description: 'For a person: the profile id' }),
+                  title: Type.String(),
+                  note: NullableText,
+                },
+                { title: 'SearchResult', description: 'A record, an event or a person' },
+              ),
             ),
             next_cursor: Type.Null(),
           }),

@@ -15,7 +15,11 @@ export const TenantBody = Type.Object(
       description: 'Currencies of subscriptions and recent sales. The one with the most paying accounts is first',
     }),
   },
-  { examples: [{ id: 'ten_1', time_zone: 'Europe/Berlin', currencies: ['EUR', 'USD'] }] },
+  {
+    title: 'TenantFacts',
+    description: 'What the caller of a report needs to know about the tenant',
+    examples: [{ id: 'ten_1', time_zone: 'Europe/Berlin', currencies: ['EUR', 'USD'] }],
+  },
 )
 
 export function tenantRoute(app: App, { pool }: { pool: pg.Pool }): void {

@@ -11,8 +11,11 @@ type Operation = {
   description?: string
   responses: Record<string, unknown>
   security: Record<string, string[]>[]
-  requestBody?: { content: Record<string, { example?: unknown; schema?: { examples?: unknown[] } }> }
+  tags: string[]
+  parameters?: ({ name: string; description?: string; schema?: { description?: string } } | { $ref: string })[]
+  requestBody?: { content: Record<string, { example?: unknown; examples?: Record<string, { value: unknown }> }> }
 }
+type Schema = { [key: string]: unknown }
 
 const server = await startServer()
 after(server.close)
@@ -90,6 +93,7 @@ test('the server accepts every example of a request', async () => {
   await server.anotherTenant('acme')
   const { key: admin } = await server.admin.keys.create({ kind: 'admin' })
   const source = await server.admin.sources.create({ tenant: server.tenant.id, type: 'webhook' })
+  const cdpSource = await server.admin.sources.create({ tenant: server.tenant.id, type: 'cdp', token: source.token! })
   const keys: Record<string, string> = {
     ...{ privateKey: server.tenant.privateKey, trackingKey: server.tenant.trackingKey },
     ...{ adminKey: admin, sourceToken: source.token! },
@@ -97,7 +101,7 @@ test('the server accepts every example of a request', async () => {
   const rejected: string[] = []
   for (const { path, method, operation } of operations) {
     for (const example of examplesOf(operation)) {
-      const url = path.replace('{sourceConfigId}', source.id).replace(/\{\w+\}/g, 'none')
+      const url = path.replace('{sourceConfigId}', isCdp(example) ? cdpSource.id : source.id).replace(/\{\w+\}/g, 'none')
       const key = keys[Object.keys(operation.security[0] ?? {})[0] ?? '']
       const headers = { accept: 'application/json, text/event-stream' } // MCP clients accept both
       const body = JSON.stringify(example)
@@ -110,7 +114,93 @@ test('the server accepts every example of a request', async () => {
   assert.deepEqual(rejected, [])
 })
 
-function examplesOf({ requestBody }: Operation): unknown[] {
-  const { example, schema } = requestBody?.content['application/json'] ?? {}
-  return [...(example === undefined ? [] : [example]), ...(schema?.examples ?? [])]
+function isCdp(example: unknown): boolean {
+  return typeof example === 'object' && example !== null && ('messageId' in example || 'batch' in example)
 }
+
+function examplesOf({ requestBody }: Operation): unknown[] {
+  const { example, examples = {} } = requestBody?.content['application/json'] ?? {}
+  return [...(example === undefined ? [] : [example]), ...Object.values(examples).map(({ value }) => value)]
+}
+
+test('every request that sends several items has an example with several items', () => {
+  const batches = operations.filter(({ method, path }) => method === 'POST' && /\/(?:batch|b)$/.test(path))
+  assert.equal(batches.length, 6)
+  for (const { path, operation } of batches) {
+    const [example] = examplesOf(operation) as { records?: unknown[]; batch?: unknown[] }[]
+    assert.ok((example?.records ?? example?.batch ?? []).length > 1, path)
+  }
+})
+
+test('every parameter and every tag has a description', () => {
+  const shared: Record<string, { description?: string }> = document.components.parameters
+  const lacking = operations.flatMap(({ method, path, operation }) =>
+    (operation.parameters ?? [])
+      .map(parameter => ('$ref' in parameter ? shared[parameter.$ref.split('/').at(-1)!]! : parameter))
+      .filter(parameter => !parameter.description)
+      .map(parameter => `${method} ${path}: ${JSON.stringify(parameter)}`),
+  )
+  assert.deepEqual(lacking, [])
+  const described = document.tags.map(({ name, description }: Schema) => (String(description).length > 10 ? name : ''))
+  const used = [...new Set(operations.flatMap(({ operation }) => operation.tags))]
+  assert.deepEqual(described.sort(), used.sort())
+})
+
+test('shapes are named components, each is written once, and each object in them has a description', () => {
+  const { schemas } = document.components as { schemas: Record<string, Schema> }
+  const names = [
+    'Product',
+    'Contact',
+    'Order',
+    'Event',
+    'Conversion',
+    'Subscription',
+    'Movement',
+    'Problem',
+    'Customer',
+  ]
+  for (const name of names) assert.ok(schemas[name]?.properties, name)
+
+  const lacking: string[] = []
+  const copies = new Map<string, string[]>()
+  walk(document.components, [], (_, path, isDescribed) => {
+    if (!isDescribed) lacking.push(path.join('/'))
+  })
+  walk(document.paths, [], (schema, path, isDescribed) => {
+    // The operation describes its own body.
+    if (!isDescribed && path.at(-1) !== 'schema') lacking.push(path.join('/'))
+    const text = JSON.stringify(schema)
+    copies.set(text, [...(copies.get(text) ?? []), path.join('/')])
+  })
+  assert.deepEqual(lacking, [])
+  // Lists of the same rows, and bodies with one field.
+  const repeated = [...copies].filter(([text, paths]) => paths.length > 2 && text.length > 300)
+  assert.deepEqual(repeated, [])
+})
+
+/** Calls `found` with every schema that has properties. It is described if it, or what directly contains it, has a description. */
+function walk(value: unknown, path: string[], found: (schema: Schema, path: string[], isDescribed: boolean) => void) {
+  const visit = (value: unknown, path: string[], containers: Schema[], isMap: boolean) => {
+    if (typeof value !== 'object' || value === null) return
+    const node = value as Schema
+    const isObject = !isMap && node.type === 'object' && Object.keys(node.properties ?? {}).length > 0
+    if (isObject)
+      found(
+        node,
+        path,
+        [node, ...containers].some(({ description }) => description !== undefined),
+      )
+    for (const [key, inner] of Object.entries(node)) {
+      if (!isMap && ['example', 'examples', 'default', 'enum'].includes(key)) continue
+      const isInside = ['items', 'anyOf', 'additionalProperties'].includes(key) || Array.isArray(value)
+      visit(inner, [...path, key], isInside ? [...containers, node] : [], key === 'properties' && !isMap)
+    }
+  }
+  visit(value, path, [], false)
+}
+
+test('the document is compressed on request', async () => {
+  const answer = await fetch(`${server.url}/openapi.json`, { headers: { 'accept-encoding': 'gzip' } })
+  assert.equal(answer.headers.get('content-encoding'), 'gzip')
+  assert.deepEqual(await answer.json(), document)
+})

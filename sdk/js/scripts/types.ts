@@ -21,18 +21,35 @@ export async function generateTypes(url: string): Promise<string> {
   const answer = await fetch(new URL('/openapi.json', url))
   if (!answer.ok) throw new Error(`${answer.url} answers ${answer.status}`)
   const document = (await answer.json()) as OpenAPI3
-  const schema = await openapiTypescript(withoutExamples(onlyOurs(document)), {
-    emptyObjectsUnknown: true,
-    alphabetize: true,
-  })
-  return HEADER + astToString(schema)
+  return HEADER + (await typesOf(onlyOurs(document)))
+}
+
+export async function typesOf(document: OpenAPI3): Promise<string> {
+  const options = { emptyObjectsUnknown: true, alphabetize: true }
+  return astToString(await openapiTypescript(withoutExamples(document), options))
 }
 
 function onlyOurs(document: OpenAPI3): OpenAPI3 {
   const paths = Object.entries(document.paths ?? {}).filter(([, operations]) =>
     Object.values(operations).some(({ tags }) => TAGS.includes(tags?.[0])),
   )
-  return { ...document, paths: Object.fromEntries(paths) }
+  const ours = Object.fromEntries(paths)
+  return { ...document, paths: ours, components: usedComponents(ours, document.components ?? {}) }
+}
+
+/** The components that the paths refer to, directly or through other components. */
+function usedComponents(paths: object, components: object): NonNullable<OpenAPI3['components']> {
+  const used: Record<string, Record<string, unknown>> = {}
+  const collect = (value: object) => {
+    for (const [, kind, name] of JSON.stringify(value).matchAll(/"#\/components\/(\w+)\/([^"]+)"/g)) {
+      if (used[kind!]?.[name!] !== undefined) continue
+      const component = (components as typeof used)[kind!]![name!] as object
+      used[kind!] = { ...used[kind!], [name!]: component }
+      collect(component)
+    }
+  }
+  collect(paths)
+  return used
 }
 
 /** Examples would be two thirds of the file. Operation ids are removed, because the types are keyed by path. */

@@ -8,10 +8,13 @@ const only = { additionalProperties: false }
 const path = Type.String({ maxLength: 200, pattern: '^[^.\\s][^.]*(\\.[^.]+)*$' })
 
 const overrides = [
-  Type.Object({ set: text(200) }, only),
-  Type.Object({ prefix: text(100) }, only),
-  Type.Object({ map: Type.Record(text(200), text(200), { minProperties: 1, maxProperties: 1000 }) }, only),
-  Type.Object({ path }, only),
+  Type.Object({ set: text(200) }, { ...only, description: 'Every event has this type' }),
+  Type.Object({ prefix: text(100) }, { ...only, description: 'Added before the type of the event' }),
+  Type.Object(
+    { map: Type.Record(text(200), text(200), { minProperties: 1, maxProperties: 1000 }) },
+    { ...only, description: 'By type of the event, the type to store' },
+  ),
+  Type.Object({ path }, { ...only, description: 'The type is at this path of the body' }),
 ] as const
 const EventTypeOverride = Type.Union([...overrides])
 export type EventTypeOverride = Static<typeof EventTypeOverride>
@@ -33,14 +36,17 @@ const CustomSignature = Type.Object(
     timestamp_header: Type.Optional(headerName),
     tolerance_s: Type.Optional(Type.Integer({ minimum: 1, maximum: 86_400 })),
   },
-  only,
+  { ...only, title: 'CustomSignature', description: 'The signature of a sender without a preset' },
 )
 export type CustomSignature = Static<typeof CustomSignature>
 export const DEFAULT_TEMPLATE = '{body}'
 
 /** The settings of a source that are read and changed as one object. */
 export const SourceConfig = Type.Object({
-  event_type_override: Type.Union([...overrides, Type.Null()]),
+  event_type_override: Type.Union([...overrides, Type.Null()], {
+    title: 'EventTypeOverride',
+    description: 'Where the type of an event comes from; null: the event itself',
+  }),
   event_id_path: Nullable(path),
   require_timestamped_signature: Type.Boolean(),
   /** null: required if the preset gives every event an id. */
@@ -58,7 +64,7 @@ export const SourceConfig = Type.Object({
       events: Type.Integer({ minimum: 1, maximum: 100_000_000 }),
       per_seconds: Type.Integer({ minimum: 1, maximum: 86_400 }),
     },
-    only,
+    { ...only, title: 'RateLimit', description: 'Events per interval' },
   ),
   overflow: Type.Enum(['defer', 'drop']),
   max_body_bytes: Type.Integer({ minimum: 1, maximum: 8_388_608 }),

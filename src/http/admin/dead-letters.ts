@@ -13,7 +13,9 @@ const MAX_WAIT_SECONDS = 20
 const filter = {
   ...byTenant,
   ...bySource,
-  reason: Type.Optional(Type.Enum([...DEAD_LETTER_REASONS])),
+  reason: Type.Optional(
+    Type.Enum([...DEAD_LETTER_REASONS], { description: 'rejected: invalid; failed: could not be applied' }),
+  ),
   cause: Type.Optional(Type.String({ description: 'The cause as in GET /admin/v1/tenants/:id/issues' })),
 }
 const which = { ...filter, id: Type.Optional(Type.String()), all: Type.Optional(Type.Boolean()) }

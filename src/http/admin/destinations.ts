@@ -90,7 +90,7 @@ export function destinationRoutes(app: App, parts: { admin: RequestAdmin }): voi
     description:
       'Newest first, with status, duration and the beginning of the response body. A message is attempted up to ten times within two and a half days. Kept for 30 days by default.',
     query: {
-      outcome: Type.Optional(Type.Enum([...DELIVERY_OUTCOMES])),
+      outcome: Type.Optional(Type.Enum([...DELIVERY_OUTCOMES], { description: 'Only attempts with this outcome' })),
       message: Type.Optional(
         Type.String({
           pattern: MESSAGE,

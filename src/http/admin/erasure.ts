@@ -37,7 +37,12 @@ const NewErasure = Type.Object(
       }),
     ),
   },
-  { ...whole, examples: [{ tenant: 'acme', email: 'ada@example.com' }] },
+  {
+    title: 'NewErasure',
+    description: 'The person to erase',
+    ...whole,
+    examples: [{ tenant: 'acme', email: 'ada@example.com' }],
+  },
 )
 
 export function erasureRoutes(app: App, { admin }: { admin: RequestAdmin }): void {

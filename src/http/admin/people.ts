@@ -51,7 +51,10 @@ function readRoutes(app: App, admin: RequestAdmin): void {
         params: ById,
         querystring: Type.Object({
           tenant,
-          format: Type.Enum(['ndjson', 'json'], { default: 'ndjson' }),
+          format: Type.Enum(['ndjson', 'json'], {
+            default: 'ndjson',
+            description: 'One object per line, or one array',
+          }),
           confirm_profile: Type.Optional(
             Type.Boolean({
               description: 'Export the whole profile, also if only unverified input links the identifier to it',

@@ -22,7 +22,12 @@ const NewPurge = Type.Object(
     ),
     dry_run: Type.Optional(Type.Boolean({ description: 'Preview: return what would be deleted' })),
   },
-  { ...whole, examples: [{ tenant: 'acme', key: 'key_4fTzQ9aXw2LmN8pB', since: '2026-01-31T09:30:00Z' }] },
+  {
+    title: 'NewPurge',
+    description: 'The key and the period whose events are deleted',
+    ...whole,
+    examples: [{ tenant: 'acme', key: 'key_4fTzQ9aXw2LmN8pB', since: '2026-01-31T09:30:00Z' }],
+  },
 )
 
 export function purgeRoutes(app: App, { admin }: { admin: RequestAdmin }): void {

@@ -9,10 +9,13 @@ import { ById, bySource, byTenant, timeRange } from './schemas.ts'
 
 const TAG = 'Admin: inbound events'
 
-const ArchiveBody = Type.Object({
-  ...ArchiveFacts.properties,
-  result: Type.Object({}, { description: 'The normalized event as it was processed' }),
-})
+const ArchiveBody = Type.Object(
+  {
+    ...ArchiveFacts.properties,
+    result: Type.Object({}, { description: 'The normalized event as it was processed' }),
+  },
+  { title: 'ArchivedEvent', description: 'The stored result of an inbound event' },
+)
 
 /** Fits into a JavaScript number and into bigint. */
 const isRejectionId = (part: string) => /^\d{1,15}$/.test(part)
@@ -27,7 +30,7 @@ export function receiptRoutes(app: App, { admin }: { admin: RequestAdmin }): voi
     query: {
       ...byTenant,
       ...bySource,
-      outcome: Type.Optional(Type.Enum([...RECEIPT_OUTCOMES])),
+      outcome: Type.Optional(Type.Enum([...RECEIPT_OUTCOMES], { description: 'Only events with this outcome' })),
       inbound_event_id: Type.Optional(
         Type.String({ description: "The sender's id of the event; fastest with source" }),
       ),

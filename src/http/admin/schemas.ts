@@ -13,7 +13,7 @@ import { problems } from '../problems.ts'
 /** A complete list: none of these lists is too large for one response. */
 export const List = (Item: TSchema) => Type.Object({ results: Type.Array(Item), next_cursor: Type.Null() })
 
-export const ById = Type.Object({ id: Type.String() })
+export const ById = Type.Object({ id: Type.String({ description: 'As listed; a tenant also by its name' }) })
 
 /**
  * Options of a body that rejects unknown fields. Admin requests revoke keys and erase people: a misspelled `dry_run`,
@@ -28,7 +28,10 @@ export const timeRange = {
   until: Type.Optional(Type.String({ format: 'timestamp', description: `Inclusive. ${WHOLE_DAY}` })),
 }
 
-export const NewTenantBody = Type.Object({ name: Type.String() }, { ...whole, examples: [{ name: 'acme' }] })
+export const NewTenantBody = Type.Object(
+  { name: Type.String() },
+  { title: 'NewTenant', description: 'A tenant to create', ...whole, examples: [{ name: 'acme' }] },
+)
 export const TenantChangeBody = Type.Object(
   {
     conversion_types: Type.Optional(ConversionTypes),
@@ -36,6 +39,8 @@ export const TenantChangeBody = Type.Object(
     ip_addresses: Type.Optional(IpAddresses),
   },
   {
+    title: 'TenantChange',
+    description: 'The settings of a tenant to change',
     ...{ ...whole, minProperties: 1 },
     examples: [{ conversion_types: ['purchase', 'demo.booked'], events_floor: '3650d', ip_addresses: 'truncate' }],
   },
@@ -56,6 +61,8 @@ const keyLimits = {
   rate_limit: Type.Optional(rate_limit),
 }
 export const KeyChangeBody = Type.Object(keyLimits, {
+  title: 'KeyChange',
+  description: 'The limits of a tracking key to change',
   ...whole,
   examples: [{ origins: ['https://shop.example'], rate_limit: { events: 100, per_seconds: 1 } }],
 })
@@ -89,7 +96,12 @@ export const NewKeyBody = Type.Object(
     ...keyLimits,
     expires_at: Type.Optional(Nullable(Type.String({ format: 'timestamp' }))),
   },
-  { ...whole, examples: [{ tenant: 'acme', kind: 'private', scopes: ['orders:read', 'orders:write'] }] },
+  {
+    title: 'NewKey',
+    description: 'A key to create',
+    ...whole,
+    examples: [{ tenant: 'acme', kind: 'private', scopes: ['orders:read', 'orders:write'] }],
+  },
 )
 
 export const KeyRotationBody = Type.Object(
@@ -98,7 +110,12 @@ export const KeyRotationBody = Type.Object(
       Type.Number({ description: 'How long the previous value remains valid; default: 24' }),
     ),
   },
-  { ...whole, examples: [{ overlap_hours: 24 }] },
+  {
+    title: 'KeyRotation',
+    description: 'How long the previous key remains valid',
+    ...whole,
+    examples: [{ overlap_hours: 24 }],
+  },
 )
 export const RevocationBody = Type.Object(
   {
@@ -108,7 +125,7 @@ export const RevocationBody = Type.Object(
       }),
     ),
   },
-  { ...whole, examples: [{ with_made: true }] },
+  { title: 'KeyRevocation', description: 'What else to revoke', ...whole, examples: [{ with_made: true }] },
 )
 
 const optional = (fields: Record<string, TSchema>) =>
@@ -122,9 +139,15 @@ export const NewSourceBody = Type.Object(
     token: Type.Optional(SECRET_FIELDS.token.schema),
     signing_secret: Type.Optional(SECRET_FIELDS.signing_secret.schema),
   },
-  { examples: [{ tenant: 'acme', type: 'webhook', name: 'shop', signing_secret: 'generate' }] },
+  {
+    title: 'NewSource',
+    description: 'A source to create',
+    examples: [{ tenant: 'acme', type: 'webhook', name: 'shop', signing_secret: 'generate' }],
+  },
 )
 export const SourceChangeBody = Type.Object(optional(SOURCE_SETTINGS), {
+  title: 'SourceChange',
+  description: 'The settings of a source to change',
   examples: [{ rate_limit: { events: 100, per_seconds: 60 } }],
 })
 
@@ -133,11 +156,19 @@ const { url, event_types: types } = destination
 const destinationSettings = optional({ name, what, event_types: types, enabled, headers })
 export const NewDestinationBody = Type.Object(
   { tenant: Type.String({ description: 'Id or name' }), url, ...destinationSettings },
-  { examples: [{ tenant: 'acme', url: 'https://example.com/hooks', what: ['events'], event_types: ['order.*'] }] },
+  {
+    title: 'NewDestination',
+    description: 'A destination to create',
+    examples: [{ tenant: 'acme', url: 'https://example.com/hooks', what: ['events'], event_types: ['order.*'] }],
+  },
 )
 export const DestinationChangeBody = Type.Object(
   { url: Type.Optional(url), ...destinationSettings },
-  { examples: [{ what: ['events', 'records'] }] },
+  {
+    title: 'DestinationChange',
+    description: 'The settings of a destination to change',
+    examples: [{ what: ['events', 'records'] }],
+  },
 )
 
 /** The body of a request whose settings are checked by admin. */
@@ -154,5 +185,10 @@ export const RotationBody = Type.Object(
       Type.Number({ description: 'How long the previous value remains valid; default: 24' }),
     ),
   },
-  { ...whole, examples: [{ what: 'token', overlap_hours: 24 }] },
+  {
+    title: 'CredentialRotation',
+    description: 'The credential to rotate',
+    ...whole,
+    examples: [{ what: 'token', overlap_hours: 24 }],
+  },
 )

@@ -11,7 +11,12 @@ const NewUserBody = Type.Object(
     role: Type.Optional(Type.Enum([...ROLES], { description: 'Default: viewer' })),
     tenant: Type.Optional(Type.String({ description: 'Id or name; default: all tenants' })),
   },
-  { ...whole, examples: [{ name: 'ada@example.com', role: 'operator', tenant: 'acme' }] },
+  {
+    title: 'NewUser',
+    description: 'A user to invite',
+    ...whole,
+    examples: [{ name: 'ada@example.com', role: 'operator', tenant: 'acme' }],
+  },
 )
 
 /** People with a password of their own, and the sessions of the console. */

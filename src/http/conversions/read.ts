@@ -46,7 +46,7 @@ export function conversionRoute(app: App, { pool }: { pool: pg.Pool }): void {
         tags: ['Events'],
         summary: 'Get a conversion',
         description: 'By its Kontor id. 404: there is none, or it was combined with another report of the same sale.',
-        params: Type.Object({ id: Type.String() }),
+        params: Type.Object({ id: Type.String({ description: 'The Kontor id of the conversion: a UUID' }) }),
         response: { 200: ConversionBody },
       },
     },

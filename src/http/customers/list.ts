@@ -52,7 +52,7 @@ const CustomerQuery = Type.Object({
   until: Type.Optional(
     Type.String({ format: 'timestamp', description: `Only people who came at or before this time. ${WHOLE_DAY}` }),
   ),
-  sort: Type.Enum([...CUSTOMER_SORTS], { default: 'last_seen_at' }),
+  sort: Type.Enum([...CUSTOMER_SORTS], { default: 'last_seen_at', description: 'The field that orders the list' }),
   order: Type.Optional(
     Type.Enum(['asc', 'desc'], { description: 'Default: asc for name, otherwise desc, the largest or newest first' }),
   ),

@@ -104,7 +104,12 @@ export function funnelRoute(app: App, { pool, now }: Deps): void {
             examples: ['page:/pricing*,sign_up,purchase'],
           }),
           ...windowParameters,
-          within_days: Type.Integer({ minimum: 1, maximum: 365, default: 30 }),
+          within_days: Type.Integer({
+            minimum: 1,
+            maximum: 365,
+            default: 30,
+            description: 'Maximum time from the first step to the last',
+          }),
           breakdown: Type.Optional(
             Type.Enum(['channel', 'source'], {
               description: 'Also counts by the channel or the source of the first touch',

@@ -58,6 +58,8 @@ const CdpBody = Type.Object(
     writeKey: Type.Optional(Type.String({ description: 'A tracking key, for clients that cannot send headers' })),
   },
   {
+    title: 'CdpCall',
+    description: 'A call in the format of the Segment and RudderStack SDKs',
     examples: [
       {
         type: 'track',
@@ -71,17 +73,48 @@ const CdpBody = Type.Object(
   },
 )
 
-const CdpBatchBody = Type.Object({
-  batch: Type.Array(CdpBody),
-  sentAt: Type.Optional(Type.String({ format: 'timestamp' })),
-  writeKey: Type.Optional(Type.String()),
-})
+const CdpBatchBody = Type.Object(
+  {
+    batch: Type.Array(CdpBody),
+    sentAt: Type.Optional(Type.String({ format: 'timestamp' })),
+    writeKey: Type.Optional(Type.String()),
+  },
+  {
+    title: 'CdpBatch',
+    description: 'Several calls in one request',
+    examples: [
+      {
+        batch: [
+          {
+            type: 'track',
+            event: 'Product Viewed',
+            messageId: 'm-1',
+            anonymousId: 'a-1',
+            timestamp: '2026-01-31T09:30:00Z',
+            properties: { sku: 'MUG-01' },
+          },
+          {
+            type: 'identify',
+            messageId: 'm-2',
+            anonymousId: 'a-1',
+            userId: 'u-1',
+            traits: { email: 'jo@example.com' },
+          },
+        ],
+        sentAt: '2026-01-31T09:30:01Z',
+      },
+    ],
+  },
+)
 
-const Success = Type.Object({
-  success: Type.Boolean(),
-  rejected: Type.Optional(RejectedItems.rejected),
-  rejected_total: RejectedItems.rejected_total,
-})
+const Success = Type.Object(
+  {
+    success: Type.Boolean(),
+    rejected: Type.Optional(RejectedItems.rejected),
+    rejected_total: RejectedItems.rejected_total,
+  },
+  { title: 'CdpAnswer', description: 'The valid items are durable' },
+)
 
 export function cdpRoutes(app: App, options: EventRouteOptions): void {
   for (const [path, kind] of ROUTES) {
@@ -111,7 +144,7 @@ export function cdpRoutes(app: App, options: EventRouteOptions): void {
 }
 
 function jitsuRoutes(app: App, options: EventRouteOptions): void {
-  const params = Type.Object({ type: Type.String() })
+  const params = Type.Object({ type: Type.String({ description: 'track, page, identify, group, alias or event' }) })
   for (const path of ['/api/s/:type', '/api/s/s2s/:type'] as const) {
     app.post(
       path,
@@ -161,7 +194,7 @@ export function settingsRoute(app: App): void {
         summary: 'Get settings for the Segment browser SDK',
         description:
           'The SDK loads these settings before it sends events; they make it send events to this host only. The key in the path is public and not checked.',
-        params: Type.Object({ writeKey: Type.String() }),
+        params: Type.Object({ writeKey: Type.String({ description: 'A tracking key' }) }),
       },
     },
     async request => ({

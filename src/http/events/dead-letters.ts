@@ -18,7 +18,9 @@ export function deadLetterListRoute(app: App, { pool }: { pool: pg.Pool }): void
         description:
           'Items and entries of the tenant that were rejected or failed every attempt and are not closed, with the error, newest first. The admin API shows their bodies and replays them.',
         querystring: Type.Object({
-          reason: Type.Optional(Type.Enum([...DEAD_LETTER_REASONS])),
+          reason: Type.Optional(
+            Type.Enum([...DEAD_LETTER_REASONS], { description: 'rejected: invalid; failed: could not be applied' }),
+          ),
           source_config_id: Type.Optional(Type.String({ description: 'Only those of this source' })),
           ...pageParameters,
         }),

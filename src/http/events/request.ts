@@ -142,8 +142,13 @@ export function toRejectionProblem({ errors, isTooLarge, isForbidden }: Inspecti
   )
 }
 
+export const RejectedItemBody = Type.Object(
+  { index: Type.Integer({ description: 'The position in the request, from 0' }), message: Type.String() },
+  { title: 'RejectedItem', description: 'An invalid item of a batch, and why it is invalid' },
+)
+
 export const RejectedItems = {
-  rejected: Type.Array(Type.Object({ index: Type.Integer(), message: Type.String() }), {
+  rejected: Type.Array(RejectedItemBody, {
     description: `Invalid items, kept as dead letters; the first ${MAX_NAMED_REJECTIONS}`,
   }),
   rejected_total: Type.Optional(Type.Integer({ description: 'The number of rejected items, if larger than the list' })),

@@ -28,6 +28,8 @@ const TrackBody = Type.Object(
     data: Type.Optional(Type.Object({}, { description: 'Event data; `page` is the URL' })),
   },
   {
+    title: 'TrackedEvent',
+    description: 'An event in the native format',
     examples: [
       {
         event_type: 'page_view',

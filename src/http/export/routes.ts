@@ -9,6 +9,7 @@ import { findTable, TABLES, type TableName } from '../../reports/export/tables.t
 import type { App } from '../app.ts'
 import { timeWindow } from '../paging.ts'
 import { problems } from '../problems.ts'
+import { EXPORTED_ROWS } from './schemas.ts'
 
 // Each export holds some megabytes until the client has read it.
 const MAX_EXPORTS = { perTenant: 16, total: 32 }
@@ -26,7 +27,7 @@ const BOUNDS: Record<TableName, string> = {
 
 const exportQuery = (name: TableName) =>
   Type.Object({
-    format: Type.Enum([...FORMATS], { default: 'ndjson' }),
+    format: Type.Enum([...FORMATS], { default: 'ndjson', description: 'The format of the file' }),
     since: Type.Optional(Type.String({ format: 'timestamp', description: `Inclusive lower bound of ${BOUNDS[name]}` })),
     until: Type.Optional(
       Type.String({ format: 'timestamp', description: `Inclusive upper bound of ${BOUNDS[name]}. ${WHOLE_DAY}` }),
@@ -52,9 +53,12 @@ export function exportRoutes(app: App, { pool }: { pool: pg.Pool }): void {
           querystring: exportQuery(name),
           response: {
             200: {
-              description: 'The file',
+              description: 'The file. In NDJSON, each line is one object',
               content: Object.fromEntries(
-                Object.values(CONTENT_TYPES).map(type => [type.split(';')[0]!, { schema: Type.String() }]),
+                Object.entries(CONTENT_TYPES).map(([format, type]) => [
+                  type.split(';')[0]!,
+                  { schema: format === 'ndjson' ? EXPORTED_ROWS[name] : Type.String() },
+                ]),
               ),
             },
           },

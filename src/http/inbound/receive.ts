@@ -21,7 +21,7 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 import type { App } from '../app.ts'
 import { bearerToken } from '../auth.ts'
 import type { RawBody } from '../body.ts'
-import { namedRejections, RejectedItems, toRejectionProblem } from '../events/request.ts'
+import { namedRejections, RejectedItemBody, RejectedItems, toRejectionProblem } from '../events/request.ts'
 import { security } from '../openapi.ts'
 import { type Problem, problems } from '../problems.ts'
 import { toSourceRejection } from '../rejections.ts'
@@ -201,9 +201,12 @@ const InboundBody = Type.Union(
         properties: Type.Optional(Type.Object({})),
         traits: Type.Optional(Type.Object({})),
       },
-      { title: 'cdp, one event' },
+      { title: 'cdp, one event', description: 'A call in the format of the Segment and RudderStack SDKs' },
     ),
-    Type.Object({ batch: Type.Array(Type.Object({})) }, { title: 'cdp, a batch of events' }),
+    Type.Object(
+      { batch: Type.Array(Type.Object({})) },
+      { title: 'cdp, a batch of events', description: 'Several calls in one request' },
+    ),
     Type.Array(Type.Object({}), { title: 'any type: a list of events' }),
   ],
   {
@@ -218,12 +221,13 @@ export const InboundAnswer = Type.Object(
     accepted: Count('Events that are durable and will be processed now'),
     duplicates: Count('Events that were processed before, or occur twice in this body'),
     deferred: Count('Events over the volume limit: durable, and processed when the limit allows'),
-    rejected: Type.Array(Type.Object({ index: Type.Integer(), message: Type.String() }), {
+    rejected: Type.Array(RejectedItemBody, {
       description: 'Invalid items (kept as dead letters) and events dropped over the source’s limit; the first 100',
     }),
     rejected_total: RejectedItems.rejected_total,
   },
   {
+    title: 'InboundAnswer',
     description:
       'The four numbers add up to the number of items in the request. If rejected_total is present, it is the number of rejected items.',
     examples: [

@@ -17,7 +17,7 @@ const Query = Type.Object({
   cursor: Type.Optional(
     Type.String({ description: 'next_cursor of the previous response. Without cursor and since: only new requests' }),
   ),
-  limit: Type.Integer({ minimum: 1, maximum: 100, default: 50 }),
+  limit: Type.Integer({ minimum: 1, maximum: 100, default: 50, description: 'Maximum number of requests' }),
   wait: Type.Integer({
     ...{ minimum: 0, maximum: 30, default: 0 },
     description: 'Seconds to wait for the first request',
@@ -26,16 +26,19 @@ const Query = Type.Object({
 
 const Requests = Type.Object({
   results: Type.Array(
-    Type.Object({
-      id: Type.String(),
-      received_at: Type.String(),
-      headers: Type.Array(Type.Array(Type.String()), {
-        description: 'Name and value pairs as received, without Authorization, Cookie and keys',
-      }),
-      answer: InboundAnswer,
-      body: Type.String({ description: 'Decompressed, otherwise as received' }),
-      body_encoding: Type.Enum(['utf-8', 'base64']),
-    }),
+    Type.Object(
+      {
+        id: Type.String(),
+        received_at: Type.String(),
+        headers: Type.Array(Type.Array(Type.String()), {
+          description: 'Name and value pairs as received, without Authorization, Cookie and keys',
+        }),
+        answer: InboundAnswer,
+        body: Type.String({ description: 'Decompressed, otherwise as received' }),
+        body_encoding: Type.Enum(['utf-8', 'base64']),
+      },
+      { title: 'InboundRequest', description: 'A request to a source as received, and its response' },
+    ),
   ),
   next_cursor: Type.String({ description: 'The position to continue from; also set if there are no requests' }),
 })

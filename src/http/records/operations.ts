@@ -22,7 +22,7 @@ export function operationRoute(app: App, { pool, log }: { pool: pg.Pool; log: Lo
         summary: 'Get an operation',
         description:
           'The outcome of an accepted write: `queued`, then `applied`, `superseded` by a newer version of the record, or `failed`. Kept for 30 days. Requires the read or write scope of the record’s type.',
-        params: Type.Object({ operationId: Type.String() }),
+        params: Type.Object({ operationId: Type.String({ description: 'operationId of the accepted write' }) }),
         response: { 200: OperationBody },
       },
     },

@@ -18,18 +18,19 @@ import {
   sendList,
 } from '../paging.ts'
 import { problems } from '../problems.ts'
-import { StoredRecordBody, withArticle } from './schemas.ts'
+import { buildBodies, withArticle } from './schemas.ts'
 
 const DELETED: Column<ListedRecord> = { name: 'deleted', type: 'boolean', of: row => row.deleted }
 
 const ListQuery = Type.Object({
   ...pageParameters,
-  updated_since: Type.Optional(Type.String({ format: 'timestamp' })),
-  include_deleted: Type.Boolean({ default: false }),
+  updated_since: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive lower bound of updatedAt' })),
+  include_deleted: Type.Boolean({ default: false, description: 'Also list deleted records, with deleted: true' }),
   order: Type.Enum(['oldest', 'newest'], { default: 'oldest', description: 'By the last change' }),
 })
 
 export function readRoutes(app: App, entityType: EntityType, { pool }: { pool: pg.Pool }): void {
+  const { stored } = buildBodies(entityType)
   app.get(
     `/v1/${entityType}s/:id`,
     {
@@ -38,8 +39,12 @@ export function readRoutes(app: App, entityType: EntityType, { pool }: { pool: p
         tags: ['Records'],
         summary: entityType === 'product' ? 'Get a product by SKU' : `Get ${withArticle(entityType)} by ID`,
         description: `The latest version received.${entityType === 'product' ? ' By `data.sku`, and by id where no product has that SKU.' : ''} 404: the record was deleted or never received.`,
-        params: Type.Object({ id: Type.String() }),
-        response: { 200: StoredRecordBody },
+        params: Type.Object({
+          id: Type.String({
+            description: entityType === 'product' ? 'SKU or id' : `Your identifier for the ${entityType}`,
+          }),
+        }),
+        response: { 200: stored },
       },
     },
     async (request, reply) => {
@@ -63,7 +68,7 @@ export function readRoutes(app: App, entityType: EntityType, { pool }: { pool: p
         description:
           'In the order of their last change, the oldest first by default. With `Accept: text/csv` the rows are returned as CSV.',
         querystring: ListQuery,
-        response: { 200: PagedList(StoredRecordBody) },
+        response: { 200: PagedList(stored) },
       },
     },
     async (request, reply) => {
@@ -115,7 +120,11 @@ export function contactNamesRoute(app: App, { pool }: { pool: pg.Pool }): void {
           ids: Type.String({ maxLength: 60_000, description: 'Separated by line breaks', examples: ['c-1'] }),
         }),
         response: {
-          200: Type.Object({ results: Type.Array(Type.Object({ id: Type.String(), name: Type.String() })) }),
+          200: Type.Object({
+            results: Type.Array(Type.Object({ id: Type.String(), name: Type.String() }), {
+              description: 'One row per contact with a name',
+            }),
+          }),
         },
       },
     },

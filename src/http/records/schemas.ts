@@ -10,10 +10,12 @@ export function withArticle(entityType: EntityType): string {
   return entityType === 'order' ? 'an order' : `a ${entityType}`
 }
 
+export const MAX_ITEMS = 1_000
+
 const Id = Type.String({ minLength: 1, maxLength: 255 })
 const EntityTypeName = Type.Enum([...ENTITY_TYPES])
 
-export const RecordWriteBody = Type.Object({
+const write = {
   entityType: EntityTypeName,
   id: Type.String({ minLength: 1, maxLength: 255, description: 'Your identifier for the record' }),
   sourceUpdatedAt: Type.String({
@@ -26,16 +28,19 @@ export const RecordWriteBody = Type.Object({
     Type.String({ description: 'May be sent as header x-idempotency-key instead; the header takes precedence.' }),
   ),
   data: Type.Optional(OpenObject({ description: 'All fields of the record; replaces the previous ones.' })),
-})
+}
+const writeNamed = { title: 'RecordWrite', description: 'A version of a record' }
+export const RecordWriteBody = Type.Object(write, writeNamed)
 
-const RecordDeleteBody = Type.Object({
+const remove = {
   entityType: EntityTypeName,
   sourceUpdatedAt: Type.String({ format: 'timestamp', description: 'When the delete happened in your system.' }),
   id: Type.Optional(Id),
   externalId: Type.Optional(Id),
   idempotencyKey: Type.Optional(Type.String()),
   data: Type.Optional(OpenObject({ description: 'For products: sku or code, instead of id.' })),
-})
+}
+const RecordDeleteBody = Type.Object(remove)
 
 const EXAMPLES = {
   product: { id: 'p-1', data: { sku: 'MUG-01', name: 'Mug', price: 12.9, currency: 'EUR' } },
@@ -46,11 +51,21 @@ const EXAMPLES = {
 /** The bodies of one type's routes, with examples of that type. */
 export function buildBodies(entityType: EntityType) {
   const { id, data } = EXAMPLES[entityType]
-  const write = { entityType, id, sourceUpdatedAt: '2026-01-31T09:30:00Z', data }
-  const remove = { entityType, id, sourceUpdatedAt: '2026-02-01T00:00:00Z' }
+  const version = { entityType, id, sourceUpdatedAt: '2026-01-31T09:30:00Z', data }
+  const deletion = { entityType, id, sourceUpdatedAt: '2026-02-01T00:00:00Z' }
+  const other = { ...version, id: `${id}0`, externalId: 'ERP-10' }
   return {
-    write: Type.Object(RecordWriteBody.properties, { examples: [write] }),
-    remove: Type.Object(RecordDeleteBody.properties, { examples: [remove] }),
+    write: Type.Object(write, { ...writeNamed, examples: [version] }),
+    remove: Type.Object(remove, {
+      title: 'RecordDelete',
+      description: 'A delete, by one identifier of the record',
+      examples: [deletion],
+    }),
+    batch: Type.Object(
+      { records: Type.Array(RecordWriteBody, { minItems: 1, maxItems: MAX_ITEMS }) },
+      { title: 'RecordBatch', description: 'Several versions of records', examples: [{ records: [version, other] }] },
+    ),
+    stored: storedRecord(entityType),
   }
 }
 
@@ -68,6 +83,8 @@ const acceptance = {
 }
 
 export const Accepted = Type.Object(acceptance, {
+  title: 'AcceptedWrite',
+  description: 'The write is durable',
   examples: [
     {
       accepted: true,
@@ -79,34 +96,59 @@ export const Accepted = Type.Object(acceptance, {
   ],
 })
 
-export const BatchResult = Type.Object({
-  results: Type.Array(
-    Type.Object({
-      index: Type.Integer(),
-      ...Type.Partial(Type.Object(acceptance)).properties,
-      accepted: Type.Boolean(),
-      errors: Type.Optional(Type.Array(ValidationError, { description: 'Why the item was rejected' })),
-    }),
-  ),
-})
+export const BatchResult = Type.Object(
+  {
+    results: Type.Array(
+      Type.Object(
+        {
+          index: Type.Integer(),
+          ...Type.Partial(Type.Object(acceptance)).properties,
+          accepted: Type.Boolean(),
+          errors: Type.Optional(Type.Array(ValidationError, { description: 'Why the item was rejected' })),
+        },
+        { title: 'BatchRow', description: 'Whether one record was accepted' },
+      ),
+    ),
+  },
+  { title: 'BatchResult', description: 'One result per record, in the order of the request' },
+)
 
-export const StoredRecordBody = Type.Object({
-  entityType: EntityTypeName,
-  id: Type.String(),
-  externalId: NullableText,
-  sourceUpdatedAt: Timestamp,
-  data: Nullable(OpenObject()),
-  createdAt: Timestamp,
-  updatedAt: Timestamp,
-  deleted: Type.Optional(Type.Boolean({ description: 'Only in lists, with include_deleted' })),
-})
+export type StoredRecord = Static<ReturnType<typeof storedRecord>>
 
-export const OperationBody = Type.Object({
-  operationId: Uuid,
-  status: Type.Enum(['queued', ...OPERATION_OUTCOMES]),
-  entityType: EntityTypeName,
-  id: NullableText,
-  acceptedAt: Timestamp,
-  appliedAt: NullableTimestamp,
-  error: NullableText,
-})
+/** A record in the latest version received. */
+function storedRecord(entityType: EntityType) {
+  return Type.Object(
+    {
+      entityType: EntityTypeName,
+      id: Type.String({ description: 'Your identifier for the record' }),
+      externalId: NullableText,
+      sourceUpdatedAt: Timestamp,
+      data: Nullable(
+        OpenObject({
+          description: 'All fields as received; null if deleted',
+          examples: [EXAMPLES[entityType].data],
+        }),
+      ),
+      createdAt: Timestamp,
+      updatedAt: Timestamp,
+      deleted: Type.Optional(Type.Boolean({ description: 'Only in lists, with include_deleted' })),
+    },
+    {
+      title: entityType[0]!.toUpperCase() + entityType.slice(1),
+      description: `${withArticle(entityType).replace(/^a/, 'A')} in the latest version received`,
+    },
+  )
+}
+
+export const OperationBody = Type.Object(
+  {
+    operationId: Uuid,
+    status: Type.Enum(['queued', ...OPERATION_OUTCOMES]),
+    entityType: EntityTypeName,
+    id: NullableText,
+    acceptedAt: Timestamp,
+    appliedAt: NullableTimestamp,
+    error: NullableText,
+  },
+  { title: 'Operation', description: 'The outcome of an accepted write' },
+)

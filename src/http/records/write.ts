@@ -35,7 +35,15 @@ import type { RejectedRecord } from '../rejections.ts'
 import { readValidationErrors, validatorCompiler } from '../validation.ts'
 import { waitSeconds } from '../wait.ts'
 import { readRoutes } from './read.ts'
-import { Accepted, BatchResult, buildBodies, type RecordBody, RecordWriteBody, withArticle } from './schemas.ts'
+import {
+  Accepted,
+  BatchResult,
+  buildBodies,
+  MAX_ITEMS,
+  type RecordBody,
+  RecordWriteBody,
+  withArticle,
+} from './schemas.ts'
 
 type WriteOptions = { pool: pg.Pool; accept: Accept; awaitOutcomes: AwaitOutcomes; now: () => Date }
 
@@ -122,10 +130,7 @@ function changeHandler(op: RecordContext['op'], entityType: EntityType, options:
   }
 }
 
-const MAX_ITEMS = 1_000
 const MAX_BYTES = 8 * 1_048_576
-
-const BatchBody = Type.Object({ records: Type.Array(RecordWriteBody, { minItems: 1, maxItems: MAX_ITEMS }) })
 
 const validateWrite = validatorCompiler()({ schema: RecordWriteBody, httpPart: 'body' })
 
@@ -144,7 +149,7 @@ function batchRoute(app: App, entityType: EntityType, options: BatchOptions): vo
         summary: `Create or update up to 1,000 ${entityType}s`,
         description:
           'The body is {"records": [...]}, or one record per line with Content-Type: application/x-ndjson. Results are in the order of the records. With the header x-idempotency-key, a record without its own key uses "<key>#<index>".',
-        body: BatchBody,
+        body: buildBodies(entityType).batch,
         response: { 202: BatchResult },
       },
     },

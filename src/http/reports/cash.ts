@@ -1,5 +1,4 @@
 import { Type } from 'typebox'
-import { DEFAULT_POLICY, describePolicy } from '../../domain/billing/policy.ts'
 import { MAX_BUCKETS } from '../../domain/buckets.ts'
 import { momentIn } from '../../domain/time-zone.ts'
 import { type CashFactReport, type CashReport, cashFactReport, cashReport } from '../../reports/cash.ts'
@@ -7,7 +6,7 @@ import { BUCKET_INTERVALS, type BucketInterval } from '../../store/reports/total
 import type { App } from '../app.ts'
 import { type ReportDeps, reportRoute, type ShownReport, shown } from './routes.ts'
 import { CashFactRow, CashFigures, CashRow, jsonRow, Time } from './rows.ts'
-import { page, pageSchema, reportSchema } from './schemas.ts'
+import { POLICY, page, pageSchema, ReportPolicy, reportSchema } from './schemas.ts'
 import { requireSeries, SeriesQuery, seriesErrors, seriesWindow } from './series.ts'
 
 const cash = { invoiced: 105.91, collected: 105.91, refunded: 0, disputed: 0, outstanding: 0, one_off: 0 }
@@ -21,7 +20,7 @@ const CashBody = reportSchema(
   },
 )
 
-const CashTotals = Type.Object(CashFigures)
+const CashTotals = Type.Object(CashFigures, { title: 'CashTotals', description: 'The sums of the rows' })
 
 const CashFactsBody = Type.Object(
   {
@@ -30,7 +29,7 @@ const CashFactsBody = Type.Object(
     date: Type.String(),
     interval: Type.String(),
     totals: CashTotals,
-    policy: Type.Object({}),
+    policy: ReportPolicy,
     ...pageSchema(CashFactRow).properties,
   },
   {
@@ -41,7 +40,7 @@ const CashFactsBody = Type.Object(
         date: '2026-03-02',
         interval: 'day',
         totals: { ...cash, invoiced: 0, collected: 70.21 },
-        policy: describePolicy(DEFAULT_POLICY),
+        policy: POLICY,
         ...page({
           occurred_at: '2026-03-02T10:00:04.000Z',
           kind: 'payment',
@@ -82,7 +81,7 @@ export function cashRoutes(app: App, deps: ReportDeps): void {
     flat: 'facts',
     own: {
       date: Type.String({ format: 'timestamp', description: 'Selects the bucket that contains this time' }),
-      interval: Type.Enum([...BUCKET_INTERVALS], { default: 'day' }),
+      interval: Type.Enum([...BUCKET_INTERVALS], { default: 'day', description: 'Length of the bucket' }),
     },
     body: CashFactsBody,
     async build(db, question, query) {

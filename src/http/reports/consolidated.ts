@@ -50,7 +50,10 @@ const ConsolidatedBody = reportSchema(
     mrr: Amount,
     arr: Amount,
     active_subscriptions: Count,
-    movements: Type.Object({ window_days: Type.Integer(), ...ExchangedTotals.properties }),
+    movements: Type.Object(
+      { window_days: Type.Integer(), ...ExchangedTotals.properties },
+      { description: 'How MRR changed in the window' },
+    ),
     missing_rates: Type.Array(Type.String(), { description: 'Currencies without a rate' }),
     older_rates: Type.Array(Type.String(), { description: 'Currencies whose rate is from an earlier day' }),
     results: Type.Array(CurrencyRow),

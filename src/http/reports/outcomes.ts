@@ -87,13 +87,16 @@ const window = { since: '2026-03-01T00:00:00.000Z', until: '2026-03-31T09:30:00.
 const TrialsBody = flatReportSchema(
   {
     ...Window,
-    totals: Type.Object({
-      started: Count,
-      converted: Count,
-      expired: Count,
-      running: Count,
-      conversion_rate: MaybeShare,
-    }),
+    totals: Type.Object(
+      {
+        started: Count,
+        converted: Count,
+        expired: Count,
+        running: Count,
+        conversion_rate: MaybeShare,
+      },
+      { description: 'By outcome' },
+    ),
   },
   TrialRow,
   {
@@ -112,10 +115,19 @@ const TrialsBody = flatReportSchema(
   },
 )
 
-const Sum = Type.Object({ count: Count, amount: Amount })
+const Sum = Type.Object(
+  { count: Count, amount: Amount },
+  { title: 'CountAndAmount', description: 'A number of invoices and their amount' },
+)
 
 const DunningBody = flatReportSchema(
-  { ...Window, totals: Type.Object({ failed: Sum, recovered: Sum, lost: Sum, open: Sum, recovery_rate: MaybeShare }) },
+  {
+    ...Window,
+    totals: Type.Object(
+      { failed: Sum, recovered: Sum, lost: Sum, open: Sum, recovery_rate: MaybeShare },
+      { description: 'By outcome' },
+    ),
+  },
   DunningRow,
   {
     ...window,

@@ -19,7 +19,7 @@ const RevenueBody = reportSchema(
   { warnings: [], results: [{ date: '2026-03-01', ...figures }] },
 )
 
-const RevenueTotals = Type.Object(RevenueFigures)
+const RevenueTotals = Type.Object(RevenueFigures, { title: 'RevenueTotals', description: 'The sums of the rows' })
 
 const RevenueFactsBody = flatReportSchema({ date: Type.String(), totals: RevenueTotals }, RevenueFactRow, {
   date: '2026-03-01',

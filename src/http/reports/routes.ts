@@ -123,7 +123,9 @@ function accountRoute(app: App, deps: ReportDeps): void {
     pages: { items: 'page', timeline: 'timeline_page' },
     own: {
       customer: Type.Optional(Type.String({ minLength: 1, description: 'The `customer` of an account row' })),
-      subscription_id: Type.Optional(Type.String({ minLength: 1 })),
+      subscription_id: Type.Optional(
+        Type.String({ minLength: 1, description: 'Instead of customer: one of its subscriptions' }),
+      ),
     },
     body: AccountBody,
     problems: [404],

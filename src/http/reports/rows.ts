@@ -108,161 +108,191 @@ function isMarked(field: unknown, [key, value]: [string, unknown]): boolean {
   return (schema.anyOf?.[0] ?? schema)[key] === value
 }
 
-export const AccountRow = Type.Object({
-  customer: Text,
-  customer_name: MaybeText,
-  customer_email: MaybeText,
-  mrr: money(),
-  arr: money(),
-  committed_mrr: money('MRR without subscriptions that are scheduled to cancel'),
-  subscriptions: Count,
-  active_subscriptions: Count,
-  status: Type.String({ description: 'The best status among its subscriptions' }),
-  plan_names: Type.Array(Text),
-  acquisition_source: Type.String({ description: '`unattributed` if unknown' }),
-  customer_since: MaybeTime,
-  next_billing_at: MaybeTime,
-  has_payment_issue: Type.Boolean(),
-})
+export const AccountRow = Type.Object(
+  {
+    customer: Text,
+    customer_name: MaybeText,
+    customer_email: MaybeText,
+    mrr: money(),
+    arr: money(),
+    committed_mrr: money('MRR without subscriptions that are scheduled to cancel'),
+    subscriptions: Count,
+    active_subscriptions: Count,
+    status: Type.String({ description: 'The best status among its subscriptions' }),
+    plan_names: Type.Array(Text),
+    acquisition_source: Type.String({ description: '`unattributed` if unknown' }),
+    customer_since: MaybeTime,
+    next_billing_at: MaybeTime,
+    has_payment_issue: Type.Boolean(),
+  },
+  { title: 'Account', description: 'A paying customer and the MRR of its subscriptions' },
+)
 
-export const ExclusionRow = Type.Object({
-  subscription_id: Text,
-  item_id: MaybeText,
-  customer: MaybeText,
-  customer_name: MaybeText,
-  status: MaybeText,
-  reason_code: Text,
-  reason: Text,
-  excluded_mrr: maybe(
-    money(
-      'The gross MRR that it would have, in major units of the currency of the report (49.9 is 49.90 EUR); null if it cannot be priced',
+export const ExclusionRow = Type.Object(
+  {
+    subscription_id: Text,
+    item_id: MaybeText,
+    customer: MaybeText,
+    customer_name: MaybeText,
+    status: MaybeText,
+    reason_code: Text,
+    reason: Text,
+    excluded_mrr: maybe(
+      money(
+        'The gross MRR that it would have, in major units of the currency of the report (49.9 is 49.90 EUR); null if it cannot be priced',
+      ),
     ),
-  ),
-  since: Time,
-  fix_hint: Text,
-})
+    since: Time,
+    fix_hint: Text,
+  },
+  { title: 'Exclusion', description: 'A subscription item that is excluded from MRR' },
+)
 
-export const PaymentIssueRow = Type.Object({
-  invoice_id: MaybeText,
-  invoice_number: MaybeText,
-  subscription_id: MaybeText,
-  customer: MaybeText,
-  customer_name: MaybeText,
-  issue_type: Type.Enum(['payment_failed', 'action_required', 'overdue', 'uncollectible', 'subscription_unpaid']),
-  amount_due: maybe(money()),
-  amount_remaining: maybe(money()),
-  attempt_count: maybe(Count),
-  next_payment_attempt_at: MaybeTime,
-  failure_code: MaybeText,
-  failure_message: MaybeText,
-  due_at: MaybeTime,
-  days_overdue: maybe(Count),
-  mrr_at_risk: money(),
-})
+export const PaymentIssueRow = Type.Object(
+  {
+    invoice_id: MaybeText,
+    invoice_number: MaybeText,
+    subscription_id: MaybeText,
+    customer: MaybeText,
+    customer_name: MaybeText,
+    issue_type: Type.Enum(['payment_failed', 'action_required', 'overdue', 'uncollectible', 'subscription_unpaid']),
+    amount_due: maybe(money()),
+    amount_remaining: maybe(money()),
+    attempt_count: maybe(Count),
+    next_payment_attempt_at: MaybeTime,
+    failure_code: MaybeText,
+    failure_message: MaybeText,
+    due_at: MaybeTime,
+    days_overdue: maybe(Count),
+    mrr_at_risk: money(),
+  },
+  { title: 'PaymentIssue', description: 'An invoice or subscription that is not paid' },
+)
 
-export const RenewalRow = Type.Object({
-  subscription_id: Text,
-  customer: Text,
-  customer_name: MaybeText,
-  renews_at: Time,
-  days_until: Count,
-  interval: Text,
-  interval_count: Count,
-  renewal_amount: maybe(money()),
-  mrr: money(),
-  has_payment_issue: Type.Boolean(),
-})
+export const RenewalRow = Type.Object(
+  {
+    subscription_id: Text,
+    customer: Text,
+    customer_name: MaybeText,
+    renews_at: Time,
+    days_until: Count,
+    interval: Text,
+    interval_count: Count,
+    renewal_amount: maybe(money()),
+    mrr: money(),
+    has_payment_issue: Type.Boolean(),
+  },
+  { title: 'Renewal', description: 'A subscription that renews soon' },
+)
 
-export const CancellationRow = Type.Object({
-  subscription_id: Text,
-  customer: Text,
-  customer_name: MaybeText,
-  cancels_at: Time,
-  requested_at: MaybeTime,
-  days_until: Count,
-  reason: MaybeText,
-  mrr_at_risk: money(),
-})
+export const CancellationRow = Type.Object(
+  {
+    subscription_id: Text,
+    customer: Text,
+    customer_name: MaybeText,
+    cancels_at: Time,
+    requested_at: MaybeTime,
+    days_until: Count,
+    reason: MaybeText,
+    mrr_at_risk: money(),
+  },
+  { title: 'Cancellation', description: 'A subscription that is scheduled to cancel' },
+)
 
-export const UpcomingBillingRow = Type.Object({
-  subscription_id: Text,
-  customer: Text,
-  customer_name: MaybeText,
-  bills_at: Time,
-  days_until: Count,
-  estimated_amount: maybe(money('Without tax and usage; null if unknown')),
-  collection_method: MaybeText,
-  is_trial_conversion: Type.Boolean(),
-  includes_metered: Type.Boolean(),
-})
+export const UpcomingBillingRow = Type.Object(
+  {
+    subscription_id: Text,
+    customer: Text,
+    customer_name: MaybeText,
+    bills_at: Time,
+    days_until: Count,
+    estimated_amount: maybe(money('Without tax and usage; null if unknown')),
+    collection_method: MaybeText,
+    is_trial_conversion: Type.Boolean(),
+    includes_metered: Type.Boolean(),
+  },
+  { title: 'UpcomingBilling', description: 'A subscription that will be charged soon' },
+)
 
-export const SourceRow = Type.Object({
-  source: Type.String({ description: '`unattributed` if unknown' }),
-  medium: MaybeText,
-  campaign: MaybeText,
-  accounts: Type.Integer({ description: 'Accounts with MRR' }),
-  subscriptions: Type.Integer({ description: 'Subscriptions with MRR' }),
-  mrr: money(),
-  mrr_share: Share,
-  arpa: money(),
-  cohort_accounts: maybe(Type.Integer({ description: 'Accounts with MRR at as_of − horizon' })),
-  cohort_starting_mrr: maybe(money('Their MRR at as_of − horizon')),
-  retained_mrr: maybe(money('Their MRR at as_of; null if no snapshot covers the date')),
-  retention_rate: maybe(Share),
-  retention_status: Type.Enum(['available', 'insufficient_history', 'horizon_not_reached']),
-})
+export const SourceRow = Type.Object(
+  {
+    source: Type.String({ description: '`unattributed` if unknown' }),
+    medium: MaybeText,
+    campaign: MaybeText,
+    accounts: Type.Integer({ description: 'Accounts with MRR' }),
+    subscriptions: Type.Integer({ description: 'Subscriptions with MRR' }),
+    mrr: money(),
+    mrr_share: Share,
+    arpa: money(),
+    cohort_accounts: maybe(Type.Integer({ description: 'Accounts with MRR at as_of − horizon' })),
+    cohort_starting_mrr: maybe(money('Their MRR at as_of − horizon')),
+    retained_mrr: maybe(money('Their MRR at as_of; null if no snapshot covers the date')),
+    retention_rate: maybe(Share),
+    retention_status: Type.Enum(['available', 'insufficient_history', 'horizon_not_reached']),
+  },
+  { title: 'AcquisitionSource', description: 'The accounts of one acquisition source' },
+)
 
-export const ItemRow = Type.Object({
-  subscription_id: Text,
-  item_id: MaybeText,
-  price_id: MaybeText,
-  plan_name: MaybeText,
-  quantity: maybe(Type.Number()),
-  // can be finer than minor units, so it is decimal text in major units
-  unit_amount: Type.Unsafe<string | null>(maybe(money('In the currency of the subscription'))),
-  currency: MaybeText,
-  interval: MaybeText,
-  interval_count: maybe(Type.Integer()),
-  usage_type: MaybeText,
-  gross_mrr: money(),
-  discount_mrr: money(),
-  mrr: money(),
-  included: Type.Boolean(),
-  exclusion_reason: MaybeText,
-  current_period_start: MaybeTime,
-  current_period_end: MaybeTime,
-})
+export const ItemRow = Type.Object(
+  {
+    subscription_id: Text,
+    item_id: MaybeText,
+    price_id: MaybeText,
+    plan_name: MaybeText,
+    quantity: maybe(Type.Number()),
+    // can be finer than minor units, so it is decimal text in major units
+    unit_amount: Type.Unsafe<string | null>(maybe(money('In the currency of the subscription'))),
+    currency: MaybeText,
+    interval: MaybeText,
+    interval_count: maybe(Type.Integer()),
+    usage_type: MaybeText,
+    gross_mrr: money(),
+    discount_mrr: money(),
+    mrr: money(),
+    included: Type.Boolean(),
+    exclusion_reason: MaybeText,
+    current_period_start: MaybeTime,
+    current_period_end: MaybeTime,
+  },
+  { title: 'SubscriptionItem', description: 'An item of a subscription and its MRR' },
+)
 
-export const TimelineRow = Type.Object({
-  occurred_at: Time,
-  event_type: Text,
-  category: Type.Enum(['subscription', 'invoice', 'payment', 'refund', 'movement']),
-  subscription_id: MaybeText,
-  movement_type: MaybeText,
-  mrr_before: maybe(money()),
-  mrr_after: maybe(money()),
-  mrr_delta: maybe(money()),
-  amount: maybe(money()),
-  invoice_id: MaybeText,
-  cause: maybe(Type.Enum([...CAUSES], { description: 'Of a movement' })),
-  event_id: maybe(Type.String({ description: 'The source event: GET /v1/events/:id' })),
-  description: Text,
-})
+export const TimelineRow = Type.Object(
+  {
+    occurred_at: Time,
+    event_type: Text,
+    category: Type.Enum(['subscription', 'invoice', 'payment', 'refund', 'movement']),
+    subscription_id: MaybeText,
+    movement_type: MaybeText,
+    mrr_before: maybe(money()),
+    mrr_after: maybe(money()),
+    mrr_delta: maybe(money()),
+    amount: maybe(money()),
+    invoice_id: MaybeText,
+    cause: maybe(Type.Enum([...CAUSES], { description: 'Of a movement' })),
+    event_id: maybe(Type.String({ description: 'The source event: GET /v1/events/:id' })),
+    description: Text,
+  },
+  { title: 'TimelineEntry', description: 'Something that happened to an account' },
+)
 
-export const MovementListRow = Type.Object({
-  occurred_at: Time,
-  customer: Text,
-  customer_name: MaybeText,
-  movement_type: Type.Enum([...MOVEMENT_TYPES]),
-  mrr_before: money(),
-  mrr_after: money(),
-  mrr_delta: money(),
-  subscription_ids: Type.Array(Text),
-  cause: Type.Enum([...CAUSES], {
-    description: 'The cause of the largest change, if there are several. other: for example a return',
-  }),
-  event_id: Type.Union([Text, Type.Null()], { description: 'The source event' }),
-})
+export const MovementListRow = Type.Object(
+  {
+    occurred_at: Time,
+    customer: Text,
+    customer_name: MaybeText,
+    movement_type: Type.Enum([...MOVEMENT_TYPES]),
+    mrr_before: money(),
+    mrr_after: money(),
+    mrr_delta: money(),
+    subscription_ids: Type.Array(Text),
+    cause: Type.Enum([...CAUSES], {
+      description: 'The cause of the largest change, if there are several. other: for example a return',
+    }),
+    event_id: Type.Union([Text, Type.Null()], { description: 'The source event' }),
+  },
+  { title: 'Movement', description: 'A change of the MRR of an account' },
+)
 
 const Rate = (description?: string) => maybe(Type.Number({ ...(description && { description }) }))
 
@@ -277,6 +307,7 @@ const RATES = {
 }
 
 export const Rates = Type.Object(RATES, {
+  title: 'Rates',
   description: 'Over the 30 days of the movements; null if the base is 0. The formulas are in policy.rates',
 })
 
@@ -308,11 +339,14 @@ export const HistoryRow = Type.Object({
 const { date, mrr, arr, active_accounts, active_subscriptions, ...inBucket } = HistoryRow.properties
 
 /** `fx` is part of `net`. */
-export const ReportingHistoryRow = Type.Object({
-  ...{ date, mrr, arr, active_accounts, active_subscriptions },
-  fx: Type.Optional(money('The effect of exchange rates, with `currency=reporting`')),
-  ...inBucket,
-})
+export const ReportingHistoryRow = Type.Object(
+  {
+    ...{ date, mrr, arr, active_accounts, active_subscriptions },
+    fx: Type.Optional(money('The effect of exchange rates, with `currency=reporting`')),
+    ...inBucket,
+  },
+  { title: 'HistoryBucket', description: 'MRR and its movements in one day, week or month' },
+)
 
 /** Metadata of any key is in the field `metadata`. */
 export function columnName(by: Dimension): string {
@@ -329,15 +363,18 @@ export function breakdownRow(by: Dimension) {
   })
 }
 
-export const PolicyChangeRow = Type.Object({
-  kind: Type.Literal('policy'),
-  at: time('The time from which reports use it'),
-  version: Type.Integer(),
-  settings: OpenObject({ description: 'Changed settings: by name, `{before, after}`' }),
-  mrr_before: maybe(money('MRR at that time by the previous policy; null if MRR was not recomputed')),
-  mrr_after: maybe(money('MRR at that time by this policy')),
-  mrr_delta: maybe(money('Not a movement: counts neither as new nor as churn')),
-})
+export const PolicyChangeRow = Type.Object(
+  {
+    kind: Type.Literal('policy'),
+    at: time('The time from which reports use it'),
+    version: Type.Integer(),
+    settings: OpenObject({ description: 'Changed settings: by name, `{before, after}`' }),
+    mrr_before: maybe(money('MRR at that time by the previous policy; null if MRR was not recomputed')),
+    mrr_after: maybe(money('MRR at that time by this policy')),
+    mrr_delta: maybe(money('Not a movement: counts neither as new nor as churn')),
+  },
+  { title: 'PolicyChange', description: 'A change of the policy and its effect on MRR' },
+)
 
 export const CashFigures = {
   invoiced: money('By finalized_at, including tax, without draft and void invoices'),
@@ -348,23 +385,29 @@ export const CashFigures = {
   one_off: money('Payments without a subscription, minus their refunds and lost disputes'),
 }
 
-export const CashRow = Type.Object({
-  date: Type.String({ description: 'The first day of the bucket', examples: ['2026-03-01'] }),
-  ...CashFigures,
-  invoices: Count,
-  payments: Count,
-})
+export const CashRow = Type.Object(
+  {
+    date: Type.String({ description: 'The first day of the bucket', examples: ['2026-03-01'] }),
+    ...CashFigures,
+    invoices: Count,
+    payments: Count,
+  },
+  { title: 'CashBucket', description: 'Invoiced and collected amounts of one day, week or month' },
+)
 
-export const CashFactRow = Type.Object({
-  occurred_at: Time,
-  kind: Type.Enum(['invoice', 'payment', 'refund', 'dispute']),
-  id: Text,
-  invoice_id: MaybeText,
-  subscription_id: MaybeText,
-  customer: MaybeText,
-  amount: money(),
-  ...CashFigures,
-})
+export const CashFactRow = Type.Object(
+  {
+    occurred_at: Time,
+    kind: Type.Enum(['invoice', 'payment', 'refund', 'dispute']),
+    id: Text,
+    invoice_id: MaybeText,
+    subscription_id: MaybeText,
+    customer: MaybeText,
+    amount: money(),
+    ...CashFigures,
+  },
+  { title: 'CashFact', description: 'An invoice, payment, refund or dispute' },
+)
 
 export const RevenueFigures = {
   invoiced: money('Finalized invoices less credit notes, without tax, draft, void and uncollectible invoices'),
@@ -372,31 +415,40 @@ export const RevenueFigures = {
   deferred: money('Invoiced and not yet recognized at the end of the month; negative: recognized and not yet invoiced'),
 }
 
-export const RevenueRow = Type.Object({
-  date: Type.String({ description: 'The first day of the month', examples: ['2026-03-01'] }),
-  ...RevenueFigures,
-})
+export const RevenueRow = Type.Object(
+  {
+    date: Type.String({ description: 'The first day of the month', examples: ['2026-03-01'] }),
+    ...RevenueFigures,
+  },
+  { title: 'RevenueMonth', description: 'Invoiced, recognized and deferred revenue of one month' },
+)
 
-export const RevenueFactRow = Type.Object({
-  invoice_id: Text,
-  invoice_number: MaybeText,
-  credit_note_id: maybe(Type.String({ description: 'Null in rows of the invoice itself' })),
-  subscription_id: MaybeText,
-  customer: MaybeText,
-  invoiced_on: Type.String({ description: 'The day on which the amount counts as invoiced' }),
-  service_start: Type.String({ description: 'The first day of the service period' }),
-  service_end: Type.String({ description: 'The first day after it' }),
-  amount: money('Without tax; negative in rows of a credit note'),
-  ...RevenueFigures,
-})
+export const RevenueFactRow = Type.Object(
+  {
+    invoice_id: Text,
+    invoice_number: MaybeText,
+    credit_note_id: maybe(Type.String({ description: 'Null in rows of the invoice itself' })),
+    subscription_id: MaybeText,
+    customer: MaybeText,
+    invoiced_on: Type.String({ description: 'The day on which the amount counts as invoiced' }),
+    service_start: Type.String({ description: 'The first day of the service period' }),
+    service_end: Type.String({ description: 'The first day after it' }),
+    amount: money('Without tax; negative in rows of a credit note'),
+    ...RevenueFigures,
+  },
+  { title: 'RevenueFact', description: 'The share of an invoice or credit note in one month' },
+)
 
-export const ReasonRow = Type.Object({
-  reason_code: Text,
-  reason: Text,
-  items: Count,
-  excluded_mrr: money('The gross MRR that the items with a known price would have'),
-  unpriced: Type.Integer({ minimum: 0, description: 'Items that cannot be priced' }),
-})
+export const ReasonRow = Type.Object(
+  {
+    reason_code: Text,
+    reason: Text,
+    items: Count,
+    excluded_mrr: money('The gross MRR that the items with a known price would have'),
+    unpriced: Type.Integer({ minimum: 0, description: 'Items that cannot be priced' }),
+  },
+  { title: 'ExclusionReason', description: 'The items that are excluded for one reason' },
+)
 
 const ReasonTotals = {
   reason: Type.String({ description: 'As the billing system reports it; `unknown` if it reports none' }),
@@ -404,57 +456,75 @@ const ReasonTotals = {
   mrr: money('The MRR that was lost'),
 }
 
-export const ReasonTotalRow = Type.Object(ReasonTotals)
-
-export const ChurnReasonRow = Type.Object({
-  date: Type.String({ description: 'The first day of the month', examples: ['2026-03-01'] }),
-  ...ReasonTotals,
+export const ReasonTotalRow = Type.Object(ReasonTotals, {
+  title: 'ChurnReasonTotal',
+  description: 'The churn with one reason',
 })
 
-export const ForecastMonthRow = Type.Object({
-  date: Type.String({ description: 'The first day of the month', examples: ['2026-03-01'] }),
-  mrr: money('At the end of the month'),
-  new: money(),
-  expansion: money(),
-  contraction: money(),
-  churn: money(),
-  reactivation: money(),
-  trial_ends: money('The MRR of trials that end in the month, before discounts'),
-  net: money('The change of MRR since the previous month'),
-})
+export const ChurnReasonRow = Type.Object(
+  {
+    date: Type.String({ description: 'The first day of the month', examples: ['2026-03-01'] }),
+    ...ReasonTotals,
+  },
+  { title: 'ChurnReason', description: 'The churn of one month with one reason' },
+)
 
-export const ForecastChangeRow = Type.Object({
-  at: Time,
-  kind: Type.Enum(['renewal', 'trial_end', 'discount_end', 'cancellation', 'start', 'resume', 'other']),
-  customer: Text,
-  subscription_id: Text,
-  amount: maybe(money('Of a renewal, the amount charged, null if unknown; otherwise the change of MRR')),
-  mrr_delta: money(),
-})
+export const ForecastMonthRow = Type.Object(
+  {
+    date: Type.String({ description: 'The first day of the month', examples: ['2026-03-01'] }),
+    mrr: money('At the end of the month'),
+    new: money(),
+    expansion: money(),
+    contraction: money(),
+    churn: money(),
+    reactivation: money(),
+    trial_ends: money('The MRR of trials that end in the month, before discounts'),
+    net: money('The change of MRR since the previous month'),
+  },
+  { title: 'ForecastMonth', description: 'The MRR of a coming month, from what is scheduled' },
+)
 
-export const TrialRow = Type.Object({
-  subscription_id: Text,
-  customer: Text,
-  plan_names: Type.Array(Text),
-  started_at: Time,
-  trial_end: MaybeTime,
-  outcome: Type.Enum(['converted', 'expired', 'running']),
-  ended_at: MaybeTime,
-  mrr: money('MRR at the conversion'),
-})
+export const ForecastChangeRow = Type.Object(
+  {
+    at: Time,
+    kind: Type.Enum(['renewal', 'trial_end', 'discount_end', 'cancellation', 'start', 'resume', 'other']),
+    customer: Text,
+    subscription_id: Text,
+    amount: maybe(money('Of a renewal, the amount charged, null if unknown; otherwise the change of MRR')),
+    mrr_delta: money(),
+  },
+  { title: 'ForecastChange', description: 'A scheduled change, or the end of a trial' },
+)
 
-export const DunningRow = Type.Object({
-  invoice_id: Text,
-  invoice_number: MaybeText,
-  subscription_id: MaybeText,
-  customer: MaybeText,
-  failed_at: time('The time of the first failed payment'),
-  failure_code: MaybeText,
-  failure_message: MaybeText,
-  amount: money('The amount owed at that time'),
-  outcome: Type.Enum(['recovered', 'lost', 'open']),
-  resolved_at: MaybeTime,
-})
+export const TrialRow = Type.Object(
+  {
+    subscription_id: Text,
+    customer: Text,
+    plan_names: Type.Array(Text),
+    started_at: Time,
+    trial_end: MaybeTime,
+    outcome: Type.Enum(['converted', 'expired', 'running']),
+    ended_at: MaybeTime,
+    mrr: money('MRR at the conversion'),
+  },
+  { title: 'Trial', description: 'A trial and its outcome' },
+)
+
+export const DunningRow = Type.Object(
+  {
+    invoice_id: Text,
+    invoice_number: MaybeText,
+    subscription_id: MaybeText,
+    customer: MaybeText,
+    failed_at: time('The time of the first failed payment'),
+    failure_code: MaybeText,
+    failure_message: MaybeText,
+    amount: money('The amount owed at that time'),
+    outcome: Type.Enum(['recovered', 'lost', 'open']),
+    resolved_at: MaybeTime,
+  },
+  { title: 'DunningInvoice', description: 'An invoice with a failed payment, and its outcome' },
+)
 
 const ExchangedMovements = {
   opening_mrr: money(),
@@ -467,35 +537,44 @@ const ExchangedMovements = {
   closing_mrr: money(),
 }
 
-export const ExchangedTotals = Type.Object(ExchangedMovements)
-
-export const CurrencyRow = Type.Object({
-  currency: Type.String({ description: 'The currency of the subscriptions' }),
-  own_mrr: Type.Number({ description: 'In that currency' }),
-  active_subscriptions: Count,
-  rate: maybe(Type.Number({ description: 'Units of the report’s currency for one unit; null if there is none' })),
-  rate_date: maybe(Type.String({ description: 'The day of the rate' })),
-  mrr: maybe(money('In the currency of the report')),
-  opening_mrr: maybe(money('By the rate of the first day')),
-  new: maybe(money('By the rate of each movement’s day')),
-  expansion: maybe(money()),
-  contraction: maybe(money()),
-  churn: maybe(money()),
-  reactivation: maybe(money()),
-  fx: maybe(money('The effect of exchange rates')),
-  closing_mrr: maybe(money()),
+export const ExchangedTotals = Type.Object(ExchangedMovements, {
+  title: 'ExchangedMovements',
+  description: 'Movements in the currency of the report',
 })
 
-export const CohortRow = Type.Object({
-  cohort: Type.String({ description: 'The month in which its accounts first paid', examples: ['2026-01'] }),
-  month: Type.Integer({ description: 'Months after the first one: 0 is the end of the first month' }),
-  at: time('The end of that month, at the latest as_of'),
-  accounts: Type.Integer({ description: 'Accounts of the cohort with MRR at that time' }),
-  starting_accounts: Count,
-  starting_mrr: money('Their first MRR, or their MRR at the end of the first month (retention_base)'),
-  mrr: money(),
-  gross_mrr: money('The same, but no account counts for more than its starting MRR'),
-  logo_retention: maybe(Share),
-  gross_revenue_retention: maybe(Share),
-  net_revenue_retention: maybe(Type.Number({ minimum: 0, description: 'May exceed 1' })),
-})
+export const CurrencyRow = Type.Object(
+  {
+    currency: Type.String({ description: 'The currency of the subscriptions' }),
+    own_mrr: Type.Number({ description: 'In that currency' }),
+    active_subscriptions: Count,
+    rate: maybe(Type.Number({ description: 'Units of the report’s currency for one unit; null if there is none' })),
+    rate_date: maybe(Type.String({ description: 'The day of the rate' })),
+    mrr: maybe(money('In the currency of the report')),
+    opening_mrr: maybe(money('By the rate of the first day')),
+    new: maybe(money('By the rate of each movement’s day')),
+    expansion: maybe(money()),
+    contraction: maybe(money()),
+    churn: maybe(money()),
+    reactivation: maybe(money()),
+    fx: maybe(money('The effect of exchange rates')),
+    closing_mrr: maybe(money()),
+  },
+  { title: 'CurrencyMrr', description: 'The MRR of one currency, converted to the currency of the report' },
+)
+
+export const CohortRow = Type.Object(
+  {
+    cohort: Type.String({ description: 'The month in which its accounts first paid', examples: ['2026-01'] }),
+    month: Type.Integer({ description: 'Months after the first one: 0 is the end of the first month' }),
+    at: time('The end of that month, at the latest as_of'),
+    accounts: Type.Integer({ description: 'Accounts of the cohort with MRR at that time' }),
+    starting_accounts: Count,
+    starting_mrr: money('Their first MRR, or their MRR at the end of the first month (retention_base)'),
+    mrr: money(),
+    gross_mrr: money('The same, but no account counts for more than its starting MRR'),
+    logo_retention: maybe(Share),
+    gross_revenue_retention: maybe(Share),
+    net_revenue_retention: maybe(Type.Number({ minimum: 0, description: 'May exceed 1' })),
+  },
+  { title: 'Cohort', description: 'The accounts that first paid in one month, some months later' },
+)

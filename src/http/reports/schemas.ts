@@ -106,16 +106,30 @@ const source = {
 
 export const Amount = Type.Number({ description: 'Major units of the currency' })
 
-const POLICY = describePolicy(DEFAULT_POLICY)
+export const ReportPolicy = Type.Unsafe<ReturnType<typeof describePolicy>>(
+  Type.Object(
+    {},
+    {
+      title: 'ReportPolicy',
+      description: 'How MRR is computed: the settings of the tenant, their version, and all rules',
+      examples: [describePolicy(DEFAULT_POLICY)],
+    },
+  ),
+)
+// The whole policy is in the schema.
+export const POLICY = { version: 1 }
 
 export function pageSchema<Row extends TObject>(row: Row) {
-  return Type.Object({
-    results: Type.Array(row),
-    page: Type.Integer({ minimum: 1 }),
-    page_size: Type.Integer({ minimum: 1, maximum: 100 }),
-    count: Count,
-    pages: Count,
-  })
+  return Type.Object(
+    {
+      results: Type.Array(row),
+      page: Type.Integer({ minimum: 1 }),
+      page_size: Type.Integer({ minimum: 1, maximum: 100 }),
+      count: Count,
+      pages: Count,
+    },
+    { description: 'One page of the list' },
+  )
 }
 
 type Pages<Lists extends Record<string, TObject>> = {
@@ -133,12 +147,7 @@ export function reportSchema<Facts extends TProperties, Lists extends Record<str
       currency: Type.String(),
       as_of: Time,
       ...facts,
-      policy: Type.Unsafe<ReturnType<typeof describePolicy>>(
-        Type.Object(
-          {},
-          { description: 'How MRR is computed: the settings of the tenant, their version, and all rules' },
-        ),
-      ),
+      policy: ReportPolicy,
       ...(pages as Pages<Lists>),
     },
     { examples: [{ currency: 'EUR', as_of: '2026-03-31T09:30:00.000Z', ...example, policy: POLICY }] },
@@ -150,30 +159,33 @@ export function flatReportSchema<Facts extends TProperties>(facts: Facts, row: T
   return reportSchema({ ...facts, ...pageSchema(row).properties }, {}, example)
 }
 
-export const Coverage = Type.Object({
-  subscriptions_seen: Count,
-  subscriptions_included: Count,
-  subscriptions_excluded: Count,
-  items_seen: Count,
-  items_priced: Type.Integer({ minimum: 0, description: 'Items whose price per month is known' }),
-  invoices_without_subscription: Type.Integer({
-    minimum: 0,
-    description: 'Invoices without a subscription, or with one that has not arrived',
-  }),
-  accounts_attributed: Count,
-  attribution_rate: Type.Number({ minimum: 0, maximum: 1 }),
-  first_event_at: MaybeTime,
-  last_event_at: MaybeTime,
-  snapshot_first_at: MaybeTime,
-  snapshot_days_available: Count,
-  snapshot_gaps: Type.Integer({ minimum: 0, description: 'Days since the first snapshot without one' }),
-  movements_complete: Type.Boolean(),
-  warnings: Type.Array(Type.String()),
-  unrecognized: Type.Record(Type.String(), Count, {
-    description: 'By type, the events that seem to be about billing but were not recognized',
-  }),
-  test_events: Type.Integer({ minimum: 0, description: "Events of a provider's test mode, which are in no total" }),
-})
+export const Coverage = Type.Object(
+  {
+    subscriptions_seen: Count,
+    subscriptions_included: Count,
+    subscriptions_excluded: Count,
+    items_seen: Count,
+    items_priced: Type.Integer({ minimum: 0, description: 'Items whose price per month is known' }),
+    invoices_without_subscription: Type.Integer({
+      minimum: 0,
+      description: 'Invoices without a subscription, or with one that has not arrived',
+    }),
+    accounts_attributed: Count,
+    attribution_rate: Type.Number({ minimum: 0, maximum: 1 }),
+    first_event_at: MaybeTime,
+    last_event_at: MaybeTime,
+    snapshot_first_at: MaybeTime,
+    snapshot_days_available: Count,
+    snapshot_gaps: Type.Integer({ minimum: 0, description: 'Days since the first snapshot without one' }),
+    movements_complete: Type.Boolean(),
+    warnings: Type.Array(Type.String()),
+    unrecognized: Type.Record(Type.String(), Count, {
+      description: 'By type, the events that seem to be about billing but were not recognized',
+    }),
+    test_events: Type.Integer({ minimum: 0, description: "Events of a provider's test mode, which are in no total" }),
+  },
+  { title: 'Coverage', description: 'How much of the received data the report contains' },
+)
 
 const Movements = {
   opening_mrr: Amount,
@@ -187,7 +199,10 @@ const Movements = {
   closing_mrr: Amount,
 }
 
-const Cash = Type.Object({ amount: Amount, count: Count })
+const Cash = Type.Object(
+  { amount: Amount, count: Count },
+  { title: 'AmountAndCount', description: 'An amount and the number of its invoices or payments' },
+)
 
 export const OverviewBody = reportSchema(
   {
@@ -203,8 +218,14 @@ export const OverviewBody = reportSchema(
       { description: 'The number of rows in the attention report for 30 days' },
     ),
     invoiced: Cash,
-    collected: Type.Object({ ...Cash.properties, refunded: Amount, disputed: Amount, one_off: Amount }),
-    movements: Type.Object({ window_days: Type.Integer(), ...Movements }),
+    collected: Type.Object(
+      { ...Cash.properties, refunded: Amount, disputed: Amount, one_off: Amount },
+      { description: 'Payments of the window, and what was returned of them' },
+    ),
+    movements: Type.Object(
+      { window_days: Type.Integer(), ...Movements },
+      { description: 'How MRR changed in the window' },
+    ),
     older_rates: Type.Optional(
       Type.Array(Type.String(), {
         description: 'With `currency=reporting`: currencies whose rate is from an earlier day',
@@ -340,8 +361,8 @@ export const MovementsBody = Type.Object(
     as_of: Time,
     since: Time,
     until: Time,
-    totals: Type.Object(Movements),
-    policy: Type.Object({}),
+    totals: Type.Object(Movements, { description: 'The sums of all movements in the window' }),
+    policy: ReportPolicy,
     ...pageSchema(MovementListRow).properties,
   },
   {
@@ -435,18 +456,21 @@ export const HistoryBody = reportSchema(
 
 const PartName = Type.Optional(Type.String({ description: 'Present if `by` selects it' }))
 
-const BreakdownRow = Type.Object({
-  plan: PartName,
-  interval: PartName,
-  source: PartName,
-  country: PartName,
-  plan_group: PartName,
-  channel: PartName,
-  metadata: PartName,
-  mrr: money(),
-  accounts: Type.Integer({ description: 'Accounts with a part of this MRR' }),
-  subscriptions: Type.Integer({ description: 'Subscriptions with a part of this MRR' }),
-})
+const BreakdownRow = Type.Object(
+  {
+    plan: PartName,
+    interval: PartName,
+    source: PartName,
+    country: PartName,
+    plan_group: PartName,
+    channel: PartName,
+    metadata: PartName,
+    mrr: money(),
+    accounts: Type.Integer({ description: 'Accounts with a part of this MRR' }),
+    subscriptions: Type.Integer({ description: 'Subscriptions with a part of this MRR' }),
+  },
+  { title: 'BreakdownRow', description: 'The MRR of one plan, country or other part' },
+)
 
 export const BreakdownBody = reportSchema(
   {
