@@ -1,5 +1,6 @@
 // Agents get the same responses as other clients, within the key's scopes, over both transports of the official client.
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { after, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -49,6 +50,9 @@ const ALL = [
     'subscriptions_retention',
     'subscriptions_cash',
     'subscriptions_revenue',
+    'subscriptions_forecast',
+    'subscriptions_churn_reasons',
+    'subscriptions_books',
   ],
 ]
 
@@ -71,9 +75,12 @@ await server.settled()
 test('every tool is listed with its arguments and marked as read-only', async t => {
   const { tools } = await (await overHttp(t)).listTools()
   assert.deepEqual(tools.map(({ name }) => name).sort(), [...ALL].sort())
-  for (const { name, annotations, inputSchema } of tools) {
+  for (const { name, annotations, inputSchema, outputSchema } of tools) {
     assert.equal(annotations?.readOnlyHint, true, name)
     assert.equal(inputSchema.type, 'object', name)
+    for (const [argument, schema] of Object.entries(inputSchema.properties ?? {}))
+      assert.ok(String((schema as { description?: string }).description ?? '').length > 5, `${name} ${argument}`)
+    assert.ok(Object.keys(outputSchema?.properties ?? {}).length > 0, name)
   }
   const schemaOf = (name: string) => tools.find(tool => tool.name === name)!.inputSchema
   assert.deepEqual(schemaOf('subscriptions_overview').required, ['currency'])
@@ -132,9 +139,27 @@ test('a result is the response body of the route, with received data marked as u
     ['channels', { since: '2026-01-01', until: '2026-02-01' }, '/v1/channels?since=2026-01-01&until=2026-02-01'],
   ] as const)
     assert.deepEqual((await call(client, tool, { ...args, full: true })).structuredContent, await get(path), tool)
-  const { structuredContent: docs } = await call(client, 'search_docs', { query: 'signing secret rotate' })
-  assert.ok(docs.results.length > 0)
-  assert.match(docs.results[0].path, /\.md$/)
+})
+
+test('search_docs finds sections by their headings, and a line of code is no heading', async t => {
+  const client = await overHttp(t)
+  const search = async (query: string) => (await call(client, 'search_docs', { query })).structuredContent.results
+  const [tools] = await search('agents tools')
+  assert.deepEqual([tools.path, tools.title], ['docs/guides/agents.md', 'Tools'])
+  assert.match(tools.text, /^## Tools\n/)
+  const sections = [...(await search('rotate signing secret')), ...(await search('kontor key create'))]
+  assert.ok(sections.length > 3)
+  const guides = await Promise.all(
+    sections.map(({ path }: Result) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8')),
+  )
+  sections.forEach(({ title, text }: Result, index) => {
+    const withoutCode = guides[index]!.replace(/^ *```.*?^ *```$/gms, '')
+    assert.match(text, /^#{1,4} /)
+    assert.ok(
+      withoutCode.split('\n').some(line => /^#{1,4} /.test(line) && line.endsWith(` ${title}`)),
+      title,
+    )
+  })
 })
 
 test('a default result is short: ten rows, no policy, no headers; the arguments ask for more', async t => {
@@ -149,16 +174,23 @@ test('a default result is short: ten rows, no policy, no headers; the arguments 
     const hook = { inbound_event_id: `many-${n}`, event_type: 'subscription.created', payload }
     await post(`/ingest/inbound/${source.id}`, source.token, hook)
   }
+  await post('/v1/contacts', tenant.privateKey, {
+    ...{ entityType: 'contact', id: 'large', sourceUpdatedAt: '2026-01-01T00:00:00Z' },
+    data: Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`field_${n}`, 'x'.repeat(100)])),
+  })
   await server.settled()
   const sizeOf = ({ content, structuredContent }: Result) => JSON.stringify({ content, structuredContent }).length
-  for (const name of ALL.filter(
-    name => !['get_record', 'lookup_event', 'search_docs', 'subscriptions_account'].includes(name),
-  )) {
-    const { tools } = await client.listTools()
-    const { properties = {} } = tools.find(tool => tool.name === name)!.inputSchema
+  const { tools } = await client.listTools()
+  for (const { name, inputSchema } of tools) {
+    const { properties = {} } = inputSchema
     const wanted = {
       currency: 'EUR',
       entityType: 'contact',
+      ...(name === 'get_record' && { id: 'large' }),
+      inbound_event_id: 'many-1',
+      source_config_id: source.id,
+      customer: 'many-1',
+      query: 'how do I rotate a signing secret',
       dimension: 'plan',
       by: 'plan',
       interval: 'day',
@@ -168,12 +200,17 @@ test('a default result is short: ten rows, no policy, no headers; the arguments 
     const args = Object.fromEntries(Object.entries(wanted).filter(([argument]) => argument in properties))
     const result = await call(client, name, args)
     assert.ok(!result.isError, `${name} ${JSON.stringify(result.content)}`)
-    assert.ok(sizeOf(result) < 20_000, `${name} ${sizeOf(result)}`)
+    assert.ok(sizeOf(result) <= 8_000, `${name} ${sizeOf(result)}`)
     assert.equal(result.structuredContent.policy, undefined, name)
   }
   const { structuredContent: short } = await call(client, 'list_events')
-  assert.equal(short.results.length, 10)
+  assert.ok(short.results.length > 1 && short.results.length <= 10)
   assert.equal(short.results[0].headers, undefined)
+  const { structuredContent: next } = await call(client, 'list_events', { cursor: short.next_cursor })
+  const { results } = (await server.request('/v1/events', { key: tenant.privateKey })).body
+  const idsOf = (rows: Result[]) => rows.map(({ id }) => id)
+  const shown = idsOf([...short.results, ...next.results])
+  assert.deepEqual(shown, idsOf(results).slice(0, shown.length), 'no row is missing between two pages')
   const { structuredContent: more } = await call(client, 'list_events', { rows: 30, full: true })
   assert.equal(more.results.length, 30)
   assert.ok(more.results[0].headers)

@@ -230,6 +230,19 @@ export const TOOLS: readonly Tool[] = [
     title: 'Recognized and deferred revenue',
     description: 'Invoiced, recognized and deferred revenue per month, from the service periods of invoices.',
   }),
+  report('forecast', {
+    title: 'Scheduled changes of MRR',
+    description:
+      'MRR of the coming months from what is scheduled: cancellations, starts, ends of trials and of discounts. Not a prediction.',
+  }),
+  report('churn-reasons', {
+    title: 'Churn by reason',
+    description: 'Churned accounts and their MRR per month, by the reason that the billing system reports.',
+  }),
+  report('books', {
+    title: 'Closed months',
+    description: 'Closed months, and what changed in them since they were closed.',
+  }),
   {
     name: 'explain_exclusions',
     title: 'Items excluded from MRR',
@@ -240,7 +253,7 @@ export const TOOLS: readonly Tool[] = [
   {
     name: SEARCH_DOCS,
     title: 'Search the documentation',
-    description: 'Search Kontor’s documentation; the best matching sections first.',
+    description: 'Search the headings and sentences of Kontor’s documentation; the best matching section first.',
     scopes: [],
     route: null,
     own: { query: { type: 'string', description: 'Search terms' } },
@@ -250,7 +263,7 @@ export const TOOLS: readonly Tool[] = [
 
 function report(name: string, { title, description, why: behind }: Pick<Tool, 'title' | 'description' | 'why'>): Tool {
   return {
-    ...{ name: `subscriptions_${name}`, title, description },
+    ...{ name: `subscriptions_${name.replace('-', '_')}`, title, description },
     scopes: ['subscriptions:read'],
     route: `/v1/subscriptions/${name}`,
     ...(behind && { own: { why }, why: behind }),
