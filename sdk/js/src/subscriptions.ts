@@ -1,6 +1,6 @@
 import type { Query } from './http.ts'
 import type { Api } from './records.ts'
-import type { Report, ReportName, ReportQuery, ReportRow } from './types.ts'
+import type { Books, BooksQuery, Report, ReportName, ReportQuery, ReportRow } from './types.ts'
 
 export type Subscriptions = ReturnType<typeof openSubscriptions>
 
@@ -51,6 +51,14 @@ export function openSubscriptions(api: Api) {
     cash: report('cash'),
     /** MRR of all currencies converted to one, with the exchange rates of the tenant. */
     consolidated: report('consolidated'),
+    /** Invoiced, recognized and deferred revenue by month. */
+    revenue: report('revenue'),
+    /** Scheduled changes, and the resulting MRR by month. */
+    forecast: report('forecast'),
+    /** Churned accounts and MRR by month and reason. */
+    churnReasons: report('churn-reasons'),
+    /** Closed months, and what changed in them since. */
+    books: (query: BooksQuery = {}): Promise<Books> => api.get('/v1/subscriptions/books', query as Query),
 
     // The lists of the reports, row by row over all pages.
     accounts: iterateList('overview', 'accounts', 'page'),
@@ -66,5 +74,6 @@ export function openSubscriptions(api: Api) {
     trials: iterateList('trials', 'results', 'page'),
     failedInvoices: iterateList('dunning', 'results', 'page'),
     cashFacts: iterateList('cash/facts', 'results', 'page'),
+    revenueInvoices: iterateList('revenue/invoices', 'results', 'page'),
   }
 }

@@ -104,6 +104,10 @@ export type ReportName =
   | 'trials'
   | 'dunning'
   | 'cash/facts'
+  | 'revenue'
+  | 'revenue/invoices'
+  | 'forecast'
+  | 'churn-reasons'
 
 type ReportGet<Name extends ReportName> = Get<`/v1/subscriptions/${Name}`>
 
@@ -122,4 +126,9 @@ export type ReportRow<Name extends ReportName, List extends keyof Report<Name>> 
   results: (infer Row)[]
 }
   ? Row
-  : never
+  : Report<Name>[List] extends (infer Row)[]
+    ? Row
+    : never
+
+export type Books = Get<'/v1/subscriptions/books'>['body']
+export type BooksQuery = Partial<Get<'/v1/subscriptions/books'>['query']>

@@ -1,5 +1,5 @@
 import type { Api } from './records.ts';
-import type { Report, ReportQuery } from './types.ts';
+import type { Books, BooksQuery, Report, ReportQuery } from './types.ts';
 export type Subscriptions = ReturnType<typeof openSubscriptions>;
 export declare function openSubscriptions(api: Api): {
     /** MRR, movements and related metrics. */
@@ -417,6 +417,68 @@ export declare function openSubscriptions(api: Api): {
             reactivation: number | null;
         }[];
     }>;
+    /** Invoiced, recognized and deferred revenue by month. */
+    revenue: (query: ReportQuery<"revenue">) => Promise<{
+        as_of: string;
+        currency: string;
+        policy: Record<string, unknown>;
+        results: {
+            date: string;
+            deferred: number;
+            invoiced: number;
+            recognized: number;
+        }[];
+        warnings: string[];
+    }>;
+    /** Scheduled changes, and the resulting MRR by month. */
+    forecast: (query: ReportQuery<"forecast">) => Promise<{
+        as_of: string;
+        count: number;
+        currency: string;
+        months: {
+            churn: number;
+            contraction: number;
+            date: string;
+            expansion: number;
+            mrr: number;
+            net: number;
+            new: number;
+            reactivation: number;
+            trial_ends: number;
+        }[];
+        opening_mrr: number;
+        page: number;
+        page_size: number;
+        pages: number;
+        policy: Record<string, unknown>;
+        results: {
+            amount: number | null;
+            at: string;
+            customer: string;
+            kind: "renewal" | "trial_end" | "discount_end" | "cancellation" | "start" | "resume" | "other";
+            mrr_delta: number;
+            subscription_id: string;
+        }[];
+    }>;
+    /** Churned accounts and MRR by month and reason. */
+    churnReasons: (query: ReportQuery<"churn-reasons">) => Promise<{
+        as_of: string;
+        currency: string;
+        policy: Record<string, unknown>;
+        results: {
+            accounts: number;
+            date: string;
+            mrr: number;
+            reason: string;
+        }[];
+        totals: {
+            accounts: number;
+            mrr: number;
+            reason: string;
+        }[];
+    }>;
+    /** Closed months, and what changed in them since. */
+    books: (query?: BooksQuery) => Promise<Books>;
     accounts: (query: ReportQuery<"overview">) => AsyncGenerator<{
         acquisition_source: string;
         active_subscriptions: number;
@@ -544,8 +606,67 @@ export declare function openSubscriptions(api: Api): {
         occurred_at: string;
         subscription_id: string | null;
     }, void, undefined>;
-    movements: (query: ReportQuery<"movements">) => AsyncGenerator<never, void, undefined>;
-    trials: (query: ReportQuery<"trials">) => AsyncGenerator<never, void, undefined>;
-    failedInvoices: (query: ReportQuery<"dunning">) => AsyncGenerator<never, void, undefined>;
-    cashFacts: (query: ReportQuery<"cash/facts">) => AsyncGenerator<never, void, undefined>;
+    movements: (query: ReportQuery<"movements">) => AsyncGenerator<{
+        cause: "new_subscription" | "additional_subscription" | "quantity" | "price" | "plan" | "discount" | "discount_end" | "item_added" | "item_removed" | "pause" | "resume" | "trial_end" | "cancellation_voluntary" | "cancellation_failed_payment" | "other";
+        customer: string;
+        customer_name: string | null;
+        event_id: string | null;
+        movement_type: "new" | "expansion" | "contraction" | "churn" | "reactivation";
+        mrr_after: number;
+        mrr_before: number;
+        mrr_delta: number;
+        occurred_at: string;
+        subscription_ids: string[];
+    }, void, undefined>;
+    trials: (query: ReportQuery<"trials">) => AsyncGenerator<{
+        customer: string;
+        ended_at: string | null;
+        mrr: number;
+        outcome: "converted" | "expired" | "running";
+        plan_names: string[];
+        started_at: string;
+        subscription_id: string;
+        trial_end: string | null;
+    }, void, undefined>;
+    failedInvoices: (query: ReportQuery<"dunning">) => AsyncGenerator<{
+        amount: number;
+        customer: string | null;
+        failed_at: string;
+        failure_code: string | null;
+        failure_message: string | null;
+        invoice_id: string;
+        invoice_number: string | null;
+        outcome: "recovered" | "lost" | "open";
+        resolved_at: string | null;
+        subscription_id: string | null;
+    }, void, undefined>;
+    cashFacts: (query: ReportQuery<"cash/facts">) => AsyncGenerator<{
+        amount: number;
+        collected: number;
+        customer: string | null;
+        disputed: number;
+        id: string;
+        invoice_id: string | null;
+        invoiced: number;
+        kind: "invoice" | "payment" | "refund" | "dispute";
+        occurred_at: string;
+        one_off: number;
+        outstanding: number;
+        refunded: number;
+        subscription_id: string | null;
+    }, void, undefined>;
+    revenueInvoices: (query: ReportQuery<"revenue/invoices">) => AsyncGenerator<{
+        amount: number;
+        credit_note_id: string | null;
+        customer: string | null;
+        deferred: number;
+        invoice_id: string;
+        invoice_number: string | null;
+        invoiced: number;
+        invoiced_on: string;
+        recognized: number;
+        service_end: string;
+        service_start: string;
+        subscription_id: string | null;
+    }, void, undefined>;
 };

@@ -108,7 +108,7 @@ export type EventListOptions = {
     /** Maximum number of rows over all pages. */
     limit?: number;
 };
-export type ReportName = 'overview' | 'attention' | 'acquisition' | 'account' | 'movements' | 'retention' | 'history' | 'breakdown' | 'cash' | 'consolidated' | 'exclusions' | 'trials' | 'dunning' | 'cash/facts';
+export type ReportName = 'overview' | 'attention' | 'acquisition' | 'account' | 'movements' | 'retention' | 'history' | 'breakdown' | 'cash' | 'consolidated' | 'exclusions' | 'trials' | 'dunning' | 'cash/facts' | 'revenue' | 'revenue/invoices' | 'forecast' | 'churn-reasons';
 type ReportGet<Name extends ReportName> = Get<`/v1/subscriptions/${Name}`>;
 export type Report<Name extends ReportName> = ReportGet<Name>['body'];
 type TimeField = 'as_of' | 'since' | 'until' | 'from' | 'to' | 'date';
@@ -121,5 +121,7 @@ export type ReportQuery<Name extends ReportName> = QueryOf<ReportGet<Name>['quer
 /** A row of a list of a report. */
 export type ReportRow<Name extends ReportName, List extends keyof Report<Name>> = Report<Name>[List] extends {
     results: (infer Row)[];
-} ? Row : never;
+} ? Row : Report<Name>[List] extends (infer Row)[] ? Row : never;
+export type Books = Get<'/v1/subscriptions/books'>['body'];
+export type BooksQuery = Partial<Get<'/v1/subscriptions/books'>['query']>;
 export {};

@@ -88,6 +88,10 @@ assert.deepEqual([source.source, source.mrr], ['unattributed', 1_200])
 assert.equal((await kontor.subscriptions.acquisition({ currency })).mrr, 1_200)
 assert.equal((await all(kontor.subscriptions.exclusions({ currency: 'USD' }))).length, 120)
 assert.equal((await kontor.subscriptions.retention({ currency })).currency, 'EUR')
+assert.equal((await kontor.subscriptions.forecast({ currency, months: 2 })).months.length, 2)
+assert.deepEqual((await kontor.subscriptions.churnReasons({ currency })).totals, [])
+assert.ok((await kontor.subscriptions.revenue({ currency })).results.length > 0)
+assert.deepEqual((await kontor.subscriptions.books()).months, [])
 await assert.rejects(kontor.subscriptions.overview({ currency: 'XYZW' }), {
   status: 400,
   code: 'invalid_request',

@@ -47,6 +47,10 @@ export async function everything(mug: Mug): Promise<void> {
   const attention = await kontor.subscriptions.attention({ currency: 'EUR', days: 60 })
   for await (const account of kontor.subscriptions.accounts({ currency: 'EUR' })) account.customer.toUpperCase()
   for await (const row of kontor.subscriptions.timeline({ currency: 'EUR', customer: 'c' })) console_(row.mrr_delta)
+  for await (const { mrr_delta } of kontor.subscriptions.movements({ currency: 'EUR' })) console_(mrr_delta.toFixed())
+  const forecast = await kontor.subscriptions.forecast({ currency: 'EUR', months: 6 })
+  const { months } = await kontor.subscriptions.books({ month: '2026-10' })
+  console_(forecast.opening_mrr, months[0]?.closed_at)
   const account = await kontor.subscriptions.account({ currency: 'EUR', subscription_id: 's' })
   console_(status, price, field, taken, rows, attention.days, account?.summary.mrr)
 }
