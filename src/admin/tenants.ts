@@ -38,6 +38,12 @@ export function tenantAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     async show(idOrName: string): Promise<TenantView> {
       return tenantView(await requireTenant(pool, actor, idOrName))
     },
+    /** Records that the actor exports a table, and returns the id of the tenant. */
+    async openExport(idOrName: string, after: { table: string; format: string }): Promise<number> {
+      const { id } = await requireTenant(pool, actor, idOrName)
+      await recordChange(pool, actor, { action: 'tenant.export', target: publicTenantId(id), tenantId: id, after })
+      return id
+    },
     /** Absent fields stay unchanged; null restores the default. */
     async update(idOrName: string, change: TenantChange): Promise<TenantView> {
       throwIfInvalid([

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import type { AuditView } from '../admin/audit.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, withAdmin } from './session.ts'
+import { dataOption, withReadAdmin } from './session.ts'
 
 const PAGE = 100
 const DEFAULT_ROWS = 100
@@ -23,22 +23,17 @@ export function addAudit(program: Command, out: Output): void {
       examples('kontor audit list', 'kontor audit list --tenant acme --since 2026-01-31 --limit 1000'),
     )
     .action(({ tenant, since, until, limit = DEFAULT_ROWS, ...options }) =>
-      withAdmin(
-        options,
-        out,
-        async ({ admin }) => {
-          const changes: AuditView[] = []
-          for (;;) {
-            const last = changes.at(-1)
-            const before = last && { at: new Date(last.at), id: last.id }
-            const wanted = Math.min(PAGE, limit - changes.length)
-            const page = await admin.audit.list({ tenant, since, until, limit: wanted, before })
-            changes.push(...page)
-            if (page.length < wanted || changes.length >= limit) return out.json(changes)
-          }
-        },
-        { reads: true },
-      ),
+      withReadAdmin(options, out, async ({ admin }) => {
+        const changes: AuditView[] = []
+        for (;;) {
+          const last = changes.at(-1)
+          const before = last && { at: new Date(last.at), id: last.id }
+          const wanted = Math.min(PAGE, limit - changes.length)
+          const page = await admin.audit.list({ tenant, since, until, limit: wanted, before })
+          changes.push(...page)
+          if (page.length < wanted || changes.length >= limit) return out.json(changes)
+        }
+      }),
     )
 }
 

@@ -5,7 +5,7 @@ import { DEAD_LETTER_REASONS } from '../domain/entries/entry.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, prepareLog, printRead, tenantFilter, withDatabase, withReadDatabase } from './session.ts'
+import { dataOption, printRead, tenantFilter, withAppendingAdmin, withReadAdmin } from './session.ts'
 
 const PAGE = 100
 const WAIT_MS = 5_000
@@ -33,7 +33,7 @@ export function addDeadLetters(program: Command, out: Output): void {
       examples('kontor dead-letters list', 'kontor dead-letters list --source src_4fTzQ9aXw2LmN8pB --limit 20'),
     )
     .action(options =>
-      withReadDatabase(options, out, async ({ admin }) => {
+      withReadAdmin(options, out, async ({ admin }) => {
         if (options.id === undefined) return out.json(await listLetters(admin, options))
         const { body: _, ...letter } = await admin.deadLetters.show(options.id, options.tenant)
         out.json([letter])
@@ -68,15 +68,10 @@ export function addDeadLetters(program: Command, out: Output): void {
       const { tenant, id, source, reason, all } = options
       if ([id, source, reason, tenant].every(given => given === undefined) && !all)
         throw new UsageError('Select dead letters with --id, --source, --reason, --tenant or --all.')
-      await withDatabase(options, out, async session => {
-        await prepareLog(session)
+      await withAppendingAdmin(options, out, async ({ admin }) => {
         const progress = (replayed: number) => out.say(`${replayed} replayed …`)
-        out.json(
-          await session.admin.deadLetters.replay(
-            { tenant, id, source, reason, all: true },
-            { progress, waitMs: WAIT_MS },
-          ),
-        )
+        const order = { tenant, id, source, reason, all: true }
+        out.json(await admin.deadLetters.replay(order, { progress, waitMs: WAIT_MS }))
       })
     })
 }

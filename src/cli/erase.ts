@@ -2,7 +2,7 @@ import type { Command } from '@commander-js/extra-typings'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, withDatabase, withReadDatabase } from './session.ts'
+import { dataOption, withAdmin, withReadAdmin } from './session.ts'
 
 const NOTES = `
 Prints a receipt with the number of deleted items. Kontor keeps the receipt; it contains no personal data.
@@ -39,8 +39,8 @@ export function addErase(program: Command, out: Output): void {
     .action(async options => {
       const { tenant, email, profile, dryRun, yes, suppress, confirmProfile } = options
       if ((email === undefined) === (profile === undefined)) throw new UsageError('Give either --email or --profile.')
-      const using = dryRun ? withReadDatabase : withDatabase
-      // Its --profile is the person, not a remote server.
+      const using = dryRun ? withReadAdmin : withAdmin
+      // Its --profile is the person. A profile of `kontor login` is chosen with KONTOR_PROFILE.
       await using({ data: options.data }, out, async ({ admin: { erasures } }) => {
         const query = { tenant, email, profile, confirm: yes, suppress, confirm_profile: confirmProfile }
         out.json(dryRun ? await erasures.preview(query) : await erasures.erase(query))

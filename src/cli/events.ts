@@ -1,7 +1,7 @@
 import type { Command } from '@commander-js/extra-typings'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, withDatabase, withReadDatabase } from './session.ts'
+import { dataOption, withAdmin, withReadAdmin } from './session.ts'
 
 const PURGE_NOTES = `
 Revoke the key first, because a key that is still valid can send events again. The purge deletes the events of the key, the
@@ -35,7 +35,7 @@ export function addEvents(program: Command, out: Output): void {
     )
     .action(async options => {
       const { tenant, key, since, until } = options
-      const using = options.dryRun ? withReadDatabase : withDatabase
+      const using = options.dryRun ? withReadAdmin : withAdmin
       await using(options, out, async ({ admin: { purges } }) => {
         const query = { tenant, key, since, until }
         out.json(options.dryRun ? await purges.preview(query) : await purges.purge(query))

@@ -12,7 +12,8 @@ import { findTable, TABLES } from '../reports/export/tables.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import { type Output, openProgressLine } from './output.ts'
-import { dataOption, requireData, withReadDatabase } from './session.ts'
+import { download } from './remote.ts'
+import { dataOption, withReadAdmin } from './session.ts'
 
 const PERSON = 'person'
 
@@ -21,7 +22,7 @@ Rows have the fields of the API's lists. Nested values are JSON strings in CSV a
 if data arrives during the export. --since and --until are inclusive and compare occurred_at (events, conversions, movements),
 updatedAt (records) or updated_at (subscriptions). A person is exported as one JSON array. The "type" of an item is its
 kind, for example person, contact or event. With --out, the command prints
-{"file", "rows", "bytes", "seconds"}, and the file appears when it is complete.`
+{"file", "rows", "bytes", "seconds"}, and the file appears when it is complete. From a remote server, rows is null.`
 
 export function addExport(program: Command, out: Output): void {
   program
@@ -53,18 +54,20 @@ export function addExport(program: Command, out: Output): void {
       if (since && until && since > until) throw new UsageError('--since must not be after --until.')
       if (format === 'parquet' && file === undefined && process.stdout.isTTY)
         throw new UsageError('Parquet is a binary format. Give a file with --out FILE.')
-      await requireData(options)
-      await withReadDatabase(options, out, async ({ admin, pool }) => {
+      await withReadAdmin(options, out, async ({ admin, pool, remote }) => {
         const tenant = await admin.tenants.show(options.tenant!)
         const startedAt = performance.now()
         const line = openProgressLine('rows')
-        let rows = 0
+        // A remote server sends only the file.
+        let rows = remote ? null : 0
         const onRows = (count: number) => {
-          rows += count
+          rows = (rows ?? 0) + count
           line.show(rows, null)
         }
-        const wanted = { table: findTable(what), window: { since, until }, format, onRows }
-        const bytes = exportBytes(pool, parseTenantId(tenant.id)!, wanted)
+        const window = { since, until }
+        const bytes = remote
+          ? download(remote, `/tenants/${tenant.id}/export/${what}`, { format, ...given(window) })
+          : exportBytes(pool, parseTenantId(tenant.id)!, { table: findTable(what), window, format, onRows })
         const written = file === undefined ? await writeStdout(bytes) : await writeFileWhole(resolve(file), bytes)
         line.end()
         const seconds = Math.round(performance.now() - startedAt) / 1000
@@ -78,13 +81,17 @@ type PersonOptions = { tenant?: string; email?: string; id?: string; out?: strin
 /** Equivalent to kontor person export --format json. */
 async function exportPerson({ tenant, email, id, out: file, ...options }: PersonOptions, out: Output) {
   if ((email === undefined) === (id === undefined)) throw new UsageError('Give either --email or --id.')
-  await requireData(options)
   const who = email === undefined ? id! : `email:${email}`
-  await withReadDatabase(options, out, async ({ admin }) => {
+  await withReadAdmin(options, out, async ({ admin }) => {
     const text = await admin.people.export({ tenant: tenant!, id: who, format: 'json' })
     if (file === undefined) for await (const part of text) out.print(part)
     else out.json({ file: resolve(file), bytes: await writeFileWhole(resolve(file), encode(text)) })
   })
+}
+
+function given<Value>(values: Record<string, Value | null>): Record<string, Value> {
+  const present = Object.entries(values).filter((entry): entry is [string, Value] => entry[1] !== null)
+  return Object.fromEntries(present)
 }
 
 async function* encode(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {

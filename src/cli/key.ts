@@ -3,7 +3,7 @@ import { ROLES, SCOPES } from '../domain/tenants/keys.ts'
 import { UsageError } from './errors.ts'
 import { examples, overlapOption, parseRateLimitOrOff } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, printChange, withAdmin } from './session.ts'
+import { dataOption, printChange, withAdmin, withReadAdmin } from './session.ts'
 
 const ID = 'id of the key (key_…), see `kontor key list`'
 
@@ -74,18 +74,13 @@ export function addKey(program: Command, out: Output): void {
     .action(async options => {
       if ((options.tenant === undefined) !== (options.admin === true))
         throw new UsageError('Give either --tenant or --admin.')
-      await withAdmin(
-        options,
-        out,
-        async ({ admin }) => {
-          const keys = await admin.keys.list(options.tenant ?? null)
-          for (const { id, hint, expires_at, expires_soon } of keys)
-            if (expires_soon)
-              out.say(`Warning: ${id} (${hint}) expires at ${expires_at}. To replace it: kontor key rotate ${id}`)
-          out.json(keys)
-        },
-        { reads: true },
-      )
+      await withReadAdmin(options, out, async ({ admin }) => {
+        const keys = await admin.keys.list(options.tenant ?? null)
+        for (const { id, hint, expires_at, expires_soon } of keys)
+          if (expires_soon)
+            out.say(`Warning: ${id} (${hint}) expires at ${expires_at}. To replace it: kontor key rotate ${id}`)
+        out.json(keys)
+      })
     })
   key
     .command('update')

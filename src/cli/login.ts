@@ -5,7 +5,7 @@ import { UsageError } from './errors.ts'
 import { examples, readSecretOptions } from './options.ts'
 import type { Output } from './output.ts'
 import { openRemote, writeProfile } from './remote.ts'
-import { dataOption, withAdmin } from './session.ts'
+import { dataOption, withReadAdmin } from './session.ts'
 
 const NOTES = `
 Stores the URL and an admin key in ~/.config/kontor/profiles.json, which only you can read. Commands that the admin API offers then
@@ -54,20 +54,15 @@ export function addOpen(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor open', 'kontor open --profile prod'))
     .action(options =>
-      withAdmin(
-        options,
-        out,
-        async ({ url }) => {
-          const address = `${url}/console`
-          out.print(`${address}\n`)
-          if (!process.stdout.isTTY) return
-          const [program = 'xdg-open', ...words] = OPENERS[process.platform] ?? []
-          // Without a browser on this machine, the printed URL is the result.
-          spawn(program, [...words, address], { stdio: 'ignore', detached: true })
-            .on('error', () => {})
-            .unref()
-        },
-        { reads: true },
-      ),
+      withReadAdmin(options, out, async ({ url }) => {
+        const address = `${url}/console`
+        out.print(`${address}\n`)
+        if (!process.stdout.isTTY) return
+        const [program = 'xdg-open', ...words] = OPENERS[process.platform] ?? []
+        // Without a browser on this machine, the printed URL is the result.
+        spawn(program, [...words, address], { stdio: 'ignore', detached: true })
+          .on('error', () => {})
+          .unref()
+      }),
     )
 }

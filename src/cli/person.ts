@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { type Command, Option } from '@commander-js/extra-typings'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, printChange, printRead, tenantOption, withReadDatabase } from './session.ts'
+import { dataOption, printChange, printRead, tenantOption, withReadAdmin } from './session.ts'
 
 const NOTES = `
 Identify a person by profile id, e-mail address, user id, contact id or visitor id. If an id matches several people, add its
@@ -76,7 +76,7 @@ export function addPerson(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor person export --tenant acme ada@example.com --format json --out ada.json'))
     .action((id, options) =>
-      withReadDatabase(options, out, async ({ admin }) => {
+      withReadAdmin(options, out, async ({ admin }) => {
         const { tenant, format } = options
         const text = await admin.people.export({ tenant: tenant!, id, format, confirm_profile: options.confirmProfile })
         if (options.out === undefined) for await (const part of text) out.print(part)

@@ -1,6 +1,7 @@
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Admin } from '../admin/admin.ts'
 import { AdminError } from '../admin/error.ts'
 import { cliEnvironment, type RemoteServer } from '../config/config.ts'
@@ -83,29 +84,41 @@ type Page = { results: unknown[]; next_cursor: string | null }
 type Send = <Result>(method: string, path: string, body?: object) => Promise<Result>
 
 /** Sends requests to the admin API. A problem is reported like an error of the local command. */
-export function openRemote({ url, key }: RemoteServer): Send {
+export function openRemote(server: RemoteServer): Send {
   return async (method, path, body) => {
-    const response = await fetch(url + path, {
+    const response = await request(server, path, {
       method,
-      headers: { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) },
-      ...(body && { body: JSON.stringify(body) }),
+      ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(TIMEOUT_MS),
-    }).catch(error => {
-      const { message, cause } = error as Error & { cause?: NodeJS.ErrnoException }
-      throw new AdminError(
-        'not_found',
-        'unreachable',
-        `${url} is unreachable: ${cause?.message || cause?.code || message}`,
-      )
     })
     const text = await response.text()
-    if (response.ok) return (text === '' ? undefined : JSON.parse(text)) as never
-    throw new AdminError(
-      response.status === 404 ? 'not_found' : 'invalid',
-      'refused',
-      explainProblem(url, response.status, text),
-    )
+    return (text === '' ? undefined : JSON.parse(text)) as never
   }
+}
+
+/** A file of the admin API, in chunks. An incomplete file is an error. */
+export async function* download(server: RemoteServer, path: string, query: Body): AsyncGenerator<Uint8Array> {
+  const response = await request(server, `/admin/v1${path}${queryText(query)}`, {})
+  yield* response.body ?? []
+}
+
+async function request({ url, key }: RemoteServer, path: string, init: RequestInit): Promise<Response> {
+  const headers = { ...init.headers, authorization: `Bearer ${key}` }
+  const response = await fetch(url + path, { ...init, headers }).catch(error => {
+    const { message, cause } = error as Error & { cause?: NodeJS.ErrnoException }
+    const reason = cause?.message || cause?.code || message
+    throw new AdminError('not_found', 'unreachable', `${url} is unreachable: ${reason}`)
+  })
+  if (response.ok) return response
+  const reason = explainProblem(url, response.status, await response.text())
+  throw new AdminError(ERROR_KINDS[response.status] ?? 'invalid', 'refused', reason)
+}
+
+const ERROR_KINDS: Record<number, AdminError['kind']> = {
+  401: 'forbidden',
+  403: 'forbidden',
+  404: 'not_found',
+  409: 'conflict',
 }
 
 function explainProblem(url: string, status: number, text: string): string {
@@ -152,6 +165,15 @@ export function remoteAdmin(server: RemoteServer): Admin {
     (verb: string) =>
     ({ id, ...body }: Body) =>
       post(`/people/${at(id as string)}/${verb}`, body)
+  /** Starts long work and waits for its receipt. */
+  const complete = async (path: string, body: object) => {
+    let receipt: Receipt = await post(path, body)
+    while (receipt.status === 'running') {
+      await sleep(POLL_MS)
+      receipt = await get(`${path}/${receipt.id}`)
+    }
+    return receipt
+  }
   const actions: Record<string, Record<string, unknown>> = {
     tenants: shared('/tenants'),
     keys: {
@@ -185,12 +207,31 @@ export function remoteAdmin(server: RemoteServer): Admin {
     deadLetters: {
       list: paged('/dead-letters'),
       show: (id: string, tenant?: string) => get(`/dead-letters/${at(id)}`, { tenant }),
+      replay: (order: object, options: ReplayOptions) =>
+        replayAll(body => post('/dead-letters/replay', body), order, options),
+    },
+    erasures: {
+      preview: (body: object) => post('/erasures', { ...body, dry_run: true }),
+      erase: (body: object) => complete('/erasures', body),
+    },
+    purges: {
+      preview: (body: object) => post('/purges', { ...body, dry_run: true }),
+      purge: (body: object) => complete('/purges', body),
+    },
+    sourceTests: {
+      test: (id: string, { body, headers, waitMs }: TestOptions) =>
+        post(`/sources/${at(id)}/test`, {
+          headers,
+          wait_seconds: waitMs / 1000,
+          ...(body && { body: parseBody(body) }),
+        }),
     },
     people: {
       show: ({ id, tenant }: Body) => get(`/people/${at(id as string)}`, { tenant }),
       merge: person('merge'),
       split: person('split'),
       verify: person('verify'),
+      export: async ({ id, ...query }: Body) => decoded(download(server, `/people/${at(id as string)}/export`, query)),
     },
     users: {
       list: () => list('/users'),
@@ -199,7 +240,12 @@ export function remoteAdmin(server: RemoteServer): Admin {
       setDisabled: (id: string, disabled: boolean) => act(`/users/${at(id)}/${disabled ? 'disable' : 'enable'}`),
     },
     sessions: { list: () => list('/sessions'), end: (id: string) => act(`/sessions/${at(id)}/end`) },
-    alerts: { list: ({ tenant, all }: Body) => list('/alerts', { tenant, ...(all === true && { state: 'all' }) }) },
+    alerts: {
+      list: ({ tenant, all }: Body) => list('/alerts', { tenant, ...(all === true && { state: 'all' }) }),
+      rules: (tenant: string) => get(`/tenants/${at(tenant)}/alert-rules`),
+      setRules: (tenant: string, change: object) =>
+        send('PATCH', `/admin/v1/tenants/${at(tenant)}/alert-rules`, change),
+    },
     audit: { list: paged('/audit') },
     suppressions: {
       list: (tenant: string) => get('/suppressions', { tenant }),
@@ -216,6 +262,42 @@ export function remoteAdmin(server: RemoteServer): Admin {
         },
       }),
   })
+}
+
+const POLL_MS = 1_000
+
+type Receipt = { id: string; status: string }
+type TestOptions = { body?: string; headers?: Record<string, string>; waitMs: number }
+type ReplayOptions = { progress: (replayed: number) => void; waitMs: number }
+type Replayed = { replayed: number; applied: number; failed_again: number; waiting: number; remaining: number }
+
+/** One request replays a limited number, so it is repeated until none remain. */
+async function replayAll(
+  post: (body: object) => Promise<Replayed>,
+  order: object,
+  { progress, waitMs }: ReplayOptions,
+): Promise<Replayed> {
+  const total = { replayed: 0, applied: 0, failed_again: 0, waiting: 0 }
+  for (;;) {
+    const { remaining, ...part } = await post({ ...order, wait_seconds: waitMs / 1000 })
+    for (const name of Object.keys(total) as (keyof typeof total)[]) total[name] += part[name]
+    if (remaining === 0 || part.replayed === 0) return { ...total, remaining }
+    progress(total.replayed)
+  }
+}
+
+function parseBody(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new UsageError(`--body is not JSON: ${(error as Error).message}`)
+  }
+}
+
+async function* decoded(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder()
+  for await (const chunk of chunks) yield decoder.decode(chunk, { stream: true })
+  yield decoder.decode()
 }
 
 function queryText(query: Body): string {

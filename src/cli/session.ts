@@ -7,7 +7,7 @@ import { type Actor, commandLineActor } from '../admin/actor.ts'
 import { type Admin, openAdmin } from '../admin/admin.ts'
 import { AdminError, kontorCommand } from '../admin/error.ts'
 import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
-import { type Config, cliEnvironment, readConfig } from '../config/config.ts'
+import { type Config, cliEnvironment, type RemoteServer, readConfig } from '../config/config.ts'
 import { withoutTrailingSlash } from '../config/values.ts'
 import type { Log } from '../log/log.ts'
 import { type Connection, databaseNow, openPool } from '../postgres/database.ts'
@@ -91,25 +91,50 @@ export async function withReadDatabase<T>(
   })
 }
 
-/** What a command about tenants, keys, sources and so on needs. `url`: where the server is reached. */
-export type AdminSession = { admin: Admin; url: string }
+/**
+ * What a command about tenants, keys, sources and so on needs. `url`: where the server is reached. `pool`: the database of this machine;
+ * null if a remote server runs the command.
+ */
+export type AdminSession = { admin: Admin; url: string } & (
+  | { pool: pg.Pool; remote: null }
+  | { pool: null; remote: RemoteServer }
+)
+type AdminWork<T> = (session: AdminSession) => Promise<T>
 
 /**
  * Runs a command on the admin API of a remote server (`--profile`, KONTOR_URL and KONTOR_KEY, or `kontor login` on a machine without a
  * database), or on the database of this machine.
  */
-export async function withAdmin<T>(
+export function withAdmin<T>(options: Place, out: Output, work: AdminWork<T>): Promise<T> {
+  return runAdmin(options, work, local => withDatabase(options, out, local))
+}
+
+/** For commands that only read. */
+export function withReadAdmin<T>(options: Place, out: Output, work: AdminWork<T>): Promise<T> {
+  return runAdmin(options, work, local => withReadDatabase(options, out, local))
+}
+
+/** For commands that append to the log. */
+export function withAppendingAdmin<T>(options: Place, out: Output, work: AdminWork<T>): Promise<T> {
+  return runAdmin(options, work, local =>
+    withDatabase(options, out, async session => {
+      await prepareLog(session)
+      return local(session)
+    }),
+  )
+}
+
+async function runAdmin<T>(
   options: Place,
-  out: Output,
-  work: (session: AdminSession) => Promise<T>,
-  { reads = false } = {},
+  work: AdminWork<T>,
+  locally: (local: (session: Session) => Promise<T>) => Promise<T>,
 ): Promise<T> {
   const remote = (await findRemote(options)) ?? ((await emptyDataDir(options)) === null ? null : await defaultRemote())
-  if (remote !== null) return work({ admin: remoteAdmin(remote), url: remote.url })
-  const local = reads ? withReadDatabase : withDatabase
-  return local(options, out, async ({ admin, config }) => {
+  if (remote !== null) return work({ admin: remoteAdmin(remote), url: remote.url, pool: null, remote })
+  return locally(async ({ admin, config, pool }) => {
     const running = config.databaseUrl === null ? await readServerFile(config.dataDir) : null
-    return work({ admin, url: config.publicUrl ?? running?.url ?? `http://localhost:${config.port}` })
+    const url = config.publicUrl ?? running?.url ?? `http://localhost:${config.port}`
+    return work({ admin, url, pool, remote: null })
   })
 }
 
@@ -120,14 +145,14 @@ export function printChange(options: Place, out: Output, action: (admin: Admin) 
 
 /** Prints the result of an action that only reads. */
 export function printRead(options: Place, out: Output, action: (admin: Admin) => Promise<unknown>): Promise<void> {
-  return withAdmin(options, out, async ({ admin }) => out.json(await action(admin)), { reads: true })
+  return withReadAdmin(options, out, async ({ admin }) => out.json(await action(admin)))
 }
 
 /** The tenant for a command without `--tenant`: KONTOR_TENANT, or the only one. */
 export async function chooseTenant(options: Place, out: Output): Promise<string> {
   const { tenant } = cliEnvironment()
   if (tenant !== undefined) return tenant
-  const tenants = await withAdmin(options, out, ({ admin }) => admin.tenants.list(), { reads: true })
+  const tenants = await withReadAdmin(options, out, ({ admin }) => admin.tenants.list())
   if (tenants.length === 1) return tenants[0]!.id
   throw new UsageError(
     tenants.length === 0

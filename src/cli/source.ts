@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from '../domain/json/json.ts'
 import { UsageError } from './errors.ts'
 import { examples, overlapOption, parseHeader, parseRateLimit, readSecretOptions } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, prepareLog, printChange, printRead, withAdmin, withDatabase } from './session.ts'
+import { dataOption, printChange, printRead, withAdmin, withAppendingAdmin } from './session.ts'
 
 const ID = 'id of the source (src_…)'
 const EXAMPLE_ID = 'src_4fTzQ9aXw2LmN8pB'
@@ -140,10 +140,9 @@ export function addSource(program: Command, out: Output): void {
       ),
     )
     .action((id, options) =>
-      withDatabase(options, out, async session => {
-        await prepareLog(session)
+      withAppendingAdmin(options, out, async ({ admin }) => {
         const { body, header: headers, wait } = options
-        const test = await session.admin.sourceTests.test(id, { body, headers, waitMs: wait * 1000 })
+        const test = await admin.sourceTests.test(id, { body, headers, waitMs: wait * 1000 })
         for (const { step, ok, detail } of test.steps) out.say(`${ok ? '✓' : '✗'} ${step.padEnd(9)} ${detail}`)
         out.json(test)
         out.exitCode = test.ok ? 0 : 1

@@ -1,7 +1,7 @@
 import type { Command } from '@commander-js/extra-typings'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, printChange, tenantOption, withAdmin } from './session.ts'
+import { dataOption, printChange, tenantOption, withReadAdmin } from './session.ts'
 
 export function addSuppress(program: Command, out: Output): void {
   const suppress = program
@@ -19,18 +19,13 @@ export function addSuppress(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor suppress list --tenant acme'))
     .action(options =>
-      withAdmin(
-        options,
-        out,
-        async ({ admin }) => {
-          const { results, not_recorded } = await admin.suppressions.list(options.tenant!)
-          const { events, records, last_at } = not_recorded
-          const last = last_at === null ? '' : `, last at ${last_at}`
-          out.say(`Not recorded due to suppressions: ${events} events and ${records} records${last}.`)
-          out.json(results)
-        },
-        { reads: true },
-      ),
+      withReadAdmin(options, out, async ({ admin }) => {
+        const { results, not_recorded } = await admin.suppressions.list(options.tenant!)
+        const { events, records, last_at } = not_recorded
+        const last = last_at === null ? '' : `, last at ${last_at}`
+        out.say(`Not recorded due to suppressions: ${events} events and ${records} records${last}.`)
+        out.json(results)
+      }),
     )
   suppress
     .command('remove')

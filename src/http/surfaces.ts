@@ -36,7 +36,7 @@ import { liveRoute } from './events/live.ts'
 import { eventListRoute, eventSeriesRoute, lookupRoutes, visitorRoute } from './events/read.ts'
 import { scriptRoute } from './events/script.ts'
 import { trackRoute, welcomeRoute } from './events/track.ts'
-import { exportRoutes } from './export/routes.ts'
+import { adminExportRoutes, exportRoutes } from './export/routes.ts'
 import { type InboundOptions, inboundRoute } from './inbound/receive.ts'
 import { requestListRoute } from './inbound/requests.ts'
 import { mcpRoute } from './mcp/route.ts'
@@ -167,6 +167,7 @@ export function adminSurface({
   ...options
 }: Credentials & {
   adminFor: AdminFor
+  pool: pg.Pool
   disk: { free(): number | null; daysLeft(): number | null }
   sessionOf?: FindSession | null
 }): Surface {
@@ -177,6 +178,7 @@ export function adminSurface({
       app.addHook('onRequest', authenticateAdmin(options))
       app.addHook('onSend', listsAsCsv)
       tenantRoutes(app, parts) //           GET, POST /admin/v1/tenants; GET, PATCH …/:id
+      adminExportRoutes(app, { ...parts, pool: options.pool }) // GET /admin/v1/tenants/:id/export/{products,contacts,orders,events,…}
       healthRoutes(app, { ...parts, disk: options.disk }) // GET /admin/v1/tenants/:id/{health,issues}; GET /admin/v1/{sources,destinations}/:id/activity
       userRoutes(app, parts) //             GET, POST /admin/v1/users; POST …/:id/{disable,enable,reset}; GET /admin/v1/sessions; POST …/:id/end
       keyRoutes(app, parts) //              GET, POST /admin/v1/keys; POST …/:id/{rotate,revoke}

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { existsSync, statSync } from 'node:fs'
-import { readdir, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import { formatTable } from '../../src/cli/output.ts'
@@ -68,6 +68,73 @@ test('with KONTOR_URL and KONTOR_KEY, tenants, keys, sources and destinations ar
   const backup = await kontor('backup', '--to', join(folder, 'file'))
   assert.deepEqual([backup.code, /Run it on the server/.test(backup.err)], [2, true], backup.err)
   assert.deepEqual(await readdir(folder), [])
+})
+
+test('dead letters, erasures, exports, alert rules and source tests work over the admin API', async t => {
+  const folder = await onLaptop(t, { KONTOR_URL: server.url, KONTOR_KEY: adminKey })
+  const { id: tenant, trackingKey, privateKey } = await server.anotherTenant('remote data')
+  const run = async (...words: string[]) => {
+    const answer = await kontor(...words)
+    assert.equal(answer.code, 0, `${words.join(' ')}: ${answer.err}`)
+    return answer
+  }
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
+  const json = async (...words: string[]) => (await run(...words)).json() as any
+  const of = ['--tenant', tenant]
+  const send = (path: string, key: string, body: object) =>
+    server.request(path, { method: 'POST', key, body: JSON.stringify(body) })
+
+  const { id: source, token } = await json('source', 'create', ...of, '--type', 'cdp')
+  const call = { type: 'track', event: 'Viewed', userId: 'ada' }
+  await send(`/ingest/inbound/${source}`, token, { batch: [{ ...call, messageId: 'm-1' }, { type: 'track' }] })
+  await send('/v1/contacts', privateKey, {
+    ...{ entityType: 'contact', id: 'c-1', sourceUpdatedAt: '2026-01-01T00:00:00Z' },
+    data: { email: 'ada@example.com' },
+  })
+  await send('/v1/track', trackingKey, { event_type: 'page_view', event_id: 'e-1', visitor: 'v-1' })
+  await server.settled()
+
+  const [letter] = await json('dead-letters', 'list', ...of)
+  assert.equal((await json('dead-letters', 'show', letter.id)).reason, 'rejected')
+  const replayed = await json('dead-letters', 'replay', ...of, '--all')
+  assert.deepEqual([replayed.replayed, replayed.failed_again, replayed.remaining], [1, 1, 0])
+
+  const tested = await json('source', 'test', source, '--wait', '15')
+  assert.equal(tested.ok, true)
+  assert.equal((await kontor('source', 'test', source, '--body', '{')).code, 2)
+
+  const exported = async (...words: string[]) => {
+    await run('export', 'events', ...of, '--out', join(folder, 'events.ndjson'), ...words)
+    const lines = (await readFile(join(folder, 'events.ndjson'), 'utf8')).split('\n').filter(line => line !== '')
+    return lines.map(line => JSON.parse(line).event_type)
+  }
+  assert.ok((await exported()).includes('page_view'))
+  assert.deepEqual(await exported('--until', '2020-01-01'), [])
+  const file = join(folder, 'contacts.csv')
+  const written = await json('export', 'contacts', ...of, '--format', 'csv', '--out', file)
+  assert.deepEqual([written.rows, written.bytes], [null, statSync(file).size])
+  const person = (await run('person', 'export', ...of, 'ada@example.com', '--format', 'json')).out
+  assert.ok((JSON.parse(person) as { type: string }[]).some(({ type }) => type === 'contact'))
+  assert.deepEqual(await json('export', 'person', ...of, '--email', 'ada@example.com'), JSON.parse(person))
+
+  assert.equal((await json('erase', ...of, '--email', 'ada@example.com', '--dry-run')).would_erase.contacts, 1)
+  const receipt = await json('erase', ...of, '--email', 'ada@example.com')
+  assert.deepEqual([receipt.status, receipt.erased.contacts], ['completed', 1])
+
+  const before = await json('alert', 'rules', tenant)
+  const changed = await json('alert', 'rules', tenant, '--set', 'lag=off')
+  assert.deepEqual(changed, { ...before, lag: null })
+  assert.deepEqual(await json('alert', 'rules', tenant), changed)
+
+  const actions = (await json('audit', 'list', ...of)).map(({ action }: { action: string }) => action)
+  for (const action of ['dead_letter.replay', 'tenant.export', 'person.export', 'person.erase', 'source.test'])
+    assert.ok(actions.includes(action), `${action} in ${actions.join(', ')}`)
+
+  const { key: operator } = await server.admin.keys.create({ kind: 'admin', role: 'operator' })
+  process.env.KONTOR_KEY = operator
+  const refused = await kontor('export', 'events', ...of)
+  assert.deepEqual([refused.code, /requires the role admin/.test(refused.err)], [1, true], refused.err)
+  assert.deepEqual((await readdir(folder)).sort(), ['contacts.csv', 'events.ndjson'])
 })
 
 test('a wrong key, a key of the wrong kind and an unreachable server are explained, and no database is created', async t => {

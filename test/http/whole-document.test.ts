@@ -101,7 +101,9 @@ test('the server accepts every example of a request', async () => {
   const rejected: string[] = []
   for (const { path, method, operation } of operations) {
     for (const example of examplesOf(operation)) {
-      const url = path.replace('{sourceConfigId}', isCdp(example) ? cdpSource.id : source.id).replace(/\{\w+\}/g, 'none')
+      const url = path
+        .replace('{sourceConfigId}', isCdp(example) ? cdpSource.id : source.id)
+        .replace(/\{\w+\}/g, 'none')
       const key = keys[Object.keys(operation.security[0] ?? {})[0] ?? '']
       const headers = { accept: 'application/json, text/event-stream' } // MCP clients accept both
       const body = JSON.stringify(example)

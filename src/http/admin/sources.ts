@@ -163,6 +163,12 @@ export function sourceTestRoute(app: App, { admin }: { admin: RequestAdmin }): v
             headers: Type.Optional(
               Type.Record(Type.String(), Type.String(), { description: 'Added to the headers of the sample' }),
             ),
+            wait_seconds: Type.Optional(
+              Type.Number({
+                ...{ minimum: 0, maximum: 20 },
+                description: 'How long to wait until the event is processed; default: 10',
+              }),
+            ),
           },
           { examples: [{}, { body: { event_type: 'order.shipped', payload: { order_id: 'o-1' } } }] },
         ),
@@ -172,10 +178,11 @@ export function sourceTestRoute(app: App, { admin }: { admin: RequestAdmin }): v
       },
     },
     async request => {
-      const { body, headers } = request.body
+      const { body, headers, wait_seconds: seconds } = request.body
       return admin(request).sourceTests.test(request.params.id, {
         body: body === undefined ? undefined : JSON.stringify(body),
         headers,
+        waitMs: seconds === undefined ? undefined : seconds * 1000,
       })
     },
   )
