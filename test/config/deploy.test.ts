@@ -78,6 +78,10 @@ test('the image is built from the tarball, with the dependencies of the lock fil
       else assert.match(name!, /^node:/, file)
   for (const folder of ['src', 'demo', 'embedded-postgres', 'bin', 'console', 'migrations', 'docs', 'scripts'])
     assert.ok(!ignored.includes(folder), folder)
+  const [, final = ''] = dockerfile.split(/^FROM \S+$/m)
+  assert.equal(final.match(/^USER (\S+)$/m)?.[1], 'kontor', 'the image does not run as root')
+  assert.match(final, /^HEALTHCHECK .*\/healthz/m)
+  assert.match(final, /ln -s \/opt\/kontor\/bin\/kontor\.mjs \/usr\/local\/bin\/kontor$/m)
   const [, entry] = /^ENTRYPOINT \["\/opt\/kontor\/(.+)"\]$/m.exec(dockerfile)!
   assert.ok(existsSync(new URL(entry!, root)))
   t.diagnostic('where there is a container engine: docker build -f deploy/docker/Dockerfile .')
