@@ -17,8 +17,11 @@ function missing(): string | false {
 export type TestNats = Nats & { directory: string; end(): Promise<void> }
 
 /** A separate NATS server, removed with its data after the test. */
-export async function testNats(options: Parameters<typeof startNats>[1] = {}): Promise<TestNats> {
-  const directory = await mkdtemp(join(tmpdir(), 'kontor-nats-'))
+export async function testNats(
+  options: Parameters<typeof startNats>[1] = {},
+  within: string = tmpdir(),
+): Promise<TestNats> {
+  const directory = await mkdtemp(join(within, 'kontor-nats-'))
   const nats = await startNats(directory, options)
   return {
     ...nats,

@@ -20,8 +20,8 @@ const main = join(import.meta.dirname, '../../src/main.ts')
 export type Service = Awaited<ReturnType<typeof openService>>
 
 /** The real server process on its own embedded database with fsync. Tests kill and restart it. */
-export async function openService() {
-  const directory = await mkdtemp(join(tmpdir(), 'kontor-crash-'))
+export async function openService(within: string = tmpdir()) {
+  const directory = await mkdtemp(join(within, 'kontor-crash-'))
   await chmod(directory, 0o711)
   const dataDir = join(directory, 'data')
   const keys = await createKeys(dataDir)
@@ -53,6 +53,7 @@ export async function openService() {
 
   return {
     ...keys,
+    dataDir,
     start,
     get url() {
       return url
@@ -150,7 +151,7 @@ function killNow(pid: number): void {
 }
 
 /** PostgreSQL's backends. Without /proc the list is empty; they exit when they notice that the main process is gone. */
-function childrenOf(pid: number): number[] {
+export function childrenOf(pid: number): number[] {
   try {
     return readdirSync('/proc')
       .filter(entry => /^\d+$/.test(entry))

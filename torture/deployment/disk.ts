@@ -6,19 +6,25 @@ const run = promisify(execFile)
 const SIZE = '8g' // only used space takes memory
 const LEFT_BYTES = 256 * 1024
 
-export type Disk = { fill(): Promise<void>; free(): Promise<void>; unmount(): Promise<void> }
+export type Disk = {
+  fill(): Promise<void>
+  free(): Promise<void>
+  /** Only while no file is open for writing. */
+  setReadOnly(isReadOnly: boolean): Promise<void>
+  unmount(): Promise<void>
+}
 
 /** A separate in-memory disk that can be filled; null with a message if mounting is not allowed. */
 export async function mountDisk(directory: string, say: (words: string) => void): Promise<Disk | null> {
   await mkdir(directory, { recursive: true, mode: 0o711 })
   if (process.getuid?.() !== 0 || process.platform !== 'linux') {
-    say('Skipping disk-full: mounting a disk requires root on Linux')
+    say('Skipped: mounting a disk requires root on Linux')
     return null
   }
   try {
     await run('mount', ['-t', 'tmpfs', '-o', `size=${SIZE},mode=711`, 'tmpfs', directory])
   } catch (error) {
-    say(`Skipping disk-full: mounting a disk failed (${(error as Error).message.trim()})`)
+    say(`Skipped: mounting a disk failed (${(error as Error).message.trim()})`)
     return null
   }
   const resize = (size: string) => run('mount', ['-o', `remount,size=${size}`, directory])
@@ -38,6 +44,9 @@ export async function mountDisk(directory: string, say: (words: string) => void)
     },
     async free() {
       await resize(SIZE)
+    },
+    async setReadOnly(isReadOnly) {
+      await run('mount', ['-o', `remount,${isReadOnly ? 'ro' : 'rw'}`, directory])
     },
     async unmount() {
       await run('umount', ['-l', directory])

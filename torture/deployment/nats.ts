@@ -24,7 +24,18 @@ export type Nats = Awaited<ReturnType<typeof startNats>>
 /** One NATS server with JetStream on disk. `settings`: more lines of its configuration. */
 export async function startNats(
   directory: string,
-  { synced = false, settings = '', ...options }: { synced?: boolean; settings?: string; port?: number } = {},
+  {
+    synced = false,
+    settings = '',
+    storage = '',
+    ...options
+  }: {
+    synced?: boolean
+    settings?: string
+    /** More lines of its JetStream configuration. */
+    storage?: string
+    port?: number
+  } = {},
 ) {
   if (!natsServer) throw new Error('nats-server 2.10.27 or newer is required (see CONTRIBUTING.md)')
   await mkdir(directory, { recursive: true })
@@ -35,7 +46,7 @@ export async function startNats(
     writeFile(
       file,
       `listen: "127.0.0.1:${port}"
-jetstream { store_dir: ${JSON.stringify(join(directory, 'jetstream'))}${sync} }
+jetstream { store_dir: ${JSON.stringify(join(directory, 'jetstream'))}${sync}${storage && `, ${storage}`} }
 log_file: ${JSON.stringify(join(directory, 'nats.log'))}
 ${settings}
 `,
