@@ -101,6 +101,39 @@ test('requests in flight complete when the page is left', async t => {
   await eventually('all events', async () => (await names(tenant)).length === many.length)
 })
 
+test('events that could not be sent survive the page in IndexedDB, and a later page sends them once', async t => {
+  const browser = await launchChromium(t)
+  if (!browser) return
+  const tenant = await server.anotherTenant('offline')
+  const [context, shop] = [await openContext(t, browser), await openShop(t)]
+  const open = async (url: string) => {
+    const page = await context.newPage()
+    await page.goto(shop)
+    await page.evaluate(`(async () => {
+      const { Kontor } = await import('/sdk/index.js')
+      const { indexedDbStorage } = await import('/sdk/indexeddb.js')
+      window.storage = indexedDbStorage()
+      const options = { trackingKey: '${tenant.trackingKey}', flushIntervalMs: 50, onError() {} }
+      window.kontor = new Kontor({ ...options, url: '${url}', storage: window.storage })
+    })()`)
+    return page
+  }
+  const stored = (page: Page) => page.evaluate('storage.load().then(events => events.length)')
+
+  const offline = await open('http://127.0.0.1:1')
+  await track(offline, 'first', 'second')
+  await eventually('both events to be stored', async () => (await stored(offline)) === 2)
+  await offline.close()
+  assert.deepEqual(await names(tenant), [])
+
+  const online = await open(server.url)
+  await track(online, 'third')
+  await arrived(tenant, 'first')
+  await arrived(tenant, 'third')
+  await eventually('nothing to be left', async () => (await stored(online)) === 0)
+  assert.deepEqual(await names(tenant), ['first', 'second', 'third'])
+})
+
 test('signatures are created and verified in a browser', async t => {
   const page = await openPage(t, server.tenant)
   if (!page) return
