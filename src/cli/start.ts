@@ -105,7 +105,10 @@ async function startNode({
     ? await openHttpProcesses({ config, connection, logging, count: config.processes, logger: log })
     : null
   try {
-    const runtime = await startRuntime({ config, connection, log, threadLogging: logging, processes })
+    const runtime = await startRuntime({
+      ...{ config, connection, log, threadLogging: logging, processes },
+      directory: config.dataDir,
+    })
     return { runtime, processes }
   } catch (error) {
     await processes?.close()

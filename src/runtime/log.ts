@@ -14,6 +14,7 @@ type LogOptions = {
   /** The name of the connection at NATS. */
   name: string
   isWriter?: boolean
+  directory?: string
   logger?: LogLogger
 }
 

@@ -110,6 +110,8 @@ type RuntimeOptions = {
   /** If set, the pipeline runs in a separate thread with these logging options. */
   threadLogging?: LoggerOptions
   processes?: HttpProcesses | null
+  /** Where counts survive a kill of the process. */
+  directory?: string
   /** One of several HTTP processes: another process collects the metrics of the node. */
   isOneOfSeveral?: boolean
 }
@@ -201,6 +203,7 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
     nats,
     name: 'kontor',
     isWriter: true,
+    ...(options.directory !== undefined && { directory: options.directory }),
     logger: options.log,
   })
   onClose(close)

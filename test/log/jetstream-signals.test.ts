@@ -3,12 +3,12 @@ import { randomBytes } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
-import { kontor, useDatabase } from '../cli/kontor.ts'
+import { kontor, startKontor, temporaryDirectory, useDatabase } from '../cli/kontor.ts'
 import { startNode } from '../events/node.ts'
 import { openWire } from '../events/wire.ts'
 import { eventually } from '../eventually.ts'
 import { testNats, withoutNats } from '../nats.ts'
-import { startServer } from '../server.ts'
+import { startServer, TEST_SECRET_KEY } from '../server.ts'
 
 const json = JSON.stringify
 type Report = { findings: { code: string; what: string }[] }
@@ -89,6 +89,53 @@ describe('what a node on JetStream reports', { skip: withoutNats }, () => {
     }
     wire.reconnect()
     await eventually('the other one to be ready', async () => (await readiness(serving.opsUrl)).status === 200)
+  })
+
+  test('after kill -9 and the loss of its store, the number of lost events is an upper bound', async t => {
+    const { nats, settings, server, track, onClose } = await open(t, { KONTOR_SURFACES: 'data,console' })
+    await server.stop()
+    const data = await temporaryDirectory(t)
+    const node = { ...settings, DATABASE_URL: server.databaseUrl, KONTOR_SECRET_KEY: TEST_SECRET_KEY }
+    const start = (surfaces: string) =>
+      startKontor(t, ['start', '--data', data], {
+        ...{ ...node, KONTOR_SURFACES: surfaces, KONTOR_PORT: '0', KONTOR_OPS_PORT: 'off', KONTOR_LOG_FORMAT: 'json' },
+      })
+    const urlOf = (running: ReturnType<typeof startKontor>) =>
+      eventually(
+        'the node to listen',
+        async () => /http:\/\/[\w.]+:\d+/.exec(running.out() + running.err())?.[0] ?? null,
+        {
+          state: () => running.out() + running.err(),
+        },
+      )
+    const killed = start('events')
+    const url = await urlOf(killed)
+    const send = (name: string, count: number) =>
+      Promise.all(Array.from({ length: count }, (_, i) => track(url, { event_type: name, event_id: `${name} ${i}` })))
+    assert.deepEqual([...new Set(await send('noted', 30))], [200])
+    await eventually('the node to record what is unread', async () => {
+      const { rows } = await server.pool.query('select coalesce(sum(entries), 0)::int as n from jetstream_unread')
+      return rows[0].n === 30
+    })
+    // Acknowledged just before the kill.
+    const statuses = await send('not noted', 200)
+    killed.child.kill('SIGKILL')
+    await killed.ended
+    assert.deepEqual([...new Set(statuses)], [200])
+    await nats.stop()
+    await rm(join(nats.directory, 'jetstream'), { recursive: true })
+    await nats.start()
+    await server.pool.query(`update jetstream_writers set seen_at = now() - interval '31 seconds'`)
+    const next = start('events,worker')
+    onClose(async () => {
+      next.child.kill('SIGKILL')
+      await next.ended
+    })
+    const lost = await eventually('the loss to be found', async () => {
+      const { rows } = await server.pool.query('select coalesce(sum(entries), 0)::int as n from jetstream_losses')
+      return rows[0].n > 0 && (rows[0].n as number)
+    })
+    assert.ok(lost >= 230 && lost <= 430, `${lost}`)
   })
 
   test('after kill -9 and the loss of its store, a start serves records and reads until the killed node counts as gone', async t => {

@@ -19,6 +19,7 @@ const runtime = await startRuntime({
   connection,
   log: openLogger(logging),
   isOneOfSeveral: true,
+  directory: config.dataDir,
 }).catch(async (error: NodeJS.ErrnoException) => {
   const { message, code, syscall } = error
   const { address, port } = error as Partial<AddressInfo>

@@ -61,6 +61,7 @@ import {
   readStreamInfo,
   refuseChanged,
 } from './stream.ts'
+import { openUnrecorded } from './unrecorded.ts'
 
 /** Events are on NATS, everything else is in the PostgreSQL log. */
 type JetStreamLog = Log & { outside: OutsideLog; close(): Promise<void> }
@@ -73,6 +74,8 @@ type JetStreamOptions = {
   name: string
   /** This process appends events. When it closes, it records how much is unread. */
   isWriter?: boolean
+  /** Where the number of acknowledged entries survives a kill; null: nowhere. */
+  directory?: string | null
   logger?: LogLogger | undefined
 }
 
@@ -92,7 +95,7 @@ const PARTLY_READ_MS = 10_000
 const RECENT_MS = 2_500
 
 export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
-  const { pool, settings, postgres, name, logger, isWriter = false } = options
+  const { pool, settings, postgres, name, logger, isWriter = false, directory = null } = options
   const { stream } = settings
   const servers = settings.access.servers.join(',')
   const owner = ownerReader(pool)
@@ -102,6 +105,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   const publisher = openPublisher(connection, stream, (partition, { seq, id, entries }) => {
     published.set(partition, { partition, seq, id })
     acknowledged += entries
+    unrecorded.set(acknowledged - recorded)
   })
   const reader = openReader(stream, { readable: connection.readable, logger })
   const findHeld = openHeldPartitions(postgres)
@@ -113,7 +117,8 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   let inUse: StreamInUse | null = null
   const published = new Map<number, LastPublished>()
   let entered: string | null = null
-  let acknowledged = 0
+  const unrecorded = openUnrecorded(isWriter ? directory : null, stream)
+  let acknowledged = unrecorded.found
   /** `acknowledged`, `published`: as of before the count. */
   let counted = {
     unread: 0,
@@ -401,6 +406,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
           ...{ acknowledged: acknowledged - recorded, process: writer?.process ?? NOT_A_WRITER },
         })
         recorded = lost === null ? count.acknowledged : acknowledged
+        unrecorded.set(acknowledged - recorded)
         // What was counted is in PostgreSQL now.
         for (const message of lost === null ? count.published : published.values())
           if (published.get(message.partition) === message) published.delete(message.partition)
@@ -434,6 +440,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
         logger?.warn({ stream, reason: errorReason(error) }, 'how much is unread on NATS could not be recorded'),
       )
       await connection.close()
+      unrecorded.close()
     },
   }
 }
