@@ -3,7 +3,7 @@ import type { RulesChange } from '../admin/alerts.ts'
 import { RULE_NAMES, RULES } from '../domain/alerts/rules.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, printRead, requireData, withDatabase, withReadDatabase } from './session.ts'
+import { dataOption, printRead, requireData, withAdmin } from './session.ts'
 
 const NOTES = `
 Rules and their default thresholds:
@@ -14,7 +14,7 @@ Kontor raises an alert after two minutes above the threshold, and resolves it af
 export function addAlert(program: Command, out: Output): void {
   const alert = program
     .command('alert')
-    .description('List alerts and change their thresholds.')
+    .description('List alerts, change their thresholds and test their delivery.')
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor alert list', 'kontor alert rules acme --set mrr_drop=0.05,lag=off'))
   alert
@@ -38,11 +38,40 @@ export function addAlert(program: Command, out: Output): void {
     .addHelpText('after', examples('kontor alert rules acme', 'kontor alert rules acme --set lag=600,dead_letters=off'))
     .action(async (tenant, { set, ...options }) => {
       await requireData(options)
-      const using = set ? withDatabase : withReadDatabase
-      await using(options, out, async ({ admin: { alerts } }) =>
-        out.json(set ? await alerts.setRules(tenant, set) : await alerts.rules(tenant)),
+      await withAdmin(
+        options,
+        out,
+        async ({ admin: { alerts } }) =>
+          out.json(set ? await alerts.setRules(tenant, set) : await alerts.rules(tenant)),
+        { reads: set === undefined },
       )
     })
+  alert
+    .command('values')
+    .description('Show the current values that the rules compare with their thresholds.')
+    .argument('<tenant>', 'tenant id or name')
+    .addOption(dataOption())
+    .addHelpText('after', examples('kontor alert values acme'))
+    .action((tenant, options) => printRead(options, out, admin => admin.alerts.values(tenant)))
+  alert
+    .command('test')
+    .description('Send a test message to every destination that receives the alerts of a rule.')
+    .argument('<tenant>', 'tenant id or name')
+    .argument('<rule>', RULE_NAMES.join(', '))
+    .addOption(dataOption())
+    .addHelpText('after', '\nExit code 1 if a message was not delivered, or if no destination receives the rule.')
+    .addHelpText('after', examples('kontor alert test acme mrr_drop'))
+    .action((tenant, rule, options) =>
+      withAdmin(options, out, async ({ admin }) => {
+        const tests = await admin.destinations.testRule(tenant, rule)
+        out.json(tests)
+        out.exitCode = tests.length > 0 && tests.every(({ ok }) => ok) ? 0 : 1
+        if (tests.length === 0)
+          out.say(
+            `No destination receives alerts of ${rule}: kontor destination create --tenant ${tenant} --url mailto:…`,
+          )
+      }),
+    )
 }
 
 function parseChange(text: string): RulesChange {

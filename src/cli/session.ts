@@ -7,15 +7,16 @@ import { type Actor, commandLineActor } from '../admin/actor.ts'
 import { type Admin, openAdmin } from '../admin/admin.ts'
 import { AdminError, kontorCommand } from '../admin/error.ts'
 import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
-import { type Config, cliEnvironment, readConfig } from '../config/config.ts'
+import { type Config, cliEnvironment, readConfig, sendingSettings } from '../config/config.ts'
 import { withoutTrailingSlash } from '../config/values.ts'
+import { parseTenantId } from '../domain/tenants/tenants.ts'
 import type { Log } from '../log/log.ts'
 import { type Connection, databaseNow, openPool } from '../postgres/database.ts'
 import { migrate, SchemaError, schemaState } from '../postgres/migrate.ts'
 import { initializeLog, openLog, toNatsSettings } from '../runtime/log.ts'
 import { UsageError } from './errors.ts'
 import type { Output } from './output.ts'
-import { defaultRemote, findRemote, needsDatabase, type Place, remoteAdmin } from './remote.ts'
+import { defaultRemote, findRemote, needsDatabase, type Place, readDigestPreview, remoteAdmin } from './remote.ts'
 import { readServerFile } from './server-file.ts'
 
 /** For commands that use the database. */
@@ -92,7 +93,8 @@ export async function withReadDatabase<T>(
 }
 
 /** What a command about tenants, keys, sources and so on needs. `url`: where the server is reached. */
-export type AdminSession = { admin: Admin; url: string }
+export type AdminSession = { admin: Admin; url: string; previewDigest(tenant: string): Promise<DigestPreview> }
+type DigestPreview = { subject: string; text: string; html: string }
 
 /**
  * Runs a command on the admin API of a remote server (`--profile`, KONTOR_URL and KONTOR_KEY, or `kontor login` on a machine without a
@@ -105,12 +107,31 @@ export async function withAdmin<T>(
   { reads = false } = {},
 ): Promise<T> {
   const remote = (await findRemote(options)) ?? ((await emptyDataDir(options)) === null ? null : await defaultRemote())
-  if (remote !== null) return work({ admin: remoteAdmin(remote), url: remote.url })
+  if (remote !== null) {
+    const previewDigest = (tenant: string) => readDigestPreview(remote, tenant)
+    return work({ admin: remoteAdmin(remote), url: remote.url, previewDigest })
+  }
   const local = reads ? withReadDatabase : withDatabase
-  return local(options, out, async ({ admin, config }) => {
+  return local(options, out, async ({ admin, config, pool }) => {
     const running = config.databaseUrl === null ? await readServerFile(config.dataDir) : null
-    return work({ admin, url: config.publicUrl ?? running?.url ?? `http://localhost:${config.port}` })
+    const url = config.publicUrl ?? running?.url ?? `http://localhost:${config.port}`
+    return work({ admin, url, previewDigest: tenant => buildDigest({ admin, pool, config }, tenant) })
   })
+}
+
+async function buildDigest(
+  { admin, pool, config }: Pick<Session, 'admin' | 'pool' | 'config'>,
+  tenant: string,
+): Promise<DigestPreview> {
+  // Reports are loaded only by this command.
+  const [{ digestReport }, { renderDigest }] = await Promise.all([
+    import('../reports/digest.ts'),
+    import('../domain/alerts/digest.ts'),
+  ])
+  const { id, name } = await admin.tenants.show(tenant)
+  const now = await databaseNow(pool)
+  const digest = await digestReport(pool, { id: parseTenantId(id)!, name }, { due: now, now })
+  return renderDigest(digest, sendingSettings(config).consoleUrl)
 }
 
 /** Prints the result of an action that changes something. */
@@ -148,8 +169,9 @@ export async function schemaProblem({ pool, config }: Database): Promise<string 
 
 export async function openSession(database: Database): Promise<Session> {
   const { pool, config, log } = database
-  const { allowPrivateDestinations, oidcIssuer } = config
-  const adminFor = openAdmin({ pool, log, secrets: await loadSecrets(config), allowPrivateDestinations, oidcIssuer })
+  const { oidcIssuer } = config
+  const secrets = await loadSecrets(config)
+  const adminFor = openAdmin({ ...{ pool, log, secrets, oidcIssuer }, ...sendingSettings(config) })
   return { ...database, admin: adminFor(currentUser()) }
 }
 

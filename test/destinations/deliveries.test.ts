@@ -439,7 +439,7 @@ test('an operator of another tenant finds no destination, and all validation err
   const pointers = bad.body.errors.map(({ pointer }: { pointer: string }) => pointer)
   assert.deepEqual(pointers.sort(), ['/color', '/event_types', '/headers', '/url', '/what'])
   const careful = destinationAdmin({
-    ...{ pool: server.pool, actor: SYSTEM, allowPrivate: false },
+    ...{ pool: server.pool, actor: SYSTEM, allowPrivate: false, mail: null, consoleUrl: null },
     secrets: openSecrets([Buffer.from(TEST_SECRET_KEY, 'hex')]),
   })
   for (const url of ['http://example.com/', 'https://10.0.0.1/', 'https://localhost:9/'])
@@ -471,7 +471,14 @@ test('two nodes share the sending, and each message is sent once', async () => {
     what: ['events'],
   })
   const second = startDeliveries({
-    ...{ pool: server.pool, allowPrivate: true, now: () => new Date(), configChanges: () => 0 },
+    ...{
+      pool: server.pool,
+      allowPrivate: true,
+      mail: null,
+      consoleUrl: null,
+      now: () => new Date(),
+      configChanges: () => 0,
+    },
     secrets: openSecrets([Buffer.from(TEST_SECRET_KEY, 'hex')]),
     ...{ logger: { warn() {}, info() {} }, count() {} },
   })
