@@ -3,6 +3,7 @@ import { requestAdmin } from './client.ts'
 import type {
   Alert,
   AlertRules,
+  AlertValue,
   ArchivedEvent,
   AuditRow,
   Backlog,
@@ -16,6 +17,8 @@ import type {
   DestinationActivity,
   DestinationSettings,
   DestinationTest,
+  Digest,
+  DigestSchedule,
   ErasurePreview,
   ErasureReceipt,
   Health,
@@ -24,6 +27,7 @@ import type {
   JsonObject,
   Key,
   List,
+  NewDestinationSettings,
   NewKey,
   NewSource,
   NewUser,
@@ -80,6 +84,21 @@ export const alerts = {
   /** Rules that are not given stay as they are. */
   setRules: (tenant: string, rules: Partial<Record<RuleName, number | null | 'default'>>) =>
     requestAdmin<AlertRules>(rulesPath(tenant), { method: 'PATCH', body: rules }),
+  values: (tenant: string, signal?: Signal) =>
+    requestAdmin<List<AlertValue>>(`/tenants/${encodeURIComponent(tenant)}/alert-values`, { signal }),
+  /** Sends a test message to every destination that receives alerts of the rule. */
+  test: (tenant: string, rule: RuleName) =>
+    post<List<DestinationTest>>(`/tenants/${encodeURIComponent(tenant)}/alert-test`, { rule }),
+}
+
+const digestPath = (tenant: string) => `/tenants/${encodeURIComponent(tenant)}/digest`
+
+export const digests = {
+  find: (tenant: string, signal?: Signal) => requestAdmin<Digest>(digestPath(tenant), { signal }),
+  set: (tenant: string, schedule: Partial<DigestSchedule>) =>
+    requestAdmin<Digest>(digestPath(tenant), { method: 'PATCH', body: schedule }),
+  preview: (tenant: string) =>
+    requestAdmin<{ subject: string; text: string; html: string }>(`${digestPath(tenant)}/preview`),
 }
 
 export const keys = {
@@ -133,7 +152,7 @@ export const destinations = {
   find: (id: string, signal?: Signal) => requestAdmin<Destination>(destinationPath(id), { signal }),
   activity: (id: string, signal?: Signal) =>
     requestAdmin<DestinationActivity>(`${destinationPath(id)}/activity`, { signal }),
-  create: (tenant: string, settings: DestinationSettings) =>
+  create: (tenant: string, settings: NewDestinationSettings) =>
     post<CreatedDestination>('/destinations', { tenant, ...settings }),
   change: (id: string, settings: DestinationSettings) =>
     requestAdmin<Destination>(destinationPath(id), { method: 'PATCH', body: settings }),

@@ -45,7 +45,7 @@ import type { Amount } from '../amount.ts'
 
 /** The server's types, under the names that the console uses. Nothing of the server's code is served to browsers. */
 
-export type { AlertView as Alert } from '../../src/admin/alerts.ts'
+export type { AlertValue, AlertView as Alert } from '../../src/admin/alerts.ts'
 export type { AuditView as AuditRow } from '../../src/admin/audit.ts'
 export type { DeadLetterView as DeadLetter, Replayed as ReplayResult } from '../../src/admin/dead-letters.ts'
 export type {
@@ -54,7 +54,9 @@ export type {
   DestinationSettings,
   DestinationTest,
   DestinationView as Destination,
+  NewDestinationSettings,
 } from '../../src/admin/destinations.ts'
+export type { DigestView as Digest } from '../../src/admin/digests.ts'
 export type { ErasureReceipt } from '../../src/admin/erasure-run.ts'
 export type { ErasurePreview, SuppressionList } from '../../src/admin/erasures.ts'
 export type { PersonChoice } from '../../src/admin/error.ts'
@@ -82,6 +84,7 @@ export type {
 } from '../../src/admin/sources.ts'
 export type { TenantView as TenantSettings } from '../../src/admin/tenants.ts'
 export type { InvitedUser, NewUser, SessionView as Session, UserView as User } from '../../src/admin/users.ts'
+export type { DigestSchedule, Weekday } from '../../src/domain/alerts/digest.ts'
 export type { Rule as RuleName } from '../../src/domain/alerts/rules.ts'
 export type { What } from '../../src/domain/destinations/destinations.ts'
 export type { ReceiptOutcome } from '../../src/domain/inbound/receipts.ts'

@@ -94,7 +94,7 @@ function CreatedNotice({ destination: { id, name, secret } }: { destination: Cre
   )
 }
 
-const WHATS: What[] = ['events', 'conversions', 'records', 'movements', 'alerts']
+const WHATS: What[] = ['events', 'conversions', 'records', 'movements', 'alerts', 'digests']
 const DEFAULT_WHATS: What[] = ['events', 'conversions']
 
 type Field = 'name' | 'url' | 'event_types' | 'headers'
