@@ -65,7 +65,7 @@ test('an alert reaches e-mail addresses and a chat, once each, and names cannot 
   const create = (settings: object) => ask('POST', '/admin/v1/destinations', { tenant: tenant.id, ...settings })
   const made = await create({ url: 'mailto:ops@example.com' })
   assert.deepEqual([made.status, made.body.type, made.body.what], [201, 'email', ['alerts']])
-  await create({ url: 'mailto:cfo@example.com', alert_rules: ['mrr_drop'] })
+  const other = await create({ url: 'mailto:cfo@example.com', alert_rules: ['mrr_drop'] })
   await create({ type: 'slack', url: `${chat.url}/chat`, alert_rules: ['source_silent'] })
 
   await server.request(source.path, { method: 'POST', key: source.token, body: '{"event_type": "x", "payload": {}}' })
@@ -92,6 +92,8 @@ test('an alert reaches e-mail addresses and a chat, once each, and names cannot 
   assert.deepEqual([Object.keys(message!.body), others], [['text'], []])
   assert.match(message!.body.text, /^\[alerted\] Source Shop .* &lt;!channel&gt;/)
   assert.equal(message!.headers['webhook-signature'], undefined)
+  const replayed = (id: string) => server.admin.destinations.replay(id, day(1))
+  assert.deepEqual([(await replayed(other.body.id)).queued, (await replayed(made.body.id)).queued], [0, 1])
 })
 
 test('an alert waits while the mail server is unreachable, over a restart, and the failure is shown', async t => {
@@ -223,7 +225,9 @@ test('the weekly digest is sent once, by one of several nodes, with figures and 
     const at = ended_at ?? started_at
     const payload = {
       ...{ id: `sub ${customer}`, customer, status, currency: 'EUR', started_at, updated_at: at, items },
-      ...(ended_at && { ended_at, canceled_at: ended_at }),
+      ...(ended_at
+        ? { ended_at, canceled_at: ended_at }
+        : { customer_email: `${customer.replace(/<.?b>/g, '')}@example.com` }),
     }
     const body = JSON.stringify({ event_type, occurred_at: at, payload })
     return server.request(source.path, { method: 'POST', key: source.token, body })
@@ -273,6 +277,17 @@ test('the weekly digest is sent once, by one of several nodes, with figures and 
   useDatabase(server.databaseUrl, { KONTOR_SECRET_KEY: TEST_SECRET_KEY })
   const printed = await kontor('digest', 'preview', tenant.name)
   assert.match(printed.out, /^\[weekly\] Week to [\s\S]*Dead letters: 1/)
+  // In the reporting currency too, once it has a rate.
+  await server.admin.policies.set(tenant.id, { reporting_currency: 'USD' })
+  await eventually('the policy', async () => (await server.admin.policies.show(tenant.id)).applied)
+  const text = async () => (await ask('GET', `${path}/preview`)).body.text as string
+  assert.doesNotMatch(await text(), /All currencies/)
+  await server.admin.rates.import(tenant.id, `Date,USD\n${day(90).slice(0, 10)},2\n`)
+  assert.match(await text(), /All currencies in USD\n {2}MRR: USD 200\.00/)
+
+  await server.admin.erasures.erase({ tenant: tenant.id, email: 'comes@example.com' })
+  assert.equal(await queued(), 0, 'the stored digest names an erased person')
+
   const shown = await kontor('digest', 'set', tenant.name, '--weekday', 'friday', '--hour', '17')
   assert.deepEqual([shown.code, (shown.json() as { hour: number }).hour], [0, 17])
 })
