@@ -7,7 +7,7 @@ import { dayIn, startOfDayIn } from '../domain/time-zone.ts'
 import type { Db } from '../postgres/database.ts'
 import { segmentsOfSubscriptions } from '../store/reports/accounts.ts'
 import { churnReasons, runningTrials } from '../store/reports/outcomes.ts'
-import { findBuckets } from '../store/reports/totals.ts'
+import { type Bucket, findBuckets } from '../store/reports/totals.ts'
 import { openAgenda } from './attention.ts'
 import { type Ledger, openLedger } from './ledger.ts'
 import { movementTotals, type SeriesWindow, seriesBuckets } from './movements.ts'
@@ -170,10 +170,11 @@ export async function churnReasonReport(
   db: Db,
   question: ReportQuestion,
   window: Omit<SeriesWindow, 'interval'>,
+  read = (buckets: Bucket[]) => churnReasons(db, question, buckets),
 ): Promise<ChurnReasonReport | null> {
   const buckets = await seriesBuckets(db, question, { ...window, interval: 'month' })
   if (buckets === null) return null
-  const found = await churnReasons(db, question, buckets)
+  const found = await read(buckets)
   const ranked = sumReasons(found).slice(0, MAX_REASONS)
   const listed = new Set(ranked.map(({ reason }) => reason))
   const named = found.map(row => ({ ...row, reason: listed.has(row.reason) ? row.reason : 'other' }))

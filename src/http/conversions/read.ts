@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { Type } from 'typebox'
 import { isUuid } from '../../domain/ids.ts'
 import { CONVERSION_COLUMNS } from '../../reports/export/tables.ts'
-import { conversionSeries } from '../../reports/series.ts'
+import { conversionSeries, exchangeSeries } from '../../reports/series.ts'
 import { appliedPolicy } from '../../store/billing/policies.ts'
 import { findConversion, listConversions } from '../../store/conversions/conversions.ts'
 import type { TimePage } from '../../store/events/events.ts'
@@ -11,6 +11,8 @@ import type { App } from '../app.ts'
 import { ConversionBody, ConversionSeriesBody } from '../events/schemas.ts'
 import { sendJson, sendList, TimeList, TimeQuery, timeList } from '../paging.ts'
 import { problems } from '../problems.ts'
+import { findCurrency, REPORTING } from '../reports/query.ts'
+import { asProblem } from '../reports/routes.ts'
 import { amountsText, SeriesQuery, seriesRequest, seriesText } from '../series.ts'
 
 export function conversionListRoute(app: App, { pool }: { pool: pg.Pool }): void {
@@ -69,15 +71,29 @@ export function conversionSeriesRoute(app: App, { pool, now }: { pool: pg.Pool; 
         summary: 'Count conversions over time',
         description:
           'Number and amounts of conversions per minute, hour or day, by the time they occurred, in the tenant’s time zone. Oldest bucket first, at most 1,500 buckets.',
-        querystring: SeriesQuery,
+        querystring: Type.Object({
+          ...SeriesQuery.properties,
+          currency: Type.Optional(
+            Type.Enum([REPORTING], {
+              description:
+                'Amounts of all currencies, converted to `reporting_currency` of the policy by the rates of each day',
+            }),
+          ),
+        }),
         response: { 200: ConversionSeriesBody },
       },
     },
     async ({ query, caller }, reply) => {
-      const { timeZone } = await appliedPolicy(pool, caller.tenantId)
+      const policy = await appliedPolicy(pool, caller.tenantId)
+      const { timeZone } = policy
+      const target = query.currency === undefined ? null : findCurrency(query.currency, policy)
       const request = seriesRequest(query, { now: now(), timeZone })
       const series = await conversionSeries(pool, caller.tenantId, request)
-      return sendJson(reply, seriesText(series, request, amountsText))
+      const converted =
+        series === null || target === null
+          ? series
+          : await exchangeSeries(pool, caller.tenantId, series, { target, timeZone }).catch(asProblem)
+      return sendJson(reply, seriesText(converted, request, amountsText))
     },
   )
 }

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { toMajor } from '../../domain/money.ts'
 import { churnReasonReport, forecastReport } from '../../reports/forecast.ts'
+import { reportingChurnReasons, reportingForecast } from '../../reports/reporting.ts'
 import type { App } from '../app.ts'
 import { type ReportDeps, reportRoute, shown } from './routes.ts'
 import { ChurnReasonRow, ForecastChangeRow, ForecastMonthRow, jsonRow, ReasonTotalRow } from './rows.ts'
@@ -54,10 +55,12 @@ export function forecastRoutes(app: App, deps: ReportDeps): void {
       }),
     },
     body: ForecastBody,
+    reporting: true,
     errors: ({ as_of }) =>
       as_of === undefined ? [] : [{ pointer: '/as_of', message: 'is not available in this report' }],
     async build(db, question, query) {
-      const { openingMrr, months, changes } = await forecastReport(db, question, Number(query.months))
+      const report = question.isReporting ? reportingForecast : forecastReport
+      const { openingMrr, months, changes } = await report(db, question, Number(query.months))
       return {
         facts: {
           opening_mrr: toMajor(openingMrr, question.currency),
@@ -78,9 +81,11 @@ export function forecastRoutes(app: App, deps: ReportDeps): void {
     own: { from, to },
     unfiltered: true,
     body: ChurnReasonsBody,
+    reporting: true,
     errors: seriesErrors,
     async build(db, question, query) {
-      const { totals, reasons } = requireSeries(await churnReasonReport(db, question, seriesWindow(question, query)))
+      const report = question.isReporting ? reportingChurnReasons : churnReasonReport
+      const { totals, reasons } = requireSeries(await report(db, question, seriesWindow(question, query)))
       return {
         facts: { totals: totals.map(total => jsonRow(ReasonTotalRow, total, question.currency)) },
         lists: { reasons: shown(ChurnReasonRow, reasons) },
