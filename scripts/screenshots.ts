@@ -48,7 +48,7 @@ function listShots({ source }: Shop, customer: string): Shot[] {
     { name: 'movements', address: '#/subscriptions/movements?currency=EUR' },
     { name: 'movements-phone', address: '#/subscriptions/movements?currency=EUR', look: 'phone' },
     { name: 'cohorts', address: '#/subscriptions/cohorts?currency=EUR' },
-    { name: 'person', address: `#/customers/contact:${customer}`, press: 'Load timeline' },
+    { name: 'person', address: `#/customers/contact:${customer}` },
     { name: 'events', address: '#/events' },
     { name: 'event', address: '#/events/lookup?id=ticket-1' },
     { name: 'issues', address: '#/issues' },

@@ -22,6 +22,7 @@ import type {
   ErasurePreview,
   ErasureReceipt,
   Health,
+  ImportedRates,
   InvitedUser,
   Issue,
   JsonObject,
@@ -38,11 +39,13 @@ import type {
   Rejection,
   ReplayOrder,
   ReplayResult,
+  RetriedMessages,
   RevokedKey,
   RotatedKey,
   RotatedSource,
   RuleName,
   SecretKind,
+  SentMessage,
   Session,
   Source,
   SourceActivity,
@@ -68,6 +71,7 @@ export const tenants = {
     requestAdmin<Policy>(`/tenants/${encodeURIComponent(id)}/policy`, { signal }),
   setPolicy: (id: string, settings: JsonObject) =>
     requestAdmin<Policy>(`/tenants/${encodeURIComponent(id)}/policy`, { method: 'PUT', body: settings }),
+  importRates: (id: string, csv: string) => post<ImportedRates>(`/tenants/${encodeURIComponent(id)}/rates`, { csv }),
   health: (id: string, signal?: Signal) =>
     requestAdmin<Health>(`/tenants/${encodeURIComponent(id)}/health`, { signal }),
   issues: (id: string, signal?: Signal) =>
@@ -164,6 +168,11 @@ export const destinations = {
     post<CreatedDestination>(`${destinationPath(id)}/rotate`, { overlap_hours: overlapHours }),
   test: (id: string) => post<DestinationTest>(`${destinationPath(id)}/test`),
   replay: (id: string, since: string) => post<{ queued: number }>(`${destinationPath(id)}/replay`, { since }),
+  /** Attempts all waiting messages now. */
+  retry: (id: string) => post<RetriedMessages>(`${destinationPath(id)}/retry`),
+  /** The body as sent; null: it has expired. */
+  message: (id: string, message: string) =>
+    requestAdmin<SentMessage>(`${destinationPath(id)}/message`, { query: { message } }),
   deliveries: (id: string, query: Query, signal?: Signal) =>
     requestAdmin<List<Delivery>>(`${destinationPath(id)}/deliveries`, { query, signal }),
 }
@@ -201,8 +210,8 @@ export const people = {
   show: (tenant: string, id: string, signal?: Signal) =>
     requestAdmin<Person>(personPath(id), { query: { tenant }, signal }),
   /** All data about a person; `type` says what a row is. */
-  exportData: (tenant: string, id: string) =>
-    requestAdmin<JsonObject[]>(`${personPath(id)}/export`, { query: { tenant, format: 'json' } }),
+  exportData: (tenant: string, id: string, signal?: Signal) =>
+    requestAdmin<JsonObject[]>(`${personPath(id)}/export`, { query: { tenant, format: 'json' }, signal }),
   /** Saves the same data as a file. */
   async save(tenant: string, id: string): Promise<void> {
     const rows = await people.exportData(tenant, id)

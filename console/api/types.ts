@@ -35,11 +35,15 @@ import type {
   AcquisitionBody,
   AttentionBody,
   BreakdownBody,
+  ChurnReasonsBody,
   ExclusionsBody,
+  ForecastBody,
   HistoryBody,
   MovementsBody,
   OverviewBody,
   RetentionBody,
+  RevenueBody,
+  RevenueFactsBody,
 } from '../../src/http/reports/schemas.ts'
 import type { Amount } from '../amount.ts'
 
@@ -55,6 +59,8 @@ export type {
   DestinationTest,
   DestinationView as Destination,
   NewDestinationSettings,
+  RetriedMessages,
+  SentMessage,
 } from '../../src/admin/destinations.ts'
 export type { DigestView as Digest } from '../../src/admin/digests.ts'
 export type { ErasureReceipt } from '../../src/admin/erasure-run.ts'
@@ -69,6 +75,7 @@ export type {
 export type { CreatedKey, KeyView as Key, RevokedKey, RotatedKey } from '../../src/admin/keys.ts'
 export type { PersonView as Person } from '../../src/admin/people.ts'
 export type { PolicyView as Policy } from '../../src/admin/policies.ts'
+export type { ImportedRates } from '../../src/admin/rates.ts'
 export type {
   BacklogView as Backlog,
   ReceiptView as Receipt,
@@ -166,6 +173,18 @@ export type RetentionReport = Parsed<typeof RetentionBody>
 export type AttentionReport = Parsed<typeof AttentionBody>
 export type AcquisitionReport = Parsed<typeof AcquisitionBody>
 export type AccountReport = Parsed<typeof AccountBody>
+
+export type ForecastReport = Parsed<typeof ForecastBody>
+export type ForecastMonth = ForecastReport['months'][number]
+export type ForecastChange = ForecastReport['results'][number]
+export type ChurnReasonsReport = Parsed<typeof ChurnReasonsBody>
+export type ChurnReason = ChurnReasonsReport['totals'][number]
+export type RevenueReport = Parsed<typeof RevenueBody>
+export type RevenueMonth = RevenueReport['results'][number]
+export type RevenueInvoices = Parsed<typeof RevenueFactsBody>
+export type RevenueInvoice = RevenueInvoices['results'][number]
+export type HistoryRow = HistoryReport['results'][number]
+export type Restatement = BooksReport['results'][number]
 
 export type ExclusionsReport = Parsed<typeof ExclusionsBody>
 export type ExclusionReason = ExclusionsReport['by_reason'][number]

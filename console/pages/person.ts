@@ -1,5 +1,6 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
+import { useEffect } from 'preact/hooks'
 import { parseAmount } from '../amount.ts'
 import { people } from '../api/admin.ts'
 import { customers } from '../api/data.ts'
@@ -236,22 +237,31 @@ const COLUMNS: Column<Moment>[] = [
   { label: 'Detail', cell: ({ detail }) => detail, kind: 'long', isMinor: true },
 ]
 
-/** Loaded on request, because it searches all events of the tenant. */
+/** Loaded after the page, because it searches all events of the tenant. */
 function PersonTimeline({ person }: { person: Person }): VNode {
   const problem = useSignal<unknown>(null)
   const moments = useSignal<Moment[] | null>(null)
-  const read = async () => {
-    const rows = await people.exportData(person.tenant, person.profile_id)
-    moments.value = withSalesOnce(rows)
-      .flatMap(toMoments)
-      .toSorted((a, b) => (a.at < b.at ? 1 : -1))
-  }
+  const { tenant: of, profile_id: id } = person
+  useEffect(() => {
+    const left = new AbortController()
+    people.exportData(of, id, left.signal).then(
+      rows => {
+        moments.value = withSalesOnce(rows)
+          .flatMap(toMoments)
+          .toSorted((a, b) => (a.at < b.at ? 1 : -1))
+      },
+      error => {
+        if (!left.signal.aborted) problem.value = error
+      },
+    )
+    return () => left.abort()
+  }, [person])
   const found = moments.value
   return html`
     ${
       found === null &&
-      html`<p>${h(ActionButton, { label: 'Load timeline', run: read, problem })}${' '}
-        <span class="faint">Searches all events. This can take a while for large tenants.</span></p>`
+      problem.value === null &&
+      html`<div class="loading skeleton"><span class="unseen">Loading the timeline …</span><i></i><i></i><i></i></div>`
     }
     ${h(ProblemArea, { problem })}
     ${found !== null && found.length === 0 && h(EmptyState, { title: 'No activity yet.' })}

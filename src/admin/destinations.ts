@@ -32,7 +32,14 @@ import {
   readDestinationState,
   updateDestination,
 } from '../store/destinations/destinations.ts'
-import { type Attempt, type AttemptPage, listAttempts, requeueMessages } from '../store/destinations/outbox.ts'
+import {
+  type Attempt,
+  type AttemptPage,
+  findMessage,
+  listAttempts,
+  requeueMessages,
+  retryQueued,
+} from '../store/destinations/outbox.ts'
 import { type Actor, CreatedBy, canSee, requireTenant, SYSTEM } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError, notFound, throwIfInvalid } from './error.ts'
@@ -152,6 +159,23 @@ export function destinationAdmin(deps: Deps) {
       const { tenantId } = await own(id)
       return (await listAttempts(pool, tenantId, id, page)).map(deliveryView)
     },
+    /** What is or was sent; null: the message has expired, or was deleted with a person. */
+    async message(id: string, message: string): Promise<SentMessage> {
+      const { tenantId } = await own(id)
+      const found = await findMessage(pool, tenantId, message)
+      return { id: messageId(message), body: found && buildBody(found) }
+    },
+    /** Attempts all waiting messages now. */
+    async retry(id: string): Promise<RetriedMessages> {
+      const destination = await own(id)
+      requireEnabled(destination)
+      const retried = await retryQueued(pool, id)
+      await recordChange(pool, actor, {
+        ...{ action: 'destination.retry', target: id, tenantId: destination.tenantId },
+        after: { id, retried },
+      })
+      return { id, retried }
+    },
     /** Queues all messages since then again, delivered or not. They keep their ids. */
     async replay(id: string, since: string): Promise<{ id: string; since: string; queued: number }> {
       const from = parseTimestamp(since)
@@ -160,12 +184,7 @@ export function destinationAdmin(deps: Deps) {
           { pointer: '/since', message: 'must be an ISO 8601 date-time, for example 2026-01-31T09:30:00Z' },
         ])
       const destination = await own(id)
-      if (!destination.enabled)
-        throw new AdminError(
-          'conflict',
-          'destination_disabled',
-          'The destination is disabled. Enable it before a replay.',
-        )
+      requireEnabled(destination)
       let queued = 0
       let after: { at: string; id: string } | null = null
       for (;;) {
@@ -204,6 +223,34 @@ async function sendTest(deps: Deps, destination: Destination, text: string): Pro
     sender.close()
   }
 }
+
+function requireEnabled({ enabled }: Destination): void {
+  if (enabled) return
+  const message = 'The destination is disabled. Enable it before messages are sent again.'
+  throw new AdminError('conflict', 'destination_disabled', message)
+}
+
+export const SentMessage = Type.Object(
+  {
+    id: Type.String(),
+    body: Nullable(Type.String({ description: 'The body as sent; null: the message has expired or was deleted' })),
+  },
+  {
+    examples: [
+      {
+        id: 'msg_019c1234-5678-7000-8abc-def012345678',
+        body: '{"type":"event.created","timestamp":"2026-01-31T09:30:00.000Z","data":{}}',
+      },
+    ],
+  },
+)
+export type SentMessage = Static<typeof SentMessage>
+
+export const RetriedMessages = Type.Object(
+  { id: Type.String(), retried: Type.Integer({ description: 'Messages that waited for a retry' }) },
+  { examples: [{ id: 'dst_4KmT7cVxYp2wRb9L', retried: 3 }] },
+)
+export type RetriedMessages = Static<typeof RetriedMessages>
 
 /** Kontor itself disables the destination: the audit log names the actor "system". */
 export async function disableFailing(pool: pg.Pool, id: string, reason: string): Promise<void> {

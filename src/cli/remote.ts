@@ -171,6 +171,7 @@ export function remoteAdmin(server: RemoteServer): Admin {
       test: (id: string) => act(`/destinations/${at(id)}/test`),
       testRule: async (id: string, rule: string) =>
         ((await post(`/tenants/${at(id)}/alert-test`, { rule })) as { results: never }).results,
+      retry: (id: string) => act(`/destinations/${at(id)}/retry`),
       replay: (id: string, since: string) => post(`/destinations/${at(id)}/replay`, { since }),
       deliveries: (id: string, query: Body) => list(`/destinations/${at(id)}/deliveries`, query),
     },

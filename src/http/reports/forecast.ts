@@ -5,37 +5,10 @@ import { reportingChurnReasons, reportingForecast } from '../../reports/reportin
 import type { App } from '../app.ts'
 import { type ReportDeps, reportRoute, shown } from './routes.ts'
 import { ChurnReasonRow, ForecastChangeRow, ForecastMonthRow, jsonRow, ReasonTotalRow } from './rows.ts'
-import { Amount, flatReportSchema, page, reportSchema } from './schemas.ts'
+import { ChurnReasonsBody, ForecastBody } from './schemas.ts'
 import { requireSeries, SeriesQuery, seriesErrors, seriesWindow } from './series.ts'
 
 const MAX_MONTHS = 12
-
-const nothing = { new: 0, expansion: 0, contraction: 0, churn: 0, reactivation: 0, trial_ends: 0 }
-
-const ForecastBody = flatReportSchema(
-  { opening_mrr: Amount, months: Type.Array(ForecastMonthRow) },
-  ForecastChangeRow,
-  {
-    opening_mrr: 89,
-    months: [{ date: '2026-04-01', mrr: 59, ...nothing, churn: 30, net: -30 }],
-    ...page({
-      at: '2026-04-12T10:00:00.000Z',
-      kind: 'cancellation',
-      customer: 'cus_43',
-      subscription_id: 'sub_43',
-      amount: -30,
-      mrr_delta: -30,
-    }),
-  },
-)
-
-const reason = { reason: 'too_expensive', accounts: 1, mrr: 30 }
-
-const ChurnReasonsBody = reportSchema(
-  { totals: Type.Array(ReasonTotalRow), results: Type.Array(ChurnReasonRow) },
-  {},
-  { totals: [reason], results: [{ date: '2026-03-01', ...reason }] },
-)
 
 /** Scheduled changes of MRR, and reasons of churn. */
 export function forecastRoutes(app: App, deps: ReportDeps): void {

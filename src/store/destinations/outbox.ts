@@ -354,6 +354,30 @@ export async function saveAttempts(
   )
 }
 
+/** Makes all waiting messages of a destination due. Returns how many waited for a retry. */
+export async function retryQueued(db: Db, destinationId: string): Promise<number> {
+  const { rowCount } = await queryPrepared(
+    db,
+    'update delivery_queue set next_attempt_at = now() where destination_id = $1 and next_attempt_at > now()',
+    [destinationId],
+  )
+  return rowCount ?? 0
+}
+
+/** A message as stored; null: it has expired, or was deleted with a person. */
+export async function findMessage(
+  db: Db,
+  tenantId: number,
+  id: string,
+): Promise<{ id: string; at: Date; type: string; data: string } | null> {
+  const [found] = await queryRows<{ id: string; at: Date; type: string; data: string }>(
+    db,
+    'select id, at, type, data from outbox where tenant_id = $1 and id = $2::uuid limit 1',
+    [tenantId, id],
+  )
+  return found ?? null
+}
+
 /** Removes messages from the queue that were deleted from the outbox. */
 export async function removeQueued(db: Db, destinationId: string, ids: string[]): Promise<void> {
   await queryPrepared(db, 'delete from delivery_queue where destination_id = $1 and id = any($2::uuid[])', [
