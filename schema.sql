@@ -38,6 +38,7 @@ create table api_keys (
   role text,
   hash bytea not null,
   hint text not null,
+  name text,
   scopes text[] not null,
   server boolean not null default false,
   allowed_addresses text[] not null default '{}'::text[],

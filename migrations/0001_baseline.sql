@@ -42,6 +42,8 @@ create table api_keys (
   hash bytea not null unique,
   -- The last characters, for display.
   hint text not null,
+  -- What the key is for; null: not named.
+  name text,
   scopes text[] not null,
   -- A tracking key that only servers hold may link identifiers; one that is embedded in web pages may not.
   server boolean not null default false,

@@ -209,9 +209,12 @@ const personPath = (id: string) => `/people/${encodeURIComponent(id)}`
 export const people = {
   show: (tenant: string, id: string, signal?: Signal) =>
     requestAdmin<Person>(personPath(id), { query: { tenant }, signal }),
+  /** Sales, records, billing and events of the last 90 days, in the form of the export. */
+  timeline: (tenant: string, id: string, signal?: Signal) =>
+    requestAdmin<JsonObject[]>(`${personPath(id)}/timeline`, { query: { tenant }, signal }),
   /** All data about a person; `type` says what a row is. */
-  exportData: (tenant: string, id: string, signal?: Signal) =>
-    requestAdmin<JsonObject[]>(`${personPath(id)}/export`, { query: { tenant, format: 'json' }, signal }),
+  exportData: (tenant: string, id: string) =>
+    requestAdmin<JsonObject[]>(`${personPath(id)}/export`, { query: { tenant, format: 'json' } }),
   /** Saves the same data as a file. */
   async save(tenant: string, id: string): Promise<void> {
     const rows = await people.exportData(tenant, id)

@@ -8,7 +8,7 @@ import { Page } from '../components/page.ts'
 import { type Column, Table } from '../components/table.ts'
 import { Copyable } from '../components/text.ts'
 import { Ago } from '../components/time.ts'
-import { NONE, number, words } from '../format.ts'
+import { number, words } from '../format.ts'
 import { h, html } from '../html.ts'
 import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
@@ -70,10 +70,6 @@ const columns = (activity: ReadonlyMap<string, DestinationActivity>): Column<Des
   { label: 'Data', cell: describeData, kind: 'long' },
   { label: 'Address', cell: ({ url }) => url, kind: 'long' },
   { label: 'Last delivery', cell: lastDelivery },
-  {
-    label: 'Failing since',
-    cell: ({ health: { failing_since: at } }) => (at === null ? NONE : h(Ago, { at })),
-  },
 ]
 
 function Failed({ count }: { count: number | null }): VNode {

@@ -7,6 +7,7 @@ import { nullOn } from '../api/request.ts'
 import type {
   Conversion,
   Delivery,
+  Destination,
   Event,
   EventOutcome,
   EventStatus,
@@ -30,9 +31,7 @@ import { LookupForm } from './events.ts'
 export const eventPage = definePage(
   'event',
   async ({ route, signal }) => {
-    const outcome = await findOutcome(route.params.id, '', signal)
-    const [trace, effect] = await Promise.all([readTrace(outcome, signal), readEffect(outcome, signal)])
-    return { outcome, trace, effect }
+    return readOutcome(route.params.id, '', signal)
   },
   ({ data: { outcome, trace, effect }, route }) =>
     h(
@@ -199,13 +198,31 @@ type EventTrace = { request: ReceivedRequest; receipts: Receipt[]; sent: Sent[];
 const MAX_RECEIPTS = 20
 const MAX_DESTINATIONS = 20
 
-async function readTrace(outcome: EventOutcome | null, signal: AbortSignal): Promise<EventTrace | null> {
+/** The event, then everything about it at once. */
+async function readOutcome(
+  id: string,
+  source: string,
+  signal: AbortSignal,
+): Promise<Omit<OutcomeProps, 'outcome'> & { outcome: EventOutcome | null }> {
+  const listed = isAdmin.peek() && tenant.peek() !== null ? destinations.list(tenant.peek()!, signal) : null
+  listed?.catch(() => {})
+  const outcome = await findOutcome(id, source, signal)
+  const known = (await listed)?.results ?? []
+  const [trace, effect] = await Promise.all([readTrace(outcome, known, signal), readEffect(outcome, signal)])
+  return { outcome, trace, effect }
+}
+
+async function readTrace(
+  outcome: EventOutcome | null,
+  known: Destination[],
+  signal: AbortSignal,
+): Promise<EventTrace | null> {
   const id = tenant.peek()
   if (outcome === null || !isAdmin.peek() || id === null) return null
   const [request, receipts, sent] = await Promise.all([
     inbound.request(id, outcome.id, signal),
     readReceipts(id, outcome, signal),
-    readSent(id, outcome, signal),
+    readSent(known, outcome, signal),
   ])
   return { request, receipts, ...sent }
 }
@@ -218,9 +235,8 @@ async function readReceipts(tenantId: string, { event }: EventOutcome, signal: A
   return (await inbound.receipts(query, signal)).results
 }
 
-async function readSent(tenantId: string, { id, event }: EventOutcome, signal: AbortSignal) {
+async function readSent(results: Destination[], { id, event }: EventOutcome, signal: AbortSignal) {
   if (!event) return { sent: [], destinations: 0 }
-  const { results } = await destinations.list(tenantId, signal)
   const lists = await Promise.all(
     results.slice(0, MAX_DESTINATIONS).map(async ({ id: destination, name }) => {
       const query = { message: `msg_${id}`, limit: MAX_RECEIPTS }
@@ -424,9 +440,7 @@ export const eventLookupPage = definePage(
   'eventLookup',
   async ({ route, signal }) => {
     const { id, source } = readQuery(route.query)
-    const outcome = await findOutcome(id, source, signal)
-    const [trace, effect] = await Promise.all([readTrace(outcome, signal), readEffect(outcome, signal)])
-    return { outcome, trace, effect }
+    return readOutcome(id, source, signal)
   },
   ({ data: { outcome, trace, effect }, route }) => {
     const { id, source } = readQuery(route.query)

@@ -33,11 +33,14 @@ export const personPage = definePage(
   'person',
   async ({ route, signal }) => {
     const person = await nullOn(404, withChoices(people.show(tenant.peek() ?? '', route.params.id, signal)))
-    if (person === null || 'choices' in person) return { person, customer: null }
+    if (person === null || 'choices' in person) return { person, customer: null, rows: null }
+    // Not awaited: it searches the events of the last 90 days.
+    const rows = people.timeline(person.tenant, person.profile_id, signal)
+    rows.catch(() => {})
     const list = await nullOn(403, customers.list({ profile_id: person.profile_id }, signal))
-    return { person, customer: list?.results[0] ?? null }
+    return { person, customer: list?.results[0] ?? null, rows }
   },
-  ({ data: { person, customer }, route, refresh }) => {
+  ({ data: { person, customer, rows }, route, refresh }) => {
     const { id } = route.params
     if (person && 'choices' in person) return h(ChoicePage, { id, ...person })
     if (!person)
@@ -50,14 +53,19 @@ export const personPage = definePage(
           text: 'Enter a complete identifier: an e-mail address, a user id or a visitor id.',
         }),
       )
-    return h(PersonPage, { key: person.profile_id, person, customer, refresh })
+    return h(PersonPage, { key: person.profile_id, person, customer, rows: rows!, refresh })
   },
 )
 
 /** `customer`: null for a visitor who is none. */
-type PersonPageProps = { person: Person; customer: Customer | null; refresh(): Promise<void> }
+type PersonPageProps = {
+  person: Person
+  customer: Customer | null
+  rows: Promise<JsonObject[]>
+  refresh(): Promise<void>
+}
 
-function PersonPage({ person, customer, refresh }: PersonPageProps): VNode {
+function PersonPage({ person, customer, rows, refresh }: PersonPageProps): VNode {
   const problem = useSignal<unknown>(null)
   const done = useSignal<ErasedPageProps | null>(null)
   const { profile_id: id, contact } = person
@@ -73,7 +81,7 @@ function PersonPage({ person, customer, refresh }: PersonPageProps): VNode {
     },
     h(ProblemArea, { problem }),
     h(Tiles, { tiles: customer ? valueTiles(customer) : visitorTiles(person) }),
-    h(Section, { title: 'Timeline' }, h(PersonTimeline, { person })),
+    h(Section, { title: 'Timeline' }, h(PersonTimeline, { rows })),
     h(
       Section,
       { title: 'Identifiers' },
@@ -237,25 +245,27 @@ const COLUMNS: Column<Moment>[] = [
   { label: 'Detail', cell: ({ detail }) => detail, kind: 'long', isMinor: true },
 ]
 
-/** Loaded after the page, because it searches all events of the tenant. */
-function PersonTimeline({ person }: { person: Person }): VNode {
+/** Shown when it has arrived. */
+function PersonTimeline({ rows }: { rows: Promise<JsonObject[]> }): VNode {
   const problem = useSignal<unknown>(null)
   const moments = useSignal<Moment[] | null>(null)
-  const { tenant: of, profile_id: id } = person
   useEffect(() => {
-    const left = new AbortController()
-    people.exportData(of, id, left.signal).then(
-      rows => {
-        moments.value = withSalesOnce(rows)
+    let isLeft = false
+    rows.then(
+      all => {
+        if (isLeft) return
+        moments.value = withSalesOnce(all)
           .flatMap(toMoments)
           .toSorted((a, b) => (a.at < b.at ? 1 : -1))
       },
       error => {
-        if (!left.signal.aborted) problem.value = error
+        if (!isLeft) problem.value = error
       },
     )
-    return () => left.abort()
-  }, [person])
+    return () => {
+      isLeft = true
+    }
+  }, [rows])
   const found = moments.value
   return html`
     ${
@@ -276,7 +286,8 @@ function PersonTimeline({ person }: { person: Person }): VNode {
         csv: { rows: found.map(({ key, at, detail }) => ({ what: key, at, detail })), name: 'timeline' },
       })
     }
-    ${found !== null && found.length > MAX_MOMENTS && html`<p class="faint">${plural(found.length - MAX_MOMENTS, 'older entry is', 'older entries are')} not shown. Export the data to see all.</p>`}
+    ${found !== null && html`<p class="faint">Events of the last 90 days. Export the data to see all.</p>`}
+    ${found !== null && found.length > MAX_MOMENTS && html`<p class="faint">${plural(found.length - MAX_MOMENTS, 'older entry is', 'older entries are')} not shown.</p>`}
   `
 }
 

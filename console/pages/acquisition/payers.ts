@@ -137,9 +137,8 @@ function payerCell(payers: number, people: number, href: string, label: string):
 
 /** Few visitors pay, so the scale is finer than that of retention. */
 const STEPS = [
-  [0.01, 'fair'],
   [0.03, 'good'],
-  [0.1, 'kept'],
+  [0.08, 'kept'],
 ] as const
 
 function heatOf(share: number): string {

@@ -92,12 +92,10 @@ type Contact = { recordId: string | null; personId: string }
 
 async function findContact({ summary }: AccountReport, signal: AbortSignal): Promise<Contact | null> {
   const { customer, customer_email: email } = summary
-  const byId = (await search(customer, signal)).results
-  if (byId.some(({ kind, id }) => kind === 'contact' && id === customer))
+  const [byId, byEmail] = await Promise.all([search(customer, signal), email ? search(email, signal) : null])
+  if (byId.results.some(({ kind, id }) => kind === 'contact' && id === customer))
     return { recordId: customer, personId: `contact:${customer}` }
-  if (!email) return null
-  const byEmail = (await search(email, signal)).results
-  return byEmail.some(({ kind }) => kind === 'person') ? { recordId: null, personId: `email:${email}` } : null
+  return byEmail?.results.some(({ kind }) => kind === 'person') ? { recordId: null, personId: `email:${email}` } : null
 }
 
 function ContactLinks({ contact: { recordId, personId } }: { contact: Contact }): VNode {

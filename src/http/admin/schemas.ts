@@ -68,6 +68,7 @@ export const NewKeyBody = Type.Object(
       ),
     ),
     kind: Type.Enum([...KEY_KINDS]),
+    name: Type.Optional(Nullable(Type.String({ description: 'What the key is for; at most 100 characters' }))),
     scopes: Type.Optional(
       Type.Array(Type.String(), { maxItems: 100, description: `For a private key; default: ${SCOPES.join(', ')}` }),
     ),
