@@ -41,7 +41,7 @@ const READ = `(() => {
   }
 })()`
 
-/** Texts that overlap others, or are cut at the edge of the screen. */
+/** Text over other text, or beyond the edge of the screen. */
 const BROKEN = `(() => {
   const walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT)
   const texts = []
