@@ -45,6 +45,18 @@ export function conversionSeries(db: Db, tenantId: number, request: SeriesReques
   return readSeries(request, question => readConversionSeries(db, tenantId, question))
 }
 
+/** Leaves only the amounts in one currency. Counts stay unchanged. */
+export function selectCurrency(series: SeriesBucket[], currency: string): SeriesBucket[] {
+  const selected = ({ count, amounts }: Sum): Sum => ({
+    count,
+    amounts: new Map([...amounts].filter(([code]) => code === currency)),
+  })
+  return series.map(bucket => ({
+    ...{ at: bucket.at, ...selected(bucket) },
+    groups: new Map([...bucket.groups].map(([name, sum]) => [name, selected(sum)])),
+  }))
+}
+
 /** Converts the amounts of all currencies into one, by the rates of the day of each bucket. */
 export async function exchangeSeries(
   db: Db,

@@ -340,6 +340,12 @@ test('lists contain the rows of all currencies, converted, and add up to the ove
   const path = '/v1/conversions/series?interval=day&currency=reporting'
   const { body } = await server.request(path, { key: tenant.privateKey })
   assert.deepEqual(body.results.at(-1).amounts, { EUR: 3.5 })
+  const amountsIn = async (currency: string) => {
+    const asked = `/v1/conversions/series?interval=day&currency=${currency}`
+    const { status, body } = await server.request(asked, { key: tenant.privateKey })
+    return status === 200 ? body.results.at(-1).amounts : status
+  }
+  assert.deepEqual([await amountsIn('usd'), await amountsIn('EUR'), await amountsIn('EURO')], [{ USD: 7 }, {}, 400])
   const facts = await server.request('/v1/tenant', { key: tenant.privateKey })
   assert.equal(facts.body.reporting_currency, 'EUR')
 })

@@ -1,8 +1,9 @@
 import type pg from 'pg'
 import { Type } from 'typebox'
 import { isUuid } from '../../domain/ids.ts'
+import { knownCurrency } from '../../domain/money.ts'
 import { CONVERSION_COLUMNS } from '../../reports/export/tables.ts'
-import { conversionSeries, exchangeSeries } from '../../reports/series.ts'
+import { conversionSeries, exchangeSeries, selectCurrency } from '../../reports/series.ts'
 import { appliedPolicy } from '../../store/billing/policies.ts'
 import { findConversion, listConversions } from '../../store/conversions/conversions.ts'
 import type { TimePage } from '../../store/events/events.ts'
@@ -74,9 +75,10 @@ export function conversionSeriesRoute(app: App, { pool, now }: { pool: pg.Pool; 
         querystring: Type.Object({
           ...SeriesQuery.properties,
           currency: Type.Optional(
-            Type.Enum([REPORTING], {
+            Type.String({
               description:
-                'Amounts of all currencies, converted to `reporting_currency` of the policy by the rates of each day',
+                'Only amounts in this currency (ISO 4217). `reporting`: amounts of all currencies, converted to `reporting_currency` of the policy by the rates of each day',
+              examples: ['EUR'],
             }),
           ),
         }),
@@ -86,14 +88,25 @@ export function conversionSeriesRoute(app: App, { pool, now }: { pool: pg.Pool; 
     async ({ query, caller }, reply) => {
       const policy = await appliedPolicy(pool, caller.tenantId)
       const { timeZone } = policy
-      const target = query.currency === undefined ? null : findCurrency(query.currency, policy)
+      const currency = readCurrency(query.currency)
       const request = seriesRequest(query, { now: now(), timeZone })
       const series = await conversionSeries(pool, caller.tenantId, request)
+      const target = currency === REPORTING ? findCurrency(currency, policy) : null
       const converted =
-        series === null || target === null
+        series === null || currency === null
           ? series
-          : await exchangeSeries(pool, caller.tenantId, series, { target, timeZone }).catch(asProblem)
+          : target === null
+            ? selectCurrency(series, currency)
+            : await exchangeSeries(pool, caller.tenantId, series, { target, timeZone }).catch(asProblem)
       return sendJson(reply, seriesText(converted, request, amountsText))
     },
   )
+}
+
+/** Null: all currencies, each with its own amount. */
+function readCurrency(given: string | undefined): string | null {
+  if (given === undefined) return null
+  const currency = given.toLowerCase() === REPORTING ? REPORTING : knownCurrency(given)
+  if (currency !== null) return currency
+  throw problems.invalid([{ pointer: '/currency', message: 'must be a currency code, for example EUR, or reporting' }])
 }
