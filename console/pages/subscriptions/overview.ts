@@ -23,7 +23,7 @@ import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
 import { link, linkWith, type Query, type Route } from '../../router.ts'
-import { currency } from '../../view.ts'
+import { currency, isReporting } from '../../view.ts'
 import { amountsText, channelName, StatusBadge } from '../customers.ts'
 import { readFrame, readMrr } from '../figures.ts'
 import { Headline, MovementPlot, MovementSummary, MrrPlot } from './figures.ts'
@@ -117,7 +117,8 @@ const isSearched = ({ query }: Route) => query.has('q') || query.has('sort')
 
 /** Paying accounts by name, or in another order than by MRR. */
 function accountQuery({ query }: Route): Query {
-  const sort = query.get('sort') ?? 'mrr'
+  // An order by MRR lists only people with an amount in one currency.
+  const sort = query.get('sort') ?? (isReporting.peek() ? 'name' : 'mrr')
   return {
     q: query.get('q'),
     sort,
