@@ -20,7 +20,7 @@ import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { HOUR_MS, parseTimestamp } from '../domain/time.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
 import type { MailSettings } from '../pipeline/deliveries/mail.ts'
-import { buildTarget, leadsToPrivate, openHeaders, openSender } from '../pipeline/deliveries/send.ts'
+import { buildBody, buildTarget, leadsToPrivate, openHeaders, openSender } from '../pipeline/deliveries/send.ts'
 import { type Db, databaseNow, inTransaction } from '../postgres/database.ts'
 import {
   type Destination,
@@ -161,9 +161,9 @@ export function destinationAdmin(deps: Deps) {
     },
     /** What is or was sent; null: the message has expired, or was deleted with a person. */
     async message(id: string, message: string): Promise<SentMessage> {
-      const { tenantId } = await own(id)
-      const found = await findMessage(pool, tenantId, message)
-      return { id: messageId(message), body: found && buildBody(found) }
+      const destination = await own(id)
+      const found = await findMessage(pool, destination.tenantId, message)
+      return { id: messageId(message), body: found && buildBody(destination, found, deps.consoleUrl) }
     },
     /** Attempts all waiting messages now. */
     async retry(id: string): Promise<RetriedMessages> {

@@ -227,8 +227,12 @@ export function openHeaders({ headers }: Destination, secrets: Opening): Record<
   return headers === null ? {} : JSON.parse(secrets.open(headers))
 }
 
-/** The body of a delivery. */
-function buildBody({ type }: Target, message: Sendable, consoleUrl: string | null): string {
+/** The body of a delivery; of an e-mail, its subject and text. */
+export function buildBody({ type }: Pick<Target, 'type'>, message: Sendable, consoleUrl: string | null): string {
+  if (type === 'email') {
+    const { subject, text } = renderMessage(message, consoleUrl)
+    return `${subject}\n\n${text}`
+  }
   if (type === 'slack') return JSON.stringify({ text: escapeSlack(renderMessage(message, consoleUrl).chat) })
   const facts = JSON.stringify({ id: messageId(message.id), type: message.type, timestamp: message.at })
   return `${facts.slice(0, -1)},"data":${message.data}}`
