@@ -38,6 +38,7 @@ create table api_keys (
   role text,
   hash bytea not null,
   hint text not null,
+  name text,
   scopes text[] not null,
   server boolean not null default false,
   allowed_addresses text[] not null default '{}'::text[],
@@ -851,9 +852,11 @@ create table destinations (
   id text collate "C" not null,
   tenant_id integer not null,
   name text not null,
+  type text not null default 'webhook'::text,
   url text not null,
   what text[] not null,
   event_types text[] not null default '{}'::text[],
+  alert_rules text[] not null default '{}'::text[],
   enabled boolean not null default true,
   disabled_reason text,
   secrets jsonb not null,
@@ -863,9 +866,21 @@ create table destinations (
   updated_at timestamp with time zone not null default now(),
   deleted_at timestamp with time zone,
   constraint destinations_pkey PRIMARY KEY (id),
-  constraint destinations_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+  constraint destinations_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE,
+  constraint destinations_type_check CHECK ((type = ANY (ARRAY['webhook'::text, 'slack'::text, 'email'::text])))
 );
 CREATE INDEX destinations_by_tenant ON public.destinations USING btree (tenant_id, created_at);
+
+create table digests (
+  tenant_id integer not null,
+  weekday text not null default 'monday'::text,
+  hour integer not null default 8,
+  due_at timestamp with time zone,
+  constraint digests_pkey PRIMARY KEY (tenant_id),
+  constraint digests_hour_check CHECK (((hour >= 0) AND (hour <= 23))),
+  constraint digests_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE,
+  constraint digests_weekday_check CHECK ((weekday = ANY (ARRAY['monday'::text, 'tuesday'::text, 'wednesday'::text, 'thursday'::text, 'friday'::text, 'saturday'::text, 'sunday'::text])))
+);
 
 create table erasures (
   tenant_id integer not null,

@@ -6,12 +6,24 @@ import { Dropdown } from './components/dropdown.ts'
 import { Form, TextField } from './components/form.ts'
 import { dayRange } from './format.ts'
 import { h, html } from './html.ts'
-import { changeView, currentRoute, hrefWithView } from './navigation.ts'
+import { changeView, currentRoute, go, hrefWithView } from './navigation.ts'
 import { shown } from './opening.ts'
 import { type BarControl, pages } from './pages.ts'
 import { type Period, PRESETS, stepPeriod } from './period.ts'
-import { tenant } from './session.ts'
-import { COMPARISONS, compare, currency, readComparison, readPeriod, tenantFacts, timeZone } from './view.ts'
+import { link } from './router.ts'
+import { isAdmin, tenant } from './session.ts'
+import {
+  COMPARISONS,
+  compare,
+  currency,
+  isReporting,
+  REPORTING,
+  readComparison,
+  readPeriod,
+  reportCurrency,
+  tenantFacts,
+  timeZone,
+} from './view.ts'
 
 /** Period, comparison and currency of the page. Only controls that the page obeys are shown. */
 export function Bar(): VNode | null {
@@ -121,14 +133,25 @@ function CompareControl({ period }: { period: Period }): VNode {
   `
 }
 
+/** The last option of a tenant without a reporting currency leads to the setting. */
+const UNSET = 'unset'
+
 function CurrencyControl(): VNode {
-  const codes = [...new Set([...(tenantFacts.value?.currencies ?? []), currency.value])]
-  const choose = (event: Event) => changeView({ currency: (event.currentTarget as HTMLSelectElement).value })
+  const { currencies = [], reporting_currency: reporting = null } = tenantFacts.value ?? {}
+  const codes = [...new Set([...currencies, currency.value])]
+  const choose = (event: Event) => {
+    const select = event.currentTarget as HTMLSelectElement
+    if (select.value !== UNSET) return changeView({ currency: select.value })
+    select.value = reportCurrency.peek()
+    go(link('settings'))
+  }
   return html`
     <label class="choice">
       <span class="unseen">Currency</span>
       <select id="currency" onChange=${choose}>
-        ${codes.map(code => html`<option value=${code} selected=${code === currency.value}>${code}</option>`)}
+        ${codes.map(code => html`<option value=${code} selected=${code === reportCurrency.value}>${code}</option>`)}
+        ${reporting !== null && html`<option value=${REPORTING} selected=${isReporting.value}>All, in ${reporting}</option>`}
+        ${reporting === null && codes.length > 1 && isAdmin.value && html`<option value=${UNSET}>All, in one currency …</option>`}
       </select>
     </label>
   `

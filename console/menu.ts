@@ -25,6 +25,7 @@ export const ADMINISTRATION: MenuItem[] = [
   { section: 'destinations', title: 'Destinations', href: link('destinations') },
   { section: 'keys', title: 'Keys', href: link('keys') },
   { section: 'users', title: 'Users', href: link('users') },
+  { section: 'settings', title: 'Settings', href: link('settings') },
   { section: 'tenants', title: 'Tenants', href: link('tenants') },
   { section: 'audit', title: 'Audit log', href: link('audit') },
 ]

@@ -2,6 +2,7 @@ import { signal } from '@preact/signals'
 import type { VNode } from 'preact'
 import { readTenant } from './api/data.ts'
 import { errorStatus, Problem } from './api/request.ts'
+import { isRateMissing, MissingRate } from './components/missing-rate.ts'
 import { EmptyState, ProblemNotice } from './components/notice.ts'
 import { Page } from './components/page.ts'
 import { setZone } from './format.ts'
@@ -28,6 +29,7 @@ let leaving = new AbortController()
 /** Opens the page of the address. The previous page stays until the new one is complete. */
 export function open(): Promise<void> {
   return show((error, title) => {
+    if (isRateMissing(error)) return h(Page, { title }, h(MissingRate, { error }))
     const retry = isNotLoaded(error) ? () => location.reload() : open
     return h(Page, { title }, h(ProblemNotice, { error, retry }))
   })

@@ -15,6 +15,7 @@ export type Section =
   | 'destinations'
   | 'keys'
   | 'users'
+  | 'settings'
   | 'tenants'
   | 'issues'
   | 'alerts'
@@ -94,6 +95,24 @@ export const pages: { [Name in RouteName]: Entry<Name> } = {
     title: 'Subscriptions',
     load: async () => (await import('./pages/subscriptions/movements.ts')).movementsPage,
   },
+  months: {
+    bar: ['currency'],
+    section: 'subscriptions',
+    title: 'Subscriptions',
+    load: async () => (await import('./pages/subscriptions/months.ts')).monthsPage,
+  },
+  forecast: {
+    bar: ['currency'],
+    section: 'subscriptions',
+    title: 'Subscriptions',
+    load: async () => (await import('./pages/subscriptions/forecast.ts')).forecastPage,
+  },
+  revenue: {
+    bar: ['currency'],
+    section: 'subscriptions',
+    title: 'Subscriptions',
+    load: async () => (await import('./pages/subscriptions/revenue.ts')).revenuePage,
+  },
   attention: {
     bar: ['currency'],
     section: 'subscriptions',
@@ -135,6 +154,11 @@ export const pages: { [Name in RouteName]: Entry<Name> } = {
     section: 'acquisition',
     title: 'Acquisition',
     load: async () => (await import('./pages/acquisition/channels.ts')).channelsPage,
+  },
+  payers: {
+    section: 'acquisition',
+    title: 'Acquisition',
+    load: async () => (await import('./pages/acquisition/payers.ts')).payersPage,
   },
   funnel: {
     bar: ['period'],
@@ -201,6 +225,12 @@ export const pages: { [Name in RouteName]: Entry<Name> } = {
     title: 'Keys',
     isAdministration: true,
     load: async () => (await import('./pages/keys.ts')).keysPage,
+  },
+  settings: {
+    section: 'settings',
+    title: 'Settings',
+    isAdministration: true,
+    load: async () => (await import('./pages/settings.ts')).settingsPage,
   },
   tenants: {
     section: 'tenants',

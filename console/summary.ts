@@ -21,7 +21,7 @@ export function summarize({ payload, event_type: type }: Pick<Event, 'payload' |
 }
 
 /** Merges the nested content over the envelope: a Stripe event has data.object, a CDP event has properties. */
-function contentOf(payload: unknown): Fields {
+export function contentOf(payload: unknown): Fields {
   if (!isFields(payload)) return {}
   const inner = PLACES.map(place => payload[place]).find(isFields)
   return inner ? { ...payload, ...contentOf(inner) } : payload

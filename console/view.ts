@@ -23,7 +23,7 @@ export function takeView(query: URLSearchParams): void {
 }
 
 /** What the bar needs to know about the tenant. */
-export type TenantFacts = { id: string; time_zone: string; currencies: string[] }
+export type TenantFacts = { id: string; time_zone: string; currencies: string[]; reporting_currency: string | null }
 
 const facts = signal<TenantFacts | null>(null)
 export const tenantFacts: ReadonlySignal<TenantFacts | null> = facts
@@ -46,11 +46,21 @@ export const compare = computed<Comparison>(
 
 const FALLBACK_CURRENCY = 'EUR'
 
-/** The chosen currency, else the one that the tenant uses most. */
+/** In place of a currency: all currencies, converted to the reporting currency of the tenant. */
+export const REPORTING = 'reporting'
+export const isReporting = computed(
+  () => chosen.value.currency?.toLowerCase() === REPORTING && (facts.value?.reporting_currency ?? null) !== null,
+)
+
+/** The currency of amounts: the chosen one, else the one that the tenant uses most. */
 export const currency = computed(() => {
+  if (isReporting.value) return facts.value!.reporting_currency!
   const code = chosen.value.currency?.toUpperCase() ?? ''
   return /^[A-Z]{3}$/.test(code) ? code : (facts.value?.currencies[0] ?? FALLBACK_CURRENCY)
 })
+
+/** The parameter of reports that can convert. */
+export const reportCurrency = computed(() => (isReporting.value ? REPORTING : currency.value))
 
 /** The period as of now. Not a signal: an open period ends later each time. */
 export function readPeriod(): Period {

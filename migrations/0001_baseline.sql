@@ -42,6 +42,8 @@ create table api_keys (
   hash bytea not null unique,
   -- The last characters, for display.
   hint text not null,
+  -- What the key is for; null: not named.
+  name text,
   scopes text[] not null,
   -- A tracking key that only servers hold may link identifiers; one that is embedded in web pages may not.
   server boolean not null default false,
@@ -1102,10 +1104,14 @@ create table destinations (
   id text collate "C" primary key,
   tenant_id int not null references tenants (id) on delete cascade,
   name text not null,
+  type text not null default 'webhook' check (type in ('webhook', 'slack', 'email')),
+  -- Of type email: mailto: and one address.
   url text not null,
   what text[] not null,
   -- Exact names or prefix*. Empty: all events.
   event_types text[] not null default '{}',
+  -- Empty: the alerts of all rules.
+  alert_rules text[] not null default '{}',
   enabled boolean not null default true,
   -- Why Kontor disabled it. Null if a user did.
   disabled_reason text,
@@ -1275,6 +1281,16 @@ create table alert_clock (
   evaluated_at timestamptz not null
 );
 insert into alert_clock (evaluated_at) values ('-infinity');
+
+-- When the weekly digest of a tenant is sent, in its time zone. A tenant without a row uses the default.
+create table digests (
+  tenant_id int primary key references tenants (id) on delete cascade,
+  weekday text not null default 'monday'
+    check (weekday in ('monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday')),
+  hour int not null default 8 check (hour between 0 and 23),
+  -- The due time of the last digest that was queued, or of the last one before the tenant had recipients.
+  due_at timestamptz
+);
 
 -- How long a source has been quiet, and its longest silence on each of the last days. Each evaluation adds to it, so a
 -- clock that jumps makes no source look silent.

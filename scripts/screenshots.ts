@@ -31,8 +31,7 @@ const LOOKS = {
 } as const
 type Look = keyof typeof LOOKS
 
-/** `press`: a button to press before the screenshot. */
-type Shot = { name: string; address: string; look?: Look; press?: string }
+type Shot = { name: string; address: string; look?: Look }
 
 /** A time zone in which it is evening now, so that most of today has passed. */
 function eveningZone(): string {
@@ -48,7 +47,7 @@ function listShots({ source }: Shop, customer: string): Shot[] {
     { name: 'movements', address: '#/subscriptions/movements?currency=EUR' },
     { name: 'movements-phone', address: '#/subscriptions/movements?currency=EUR', look: 'phone' },
     { name: 'cohorts', address: '#/subscriptions/cohorts?currency=EUR' },
-    { name: 'person', address: `#/customers/contact:${customer}`, press: 'Load timeline' },
+    { name: 'person', address: `#/customers/contact:${customer}` },
     { name: 'events', address: '#/events' },
     { name: 'event', address: '#/events/lookup?id=ticket-1' },
     { name: 'issues', address: '#/issues' },
@@ -97,14 +96,9 @@ async function takeShots(browser: Browser, shop: Shop, look: Look, shots: Shot[]
   await page.getByRole('button', { name: 'Continue with the key' }).click()
   if (look === 'phone') await page.getByRole('button', { name: 'Menu' }).click()
   await page.locator('#tenant').selectOption({ label: 'demo' })
-  for (const { name, address, look: wanted = 'light', press } of shots) {
+  for (const { name, address, look: wanted = 'light' } of shots) {
     if (wanted !== look) continue
     await open(page, address)
-    if (press) {
-      await page.getByRole('button', { name: press }).click()
-      await page.locator('[aria-busy=true]').waitFor({ state: 'detached' })
-      await page.waitForTimeout(1_000)
-    }
     await page.screenshot({ path: join(IMAGES, `${name}.png`) })
     console.error(join(IMAGES, `${name}.png`))
   }

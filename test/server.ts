@@ -3,7 +3,7 @@ import { pino } from 'pino'
 import { commandLineActor } from '../src/admin/actor.ts'
 import { openAdmin } from '../src/admin/admin.ts'
 import { openSecrets } from '../src/admin/secrets.ts'
-import { type Config, type ConfigFlags, readConfig } from '../src/config/config.ts'
+import { type Config, type ConfigFlags, readConfig, sendingSettings } from '../src/config/config.ts'
 import { parseTenantId } from '../src/domain/tenants/tenants.ts'
 import type { ReadFree } from '../src/overload/disk.ts'
 import { openPool } from '../src/postgres/database.ts'
@@ -123,7 +123,7 @@ async function connect({ url, config, databaseUrl, isShared }: Connection) {
     pool,
     log,
     secrets: openSecrets([Buffer.from(TEST_SECRET_KEY, 'hex')]),
-    allowPrivateDestinations: config.allowPrivateDestinations,
+    ...sendingSettings(config),
   })(commandLineActor('test'))
   const tenantIds: number[] = []
   const createTenant = async (name: string): Promise<TestTenant> => {

@@ -3,6 +3,7 @@ import { requestAdmin } from './client.ts'
 import type {
   Alert,
   AlertRules,
+  AlertValue,
   ArchivedEvent,
   AuditRow,
   Backlog,
@@ -16,14 +17,18 @@ import type {
   DestinationActivity,
   DestinationSettings,
   DestinationTest,
+  Digest,
+  DigestSchedule,
   ErasurePreview,
   ErasureReceipt,
   Health,
+  ImportedRates,
   InvitedUser,
   Issue,
   JsonObject,
   Key,
   List,
+  NewDestinationSettings,
   NewKey,
   NewSource,
   NewUser,
@@ -34,11 +39,13 @@ import type {
   Rejection,
   ReplayOrder,
   ReplayResult,
+  RetriedMessages,
   RevokedKey,
   RotatedKey,
   RotatedSource,
   RuleName,
   SecretKind,
+  SentMessage,
   Session,
   Source,
   SourceActivity,
@@ -64,6 +71,7 @@ export const tenants = {
     requestAdmin<Policy>(`/tenants/${encodeURIComponent(id)}/policy`, { signal }),
   setPolicy: (id: string, settings: JsonObject) =>
     requestAdmin<Policy>(`/tenants/${encodeURIComponent(id)}/policy`, { method: 'PUT', body: settings }),
+  importRates: (id: string, csv: string) => post<ImportedRates>(`/tenants/${encodeURIComponent(id)}/rates`, { csv }),
   health: (id: string, signal?: Signal) =>
     requestAdmin<Health>(`/tenants/${encodeURIComponent(id)}/health`, { signal }),
   issues: (id: string, signal?: Signal) =>
@@ -80,6 +88,21 @@ export const alerts = {
   /** Rules that are not given stay as they are. */
   setRules: (tenant: string, rules: Partial<Record<RuleName, number | null | 'default'>>) =>
     requestAdmin<AlertRules>(rulesPath(tenant), { method: 'PATCH', body: rules }),
+  values: (tenant: string, signal?: Signal) =>
+    requestAdmin<List<AlertValue>>(`/tenants/${encodeURIComponent(tenant)}/alert-values`, { signal }),
+  /** Sends a test message to every destination that receives alerts of the rule. */
+  test: (tenant: string, rule: RuleName) =>
+    post<List<DestinationTest>>(`/tenants/${encodeURIComponent(tenant)}/alert-test`, { rule }),
+}
+
+const digestPath = (tenant: string) => `/tenants/${encodeURIComponent(tenant)}/digest`
+
+export const digests = {
+  find: (tenant: string, signal?: Signal) => requestAdmin<Digest>(digestPath(tenant), { signal }),
+  set: (tenant: string, schedule: Partial<DigestSchedule>) =>
+    requestAdmin<Digest>(digestPath(tenant), { method: 'PATCH', body: schedule }),
+  preview: (tenant: string) =>
+    requestAdmin<{ subject: string; text: string; html: string }>(`${digestPath(tenant)}/preview`),
 }
 
 export const keys = {
@@ -133,7 +156,7 @@ export const destinations = {
   find: (id: string, signal?: Signal) => requestAdmin<Destination>(destinationPath(id), { signal }),
   activity: (id: string, signal?: Signal) =>
     requestAdmin<DestinationActivity>(`${destinationPath(id)}/activity`, { signal }),
-  create: (tenant: string, settings: DestinationSettings) =>
+  create: (tenant: string, settings: NewDestinationSettings) =>
     post<CreatedDestination>('/destinations', { tenant, ...settings }),
   change: (id: string, settings: DestinationSettings) =>
     requestAdmin<Destination>(destinationPath(id), { method: 'PATCH', body: settings }),
@@ -145,6 +168,11 @@ export const destinations = {
     post<CreatedDestination>(`${destinationPath(id)}/rotate`, { overlap_hours: overlapHours }),
   test: (id: string) => post<DestinationTest>(`${destinationPath(id)}/test`),
   replay: (id: string, since: string) => post<{ queued: number }>(`${destinationPath(id)}/replay`, { since }),
+  /** Attempts all waiting messages now. */
+  retry: (id: string) => post<RetriedMessages>(`${destinationPath(id)}/retry`),
+  /** The body as sent; null: it has expired. */
+  message: (id: string, message: string) =>
+    requestAdmin<SentMessage>(`${destinationPath(id)}/message`, { query: { message } }),
   deliveries: (id: string, query: Query, signal?: Signal) =>
     requestAdmin<List<Delivery>>(`${destinationPath(id)}/deliveries`, { query, signal }),
 }
@@ -181,6 +209,9 @@ const personPath = (id: string) => `/people/${encodeURIComponent(id)}`
 export const people = {
   show: (tenant: string, id: string, signal?: Signal) =>
     requestAdmin<Person>(personPath(id), { query: { tenant }, signal }),
+  /** Sales, records, billing and events of the last 90 days, in the form of the export. */
+  timeline: (tenant: string, id: string, signal?: Signal) =>
+    requestAdmin<JsonObject[]>(`${personPath(id)}/timeline`, { query: { tenant }, signal }),
   /** All data about a person; `type` says what a row is. */
   exportData: (tenant: string, id: string) =>
     requestAdmin<JsonObject[]>(`${personPath(id)}/export`, { query: { tenant, format: 'json' } }),

@@ -9,11 +9,13 @@ import type {
   BooksReport,
   BreakdownReport,
   Channel,
+  ChurnReasonsReport,
   Conversion,
   Customer,
   Event,
   EventOutcome,
   ExclusionsReport,
+  ForecastReport,
   Found,
   Funnel,
   HistoryReport,
@@ -22,6 +24,8 @@ import type {
   OverviewReport,
   RecordType,
   RetentionReport,
+  RevenueInvoices,
+  RevenueReport,
   Series,
   StoredRecord,
   Visitors,
@@ -46,6 +50,8 @@ type SeriesQuery = {
   event_type?: string
   group_by?: 'event_type' | 'source'
   cut?: string
+  /** Of conversions: `reporting` converts all amounts. */
+  currency?: string
 }
 
 export const readTenant = (signal?: Signal) => requestData<TenantFacts>('/tenant', { signal })
@@ -115,5 +121,9 @@ export const reports = {
   acquisition: report<AcquisitionReport>('acquisition'),
   account: report<AccountReport>('account'),
   exclusions: report<ExclusionsReport>('exclusions'),
-  books: (signal?: Signal) => requestData<BooksReport>('/subscriptions/books', { signal }),
+  forecast: report<ForecastReport>('forecast'),
+  churnReasons: report<ChurnReasonsReport>('churn-reasons'),
+  revenue: report<RevenueReport>('revenue'),
+  revenueInvoices: report<RevenueInvoices>('revenue/invoices'),
+  books: (query: Query, signal?: Signal) => requestData<BooksReport>('/subscriptions/books', { query, signal }),
 }

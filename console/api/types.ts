@@ -35,17 +35,21 @@ import type {
   AcquisitionBody,
   AttentionBody,
   BreakdownBody,
+  ChurnReasonsBody,
   ExclusionsBody,
+  ForecastBody,
   HistoryBody,
   MovementsBody,
   OverviewBody,
   RetentionBody,
+  RevenueBody,
+  RevenueFactsBody,
 } from '../../src/http/reports/schemas.ts'
 import type { Amount } from '../amount.ts'
 
 /** The server's types, under the names that the console uses. Nothing of the server's code is served to browsers. */
 
-export type { AlertView as Alert } from '../../src/admin/alerts.ts'
+export type { AlertValue, AlertView as Alert } from '../../src/admin/alerts.ts'
 export type { AuditView as AuditRow } from '../../src/admin/audit.ts'
 export type { DeadLetterView as DeadLetter, Replayed as ReplayResult } from '../../src/admin/dead-letters.ts'
 export type {
@@ -54,7 +58,11 @@ export type {
   DestinationSettings,
   DestinationTest,
   DestinationView as Destination,
+  NewDestinationSettings,
+  RetriedMessages,
+  SentMessage,
 } from '../../src/admin/destinations.ts'
+export type { DigestView as Digest } from '../../src/admin/digests.ts'
 export type { ErasureReceipt } from '../../src/admin/erasure-run.ts'
 export type { ErasurePreview, SuppressionList } from '../../src/admin/erasures.ts'
 export type { PersonChoice } from '../../src/admin/error.ts'
@@ -67,6 +75,7 @@ export type {
 export type { CreatedKey, KeyView as Key, RevokedKey, RotatedKey } from '../../src/admin/keys.ts'
 export type { PersonView as Person } from '../../src/admin/people.ts'
 export type { PolicyView as Policy } from '../../src/admin/policies.ts'
+export type { ImportedRates } from '../../src/admin/rates.ts'
 export type {
   BacklogView as Backlog,
   ReceiptView as Receipt,
@@ -82,6 +91,7 @@ export type {
 } from '../../src/admin/sources.ts'
 export type { TenantView as TenantSettings } from '../../src/admin/tenants.ts'
 export type { InvitedUser, NewUser, SessionView as Session, UserView as User } from '../../src/admin/users.ts'
+export type { DigestSchedule, Weekday } from '../../src/domain/alerts/digest.ts'
 export type { Rule as RuleName } from '../../src/domain/alerts/rules.ts'
 export type { What } from '../../src/domain/destinations/destinations.ts'
 export type { ReceiptOutcome } from '../../src/domain/inbound/receipts.ts'
@@ -163,6 +173,18 @@ export type RetentionReport = Parsed<typeof RetentionBody>
 export type AttentionReport = Parsed<typeof AttentionBody>
 export type AcquisitionReport = Parsed<typeof AcquisitionBody>
 export type AccountReport = Parsed<typeof AccountBody>
+
+export type ForecastReport = Parsed<typeof ForecastBody>
+export type ForecastMonth = ForecastReport['months'][number]
+export type ForecastChange = ForecastReport['results'][number]
+export type ChurnReasonsReport = Parsed<typeof ChurnReasonsBody>
+export type ChurnReason = ChurnReasonsReport['totals'][number]
+export type RevenueReport = Parsed<typeof RevenueBody>
+export type RevenueMonth = RevenueReport['results'][number]
+export type RevenueInvoices = Parsed<typeof RevenueFactsBody>
+export type RevenueInvoice = RevenueInvoices['results'][number]
+export type HistoryRow = HistoryReport['results'][number]
+export type Restatement = BooksReport['results'][number]
 
 export type ExclusionsReport = Parsed<typeof ExclusionsBody>
 export type ExclusionReason = ExclusionsReport['by_reason'][number]

@@ -155,7 +155,7 @@ const HEIGHT = 220
 const HALF_A_LABEL = 32
 /** The minimum distance of labels, in pixels. */
 const SPACES: Record<TimeUnit, number> = { hour: 66, day: 84, week: 84, month: 72 }
-const COLORS = ['--accent', '--second', '--third', '--fourth', '--bad']
+const COLORS = ['--accent', '--second', '--third', '--fourth', '--bad', '--fifth']
 const ASIDE = ['--faint', '--second']
 
 function plotOptions(Drawing: typeof uPlot, drawn: PlotProps, element: HTMLElement): uPlot.Options {

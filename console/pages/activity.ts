@@ -1,7 +1,8 @@
 import { alerts, destinations, inbound, tenants } from '../api/admin.ts'
 import { conversions, events, readNames, records, reports } from '../api/data.ts'
-import { nullOn } from '../api/request.ts'
+import { nullOn, type Problem } from '../api/request.ts'
 import type { Alert, Conversion, Destination, Event, Health, List, Rejection, SeriesRow } from '../api/types.ts'
+import { isRateMissing } from '../components/missing-rate.ts'
 import { isAdmin, tenant } from '../session.ts'
 import { tenantFacts } from '../view.ts'
 import {
@@ -37,6 +38,8 @@ export type Activity = Latest & {
   revenue: Course | null
   visitors: Course | null
   mrr: MrrHistory | null
+  /** Why amounts could not be converted. */
+  missingRate: Problem | null
   /** Failed and overdue payments now, by currency. */
   paymentIssues: { currency: string; count: number }[]
   lastRefused: Rejection | null
@@ -47,28 +50,38 @@ export type Activity = Latest & {
 export async function readActivity(signal: AbortSignal): Promise<Activity> {
   const readAt = new Date()
   const frame = readFrame()
-  const [news, eventHours, sales, visitors, mrr, paymentIssues, refused, hasRecord, hasSource] = await Promise.all([
+  const [news, eventHours, converted, visitors, paymentIssues, refused, hasRecord, hasSource] = await Promise.all([
     readLatest(signal),
     nullOn(403, events.series({ interval: 'hour' }, signal)),
-    readConversionCourses(frame, signal),
+    readAmounts(frame, signal),
     readVisitorCourse(frame, signal),
-    readMrr(frame, signal),
     readPaymentIssues(signal),
     isAdmin.peek() ? inbound.rejections({ tenant: tenant.peek(), limit: 1 }, signal) : null,
     anyRecord(signal),
     isAdmin.peek() && tenant.peek() !== null ? inbound.receipts({ tenant: tenant.peek(), limit: 1 }, signal) : null,
   ])
   return {
-    ...{ ...news, readAt, frame, visitors, mrr, paymentIssues },
+    ...{ ...news, ...converted, readAt, frame, visitors, paymentIssues },
     eventHours: eventHours?.results ?? null,
-    conversionCount: sales.count,
-    revenue: sales.revenue,
     lastRefused: refused?.results[0] ?? null,
     started: {
       event: Boolean(news.events?.results.length || news.conversions?.results.length),
       record: hasRecord,
       source: hasSource && hasSource.results.length > 0,
     },
+  }
+}
+
+type Amounts = Pick<Activity, 'mrr' | 'revenue' | 'conversionCount' | 'missingRate'>
+
+/** Without an exchange rate the rest of the page is still shown. */
+async function readAmounts(frame: Frame, signal: AbortSignal): Promise<Amounts> {
+  try {
+    const [sales, mrr] = await Promise.all([readConversionCourses(frame, signal), readMrr(frame, signal)])
+    return { mrr, revenue: sales.revenue, conversionCount: sales.count, missingRate: null }
+  } catch (error) {
+    if (!isRateMissing(error)) throw error
+    return { mrr: null, revenue: null, conversionCount: null, missingRate: error }
   }
 }
 

@@ -1,35 +1,46 @@
 import { useSignal } from '@preact/signals'
-import { dayIn } from 'kontor-time-zone'
 import type { ComponentChildren, VNode } from 'preact'
-import { toNumber } from '../amount.ts'
-import { alerts, tenants } from '../api/admin.ts'
-import { reports } from '../api/data.ts'
-import { nullOn } from '../api/request.ts'
-import type { Alert, AlertRules, List, RuleName } from '../api/types.ts'
+import { alerts, destinations, digests } from '../api/admin.ts'
+import type {
+  Alert,
+  AlertRules,
+  AlertValue,
+  Destination,
+  DestinationTest,
+  Digest,
+  List,
+  RuleName,
+  Weekday,
+} from '../api/types.ts'
 import { toast } from '../components/announcer.ts'
-import { ActionButton, Form, type FormValues, SelectFilter, TextField } from '../components/form.ts'
+import { askConfirmation, showDialog } from '../components/dialog.ts'
+import { ActionButton, Form, type FormValues, SelectField, SelectFilter, TextField } from '../components/form.ts'
 import { useLiveData } from '../components/live-data.ts'
-import { Badge, EmptyState, ProblemArea } from '../components/notice.ts'
-import { Page, Section } from '../components/page.ts'
+import { Badge, EmptyState, type Outcome, OutcomeArea, ProblemArea } from '../components/notice.ts'
+import { Page, Section, TextView } from '../components/page.ts'
 import { type Column, Table } from '../components/table.ts'
 import { Ago, Time } from '../components/time.ts'
 import { NONE, number, percent, plural } from '../format.ts'
 import { h, html } from '../html.ts'
 import { go } from '../navigation.ts'
 import { definePage } from '../page-definition.ts'
-import { addDays } from '../period.ts'
 import { link } from '../router.ts'
 import { tenant } from '../session.ts'
-import { currency, timeZone } from '../view.ts'
+import { DestinationState } from './destinations.ts'
 
 const STATES = [
   ['raised', 'Active'],
   ['all', 'Last 90 days'],
 ] as const
 
-/** `values`: by rule, the value now; those that only the server knows are absent. */
-type Shown = { list: List<Alert>; rules: AlertRules; values: Values }
-type Values = Partial<Record<RuleName, number>>
+/** `recipients`: the destinations that receive alerts or digests. */
+type Shown = {
+  list: List<Alert>
+  rules: AlertRules
+  values: AlertValue[]
+  recipients: Destination[]
+  digest: Digest
+}
 
 const readState = (query: URLSearchParams) => (query.get('state') === 'all' ? 'all' : 'raised')
 const filterOf = (query: URLSearchParams) => ({ tenant: tenant.peek() ?? '', state: readState(query) }) as const
@@ -38,15 +49,19 @@ const filterOf = (query: URLSearchParams) => ({ tenant: tenant.peek() ?? '', sta
 export const alertsPage = definePage(
   'alerts',
   async ({ route: { query }, signal }): Promise<Shown> => {
-    const [list, rules, values] = await Promise.all([
+    const id = tenant.peek() ?? ''
+    const [list, rules, values, all, digest] = await Promise.all([
       alerts.list(filterOf(query), signal),
-      alerts.rules(tenant.peek() ?? '', signal),
-      readValues(signal),
+      alerts.rules(id, signal),
+      alerts.values(id, signal),
+      destinations.list(id, signal),
+      digests.find(id, signal),
     ])
-    return { list, rules, values }
+    const recipients = all.results.filter(({ what }) => what.includes('alerts') || what.includes('digests'))
+    return { list, rules, values: values.results, recipients, digest }
   },
   ({ data, route: { query }, refresh }) => {
-    const { list, rules, values } = useLiveData(data, {
+    const { list, rules, values, recipients, digest } = useLiveData(data, {
       next: async (before, signal) => ({ ...before, list: await alerts.list(filterOf(query), signal) }),
     })
     return h(
@@ -62,13 +77,15 @@ export const alertsPage = definePage(
       list.results.length === 0
         ? h(EmptyState, {
             title: readState(query) === 'all' ? 'No alerts in the last 90 days.' : 'No active alerts.',
-            text: html`To receive alerts, <a href=${link('newDestination')}>create a destination</a> that includes them.`,
+            text: recipients.length === 0 ? 'Add a recipient below to receive alerts by e-mail or chat.' : undefined,
           })
         : h(Table<Alert>, {
             ...{ caption: 'Alerts', columns, rows: list.results, rowKey: ({ id }) => id },
             csv: { api: 'admin', path: '/alerts', query: filterOf(query), name: 'alerts' },
           }),
-      h(Section, { title: 'Thresholds' }, h(ThresholdForm, { rules, values, refresh })),
+      h(Section, { title: 'Rules' }, h(RuleForm, { rules, values, refresh })),
+      h(Section, { title: 'Recipients' }, h(Recipients, { recipients, canEmail: digest.email, refresh })),
+      h(Section, { title: 'Weekly digest' }, h(DigestForm, { digest, refresh })),
     )
   },
 )
@@ -101,66 +118,235 @@ function alertCell({ rule, subject, summary }: Alert): ComponentChildren {
   return html`<a href=${href}>${summary}</a>`
 }
 
-const WEEK_DAYS = 7
+type RuleProps = { rules: AlertRules; values: AlertValue[]; refresh(): Promise<void> }
 
-/** Today's values, to compare thresholds with. */
-async function readValues(signal: AbortSignal): Promise<Values> {
-  const zone = timeZone.peek()
-  const from = addDays(dayIn(zone, new Date()), -WEEK_DAYS)
-  const [health, history] = await Promise.all([
-    tenants.health(tenant.peek() ?? '', signal),
-    nullOn(403, reports.history({ currency: currency.peek(), interval: 'day', from }, signal)),
-  ])
-  const oldest = health.waiting?.oldest_at ?? null
-  const [before, now] = [history?.results[0]?.mrr, history?.results.at(-1)?.mrr].map(mrr => toNumber(mrr ?? 0))
-  return {
-    lag: oldest === null ? 0 : Math.max(0, (Date.now() - Date.parse(oldest)) / 1000),
-    dead_letters: health.dead_letters.open,
-    ...(before! > 0 && { mrr_drop: Math.max(0, (before! - now!) / before!) }),
-  }
-}
-
-type ThresholdProps = { rules: AlertRules; values: Values; refresh(): Promise<void> }
-
-function ThresholdForm({ rules, values: current, refresh }: ThresholdProps): VNode {
+function RuleForm({ rules, values, refresh }: RuleProps): VNode {
   const problem = useSignal<unknown>(null)
+  const outcome = useSignal<Outcome | null>(null)
   const set = async (change: Parameters<typeof alerts.setRules>[1], message: string) => {
     await alerts.setRules(tenant.peek() ?? '', change)
     toast(message)
     await refresh()
   }
-  const save = async (values: FormValues<RuleName>) => {
-    const typed = RULE_NAMES.map(rule => [rule, parseThreshold(rule, values[rule])] as const)
+  const save = async (typed: FormValues<RuleName>, all: FormData) => {
+    const on = all.getAll('on')
+    const given = RULE_NAMES.map(rule => [rule, on.includes(rule) ? parseThreshold(rule, typed[rule]) : null] as const)
     // Unchanged rules are not sent, so that they keep following the defaults.
-    const changed = typed.filter(([rule, value]) => value !== rules[rule])
+    const changed = given.filter(([rule, value]) => value !== rules[rule])
     if (changed.length > 0) await set(Object.fromEntries(changed), 'Saved')
   }
   const reset = () => set(Object.fromEntries(RULE_NAMES.map(rule => [rule, 'default'])), 'Reset to defaults')
+  const test = async (rule: RuleName) => {
+    outcome.value = describeTests((await alerts.test(tenant.peek() ?? '', rule)).results)
+    toast(outcome.value.text)
+  }
   return html`
-    <p class="faint">An alert is raised when a value reaches its threshold. Leave a threshold empty to turn its rule off.</p>
     ${h(ProblemArea, { problem })}
+    ${h(OutcomeArea, { outcome })}
     ${h(
       Form<RuleName>,
       {
-        ...{ key: JSON.stringify(rules), submit: 'Save', layout: 'stacked', run: save },
+        ...{ key: JSON.stringify(rules), submit: 'Save', layout: 'filter', run: save },
         aside: h(ActionButton, { label: 'Reset to defaults', run: reset, problem, kind: 'quiet' }),
       },
-      RULE_NAMES.map(rule =>
-        h(TextField, {
-          ...{ id: rule, label: RULES[rule].label, value: toInput(rule, rules[rule]) },
-          ...{ placeholder: 'off', hint: describeRule(rule, current[rule]) },
-        }),
-      ),
+      html`<div class="rules">
+        ${RULE_NAMES.map(rule => {
+          const { label, before, after, means } = RULES[rule]
+          const threshold = rules[rule]
+          return html`
+            <div class="rule" title=${means}>
+              <label>
+                <input
+                  type="checkbox" name="on" value=${rule} defaultChecked=${threshold !== null}
+                  aria-label=${`Alert me when ${before} … ${after}`}
+                />
+                <span>Alert me when ${before}</span>
+                <input
+                  name=${rule} aria-label=${label} defaultValue=${toInput(rule, threshold)} placeholder="off"
+                  inputmode="decimal" autocomplete="off"
+                />
+                <span>${after}</span>
+              </label>
+              <span>${currentValue(rule, values, threshold)}</span>
+              ${h(ActionButton, { label: 'Send test', run: () => test(rule), problem, kind: 'link' })}
+            </div>
+          `
+        })}
+      </div>`,
     )}
   `
 }
 
-function describeRule(rule: RuleName, value: number | undefined): string {
-  return value === undefined ? RULES[rule].means : `Now: ${formatValue(rule, value)}. ${RULES[rule].means}`
+/** The highest value of a rule: of all its sources or currencies, the one that raises an alert first. */
+function currentValue(rule: RuleName, values: AlertValue[], threshold: number | null): ComponentChildren {
+  const own = values.filter(value => value.rule === rule)
+  const highest = own.reduce<AlertValue | null>(
+    (most, value) => (most && most.value >= value.value ? most : value),
+    null,
+  )
+  const value = highest?.value ?? 0
+  const subject = rule === 'mrr_drop' && highest?.subject ? ` in ${highest.subject}` : ''
+  const shown = `Now ${formatValue(rule, value)}${subject}`
+  return threshold !== null && value >= threshold
+    ? h(Badge, { text: shown, tone: 'bad' })
+    : html`<span class="faint">${shown}</span>`
+}
+
+function describeTests(tests: DestinationTest[]): Outcome {
+  const failed = tests.find(({ ok }) => !ok)
+  if (tests.length === 0) return { text: 'No one receives this alert. Add a recipient below.', isBad: true }
+  if (failed) return { text: `Not delivered to ${addressOf(failed)}: ${failed.error ?? 'no response'}`, isBad: true }
+  return { text: `Test message delivered to ${tests.map(addressOf).join(', ')}.`, isBad: false }
+}
+
+const addressOf = ({ url }: { url: string }) => url.replace(/^mailto:/, '')
+
+type RecipientProps = { recipients: Destination[]; canEmail: boolean; refresh(): Promise<void> }
+type RecipientField = 'kind' | 'addresses' | 'alerts'
+
+function Recipients({ recipients, canEmail, refresh }: RecipientProps): VNode {
+  const problem = useSignal<unknown>(null)
+  const outcome = useSignal<Outcome | null>(null)
+  const test = async ({ id }: Destination) => {
+    outcome.value = describeTests([await destinations.test(id)])
+    toast(outcome.value.text)
+    await refresh()
+  }
+  const remove = async ({ id, url }: Destination) => {
+    const title = `Remove ${addressOf({ url })}?`
+    if (!(await askConfirmation({ title, text: 'Its pending messages are deleted too.', yes: 'Remove' }))) return
+    await destinations.remove(id)
+    await refresh()
+  }
+  const add = async ({ kind, addresses, alerts: chosen }: FormValues<RecipientField>, all: FormData) => {
+    const what = [...(chosen === 'none' ? [] : ['alerts' as const]), ...(all.has('digest') ? ['digests' as const] : [])]
+    if (what.length === 0) throw new Error('Choose alerts, the weekly digest, or both.')
+    const given = addresses.split(/[\s,;]+/).filter(Boolean)
+    if (given.length === 0) throw new Error('Enter an address.')
+    const alert_rules = chosen === 'all' || chosen === 'none' ? [] : [chosen as RuleName]
+    for (const address of given) {
+      const url = kind === 'email' ? `mailto:${address.replace(/^mailto:/, '')}` : address
+      await destinations.create(tenant.peek() ?? '', { type: kind as 'email' | 'slack', url, what, alert_rules })
+    }
+    toast(given.length === 1 ? 'Recipient added' : 'Recipients added')
+    await refresh()
+  }
+  const recipientColumns: Column<Destination>[] = [
+    {
+      label: 'Address',
+      cell: row => html`<a href=${link('destination', { id: row.id })}>${addressOf(row)}</a>`,
+      kind: 'long',
+    },
+    { label: 'Receives', cell: describeReceived, kind: 'text' },
+    { label: 'State', cell: recipientState, kind: 'text' },
+    {
+      label: 'Last sent',
+      cell: ({ health }) => (health.last_success_at ? h(Ago, { at: health.last_success_at }) : 'never'),
+    },
+    {
+      label: 'Actions',
+      cell: row => [
+        h(ActionButton, { label: 'Send test', run: () => test(row), problem, kind: 'link' }),
+        ' ',
+        h(ActionButton, { label: 'Remove', run: () => remove(row), problem, kind: 'link' }),
+      ],
+    },
+  ]
+  return html`
+    ${h(ProblemArea, { problem })}
+    ${h(OutcomeArea, { outcome })}
+    ${
+      recipients.length > 0 &&
+      h(Table<Destination>, {
+        ...{ caption: 'Recipients', columns: recipientColumns, rows: recipients, rowKey: ({ id }) => id },
+      })
+    }
+    <h3>Add recipients</h3>
+    ${!canEmail && html`<p class="faint">To send e-mail, set KONTOR_SMTP_URL and KONTOR_SMTP_FROM on the server.</p>`}
+    ${h(
+      Form<RecipientField>,
+      { key: String(recipients.length), submit: 'Add recipient', layout: 'filter', run: add },
+      h(SelectField, { id: 'kind', label: 'Send to', options: canEmail ? KINDS : KINDS.slice(1) }),
+      h(TextField, {
+        ...{ id: 'addresses', label: 'Addresses, separated by commas' },
+        placeholder: canEmail ? 'ops@example.com, ceo@example.com' : 'https://hooks.slack.com/services/…',
+        size: 36,
+      }),
+      h(SelectField, { id: 'alerts', label: 'Which alerts', options: CHOICES }),
+      html`<label class="check"><input type="checkbox" name="digest" value="on" />Weekly digest</label>`,
+    )}
+  `
+}
+
+function recipientState(destination: Destination): ComponentChildren {
+  const { health, disabled_reason: reason } = destination
+  const why = reason ?? (health.failing_since && health.last_error)
+  return [h(DestinationState, { destination }), why && html` <span class="faint">${why}</span>`]
+}
+
+const KINDS = [
+  ['email', 'E-mail'],
+  ['slack', 'Slack-compatible webhook'],
+] as const
+
+function describeReceived({ what, alert_rules: rules }: Destination): string {
+  const received = [
+    what.includes('alerts') && (rules.length === 0 ? 'all alerts' : rules.map(rule => RULES[rule].label).join(', ')),
+    what.includes('digests') && 'weekly digest',
+  ]
+  return received.filter(Boolean).join('; ')
+}
+
+const WEEKDAYS: readonly (readonly [Weekday, string])[] = [
+  ['monday', 'Monday'],
+  ['tuesday', 'Tuesday'],
+  ['wednesday', 'Wednesday'],
+  ['thursday', 'Thursday'],
+  ['friday', 'Friday'],
+  ['saturday', 'Saturday'],
+  ['sunday', 'Sunday'],
+]
+const HOURS = Array.from({ length: 24 }, (_, hour) => [String(hour), `${String(hour).padStart(2, '0')}:00`] as const)
+
+function DigestForm({ digest, refresh }: { digest: Digest; refresh(): Promise<void> }): VNode {
+  const problem = useSignal<unknown>(null)
+  const save = async ({ weekday, hour }: FormValues<'weekday' | 'hour'>) => {
+    await digests.set(tenant.peek() ?? '', { weekday: weekday as Weekday, hour: Number(hour) })
+    toast('Saved')
+    await refresh()
+  }
+  const preview = async () => {
+    const { subject, text } = await digests.preview(tenant.peek() ?? '')
+    showDialog(subject, h(TextView, { text, label: 'Digest' }))
+  }
+  const { recipients, weekday, hour } = digest
+  return html`
+    <p>MRR, its movements, the largest accounts that came or left, and what needs attention, once a week.</p>
+    <p class="faint">
+      ${
+        recipients.length === 0
+          ? 'No one receives the digest. Add a recipient above with “Weekly digest”.'
+          : html`Next: ${h(Time, { at: digest.next_at })}, to ${recipients.map(addressOf).join(', ')}.`
+      }
+    </p>
+    ${h(ProblemArea, { problem })}
+    ${h(
+      Form<'weekday' | 'hour'>,
+      {
+        ...{ key: `${weekday} ${hour}`, submit: 'Set schedule', layout: 'filter', run: save },
+        aside: h(ActionButton, { label: 'Preview', run: preview, problem, kind: 'quiet' }),
+      },
+      h(SelectField, { id: 'weekday', label: 'Send every', options: WEEKDAYS, value: weekday }),
+      h(SelectField, { id: 'hour', label: `At (${digest.time_zone})`, options: HOURS, value: String(hour) }),
+    )}
+  `
 }
 
 type RuleText = {
   label: string
+  /** The sentence around the threshold: "Alert me when {before} {threshold} {after}". */
+  before: string
+  after: string
   means: string
   unit: 'seconds' | 'share' | 'count' | 'times'
   /** The page that shows the cause. */
@@ -168,39 +354,55 @@ type RuleText = {
 }
 
 const RULES: Record<RuleName, RuleText> = {
-  lag: {
-    label: 'Lag in seconds',
-    means: 'How long the oldest accepted request has been waiting to be processed.',
-    unit: 'seconds',
-    href: link('overview'),
+  mrr_drop: {
+    label: 'Lost MRR in %',
+    before: 'MRR falls by at least',
+    after: '% within seven days',
+    means: 'Compared with the MRR of seven days ago, per currency.',
+    unit: 'share',
+    href: link('movements'),
+  },
+  source_silent: {
+    label: 'Silent source, multiple of its longest gap',
+    before: 'a source has been quiet for at least',
+    after: 'times its longest usual gap',
+    means: 'Time since the last event, relative to the longest gap of the previous week. Applies from ten minutes.',
+    unit: 'times',
+    href: link('sources'),
   },
   refused_share: {
     label: 'Rejected webhooks in %',
+    before: 'at least',
+    after: '% of the webhook requests of the last hour were rejected',
     means: 'Share of the webhook requests with valid credentials in the last hour. Applies from ten rejected requests.',
     unit: 'share',
     href: link('issues'),
   },
   dead_letters: {
     label: 'Dead letters',
+    before: 'there are at least',
+    after: 'dead letters',
     means: 'Number of dead letters that are neither replayed nor resolved.',
     unit: 'count',
     href: link('deadLetters'),
   },
-  source_silent: {
-    label: 'Silent source, multiple of its longest gap',
-    means: 'Time since the last event, relative to the longest gap of the previous week. Applies from ten minutes.',
-    unit: 'times',
-    href: link('sources'),
-  },
-  mrr_drop: {
-    label: 'Lost MRR in %',
-    means: 'Compared with the MRR of seven days ago, per currency.',
-    unit: 'share',
-    href: link('movements'),
+  lag: {
+    label: 'Lag in seconds',
+    before: 'processing is at least',
+    after: 'seconds behind',
+    means: 'How long the oldest accepted request has been waiting to be processed.',
+    unit: 'seconds',
+    href: link('overview'),
   },
 }
 
 const RULE_NAMES = Object.keys(RULES) as RuleName[]
+
+const CHOICES = [
+  ['all', 'All alerts'],
+  ...RULE_NAMES.map(rule => [rule, `Only: ${RULES[rule].label}`] as const),
+  ['none', 'None'],
+] as const
 
 function formatValue(rule: RuleName, value: number): string {
   const { unit } = RULES[rule]

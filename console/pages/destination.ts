@@ -9,6 +9,7 @@ import type {
   DestinationSettings,
   DestinationTest,
   List,
+  SentMessage,
 } from '../api/types.ts'
 import { toast } from '../components/announcer.ts'
 import { askConfirmation, showDialog } from '../components/dialog.ts'
@@ -19,7 +20,7 @@ import { activityTile, Facts, Page, Section, TextView, Tiles } from '../componen
 import { type Column, GrowingTable } from '../components/table.ts'
 import { Breakable, Credentials } from '../components/text.ts'
 import { Ago, Time } from '../components/time.ts'
-import { NONE, number, plural } from '../format.ts'
+import { formatJson, NONE, number, plural } from '../format.ts'
 import { h, html } from '../html.ts'
 import { go } from '../navigation.ts'
 import { definePage } from '../page-definition.ts'
@@ -128,7 +129,7 @@ type ActionProps = {
 }
 
 function DestinationActions({
-  destination: { id, name, enabled },
+  destination: { id, name, enabled, health },
   problem,
   result,
   refresh,
@@ -137,6 +138,11 @@ function DestinationActions({
     const outcome = await destinations.test(id)
     result.value = { kind: 'test', test: outcome }
     toast(testSummary(outcome))
+  }
+  const retry = async () => {
+    const { retried } = await destinations.retry(id)
+    toast(`${plural(retried, 'message')} will be retried now`)
+    await refresh()
   }
   const rotate = async () => {
     const text = `The new secret is shown only once. For ${OVERLAP_HOURS} hours, messages are also signed with the previous secret.`
@@ -160,6 +166,7 @@ function DestinationActions({
   }
   const button = (label: string, run: () => unknown) => h(ActionButton, { label, run, problem })
   return html`
+    ${enabled && health.pending > 0 && button('Retry now', retry)}
     ${button('Send test message', test)}
     ${button('Rotate secret', rotate)}
     ${button(enabled ? 'Disable' : 'Enable', toggle)}
@@ -239,7 +246,7 @@ function DeliveryTable({ id, first, outcome }: DeliveryTableProps): VNode {
     })}
     ${h(GrowingTable<Delivery>, {
       caption: 'Deliveries',
-      columns,
+      columns: columns(id),
       rowKey: deliveryKey,
       first,
       csv: { api: 'admin', path: `/destinations/${id}/deliveries`, query: { outcome }, name: 'deliveries' },
@@ -256,11 +263,11 @@ function DeliveryTable({ id, first, outcome }: DeliveryTableProps): VNode {
 
 const deliveryKey = (row: Delivery) => `${row.id} ${row.attempted_at} ${row.attempt}`
 
-const columns: Column<Delivery>[] = [
+const columns = (id: string): Column<Delivery>[] => [
   {
     label: 'Type',
     cell: row =>
-      html`<button type="button" class="link" onClick=${() => showDelivery(row)}>${h(Breakable, { text: row.type })}</button>`,
+      html`<button type="button" class="link" onClick=${() => showDelivery(id, row)}>${h(Breakable, { text: row.type })}</button>`,
     kind: 'long',
   },
   {
@@ -284,7 +291,7 @@ function responseText({ status, error }: Delivery): string {
   return status === null ? (error ?? 'no response') : String(status)
 }
 
-function showDelivery(row: Delivery): void {
+function showDelivery(destination: string, row: Delivery): void {
   const { id, status, error, response } = row
   const eventId = /^event\./.test(row.type) ? id.replace(/^msg_/, '') : null
   showDialog(`Delivery of ${row.type}`, [
@@ -303,5 +310,21 @@ function showDelivery(row: Delivery): void {
     response
       ? h(TextView, { text: response, label: 'Start of the response' })
       : html`<p class="faint">The response had no body.</p>`,
+    h(SentBody, { destination, message: id }),
   ])
+}
+
+/** What was sent, as the receiver got it. */
+function SentBody({ destination, message }: { destination: string; message: string }): VNode {
+  const sent = useSignal<SentMessage | null>(null)
+  const problem = useSignal<unknown>(null)
+  const read = async () => {
+    sent.value = await destinations.message(destination, message)
+  }
+  if (sent.value === null)
+    return html`<div>${h(ActionButton, { label: 'Show what was sent', run: read, problem })}${h(ProblemArea, { problem })}</div>`
+  const { body } = sent.value
+  return body === null
+    ? html`<p class="faint">The message has expired, or was deleted with a person.</p>`
+    : h(TextView, { text: formatJson(body), label: 'What was sent' })
 }

@@ -1,22 +1,26 @@
 import { useSignal } from '@preact/signals'
 import type { VNode } from 'preact'
 import { destinations } from '../api/admin.ts'
-import type { CreatedDestination, Destination, DestinationSettings, What } from '../api/types.ts'
+import type { CreatedDestination, Destination, DestinationActivity, DestinationSettings, What } from '../api/types.ts'
 import { Form, TextArea, TextField } from '../components/form.ts'
 import { Badge, EmptyState, ShownOnce, type Tone } from '../components/notice.ts'
 import { Page } from '../components/page.ts'
 import { type Column, Table } from '../components/table.ts'
 import { Copyable } from '../components/text.ts'
 import { Ago } from '../components/time.ts'
-import { NONE, number, words } from '../format.ts'
+import { number, words } from '../format.ts'
 import { h, html } from '../html.ts'
 import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
 import { tenant } from '../session.ts'
 export const destinationsPage = definePage(
   'destinations',
-  ({ signal }) => destinations.list(tenant.peek() ?? '', signal),
-  ({ data: { results } }) =>
+  async ({ signal }) => {
+    const { results } = await destinations.list(tenant.peek() ?? '', signal)
+    const counted = await Promise.all(results.slice(0, MAX_COUNTED).map(({ id }) => destinations.activity(id, signal)))
+    return { results, activity: new Map(counted.map(each => [each.id, each])) }
+  },
+  ({ data: { results, activity } }) =>
     h(
       Page,
       {
@@ -26,7 +30,7 @@ export const destinationsPage = definePage(
       },
       results.length > 0
         ? h(Table<Destination>, {
-            ...{ caption: 'Destinations', columns, rows: results, rowKey: ({ id }) => id },
+            ...{ caption: 'Destinations', columns: columns(activity), rows: results, rowKey: ({ id }) => id },
             csv: {
               api: 'admin',
               path: '/destinations',
@@ -42,22 +46,35 @@ export const destinationsPage = definePage(
     ),
 )
 
-const columns: Column<Destination>[] = [
+/** More are listed without their volume. */
+const MAX_COUNTED = 30
+
+const columns = (activity: ReadonlyMap<string, DestinationActivity>): Column<Destination>[] => [
   {
     label: 'Name',
     cell: ({ id, name }) => html`<a href=${link('destination', { id })}>${name}</a>`,
     kind: 'long',
   },
   { label: 'State', cell: destination => h(DestinationState, { destination }) },
+  {
+    label: 'Delivered, 24 h',
+    cell: ({ id }) => number(activity.get(id)?.delivered.last_24_hours ?? null),
+    kind: 'number',
+  },
+  {
+    label: 'Failed, 24 h',
+    cell: ({ id }) => h(Failed, { count: activity.get(id)?.failed.last_24_hours ?? null }),
+    kind: 'number',
+  },
   { label: 'Pending', cell: ({ health }) => number(health.pending), kind: 'number' },
   { label: 'Data', cell: describeData, kind: 'long' },
   { label: 'Address', cell: ({ url }) => url, kind: 'long' },
   { label: 'Last delivery', cell: lastDelivery },
-  {
-    label: 'Failing since',
-    cell: ({ health: { failing_since: at } }) => (at === null ? NONE : h(Ago, { at })),
-  },
 ]
+
+function Failed({ count }: { count: number | null }): VNode {
+  return html`<span class="change"><span class=${count ? 'down' : null}>${number(count)}</span></span>`
+}
 
 function lastDelivery({ health: { last_success_at: at } }: Destination) {
   return at === null ? 'never' : h(Ago, { at })
@@ -94,7 +111,7 @@ function CreatedNotice({ destination: { id, name, secret } }: { destination: Cre
   )
 }
 
-const WHATS: What[] = ['events', 'conversions', 'records', 'movements', 'alerts']
+const WHATS: What[] = ['events', 'conversions', 'records', 'movements', 'alerts', 'digests']
 const DEFAULT_WHATS: What[] = ['events', 'conversions']
 
 type Field = 'name' | 'url' | 'event_types' | 'headers'

@@ -1,31 +1,43 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
+import { isNegative } from '../amount.ts'
 import { destinations, inbound } from '../api/admin.ts'
-import { events } from '../api/data.ts'
+import { conversions, events, reports } from '../api/data.ts'
 import { nullOn } from '../api/request.ts'
-import type { Delivery, Event, EventOutcome, EventStatus, Receipt, ReceivedRequest } from '../api/types.ts'
+import type {
+  Conversion,
+  Delivery,
+  Destination,
+  Event,
+  EventOutcome,
+  EventStatus,
+  Receipt,
+  ReceivedRequest,
+  TimelineEntry,
+} from '../api/types.ts'
 import { ActionButton } from '../components/form.ts'
 import { Badge, EmptyState, ProblemArea, type Tone } from '../components/notice.ts'
 import { type Fact, Facts, JsonView, Page, Section, TextView } from '../components/page.ts'
 import { Table } from '../components/table.ts'
 import { Time } from '../components/time.ts'
-import { formatJson, lowerWords, NONE, number, plural, text } from '../format.ts'
+import { formatJson, lowerWords, money, NONE, number, plural, signedMoney, text } from '../format.ts'
 import { h, html } from '../html.ts'
 import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
 import { isAdmin, tenant } from '../session.ts'
+import { contentOf } from '../summary.ts'
+import { tenantFacts } from '../view.ts'
 import { LookupForm } from './events.ts'
 export const eventPage = definePage(
   'event',
   async ({ route, signal }) => {
-    const outcome = await findOutcome(route.params.id, '', signal)
-    return { outcome, trace: await readTrace(outcome, signal) }
+    return readOutcome(route.params.id, '', signal)
   },
-  ({ data: { outcome, trace }, route }) =>
+  ({ data: { outcome, trace, effect }, route }) =>
     h(
       Page,
       { title: outcome?.event?.event_type ?? 'Event lookup' },
-      outcome ? h(Outcome, { outcome, trace }) : h(UnknownEvent, { id: route.params.id }),
+      outcome ? h(Outcome, { outcome, trace, effect }) : h(UnknownEvent, { id: route.params.id }),
     ),
 )
 
@@ -45,8 +57,10 @@ const STATUS: Record<EventStatus, { meaning: string; tone: Tone }> = {
   },
 }
 
+type OutcomeProps = { outcome: EventOutcome; trace: EventTrace | null; effect: Effect }
+
 /** The outcome of an event and its content. */
-function Outcome({ outcome, trace }: { outcome: EventOutcome; trace: EventTrace | null }): VNode {
+function Outcome({ outcome, trace, effect }: OutcomeProps): VNode {
   const { event, status, id } = outcome
   const { meaning, tone } = STATUS[status]
   return html`
@@ -58,7 +72,8 @@ function Outcome({ outcome, trace }: { outcome: EventOutcome; trace: EventTrace 
         ['Id', html`<code>${id}</code>`],
         ['Received', h(Time, { at: outcome.received_at })],
         event && ['Occurred', h(Time, { at: event.occurred_at })],
-        outcome.conversion && ['Counts as', html`<a href=${link('conversions')}>a conversion</a>`],
+        effectFact('Effect on sales', saleEffect(effect, outcome)),
+        effectFact('Effect on MRR', mrrEffect(effect)),
         outcome.attempts !== null && ['Attempts', String(outcome.attempts)],
         outcome.next_attempt_at && ['Next attempt', h(Time, { at: outcome.next_attempt_at })],
         outcome.failed_at && ['Failed', h(Time, { at: outcome.failed_at })],
@@ -73,6 +88,57 @@ function Outcome({ outcome, trace }: { outcome: EventOutcome; trace: EventTrace 
     ${h(ReceiptsAndDeliveries, { outcome, trace })}
     ${h(RawAndNormalized, { outcome, trace })}
   `
+}
+
+type Moved = TimelineEntry & { currency: string; customer: string }
+
+/** What an event changed. `isBilling`: whether it is about an account with subscriptions. */
+type Effect = { sale: Conversion | null; movements: Moved[]; isBilling: boolean }
+
+const MAX_TIMELINE = 100
+
+/** The sale that the event reports, and the movements of MRR that it caused, in every currency. */
+async function readEffect(outcome: EventOutcome | null, signal: AbortSignal): Promise<Effect> {
+  const none = { sale: null, movements: [], isBilling: false }
+  if (outcome?.event == null) return none
+  const { event, conversion } = outcome
+  const customer = contentOf(event.payload).customer
+  const codes = typeof customer === 'string' && event.verified ? (tenantFacts.peek()?.currencies ?? []) : []
+  const [sale, ...accounts] = await Promise.all([
+    conversion ? nullOn(403, nullOn(404, conversions.find(event.id, signal))) : null,
+    ...codes.map(currency =>
+      nullOn(
+        403,
+        nullOn(404, reports.account({ currency, customer: String(customer), page_size: MAX_TIMELINE }, signal)),
+      ),
+    ),
+  ])
+  const known = accounts.filter(account => account !== null)
+  const movements = known.flatMap(({ currency, summary, timeline }) =>
+    timeline.results
+      .filter(({ event_id, mrr_delta }) => event_id === event.id && mrr_delta !== null)
+      .map(entry => ({ ...entry, currency, customer: summary.customer })),
+  )
+  return { sale, movements, isBilling: known.some(({ items }) => items.count > 0) }
+}
+
+function effectFact(label: string, value: ComponentChildren): Fact | null {
+  return value === null ? null : [label, value]
+}
+
+function saleEffect({ sale }: Effect, { conversion, event }: EventOutcome): ComponentChildren {
+  if (sale !== null)
+    return html`<a href=${link('conversion', { id: sale.id })}>${sale.amount === null ? 'A sale without an amount' : `A sale of ${money(sale.amount, sale.currency)}`}</a>`
+  if (conversion) return html`Part of <a href=${link('conversions')}>a sale</a> that another report describes`
+  return event ? 'None' : null
+}
+
+function mrrEffect({ movements, isBilling }: Effect): ComponentChildren {
+  if (movements.length === 0) return isBilling ? 'None' : null
+  return movements.map(
+    ({ mrr_delta, movement_type, currency, customer }, index) =>
+      html`${index > 0 && ', '}<a href=${link('account', { customer, currency })}>${signedMoney(mrr_delta, currency)}</a> ${h(Badge, { text: lowerWords(movement_type ?? ''), tone: mrr_delta !== null && isNegative(mrr_delta) ? 'bad' : 'good' })}`,
+  )
 }
 
 function eventFact(label: string, id: string | null): Fact | null {
@@ -132,13 +198,31 @@ type EventTrace = { request: ReceivedRequest; receipts: Receipt[]; sent: Sent[];
 const MAX_RECEIPTS = 20
 const MAX_DESTINATIONS = 20
 
-async function readTrace(outcome: EventOutcome | null, signal: AbortSignal): Promise<EventTrace | null> {
+/** The event, then everything about it at once. */
+async function readOutcome(
+  id: string,
+  source: string,
+  signal: AbortSignal,
+): Promise<Omit<OutcomeProps, 'outcome'> & { outcome: EventOutcome | null }> {
+  const listed = isAdmin.peek() && tenant.peek() !== null ? destinations.list(tenant.peek()!, signal) : null
+  listed?.catch(() => {})
+  const outcome = await findOutcome(id, source, signal)
+  const known = (await listed)?.results ?? []
+  const [trace, effect] = await Promise.all([readTrace(outcome, known, signal), readEffect(outcome, signal)])
+  return { outcome, trace, effect }
+}
+
+async function readTrace(
+  outcome: EventOutcome | null,
+  known: Destination[],
+  signal: AbortSignal,
+): Promise<EventTrace | null> {
   const id = tenant.peek()
   if (outcome === null || !isAdmin.peek() || id === null) return null
   const [request, receipts, sent] = await Promise.all([
     inbound.request(id, outcome.id, signal),
     readReceipts(id, outcome, signal),
-    readSent(id, outcome, signal),
+    readSent(known, outcome, signal),
   ])
   return { request, receipts, ...sent }
 }
@@ -151,9 +235,8 @@ async function readReceipts(tenantId: string, { event }: EventOutcome, signal: A
   return (await inbound.receipts(query, signal)).results
 }
 
-async function readSent(tenantId: string, { id, event }: EventOutcome, signal: AbortSignal) {
+async function readSent(results: Destination[], { id, event }: EventOutcome, signal: AbortSignal) {
   if (!event) return { sent: [], destinations: 0 }
-  const { results } = await destinations.list(tenantId, signal)
   const lists = await Promise.all(
     results.slice(0, MAX_DESTINATIONS).map(async ({ id: destination, name }) => {
       const query = { message: `msg_${id}`, limit: MAX_RECEIPTS }
@@ -357,16 +440,15 @@ export const eventLookupPage = definePage(
   'eventLookup',
   async ({ route, signal }) => {
     const { id, source } = readQuery(route.query)
-    const outcome = await findOutcome(id, source, signal)
-    return { outcome, trace: await readTrace(outcome, signal) }
+    return readOutcome(id, source, signal)
   },
-  ({ data: { outcome, trace }, route }) => {
+  ({ data: { outcome, trace, effect }, route }) => {
     const { id, source } = readQuery(route.query)
     return h(
       Page,
       { title: outcome?.event?.event_type ?? 'Event lookup' },
       h(LookupForm, { id, source }),
-      outcome ? h(Outcome, { outcome, trace }) : id !== '' && h(UnknownEvent, { id }),
+      outcome ? h(Outcome, { outcome, trace, effect }) : id !== '' && h(UnknownEvent, { id }),
     )
   },
 )

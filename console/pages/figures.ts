@@ -8,7 +8,7 @@ import type { Series, Zoom } from '../components/plot.ts'
 import { dayRange } from '../format.ts'
 import { countDays, type Period, type Step, stepOf } from '../period.ts'
 import { plotStart, readPortions, type Steps, seriesQuery, toSteps } from '../series.ts'
-import { currency, readComparison, readPeriod, timeZone } from '../view.ts'
+import { currency, isReporting, REPORTING, readComparison, readPeriod, reportCurrency, timeZone } from '../view.ts'
 
 /** One number over the period, and over the comparison. null: not known. */
 export type Course = { now: Steps; before: Steps | null }
@@ -59,8 +59,9 @@ export async function readConversionCourses(
   signal: AbortSignal,
   eventType: string | null = null,
 ): Promise<{ count: Course | null; revenue: Course | null; others: Map<string, Amount> }> {
+  const converted = isReporting.peek() && { currency: REPORTING }
   const both = await readBoth(frame, query =>
-    conversions.series({ ...query, ...(eventType && { event_type: eventType }) }, signal),
+    conversions.series({ ...query, ...(eventType && { event_type: eventType }), ...converted }, signal),
   )
   const code = currency.peek()
   const others = new Map<string, Amount>()
@@ -108,7 +109,7 @@ export async function readMrr({ period, comparison, step }: Frame, signal: Abort
       403,
       reports.history(
         {
-          currency: currency.peek(),
+          currency: reportCurrency.peek(),
           interval: step === 'hour' ? 'day' : step,
           from: from ?? plotStart(zone),
           ...(isOpen ? {} : isCut ? { as_of: until.toISOString() } : { to, as_of: until.toISOString() }),

@@ -25,14 +25,14 @@ export const keysPage = definePage(
   ({ data: { own, admins }, route: { query }, refresh }) => {
     const created = useSignal<CreatedKey | null>(null)
     const problem = useSignal<unknown>(null)
-    const rotate = async ({ id, hint }: Key) => {
-      const title = `Rotate key ${hint}?`
+    const rotate = async ({ id, hint, name }: Key) => {
+      const title = `Rotate key ${name ?? hint}?`
       const text = 'A new key with the same settings is created and shown once. This key remains valid for 24 hours.'
       if (!(await askConfirmation({ title, text, yes: 'Rotate' }))) return
       created.value = await keys.rotate(id)
       await refresh()
     }
-    const hints = new Map([...own, ...admins].map(({ id, hint }) => [id, hint]))
+    const hints = new Map([...own, ...admins].map(({ id, hint, name }) => [id, name ?? hint]))
     const columns = keyColumns({ problem, refresh, rotate, hints })
     const withEnded = query.get('ended') === 'yes'
     const list = (caption: string, all: Key[], of: string | null) =>
@@ -53,7 +53,7 @@ export const keysPage = definePage(
       Page,
       {
         title: 'Keys',
-        lead: 'A key is shown only once, when it is created. The lists show the last four characters.',
+        lead: 'A key is shown only once, when it is created. The lists show its name and last four characters.',
       },
       created.value && h(CreatedKeyNotice, { key: created.value.id, created: created.value }),
       endingSoon > 0 &&
@@ -107,8 +107,8 @@ type KeyActions = {
 }
 
 function keyColumns({ problem, refresh, rotate, hints }: KeyActions): Column<Key>[] {
-  const revoke = async ({ id, hint }: Key) => {
-    const title = `Revoke key ${hint}?`
+  const revoke = async ({ id, hint, name }: Key) => {
+    const title = `Revoke key ${name ?? hint}?`
     const text = 'Requests with this key are rejected within two seconds. This cannot be undone.'
     if (!(await askConfirmation({ title, text, yes: 'Revoke' }))) return
     const { made } = await keys.revoke(id)
@@ -118,8 +118,10 @@ function keyColumns({ problem, refresh, rotate, hints }: KeyActions): Column<Key
   return [
     {
       label: 'Key',
-      cell: ({ kind, role, hint }) =>
-        html`<span class="whole">${role && role !== 'admin' ? `${kind} (${role})` : kind} <code>${hint}</code></span>`,
+      cell: ({ kind, role, hint, name }) => {
+        const what = html`<span class="whole">${role && role !== 'admin' ? `${kind} (${role})` : kind} <code>${hint}</code></span>`
+        return name === null ? what : html`${name}<span class="reason faint">${what}</span>`
+      },
     },
     { label: 'State', cell: stateCell },
     {
@@ -187,7 +189,7 @@ const LIFETIMES = [
 ] as const
 const DEFAULT_DAYS = '90'
 /** The form's values. Each kind of key has only some of the fields. */
-type Filled = { kind: KeyKind; days: string; role?: Role; reach?: string; addresses?: string }
+type Filled = { kind: KeyKind; key_name: string; days: string; role?: Role; reach?: string; addresses?: string }
 
 type KeyFormProps = { kind: string; create(key: NewKey): Promise<void> }
 
@@ -209,6 +211,10 @@ function KeyForm({ kind, create }: KeyFormProps): VNode {
       onChange: name => {
         chosen.value = name
       },
+    }),
+    h(TextField, {
+      ...{ id: 'key_name', label: 'Name', placeholder: 'Warehouse export' },
+      hint: 'What the key is for. The list shows it.',
     }),
     h(ScopeBoxes, { isHidden: chosen.value !== 'private' }),
     chosen.value === 'admin' && h(SelectField, { id: 'role', label: 'Role', options: ROLES, value: 'admin' }),
@@ -239,10 +245,11 @@ function ScopeBoxes({ isHidden }: { isHidden: boolean }): VNode {
   `
 }
 
-function newKey({ kind, days, role, reach, addresses = '' }: Filled, scopes: string[]): NewKey {
+function newKey({ kind, key_name: name, days, role, reach, addresses = '' }: Filled, scopes: string[]): NewKey {
   const networks = addresses.split(/[\s,]+/).filter(Boolean)
   return {
     kind,
+    ...(name.trim() !== '' && { name: name.trim() }),
     ...((kind !== 'admin' || reach === 'this') && { tenant: tenant.peek() }),
     ...(kind === 'private' && { scopes }),
     ...(role && { role }),

@@ -3,6 +3,7 @@ import type { ComponentChildren, VNode } from 'preact'
 import type { Amount } from '../amount.ts'
 import type { Conversion, Destination, Event, Health, List, SeriesRow } from '../api/types.ts'
 import { useLiveData } from '../components/live-data.ts'
+import { MissingRate } from '../components/missing-rate.ts'
 import { EmptyState } from '../components/notice.ts'
 import { Page, Section, type Tile, Tiles } from '../components/page.ts'
 import { Plot } from '../components/plot.ts'
@@ -49,6 +50,7 @@ function OverviewView({ activity }: { activity: Activity }): VNode {
     },
     h(FirstRun, { started: current.started }),
     h(AttentionList, { activity: current }),
+    current.missingRate && h(MissingRate, { error: current.missingRate }),
     h(Figures, { activity: current }),
     current.health && h(HealthSigns, { health: current.health, hours: current.eventHours }),
     h(Newest, { activity: current }),
@@ -112,7 +114,7 @@ function AttentionList({ activity }: StatusProps): VNode | null {
   return h(
     Section,
     { title: 'Needs attention' },
-    html`<ul class="notice">${issues.map(issue => html`<li>${issue}</li>`)}</ul>`,
+    html`<ul class="notice warning">${issues.map(issue => html`<li>${issue}</li>`)}</ul>`,
   )
 }
 

@@ -1,5 +1,6 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
+import { useEffect } from 'preact/hooks'
 import { parseAmount } from '../amount.ts'
 import { people } from '../api/admin.ts'
 import { customers } from '../api/data.ts'
@@ -32,11 +33,14 @@ export const personPage = definePage(
   'person',
   async ({ route, signal }) => {
     const person = await nullOn(404, withChoices(people.show(tenant.peek() ?? '', route.params.id, signal)))
-    if (person === null || 'choices' in person) return { person, customer: null }
+    if (person === null || 'choices' in person) return { person, customer: null, rows: null }
+    // Not awaited: it searches the events of the last 90 days.
+    const rows = people.timeline(person.tenant, person.profile_id, signal)
+    rows.catch(() => {})
     const list = await nullOn(403, customers.list({ profile_id: person.profile_id }, signal))
-    return { person, customer: list?.results[0] ?? null }
+    return { person, customer: list?.results[0] ?? null, rows }
   },
-  ({ data: { person, customer }, route, refresh }) => {
+  ({ data: { person, customer, rows }, route, refresh }) => {
     const { id } = route.params
     if (person && 'choices' in person) return h(ChoicePage, { id, ...person })
     if (!person)
@@ -49,14 +53,19 @@ export const personPage = definePage(
           text: 'Enter a complete identifier: an e-mail address, a user id or a visitor id.',
         }),
       )
-    return h(PersonPage, { key: person.profile_id, person, customer, refresh })
+    return h(PersonPage, { key: person.profile_id, person, customer, rows: rows!, refresh })
   },
 )
 
 /** `customer`: null for a visitor who is none. */
-type PersonPageProps = { person: Person; customer: Customer | null; refresh(): Promise<void> }
+type PersonPageProps = {
+  person: Person
+  customer: Customer | null
+  rows: Promise<JsonObject[]>
+  refresh(): Promise<void>
+}
 
-function PersonPage({ person, customer, refresh }: PersonPageProps): VNode {
+function PersonPage({ person, customer, rows, refresh }: PersonPageProps): VNode {
   const problem = useSignal<unknown>(null)
   const done = useSignal<ErasedPageProps | null>(null)
   const { profile_id: id, contact } = person
@@ -72,7 +81,7 @@ function PersonPage({ person, customer, refresh }: PersonPageProps): VNode {
     },
     h(ProblemArea, { problem }),
     h(Tiles, { tiles: customer ? valueTiles(customer) : visitorTiles(person) }),
-    h(Section, { title: 'Timeline' }, h(PersonTimeline, { person })),
+    h(Section, { title: 'Timeline' }, h(PersonTimeline, { rows })),
     h(
       Section,
       { title: 'Identifiers' },
@@ -236,22 +245,33 @@ const COLUMNS: Column<Moment>[] = [
   { label: 'Detail', cell: ({ detail }) => detail, kind: 'long', isMinor: true },
 ]
 
-/** Loaded on request, because it searches all events of the tenant. */
-function PersonTimeline({ person }: { person: Person }): VNode {
+/** Shown when it has arrived. */
+function PersonTimeline({ rows }: { rows: Promise<JsonObject[]> }): VNode {
   const problem = useSignal<unknown>(null)
   const moments = useSignal<Moment[] | null>(null)
-  const read = async () => {
-    const rows = await people.exportData(person.tenant, person.profile_id)
-    moments.value = withSalesOnce(rows)
-      .flatMap(toMoments)
-      .toSorted((a, b) => (a.at < b.at ? 1 : -1))
-  }
+  useEffect(() => {
+    let isLeft = false
+    rows.then(
+      all => {
+        if (isLeft) return
+        moments.value = withSalesOnce(all)
+          .flatMap(toMoments)
+          .toSorted((a, b) => (a.at < b.at ? 1 : -1))
+      },
+      error => {
+        if (!isLeft) problem.value = error
+      },
+    )
+    return () => {
+      isLeft = true
+    }
+  }, [rows])
   const found = moments.value
   return html`
     ${
       found === null &&
-      html`<p>${h(ActionButton, { label: 'Load timeline', run: read, problem })}${' '}
-        <span class="faint">Searches all events. This can take a while for large tenants.</span></p>`
+      problem.value === null &&
+      html`<div class="loading skeleton"><span class="unseen">Loading the timeline …</span><i></i><i></i><i></i></div>`
     }
     ${h(ProblemArea, { problem })}
     ${found !== null && found.length === 0 && h(EmptyState, { title: 'No activity yet.' })}
@@ -266,7 +286,8 @@ function PersonTimeline({ person }: { person: Person }): VNode {
         csv: { rows: found.map(({ key, at, detail }) => ({ what: key, at, detail })), name: 'timeline' },
       })
     }
-    ${found !== null && found.length > MAX_MOMENTS && html`<p class="faint">${plural(found.length - MAX_MOMENTS, 'older entry is', 'older entries are')} not shown. Export the data to see all.</p>`}
+    ${found !== null && html`<p class="faint">Events of the last 90 days. Export the data to see all.</p>`}
+    ${found !== null && found.length > MAX_MOMENTS && html`<p class="faint">${plural(found.length - MAX_MOMENTS, 'older entry is', 'older entries are')} not shown.</p>`}
   `
 }
 

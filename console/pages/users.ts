@@ -149,7 +149,11 @@ function sessionColumns({ problem, refresh }: Pick<UserActions, 'problem' | 'ref
   return [
     { label: 'Who', cell: ({ actor, role }) => `${actor} (${role})`, kind: 'long' },
     { label: 'Address', cell: ({ ip }) => html`<code>${ip}</code>` },
-    { label: 'Browser', cell: ({ user_agent: agent }) => agent ?? '', kind: 'long' },
+    {
+      label: 'Browser',
+      cell: ({ user_agent: agent }) => html`<span title=${agent}>${describeBrowser(agent)}</span>`,
+      kind: 'long',
+    },
     { label: 'Last used', cell: ({ last_used_at: at }) => h(Ago, { at }) },
     { label: 'Expires', cell: ({ expires_at: at }) => h(Day, { at }) },
     {
@@ -157,4 +161,16 @@ function sessionColumns({ problem, refresh }: Pick<UserActions, 'problem' | 'ref
       cell: ({ id }) => h(ActionButton, { label: 'End', run: () => end(id), problem, kind: 'link' }),
     },
   ]
+}
+
+const BROWSERS = ['Edg', 'OPR', 'Firefox', 'HeadlessChrome', 'Chrome', 'Safari']
+const NAMES: Record<string, string> = { Edg: 'Edge', OPR: 'Opera', HeadlessChrome: 'Chrome' }
+const SYSTEMS = ['iPhone', 'iPad', 'Android', 'Windows', 'Mac OS X', 'Linux']
+
+/** Firefox on Linux; the whole text if it is of no known browser. */
+function describeBrowser(agent: string | null): string {
+  const browser = BROWSERS.find(name => agent?.includes(`${name}/`))
+  const system = SYSTEMS.find(name => agent?.includes(name))
+  if (!browser) return agent ?? ''
+  return `${NAMES[browser] ?? browser}${system ? ` on ${system.replace(' OS X', '')}` : ''}`
 }

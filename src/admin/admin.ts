@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { Log } from '../log/log.ts'
+import type { MailSettings } from '../pipeline/deliveries/mail.ts'
 import { accountAdmin } from './accounts.ts'
 import type { Actor } from './actor.ts'
 import { alertAdmin } from './alerts.ts'
@@ -7,6 +8,7 @@ import { auditAdmin } from './audit.ts'
 import { bookAdmin } from './books.ts'
 import { deadLetterAdmin } from './dead-letters.ts'
 import { destinationAdmin } from './destinations.ts'
+import { digestAdmin } from './digests.ts'
 import { erasureAdmin, suppressionAdmin } from './erasures.ts'
 import { healthAdmin } from './health.ts'
 import { keyAdmin } from './keys.ts'
@@ -28,6 +30,8 @@ export function openAdmin({
   log,
   secrets,
   allowPrivateDestinations = false,
+  mail = null,
+  consoleUrl = null,
   logRetentionMs = null,
   oidcIssuer = null,
 }: {
@@ -35,6 +39,10 @@ export function openAdmin({
   log: Log
   secrets: Secrets
   allowPrivateDestinations?: boolean
+  /** Null: e-mail is not configured. */
+  mail?: MailSettings | null
+  /** For links in messages to people. */
+  consoleUrl?: string | null
   /** How long the log keeps raw requests. */
   logRetentionMs?: number | null
   /** The identity provider whose sessions are valid. */
@@ -43,7 +51,8 @@ export function openAdmin({
   return (actor: Actor) => ({
     tenants: tenantAdmin({ pool, actor }),
     health: healthAdmin({ pool, log, actor }),
-    alerts: alertAdmin({ pool, actor }),
+    alerts: alertAdmin({ pool, log, actor }),
+    digests: digestAdmin({ pool, actor, mail }),
     policies: policyAdmin({ pool, actor }),
     accounts: accountAdmin({ pool, actor }),
     books: bookAdmin({ pool, actor }),
@@ -53,7 +62,10 @@ export function openAdmin({
     sessions: sessionAdmin({ pool, actor, issuer: oidcIssuer }),
     sources: sourceAdmin({ pool, secrets, actor }),
     sourceTests: sourceTestAdmin({ pool, log, actor }),
-    destinations: destinationAdmin({ pool, secrets, actor, allowPrivate: allowPrivateDestinations }),
+    destinations: destinationAdmin({
+      ...{ pool, secrets, actor, mail, consoleUrl },
+      allowPrivate: allowPrivateDestinations,
+    }),
     receipts: receiptAdmin({ pool, actor }),
     receivedRequests: receivedRequestAdmin({ pool, log, actor, logRetentionMs }),
     deadLetters: deadLetterAdmin({ pool, log, actor }),

@@ -3,10 +3,18 @@ import { type Static, Type } from 'typebox'
 import { RULE_NAMES, RULES, type Rule, type Thresholds, withDefaultThresholds } from '../domain/alerts/rules.ts'
 import { Nullable, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
-import { inTransaction } from '../postgres/database.ts'
-import { type Alert, listAlerts, readTenantThresholds, saveThresholds } from '../store/alerts/alerts.ts'
+import { type Log, LogUnavailable } from '../log/log.ts'
+import { databaseNow, inTransaction } from '../postgres/database.ts'
+import {
+  type Alert,
+  listAlerts,
+  listSourceRhythms,
+  readTenantThresholds,
+  saveThresholds,
+} from '../store/alerts/alerts.ts'
 import { lockTenant } from '../store/tenants/tenants.ts'
 import { type Actor, requireTenant, resolveTenantFilter } from './actor.ts'
+import { lagReadings, oldestWaiting, readValues, silenceReading } from './alert-values.ts'
 import { recordChange } from './audit.ts'
 import { throwIfInvalid } from './error.ts'
 
@@ -15,7 +23,7 @@ const MAX_LISTED = 200
 /** An absent rule stays as it is; null turns it off; 'default' removes the tenant's own threshold. */
 export type RulesChange = Partial<Record<string, number | null | 'default'>>
 
-export function alertAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
+export function alertAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; actor: Actor }) {
   return {
     /** Newest first: the raised alerts, or all of the last 90 days. */
     async list({ tenant, all = false }: { tenant?: string | undefined; all?: boolean }): Promise<AlertView[]> {
@@ -25,6 +33,25 @@ export function alertAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     async rules(tenant: string): Promise<AlertRulesView> {
       const { id } = await requireTenant(pool, actor, tenant)
       return rulesView(id, await readTenantThresholds(pool, id))
+    },
+    /** The current values that the rules compare with their thresholds. A rule without a value has nothing to report. */
+    async values(tenant: string): Promise<AlertValue[]> {
+      const { id } = await requireTenant(pool, actor, tenant)
+      const now = await databaseNow(pool)
+      const silences = (await listSourceRhythms(pool, id)).flatMap(({ rhythm, ...source }) =>
+        rhythm === null ? [] : [silenceReading({ ...source, rhythm })],
+      )
+      const lag = await oldestWaiting(log).then(
+        oldestAt => lagReadings([id], oldestAt, now),
+        error => {
+          if (error instanceof LogUnavailable) return []
+          throw error
+        },
+      )
+      const readings = [...lag, ...(await readValues(pool, id)), ...silences]
+      return readings.map(({ rule, subject, value, summary }) => ({
+        ...{ rule, subject: subject === '' ? null : subject, value, summary },
+      }))
     },
     async setRules(tenant: string, change: RulesChange): Promise<AlertRulesView> {
       throwIfInvalid(Object.entries(change).flatMap(([rule, value]) => validateThreshold(rule, value)))
@@ -93,6 +120,14 @@ export const AlertView = Type.Object(
   { title: 'Alert', description: 'A rule whose threshold was exceeded' },
 )
 export type AlertView = Static<typeof AlertView>
+
+export const AlertValue = Type.Object({
+  rule: Type.Enum([...RULE_NAMES]),
+  subject: Nullable(Type.String({ description: 'source_silent: the source id; mrr_drop: the currency' })),
+  value: Type.Number(),
+  summary: Type.String({ description: 'One sentence for people' }),
+})
+export type AlertValue = Static<typeof AlertValue>
 
 const threshold = (rule: keyof typeof RULES) =>
   Nullable(Type.Number({ description: `${RULES[rule].means}; from ${RULES[rule].least} to ${RULES[rule].most}` }))

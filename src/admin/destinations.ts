@@ -1,7 +1,17 @@
 import type pg from 'pg'
 import { type Static, Type } from 'typebox'
-import { PRIVATE, validateDestinationUrl } from '../domain/destinations/addresses.ts'
-import { messageId, WHATS, type What } from '../domain/destinations/destinations.ts'
+import { RULE_NAMES, type Rule } from '../domain/alerts/rules.ts'
+import { isMailUrl, mailAddressOf, PRIVATE, validateDestinationUrl } from '../domain/destinations/addresses.ts'
+import {
+  DESTINATION_TYPES,
+  type DestinationType,
+  defaultType,
+  isWanted,
+  messageId,
+  READABLE_WHATS,
+  WHATS,
+  type What,
+} from '../domain/destinations/destinations.ts'
 import { MAX_EVENT_TYPE_LENGTH } from '../domain/events/events.ts'
 import { newEntryId } from '../domain/ids.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
@@ -9,6 +19,7 @@ import { hintOf, newPublicId, newSigningSecret } from '../domain/tenants/keys.ts
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { HOUR_MS, parseTimestamp } from '../domain/time.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
+import type { MailSettings } from '../pipeline/deliveries/mail.ts'
 import { buildBody, buildTarget, leadsToPrivate, openHeaders, openSender } from '../pipeline/deliveries/send.ts'
 import { type Db, databaseNow, inTransaction } from '../postgres/database.ts'
 import {
@@ -21,7 +32,14 @@ import {
   readDestinationState,
   updateDestination,
 } from '../store/destinations/destinations.ts'
-import { type Attempt, type AttemptPage, listAttempts, requeueMessages } from '../store/destinations/outbox.ts'
+import {
+  type Attempt,
+  type AttemptPage,
+  findMessage,
+  listAttempts,
+  requeueMessages,
+  retryQueued,
+} from '../store/destinations/outbox.ts'
 import { type Actor, CreatedBy, canSee, requireTenant, SYSTEM } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError, notFound, throwIfInvalid } from './error.ts'
@@ -29,7 +47,14 @@ import type { Secrets } from './secrets.ts'
 import { DEFAULT_OVERLAP_HOURS, validateOverlap, validateSettings } from './settings.ts'
 
 type Unchecked = Record<string, unknown>
-type Deps = { pool: pg.Pool; secrets: Secrets; actor: Actor; allowPrivate: boolean }
+type Deps = {
+  pool: pg.Pool
+  secrets: Secrets
+  actor: Actor
+  allowPrivate: boolean
+  mail: MailSettings | null
+  consoleUrl: string | null
+}
 
 // Each event of the tenant is queued for every destination, in the transaction that applies the event.
 const MAX_DESTINATIONS = 100
@@ -64,7 +89,7 @@ export function destinationAdmin(deps: Deps) {
     async create({ tenant, ...input }: Unchecked & { tenant: string }): Promise<CreatedDestination> {
       throwIfInvalid([...(await validateInput(input, deps)), ...validateRequired(tenant, input)])
       const { id: tenantId } = await requireTenant(pool, actor, tenant)
-      return inTransaction(pool, tx => createDestination(tx, deps, tenantId, input as DestinationSettings))
+      return inTransaction(pool, tx => createDestination(tx, deps, tenantId, input as NewDestinationSettings))
     },
     async list(tenant: string): Promise<DestinationView[]> {
       const found = await listDestinations(pool, (await requireTenant(pool, actor, tenant)).id)
@@ -74,13 +99,19 @@ export function destinationAdmin(deps: Deps) {
       return toView(pool, await own(id), secrets)
     },
     async update(id: string, input: Unchecked): Promise<DestinationView> {
-      throwIfInvalid(await validateInput(input, deps))
-      const { event_types: eventTypes, headers, ...settings } = input as DestinationSettings
-      return change(id, 'update', destination => ({
-        ...Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined)),
-        eventTypes: eventTypes ?? destination.eventTypes,
-        headers: headers === undefined ? destination.headers : encryptHeaders(headers, secrets),
-      }))
+      const fixed = input.type === undefined ? [] : [{ pointer: '/type', message: 'cannot be changed' }]
+      throwIfInvalid([...fixed, ...(await validateInput(input, deps))])
+      const { event_types: eventTypes, alert_rules: alertRules, headers, ...settings } = input as DestinationSettings
+      return change(id, 'update', destination => {
+        const changes = {
+          ...Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined)),
+          eventTypes: eventTypes ?? destination.eventTypes,
+          alertRules: alertRules ?? destination.alertRules,
+          headers: headers === undefined ? destination.headers : encryptHeaders(headers, secrets),
+        }
+        throwIfInvalid(validateType({ ...destination, ...changes }))
+        return changes
+      })
     },
     setEnabled: (id: string, enabled: boolean): Promise<DestinationView> =>
       change(id, enabled ? 'enable' : 'disable', () => ({ enabled, disabledReason: null })),
@@ -112,26 +143,38 @@ export function destinationAdmin(deps: Deps) {
     },
     /** Sends a message now and returns the outcome. It is not retried and not listed among the deliveries. */
     async test(id: string): Promise<DestinationTest> {
-      const destination = await own(id)
-      const at = await databaseNow(pool)
-      const message = { id: newEntryId(at.getTime()), at, type: 'kontor.test' }
-      const data = JSON.stringify({ message: 'A test of this destination.', destination: id })
-      const sender = openSender({ ...deps, now: () => at })
-      try {
-        const body = buildBody({ ...message, data })
-        const target = buildTarget(destination, secrets, at)
-        const sent = await sender.send(target, { id: messageId(message.id), body })
-        return {
-          ...{ ok: sent.isDelivered, message_id: messageId(message.id), url: destination.url },
-          ...{ status: sent.status, error: sent.error, response: sent.response, duration_ms: sent.durationMs },
-        }
-      } finally {
-        sender.close()
-      }
+      return sendTest(deps, await own(id), 'A test of this destination.')
+    },
+    /** Sends a test message to every enabled destination that receives the alerts of a rule. */
+    async testRule(tenant: string, rule: string): Promise<DestinationTest[]> {
+      throwIfInvalid(validateSettings({ rule }, RULE_FIELD))
+      const { id } = await requireTenant(pool, actor, tenant)
+      const wanted = (await listDestinations(pool, id)).filter(
+        destination => destination.enabled && isWanted(destination, { ...ALERT, rule: rule as Rule }),
+      )
+      const text = `This is a test of the alert rule ${rule}. Alerts of this rule will arrive here.`
+      return Promise.all(wanted.map(destination => sendTest(deps, destination, text)))
     },
     async deliveries(id: string, page: AttemptPage): Promise<DeliveryView[]> {
       const { tenantId } = await own(id)
       return (await listAttempts(pool, tenantId, id, page)).map(deliveryView)
+    },
+    /** What is or was sent; null: the message has expired, or was deleted with a person. */
+    async message(id: string, message: string): Promise<SentMessage> {
+      const destination = await own(id)
+      const found = await findMessage(pool, destination.tenantId, message)
+      return { id: messageId(message), body: found && buildBody(destination, found, deps.consoleUrl) }
+    },
+    /** Attempts all waiting messages now. */
+    async retry(id: string): Promise<RetriedMessages> {
+      const destination = await own(id)
+      requireEnabled(destination)
+      const retried = await retryQueued(pool, id)
+      await recordChange(pool, actor, {
+        ...{ action: 'destination.retry', target: id, tenantId: destination.tenantId },
+        after: { id, retried },
+      })
+      return { id, retried }
     },
     /** Queues all messages since then again, delivered or not. They keep their ids. */
     async replay(id: string, since: string): Promise<{ id: string; since: string; queued: number }> {
@@ -141,12 +184,7 @@ export function destinationAdmin(deps: Deps) {
           { pointer: '/since', message: 'must be an ISO 8601 date-time, for example 2026-01-31T09:30:00Z' },
         ])
       const destination = await own(id)
-      if (!destination.enabled)
-        throw new AdminError(
-          'conflict',
-          'destination_disabled',
-          'The destination is disabled. Enable it before a replay.',
-        )
+      requireEnabled(destination)
       let queued = 0
       let after: { at: string; id: string } | null = null
       for (;;) {
@@ -166,6 +204,53 @@ export function destinationAdmin(deps: Deps) {
     },
   }
 }
+
+const ALERT = { what: 'alerts', type: 'alert.raised' } as const
+
+async function sendTest(deps: Deps, destination: Destination, text: string): Promise<DestinationTest> {
+  const at = await databaseNow(deps.pool)
+  const id = newEntryId(at.getTime())
+  const data = JSON.stringify({ message: text, destination: destination.id })
+  const sender = openSender({ ...deps, now: () => at })
+  try {
+    const target = buildTarget(destination, deps.secrets, at)
+    const sent = await sender.send(target, { id, at, type: 'kontor.test', data })
+    return {
+      ...{ ok: sent.isDelivered, destination: destination.id, message_id: messageId(id), url: destination.url },
+      ...{ status: sent.status, error: sent.error, response: sent.response, duration_ms: sent.durationMs },
+    }
+  } finally {
+    sender.close()
+  }
+}
+
+function requireEnabled({ enabled }: Destination): void {
+  if (enabled) return
+  const message = 'The destination is disabled. Enable it before messages are sent again.'
+  throw new AdminError('conflict', 'destination_disabled', message)
+}
+
+export const SentMessage = Type.Object(
+  {
+    id: Type.String(),
+    body: Nullable(Type.String({ description: 'The body as sent; null: the message has expired or was deleted' })),
+  },
+  {
+    examples: [
+      {
+        id: 'msg_019c1234-5678-7000-8abc-def012345678',
+        body: '{"type":"event.created","timestamp":"2026-01-31T09:30:00.000Z","data":{}}',
+      },
+    ],
+  },
+)
+export type SentMessage = Static<typeof SentMessage>
+
+export const RetriedMessages = Type.Object(
+  { id: Type.String(), retried: Type.Integer({ description: 'Messages that waited for a retry' }) },
+  { examples: [{ id: 'dst_4KmT7cVxYp2wRb9L', retried: 3 }] },
+)
+export type RetriedMessages = Static<typeof RetriedMessages>
 
 /** Kontor itself disables the destination: the audit log names the actor "system". */
 export async function disableFailing(pool: pg.Pool, id: string, reason: string): Promise<void> {
@@ -187,8 +272,12 @@ async function createDestination(
   tx: Db,
   { actor, secrets }: Deps,
   tenantId: number,
-  input: DestinationSettings,
+  input: NewDestinationSettings,
 ): Promise<CreatedDestination> {
+  const url = input.url!
+  const type = input.type ?? defaultType(url)
+  const what = input.what ?? (type === 'webhook' ? ['events', 'conversions'] : ['alerts'])
+  throwIfInvalid(validateType({ type, url, what }))
   if ((await listDestinations(tx, tenantId)).length >= MAX_DESTINATIONS)
     throw new AdminError(
       'conflict',
@@ -199,10 +288,10 @@ async function createDestination(
   const destination = await insertDestination(tx, {
     id: newPublicId('dst'),
     tenantId,
-    name: input.name ?? new URL(input.url!).hostname,
-    url: input.url!,
-    what: input.what ?? ['events', 'conversions'],
+    name: input.name ?? (isMailUrl(url) ? mailAddressOf(url) : new URL(url).hostname).slice(0, MAX_NAME),
+    ...{ type, url, what },
     eventTypes: input.event_types ?? [],
+    alertRules: input.alert_rules ?? [],
     enabled: input.enabled ?? true,
     secrets: [{ sealed: secrets.seal(secret), hint: hintOf(secret), expires_at: null }],
     headers: encryptHeaders(input.headers ?? {}, secrets),
@@ -225,14 +314,31 @@ function validateRequired(tenant: unknown, { url }: Unchecked): ValidationError[
   return errors
 }
 
-async function validateInput(input: Unchecked, { allowPrivate }: Deps): Promise<ValidationError[]> {
+/** Errors that concern the type of the destination. */
+function validateType({ type, url, what }: Pick<Destination, 'type' | 'url' | 'what'>): ValidationError[] {
+  const errors: ValidationError[] = []
+  if ((type === 'email') !== isMailUrl(url))
+    errors.push({
+      pointer: '/url',
+      message:
+        type === 'email' ? 'must begin with mailto: for type email' : `must begin with https:// for type ${type}`,
+    })
+  if (type !== 'webhook' && what.some(name => !READABLE_WHATS.includes(name)))
+    errors.push({ pointer: '/what', message: `must contain only ${READABLE_WHATS.join(' and ')} for type ${type}` })
+  return errors
+}
+
+async function validateInput(input: Unchecked, { allowPrivate, mail }: Deps): Promise<ValidationError[]> {
   const errors = validateSettings(input, DESTINATION_FIELDS)
   const { url } = input
   if (typeof url !== 'string' || errors.some(({ pointer }) => pointer === '/url')) return errors
   const requirement = validateDestinationUrl(url, { allowPrivate })
   // Every connection checks this again, because a host name may resolve to another address later.
-  const isPrivate = requirement === null && !allowPrivate && (await leadsToPrivate(new URL(url).hostname))
+  const isChecked = requirement === null && !allowPrivate && !isMailUrl(url)
+  const isPrivate = isChecked && (await leadsToPrivate(new URL(url).hostname))
   if (requirement !== null || isPrivate) errors.push({ pointer: '/url', message: `must ${requirement ?? PRIVATE}` })
+  else if (isMailUrl(url) && mail === null)
+    errors.push({ pointer: '/url', message: 'must not be an e-mail address, because KONTOR_SMTP_URL is not set' })
   return errors
 }
 
@@ -243,15 +349,17 @@ function maskHeaders(destination: Destination, secrets: Secrets): Record<string,
 
 /** The fields that the audit log records. */
 function toAudited(destination: Destination, secrets: Secrets) {
-  const { id, tenantId, name, url, what, enabled } = destination
+  const { id, tenantId, name, type, url, what, enabled } = destination
   return {
     ...{
       id,
       tenant: publicTenantId(tenantId),
       name,
+      type,
       url,
       what,
       event_types: destination.eventTypes,
+      alert_rules: destination.alertRules,
       enabled,
     },
     disabled_reason: destination.disabledReason,
@@ -308,12 +416,17 @@ function isOwnHeader(name: string): boolean {
   return lower.startsWith('webhook-') || OWN_HEADERS.has(lower)
 }
 
+const MAX_NAME = 100
+const AlertRule = Type.Enum([...RULE_NAMES])
+const RULE_FIELD = { rule: { schema: AlertRule, expects: `one of ${RULE_NAMES.join(', ')}` } }
+
 /** The settings of a destination. The schemas of the admin API and the validation here use the same definitions. */
 const DESTINATION_FIELDS = {
-  name: { schema: Type.String({ minLength: 1, maxLength: 100 }), expects: 'a name of 1 to 100 characters' },
+  name: { schema: Type.String({ minLength: 1, maxLength: MAX_NAME }), expects: 'a name of 1 to 100 characters' },
+  type: { schema: Type.Enum([...DESTINATION_TYPES]), expects: `one of ${DESTINATION_TYPES.join(', ')}` },
   url: {
     schema: Type.String({ minLength: 1, maxLength: 2_000 }),
-    expects: 'a URL, for example https://example.com/hooks',
+    expects: 'a URL, for example https://example.com/hooks or mailto:ops@example.com',
   },
   what: {
     schema: Type.Array(Type.Enum([...WHATS]), { minItems: 1, maxItems: WHATS.length, uniqueItems: true }),
@@ -323,6 +436,10 @@ const DESTINATION_FIELDS = {
     schema: Type.Array(Type.String({ minLength: 1, maxLength: MAX_EVENT_TYPE_LENGTH + 1 }), { maxItems: 100 }),
     expects: 'a list of up to 100 event types, exact (page_view) or a prefix (order.*); empty: all',
     check: (types: string[]) => types.every(type => !type.slice(0, -1).includes('*')),
+  },
+  alert_rules: {
+    schema: Type.Array(AlertRule, { maxItems: RULE_NAMES.length, uniqueItems: true }),
+    expects: `a list of ${RULE_NAMES.join(', ')}; empty: all`,
   },
   enabled: { schema: Type.Boolean(), expects: 'true or false' },
   headers: {
@@ -341,32 +458,44 @@ export type DestinationSettings = {
   url?: string
   what?: What[]
   event_types?: string[]
+  alert_rules?: Rule[]
   enabled?: boolean
   headers?: Record<string, string>
 }
+/** The type cannot be changed later. */
+export type NewDestinationSettings = DestinationSettings & { type?: DestinationType }
 
 /** The settings as documented schema properties. */
 export const DESTINATION_SETTINGS = {
   name: DESTINATION_FIELDS.name.schema,
   url: Type.String({
     ...DESTINATION_FIELDS.url.schema,
-    description: 'https; private networks are rejected unless KONTOR_ALLOW_PRIVATE_DESTINATIONS=true',
+    description:
+      'https, or `mailto:` and one address for type email; private networks are rejected unless KONTOR_ALLOW_PRIVATE_DESTINATIONS=true',
   }),
   what: DESTINATION_FIELDS.what.schema,
   event_types: Type.Array(Type.String(), {
     description: 'Filters events by exact type or prefix (order.*); empty: all',
   }),
+  alert_rules: Type.Array(AlertRule, { description: 'Filters alerts by rule; empty: all' }),
   enabled: DESTINATION_FIELDS.enabled.schema,
   headers: Type.Record(Type.String(), Type.String(), { description: 'Sent with every request. Values are shown as …' }),
 }
+
+export const DestinationTypeField = Type.Enum([...DESTINATION_TYPES], {
+  description:
+    'webhook: signed JSON. slack: `{"text": …}` to an incoming webhook of Slack or a compatible service. email: an e-mail; requires KONTOR_SMTP_URL. The last two receive only alerts and digests. Default: email for a `mailto:` URL, otherwise webhook',
+})
 
 const DESTINATION_EXAMPLE = {
   id: 'dst_4fTzQ9aXw2LmN8pB',
   tenant: 'ten_1',
   name: 'warehouse',
+  type: 'webhook',
   url: 'https://warehouse.example/hooks',
   what: ['events', 'conversions'],
   event_types: ['order.*'],
+  alert_rules: [],
   enabled: true,
   headers: {},
   disabled_reason: null,
@@ -388,6 +517,7 @@ const DESTINATION_EXAMPLE = {
 const destinationFields = {
   id: Type.String(),
   tenant: Type.String(),
+  type: DestinationTypeField,
   ...DESTINATION_SETTINGS,
   disabled_reason: Nullable(Type.String({ description: 'Why Kontor disabled it; null: a user disabled it' })),
   secrets: Type.Array(Type.Object({ hint: Type.String(), expires_at: NullableText }), {
@@ -430,7 +560,11 @@ export type CreatedDestination = Static<typeof CreatedDestination>
 
 export const DestinationTest = Type.Object(
   {
-    ok: Type.Boolean({ description: 'The response had a 2xx status and arrived within 15 seconds' }),
+    ok: Type.Boolean({
+      description:
+        'The response had a 2xx status and arrived within 15 seconds; for e-mail, the mail server accepted it',
+    }),
+    destination: Type.String({ description: 'Id of the destination' }),
     message_id: Type.String(),
     url: Type.String(),
     status: Nullable(Type.Integer()),

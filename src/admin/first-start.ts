@@ -51,6 +51,7 @@ async function createFirst(
     createKey(tx, actor, {
       tenantId: kind === 'admin' ? null : tenant.id,
       kind,
+      name: null,
       scopes: kind === 'private' ? [...SCOPES] : [],
       server: false,
       role: kind === 'admin' ? 'admin' : null,

@@ -53,6 +53,7 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       const key: KeyProperties = {
         tenantId,
         kind: input.kind as KeyKind,
+        name: input.name?.trim() || null,
         scopes: [...new Set(scopes)],
         server: input.server ?? false,
         role: input.kind === 'admin' ? ((input.role as Role) ?? 'admin') : null,
@@ -208,7 +209,7 @@ async function replaceKey(tx: Db, actor: Actor, key: ApiKey, overlapHours: numbe
 /** The properties of a key without its secret. */
 type KeyProperties = Pick<
   ApiKey,
-  'tenantId' | 'kind' | 'scopes' | 'server' | 'role' | 'allowedAddresses' | 'limits' | 'expiresAt'
+  'tenantId' | 'kind' | 'name' | 'scopes' | 'server' | 'role' | 'allowedAddresses' | 'limits' | 'expiresAt'
 >
 
 export async function createKey(tx: Db, actor: Actor, key: KeyProperties): Promise<CreatedKey> {
@@ -255,6 +256,7 @@ function keyView(key: ApiKey): KeyView {
     ...key.limits,
     tenant: key.tenantId === null ? null : publicTenantId(key.tenantId),
     hint: key.hint,
+    name: key.name,
     created_by: key.createdBy,
     created_at: key.createdAt.toISOString(),
     expires_at: key.expiresAt?.toISOString() ?? null,
@@ -269,6 +271,8 @@ type NewKey = {
   /** For an admin key: the only tenant that it can access. */
   tenant?: string | null | undefined
   kind: string
+  /** What the key is for. */
+  name?: string | null | undefined
   /** Default: all scopes for a private key. Other kinds have none. */
   scopes?: string[] | undefined
   /** For a tracking key that only servers use: it may alias and merge people. */
@@ -296,6 +300,12 @@ function givenLimits(input: KeyLimitsInput): Partial<KeyLimits> {
   return Object.fromEntries(LIMITS.flatMap(name => (input[name] === undefined ? [] : [[name, input[name]]])))
 }
 
+const MAX_NAME = 100
+
+function isPrintable(text: string): boolean {
+  return !/[\u0000-\u001f\u007f]/.test(text) && text.isWellFormed()
+}
+
 /** Returns all validation errors. */
 function validateNewKey(input: NewKey, now: Date): ValidationError[] {
   const errors: ValidationError[] = []
@@ -313,6 +323,8 @@ function validateNewKey(input: NewKey, now: Date): ValidationError[] {
   if (input.role !== undefined && input.kind !== 'admin') reject('/role', 'must be absent: only admin keys have a role')
   else if (input.role !== undefined && !ROLES.includes(input.role as Role))
     reject('/role', `must be one of ${ROLES.join(', ')}`)
+  if ((input.name ?? '').trim().length > MAX_NAME || !isPrintable(input.name ?? ''))
+    reject('/name', `must have at most ${MAX_NAME} printable characters`)
   const networks = input.allowed_addresses ?? []
   if (networks.length > 0 && input.kind === 'tracking')
     reject('/allowed_addresses', 'must be absent: browsers use tracking keys from any address')
@@ -339,6 +351,7 @@ const KEY_EXAMPLE = {
   rate_limit: null,
   tenant: 'ten_1',
   hint: '…x7Qe',
+  name: 'warehouse export',
   created_by: 'key_9kTzQ9aXw2LmN8pC',
   created_at: '2026-01-31T09:30:00.000Z',
   expires_at: null,
@@ -358,6 +371,7 @@ export const keyFields = {
   ...KeyLimits.properties,
   tenant: Nullable(Type.String({ description: 'null: an admin key with access to all tenants' })),
   hint: Type.String({ description: 'The last characters of the key' }),
+  name: Nullable(Type.String({ description: 'What the key is for' })),
   created_by: CreatedBy,
   created_at: Timestamp,
   expires_at: NullableTimestamp,

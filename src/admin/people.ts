@@ -12,6 +12,7 @@ import { verifiedCore } from '../domain/identity/linking.ts'
 import { storableText } from '../domain/json/json.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
+import { DAY_MS } from '../domain/time.ts'
 import { notifySaleChanges, openAudience, startSaleChanges } from '../pipeline/deliveries/notify.ts'
 import { lockProfiles, mergePeople, splitPerson, verifyIdentifier } from '../pipeline/identity/merge-split.ts'
 import type { Transaction } from '../pipeline/unit.ts'
@@ -31,6 +32,7 @@ import {
   type ProfileIdentifier,
   readBilling,
   readConversions,
+  readNewestEvents,
   readRecords,
   readTouches,
 } from '../store/identity/people.ts'
@@ -125,6 +127,25 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       })
       return personView(pool, tenantId, profile)
     },
+    /** Sales, records, billing and the events of the last 90 days, as JSON texts in the form of the export. */
+    async timeline({ tenant, id }: PersonKey): Promise<string[]> {
+      const tenantId = (await requireTenant(pool, actor, tenant)).id
+      const { profile } = await findPerson(pool, tenantId, id)
+      const nodes = await listNodes(pool, tenantId, profile)
+      const names = await listIdentifiers(pool, tenantId, profile)
+      const valuesOf = (kind: string) => names.filter(name => name.kind === kind).map(({ value }) => value)
+      const customers = valuesOf('contact')
+      const conversions = await readConversions(pool, tenantId, nodes, customers)
+      const orders = [...new Set(conversions.flatMap(({ orderId }) => orderId ?? []))]
+      const since = new Date((await databaseNow(pool)).getTime() - TIMELINE_DAYS * DAY_MS)
+      return [
+        ...conversions.map(({ text }) => text),
+        ...(await readRecords(pool, tenantId, 'contact', customers)),
+        ...(await readRecords(pool, tenantId, 'order', orders)),
+        ...(await readBilling(pool, tenantId, { nodes, customers, emails: valuesOf('email') })),
+        ...(await readNewestEvents(pool, tenantId, nodes, { since, limit: MAX_TIMELINE_EVENTS })),
+      ]
+    },
     /** Streams all data of a person. */
     async export({ tenant, id, format, confirm_profile = false }: ExportQuery): Promise<AsyncGenerator<string>> {
       const tenantId = (await requireTenant(pool, actor, tenant)).id
@@ -138,6 +159,9 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     },
   }
 }
+
+const TIMELINE_DAYS = 90
+const MAX_TIMELINE_EVENTS = 500
 
 /** Takes the profile lock: one change at a time, and no worker applies events of this tenant meanwhile. */
 export function changeIdentities<T>(

@@ -1,6 +1,8 @@
 import type pg from 'pg'
+import { type Static, Type } from 'typebox'
 import type { DailyRate } from '../domain/billing/exchange.ts'
 import { knownCurrency, parseDecimal } from '../domain/money.ts'
+import { Count } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { shareTenants, TENANT_LOCKS } from '../postgres/locks.ts'
@@ -9,14 +11,20 @@ import { type Actor, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError } from './error.ts'
 
-type ImportedRates = {
-  tenant: string
-  days: number
-  currencies: number
-  rates: number
-  first: string
-  last: string
-}
+export const ImportedRates = Type.Object(
+  {
+    tenant: Type.String(),
+    days: Count,
+    currencies: Count,
+    rates: Count,
+    first: Type.String({ description: 'The first day' }),
+    last: Type.String({ description: 'The last day' }),
+  },
+  {
+    examples: [{ tenant: 'ten_1', days: 2, currencies: 1, rates: 2, first: '2026-03-30', last: '2026-03-31' }],
+  },
+)
+export type ImportedRates = Static<typeof ImportedRates>
 
 const RATES_AT_A_TIME = 10_000
 

@@ -14,7 +14,7 @@ Kontor raises an alert after two minutes above the threshold, and resolves it af
 export function addAlert(program: Command, out: Output): void {
   const alert = program
     .command('alert')
-    .description('List alerts and change their thresholds.')
+    .description('List alerts, change their thresholds and test their delivery.')
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor alert list', 'kontor alert rules acme --set mrr_drop=0.05,lag=off'))
   alert
@@ -43,6 +43,32 @@ export function addAlert(program: Command, out: Output): void {
         out.json(set ? await alerts.setRules(tenant, set) : await alerts.rules(tenant)),
       )
     })
+  alert
+    .command('values')
+    .description('Show the current values that the rules compare with their thresholds.')
+    .argument('<tenant>', 'tenant id or name')
+    .addOption(dataOption())
+    .addHelpText('after', examples('kontor alert values acme'))
+    .action((tenant, options) => printRead(options, out, admin => admin.alerts.values(tenant)))
+  alert
+    .command('test')
+    .description('Send a test message to every destination that receives the alerts of a rule.')
+    .argument('<tenant>', 'tenant id or name')
+    .argument('<rule>', RULE_NAMES.join(', '))
+    .addOption(dataOption())
+    .addHelpText('after', '\nExit code 1 if a message was not delivered, or if no destination receives the rule.')
+    .addHelpText('after', examples('kontor alert test acme mrr_drop'))
+    .action((tenant, rule, options) =>
+      withAdmin(options, out, async ({ admin }) => {
+        const tests = await admin.destinations.testRule(tenant, rule)
+        out.json(tests)
+        out.exitCode = tests.length > 0 && tests.every(({ ok }) => ok) ? 0 : 1
+        if (tests.length === 0)
+          out.say(
+            `No destination receives alerts of ${rule}: kontor destination create --tenant ${tenant} --url mailto:…`,
+          )
+      }),
+    )
 }
 
 function parseChange(text: string): RulesChange {

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
-import { WHATS } from '../domain/destinations/destinations.ts'
+import { RULE_NAMES } from '../domain/alerts/rules.ts'
+import { DESTINATION_TYPES, WHATS } from '../domain/destinations/destinations.ts'
 import { examples, overlapOption, parseHeader } from './options.ts'
 import type { Output } from './output.ts'
 import { dataOption, printChange, printRead, withAdmin } from './session.ts'
@@ -10,7 +11,7 @@ const EXAMPLE_ID = 'dst_4fTzQ9aXw2LmN8pB'
 export function addDestination(program: Command, out: Output): void {
   const destination = program
     .command('destination')
-    .description('Manage destinations: endpoints to which Kontor sends signed webhooks.')
+    .description('Manage destinations: endpoints, chats and e-mail addresses to which Kontor sends messages.')
   destination.addHelpText(
     'after',
     examples(
@@ -22,10 +23,12 @@ export function addDestination(program: Command, out: Output): void {
     .command('create')
     .description('Create a destination. Kontor sends it everything that happens from now on.')
     .requiredOption('--tenant <tenant>', 'tenant id or name')
-    .requiredOption('--url <url>', 'endpoint to post to (https)')
+    .requiredOption('--url <url>', 'endpoint to post to (https), or mailto: and an e-mail address')
+    .option('--type <type>', `${DESTINATION_TYPES.join(', ')} (default: email for mailto:, otherwise webhook)`)
     .option('--name <name>', 'display name (default: the host of the URL)')
-    .option('--what <list>', `${WHAT} (default: events,conversions)`, parseList)
+    .option('--what <list>', `${WHAT} (default: events,conversions; alerts for slack and email)`, parseList)
     .option('--event-types <list>', EVENT_TYPES, parseList)
+    .option('--alert-rules <list>', ALERT_RULES, parseList)
     .option('--header <name:value>', HEADER, addHeader)
     .addOption(dataOption())
     .addHelpText('after', '\nPrints the destination with its "secret". The secret is shown only once.')
@@ -34,12 +37,15 @@ export function addDestination(program: Command, out: Output): void {
       examples(
         'kontor destination create --tenant acme --url https://example.com/hooks',
         'kontor destination create --tenant acme --url https://example.com/hooks --what events --event-types page_view,order.*',
+        'kontor destination create --tenant acme --url mailto:ops@example.com --what alerts,digests',
+        'kontor destination create --tenant acme --type slack --url https://hooks.slack.com/services/T0/B0/x --alert-rules mrr_drop',
       ),
     )
     .action(options =>
       printChange(options, out, admin => {
-        const { tenant, url, name, what, eventTypes: event_types, header: headers } = options
-        return admin.destinations.create({ tenant, url, name, what, event_types, headers })
+        const { tenant, type, url, name, what, eventTypes: event_types, header: headers } = options
+        const alert_rules = options.alertRules
+        return admin.destinations.create({ tenant, type, url, name, what, event_types, alert_rules, headers })
       }),
     )
   destination
@@ -60,10 +66,11 @@ export function addDestination(program: Command, out: Output): void {
     .command('update')
     .description('Change a destination. Omitted options keep their values.')
     .argument('<id>', ID)
-    .option('--url <url>', 'endpoint to post to (https)')
+    .option('--url <url>', 'endpoint to post to (https), or mailto: and an e-mail address')
     .option('--name <name>', 'display name')
     .option('--what <list>', WHAT, parseList)
     .option('--event-types <list>', `${EVENT_TYPES}; use * for all types`, parseList)
+    .option('--alert-rules <list>', `${ALERT_RULES}; use * for all rules`, parseList)
     .option('--header <name:value>', `${HEADER}; replaces all existing headers`, addHeader)
     .addOption(dataOption())
     .addHelpText('after', examples(`kontor destination update ${EXAMPLE_ID} --what events,records`))
@@ -71,7 +78,8 @@ export function addDestination(program: Command, out: Output): void {
       printChange(options, out, admin => {
         const { url, name, what, eventTypes, header: headers } = options
         const event_types = eventTypes?.join() === '*' ? [] : eventTypes
-        return admin.destinations.update(id, { url, name, what, event_types, headers })
+        const alert_rules = options.alertRules?.join() === '*' ? [] : options.alertRules
+        return admin.destinations.update(id, { url, name, what, event_types, alert_rules, headers })
       }),
     )
   destination
@@ -110,10 +118,13 @@ export function addDestination(program: Command, out: Output): void {
     )
   destination
     .command('test')
-    .description('Send a signed message of type kontor.test and show the response.')
+    .description('Send a message of type kontor.test and show the response.')
     .argument('<id>', ID)
     .addOption(dataOption())
-    .addHelpText('after', '\nExit code 1 if there is no 2xx response within 15 seconds.')
+    .addHelpText(
+      'after',
+      '\nExit code 1 if there is no 2xx response within 15 seconds, or if the mail server does not accept the e-mail.',
+    )
     .addHelpText('after', examples(`kontor destination test ${EXAMPLE_ID}`))
     .action((id, options) =>
       withAdmin(options, out, async ({ admin }) => {
@@ -153,6 +164,7 @@ const addHeader = (text: string, before: Record<string, string> = {}) => {
 
 const WHAT = `comma-separated list of what to send: ${WHATS.join(', ')}`
 const EVENT_TYPES = 'comma-separated list of event types to send; order.* matches all types with that prefix'
+const ALERT_RULES = `comma-separated list of alert rules to send: ${RULE_NAMES.join(', ')} (default: all)`
 const HEADER = 'additional request header; repeatable'
 
 function parseOutcome(text: string): 'delivered' | 'retrying' | 'failed' {

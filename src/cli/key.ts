@@ -19,6 +19,7 @@ export function addKey(program: Command, out: Output): void {
         .makeOptionMandatory(),
     )
     .option('--tenant <tenant>', 'tenant id or name; restricts an admin key to this tenant')
+    .option('--name <name>', 'what the key is for')
     .option('--scopes <a,b>', 'scopes of a private key (default: all)')
     .option('--server', 'tracking key for servers only: it may alias and merge people')
     .addOption(
@@ -52,6 +53,7 @@ export function addKey(program: Command, out: Output): void {
         const { id, key, kind, scopes, server, role, tenant } = await admin.keys.create({
           tenant: options.tenant,
           kind: options.kind,
+          name: options.name,
           scopes: parseList(options.scopes),
           server: options.server,
           role: options.role,

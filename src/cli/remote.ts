@@ -133,6 +133,11 @@ function explainProblem(url: string, status: number, text: string): string {
   return `${url} answered ${status}. Is it a Kontor server?`
 }
 
+export function readDigestPreview(server: RemoteServer, tenant: string) {
+  const path = `/admin/v1/tenants/${encodeURIComponent(tenant)}/digest/preview`
+  return openRemote(server)<{ subject: string; text: string; html: string }>('GET', path)
+}
+
 /** The actions that the admin API serves, under the names of the local ones. Any other action needs the database. */
 export function remoteAdmin(server: RemoteServer): Admin {
   const send = openRemote(server)
@@ -186,6 +191,9 @@ export function remoteAdmin(server: RemoteServer): Admin {
       ...shared('/destinations'),
       rotate: (id: string, body: Body) => rotate('/destinations', id, body),
       test: (id: string) => act(`/destinations/${at(id)}/test`),
+      testRule: async (id: string, rule: string) =>
+        ((await post(`/tenants/${at(id)}/alert-test`, { rule })) as { results: never }).results,
+      retry: (id: string) => act(`/destinations/${at(id)}/retry`),
       replay: (id: string, since: string) => post(`/destinations/${at(id)}/replay`, { since }),
       deliveries: (id: string, query: Body) => list(`/destinations/${at(id)}/deliveries`, query),
     },
@@ -242,9 +250,13 @@ export function remoteAdmin(server: RemoteServer): Admin {
     sessions: { list: () => list('/sessions'), end: (id: string) => act(`/sessions/${at(id)}/end`) },
     alerts: {
       list: ({ tenant, all }: Body) => list('/alerts', { tenant, ...(all === true && { state: 'all' }) }),
-      rules: (tenant: string) => get(`/tenants/${at(tenant)}/alert-rules`),
-      setRules: (tenant: string, change: object) =>
-        send('PATCH', `/admin/v1/tenants/${at(tenant)}/alert-rules`, change),
+      rules: (id: string) => get(`/tenants/${at(id)}/alert-rules`),
+      setRules: (id: string, rules: object) => send('PATCH', `/admin/v1/tenants/${at(id)}/alert-rules`, rules),
+      values: (id: string) => list(`/tenants/${at(id)}/alert-values`),
+    },
+    digests: {
+      show: (id: string) => get(`/tenants/${at(id)}/digest`),
+      set: (id: string, schedule: object) => send('PATCH', `/admin/v1/tenants/${at(id)}/digest`, schedule),
     },
     audit: { list: paged('/audit') },
     suppressions: {

@@ -7,15 +7,16 @@ import { type Actor, commandLineActor } from '../admin/actor.ts'
 import { type Admin, openAdmin } from '../admin/admin.ts'
 import { AdminError, kontorCommand } from '../admin/error.ts'
 import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
-import { type Config, cliEnvironment, type RemoteServer, readConfig } from '../config/config.ts'
+import { type Config, cliEnvironment, type RemoteServer, readConfig, sendingSettings } from '../config/config.ts'
 import { withoutTrailingSlash } from '../config/values.ts'
+import { parseTenantId } from '../domain/tenants/tenants.ts'
 import type { Log } from '../log/log.ts'
 import { type Connection, databaseNow, openPool } from '../postgres/database.ts'
 import { migrate, SchemaError, schemaState } from '../postgres/migrate.ts'
 import { initializeLog, openLog, toNatsSettings } from '../runtime/log.ts'
 import { UsageError } from './errors.ts'
 import type { Output } from './output.ts'
-import { defaultRemote, findRemote, needsDatabase, type Place, remoteAdmin } from './remote.ts'
+import { defaultRemote, findRemote, needsDatabase, type Place, readDigestPreview, remoteAdmin } from './remote.ts'
 import { readServerFile } from './server-file.ts'
 
 /** For commands that use the database. */
@@ -95,11 +96,12 @@ export async function withReadDatabase<T>(
  * What a command about tenants, keys, sources and so on needs. `url`: where the server is reached. `pool`: the database of this machine;
  * null if a remote server runs the command.
  */
-export type AdminSession = { admin: Admin; url: string } & (
+export type AdminSession = { admin: Admin; url: string; previewDigest(tenant: string): Promise<DigestPreview> } & (
   | { pool: pg.Pool; remote: null }
   | { pool: null; remote: RemoteServer }
 )
 type AdminWork<T> = (session: AdminSession) => Promise<T>
+type DigestPreview = { subject: string; text: string; html: string }
 
 /**
  * Runs a command on the admin API of a remote server (`--profile`, KONTOR_URL and KONTOR_KEY, or `kontor login` on a machine without a
@@ -130,12 +132,31 @@ async function runAdmin<T>(
   locally: (local: (session: Session) => Promise<T>) => Promise<T>,
 ): Promise<T> {
   const remote = (await findRemote(options)) ?? ((await emptyDataDir(options)) === null ? null : await defaultRemote())
-  if (remote !== null) return work({ admin: remoteAdmin(remote), url: remote.url, pool: null, remote })
+  if (remote !== null) {
+    const previewDigest = (tenant: string) => readDigestPreview(remote, tenant)
+    return work({ admin: remoteAdmin(remote), url: remote.url, previewDigest, pool: null, remote })
+  }
   return locally(async ({ admin, config, pool }) => {
     const running = config.databaseUrl === null ? await readServerFile(config.dataDir) : null
     const url = config.publicUrl ?? running?.url ?? `http://localhost:${config.port}`
-    return work({ admin, url, pool, remote: null })
+    const previewDigest = (tenant: string) => buildDigest({ admin, pool, config }, tenant)
+    return work({ admin, url, previewDigest, pool, remote: null })
   })
+}
+
+async function buildDigest(
+  { admin, pool, config }: Pick<Session, 'admin' | 'pool' | 'config'>,
+  tenant: string,
+): Promise<DigestPreview> {
+  // Reports are loaded only by this command.
+  const [{ digestReport }, { renderDigest }] = await Promise.all([
+    import('../reports/digest.ts'),
+    import('../domain/alerts/digest.ts'),
+  ])
+  const { id, name } = await admin.tenants.show(tenant)
+  const now = await databaseNow(pool)
+  const digest = await digestReport(pool, { id: parseTenantId(id)!, name }, { due: now, now })
+  return renderDigest(digest, sendingSettings(config).consoleUrl)
 }
 
 /** Prints the result of an action that changes something. */
@@ -173,8 +194,9 @@ export async function schemaProblem({ pool, config }: Database): Promise<string 
 
 export async function openSession(database: Database): Promise<Session> {
   const { pool, config, log } = database
-  const { allowPrivateDestinations, oidcIssuer } = config
-  const adminFor = openAdmin({ pool, log, secrets: await loadSecrets(config), allowPrivateDestinations, oidcIssuer })
+  const { oidcIssuer } = config
+  const secrets = await loadSecrets(config)
+  const adminFor = openAdmin({ ...{ pool, log, secrets, oidcIssuer }, ...sendingSettings(config) })
   return { ...database, admin: adminFor(currentUser()) }
 }
 

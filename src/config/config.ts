@@ -102,6 +102,13 @@ function findConflicts(config: Config): string[] {
   for (const key of ['awsAccessKeyId', 'awsSecretAccessKey'] as const)
     if (isBucket && config[key] === null)
       errors.push(`${name('archiveUrl')} is an S3 bucket, but ${name(key)} is not set. Set ${name(key)}.`)
+  const [url, from] = ['smtpUrl', 'smtpFrom'] as const
+  for (const [given, missing] of [
+    [url, from],
+    [from, url],
+  ] as const)
+    if (config[given] !== null && config[missing] === null)
+      errors.push(`${name(given)} is set, but ${name(missing)} is not. Set both, or neither.`)
   return [...errors, ...signInErrors(config, name)]
 }
 
@@ -137,6 +144,15 @@ function unknownVariables(env: NodeJS.ProcessEnv): string[] {
       const suggestion = nearest(name, known)
       return `${name} is not a setting and is ignored.${suggestion ? ` Did you mean ${suggestion}?` : ''}`
     })
+}
+
+/** What sending messages needs. `mail`: null if e-mail is not configured. */
+export function sendingSettings({ smtpUrl, smtpFrom, publicUrl, allowPrivateDestinations }: Config) {
+  return {
+    allowPrivateDestinations,
+    mail: smtpUrl === null || smtpFrom === null ? null : { server: smtpUrl, from: smtpFrom },
+    consoleUrl: publicUrl === null ? null : `${publicUrl}/console`,
+  }
 }
 
 /** Whether npm started this process through a shell. */

@@ -10,12 +10,14 @@ import {
   headerName,
   hideNatsCredentials,
   hidePassword,
+  hideSmtpPassword,
   host,
   httpUrl,
   integer,
   issuerUrl,
   line,
   listOfWords,
+  mailAddress,
   orOff,
   percent,
   port,
@@ -24,6 +26,7 @@ import {
   readNatsUrl,
   roleMappings,
   secretKeys,
+  smtpUrl,
   trustedProxies,
   UNIT_MS,
   userName,
@@ -109,6 +112,26 @@ const archiveSettings = {
     expects: 'a token without spaces',
     read: (text: string) => (/^[\x21-\x7e]{1,4000}$/.test(text) ? text : undefined),
     show: () => '(hidden)',
+  }),
+}
+
+/** The mail server for alerts and digests. */
+const mailSettings = {
+  smtpUrl: withoutDefault({
+    name: 'KONTOR_SMTP_URL',
+    meaning:
+      'The mail server that sends alerts and weekly digests. `smtp://` requires STARTTLS (port 587), `smtps://` uses TLS ' +
+      'from the start (port 465). `?tls=off` turns encryption off; a password is then accepted only for a server on ' +
+      'this machine.',
+    expects: 'an address like smtp://USER:PASSWORD@mail.example.com:587, smtps://… or smtp://mailpit:1025?tls=off',
+    read: smtpUrl,
+    show: hideSmtpPassword,
+  }),
+  smtpFrom: withoutDefault({
+    name: 'KONTOR_SMTP_FROM',
+    meaning: 'The sender address of e-mails. Required with KONTOR_SMTP_URL.',
+    expects: 'an e-mail address, for example kontor@example.com',
+    read: mailAddress,
   }),
 }
 
@@ -538,6 +561,7 @@ export const settings = {
   }),
   ...natsSettings,
   ...archiveSettings,
+  ...mailSettings,
   stripeApiUrl: setting({
     name: 'KONTOR_STRIPE_API_URL',
     default: 'https://api.stripe.com',

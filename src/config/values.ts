@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { isMailAddress } from '../domain/destinations/addresses.ts'
 import { cidrOf } from '../domain/tenants/addresses.ts'
 import { trimEnd } from '../domain/trim.ts'
 
@@ -140,9 +141,56 @@ export const issuerUrl: Read<string> = text => {
 
 /** Whether the connection cannot be intercepted: https, or http on the loopback interface. */
 export function isSecureUrl({ protocol, hostname }: URL): boolean {
-  const isLoopback = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
+  const isLoopback = LOOPBACK.test(hostname)
   return protocol === 'https:' || (protocol === 'http:' && isLoopback)
 }
+
+/** A mail server. `tls`: from the start of the connection, by STARTTLS, or not at all. */
+export type SmtpServer = {
+  host: string
+  port: number
+  user: string | null
+  password: string | null
+  tls: 'always' | 'starttls' | 'off'
+}
+
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
+
+/** A password is never sent to another machine without encryption. */
+export const smtpUrl: Read<SmtpServer> = text => {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (!url || !['smtp:', 'smtps:'].includes(url.protocol) || url.hostname === '' || url.port === '0') return undefined
+  const isOff = url.search === '?tls=off'
+  const isPlain = ['', '/'].includes(url.pathname) && url.hash === '' && (url.search === '' || isOff)
+  const [user, password] = [url.username, url.password].map(part => decoded(part))
+  if (!isPlain || user === undefined || password === undefined || (user === '') !== (password === '')) return undefined
+  const isAlways = url.protocol === 'smtps:'
+  if (isOff && (isAlways || (user !== '' && !LOOPBACK.test(url.hostname)))) return undefined
+  return {
+    host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: Number(url.port) || (isAlways ? 465 : 587),
+    user: user || null,
+    password: password || null,
+    tls: isAlways ? 'always' : isOff ? 'off' : 'starttls',
+  }
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
+
+export function hideSmtpPassword(text: string): string {
+  const url = smtpUrl(text) && new URL(text)
+  if (!url) return '(hidden)'
+  if (url.password !== '') url.password = 'hidden'
+  return url.href
+}
+
+export const mailAddress: Read<string> = text => (isMailAddress(text) ? text : undefined)
 
 type RoleMapping = { value: string; role: 'viewer' | 'operator' | 'admin'; tenant: string | null }
 

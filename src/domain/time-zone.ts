@@ -62,7 +62,16 @@ export function dayIn(zone: string, at: Date | number): Day {
 
 /** The first moment of a day there. Where formats go forward at midnight, it begins at one. */
 export function startOfDayIn(zone: string, day: Day): Date {
-  const wall = Date.parse(`${day}T00:00:00Z`)
+  return momentOf(zone, Date.parse(`${day}T00:00:00Z`))
+}
+
+/** The start of an hour of a day there. Where clocks skip that hour, the first moment after the gap. */
+export function hourIn(zone: string, day: Day, hour: number): Date {
+  return momentOf(zone, Date.parse(`${day}T00:00:00Z`) + hour * HOUR_MS)
+}
+
+/** The first moment at which clocks there show this time, given as if it were UTC. */
+function momentOf(zone: string, wall: number): Date {
   if (zone === UTC) return new Date(wall)
   const offset = (at: number) => wallClock(zone, at) - at
   // the offset before and the one after, should formats be changed around that time

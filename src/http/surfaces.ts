@@ -168,6 +168,8 @@ export function adminSurface({
 }: Credentials & {
   adminFor: AdminFor
   pool: pg.Pool
+  now(): Date
+  consoleUrl: string | null
   disk: { free(): number | null; daysLeft(): number | null }
   sessionOf?: FindSession | null
 }): Surface {
@@ -191,7 +193,7 @@ export function adminSurface({
       erasureRoutes(app, parts) //          GET, POST /admin/v1/erasures; GET …/:id
       suppressionRoutes(app, parts) //      GET /admin/v1/suppressions; DELETE …/:id
       purgeRoutes(app, parts) //            POST /admin/v1/purges; GET …/:id
-      alertRoutes(app, parts) //            GET /admin/v1/alerts; GET, PATCH /admin/v1/tenants/:id/alert-rules
+      alertRoutes(app, { ...parts, ...options }) // GET /admin/v1/alerts; GET, PATCH /admin/v1/tenants/:id/{alert-rules,digest}; GET …/{alert-values,digest/preview}; POST …/alert-test
       auditRoute(app, parts) //             GET /admin/v1/audit
     },
   }

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { Type } from 'typebox'
+import { Nullable } from '../domain/shapes.ts'
 import { SCOPES } from '../domain/tenants/keys.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { appliedPolicy } from '../store/billing/policies.ts'
@@ -14,11 +15,14 @@ export const TenantBody = Type.Object(
     currencies: Type.Array(Type.String(), {
       description: 'Currencies of subscriptions and recent sales. The one with the most paying accounts is first',
     }),
+    reporting_currency: Nullable(
+      Type.String({ description: 'The currency of reports with `currency=reporting`; null: not set' }),
+    ),
   },
   {
     title: 'TenantFacts',
     description: 'What the caller of a report needs to know about the tenant',
-    examples: [{ id: 'ten_1', time_zone: 'Europe/Berlin', currencies: ['EUR', 'USD'] }],
+    examples: [{ id: 'ten_1', time_zone: 'Europe/Berlin', currencies: ['EUR', 'USD'], reporting_currency: 'EUR' }],
   },
 )
 
@@ -30,14 +34,19 @@ export function tenantRoute(app: App, { pool }: { pool: pg.Pool }): void {
       schema: {
         tags: ['Records'],
         summary: 'Get the tenant of the key',
-        description: 'The time zone of its reports and the currencies it uses. Any scope is sufficient.',
+        description:
+          'The time zone of its reports, the currencies it uses, and the currency of its reports. Any scope is sufficient.',
         response: { 200: TenantBody },
       },
     },
     async ({ caller }) => {
       const { tenantId } = caller
       const [policy, currencies] = await Promise.all([appliedPolicy(pool, tenantId), usedCurrencies(pool, tenantId)])
-      return { id: publicTenantId(tenantId), time_zone: policy.timeZone, currencies }
+      const { timeZone, reportingCurrency } = policy
+      return {
+        ...{ id: publicTenantId(tenantId), time_zone: timeZone, currencies },
+        reporting_currency: reportingCurrency,
+      }
     },
   )
 }

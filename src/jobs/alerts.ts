@@ -1,6 +1,6 @@
 import type pg from 'pg'
+import { lagReadings, oldestWaiting, readValues, silenceReading } from '../admin/alert-values.ts'
 import {
-  measureSilence,
   nextAlertState,
   type Reading,
   type Rule,
@@ -17,15 +17,12 @@ import { LOCKS, tryLock } from '../postgres/locks.ts'
 import {
   type Alert,
   beginEvaluation,
-  countOpenDeadLetters,
-  countRejectedInLastHour,
   deleteAlerts,
   deleteAlertsBefore,
   endEvaluation,
   listSourceRhythms,
   listTenantThresholds,
   openAlerts,
-  readWeeklyMrr,
   saveAlerts,
   saveRhythms,
 } from '../store/alerts/alerts.ts'
@@ -37,7 +34,6 @@ const EVERY_S = 60
 // After a pause of all nodes or a clock change, at most this much counts as time in which sources were watched.
 const LONGEST_WATCHED_S = 2 * EVERY_S
 const KEPT_MS = 90 * DAY_MS
-const MIN_REJECTED = 10
 
 type Options = { pool: pg.Pool; log: Pick<Log, 'lag'>; everyS?: number }
 
@@ -58,51 +54,13 @@ export async function evaluateAlerts({ pool, log, everyS = EVERY_S }: Options): 
     const thresholds = new Map(tenants.map(({ tenantId, own }) => [tenantId, withDefaultThresholds(own)]))
     const readings = [
       ...lagReadings([...thresholds.keys()], oldestAt, now),
-      ...(await deadLetterReadings(client)),
-      ...(await rejectedReadings(client)),
-      ...(await mrrReadings(client)),
+      ...(await readValues(client, null)),
       ...(await silenceReadings(client, { day: toDay(now), elapsedS })),
     ]
-    await updateAlerts(client, { now, readings, thresholds })
+    const names = new Map(tenants.map(({ tenantId, name }) => [tenantId, name]))
+    await updateAlerts(client, { now, readings, thresholds, names })
     await deleteAlertsBefore(client, new Date(now.getTime() - KEPT_MS))
     await endEvaluation(client)
-  })
-}
-
-async function oldestWaiting(log: Options['log']): Promise<number | null> {
-  const times = (await log.lag()).flatMap(({ oldestAt }) => oldestAt?.getTime() ?? [])
-  return times.length === 0 ? null : Math.min(...times)
-}
-
-/** All tenants share the partitions, so the lag counts for each of them, whichever tenant's entries wait. */
-function lagReadings(tenantIds: number[], oldestAt: number | null, now: Date): Reading[] {
-  if (oldestAt === null) return []
-  const value = Math.max(0, (now.getTime() - oldestAt) / 1_000)
-  const summary = `Processing is behind: the oldest accepted entry has been waiting for ${formatDuration(value)}.`
-  return tenantIds.map(tenantId => ({ tenantId, rule: 'lag', subject: '', value, summary }))
-}
-
-async function deadLetterReadings(client: pg.PoolClient): Promise<Reading[]> {
-  return (await countOpenDeadLetters(client)).map(({ tenantId, count }) => ({
-    ...{ tenantId, rule: 'dead_letters', subject: '', value: count },
-    summary: count === 1 ? '1 dead letter needs attention.' : `${count} dead letters need attention.`,
-  }))
-}
-
-async function rejectedReadings(client: pg.PoolClient): Promise<Reading[]> {
-  const rows = await countRejectedInLastHour(client)
-  return rows.map(({ tenantId, refused, taken }) => ({
-    ...{ tenantId, rule: 'refused_share', subject: '' },
-    value: refused < MIN_REJECTED ? 0 : refused / (refused + taken),
-    summary: `${refused} webhook requests were rejected in the last hour; ${taken} events were accepted.`,
-  }))
-}
-
-async function mrrReadings(client: pg.PoolClient): Promise<Reading[]> {
-  return (await readWeeklyMrr(client)).map(({ tenantId, currency, before, now }) => {
-    const value = Math.max(0, 1 - now / before)
-    const summary = `MRR in ${currency} is ${formatPercent(value)} lower than seven days ago.`
-    return { tenantId, rule: 'mrr_drop', subject: currency, value, summary }
   })
 }
 
@@ -110,21 +68,24 @@ async function silenceReadings(
   client: pg.PoolClient,
   { day, elapsedS }: { day: string; elapsedS: number },
 ): Promise<Reading[]> {
-  const sources = (await listSourceRhythms(client)).flatMap(({ lastAt, rhythm, isNews, ...source }) =>
+  const sources = (await listSourceRhythms(client, null)).flatMap(({ lastAt, rhythm, isNews, ...source }) =>
     lastAt === null ? [] : [{ ...source, lastAt, rhythm: updateRhythm(rhythm, isNews, day, elapsedS) }],
   )
   await saveRhythms(client, sources)
-  return sources.map(({ sourceId, tenantId, name, rhythm }) => {
-    const { times, usualS } = measureSilence(rhythm)
-    const summary = `Source ${name} (${sourceId}) has received nothing for ${formatDuration(rhythm.quietS)}. Its longest pause in the previous week was ${formatDuration(usualS)}.`
-    return { tenantId, rule: 'source_silent', subject: sourceId, value: times, summary }
-  })
+  return sources.map(silenceReading)
 }
 
-type Evaluated = { now: Date; readings: Reading[]; thresholds: Map<number, Thresholds> }
+type Evaluated = {
+  now: Date
+  readings: Reading[]
+  thresholds: Map<number, Thresholds>
+  /** Of the tenants. */
+  names: Map<number, string>
+}
 
 /** Raises, keeps and resolves alerts, and notifies destinations of the changes. */
-async function updateAlerts(client: pg.PoolClient, { now, readings, thresholds }: Evaluated): Promise<void> {
+async function updateAlerts(client: pg.PoolClient, evaluated: Evaluated): Promise<void> {
+  const { now, readings, thresholds, names } = evaluated
   const open = new Map((await openAlerts(client)).map(alert => [alertKey(alert), alert]))
   // An alert without a reading counts as 0: its source or currency no longer exists.
   const measured = new Set(readings.map(alertKey))
@@ -148,7 +109,7 @@ async function updateAlerts(client: pg.PoolClient, { now, readings, thresholds }
   }
   await saveAlerts(client, changed)
   await deleteAlerts(client, ended)
-  await notifyDestinations(client, notified, now)
+  await notifyDestinations(client, notified, { at: now, names })
 }
 
 type OpenAlert = Alert & { state: 'pending' | 'raised' }
@@ -171,7 +132,11 @@ function toAlert(
   }
 }
 
-async function notifyDestinations(client: pg.PoolClient, alerts: Alert[], at: Date): Promise<void> {
+async function notifyDestinations(
+  client: pg.PoolClient,
+  alerts: Alert[],
+  { at, names }: { at: Date; names: Map<number, string> },
+): Promise<void> {
   if (alerts.length === 0) return
   const listeners = await listSubscribed(client, 'alerts')
   const ofTenant = Map.groupBy(listeners, ({ tenantId }) => tenantId)
@@ -183,21 +148,12 @@ async function notifyDestinations(client: pg.PoolClient, alerts: Alert[], at: Da
       ...{ tenantId: alert.tenantId, at, what: 'alerts', object: `alert/${alert.id}` },
       id: hashToId(JSON.stringify(['alert', alert.id, alert.state])),
       type: `alert.${alert.state}`,
-      data: alertText(alert),
+      rule: alert.rule,
+      data: alertText(alert, names.get(alert.tenantId) ?? ''),
     })),
   )
 }
 
 function alertKey({ tenantId, rule, subject }: Pick<Reading, 'tenantId' | 'rule' | 'subject'>): string {
   return `${tenantId} ${rule} ${subject}`
-}
-
-function formatDuration(seconds: number): string {
-  if (seconds < 120) return `${Math.round(seconds)} s`
-  if (seconds < 7_200) return `${Math.round(seconds / 60)} min`
-  return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} days`
-}
-
-function formatPercent(share: number): string {
-  return `${Math.round(share * 1_000) / 10} %`
 }

@@ -3,9 +3,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { disableFailing } from '../admin/destinations.ts'
 import type { Secrets } from '../admin/secrets.ts'
-import { DISABLED_AFTER_MS, messageId, retryDelayMs } from '../domain/destinations/destinations.ts'
+import { DISABLED_AFTER_MS, retryDelayMs } from '../domain/destinations/destinations.ts'
 import { coalesce } from '../overload/coalesce.ts'
-import { buildBody, buildTarget, openSender, type Sender, type Sent, type Target } from '../pipeline/deliveries/send.ts'
+import {
+  buildTarget,
+  openSender,
+  type Sendable,
+  type Sender,
+  type SenderOptions,
+  type Sent,
+  type Target,
+} from '../pipeline/deliveries/send.ts'
 import { retryWithPartitions } from '../postgres/partitions.ts'
 import { type Destination, findDestination } from '../store/destinations/destinations.ts'
 import {
@@ -27,11 +35,9 @@ const AFTER_FAILURE_MS = 2_000
 // Requests in flight at shutdown get this long. After that another node retries them.
 const GRACE_MS = 2_000
 
-type DeliveryOptions = {
+type DeliveryOptions = SenderOptions & {
   pool: pg.Pool
   secrets: Secrets
-  allowPrivate: boolean
-  now: () => Date
   logger: FailureLogger
   /** A counter that changes whenever this node learns of a configuration change; cached destinations are valid until then. */
   configChanges(): number
@@ -229,7 +235,7 @@ async function drain(options: ChannelOptions): Promise<void> {
   async function deliver(destination: Destination, target: Target, due: Due): Promise<void> {
     try {
       const attemptedAt = options.now()
-      const sent = await options.sender.send(target, { id: messageId(due.id), body: buildBody(due) })
+      const sent = await options.sender.send(target, due as Sendable)
       inFlight--
       failuresInARow = sent.isDelivered ? 0 : failuresInARow + 1
       // A throttled destination gets nothing for as long as it asked. Otherwise all waiting messages would use up their attempts.

@@ -9,7 +9,7 @@ import { acquisitionNames, type Retained, type SourceFigures } from '../store/re
 import { UNATTRIBUTED } from './accounts.ts'
 import { openKept, withKept } from './closed.ts'
 import { type Coverage, readCoverage } from './coverage.ts'
-import { convertParts, openCurrencies } from './exchange.ts'
+import { convertParts, exchangedLedger, openCurrencies } from './exchange.ts'
 import { openLedger, toSpan } from './ledger.ts'
 import { daysFrom, type ReportList, type ReportQuestion, sum, toList } from './question.ts'
 
@@ -38,7 +38,7 @@ type Retention = {
 export async function acquisitionReport(db: Db, question: ReportQuestion, horizon: number): Promise<AcquisitionReport> {
   const { currency, asOf } = question
   const then = daysFrom(asOf, -horizon)
-  const ledger = await openLedger(db, question)
+  const ledger = question.isReporting ? await exchangedLedger(db, question) : await openLedger(db, question)
   const figures = await ledger.figures(asOf, then)
   const { coverage, isThenCovered } = await readCoverage(db, question, figures, then)
   const [retained] = await ledger.retainedWithin([toSpan({ since: then, until: asOf })])
@@ -68,7 +68,10 @@ export async function sourceList(
     own.map(source => source.acquisitionId),
   )
   const total = sum(own, source => source.mrr)
-  const changes = new Map(retained.map(({ acquisitionId, change }) => [acquisitionId, change]))
+  // In the reporting currency, a source has one row per currency.
+  const changes = new Map<number, number>()
+  for (const { acquisitionId, change } of retained)
+    changes.set(acquisitionId, (changes.get(acquisitionId) ?? 0) + change)
   const entries = own.map((source): SourceEntry => {
     const base = source.retentionBaseMrr ?? source.cohortMrr
     const retainedMrr = base + (changes.get(source.acquisitionId) ?? 0)

@@ -61,6 +61,16 @@ export async function openCurrencies(db: Db, question: ReportQuestion): Promise<
 
 const BEGINNING: Day = '0001-01-01'
 
+/** Converts by the rates of these days, and the last ones before. */
+export async function openExchange(
+  db: Db,
+  tenantId: number,
+  { currencies, target, first, last }: { currencies: string[]; target: string; first: Day; last: Day },
+): Promise<Convert> {
+  const rates = await ratesBetween(db, tenantId, [...currencies, target], { first, last })
+  return converter(target, createExchange(rates))
+}
+
 function converter(target: string, rates: ReturnType<typeof createExchange>): Convert {
   const known = new Map<string, Exchange | null>()
   return (minor, currency, day) => {

@@ -97,7 +97,7 @@ export function excludedItems(figures: SourceFigures[], currency: string): { exc
   }
 }
 
-type ExclusionReport = { byReason: ReasonEntry[]; exclusions: ReportList<ExclusionEntry> }
+export type ExclusionReport = { byReason: ReasonEntry[]; exclusions: ReportList<ExclusionEntry> }
 
 type ReasonEntry = {
   reasonCode: ReasonCode
@@ -122,9 +122,7 @@ export async function exclusionReport(db: Db, question: ReportQuestion): Promise
     return { reason, items: 1, excludedMrr: 0, unpriced: 1 }
   })
   return {
-    byReason: merged([...sums, ...all])
-      .map(({ reason, ...own }) => ({ reasonCode: reason, reason: REASONS[reason].reason, ...own }))
-      .sort((a, b) => b.items - a.items || (a.reasonCode < b.reasonCode ? -1 : 1)),
+    byReason: reasonEntries([...sums, ...all]),
     exclusions: exclusionList(db, question, ledger, { ...excludedItems(figures, question.currency), pending }),
   }
 }
@@ -138,11 +136,15 @@ function sumByReason(items: ExcludedItem[]): ReasonSum[] {
   }))
 }
 
-function merged(sums: ReasonSum[]): ReasonSum[] {
-  return [...Map.groupBy(sums, own => own.reason)].map(([reason, own]) => ({
-    reason,
-    items: sum(own, part => part.items),
-    excludedMrr: sum(own, part => part.excludedMrr),
-    unpriced: sum(own, part => part.unpriced),
-  }))
+/** The most items first. */
+export function reasonEntries(sums: ReasonSum[]): ReasonEntry[] {
+  return [...Map.groupBy(sums, own => own.reason)]
+    .map(([reason, own]) => ({
+      reasonCode: reason,
+      reason: REASONS[reason].reason,
+      items: sum(own, part => part.items),
+      excludedMrr: sum(own, part => part.excludedMrr),
+      unpriced: sum(own, part => part.unpriced),
+    }))
+    .sort((a, b) => b.items - a.items || (a.reasonCode < b.reasonCode ? -1 : 1))
 }

@@ -7,8 +7,8 @@ import { dayIn, startOfDayIn } from '../domain/time-zone.ts'
 import type { Db } from '../postgres/database.ts'
 import { segmentsOfSubscriptions } from '../store/reports/accounts.ts'
 import { churnReasons, runningTrials } from '../store/reports/outcomes.ts'
-import { findBuckets } from '../store/reports/totals.ts'
-import { openAgenda } from './attention.ts'
+import { type Bucket, findBuckets } from '../store/reports/totals.ts'
+import { type Named, openAgenda, withNames } from './attention.ts'
 import { type Ledger, openLedger } from './ledger.ts'
 import { movementTotals, type SeriesWindow, seriesBuckets } from './movements.ts'
 import { type ReportList, type ReportQuestion, sum, toList } from './question.ts'
@@ -30,7 +30,7 @@ type ForecastMonth = Record<MovementType, number> & { date: string; mrr: number;
 export type ForecastReport = {
   openingMrr: number
   months: ForecastMonth[]
-  changes: ReportList<ForecastChange>
+  changes: ReportList<Named<ForecastChange>>
 }
 
 /** The rest of this month and the months after it, `months` in all. Assumes that nothing else happens. */
@@ -59,7 +59,11 @@ export async function forecastReport(db: Db, question: ReportQuestion, months: n
   const scheduled = sum(moved, own => own.count)
   const renewals = await renewalList(db, question, ledger, horizon)
   const lists = [scheduledList(ledger, { since: asOf, until: horizon }, scheduled), renewals, toList(trials)]
-  return { openingMrr: totals[0]!.mrr, months: rows, changes: mergeByTime(lists) }
+  return {
+    openingMrr: totals[0]!.mrr,
+    months: rows,
+    changes: withNames(db, question.tenantId, mergeByTime(lists)),
+  }
 }
 
 /** The earliest first. */
@@ -170,10 +174,11 @@ export async function churnReasonReport(
   db: Db,
   question: ReportQuestion,
   window: Omit<SeriesWindow, 'interval'>,
+  read = (buckets: Bucket[]) => churnReasons(db, question, buckets),
 ): Promise<ChurnReasonReport | null> {
   const buckets = await seriesBuckets(db, question, { ...window, interval: 'month' })
   if (buckets === null) return null
-  const found = await churnReasons(db, question, buckets)
+  const found = await read(buckets)
   const ranked = sumReasons(found).slice(0, MAX_REASONS)
   const listed = new Set(ranked.map(({ reason }) => reason))
   const named = found.map(row => ({ ...row, reason: listed.has(row.reason) ? row.reason : 'other' }))

@@ -1,4 +1,4 @@
-/** The overview in the reporting currency. Lists contain the rows of all currencies, converted. */
+/** Reports in the reporting currency. Lists contain the rows of all currencies, converted. */
 
 import { computeRates } from '../domain/billing/policy.ts'
 import { computeArpa, computeArr } from '../domain/billing/price.ts'
@@ -6,10 +6,12 @@ import { splitSlice } from '../domain/list-slices.ts'
 import { DAY_MS, type Day, toDay } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
 import type { Stretch } from '../store/reports/cash.ts'
-import type { Cash } from '../store/reports/totals.ts'
+import { excludedByCurrency, unlinkedInvoices } from '../store/reports/exclusions.ts'
+import { type ChurnReasonRow, churnReasons } from '../store/reports/outcomes.ts'
+import type { Bucket, Cash } from '../store/reports/totals.ts'
 import { type AccountEntry, accountList } from './accounts.ts'
 import { sourceList } from './acquisition.ts'
-import { openAgenda, openIssues } from './attention.ts'
+import { type AttentionReport, attentionReport, openAgenda, openIssues } from './attention.ts'
 import { cashWithin } from './cash.ts'
 import { readCoverage } from './coverage.ts'
 import {
@@ -20,9 +22,10 @@ import {
   mergeLists,
   openCurrencies,
 } from './exchange.ts'
-import { exclusionList } from './exclusions.ts'
+import { type ExclusionReport, exclusionList, reasonEntries } from './exclusions.ts'
+import { type ChurnReasonReport, churnReasonReport, type ForecastReport, forecastReport } from './forecast.ts'
 import { toSpan } from './ledger.ts'
-import { movementTotals, sumRetained } from './movements.ts'
+import { movementTotals, type SeriesWindow, sumRetained } from './movements.ts'
 import { type OverviewReport, shownCash, WINDOW_DAYS } from './overview.ts'
 import { daysFrom, type ReportList, type ReportQuestion, sum } from './question.ts'
 
@@ -127,6 +130,138 @@ function exchangedExclusions(
   }
 }
 
+/** Excluded items of all currencies, and their sums by reason. */
+export async function reportingExclusions(db: Db, question: ReportQuestion): Promise<ExclusionReport> {
+  const today = toDay(question.asOf)
+  const currencies = await openCurrencies(db, question)
+  const { ledgers, convert } = currencies
+  const isFiltered = ledgers[0]!.ledger.matched !== null
+  const pending = isFiltered ? 0 : (await unlinkedInvoices(db, question)).pending
+  const exclusions = exchangedExclusions(db, currencies, today, pending)
+  if (isFiltered) {
+    const rows = await exclusions.rows({ offset: 0, limit: exclusions.count })
+    const sums = rows.map(({ reasonCode, excludedMrr }) => ({
+      ...{ reason: reasonCode, items: 1, excludedMrr: excludedMrr ?? 0, unpriced: excludedMrr === null ? 1 : 0 },
+    }))
+    return { byReason: reasonEntries(sums), exclusions }
+  }
+  const sums = (await excludedByCurrency(db, question)).map(({ currency, ...own }) => ({
+    ...own,
+    excludedMrr: convert(own.excludedMrr, currency, today),
+  }))
+  const unseen = { reason: 'pending_subscription' as const, items: pending, excludedMrr: 0, unpriced: pending }
+  return { byReason: reasonEntries(pending > 0 ? [...sums, unseen] : sums), exclusions }
+}
+
+/** The lists of all currencies. What is due is ordered by time; payment issues follow currency by currency. */
+export async function reportingAttention(db: Db, question: ReportQuestion, days: number): Promise<AttentionReport> {
+  const { ledgers, convert } = await openCurrencies(db, question)
+  const today = toDay(question.asOf)
+  const reports: { currency: string; report: AttentionReport }[] = []
+  for (const { currency, question: own } of ledgers)
+    reports.push({ currency, report: await attentionReport(db, own, days) })
+  const merged = <Row>(
+    listOf: (report: AttentionReport) => ReportList<Row>,
+    amounts: { [Name in keyof Row]: Row[Name] extends number | null ? Name : never }[keyof Row][],
+    order: (row: Row) => number,
+  ): ReportList<Row> =>
+    mergeLists(
+      reports.map(({ currency, report }) => {
+        const list = listOf(report)
+        const converted = (row: Row) => {
+          const own = amounts.map(name => [name, row[name] && convert(row[name] as number, currency, today)])
+          return { ...row, ...Object.fromEntries(own) }
+        }
+        return { count: list.count, rows: async slice => (await list.rows(slice)).map(converted) }
+      }),
+      order,
+    )
+  return {
+    days,
+    paymentIssues: merged(
+      report => report.paymentIssues,
+      ['amountDue', 'amountRemaining', 'mrrAtRisk'],
+      () => 0,
+    ),
+    renewals: merged(
+      report => report.renewals,
+      ['renewalAmount', 'mrr'],
+      row => -row.renewsAt,
+    ),
+    cancellations: merged(
+      report => report.cancellations,
+      ['mrrAtRisk'],
+      row => -row.cancelsAt,
+    ),
+    upcomingBilling: merged(
+      report => report.upcomingBilling,
+      ['estimatedAmount'],
+      row => -row.billsAt,
+    ),
+  }
+}
+
+/** By the rates of today. */
+export async function reportingForecast(db: Db, question: ReportQuestion, months: number): Promise<ForecastReport> {
+  const { ledgers, convert } = await openCurrencies(db, question)
+  const today = toDay(question.asOf)
+  const sums: ForecastReport = { openingMrr: 0, months: [], changes: { count: 0, rows: async () => [] } }
+  const lists: ForecastReport['changes'][] = []
+  for (const { currency, question: own } of ledgers) {
+    const to = (minor: number) => convert(minor, currency, today)
+    const { openingMrr, months: rows, changes } = await forecastReport(db, own, months)
+    sums.openingMrr += to(openingMrr)
+    for (const [i, { date, ...amounts }] of rows.entries()) {
+      const names = Object.keys(amounts) as (keyof typeof amounts)[]
+      const before = sums.months[i]
+      const added = names.map(name => [name, (before?.[name] ?? 0) + to(amounts[name])])
+      sums.months[i] = { date, ...Object.fromEntries(added) }
+    }
+    lists.push({
+      count: changes.count,
+      rows: async slice =>
+        (await changes.rows(slice)).map(change => ({
+          ...change,
+          amount: change.amount && to(change.amount),
+          mrrDelta: to(change.mrrDelta),
+        })),
+    })
+  }
+  return { ...sums, changes: mergeLists(lists, ({ at }) => -at.getTime()) }
+}
+
+/** By the rate of the day of each churn. */
+export async function reportingChurnReasons(
+  db: Db,
+  question: ReportQuestion,
+  window: Omit<SeriesWindow, 'interval'>,
+): Promise<ChurnReasonReport | null> {
+  const { ledgers, convert } = await openCurrencies(db, question)
+  const read = async (buckets: Bucket[]) => {
+    const days = buckets.flatMap((bucket, of) => daysWithin(bucket).map(day => ({ ...day, of })))
+    const rows: ChurnReasonRow[] = []
+    for (const { currency, question: own } of ledgers) {
+      for (const { bucket, mrr, ...row } of await churnReasons(db, own, days)) {
+        const { of, starts } = days[bucket]!
+        rows.push({ ...row, bucket: of, mrr: convert(mrr, currency, toDay(starts)) })
+      }
+    }
+    return rows
+  }
+  return churnReasonReport(db, question, window, read)
+}
+
+/** Rates change at midnight in UTC. */
+function daysWithin({ starts, ends }: Pick<Bucket, 'starts' | 'ends'>): { starts: Date; ends: Date }[] {
+  const days: { starts: Date; ends: Date }[] = []
+  for (let at = starts.getTime(); at < ends.getTime(); ) {
+    const next = Math.min((Math.floor(at / DAY_MS) + 1) * DAY_MS, ends.getTime())
+    days.push({ starts: new Date(at), ends: new Date(next) })
+    at = next
+  }
+  return days
+}
+
 /** Cash in (since, asOf], by the rate of each day. */
 async function exchangedCash(
   db: Db,
@@ -134,12 +269,8 @@ async function exchangedCash(
   convert: Convert,
   { since, asOf }: { since: Date; asOf: Date },
 ): Promise<Cash> {
-  const days: Stretch[] = []
-  for (let at = since.getTime() + 1; at <= asOf.getTime(); ) {
-    const until = Math.min((Math.floor(at / DAY_MS) + 1) * DAY_MS, asOf.getTime() + 1)
-    days.push({ bucket: days.length, since: new Date(at), until: new Date(until) })
-    at = until
-  }
+  const window = { starts: new Date(since.getTime() + 1), ends: new Date(asOf.getTime() + 1) }
+  const days = daysWithin(window).map(({ starts, ends }, bucket): Stretch => ({ bucket, since: starts, until: ends }))
   const sums: Cash = { invoiced: 0, invoices: 0, collected: 0, payments: 0, refunded: 0, disputed: 0, oneOff: 0 }
   for (const { currency, question, ledger } of ledgers) {
     for (const { bucket, ...cash } of await cashWithin(db, question, days, ledger.matched)) {

@@ -13,6 +13,7 @@ import {
   revenueWithin,
 } from '../store/reports/revenue.ts'
 import type { Bucket } from '../store/reports/totals.ts'
+import { type Named, withNames } from './attention.ts'
 import { seriesBuckets } from './movements.ts'
 import { type ReportList, type ReportQuestion, sum, toList } from './question.ts'
 
@@ -84,7 +85,7 @@ async function readMonths(
 
 const NOTHING: Revenue = { invoiced: 0, recognized: 0 }
 
-export type RevenueFactReport = { date: Day; totals: RevenueFigures; facts: ReportList<RevenueFact> }
+export type RevenueFactReport = { date: Day; totals: RevenueFigures; facts: ReportList<Named<RevenueFact>> }
 
 /** The invoices and credit notes behind the figures of the month that contains `at`. */
 export async function revenueFactReport(db: Db, question: ReportQuestion, at: Date): Promise<RevenueFactReport> {
@@ -99,9 +100,9 @@ export async function revenueFactReport(db: Db, question: ReportQuestion, at: Da
   return {
     date: bucket.date,
     totals,
-    facts: {
+    facts: withNames(db, question.tenantId, {
       count,
       rows: async slice => withAccounts(db, question.tenantId, await revenueFacts(db, question, range, validAt, slice)),
-    },
+    }),
   }
 }

@@ -1,4 +1,7 @@
 import { buildBuckets, findGrain, type Interval } from '../domain/buckets.ts'
+import { majorText, toMinor } from '../domain/money.ts'
+import type { Day } from '../domain/time.ts'
+import { dayIn } from '../domain/time-zone.ts'
 import type { Db } from '../postgres/database.ts'
 import { countVisitors } from '../store/events/visitors.ts'
 import {
@@ -7,6 +10,9 @@ import {
   readEventSeries,
   type SeriesQuestion,
 } from '../store/sums/series.ts'
+
+import { openExchange } from './exchange.ts'
+import { QuestionError } from './question.ts'
 
 export type SeriesRequest = Pick<SeriesQuestion, 'eventType' | 'groupBy'> & {
   interval: Interval
@@ -37,6 +43,48 @@ export function eventSeries(db: Db, tenantId: number, request: SeriesRequest): P
 /** The same for conversions, with their amounts by currency. */
 export function conversionSeries(db: Db, tenantId: number, request: SeriesRequest): Promise<SeriesBucket[] | null> {
   return readSeries(request, question => readConversionSeries(db, tenantId, question))
+}
+
+/** Leaves only the amounts in one currency. Counts stay unchanged. */
+export function selectCurrency(series: SeriesBucket[], currency: string): SeriesBucket[] {
+  const selected = ({ count, amounts }: Sum): Sum => ({
+    count,
+    amounts: new Map([...amounts].filter(([code]) => code === currency)),
+  })
+  return series.map(bucket => ({
+    ...{ at: bucket.at, ...selected(bucket) },
+    groups: new Map([...bucket.groups].map(([name, sum]) => [name, selected(sum)])),
+  }))
+}
+
+/** Converts the amounts of all currencies into one, by the rates of the day of each bucket. */
+export async function exchangeSeries(
+  db: Db,
+  tenantId: number,
+  series: SeriesBucket[],
+  { target, timeZone }: { target: string; timeZone: string },
+): Promise<SeriesBucket[]> {
+  const dayOf = ({ at }: SeriesBucket) => dayIn(timeZone, at)
+  const currencies = [...new Set(series.flatMap(({ amounts }) => [...amounts.keys()]))]
+  if (currencies.length === 0) return series
+  const [first, last] = [dayOf(series[0]!), dayOf(series.at(-1)!)]
+  const convert = await openExchange(db, tenantId, { currencies, target, first, last })
+  const converted = ({ count, amounts }: Sum, day: Day): Sum => {
+    if (amounts.size === 0) return { count, amounts }
+    let minor = 0
+    for (const [currency, amount] of amounts) minor += convert(requireMinor(amount, currency), currency, day)
+    return { count, amounts: new Map([[target, majorText(minor, target)]]) }
+  }
+  return series.map(bucket => ({
+    ...{ at: bucket.at, ...converted(bucket, dayOf(bucket)) },
+    groups: new Map([...bucket.groups].map(([name, sum]) => [name, converted(sum, dayOf(bucket))])),
+  }))
+}
+
+function requireMinor(amount: string, currency: string): number {
+  const minor = toMinor(amount, currency)
+  if (minor !== null) return minor
+  throw new QuestionError('/currency', `cannot be converted: ${amount} ${currency} is too large`)
 }
 
 /** The number of distinct visitors in each bucket and in all of them; null: too many buckets. */

@@ -5,7 +5,7 @@ import { openAdmin } from '../admin/admin.ts'
 import { openArchive } from '../admin/archive.ts'
 import { openConsoleSessions } from '../admin/console-sessions.ts'
 import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
-import { type Config, otelVariables } from '../config/config.ts'
+import { type Config, otelVariables, sendingSettings } from '../config/config.ts'
 import { version } from '../config/version.ts'
 import type { App, Surface } from '../http/app.ts'
 import { sessionReader } from '../http/console/session-cookie.ts'
@@ -30,6 +30,7 @@ import { alertJob } from '../jobs/alerts.ts'
 import { openStorage, startArchive } from '../jobs/archive.ts'
 import { customerJob } from '../jobs/customers.ts'
 import { startDeliveries } from '../jobs/deliveries.ts'
+import { digestJob } from '../jobs/digests.ts'
 import { type Job, startJobs } from '../jobs/jobs.ts'
 import { ledgerJobs, snapshotJob } from '../jobs/ledger.ts'
 import {
@@ -290,6 +291,7 @@ function workerJobs({ config, log: logger }: RuntimeOptions, { pool, log, now }:
     customerJob(pool, now),
     ...seriesJobs(pool),
     alertJob({ pool, log }),
+    digestJob({ pool, now }),
     snapshotJob(pool, now),
     ...resumeInterruptedJobs({ pool, log }),
   ]
@@ -332,9 +334,9 @@ function openDeliveries(
   const onError = brokenConnection(logger)
   const pool = openPool({ connection, max: DELIVERY_CONNECTIONS, name: 'kontor deliveries', onError })
   onClose(() => pool.end())
-  const allowPrivate = config.allowPrivateDestinations
+  const { allowPrivateDestinations: allowPrivate, mail, consoleUrl } = sendingSettings(config)
   const deliveries = startDeliveries({
-    ...{ pool, secrets, allowPrivate, now, logger, configChanges },
+    ...{ pool, secrets, allowPrivate, mail, consoleUrl, now, logger, configChanges },
     count: metrics.delivery,
   })
   onClose(() => deliveries.stop())
@@ -511,9 +513,10 @@ async function openSurfaces(config: Config, parts: Parts): Promise<OpenedSurface
     surfaces.push(dataSurface({ ...receiving, readQueue, sessionOf }), toolSurface({ ...parts, version }))
   if (serves('events')) surfaces.push(eventSurface({ ...receiving, budgets }))
   if (serves('console')) {
-    const { allowPrivateDestinations, logRetentionMs, oidcIssuer } = config
-    const adminFor = openAdmin({ ...parts, allowPrivateDestinations, logRetentionMs, oidcIssuer })
-    surfaces.push(adminSurface({ ...parts, adminFor, sessionOf }), consoleSurface(session))
+    const { logRetentionMs, oidcIssuer } = config
+    const adminFor = openAdmin({ ...parts, ...sendingSettings(config), logRetentionMs, oidcIssuer })
+    const { consoleUrl } = sendingSettings(config)
+    surfaces.push(adminSurface({ ...parts, adminFor, sessionOf, consoleUrl }), consoleSurface(session))
   }
   const recordsRejections = serves('data') || serves('events') || serves('inbound')
   const jobs = recordsRejections ? rejectionJobs(parts.pool, rejections, parts.now) : []

@@ -29,6 +29,16 @@ test('only a hash of the key is stored, and no list shows the key', async () => 
   assert.ok(!JSON.stringify(listed).includes(key))
 })
 
+test('a key has the name that says what it is for, also after a rotation', async () => {
+  const { keys } = opened.admin
+  const { id, name } = await keys.create({ tenant, kind: 'private', name: ' Warehouse export ' })
+  assert.equal(name, 'Warehouse export')
+  assert.equal((await keys.list(tenant)).find(key => key.id === id)!.name, 'Warehouse export')
+  assert.equal((await keys.rotate(id)).name, 'Warehouse export')
+  await assert.rejects(keys.create({ tenant, kind: 'private', name: 'x'.repeat(101) }), /not valid/)
+  assert.equal((await keys.create({ tenant, kind: 'private' })).name, null)
+})
+
 test('an admin key belongs to no tenant unless it is bound to one, and is listed separately', async () => {
   const { keys } = opened.admin
   const created = await keys.create({ kind: 'admin' })

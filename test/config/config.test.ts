@@ -178,3 +178,29 @@ test('NATS_URL accepts one or more servers, with a user, a token or neither', ()
   for (const wrong of ['ws://one', 'nats://one/path', 'nats://', 'nats://one,,'])
     assert.equal(address(wrong), undefined)
 })
+
+test('KONTOR_SMTP_URL requires encryption unless it is turned off, and hides the password', () => {
+  const read = (url: string) => inspectConfig({ KONTOR_SMTP_URL: url, KONTOR_SMTP_FROM: 'kontor@example.com' })
+  const server = (url: string) => read(url).config?.smtpUrl
+  const login = { user: 'us er', password: 'p@ss' }
+  assert.deepEqual(server('smtp://us%20er:p%40ss@mail.example.com'), {
+    ...{ host: 'mail.example.com', port: 587, tls: 'starttls', ...login },
+  })
+  assert.deepEqual(server('smtps://us%20er:p%40ss@mail.example.com'), {
+    ...{ host: 'mail.example.com', port: 465, tls: 'always', ...login },
+  })
+  const none = { user: null, password: null }
+  assert.deepEqual(server('smtp://mailpit:1025?tls=off'), { host: 'mailpit', port: 1025, tls: 'off', ...none })
+  assert.equal(server('smtp://u:p@[::1]:25?tls=off')?.host, '::1')
+  for (const url of [
+    ...['mail.example.com', 'http://mail.example.com', 'smtp://', 'smtp://u@host', 'smtp://host/path', 'smtp://host:0'],
+    ...['smtp://u:p@mail.example.com?tls=off', 'smtps://host?tls=off', 'smtp://host?tls=no', 'smtp://u:%zz@host'],
+  ])
+    assert.equal(read(url).config, null, url)
+  const { effective } = read('smtp://u:secret-word@host')
+  assert.equal(effective.find(({ name }) => name === 'KONTOR_SMTP_URL')?.value, 'smtp://u:hidden@host')
+  assert.doesNotMatch(read('smtp://u:secret-word@host/path').errors.join(), /secret-word/)
+  assert.match(inspectConfig({ KONTOR_SMTP_URL: 'smtp://host' }).errors.join(), /KONTOR_SMTP_FROM is not/)
+  const from = (address: string) => inspectConfig({ KONTOR_SMTP_URL: 'smtp://host', KONTOR_SMTP_FROM: address }).config
+  assert.equal(from('Kontor <kontor@example.com>'), null)
+})

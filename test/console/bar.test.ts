@@ -3,7 +3,9 @@ import { after, before, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { launchChromium } from '../chromium.ts'
 import { startServer, type TestServer } from '../server.ts'
+import { checkLayout } from './layout.ts'
 import { goTo, openTab, signIn } from './tab.ts'
+import { countWaves } from './waves.ts'
 
 /** The bar of every page: period, comparison, currency and tenant, all in the address. */
 
@@ -46,6 +48,8 @@ const hash = (page: Page) => new URLSearchParams(new URL(page.url()).hash.split(
 const tile = (page: Page, label: string) => page.locator('.tiles li').filter({ hasText: label }).first()
 const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name, exact: true }).waitFor()
 
+const LAYOUTS = ['overview', 'customers', 'events', 'subscriptions', 'settings']
+
 /** Records what is written on canvases. */
 const RECORD_LABELS = `
   globalThis.labels = []
@@ -59,7 +63,11 @@ test('the bar in Chromium', { timeout: 900_000 }, async t => {
   const browser = await launchChromium(t)
   if (!browser) return
   // East of UTC, with another language: months and numbers must not follow the browser.
-  const { page, pageErrors, close } = await openTab(browser, server.url, { locale: 'de-DE', timezoneId: 'Asia/Tokyo' })
+  const { page, pageErrors, close } = await openTab(browser, server.url, {
+    ...{ locale: 'de-DE', timezoneId: 'Asia/Tokyo' },
+    // The rates are missing at first.
+    failing: /currency=reporting/,
+  })
   await page.addInitScript(RECORD_LABELS)
   await signIn(page, adminKey)
   await heading(page, 'Overview')
@@ -174,6 +182,72 @@ test('the bar in Chromium', { timeout: 900_000 }, async t => {
     await page.getByRole('row', { name: /c-1.*\+€49\.00.*new/ }).waitFor()
     assert.equal(await page.getByRole('row', { name: /c-2/ }).count(), 0)
   })
+
+  await t.test('all currencies in one: the bar leads to the setting, a missing rate to its import', async () => {
+    await goTo(page, '#/subscriptions?period=30d&currency=EUR')
+    await page.locator('#currency').selectOption('unset')
+    await heading(page, 'Settings')
+    await page.getByLabel('Reporting currency').fill('EUR')
+    await page.getByRole('button', { name: 'Save reports' }).click()
+    await page.locator('.toasts').getByText('Saved').waitFor()
+
+    await goTo(page, '#/overview')
+    await page.locator('#currency').selectOption('reporting')
+    await page.getByText('there is no exchange rate between USD and EUR').waitFor()
+    // The rest of the page does not need a rate.
+    await tile(page, 'Visitors').waitFor()
+    await page.getByRole('link', { name: 'Import rates' }).click()
+    await heading(page, 'Settings')
+    const day = (at: Date) => at.toISOString().slice(0, 10)
+    const [early, late] = [day(monthsAgo(4)), day(new Date(now.getTime() - 10 * DAY_MS))]
+    const csv = `Date,USD\n${early},1.2\n${late},1.5\n`
+    await page
+      .getByLabel('Rates (CSV)')
+      .setInputFiles({ name: 'r.csv', mimeType: 'text/csv', buffer: Buffer.from(csv) })
+    await page.getByRole('button', { name: 'Import rates' }).click()
+    await page.getByText('2 rates of 2 days imported').waitFor()
+
+    // 69 € and 30 $: 25 € at the old rate, 20 € at the new one.
+    await goTo(page, '#/subscriptions?period=30d&currency=reporting')
+    await tile(page, 'MRR').locator('strong').getByText('€89.00').waitFor()
+    await page.getByRole('row', { name: /Exchange rates.*−€5\.00/ }).waitFor()
+    for (const tab of ['movements', 'months', 'forecast', 'attention', 'acquisition', 'cohorts', 'excluded']) {
+      await goTo(page, `#/subscriptions/${tab}?currency=reporting`)
+      assert.equal(await page.locator('.problem, [role=alert]').count(), 0, tab)
+    }
+    await goTo(page, '#/subscriptions/months?currency=reporting')
+    await page.getByRole('row', { name: /so far.*€89\.00.*−€5\.00/ }).waitFor()
+    await goTo(page, '#/overview?currency=reporting&period=30d')
+    await tile(page, 'MRR').locator('strong').getByText('€89.00').waitFor()
+    await tile(page, 'Revenue').locator('strong').getByText('€10.00').waitFor()
+  })
+
+  await t.test('no page waits for more than two requests in a row', async () => {
+    const { body } = await server.request('/v1/events?limit=1', { key: server.tenant.privateKey })
+    const [event] = (body as { results: { id: string }[] }).results as [{ id: string }]
+    const addresses = [
+      ...['overview', 'events', 'customers', 'subscriptions', 'settings'],
+      ...['subscriptions/account?customer=c-1&currency=EUR', `events/${event.id}`],
+    ].map(path => `#/${path}`)
+    // Modules and the facts about the tenant are loaded once.
+    for (const address of addresses) await goTo(page, address)
+    for (const address of addresses) assert.ok((await countWaves(page, address)) <= 2, address)
+  })
+
+  const looks = { light: {}, dark: { colorScheme: 'dark' }, phone: { width: 390 } } as const
+  for (const [look, options] of Object.entries(looks)) {
+    await t.test(`the layout is as recorded: ${look}`, async () => {
+      const tab = await openTab(browser, server.url, options)
+      await signIn(tab.page, adminKey)
+      await heading(tab.page, 'Overview')
+      for (const path of LAYOUTS) {
+        await goTo(tab.page, `#/${path}?tenant=${server.tenant.id}&currency=EUR`)
+        await checkLayout(tab.page, `${path} ${look}`)
+      }
+      assert.deepEqual(tab.pageErrors, [])
+      await tab.close()
+    })
+  }
 
   await t.test('no script error occurred', async () => {
     assert.deepEqual(pageErrors, [])

@@ -312,7 +312,6 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     await page.getByLabel('Customer', { exact: true }).fill('visitor:v-ada')
     await page.getByRole('button', { name: 'Find' }).click()
     await page.getByRole('row', { name: /^ada unverified user/ }).waitFor()
-    await page.getByRole('button', { name: 'Load timeline' }).click()
     await page.getByRole('link', { name: 'identify' }).waitFor()
     await page.getByRole('button', { name: 'Preview erasure' }).click()
     const title = String(await page.locator('h1').textContent())
@@ -341,12 +340,13 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
 
   await t.test('a key is created, works and is revoked', async () => {
     await open(page, 'keys?kind=tracking', 'Keys')
+    await page.getByLabel('Name').fill('Newsletter')
     await page.getByRole('button', { name: 'Create key' }).click()
     const made = String(await page.locator('.once code').first().textContent())
     assert.match(made, /^trk_/)
     assert.equal((await post('/v1/track/', made, { event_type: 'by_the_new_key' })).status, 200)
     await page.evaluate(`location.hash = '#/keys'`)
-    const row = page.getByRole('row', { name: made.slice(-4) })
+    const row = page.getByRole('row', { name: `Newsletter tracking …${made.slice(-4)}` })
     const ends = (await keysOfTenant()).find(({ hint }) => made.endsWith(hint.slice(1)))!.expires_at
     assert.equal(Math.round((Date.parse(ends!) - Date.now()) / 86_400_000), 90)
     await row.getByRole('button', { name: 'Rotate' }).click()

@@ -91,7 +91,6 @@ test('stories about growth in Chromium', { timeout: 900_000 }, async t => {
       tiles.some(tile => /Channel ?Paid search/.test(tile)),
       tiles.join('; '),
     )
-    await page.getByRole('button', { name: 'Load timeline' }).click()
     await page.getByRole('row', { name: /order o-1/ }).waitFor()
     assert.equal(await page.getByRole('row', { name: /o-1|purchase/ }).count(), 1)
   })

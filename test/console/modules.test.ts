@@ -59,3 +59,34 @@ test('the first page is at most 250 KB on the wire', async () => {
   assert.ok(names.includes('lib/preact.js'))
   assert.ok(bytes <= 250_000, `${bytes} bytes`)
 })
+
+test('no page needs more than 150 KB of compressed JavaScript', async () => {
+  const served = await readConsoleFiles()
+  const graph = staticGraph(served)
+  const closure = (name: string, found = new Set<string>()): Set<string> => {
+    if (found.has(name)) return found
+    found.add(name)
+    for (const target of graph.get(name) ?? []) closure(target, found)
+    return found
+  }
+  const pages = [...graph.keys()].filter(name => name.startsWith('pages/'))
+  assert.ok(pages.length > 30)
+  for (const page of pages) {
+    const names = [...closure(page, closure('app.ts')), 'lib/uplot.js']
+    const bytes = names.reduce((sum, name) => sum + gzipped(served.files.get(name)!), 0)
+    assert.ok(bytes <= 150_000, `${page}: ${bytes} bytes`)
+  }
+})
+
+/** Without the modules that are loaded later. */
+function staticGraph({ files, libraries }: ConsoleFiles): Map<string, string[]> {
+  const scripts = [...files].filter(([name]) => /\.[jt]s$/.test(name))
+  return new Map(
+    scripts.map(([name, { text }]) => {
+      const imported = listImports(text).map(
+        specifier => libraries.get(specifier) ?? posix.join(posix.dirname(name), specifier),
+      )
+      return [name, imported.filter(target => files.has(target))]
+    }),
+  )
+}

@@ -35,7 +35,7 @@ test('a URL of a private network is rejected in every notation', () => {
 
 test('a host name that resolves to a private network at the time of sending is not connected to', async () => {
   const receiver = await startReceiver()
-  const sender = openSender({ allowPrivate: false, now: () => new Date() })
+  const sender = openSender({ allowPrivate: false, mail: null, consoleUrl: null, now: () => new Date() })
   after(async () => {
     sender.close()
     await receiver.close()
@@ -43,15 +43,29 @@ test('a host name that resolves to a private network at the time of sending is n
   const { port } = new URL(receiver.url)
   for (const host of ['localhost', '127.0.0.1', '[::ffff:127.0.0.1]']) {
     const url = `https://${host}:${port}/`
-    const sent = await sender.send({ url, keys: [], headers: {} }, { id: 'msg_1', body: '{}' })
-    assert.equal(sent.isDelivered, false)
-    assert.match(sent.error!, /private network/)
+    for (const type of ['webhook', 'slack'] as const) {
+      const message = { id: 'msg_1', type: 'kontor.test', at: new Date(), data: '{"message": "x"}' }
+      const sent = await sender.send({ type, url, keys: [], headers: {} }, message)
+      assert.equal(sent.isDelivered, false)
+      assert.match(sent.error!, /private network/)
+    }
   }
   assert.equal(receiver.received.length, 0)
 })
 
+test('an e-mail destination has exactly one plain address', () => {
+  const check = (address: string) => validateDestinationUrl(`mailto:${address}`, { allowPrivate: false })
+  for (const address of ['ops@example.com', "o'neil+alerts@mail.example.co", 'a@b.c'])
+    assert.equal(check(address), null)
+  for (const address of [
+    ...['', 'ops', 'ops@', '@example.com', 'ops@localhost', 'a@b.c,d@e.f', 'a@b.c?bcc=d@e.f', 'a%0d%0aBcc:x@b.c'],
+    ...['a@b.c\r\nBcc: d@e.f', 'Ops <ops@example.com>', '"a b"@c.de', 'a..b@c.de', `${'a'.repeat(65)}@b.c`, 'ö@b.de'],
+  ])
+    assert.match(check(address) ?? 'valid', /^contain one e-mail address/, address)
+})
+
 test('event types are exact names or prefixes, and filter only events', () => {
-  const wanted = { what: ['events', 'records'] as const, eventTypes: ['order.*', 'signup'] }
+  const wanted = { what: ['events', 'records'] as const, eventTypes: ['order.*', 'signup'], alertRules: [] }
   const wants = (what: 'events' | 'records' | 'movements', type: string) => isWanted(wanted, { what, type })
   assert.equal(wants('events', 'event.order.paid'), true)
   assert.equal(wants('events', 'event.order'), false)

@@ -194,6 +194,29 @@ test('a failed delivery is retried with the same id, with increasing delays, and
   assert.equal((await destinations.show(destination.id)).health.status, 'ok')
 })
 
+test('waiting messages are retried now on request, and the body of a message can be read as it was sent', async () => {
+  const tenant = await server.anotherTenant('retry now')
+  const url = `${receiver.url}/retry-now`
+  const destination = await destinations.create({ tenant: tenant.id, url, what: ['events'] })
+  receiver.answerWith((_, response) => response.writeHead(503, { 'retry-after': '3600' }).end())
+  await track(tenant, { event_type: 'page_view', visitor: 'v-now' })
+  await sentTo('/retry-now', 1)
+  const latest = async () =>
+    (await destinations.deliveries(destination.id, { limit: 1, outcome: null, before: null }))[0]
+  await eventually('the attempt', async () => (await latest())?.outcome === 'retrying')
+  receiver.answerWith((_, response) => response.writeHead(200).end())
+  const path = `/admin/v1/destinations/${destination.id}`
+  const { key } = await server.admin.keys.create({ kind: 'admin' })
+  const { body } = await server.request(`${path}/retry`, { method: 'POST', key })
+  assert.deepEqual(body, { id: destination.id, retried: 1 })
+  await eventually('the delivery', async () => (await latest())?.outcome === 'delivered')
+  const [, sent] = receiver.on('/retry-now')
+  const message = await server.request(`${path}/message?message=${sent!.headers['webhook-id']}`, { key })
+  assert.equal(message.body.body, sent!.text)
+  await destinations.setEnabled(destination.id, false)
+  assert.equal((await server.request(`${path}/retry`, { method: 'POST', key })).status, 409)
+})
+
 test('a receiver that is unreachable for ten minutes gets every message afterwards, each with its own id', async () => {
   const tenant = await server.anotherTenant('unreachable receiver')
   const destination = await destinations.create({
@@ -439,7 +462,7 @@ test('an operator of another tenant finds no destination, and all validation err
   const pointers = bad.body.errors.map(({ pointer }: { pointer: string }) => pointer)
   assert.deepEqual(pointers.sort(), ['/color', '/event_types', '/headers', '/url', '/what'])
   const careful = destinationAdmin({
-    ...{ pool: server.pool, actor: SYSTEM, allowPrivate: false },
+    ...{ pool: server.pool, actor: SYSTEM, allowPrivate: false, mail: null, consoleUrl: null },
     secrets: openSecrets([Buffer.from(TEST_SECRET_KEY, 'hex')]),
   })
   for (const url of ['http://example.com/', 'https://10.0.0.1/', 'https://localhost:9/'])
@@ -471,7 +494,14 @@ test('two nodes share the sending, and each message is sent once', async () => {
     what: ['events'],
   })
   const second = startDeliveries({
-    ...{ pool: server.pool, allowPrivate: true, now: () => new Date(), configChanges: () => 0 },
+    ...{
+      pool: server.pool,
+      allowPrivate: true,
+      mail: null,
+      consoleUrl: null,
+      now: () => new Date(),
+      configChanges: () => 0,
+    },
     secrets: openSecrets([Buffer.from(TEST_SECRET_KEY, 'hex')]),
     ...{ logger: { warn() {}, info() {} }, count() {} },
   })

@@ -22,12 +22,15 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 const guides = [...globSync('docs/guides/*.md', { cwd: root }).sort(), 'README.md']
 const only = process.env.KONTOR_TEST_GUIDE?.split(',') // names of guides, to run only these
 
-const server = await startServer({ KONTOR_ALLOW_PRIVATE_DESTINATIONS: 'true' })
+// Nothing listens there: the guides create e-mail destinations, but send nothing to them.
+const SMTP = { KONTOR_SMTP_URL: 'smtp://127.0.0.1:9?tls=off', KONTOR_SMTP_FROM: 'kontor@example.com' }
+const server = await startServer({ ...SMTP, KONTOR_ALLOW_PRIVATE_DESTINATIONS: 'true' })
 const empty = await testDatabase({ empty: true }) // for the guide on moving to another database
 const commands = await startCommands(() => server.url)
 useDatabase(server.databaseUrl, {
   KONTOR_SECRET_KEY: TEST_SECRET_KEY,
   KONTOR_ALLOW_PRIVATE_DESTINATIONS: 'true',
+  ...SMTP,
 })
 const workers = openSlowWorkers(server.pool)
 const { key: adminKey } = await server.admin.keys.create({ kind: 'admin' })

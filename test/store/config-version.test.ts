@@ -109,8 +109,16 @@ test('a process that receives no notifications rejects a revoked key after its n
   const secret = newKey('tracking')
   const id = newPublicId('key')
   await insertKey(pool, {
-    ...{ id, tenantId: tenant.id, kind: 'tracking', hash: hashOfSecret(secret), hint: '', scopes: [], server: false },
-    ...{ role: null, allowedAddresses: [], limits: NO_LIMITS, createdBy: 'test', expiresAt: null },
+    ...{ id, tenantId: tenant.id, kind: 'tracking', hash: hashOfSecret(secret), hint: '', name: null },
+    ...{
+      scopes: [],
+      server: false,
+      role: null,
+      allowedAddresses: [],
+      limits: NO_LIMITS,
+      createdBy: 'test',
+      expiresAt: null,
+    },
   })
   let checks = 0
   // The pool of the other process. It cannot listen.

@@ -8,6 +8,7 @@ import {
   type Body,
   created,
   ended,
+  inDays,
   invoice,
   item,
   type ReportQuery,
@@ -291,9 +292,69 @@ test('a closed month is converted by the rates of its closing', async () => {
   assert.equal(kept.length, 0)
 })
 
+test('lists contain the rows of all currencies, converted, and add up to the overview', async () => {
+  const tenant = await server.anotherTenant('reporting lists')
+  await server.admin.policies.set(tenant.id, { reporting_currency: 'EUR' })
+  await server.admin.rates.import(tenant.id, 'Date,USD\n2020-01-01,2\n')
+  const soon = inDays(5)
+  await send(
+    server,
+    [
+      created('euros', { items: [item(30)] }),
+      created('dollars', { currency: 'USD', items: [item(20)], cancel_at: soon, current_period_end: soon }),
+      created('trial', { currency: 'USD', status: 'trialing', trial_end: inDays(7), items: [item(8)] }),
+      created('gone', { currency: 'USD', items: [item(50)] }),
+      ended('gone', inDays(-20), { currency: 'USD', items: [item(50)], cancellation_reason: 'too_expensive' }),
+    ],
+    tenant,
+  )
+  const sale = { order_id: 'o-1', amount: 7, currency: 'USD' }
+  const track = { key: tenant.trackingKey, method: 'POST', body: JSON.stringify({ event_type: 'convert', data: sale }) }
+  await server.request('/v1/track/', track)
+  await server.settled()
+  const { mrr } = await reporting(tenant, 'overview')
+  assert.equal(mrr, 40)
+
+  const { cancellations } = await reporting(tenant, 'attention')
+  assert.deepEqual(
+    cancellations.results.map((row: Body) => [row.subscription_id, row.mrr_at_risk]),
+    [['dollars', 10]],
+  )
+  const acquisition = await reporting(tenant, 'acquisition')
+  assert.equal(acquisition.mrr, mrr)
+  assert.equal(sumOf(acquisition.sources.results, 'mrr'), mrr)
+  const exclusions = await reporting(tenant, 'exclusions')
+  const trials = exclusions.by_reason.find((row: Body) => row.reason_code === 'trialing')
+  assert.deepEqual([trials.items, trials.excluded_mrr], [1, 4])
+  assert.equal(sumOf(exclusions.by_reason, 'items'), exclusions.count)
+  assert.equal(sumOf(exclusions.results, 'excluded_mrr'), sumOf(exclusions.by_reason, 'excluded_mrr'))
+  const forecast = await reporting(tenant, 'forecast')
+  assert.equal(forecast.opening_mrr, mrr)
+  assert.equal(forecast.months.at(-1).mrr, 40 - 10 + 4)
+  assert.deepEqual(forecast.results.map((row: Body) => row.mrr_delta).toSorted(), [-10, 4])
+  const { totals } = await reporting(tenant, 'churn-reasons')
+  const { results } = await reporting(tenant, 'history', { interval: 'month' })
+  assert.deepEqual([sumOf(totals, 'mrr'), sumOf(totals, 'accounts')], [sumOf(results, 'churn'), 1])
+  assert.equal(sumOf(totals, 'mrr'), 25)
+
+  const path = '/v1/conversions/series?interval=day&currency=reporting'
+  const { body } = await server.request(path, { key: tenant.privateKey })
+  assert.deepEqual(body.results.at(-1).amounts, { EUR: 3.5 })
+  const amountsIn = async (currency: string) => {
+    const asked = `/v1/conversions/series?interval=day&currency=${currency}`
+    const { status, body } = await server.request(asked, { key: tenant.privateKey })
+    return status === 200 ? body.results.at(-1).amounts : status
+  }
+  assert.deepEqual([await amountsIn('usd'), await amountsIn('EUR'), await amountsIn('EURO')], [{ USD: 7 }, {}, 400])
+  const facts = await server.request('/v1/tenant', { key: tenant.privateKey })
+  assert.equal(facts.body.reporting_currency, 'EUR')
+})
+
+const sumOf = (rows: Body[], name: string): number => rows.reduce((sum, row) => sum + (row[name] ?? 0), 0)
+
 test('a missing rate and a missing setting are errors that say what to do', async () => {
   const tenant = await server.anotherTenant('without rates')
-  const reports = ['overview', 'history', 'movements', 'breakdown', 'retention']
+  const reports = [...['overview', 'history', 'movements', 'breakdown', 'retention'], ...['acquisition', 'forecast']]
   const asked = async (report: string) => {
     const { status, body } = await ask(server, report, { currency: 'Reporting', by: 'plan' }, { tenant })
     return [status, body.errors?.[0]?.pointer, body.errors?.[0]?.message]
@@ -310,7 +371,7 @@ test('a missing rate and a missing setting are errors that say what to do', asyn
     assert.deepEqual([status, pointer], [400, '/currency'], report)
     assert.match(message, /no exchange rate between USD and EUR for \d{4}-\d\d-\d\d .* `kontor rates import`/)
   }
-  for (const report of ['cash', 'attention', 'revenue', 'consolidated']) {
+  for (const report of ['cash', 'revenue', 'consolidated']) {
     assert.deepEqual((await asked(report)).slice(0, 2), [400, '/currency'], report)
   }
   await assert.rejects(server.admin.policies.set(tenant.id, { reporting_currency: 'EURO' }))

@@ -12,17 +12,19 @@ import { definePage } from '../../page-definition.ts'
 import type { Period } from '../../period.ts'
 import { link } from '../../router.ts'
 import { keyHint, trackCommand } from '../../samples.ts'
+import { isAdmin } from '../../session.ts'
 import { currency, readComparison, readPeriod } from '../../view.ts'
 import { amountsText, channelName } from '../customers.ts'
 
 const TABS = [
   { name: 'channels', title: 'Channels', href: link('channels') },
+  { name: 'payers', title: 'Payers by month', href: link('payers') },
   { name: 'funnel', title: 'Funnel', href: link('funnel') },
 ]
 
-/** The frame of both pages. */
+/** The frame of all pages. */
 export function AcquisitionPage(props: {
-  name: 'channels' | 'funnel'
+  name: 'channels' | 'payers' | 'funnel'
   lead: string
   children?: ComponentChildren
 }): VNode {
@@ -88,8 +90,8 @@ function Channels({ bounds, rows, before }: ChannelsProps): VNode {
       csv: { api: 'data', path: '/channels', query: bounds, name: 'channels' },
     })}
     <p class="faint">
-      Each person counts once, in the channel of their first visit. Rules for your own channels are part of the tenant’s policy:
-      ${' '}<a href="/docs/guides/customers#channels">set rules</a>.
+      Each person counts once, in the channel of their first visit. Add rules for your own channels in
+      ${' '}${isAdmin.value ? html`<a href=${link('settings')}>Settings</a>` : html`<a href="/docs/guides/customers#channels">the policy of the tenant</a>`}.
     </p>
   `
 }

@@ -11,9 +11,10 @@ import { Day, Time } from '../../components/time.ts'
 import { compact, DAY_MS, lowerWords, money, number, signedMoney, type TimeUnit, text, words } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
-import { link } from '../../router.ts'
+import { link, type Query } from '../../router.ts'
 import { isAdmin } from '../../session.ts'
-import { pageLink, readScope, reportCsv } from './report-page.ts'
+import { isReporting, tenantFacts } from '../../view.ts'
+import { pageLink, readScope, reportCsv, type Scope } from './report-page.ts'
 
 const PARAMETERS = ['customer', 'subscription_id', 'page', 'timeline_page']
 
@@ -23,18 +24,18 @@ export const accountPage = definePage(
   async ({ route: { query }, signal }) => {
     const scope = readScope()
     const asked = Object.fromEntries(PARAMETERS.map(name => [name, query.get(name)]))
-    const report = await nullOn(404, reports.account({ ...scope, ...asked }, signal))
+    const report = await findAccount(scope, asked, signal)
     return { scope, report, contact: report && (await findContact(report, signal).catch(() => null)) }
   },
   ({ data: { scope, report, contact }, route }) => {
     const back = html`<a href=${link('subscriptions')}>All accounts</a>`
     if (!report) {
       const name = route.query.get('customer') ?? route.query.get('subscription_id') ?? ''
-      const title = `No account ${name} in ${scope.currency}.`
+      const title = `No account ${name}.`
       return h(Page, { title: name }, h(EmptyState, { title, action: back }))
     }
     const { summary, currency } = report
-    const asked = { ...scope, customer: summary.customer }
+    const asked = { currency, as_of: scope.as_of, customer: summary.customer }
     const empty = html`<p class="faint">No entries.</p>`
     return h(
       Page,
@@ -70,17 +71,31 @@ export const accountPage = definePage(
   },
 )
 
+/** An account is shown in its own currency: the one of the bar if it has subscriptions in it, else the one with the largest MRR. */
+async function findAccount(
+  { currency, as_of }: Scope,
+  asked: Query,
+  signal: AbortSignal,
+): Promise<AccountReport | null> {
+  const used = tenantFacts.peek()?.currencies ?? []
+  const read = (codes: string[]) =>
+    Promise.all(codes.map(code => nullOn(404, reports.account({ ...asked, as_of, currency: code }, signal))))
+  const [own = null] = isReporting.peek() ? [] : await read([currency])
+  if (own !== null && own.items.count > 0) return own
+  const others = await read(used.filter(code => code !== currency))
+  const known = [own, ...others].filter(report => report !== null)
+  return known.toSorted((a, b) => toNumber(b.summary.mrr) - toNumber(a.summary.mrr))[0] ?? null
+}
+
 /** The contact with the account's id, or the person with its e-mail address. */
 type Contact = { recordId: string | null; personId: string }
 
 async function findContact({ summary }: AccountReport, signal: AbortSignal): Promise<Contact | null> {
   const { customer, customer_email: email } = summary
-  const byId = (await search(customer, signal)).results
-  if (byId.some(({ kind, id }) => kind === 'contact' && id === customer))
+  const [byId, byEmail] = await Promise.all([search(customer, signal), email ? search(email, signal) : null])
+  if (byId.results.some(({ kind, id }) => kind === 'contact' && id === customer))
     return { recordId: customer, personId: `contact:${customer}` }
-  if (!email) return null
-  const byEmail = (await search(email, signal)).results
-  return byEmail.some(({ kind }) => kind === 'person') ? { recordId: null, personId: `email:${email}` } : null
+  return byEmail?.results.some(({ kind }) => kind === 'person') ? { recordId: null, personId: `email:${email}` } : null
 }
 
 function ContactLinks({ contact: { recordId, personId } }: { contact: Contact }): VNode {

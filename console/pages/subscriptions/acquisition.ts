@@ -11,7 +11,8 @@ import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
-import { NoSubscriptions, pageLink, ReportPage, readScope, reportCsv, type Scope } from './report-page.ts'
+import { currency } from '../../view.ts'
+import { NoSubscriptions, pageLink, ReportPage, readScope, reportCsv } from './report-page.ts'
 
 const HORIZONS = ['30', '60', '90'].map(days => [days, `${days} days ago`] as const)
 
@@ -40,31 +41,29 @@ export const acquisitionPage = definePage(
       },
       html`
         <p>
-          The sources below add up to an MRR of <strong>${money(report.mrr, scope.currency)}</strong>.
+          The sources below add up to an MRR of <strong>${money(report.mrr, currency.value)}</strong>.
         </p>
       `,
       h(PagedTable<AcquisitionSource>, {
         caption: 'Acquisition sources',
-        columns: sourceColumns(scope),
+        columns: COLUMNS,
         list: report.sources,
         csv: reportCsv('acquisition', 'sources', { ...scope, horizon }),
         linkTo: pageLink(route, 'page'),
-        empty: h(EmptyState, { title: `No MRR in ${scope.currency} yet.` }),
+        empty: h(EmptyState, { title: `No MRR in ${currency.value} yet.` }),
       }),
     )
   },
 )
 
-function sourceColumns({ currency }: Scope): Column<AcquisitionSource>[] {
-  return [
-    { label: 'Source', cell: row => h(SourceName, { row }), kind: 'long' },
-    { label: 'MRR', cell: ({ mrr }) => money(mrr, currency), kind: 'number' },
-    { label: 'Share', cell: ({ mrr_share }) => h(ShareBar, { share: mrr_share }), kind: 'number' },
-    { label: 'Accounts', cell: ({ accounts }) => number(accounts), kind: 'number', isMinor: true },
-    { label: 'ARPA', cell: ({ arpa }) => money(arpa, currency), kind: 'number', isMinor: true },
-    { label: 'Retained', cell: row => h(Retained, { row, currency }), kind: 'number', isMinor: true },
-  ]
-}
+const COLUMNS: Column<AcquisitionSource>[] = [
+  { label: 'Source', cell: row => h(SourceName, { row }), kind: 'long' },
+  { label: 'MRR', cell: ({ mrr }) => money(mrr, currency.value), kind: 'number' },
+  { label: 'Share', cell: ({ mrr_share }) => h(ShareBar, { share: mrr_share }), kind: 'number' },
+  { label: 'Accounts', cell: ({ accounts }) => number(accounts), kind: 'number', isMinor: true },
+  { label: 'ARPA', cell: ({ arpa }) => money(arpa, currency.value), kind: 'number', isMinor: true },
+  { label: 'Retained', cell: row => h(Retained, { row }), kind: 'number', isMinor: true },
+]
 
 function SourceName({ row: { source, medium, campaign } }: { row: AcquisitionSource }): VNode {
   const more = [medium, campaign].filter(Boolean)
@@ -74,9 +73,9 @@ function SourceName({ row: { source, medium, campaign } }: { row: AcquisitionSou
   `
 }
 
-function Retained({ row, currency }: { row: AcquisitionSource; currency: string }): VNode {
+function Retained({ row }: { row: AcquisitionSource }): VNode {
   if (row.retention_status !== 'available') return html`<span class="faint">${words(row.retention_status)}</span>`
   return html`
-    <span>${money(row.retained_mrr, currency)} <span class="faint">${percent(row.retention_rate)}</span></span>
+    <span>${money(row.retained_mrr, currency.value)} <span class="faint">${percent(row.retention_rate)}</span></span>
   `
 }

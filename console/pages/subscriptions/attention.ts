@@ -13,6 +13,7 @@ import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
 import { link, type Route } from '../../router.ts'
+import { currency } from '../../view.ts'
 import { AccountLink, NoSubscriptions, pageLink, ReportPage, readScope, reportCsv, type Scope } from './report-page.ts'
 
 const PAGES = ['issue_page', 'renewal_page', 'cancel_page', 'billing_page'] as const
@@ -51,10 +52,9 @@ export const attentionPage = definePage(
 type ListsProps = { report: AttentionReport; route: Route; scope: Scope }
 
 function Lists({ report, route, scope }: ListsProps): VNode {
-  const columns = attentionColumns(scope)
+  const columns = attentionColumns()
   const within = `within ${report.days} days`
-  // The most money first. What was lost already needs no attention.
-  const isDead = (row: PaymentIssue) => isZero(row.mrr_at_risk) && row.issue_type === 'uncollectible'
+  // The most money first.
   const open = report.payment_issues.results
     .filter(row => !isDead(row))
     .toSorted((a, b) => toNumber(b.mrr_at_risk) - toNumber(a.mrr_at_risk))
@@ -80,12 +80,12 @@ function Lists({ report, route, scope }: ListsProps): VNode {
       }),
     )
   return html`
-    ${h(AtRisk, { report, scope })}
-    ${list('Payment issues', { ...report.payment_issues, results: open }, columns.paymentIssues, 'issue_page', 'No failed or overdue payments.', 'payment_issues')}
+    ${h(AtRisk, { report })}
+    ${list('Payment issues', { ...report.payment_issues, results: open, count: report.payment_issues.count - dead.length }, columns.paymentIssues, 'issue_page', 'No failed or overdue payments.', 'payment_issues')}
     ${
       dead.length > 0 &&
       html`<details>
-        <summary>${plural(dead.length, 'invoice')} of accounts that no longer pay, or written off</summary>
+        <summary>${plural(dead.length, 'written-off invoice')} of accounts that no longer pay: ${money(sumAmounts(dead.map(amountDue)), currency.value)}</summary>
         ${h(Table<PaymentIssue>, { caption: 'Written-off invoices', columns: columns.paymentIssues, rows: dead })}
       </details>`
     }
@@ -98,22 +98,28 @@ function Lists({ report, route, scope }: ListsProps): VNode {
   `
 }
 
+/** What was lost already needs no attention. */
+const isDead = (row: PaymentIssue) => isZero(row.mrr_at_risk) && row.issue_type === 'uncollectible'
+
+const amountDue = (row: PaymentIssue): Amount => row.amount_remaining ?? row.amount_due ?? 0
+
 /** The money at risk on the pages shown, before the lists behind it. */
-function AtRisk({ report, scope }: { report: AttentionReport; scope: Scope }): VNode {
-  const amount = (value: Amount) => money(value, scope.currency)
+function AtRisk({ report }: { report: AttentionReport }): VNode {
+  const amount = (value: Amount) => money(value, currency.value)
   const { payment_issues: issues, cancellations, renewals, upcoming_billing: billing } = report
   // Of several invoices of one subscription, its MRR counts once.
-  const failing = new Map(issues.results.map(row => [row.subscription_id ?? row.invoice_id, row.mrr_at_risk]))
+  const open = issues.results.filter(row => !isDead(row))
+  const failing = new Map(open.map(row => [row.subscription_id ?? row.invoice_id, row.mrr_at_risk]))
   const first = (rows: { pages: number }) => (rows.pages > 1 ? 'of the first page' : null)
   return h(Tiles, {
     tiles: [
       {
-        ...{ label: 'MRR at risk by failed payments', value: amount(sumAmounts([...failing.values()])) },
-        note: first(issues) ?? `${plural(issues.count, 'payment issue')}`,
+        ...{ label: 'MRR at risk', value: amount(sumAmounts([...failing.values()])) },
+        note: first(issues) ?? plural(open.length, 'payment issue'),
       },
       {
         label: 'Amount due',
-        value: amount(sumAmounts(issues.results.map(row => row.amount_remaining ?? row.amount_due ?? 0))),
+        value: amount(sumAmounts(open.map(amountDue))),
         note: first(issues) ?? 'failed and overdue invoices',
       },
       {
@@ -140,8 +146,8 @@ type AttentionColumns = {
   upcomingBilling: Column<UpcomingBilling>[]
 }
 
-function attentionColumns(scope: Scope): AttentionColumns {
-  const amount = (value: Amount | null) => money(value, scope.currency)
+function attentionColumns(): AttentionColumns {
+  const amount = (value: Amount | null) => money(value, currency.value)
   const account = {
     label: 'Account',
     cell: ({ customer, customer_name: label }: { customer: string | null; customer_name: string | null }) =>

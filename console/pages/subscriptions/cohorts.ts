@@ -12,8 +12,9 @@ import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
 import { periodOfStep } from '../../period.ts'
 import { link } from '../../router.ts'
+import { currency } from '../../view.ts'
 import { bucketStart } from '../figures.ts'
-import { NoSubscriptions, ReportPage, readScope, reportCsv, type Scope } from './report-page.ts'
+import { NoSubscriptions, ReportPage, readScope, reportCsv } from './report-page.ts'
 
 const MEASURES = [
   ['net_revenue_retention', 'Net revenue'],
@@ -48,9 +49,9 @@ export const cohortsPage = definePage(
       html`<p class="faint">Each row is the group of accounts that first paid in a month. Each column shows how many percent of its starting ${measure === 'logo_retention' ? 'accounts' : 'MRR'} were retained that many months later. More than 100 % is growth: expansion exceeded losses.</p>`,
       h(Scale, {}),
       report.cohorts.count === 0
-        ? h(EmptyState, { title: `No payments in ${scope.currency} in the last ${MONTHS} months.` })
+        ? h(EmptyState, { title: `No payments in ${currency.value} in the last ${MONTHS} months.` })
         : html`<div>
-            ${h(HeatMap, { rows: report.cohorts.results, measure, scope })}
+            ${h(HeatMap, { rows: report.cohorts.results, measure })}
             <p class="more">
               ${h(CsvButton, { csv: reportCsv('retention', 'cohorts', { ...scope, months: MONTHS }) })}
             </p>
@@ -59,7 +60,7 @@ export const cohortsPage = definePage(
   },
 )
 
-function HeatMap({ rows, measure, scope }: { rows: Cohort[]; measure: Measure; scope: Scope }): VNode {
+function HeatMap({ rows, measure }: { rows: Cohort[]; measure: Measure }): VNode {
   const cohorts = [...Map.groupBy(rows, ({ cohort }) => cohort)].toSorted(([a], [b]) => (a < b ? 1 : -1))
   const months = Array.from({ length: Math.max(...rows.map(({ month }) => month)) + 1 }, (_, month) => month)
   return html`
@@ -80,7 +81,7 @@ function HeatMap({ rows, measure, scope }: { rows: Cohort[]; measure: Measure; s
             ([name, own]) => html`
               <tr key=${name}>
                 <th scope="row" class="whole"><a href=${link('movements', { period: periodOfStep(`${name.slice(0, 7)}-01`, 'month') })}>${shortTime(bucketStart(`${name.slice(0, 7)}-01`), 'month')}</a></th>
-                <td class="number">${money(own[0]!.starting_mrr, scope.currency)}</td>
+                <td class="number">${money(own[0]!.starting_mrr, currency.value)}</td>
                 <td class="number">${number(own[0]!.starting_accounts)}</td>
                 ${months.map(month =>
                   retentionCell(

@@ -2,7 +2,7 @@ import type { VNode } from 'preact'
 import { type Amount, isZero, sumAmounts, toNumber } from '../../amount.ts'
 import { reports } from '../../api/data.ts'
 import { nullOn } from '../../api/request.ts'
-import type { Exclusion, ExclusionReason, Paged } from '../../api/types.ts'
+import type { Exclusion, ExclusionReason } from '../../api/types.ts'
 import { ShareBar } from '../../components/bars.ts'
 import { Badge, EmptyState } from '../../components/notice.ts'
 import { Section } from '../../components/page.ts'
@@ -13,7 +13,8 @@ import { lowerWords, money, number, plural } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
-import { AccountLink, pageLink, ReportPage, readScope, reportCsv, type Scope } from './report-page.ts'
+import { currency } from '../../view.ts'
+import { AccountLink, pageLink, ReportPage, readScope, reportCsv } from './report-page.ts'
 
 /** Items excluded from MRR: how much by reason, then each item with its fix. */
 export const excludedPage = definePage(
@@ -29,7 +30,7 @@ export const excludedPage = definePage(
         { name: 'excluded' },
         h(EmptyState, {
           title: 'No excluded items.',
-          text: `Everything with a price in ${scope.currency} is included in MRR.`,
+          text: `Everything with a price in ${currency.value} is included in MRR.`,
           action: html`<a href=${link('subscriptions')}>Subscriptions</a>`,
         }),
       )
@@ -37,13 +38,13 @@ export const excludedPage = definePage(
     return h(
       ReportPage,
       { name: 'excluded' },
-      html`<p>${plural(report.count, 'item')} worth <strong>${money(total, scope.currency)}</strong> of MRR are not included.</p>`,
+      html`<p>${plural(report.count, 'item')} worth <strong>${money(total, currency.value)}</strong> of MRR are not included.</p>`,
       h(
         Section,
         { title: 'By reason' },
         h(Table<ExclusionReason>, {
           caption: 'Excluded MRR by reason',
-          columns: reasonColumns(scope, total),
+          columns: reasonColumns(total),
           rows: report.by_reason,
           rowKey: ({ reason_code }) => reason_code,
           csv: { rows: report.by_reason, name: 'exclusions-by-reason' },
@@ -54,8 +55,8 @@ export const excludedPage = definePage(
         { title: 'Items' },
         h(PagedTable<Exclusion>, {
           caption: 'Excluded items',
-          columns: exclusionColumns(scope),
-          list: report as unknown as Paged<Exclusion>,
+          columns: COLUMNS,
+          list: report,
           csv: reportCsv('exclusions', 'exclusions', scope),
           linkTo: pageLink(route, 'page'),
           empty: h(EmptyState, { title: 'No excluded items.' }),
@@ -65,7 +66,7 @@ export const excludedPage = definePage(
   },
 )
 
-function reasonColumns({ currency }: Scope, total: Amount): Column<ExclusionReason>[] {
+function reasonColumns(total: Amount): Column<ExclusionReason>[] {
   return [
     {
       label: 'Reason',
@@ -76,7 +77,7 @@ function reasonColumns({ currency }: Scope, total: Amount): Column<ExclusionReas
       kind: 'text',
     },
     { label: 'Items', cell: ({ items }) => number(items), kind: 'number' },
-    { label: 'Excluded MRR', cell: ({ excluded_mrr }) => money(excluded_mrr, currency), kind: 'number' },
+    { label: 'Excluded MRR', cell: ({ excluded_mrr }) => money(excluded_mrr, currency.value), kind: 'number' },
     {
       label: 'Share',
       cell: ({ excluded_mrr }) => h(ShareBar, { share: isZero(total) ? 0 : toNumber(excluded_mrr) / toNumber(total) }),
@@ -86,26 +87,24 @@ function reasonColumns({ currency }: Scope, total: Amount): Column<ExclusionReas
   ]
 }
 
-function exclusionColumns(scope: Scope): Column<Exclusion>[] {
-  return [
-    {
-      label: 'Account',
-      cell: ({ customer, customer_name: label }) => h(AccountLink, { customer, label }),
-      kind: 'long',
-    },
-    { label: 'Excluded MRR', cell: ({ excluded_mrr }) => money(excluded_mrr, scope.currency), kind: 'number' },
-    { label: 'Reason and fix', cell: row => h(Reason, { row }), kind: 'text' },
-    { label: 'Since', cell: ({ since }) => h(Day, { at: since }) },
-    {
-      label: 'Subscription',
-      cell: ({ subscription_id, item_id }) => html`
+const COLUMNS: Column<Exclusion>[] = [
+  {
+    label: 'Account',
+    cell: ({ customer, customer_name: label }) => h(AccountLink, { customer, label }),
+    kind: 'long',
+  },
+  { label: 'Excluded MRR', cell: ({ excluded_mrr }) => money(excluded_mrr, currency.value), kind: 'number' },
+  { label: 'Reason and fix', cell: row => h(Reason, { row }), kind: 'text' },
+  { label: 'Since', cell: ({ since }) => h(Day, { at: since }) },
+  {
+    label: 'Subscription',
+    cell: ({ subscription_id, item_id }) => html`
         <code>${subscription_id}</code>
         ${item_id && html`<span class="reason faint"><code>${item_id}</code></span>`}
       `,
-      kind: 'long',
-    },
-  ]
-}
+    kind: 'long',
+  },
+]
 
 function Reason({ row: { reason_code, reason, fix_hint } }: { row: Exclusion }): VNode {
   return html`

@@ -70,11 +70,16 @@ export function MovementSummary(props: {
     </p>
     ${h(ChangeBars, {
       ...{ caption: 'MRR movements', currency },
-      changes: CHANGES.map(({ kind, label, note, isLoss }) => ({
-        ...{ label, note, href: link('movements') },
-        amount: isLoss ? negate(totals[kind]) : totals[kind],
-        before: before && (isLoss ? negate(before[kind]) : before[kind]),
-      })),
+      changes: [
+        ...CHANGES.map(({ kind, label, note, isLoss }) => ({
+          ...{ label, note, href: link('movements') },
+          amount: isLoss ? negate(totals[kind]) : totals[kind],
+          before: before && (isLoss ? negate(before[kind]) : before[kind]),
+        })),
+        ...(totals.fx === undefined
+          ? []
+          : [{ label: EXCHANGE.label, note: EXCHANGE.note, amount: totals.fx, before: before && (before.fx ?? 0) }]),
+      ],
     })}
   `
 }
@@ -91,6 +96,9 @@ const CHANGES = [
   { kind: 'contraction', label: 'Contraction', note: 'A decrease for an account that keeps paying', isLoss: true },
   { kind: 'churn', label: 'Churn', note: 'A decrease to 0', isLoss: true },
 ] as const
+
+/** Only in the reporting currency. */
+const EXCHANGE = { label: 'Exchange rates', note: 'The effect of changed exchange rates alone' }
 
 type HistoryProps = { history: MrrHistory; comparison: Period | null; height?: number }
 
@@ -126,10 +134,15 @@ export function MovementPlot({ history: { now }, height = 220 }: HistoryProps): 
   return h(Plot, {
     title: `MRR movements in ${currency} by ${now.interval}`,
     moments: momentsOf(now),
-    series: CHANGES.map(({ kind, label, isLoss }) => ({
-      label,
-      values: results.map(row => toNumber(isLoss ? negate(row[kind]) : row[kind])),
-    })),
+    series: [
+      ...CHANGES.map(({ kind, label, isLoss }) => ({
+        label,
+        values: results.map(row => toNumber(isLoss ? negate(row[kind]) : row[kind])),
+      })),
+      ...(results.some(({ fx }) => fx !== undefined)
+        ? [{ label: EXCHANGE.label, values: results.map(({ fx }) => toNumber(fx ?? 0)) }]
+        : []),
+    ],
     isStacked: true,
     shown: value => money(value, currency),
     axisShown: compact,

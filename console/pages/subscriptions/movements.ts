@@ -1,18 +1,23 @@
 import type { VNode } from 'preact'
+import { isZero, sumAmounts, toNumber } from '../../amount.ts'
 import { reports } from '../../api/data.ts'
 import { nullOn } from '../../api/request.ts'
-import type { BooksReport, MovementRow } from '../../api/types.ts'
+import type { ChurnReason, ChurnReasonsReport, MovementRow } from '../../api/types.ts'
+import { ShareBar } from '../../components/bars.ts'
 import { SelectField } from '../../components/form.ts'
 import { Badge, EmptyState } from '../../components/notice.ts'
 import { Section } from '../../components/page.ts'
 import { type Column, PagedTable, Table } from '../../components/table.ts'
 import { Day } from '../../components/time.ts'
-import { lowerWords, money, NONE, number, signedMoney } from '../../format.ts'
+import { lowerWords, money, NONE, number, shortTime, signedMoney, words } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { go, hrefWithView } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
+import type { Period } from '../../period.ts'
 import { link, linkWith } from '../../router.ts'
-import { readFrame } from '../figures.ts'
+import { plotStart } from '../../series.ts'
+import { currency, timeZone } from '../../view.ts'
+import { bucketStart, readFrame } from '../figures.ts'
 import { MovementSummary } from './figures.ts'
 import {
   AccountLink,
@@ -38,18 +43,20 @@ export const movementsPage = definePage(
   async ({ route: { query }, signal }) => {
     const scope = readScope()
     const frame = readFrame()
-    const { currency } = scope
     const window = windowOf(frame.period)
     const asked = { ...scope, ...window, order: readOrder(query), page: query.get('page') }
-    const [report, before, books] = await Promise.all([
+    const [report, before, reasons] = await Promise.all([
       nullOn(404, reports.movements(asked, signal)),
       frame.comparison &&
-        nullOn(404, reports.movements({ currency, ...windowOf(frame.comparison), page_size: 1 }, signal)),
-      nullOn(404, reports.books(signal)),
+        nullOn(
+          404,
+          reports.movements({ currency: scope.currency, ...windowOf(frame.comparison), page_size: 1 }, signal),
+        ),
+      nullOn(404, reports.churnReasons({ ...scope, ...reasonWindow(frame.period) }, signal)),
     ])
-    return { scope, frame, window, report, before, books }
+    return { scope, frame, window, report, before, reasons }
   },
-  ({ data: { scope, frame, window, report, before, books }, route }) => {
+  ({ data: { scope, frame, window, report, before, reasons }, route }) => {
     if (!report) return h(ReportPage, { name: 'movements' }, h(NoSubscriptions, {}))
     const order = readOrder(route.query)
     return h(
@@ -72,62 +79,85 @@ export const movementsPage = definePage(
         `,
         h(PagedTable<MovementRow>, {
           caption: 'Movements',
-          columns: movementColumns(scope),
+          columns: COLUMNS,
           list: report,
           linkTo: pageLink(route, 'page'),
           csv: reportCsv('movements', 'movements', { ...scope, ...window, order }),
           empty: h(EmptyState, {
-            title: `No MRR movements in ${scope.currency} in this period.`,
+            title: `No MRR movements in ${currency.value} in this period.`,
             action: html`<a href=${hrefWithView({ period: '12m' })}>Show the last 12 months</a>`,
           }),
         }),
       ),
-      books !== null && books.months.length > 0 && h(ClosedMonths, { books }),
+      reasons !== null && reasons.totals.length > 0 && h(Reasons, { report: reasons, scope, period: frame.period }),
     )
   },
 )
 
-/** Months whose figures are kept, and how much changed in them since. */
-function ClosedMonths({ books }: { books: BooksReport }): VNode {
-  const columns: Column<BooksReport['months'][number]>[] = [
-    { label: 'Month', cell: ({ month }) => month },
-    { label: 'Closed', cell: ({ closed_at }) => h(Day, { at: closed_at }) },
-    { label: 'Closed by', cell: ({ closed_by }) => closed_by },
-    { label: 'Restatements', cell: ({ restatements }) => number(restatements), kind: 'number' },
-  ]
+/** Churn reasons are by month: those of all months that the period touches. */
+function reasonWindow({ from, to }: Period): { from: string; to: string } {
+  return { from: from ?? plotStart(timeZone.peek()), to }
+}
+
+type ReasonsProps = { report: ChurnReasonsReport; scope: Scope; period: Period }
+
+/** Why accounts left, the most money first. */
+function Reasons({ report, scope, period }: ReasonsProps): VNode {
+  const lost = sumAmounts(report.totals.map(({ mrr }) => mrr))
+  const months = [...new Set(report.results.map(({ date }) => date))].toSorted()
+  const span = months.length === 0 ? '' : monthSpan(months[0]!, months.at(-1)!)
   return h(
     Section,
-    { title: 'Closed months' },
-    h(Table<BooksReport['months'][number]>, { caption: 'Closed months', columns, rows: books.months }),
+    { title: `Cancellation reasons, ${span}` },
+    h(Table<ChurnReason>, {
+      caption: 'Cancellation reasons',
+      columns: [
+        { label: 'Reason', cell: ({ reason }) => words(reason), kind: 'long' },
+        { label: 'Accounts', cell: ({ accounts }) => number(accounts), kind: 'number' },
+        { label: 'Lost MRR', cell: ({ mrr }) => money(mrr, currency.value), kind: 'number' },
+        {
+          label: 'Share',
+          cell: ({ mrr }) => h(ShareBar, { share: isZero(lost) ? 0 : toNumber(mrr) / toNumber(lost) }),
+          kind: 'number',
+        },
+      ],
+      rows: report.totals,
+      rowKey: ({ reason }) => reason,
+      csv: reportCsv('churn-reasons', null, { ...scope, ...reasonWindow(period) }),
+    }),
+    html`<p class="faint">As the billing system reports them. Whole months, so that they add up to the churn of the months.</p>`,
   )
 }
 
-function movementColumns(scope: Scope): Column<MovementRow>[] {
-  return [
-    {
-      label: 'Account',
-      cell: ({ customer, customer_name }) => h(AccountLink, { customer, label: customer_name }),
-      kind: 'long',
-    },
-    {
-      label: 'Change',
-      cell: ({ mrr_delta }) => signedMoney(mrr_delta, scope.currency),
-      kind: 'number',
-    },
-    {
-      label: 'Kind',
-      cell: ({ movement_type: type }) =>
-        h(Badge, { text: type, tone: type === 'churn' || type === 'contraction' ? 'bad' : 'good' }),
-    },
-    { label: 'Date', cell: ({ occurred_at }) => h(Day, { at: occurred_at }) },
-    { label: 'MRR after', cell: ({ mrr_after }) => money(mrr_after, scope.currency), kind: 'number' },
-    { label: 'Cause', cell: describeCause },
-    {
-      label: 'Event',
-      cell: ({ event_id: id }) => (id === null ? NONE : html`<a href=${link('event', { id })}>Show</a>`),
-    },
-  ]
+function monthSpan(first: string, last: string): string {
+  const month = (date: string) => shortTime(bucketStart(date), 'month')
+  return first === last ? month(first) : `${month(first)} to ${month(last)}`
 }
+
+const COLUMNS: Column<MovementRow>[] = [
+  {
+    label: 'Account',
+    cell: ({ customer, customer_name }) => h(AccountLink, { customer, label: customer_name }),
+    kind: 'long',
+  },
+  {
+    label: 'Change',
+    cell: ({ mrr_delta }) => signedMoney(mrr_delta, currency.value),
+    kind: 'number',
+  },
+  {
+    label: 'Kind',
+    cell: ({ movement_type: type }) =>
+      h(Badge, { text: type, tone: type === 'churn' || type === 'contraction' ? 'bad' : 'good' }),
+  },
+  { label: 'Date', cell: ({ occurred_at }) => h(Day, { at: occurred_at }) },
+  { label: 'MRR after', cell: ({ mrr_after }) => money(mrr_after, currency.value), kind: 'number' },
+  { label: 'Cause', cell: describeCause },
+  {
+    label: 'Event',
+    cell: ({ event_id: id }) => (id === null ? NONE : html`<a href=${link('event', { id })}>Show</a>`),
+  },
+]
 
 /** Without a change of a subscription, the movement type describes the cause. */
 function describeCause({ cause, movement_type: type }: MovementRow): string {

@@ -1,20 +1,30 @@
 import type { VNode } from 'preact'
 import { type Amount, isZero, toNumber } from '../../amount.ts'
-import { reports } from '../../api/data.ts'
+import { customers, reports } from '../../api/data.ts'
 import { nullOn } from '../../api/request.ts'
-import type { Account, BreakdownReport, BreakdownRow, OverviewReport, RateName } from '../../api/types.ts'
+import type {
+  Account,
+  BreakdownReport,
+  BreakdownRow,
+  Customer,
+  List,
+  OverviewReport,
+  RateName,
+} from '../../api/types.ts'
 import { ShareBar } from '../../components/bars.ts'
-import { SelectFilter } from '../../components/form.ts'
+import { Form, SelectField, SelectFilter, TextField } from '../../components/form.ts'
 import { Badge, EmptyState } from '../../components/notice.ts'
 import { Section, Tiles } from '../../components/page.ts'
-import { type Column, PagedTable, Table } from '../../components/table.ts'
+import { type Column, GrowingTable, PagedTable, Table } from '../../components/table.ts'
 import { Prose } from '../../components/text.ts'
 import { Day } from '../../components/time.ts'
 import { day, lowerWords, money, NONE, number, percent, plural, text, words } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
-import { link, linkWith, type Route } from '../../router.ts'
+import { link, linkWith, type Query, type Route } from '../../router.ts'
+import { currency, isReporting } from '../../view.ts'
+import { amountsText, channelName, StatusBadge } from '../customers.ts'
 import { readFrame, readMrr } from '../figures.ts'
 import { Headline, MovementPlot, MovementSummary, MrrPlot } from './figures.ts'
 import {
@@ -25,7 +35,6 @@ import {
   ReportPage,
   readScope,
   reportCsv,
-  type Scope,
   windowOf,
 } from './report-page.ts'
 export const subscriptionsPage = definePage(
@@ -33,26 +42,29 @@ export const subscriptionsPage = definePage(
   async ({ route, signal }) => {
     const scope = readScope()
     const frame = readFrame()
-    const { currency } = scope
+    const { currency: asked } = scope
     const { period, comparison } = frame
-    const [report, before, moved, movedBefore, history, breakdown] = await Promise.all([
+    const [report, before, moved, movedBefore, history, breakdown, found] = await Promise.all([
       nullOn(404, reports.overview({ ...scope, page: route.query.get('page') }, signal)),
       comparison &&
-        nullOn(404, reports.overview({ currency, as_of: comparison.until.toISOString(), page_size: 1 }, signal)),
+        nullOn(404, reports.overview({ currency: asked, as_of: comparison.until.toISOString(), page_size: 1 }, signal)),
       nullOn(404, reports.movements({ ...scope, ...windowOf(period), page_size: 1 }, signal)),
-      comparison && nullOn(404, reports.movements({ currency, ...windowOf(comparison), page_size: 1 }, signal)),
+      comparison && nullOn(404, reports.movements({ currency: asked, ...windowOf(comparison), page_size: 1 }, signal)),
       nullOn(404, readMrr(frame, signal)),
       nullOn(404, reports.breakdown({ ...scope, by: readDimension(route.query) }, signal)),
+      isSearched(route) ? customers.list(accountQuery(route), signal) : null,
     ])
-    return { scope, frame, report, before, moved, movedBefore, history, breakdown }
+    return { scope, frame, report, before, moved, movedBefore, history, breakdown, found }
   },
-  ({ data: { scope, frame, report, before, moved, movedBefore, history, breakdown }, route }) => {
+  ({ data: { scope, frame, report, before, moved, movedBefore, history, breakdown, found }, route }) => {
     if (!hasSubscriptions(report)) return h(ReportPage, { name: 'subscriptions' }, h(NoSubscriptions, {}))
     const { period, comparison } = frame
     return h(
       ReportPage,
       { name: 'subscriptions' },
       h(Headline, { report, before }),
+      (report.older_rates?.length ?? 0) > 0 &&
+        html`<p class="faint">The newest exchange rate of ${report.older_rates!.join(', ')} is older than today. <a href=${link('settings')}>Import rates</a></p>`,
       report.coverage.subscriptions_included === 0 && h(NoneIncluded, { report }),
       history &&
         html`<div class="plots">
@@ -77,19 +89,89 @@ export const subscriptionsPage = definePage(
       h(
         Section,
         { title: 'Accounts' },
-        h(PagedTable<Account>, {
-          caption: 'Accounts',
-          columns: accountColumns(scope),
-          list: report.accounts,
-          csv: reportCsv('overview', 'accounts', scope),
-          linkTo: pageLink(route, 'page'),
-          empty: h(EmptyState, { title: `No account has a subscription in ${scope.currency}.` }),
-        }),
+        h(AccountFilter, { route }),
+        found
+          ? h(FoundAccounts, { found, query: accountQuery(route) })
+          : h(PagedTable<Account>, {
+              caption: 'Accounts',
+              columns: ACCOUNT_COLUMNS,
+              list: report.accounts,
+              csv: reportCsv('overview', 'accounts', scope),
+              linkTo: pageLink(route, 'page'),
+              empty: h(EmptyState, { title: `No account has a subscription in ${currency.value}.` }),
+            }),
       ),
       h(Section, { title: 'Data coverage' }, h(CoverageText, { report })),
     )
   },
 )
+
+const ORDERS = [
+  ['', 'MRR'],
+  ['name', 'Name'],
+  ['first_seen_at', 'Newest'],
+  ['last_seen_at', 'Last seen'],
+] as const
+
+const isSearched = ({ query }: Route) => query.has('q') || query.has('sort')
+
+/** Paying accounts by name, or in another order than by MRR. */
+function accountQuery({ query }: Route): Query {
+  // An order by MRR lists only people with an amount in one currency.
+  const sort = query.get('sort') ?? (isReporting.peek() ? 'name' : 'mrr')
+  return {
+    q: query.get('q'),
+    sort,
+    segment: query.has('q') ? null : 'active',
+    currency: sort === 'mrr' ? currency.peek() : null,
+  }
+}
+
+function AccountFilter({ route }: { route: Route }): VNode {
+  const { query } = route
+  return h(
+    Form<'account' | 'account_sort'>,
+    {
+      ...{ key: query.toString(), submit: 'Find', layout: 'filter' },
+      aside: isSearched(route) && html`<a href=${linkWith(route, { q: null, sort: null })}>Clear</a>`,
+      run: ({ account, account_sort: sort }) =>
+        go(linkWith(route, { q: account.trim() || null, sort: sort || null, page: null })),
+    },
+    h(TextField, {
+      ...{ id: 'account', label: 'Account', value: query.get('q') ?? '', size: 26 },
+      placeholder: 'Name, company or e-mail address',
+    }),
+    h(SelectField, {
+      ...{ id: 'account_sort', label: 'Sort by', options: ORDERS, value: query.get('sort') ?? '' },
+      onChange: sort => go(linkWith(route, { sort: sort || null, page: null })),
+    }),
+  )
+}
+
+function FoundAccounts({ found, query }: { found: List<Customer>; query: Query }): VNode {
+  const columns: Column<Customer>[] = [
+    {
+      label: 'Account',
+      cell: ({ customer, name, company, email }) =>
+        h(AccountLink, { customer, label: name ?? company ?? email ?? customer }),
+      kind: 'long',
+    },
+    { label: 'MRR', cell: ({ mrr }) => amountsText(mrr, currency.value), kind: 'number' },
+    { label: 'State', cell: ({ status }) => h(StatusBadge, { status }) },
+    { label: 'Plans', cell: ({ plans }) => text(plans?.join(', ')), kind: 'long' },
+    { label: 'Channel', cell: ({ channel }) => channelName(channel) },
+    { label: 'Since', cell: ({ customer_since }) => h(Day, { at: customer_since }) },
+  ]
+  return h(GrowingTable<Customer>, {
+    ...{ caption: 'Accounts', columns, first: found, rowKey: ({ profile_id }) => profile_id },
+    csv: { api: 'data', path: '/customers', query, name: 'accounts' },
+    load: cursor => customers.list({ ...query, cursor }),
+    empty: h(EmptyState, {
+      title: 'No accounts match.',
+      text: 'Enter the beginning of a name, company or e-mail address.',
+    }),
+  })
+}
 
 type ReportProps = { report: OverviewReport }
 
@@ -125,29 +207,19 @@ function AttentionCounts({ report: { attention } }: ReportProps): VNode {
   })
 }
 
-function accountColumns(scope: Scope): Column<Account>[] {
-  return [
-    {
-      label: 'Account',
-      cell: ({ customer, customer_name }) => h(AccountLink, { customer, label: customer_name }),
-      kind: 'long',
-    },
-    { label: 'MRR', cell: ({ mrr }) => money(mrr, scope.currency), kind: 'number' },
-    { label: 'State', cell: stateCell },
-    {
-      label: 'Plans',
-      cell: ({ plan_names }) => text(plan_names.join(', ')),
-      kind: 'long',
-    },
-    {
-      label: 'Source',
-      cell: ({ acquisition_source }) => text(acquisition_source),
-      kind: 'long',
-    },
-    { label: 'Since', cell: ({ customer_since }) => h(Day, { at: customer_since }) },
-    { label: 'Next billing', cell: ({ next_billing_at }) => h(Day, { at: next_billing_at }) },
-  ]
-}
+const ACCOUNT_COLUMNS: Column<Account>[] = [
+  {
+    label: 'Account',
+    cell: ({ customer, customer_name }) => h(AccountLink, { customer, label: customer_name }),
+    kind: 'long',
+  },
+  { label: 'MRR', cell: ({ mrr }) => money(mrr, currency.value), kind: 'number' },
+  { label: 'State', cell: stateCell },
+  { label: 'Plans', cell: ({ plan_names }) => text(plan_names.join(', ')), kind: 'long' },
+  { label: 'Source', cell: ({ acquisition_source }) => text(acquisition_source), kind: 'long' },
+  { label: 'Since', cell: ({ customer_since }) => h(Day, { at: customer_since }) },
+  { label: 'Next billing', cell: ({ next_billing_at }) => h(Day, { at: next_billing_at }) },
+]
 
 function stateCell({ status, has_payment_issue }: Account): VNode {
   return html`
@@ -198,14 +270,9 @@ function Breakdown({ report, route }: { report: BreakdownReport; route: Route })
               { label: 'MRR', cell: row => money(row.mrr, currency), kind: 'number' },
               { label: 'Share', cell: row => h(ShareBar, { share: share(row) }), kind: 'number' },
               { label: 'Accounts', cell: row => number(row.accounts), kind: 'number' },
-              {
-                label: 'Subscriptions',
-                cell: row => number(row.subscriptions),
-                kind: 'number',
-              },
             ],
             rows: results,
-            csv: reportCsv('breakdown', null, { by, currency, as_of: readScope().as_of }),
+            csv: reportCsv('breakdown', null, { by, ...readScope() }),
             rowKey: row => String(row[by]),
           })
     }

@@ -14,11 +14,14 @@ import type { Period } from '../../period.ts'
 import { link, linkWith, type Query, type Route } from '../../router.ts'
 import { subscriptionCommand, tokenHint } from '../../samples.ts'
 import { tenant } from '../../session.ts'
-import { currency, readPeriod, tenantFacts } from '../../view.ts'
+import { currency, isReporting, readPeriod, reportCurrency, tenantFacts } from '../../view.ts'
 
 const TABS = [
   { name: 'subscriptions', title: 'Overview' },
   { name: 'movements', title: 'Movements' },
+  { name: 'months', title: 'Months' },
+  { name: 'forecast', title: 'Forecast' },
+  { name: 'revenue', title: 'Revenue' },
   { name: 'attention', title: 'Attention' },
   { name: 'acquisition', title: 'Acquisition' },
   { name: 'cohorts', title: 'Cohorts' },
@@ -57,7 +60,7 @@ export function hasSubscriptions(report: OverviewReport | null): report is Overv
 export function NoSubscriptions(): VNode {
   const first = useFirstDay()
   const chosen = currency.value
-  const others = tenantFacts.value?.currencies.filter(code => code !== chosen) ?? []
+  const others = isReporting.value ? [] : (tenantFacts.value?.currencies.filter(code => code !== chosen) ?? [])
   if (others.length > 0)
     return h(EmptyState, {
       title: `No subscriptions in ${chosen} in this period.`,
@@ -100,13 +103,13 @@ export function AccountLink({ customer, label }: AccountLinkProps): VNode {
   return html`<a href=${link('account', { customer })}>${label ?? customer}</a>`
 }
 
-/** The parameters of every report; an empty `as_of` means now. */
+/** The parameters of every report: `currency` may be `reporting`; an empty `as_of` means now. */
 export type Scope = { currency: string; as_of: string }
 
 /** A report shows the end of the period. */
 export function readScope(): Scope {
   const period = readPeriod()
-  return { currency: currency.peek(), as_of: period.isOpen ? '' : period.until.toISOString() }
+  return { currency: reportCurrency.peek(), as_of: period.isOpen ? '' : period.until.toISOString() }
 }
 
 /** The movements within a period. */
@@ -139,6 +142,6 @@ function useFirstDay(): string | null {
 }
 
 async function readFirstDay(signal: AbortSignal): Promise<string | null> {
-  const { coverage } = await reports.overview({ currency: currency.peek(), page_size: 1 }, signal)
+  const { coverage } = await reports.overview({ currency: reportCurrency.peek(), page_size: 1 }, signal)
   return coverage.first_event_at?.slice(0, 10) ?? null
 }

@@ -64,8 +64,30 @@ export function literalAddress(hostname: string): string | null {
   return isIPv4(plain) || isIPv6(plain) ? plain : null
 }
 
+const MAILTO = 'mailto:'
+// ASCII only, without quotes and comments: no character of such an address has a meaning in a header.
+const MAIL_ADDRESS =
+  /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+$/
+const MAX_MAIL_ADDRESS = 254
+const MAX_MAILBOX = 64
+
+export function isMailAddress(text: string): boolean {
+  return text.length <= MAX_MAIL_ADDRESS && text.indexOf('@') <= MAX_MAILBOX && MAIL_ADDRESS.test(text)
+}
+
+export function isMailUrl(url: string): boolean {
+  return url.startsWith(MAILTO)
+}
+
+/** The address of a mailto: URL. */
+export function mailAddressOf(url: string): string {
+  return url.slice(MAILTO.length)
+}
+
 /** What is wrong with the URL of a destination, completing "must …". Null if it is valid; DNS is not queried. */
 export function validateDestinationUrl(text: string, { allowPrivate }: { allowPrivate: boolean }): string | null {
+  if (isMailUrl(text))
+    return isMailAddress(mailAddressOf(text)) ? null : 'contain one e-mail address, like mailto:ops@example.com'
   if (!URL.canParse(text) || text.length > 2_000) return 'be an address like https://example.com/hooks'
   const { protocol, hostname, port, username, password } = new URL(text)
   if (protocol !== 'https:' && protocol !== 'http:') return 'be an address like https://example.com/hooks'

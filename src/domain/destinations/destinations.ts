@@ -1,19 +1,39 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
+import type { Rule } from '../alerts/rules.ts'
 import { HOUR_MS, MINUTE_MS } from '../time.ts'
+import { isMailUrl } from './addresses.ts'
 
 /** What a destination can receive. */
-export const WHATS = ['events', 'conversions', 'records', 'movements', 'alerts'] as const
+export const WHATS = ['events', 'conversions', 'records', 'movements', 'alerts', 'digests'] as const
 export type What = (typeof WHATS)[number]
+
+/** `webhook`: signed JSON. `slack`: an incoming webhook of Slack or a compatible service. `email`: a mailto: URL. */
+export const DESTINATION_TYPES = ['webhook', 'slack', 'email'] as const
+export type DestinationType = (typeof DESTINATION_TYPES)[number]
+
+/** What people can read. The other messages are for programs. */
+export const READABLE_WHATS: readonly What[] = ['alerts', 'digests']
+
+/** The type of a destination whose type is not given. */
+export function defaultType(url: string): DestinationType {
+  return isMailUrl(url) ? 'email' : 'webhook'
+}
 
 export type Wanted = {
   what: readonly What[]
   /** Exact names or `prefix*`. Empty: all. Applies to events only. */
   eventTypes: readonly string[]
+  /** Empty: all. Applies to alerts only. */
+  alertRules: readonly Rule[]
 }
 
 /** Whether a destination wants a message of this type (`event.page_view`, `order.updated`, …). */
-export function isWanted({ what, eventTypes }: Wanted, message: { what: What; type: string }): boolean {
+export function isWanted(
+  { what, eventTypes, alertRules }: Wanted,
+  message: { what: What; type: string; rule?: Rule },
+): boolean {
   if (!what.includes(message.what)) return false
+  if (message.rule !== undefined && alertRules.length > 0) return alertRules.includes(message.rule)
   if (message.what !== 'events' || eventTypes.length === 0) return true
   const eventType = message.type.slice('event.'.length)
   return eventTypes.some(wanted =>

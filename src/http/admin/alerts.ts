@@ -1,9 +1,16 @@
+import type pg from 'pg'
 import { Type } from 'typebox'
-import { AlertRules, AlertRulesView, AlertView } from '../../admin/alerts.ts'
+import { AlertRules, AlertRulesView, AlertValue, AlertView } from '../../admin/alerts.ts'
+import { DestinationTest } from '../../admin/destinations.ts'
+import { DigestSettings, DigestView } from '../../admin/digests.ts'
+import { renderDigest } from '../../domain/alerts/digest.ts'
+import { RULE_NAMES } from '../../domain/alerts/rules.ts'
 import { Nullable } from '../../domain/shapes.ts'
+import { parseTenantId } from '../../domain/tenants/tenants.ts'
+import { digestReport } from '../../reports/digest.ts'
 import type { App } from '../app.ts'
 import { adminRoutes, type RequestAdmin } from './routes.ts'
-import { byTenant, whole } from './schemas.ts'
+import { byTenant, List, whole } from './schemas.ts'
 
 const Threshold = Type.Optional(Nullable(Type.Union([Type.Number(), Type.Literal('default')])))
 const RulesBody = Type.Object(Object.fromEntries(Object.keys(AlertRules).map(rule => [rule, Threshold])), {
@@ -12,7 +19,15 @@ const RulesBody = Type.Object(Object.fromEntries(Object.keys(AlertRules).map(rul
   examples: [{ lag: 600, mrr_drop: 0.05, source_silent: null }],
 })
 
-export function alertRoutes(app: App, parts: { admin: RequestAdmin }): void {
+const DigestBody = Type.Object(
+  { weekday: Type.Optional(DigestSettings.weekday), hour: Type.Optional(DigestSettings.hour) },
+  { ...whole, minProperties: 1, examples: [{ weekday: 'monday', hour: 8 }] },
+)
+const DigestPreview = Type.Object({ subject: Type.String(), text: Type.String(), html: Type.String() })
+
+type AlertDeps = { admin: RequestAdmin; pool: pg.Pool; now(): Date; consoleUrl: string | null }
+
+export function alertRoutes(app: App, { pool, now, consoleUrl, ...parts }: AlertDeps): void {
   const { route, list } = adminRoutes(app, parts, 'Admin: alerts')
   list('/admin/v1/alerts', {
     summary: 'List alerts',
@@ -42,5 +57,50 @@ export function alertRoutes(app: App, parts: { admin: RequestAdmin }): void {
     body: RulesBody,
     returns: AlertRulesView,
     run: (admin, { params, body }) => admin.alerts.setRules(params.id, body),
+  })
+  list('/admin/v1/tenants/:id/alert-values', {
+    summary: 'Get the current values of the alert rules',
+    description:
+      'The values that Kontor compares with the thresholds, per source for `source_silent` and per currency for `mrr_drop`. A rule without a row has nothing to report.',
+    item: AlertValue,
+    run: (admin, { params }) => admin.alerts.values(params.id),
+  })
+  route('POST', '/admin/v1/tenants/:id/alert-test', {
+    summary: 'Send a test message for an alert rule',
+    description:
+      'Role: `operator`. Sends one message of type kontor.test, without retries, to every enabled destination that receives alerts of the rule. `results` has one row per destination, and is empty if no destination receives them.',
+    role: 'operator',
+    body: Type.Object({ rule: Type.Enum([...RULE_NAMES]) }, { ...whole, examples: [{ rule: 'mrr_drop' }] }),
+    returns: List(DestinationTest),
+    run: async (admin, { params, body }) => ({
+      results: await admin.destinations.testRule(params.id, body.rule),
+      next_cursor: null,
+    }),
+  })
+  route('GET', '/admin/v1/tenants/:id/digest', {
+    summary: 'Get the schedule of the weekly digest',
+    description:
+      'Weekday and hour in the time zone of the tenant, the next time, and the recipients: destinations whose `what` contains `digests`.',
+    returns: DigestView,
+    run: (admin, { params }) => admin.digests.show(params.id),
+  })
+  route('PATCH', '/admin/v1/tenants/:id/digest', {
+    summary: 'Update the schedule of the weekly digest',
+    description: 'Settings that are absent stay unchanged. The change itself sends no digest.',
+    body: DigestBody,
+    returns: DigestView,
+    run: (admin, { params, body }) => admin.digests.set(params.id, body),
+  })
+  route('GET', '/admin/v1/tenants/:id/digest/preview', {
+    summary: 'Preview the weekly digest',
+    description: 'The e-mail as it would be sent today, about the seven days before today.',
+    returns: DigestPreview,
+    run: async (admin, { params }) => {
+      const { id, name } = await admin.tenants.show(params.id)
+      const at = now()
+      const digest = await digestReport(pool, { id: parseTenantId(id)!, name }, { due: at, now: at })
+      const { subject, text, html } = renderDigest(digest, consoleUrl)
+      return { subject, text, html }
+    },
   })
 }

@@ -5,6 +5,8 @@ import {
   DeliveryView,
   DestinationTest,
   DestinationView,
+  RetriedMessages,
+  SentMessage,
 } from '../../admin/destinations.ts'
 import type { App } from '../app.ts'
 import { adminRoutes, type RequestAdmin } from './routes.ts'
@@ -107,6 +109,22 @@ export function destinationRoutes(app: App, parts: { admin: RequestAdmin }): voi
         before: after ? { attemptedAt: after.at, id: after.id } : null,
       }),
     placeOf: ({ attempted_at, id }) => [attempted_at, id.replace(/^msg_/, '')],
+  })
+  route('GET', '/admin/v1/destinations/:id/message', {
+    summary: 'Get the body of a message',
+    description: 'As it is sent to the destination. Messages are kept for 30 days by default.',
+    query: Type.Object({ message: Type.String({ pattern: MESSAGE, description: 'Id of a message: msg_…' }) }),
+    returns: SentMessage,
+    run: (admin, { params, query }) => admin.destinations.message(params.id, query.message.slice('msg_'.length)),
+  })
+  route('POST', '/admin/v1/destinations/:id/retry', {
+    summary: 'Retry waiting messages now',
+    description:
+      'Role: `operator`. Attempts all messages that wait for a retry, instead of at their next attempt. 409 if the destination is disabled.',
+    role: 'operator',
+    problems: [409],
+    returns: RetriedMessages,
+    run: (admin, { params }) => admin.destinations.retry(params.id),
   })
   route('POST', '/admin/v1/destinations/:id/replay', {
     summary: 'Replay messages',

@@ -4,6 +4,7 @@ import { PersonView, SplitPeople } from '../../admin/people.ts'
 import { OpenObject } from '../../domain/shapes.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
+import { sendJson } from '../paging.ts'
 import type { RequestAdmin } from './routes.ts'
 import { whole } from './schemas.ts'
 
@@ -38,6 +39,26 @@ function readRoutes(app: App, admin: RequestAdmin): void {
       },
     },
     async request => admin(request).people.show({ tenant: request.query.tenant, id: request.params.id }),
+  )
+  app.get(
+    '/admin/v1/people/:id/timeline',
+    {
+      config: { problems: [409] },
+      schema: {
+        ...documented,
+        summary: 'Get the timeline of a person',
+        description:
+          'Conversions, contact, orders, billing accounts, and up to 500 events of the last 90 days. The objects have the form of the export, which has all events.',
+        params: ById,
+        querystring: Type.Object({ tenant }),
+        response: { 200: Type.Array(OpenObject()) },
+      },
+    },
+    async (request, reply) => {
+      const { tenant } = request.query
+      const texts = await admin(request).people.timeline({ tenant, id: request.params.id })
+      return sendJson(reply, `[${texts.join(',')}]`)
+    },
   )
   app.get(
     '/admin/v1/people/:id/export',

@@ -1,5 +1,5 @@
 import { type TSchema, Type } from 'typebox'
-import { DESTINATION_SETTINGS } from '../../admin/destinations.ts'
+import { DESTINATION_SETTINGS, DestinationTypeField } from '../../admin/destinations.ts'
 import { SECRET_FIELDS, SOURCE_SETTINGS } from '../../admin/sources.ts'
 import { ConversionTypes, EventsFloor, IpAddresses } from '../../admin/tenants.ts'
 import { SOURCE_TYPES } from '../../domain/events/events.ts'
@@ -75,6 +75,7 @@ export const NewKeyBody = Type.Object(
       ),
     ),
     kind: Type.Enum([...KEY_KINDS]),
+    name: Type.Optional(Nullable(Type.String({ description: 'What the key is for; at most 100 characters' }))),
     scopes: Type.Optional(
       Type.Array(Type.String(), { maxItems: 100, description: `For a private key; default: ${SCOPES.join(', ')}` }),
     ),
@@ -152,10 +153,15 @@ export const SourceChangeBody = Type.Object(optional(SOURCE_SETTINGS), {
 })
 
 const { name, what, enabled, headers, ...destination } = DESTINATION_SETTINGS
-const { url, event_types: types } = destination
-const destinationSettings = optional({ name, what, event_types: types, enabled, headers })
+const { url, event_types: types, alert_rules } = destination
+const destinationSettings = optional({ name, what, event_types: types, alert_rules, enabled, headers })
 export const NewDestinationBody = Type.Object(
-  { tenant: Type.String({ description: 'Id or name' }), url, ...destinationSettings },
+  {
+    tenant: Type.String({ description: 'Id or name' }),
+    type: Type.Optional(DestinationTypeField),
+    url,
+    ...destinationSettings,
+  },
   {
     title: 'NewDestination',
     description: 'A destination to create',

@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import { MergeBody, MergedAccount } from '../../admin/accounts.ts'
 import { BooksQuery, BooksView, ClosedMonth } from '../../admin/books.ts'
 import { PolicyView } from '../../admin/policies.ts'
+import { ImportedRates } from '../../admin/rates.ts'
 import { TenantView } from '../../admin/tenants.ts'
 import type { App } from '../app.ts'
 import { adminRoutes, type RequestAdmin } from './routes.ts'
@@ -95,6 +96,17 @@ export function tenantRoutes(app: App, parts: { admin: RequestAdmin }): void {
     body: Type.Object({ account: MergeBody.account }, whole),
     returns: MergedAccount,
     run: (admin, { params, body }) => admin.accounts.unmerge(params.id, body.account),
+  })
+  route('POST', '/admin/v1/tenants/:id/rates', {
+    summary: 'Import exchange rates',
+    description:
+      'Daily rates in the CSV format of the European Central Bank, for reports that convert currencies. Existing rates are replaced. Split a file that is larger than the limit of a request; each part has the first line.',
+    body: Type.Object(
+      { csv: Type.String({ description: 'One line per day, one column per currency: units for one euro' }) },
+      { ...whole, examples: [{ csv: 'Date,USD\n2026-03-30,1.08\n2026-03-31,1.09' }] },
+    ),
+    returns: ImportedRates,
+    run: (admin, { params, body }) => admin.rates.import(params.id, body.csv),
   })
   route('PUT', '/admin/v1/tenants/:id/policy', {
     summary: 'Update the MRR policy of a tenant',

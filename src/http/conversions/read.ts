@@ -1,8 +1,9 @@
 import type pg from 'pg'
 import { Type } from 'typebox'
 import { isUuid } from '../../domain/ids.ts'
+import { knownCurrency } from '../../domain/money.ts'
 import { CONVERSION_COLUMNS } from '../../reports/export/tables.ts'
-import { conversionSeries } from '../../reports/series.ts'
+import { conversionSeries, exchangeSeries, selectCurrency } from '../../reports/series.ts'
 import { appliedPolicy } from '../../store/billing/policies.ts'
 import { findConversion, listConversions } from '../../store/conversions/conversions.ts'
 import type { TimePage } from '../../store/events/events.ts'
@@ -11,6 +12,8 @@ import type { App } from '../app.ts'
 import { ConversionBody, ConversionSeriesBody } from '../events/schemas.ts'
 import { sendJson, sendList, TimeList, TimeQuery, timeList } from '../paging.ts'
 import { problems } from '../problems.ts'
+import { findCurrency, REPORTING } from '../reports/query.ts'
+import { asProblem } from '../reports/routes.ts'
 import { amountsText, SeriesQuery, seriesRequest, seriesText } from '../series.ts'
 
 export function conversionListRoute(app: App, { pool }: { pool: pg.Pool }): void {
@@ -69,15 +72,41 @@ export function conversionSeriesRoute(app: App, { pool, now }: { pool: pg.Pool; 
         summary: 'Count conversions over time',
         description:
           'Number and amounts of conversions per minute, hour or day, by the time they occurred, in the tenant’s time zone. Oldest bucket first, at most 1,500 buckets.',
-        querystring: SeriesQuery,
+        querystring: Type.Object({
+          ...SeriesQuery.properties,
+          currency: Type.Optional(
+            Type.String({
+              description:
+                'Only amounts in this currency (ISO 4217). `reporting`: amounts of all currencies, converted to `reporting_currency` of the policy by the rates of each day',
+              examples: ['EUR'],
+            }),
+          ),
+        }),
         response: { 200: ConversionSeriesBody },
       },
     },
     async ({ query, caller }, reply) => {
-      const { timeZone } = await appliedPolicy(pool, caller.tenantId)
+      const policy = await appliedPolicy(pool, caller.tenantId)
+      const { timeZone } = policy
+      const currency = readCurrency(query.currency)
       const request = seriesRequest(query, { now: now(), timeZone })
       const series = await conversionSeries(pool, caller.tenantId, request)
-      return sendJson(reply, seriesText(series, request, amountsText))
+      const target = currency === REPORTING ? findCurrency(currency, policy) : null
+      const converted =
+        series === null || currency === null
+          ? series
+          : target === null
+            ? selectCurrency(series, currency)
+            : await exchangeSeries(pool, caller.tenantId, series, { target, timeZone }).catch(asProblem)
+      return sendJson(reply, seriesText(converted, request, amountsText))
     },
   )
+}
+
+/** Null: all currencies, each with its own amount. */
+function readCurrency(given: string | undefined): string | null {
+  if (given === undefined) return null
+  const currency = given.toLowerCase() === REPORTING ? REPORTING : knownCurrency(given)
+  if (currency !== null) return currency
+  throw problems.invalid([{ pointer: '/currency', message: 'must be a currency code, for example EUR, or reporting' }])
 }

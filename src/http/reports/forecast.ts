@@ -1,40 +1,14 @@
 import { Type } from 'typebox'
 import { toMajor } from '../../domain/money.ts'
 import { churnReasonReport, forecastReport } from '../../reports/forecast.ts'
+import { reportingChurnReasons, reportingForecast } from '../../reports/reporting.ts'
 import type { App } from '../app.ts'
 import { type ReportDeps, reportRoute, shown } from './routes.ts'
 import { ChurnReasonRow, ForecastChangeRow, ForecastMonthRow, jsonRow, ReasonTotalRow } from './rows.ts'
-import { Amount, flatReportSchema, page, reportSchema } from './schemas.ts'
+import { ChurnReasonsBody, ForecastBody } from './schemas.ts'
 import { requireSeries, SeriesQuery, seriesErrors, seriesWindow } from './series.ts'
 
 const MAX_MONTHS = 12
-
-const nothing = { new: 0, expansion: 0, contraction: 0, churn: 0, reactivation: 0, trial_ends: 0 }
-
-const ForecastBody = flatReportSchema(
-  { opening_mrr: Amount, months: Type.Array(ForecastMonthRow) },
-  ForecastChangeRow,
-  {
-    opening_mrr: 89,
-    months: [{ date: '2026-04-01', mrr: 59, ...nothing, churn: 30, net: -30 }],
-    ...page({
-      at: '2026-04-12T10:00:00.000Z',
-      kind: 'cancellation',
-      customer: 'cus_43',
-      subscription_id: 'sub_43',
-      amount: -30,
-      mrr_delta: -30,
-    }),
-  },
-)
-
-const reason = { reason: 'too_expensive', accounts: 1, mrr: 30 }
-
-const ChurnReasonsBody = reportSchema(
-  { totals: Type.Array(ReasonTotalRow), results: Type.Array(ChurnReasonRow) },
-  {},
-  { totals: [reason], results: [{ date: '2026-03-01', ...reason }] },
-)
 
 /** Scheduled changes of MRR, and reasons of churn. */
 export function forecastRoutes(app: App, deps: ReportDeps): void {
@@ -54,10 +28,12 @@ export function forecastRoutes(app: App, deps: ReportDeps): void {
       }),
     },
     body: ForecastBody,
+    reporting: true,
     errors: ({ as_of }) =>
       as_of === undefined ? [] : [{ pointer: '/as_of', message: 'is not available in this report' }],
     async build(db, question, query) {
-      const { openingMrr, months, changes } = await forecastReport(db, question, Number(query.months))
+      const report = question.isReporting ? reportingForecast : forecastReport
+      const { openingMrr, months, changes } = await report(db, question, Number(query.months))
       return {
         facts: {
           opening_mrr: toMajor(openingMrr, question.currency),
@@ -78,9 +54,11 @@ export function forecastRoutes(app: App, deps: ReportDeps): void {
     own: { from, to },
     unfiltered: true,
     body: ChurnReasonsBody,
+    reporting: true,
     errors: seriesErrors,
     async build(db, question, query) {
-      const { totals, reasons } = requireSeries(await churnReasonReport(db, question, seriesWindow(question, query)))
+      const report = question.isReporting ? reportingChurnReasons : churnReasonReport
+      const { totals, reasons } = requireSeries(await report(db, question, seriesWindow(question, query)))
       return {
         facts: { totals: totals.map(total => jsonRow(ReasonTotalRow, total, question.currency)) },
         lists: { reasons: shown(ChurnReasonRow, reasons) },

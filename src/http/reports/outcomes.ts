@@ -4,6 +4,7 @@ import { Type } from 'typebox'
 import { toMajor } from '../../domain/money.ts'
 import { exclusionReport } from '../../reports/exclusions.ts'
 import { type DunningReport, dunningReport, trialReport } from '../../reports/outcomes.ts'
+import { reportingExclusions } from '../../reports/reporting.ts'
 import type { App } from '../app.ts'
 import { validateWindow } from '../paging.ts'
 import { readWindow, WindowQuery } from './query.ts'
@@ -22,8 +23,10 @@ export function outcomeRoutes(app: App, deps: ReportDeps): void {
     pages: { exclusions: 'page' },
     flat: 'exclusions',
     body: ExclusionsBody,
+    reporting: true,
     async build(db, question) {
-      const { byReason, exclusions } = await exclusionReport(db, question)
+      const report = question.isReporting ? reportingExclusions : exclusionReport
+      const { byReason, exclusions } = await report(db, question)
       const reasons = byReason.map(reason => jsonRow(ReasonRow, reason, question.currency))
       return { facts: { by_reason: reasons }, lists: { exclusions: shown(ExclusionRow, exclusions) } }
     },

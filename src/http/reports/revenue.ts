@@ -4,39 +4,9 @@ import { momentIn } from '../../domain/time-zone.ts'
 import { revenueFactReport, revenueReport } from '../../reports/revenue.ts'
 import type { App } from '../app.ts'
 import { type ReportDeps, reportRoute, shown } from './routes.ts'
-import { jsonRow, RevenueFactRow, RevenueFigures, RevenueRow } from './rows.ts'
-import { flatReportSchema, page, reportSchema } from './schemas.ts'
+import { jsonRow, RevenueFactRow, RevenueRow } from './rows.ts'
+import { RevenueBody, RevenueFactsBody, RevenueTotals } from './schemas.ts'
 import { requireSeries, SeriesQuery, seriesErrors, seriesWindow } from './series.ts'
-
-const figures = { invoiced: 1200, recognized: 101.92, deferred: 1098.08 }
-
-const RevenueBody = reportSchema(
-  {
-    warnings: Type.Array(Type.String(), { description: 'Why figures are incomplete; empty if they are complete' }),
-    results: Type.Array(RevenueRow),
-  },
-  {},
-  { warnings: [], results: [{ date: '2026-03-01', ...figures }] },
-)
-
-const RevenueTotals = Type.Object(RevenueFigures, { title: 'RevenueTotals', description: 'The sums of the rows' })
-
-const RevenueFactsBody = flatReportSchema({ date: Type.String(), totals: RevenueTotals }, RevenueFactRow, {
-  date: '2026-03-01',
-  totals: figures,
-  ...page({
-    invoice_id: 'in_42',
-    invoice_number: 'A-0042',
-    credit_note_id: null,
-    subscription_id: 'sub_42',
-    customer: 'cus_42',
-    invoiced_on: '2026-03-01',
-    service_start: '2026-03-01',
-    service_end: '2027-03-01',
-    amount: 1200,
-    ...figures,
-  }),
-})
 
 const NO_FILTER = 'Filters are not available.'
 

@@ -21,7 +21,7 @@ import {
 } from '../../reports/movements.ts'
 import { type OverviewReport, overviewReport } from '../../reports/overview.ts'
 import { inSnapshot, QuestionError, type ReportList, type ReportQuestion } from '../../reports/question.ts'
-import { reportingOverview } from '../../reports/reporting.ts'
+import { reportingAttention, reportingOverview } from '../../reports/reporting.ts'
 import { listClosings } from '../../store/billing/closings.ts'
 import { appliedPolicy } from '../../store/billing/policies.ts'
 import type { MovementOrder, RetentionBase } from '../../store/reports/movements.ts'
@@ -99,7 +99,11 @@ export function subscriptionRoutes(app: App, deps: ReportDeps): void {
     },
     own: { days: WindowDays('The number of days ahead') },
     body: AttentionBody,
-    build: async (db, question, query) => shownAttention(await attentionReport(db, question, Number(query.days))),
+    reporting: true,
+    async build(db, question, query) {
+      const report = question.isReporting ? reportingAttention : attentionReport
+      return shownAttention(await report(db, question, Number(query.days)))
+    },
   })
   reportRoute(app, deps, {
     path: '/v1/subscriptions/acquisition',
@@ -108,6 +112,7 @@ export function subscriptionRoutes(app: App, deps: ReportDeps): void {
     pages: { sources: 'page' },
     own: { horizon: WindowDays('The age of the cohort in days'), ...BasisQuery },
     body: AcquisitionBody,
+    reporting: true,
     build: async (db, question, query) =>
       shownAcquisition(await acquisitionReport(db, question, Number(query.horizon)), question.currency),
   })
@@ -398,7 +403,7 @@ export function reportRoute(app: App, { pool, now }: ReportDeps, route: ReportRo
   )
 }
 
-function asProblem(error: unknown): never {
+export function asProblem(error: unknown): never {
   if (error instanceof QuestionError) throw problems.invalid([{ pointer: error.pointer, message: error.message }])
   throw error
 }

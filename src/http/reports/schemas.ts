@@ -4,9 +4,12 @@ import { DEFAULT_POLICY, describePolicy } from '../../domain/billing/policy.ts'
 import {
   AccountRow,
   CancellationRow,
+  ChurnReasonRow,
   CohortRow,
   Count,
   ExclusionRow,
+  ForecastChangeRow,
+  ForecastMonthRow,
   ItemRow,
   MaybeTime,
   MovementListRow,
@@ -15,8 +18,12 @@ import {
   PolicyChangeRow,
   Rates,
   ReasonRow,
+  ReasonTotalRow,
   RenewalRow,
   ReportingHistoryRow,
+  RevenueFactRow,
+  RevenueFigures,
+  RevenueRow,
   SourceRow,
   Time,
   TimelineRow,
@@ -155,7 +162,11 @@ export function reportSchema<Facts extends TProperties, Lists extends Record<str
 }
 
 /** A report whose only list is paged at the top level of the body. */
-export function flatReportSchema<Facts extends TProperties>(facts: Facts, row: TObject, example: object) {
+export function flatReportSchema<Facts extends TProperties, Row extends TObject>(
+  facts: Facts,
+  row: Row,
+  example: object,
+) {
   return reportSchema({ ...facts, ...pageSchema(row).properties }, {}, example)
 }
 
@@ -500,4 +511,66 @@ export const ExclusionsBody = flatReportSchema({ by_reason: Type.Array(ReasonRow
     },
   ],
   ...nothing,
+})
+
+const unmoved = { new: 0, expansion: 0, contraction: 0, churn: 0, reactivation: 0, trial_ends: 0 }
+
+export const ForecastBody = flatReportSchema(
+  { opening_mrr: Amount, months: Type.Array(ForecastMonthRow) },
+  ForecastChangeRow,
+  {
+    opening_mrr: 89,
+    months: [{ date: '2026-04-01', mrr: 59, ...unmoved, churn: 30, net: -30 }],
+    ...page({
+      at: '2026-04-12T10:00:00.000Z',
+      kind: 'cancellation',
+      customer: 'cus_43',
+      customer_name: 'Grace Hopper',
+      subscription_id: 'sub_43',
+      amount: -30,
+      mrr_delta: -30,
+    }),
+  },
+)
+
+const reason = { reason: 'too_expensive', accounts: 1, mrr: 30 }
+
+export const ChurnReasonsBody = reportSchema(
+  { totals: Type.Array(ReasonTotalRow), results: Type.Array(ChurnReasonRow) },
+  {},
+  { totals: [reason], results: [{ date: '2026-03-01', ...reason }] },
+)
+
+const figures = { invoiced: 1200, recognized: 101.92, deferred: 1098.08 }
+
+export const RevenueBody = reportSchema(
+  {
+    warnings: Type.Array(Type.String(), { description: 'Why figures are incomplete; empty if they are complete' }),
+    results: Type.Array(RevenueRow),
+  },
+  {},
+  { warnings: [], results: [{ date: '2026-03-01', ...figures }] },
+)
+
+export const RevenueTotals = Type.Object(RevenueFigures, {
+  title: 'RevenueTotals',
+  description: 'The sums of the rows',
+})
+
+export const RevenueFactsBody = flatReportSchema({ date: Type.String(), totals: RevenueTotals }, RevenueFactRow, {
+  date: '2026-03-01',
+  totals: figures,
+  ...page({
+    invoice_id: 'in_42',
+    invoice_number: 'A-0042',
+    credit_note_id: null,
+    subscription_id: 'sub_42',
+    customer: 'cus_42',
+    customer_name: 'Ada Lovelace',
+    invoiced_on: '2026-03-01',
+    service_start: '2026-03-01',
+    service_end: '2027-03-01',
+    amount: 1200,
+    ...figures,
+  }),
 })

@@ -18,7 +18,7 @@ import {
 } from '../../store/billing/erasure.ts'
 import { lockSubscriptions } from '../../store/billing/subscriptions.ts'
 import { listNamespaces } from '../../store/billing/versions.ts'
-import { anonymizeMovementMessages } from '../../store/destinations/outbox.ts'
+import { anonymizeMovementMessages, deleteDigestMessages } from '../../store/destinations/outbox.ts'
 
 /** A person's objects in the ledger. */
 export async function findBilling(db: Db, tenantId: number, named: ErasedPerson) {
@@ -65,6 +65,7 @@ export function anonymizeBilling(pool: pg.Pool, tenantId: number, named: ErasedP
     await eraseCustomers(client, tenantId, { ...person, customers })
     await forgetPeople(client, tenantId, accounts)
     await anonymizeMovementMessages(client, tenantId, { accounts: [...accounts, ...targets], emails: person.emails })
+    if (accounts.length > 0) await deleteDigestMessages(client, tenantId)
     for (const rename of renames) await renameAccount(client, tenantId, rename)
     return accounts.length + invoices.length
   })

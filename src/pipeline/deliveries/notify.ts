@@ -111,7 +111,7 @@ function idText({ tenantId, id }: SaleState): string {
   return `${tenantId} ${id}`
 }
 
-type Listener = Pick<Destination, 'id' | 'what' | 'eventTypes' | 'enabled'>
+type Listener = Pick<Destination, 'id' | 'what' | 'eventTypes' | 'alertRules' | 'enabled'>
 
 /** The destinations that receive messages, and whether the archive is on. */
 export type Audience = {

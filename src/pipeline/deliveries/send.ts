@@ -3,14 +3,30 @@ import { lookup } from 'node:dns'
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import type { LookupFunction } from 'node:net'
-import { isPrivateAddress, literalAddress } from '../../domain/destinations/addresses.ts'
-import { messageId, retryAfterMs, signedHeaders, signingKey } from '../../domain/destinations/destinations.ts'
+import { isPrivateAddress, literalAddress, mailAddressOf } from '../../domain/destinations/addresses.ts'
+import {
+  type DestinationType,
+  messageId,
+  retryAfterMs,
+  signedHeaders,
+  signingKey,
+} from '../../domain/destinations/destinations.ts'
+import { escapeSlack } from '../../domain/destinations/markup.ts'
+import { renderMessage } from '../../domain/destinations/readable.ts'
 import { storableText } from '../../domain/json/json.ts'
 import type { Destination } from '../../store/destinations/destinations.ts'
-import type { Due } from '../../store/destinations/outbox.ts'
+import { type MailSettings, sendMail } from './mail.ts'
+
+/** A message to send. `data`: JSON. */
+export type Sendable = { id: string; type: string; at: Date; data: string }
 
 /** The URL, signing keys and headers of a destination. */
-export type Target = { url: string; keys: readonly KeyObject[]; headers: Readonly<Record<string, string>> }
+export type Target = {
+  type: DestinationType
+  url: string
+  keys: readonly KeyObject[]
+  headers: Readonly<Record<string, string>>
+}
 
 export type Sent = {
   isDelivered: boolean
@@ -22,7 +38,9 @@ export type Sent = {
   retryAfterMs: number | undefined
 }
 
-const TIMEOUT_MS = 15_000
+const TIMEOUT_S = 15
+// Mail servers may check a message for viruses before they accept it.
+const MAIL_TIMEOUT_S = 60
 const KEPT_RESPONSE_BYTES = 1_000
 // A longer response is not read to its end. Its connection is closed.
 const MAX_RESPONSE_BYTES = 65_536
@@ -30,32 +48,36 @@ const IDLE_SOCKET_MS = 10_000
 
 export type Sender = {
   /** Never throws. The result contains the error. */
-  send(target: Target, message: { id: string; body: string }): Promise<Sent>
+  send(target: Target, message: Sendable): Promise<Sent>
   /** Aborts running requests. */
   close(): void
 }
 
-/**
- * Posts messages. Each connection resolves the host name and connects to the address that was checked, so a name that
- * resolves to another address later (DNS rebinding) is safe. A redirect is not followed and counts as a failure.
- */
-export function openSender({
-  allowPrivate,
-  now,
-}: {
+export type SenderOptions = {
   allowPrivate: boolean
+  /** Null: e-mail is not configured. */
+  mail: MailSettings | null
+  /** For links in messages to people; null if unknown. */
+  consoleUrl: string | null
   /** Receivers reject old signatures, so a node whose clock is wrong must not sign with its own time. */
   now: () => Date
-}): Sender {
+}
+
+/**
+ * Sends messages by POST or e-mail. Each connection to a URL resolves the host name and connects to the address that was
+ * checked, so a name that resolves to another address later (DNS rebinding) is safe. A redirect is not followed and counts as
+ * a failure. The mail server is a setting of the operator and may be in a private network.
+ */
+export function openSender({ allowPrivate, mail, consoleUrl, now }: SenderOptions): Sender {
   const options = { keepAlive: true, timeout: IDLE_SOCKET_MS, ...(!allowPrivate && { lookup: publicLookup }) }
   const agents = { 'http:': new HttpAgent(options), 'https:': new HttpsAgent(options) }
   const underWay = new Set<AbortController>()
 
-  async function send({ url: text, keys, headers }: Target, { id, body }: { id: string; body: string }) {
-    const url = new URL(text)
+  async function send(target: Target, message: Sendable): Promise<Sent> {
     const began = performance.now()
     const aborting = new AbortController()
-    const timer = setTimeout(() => aborting.abort(new Error('no answer within 15 s')), TIMEOUT_MS)
+    const seconds = target.type === 'email' ? MAIL_TIMEOUT_S : TIMEOUT_S
+    const timer = setTimeout(() => aborting.abort(new Error(`no answer within ${seconds} s`)), seconds * 1_000)
     underWay.add(aborting)
     const over = (facts: Partial<Sent>): Sent => ({
       ...{ isDelivered: false, status: null, error: null, response: null, retryAfterMs: undefined },
@@ -63,34 +85,49 @@ export function openSender({
       ...facts,
     })
     try {
-      const address = literalAddress(url.hostname)
-      if (!allowPrivate && address !== null && isPrivateAddress(address)) throw new PrivateAddress(address)
-      if (!allowPrivate && url.protocol !== 'https:') throw new Error('only https is allowed')
-      const timestampS = Math.floor(now().getTime() / 1_000)
-      const answer = await post(url, {
-        agent: agents[url.protocol as keyof typeof agents],
-        headers: {
-          'user-agent': 'Kontor',
-          ...headers,
-          'content-type': 'application/json',
-          ...signedHeaders(keys, { id, timestampS, body }),
-        },
-        body,
-        signal: aborting.signal,
-      })
-      const status = answer.statusCode!
-      const isDelivered = status >= 200 && status < 300
-      const response = await readBeginning(answer, aborting.signal)
-      return over({
-        ...{ isDelivered, status, response },
-        error: isDelivered ? null : `answered ${status}`,
-        retryAfterMs: retryAfterMs(answer.headers['retry-after'], now().getTime()),
-      })
+      const deliver = target.type === 'email' ? mailTo : postTo
+      return over(await deliver(target, message, aborting.signal))
     } catch (error) {
-      return over({ error: errorMessage(aborting.signal.aborted ? aborting.signal.reason : error) })
+      const status = (error as { responseCode?: number }).responseCode ?? null
+      return over({ status, error: errorMessage(aborting.signal.aborted ? aborting.signal.reason : error) })
     } finally {
       clearTimeout(timer)
       underWay.delete(aborting)
+    }
+  }
+
+  async function mailTo({ url }: Target, message: Sendable, signal: AbortSignal): Promise<Partial<Sent>> {
+    if (mail === null) throw new Error('e-mail is not configured: set KONTOR_SMTP_URL')
+    const content = renderMessage(message, consoleUrl)
+    const response = await sendMail(mail, { id: messageId(message.id), to: mailAddressOf(url), content }, signal)
+    return { isDelivered: true, status: Number.parseInt(response, 10) || null, response: storableText(response) }
+  }
+
+  async function postTo(target: Target, message: Sendable, signal: AbortSignal): Promise<Partial<Sent>> {
+    const url = new URL(target.url)
+    const address = literalAddress(url.hostname)
+    if (!allowPrivate && address !== null && isPrivateAddress(address)) throw new PrivateAddress(address)
+    if (!allowPrivate && url.protocol !== 'https:') throw new Error('only https is allowed')
+    const body = buildBody(target, message, consoleUrl)
+    const id = messageId(message.id)
+    const timestampS = Math.floor(now().getTime() / 1_000)
+    const answer = await post(url, {
+      agent: agents[url.protocol as keyof typeof agents],
+      headers: {
+        'user-agent': 'Kontor',
+        ...target.headers,
+        'content-type': 'application/json',
+        ...(target.type === 'webhook' && signedHeaders(target.keys, { id, timestampS, body })),
+      },
+      body,
+      signal,
+    })
+    const status = answer.statusCode!
+    const isDelivered = status >= 200 && status < 300
+    return {
+      ...{ isDelivered, status, response: await readBeginning(answer, signal) },
+      error: isDelivered ? null : `answered ${status}`,
+      retryAfterMs: retryAfterMs(answer.headers['retry-after'], now().getTime()),
     }
   }
 
@@ -179,6 +216,7 @@ type Opening = { open(sealed: string): string }
 export function buildTarget(destination: Destination, secrets: Opening, now: Date): Target {
   const good = destination.secrets.filter(({ expires_at }) => expires_at === null || new Date(expires_at) > now)
   return {
+    type: destination.type,
     url: destination.url,
     keys: good.map(({ sealed }) => signingKey(secrets.open(sealed))),
     headers: openHeaders(destination, secrets),
@@ -189,8 +227,13 @@ export function openHeaders({ headers }: Destination, secrets: Opening): Record<
   return headers === null ? {} : JSON.parse(secrets.open(headers))
 }
 
-/** The body of a delivery. */
-export function buildBody({ id, type, at, data }: Omit<Due, 'attempts'>): string {
-  const facts = JSON.stringify({ id: messageId(id), type, timestamp: at })
-  return `${facts.slice(0, -1)},"data":${data}}`
+/** The body of a delivery; of an e-mail, its subject and text. */
+export function buildBody({ type }: Pick<Target, 'type'>, message: Sendable, consoleUrl: string | null): string {
+  if (type === 'email') {
+    const { subject, text } = renderMessage(message, consoleUrl)
+    return `${subject}\n\n${text}`
+  }
+  if (type === 'slack') return JSON.stringify({ text: escapeSlack(renderMessage(message, consoleUrl).chat) })
+  const facts = JSON.stringify({ id: messageId(message.id), type: message.type, timestamp: message.at })
+  return `${facts.slice(0, -1)},"data":${message.data}}`
 }

@@ -75,11 +75,13 @@ export async function deleteAlertsBefore(db: Db, before: Date): Promise<void> {
   await db.query(`delete from alerts where state = 'resolved' and resolved_at < $1`, [before])
 }
 
-export async function listTenantThresholds(db: Db): Promise<{ tenantId: number; own: Partial<Thresholds> }[]> {
-  const { rows } = await db.query<{ tenantId: number; own: string }>(
-    'select id as "tenantId", alert_rules as own from tenants order by id',
+export async function listTenantThresholds(
+  db: Db,
+): Promise<{ tenantId: number; name: string; own: Partial<Thresholds> }[]> {
+  const { rows } = await db.query<{ tenantId: number; name: string; own: string }>(
+    'select id as "tenantId", name, alert_rules as own from tenants order by id',
   )
-  return rows.map(({ tenantId, own }) => ({ tenantId, own: JSON.parse(own) }))
+  return rows.map(({ own, ...tenant }) => ({ ...tenant, own: JSON.parse(own) }))
 }
 
 export async function readTenantThresholds(db: Db, tenantId: number): Promise<Partial<Thresholds>> {
@@ -91,10 +93,17 @@ export async function saveThresholds(db: Db, tenantId: number, own: Partial<Thre
   await db.query('update tenants set alert_rules = $2 where id = $1', [tenantId, JSON.stringify(own)])
 }
 
+// The values of rules, of one tenant or, with null, of all.
+
 /** Dead letters that were not replayed. */
-export async function countOpenDeadLetters(db: Db): Promise<{ tenantId: number; count: number }[]> {
+export async function countOpenDeadLetters(
+  db: Db,
+  tenantId: number | null,
+): Promise<{ tenantId: number; count: number }[]> {
   const { rows } = await db.query<{ tenantId: number; count: number }>(
-    `select tenant_id as "tenantId", count(*) as count from dead_letters where replayed_at is null group by 1`,
+    `select tenant_id as "tenantId", count(*) as count from dead_letters
+     where replayed_at is null and ($1::int is null or tenant_id = $1) group by 1`,
+    [tenantId],
   )
   return rows
 }
@@ -103,13 +112,17 @@ export async function countOpenDeadLetters(db: Db): Promise<{ tenantId: number; 
  * The rejected webhook requests and accepted events of the last hour, for tenants with rejections. Requests without a valid
  * credential do not count, because any caller who knows the URL can send them. 429 does not count: it reports load, not an error.
  */
-export async function countRejectedInLastHour(db: Db): Promise<{ tenantId: number; refused: number; taken: number }[]> {
+export async function countRejectedInLastHour(
+  db: Db,
+  tenantId: number | null,
+): Promise<{ tenantId: number; refused: number; taken: number }[]> {
   const { rows } = await db.query<{ tenantId: number; refused: number; taken: number }>(
     `with refused as materialized (
        select s.tenant_id, sum(1 + r.suppressed) as count from sources s
        join rejections r on r.tenant_id = s.tenant_id and r.source_id = s.id
          and r.rejected_at > now() - interval '1 hour' and r.rejected_at <= now()
          and r.is_authenticated and r.status <> 429
+       where $1::int is null or s.tenant_id = $1
        group by 1
      )
      select r.tenant_id as "tenantId", r.count::bigint as refused, (
@@ -118,6 +131,7 @@ export async function countRejectedInLastHour(db: Db): Promise<{ tenantId: numbe
        + coalesce((select sum(count) from event_sums_added e where e.tenant_id = r.tenant_id
          and e.minute > now() - interval '1 hour' and e.source <> 'tracking'), 0))::bigint as taken
      from refused r`,
+    [tenantId],
   )
   return rows
 }
@@ -134,7 +148,7 @@ type SourceRhythm = {
 }
 
 /** Each source with its newest receipt, read from the end of an index. */
-export async function listSourceRhythms(db: Db): Promise<SourceRhythm[]> {
+export async function listSourceRhythms(db: Db, tenantId: number | null): Promise<SourceRhythm[]> {
   const { rows } = await db.query<
     Omit<SourceRhythm, 'rhythm' | 'isNews'> & { known: Date | null; quietS: number; longest: string | null }
   >(
@@ -146,7 +160,8 @@ export async function listSourceRhythms(db: Db): Promise<SourceRhythm[]> {
          and detail is distinct from '${TEST_RECEIPT}'
        order by received_at desc limit 1) r on true
      left join source_silences h on h.source_id = s.id
-     where s.enabled and s.deleted_at is null`,
+     where s.enabled and s.deleted_at is null and ($1::int is null or s.tenant_id = $1)`,
+    [tenantId],
   )
   return rows.map(({ known, quietS, longest, ...source }) => ({
     ...source,
@@ -172,6 +187,7 @@ export async function saveRhythms(
 /** MRR today and seven days ago, in minor units, from the monthly and daily sums. */
 export async function readWeeklyMrr(
   db: Db,
+  tenantId: number | null,
 ): Promise<{ tenantId: number; currency: string; before: number; now: number }[]> {
   const { rows } = await db.query<{ tenantId: number; currency: string; before: number; now: number }>(
     `with bounds as materialized (
@@ -183,7 +199,8 @@ export async function readWeeklyMrr(
        from billing_account_days d, bounds b where d.day >= b.month and d.day <= b.today
      )
      select tenant_id as "tenantId", currency, sum(before)::bigint as before, sum(mrr)::bigint as now
-     from parts where currency <> '' group by 1, 2 having sum(before) > 0`,
+     from parts where currency <> '' and ($1::int is null or tenant_id = $1) group by 1, 2 having sum(before) > 0`,
+    [tenantId],
   )
   return rows
 }

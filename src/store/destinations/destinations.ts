@@ -1,4 +1,5 @@
-import type { What } from '../../domain/destinations/destinations.ts'
+import type { Rule } from '../../domain/alerts/rules.ts'
+import type { DestinationType, What } from '../../domain/destinations/destinations.ts'
 import { type Db, queryRows } from '../../postgres/database.ts'
 import type { SealedSecret } from '../inbound/sources.ts'
 
@@ -6,9 +7,11 @@ export type Destination = {
   id: string
   tenantId: number
   name: string
+  type: DestinationType
   url: string
   what: What[]
   eventTypes: string[]
+  alertRules: Rule[]
   enabled: boolean
   disabledReason: string | null
   /** Two during a rotation, the newest first. */
@@ -22,7 +25,8 @@ export type Destination = {
 
 type Row = Omit<Destination, 'secrets'> & { secrets: string }
 
-const COLUMNS = `d.id, d.tenant_id as "tenantId", d.name, d.url, d.what, d.event_types as "eventTypes", d.enabled,
+const COLUMNS = `d.id, d.tenant_id as "tenantId", d.name, d.type, d.url, d.what, d.event_types as "eventTypes",
+  d.alert_rules as "alertRules", d.enabled,
   d.disabled_reason as "disabledReason", d.secrets, d.headers, d.created_by as "createdBy", d.created_at as "createdAt",
   d.updated_at as "updatedAt"`
 
@@ -30,11 +34,16 @@ export async function insertDestination(
   db: Db,
   destination: Omit<Destination, 'createdAt' | 'updatedAt' | 'disabledReason'>,
 ): Promise<Destination> {
-  const { id, tenantId, name, url, what, eventTypes, enabled, secrets, headers, createdBy } = destination
+  const { id, tenantId, name, type, url, what, eventTypes, alertRules, enabled, secrets, headers, createdBy } =
+    destination
   const { rows } = await db.query<Row>(
-    `insert into destinations as d (id, tenant_id, name, url, what, event_types, enabled, secrets, headers, created_by)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning ${COLUMNS}`,
-    [id, tenantId, name, url, what, eventTypes, enabled, JSON.stringify(secrets), headers, createdBy],
+    `insert into destinations as d (id, tenant_id, name, type, url, what, event_types, alert_rules, enabled, secrets, headers,
+       created_by)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) returning ${COLUMNS}`,
+    [
+      ...[id, tenantId, name, type, url, what, eventTypes, alertRules, enabled],
+      ...[JSON.stringify(secrets), headers, createdBy],
+    ],
   )
   await db.query('insert into destination_states (destination_id) values ($1)', [id])
   return toDestination(rows[0]!)
@@ -93,13 +102,14 @@ export async function listFailing(db: Db, before: Date): Promise<FailingDestinat
   return rows
 }
 
-type SubscribedDestination = Pick<Destination, 'id' | 'tenantId' | 'what' | 'eventTypes' | 'enabled'>
+type SubscribedDestination = Pick<Destination, 'id' | 'tenantId' | 'what' | 'eventTypes' | 'alertRules' | 'enabled'>
 
 /** The destinations of all tenants, without the fields that only sending needs; `what`: filters by subscribed kind. */
 export async function listSubscribed(db: Db, what: What | null = null): Promise<SubscribedDestination[]> {
   return queryRows<SubscribedDestination>(
     db,
-    `select id, tenant_id as "tenantId", what, event_types as "eventTypes", enabled from destinations
+    `select id, tenant_id as "tenantId", what, event_types as "eventTypes", alert_rules as "alertRules", enabled
+     from destinations
      where deleted_at is null and ($1::text is null or $1 = any(what))`,
     [what],
   )
@@ -112,13 +122,13 @@ export async function updateDestination(
   changes: Partial<Destination>,
 ): Promise<Destination> {
   const destination = { ...before, ...changes }
-  const { id, name, url, what, eventTypes, enabled, disabledReason, secrets, headers } = destination
+  const { id, name, url, what, eventTypes, alertRules, enabled, disabledReason, secrets, headers } = destination
   const { rows } = await db.query<Row>(
-    `update destinations d set name = $2, url = $3, what = $4, event_types = $5, enabled = $6, disabled_reason = $7,
-       secrets = $8, headers = $9, updated_at = now()
+    `update destinations d set name = $2, url = $3, what = $4, event_types = $5, alert_rules = $6, enabled = $7,
+       disabled_reason = $8, secrets = $9, headers = $10, updated_at = now()
      where id = $1 returning ${COLUMNS}`,
     [
-      ...[id, name, url, what, eventTypes, enabled, enabled ? null : disabledReason],
+      ...[id, name, url, what, eventTypes, alertRules, enabled, enabled ? null : disabledReason],
       ...[JSON.stringify(secrets), headers],
     ],
   )

@@ -1,3 +1,4 @@
+import type { Rule } from '../../domain/alerts/rules.ts'
 import type { Movement, MovementType } from '../../domain/billing/account.ts'
 import type { Wanted, What } from '../../domain/destinations/destinations.ts'
 import { idToTime } from '../../domain/ids.ts'
@@ -11,6 +12,8 @@ export type Message = {
   what: What
   /** event.<event type>, conversion.created, order.updated, movement.new, … */
   type: string
+  /** Of an alert. */
+  rule?: Rule
   /** The subject, for erasures: an event, contact/ID, a conversion, an account. */
   object: string
   /** JSON */
@@ -68,12 +71,12 @@ export async function requeueMessages(
   destination: Wanted & { id: string; tenantId: number },
   { since, after }: { since: Date; after: { at: string; id: string } | null },
 ): Promise<{ queued: number; last: { at: string; id: string } } | null> {
-  const { id, tenantId, what, eventTypes } = destination
+  const { id, tenantId, what, eventTypes, alertRules } = destination
   const names = eventTypes.filter(type => !type.endsWith('*')).map(type => `event.${type}`)
   const prefixes = eventTypes.filter(type => type.endsWith('*')).map(type => `event.${type.slice(0, -1)}`)
   const { rows } = await db.query<{ queued: number; at: string; id: string }>(
     `with read as materialized (
-       select at, id, what, type from outbox
+       select at, id, what, type, case when what = 'alerts' then data::jsonb ->> 'rule' end as rule from outbox
        where tenant_id = $2 and at >= $3 and ($4::timestamptz is null or (at, id) > ($4, $5::uuid))
        order by at, id limit ${REPLAYED_AT_A_TIME}
      ), queued as (
@@ -81,13 +84,14 @@ export async function requeueMessages(
        select $1, id, at, $2, now() from read
        where what = any($6) and (what <> 'events' or $7 or type = any($8)
          or exists (select from unnest($9::text[]) p where starts_with(type, p)))
+         and (what <> 'alerts' or cardinality($10::text[]) = 0 or rule = any($10))
        on conflict (destination_id, id) do update set attempts = 0, next_attempt_at = now()
        returning 1
      )
      select (select count(*) from queued) as queued, at::text, id from read order by read.at desc, read.id desc limit 1`,
     [
       ...[id, tenantId, since, after?.at ?? null, after?.id ?? null],
-      ...[what, eventTypes.length === 0, names, prefixes],
+      ...[what, eventTypes.length === 0, names, prefixes, alertRules],
     ],
   )
   const [last] = rows
@@ -168,6 +172,11 @@ export async function anonymizeMovementMessages(
      where tenant_id = $1 and what = 'movements' and object = any($2)`,
     [tenantId, accounts],
   )
+}
+
+/** A digest lists accounts of many people, so it is deleted as a whole. The next one is built from the remaining data. */
+export async function deleteDigestMessages(db: Db, tenantId: number): Promise<void> {
+  await queryLong(db, `delete from outbox where tenant_id = $1 and what = 'digests'`, [tenantId])
 }
 
 // A transaction that wrote a future movement may commit after its time, so recent times are searched again for a while.
@@ -343,6 +352,30 @@ export async function saveAttempts(
      returning s.destination_id as "destinationId", s.failing_since as "failingSince"`,
     [JSON.stringify(attempts), JSON.stringify(healths)],
   )
+}
+
+/** Makes all waiting messages of a destination due. Returns how many waited for a retry. */
+export async function retryQueued(db: Db, destinationId: string): Promise<number> {
+  const { rowCount } = await queryPrepared(
+    db,
+    'update delivery_queue set next_attempt_at = now() where destination_id = $1 and next_attempt_at > now()',
+    [destinationId],
+  )
+  return rowCount ?? 0
+}
+
+/** A message as stored; null: it has expired, or was deleted with a person. */
+export async function findMessage(
+  db: Db,
+  tenantId: number,
+  id: string,
+): Promise<{ id: string; at: Date; type: string; data: string } | null> {
+  const [found] = await queryRows<{ id: string; at: Date; type: string; data: string }>(
+    db,
+    'select id, at, type, data from outbox where tenant_id = $1 and id = $2::uuid limit 1',
+    [tenantId, id],
+  )
+  return found ?? null
 }
 
 /** Removes messages from the queue that were deleted from the outbox. */

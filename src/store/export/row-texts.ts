@@ -66,10 +66,12 @@ export function recordText(record: StoredRecord, withDeleted = false): string {
   return `{"entityType":"${record.entityType}","id":${JSON.stringify(record.id)},"externalId":${JSON.stringify(record.externalId)},"sourceUpdatedAt":"${record.sourceUpdatedAt.toISOString()}","data":${record.data ?? 'null'},"createdAt":"${record.createdAt.toISOString()}","updatedAt":"${record.updatedAt.toISOString()}"${deleted}}`
 }
 
-export function alertText(alert: Alert): string {
+/** As destinations receive it. */
+export function alertText(alert: Alert, tenantName: string): string {
   return JSON.stringify({
     id: alert.id,
     tenant: publicTenantId(alert.tenantId),
+    tenant_name: tenantName,
     rule: alert.rule,
     subject: alert.subject === '' ? null : alert.subject,
     state: alert.state,

@@ -177,6 +177,22 @@ export async function excludedByReason(db: Db, { tenantId, currency, asOf }: Sco
   )
 }
 
+/** The same for all currencies, each with its own items. */
+export async function excludedByCurrency(
+  db: Db,
+  { tenantId, asOf }: Pick<Scope, 'tenantId' | 'asOf'>,
+): Promise<(ReasonSum & { currency: string })[]> {
+  return queryRows<ReasonSum & { currency: string }>(
+    db,
+    `select currency, reason, count(*) as items, coalesce(sum(excluded_mrr), 0)::bigint as "excludedMrr",
+       count(*) filter (where excluded_mrr is null) as unpriced
+     from billing_items
+     where tenant_id = $1 and reason is not null and since <= $2 and valid_from <= $2 and valid_to > $2
+     group by currency, reason`,
+    [tenantId, asOf],
+  )
+}
+
 /** The provider of the latest version of each subscription: `stripe` by the event type, else the preset of the source. */
 export async function findProviders(
   db: Db,

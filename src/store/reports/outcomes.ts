@@ -132,16 +132,17 @@ cross join lateral (
   offset 0) m
 group by 1, 2`
 
+export type ChurnReasonRow = { bucket: number; reason: string; accounts: number; mrr: number }
+
 /** Churn of each bucket by reason. */
 export async function churnReasons(
   db: Db,
   { tenantId, currency }: Scope,
   buckets: { starts: Date; ends: Date }[],
-): Promise<{ bucket: number; reason: string; accounts: number; mrr: number }[]> {
-  const { rows } = await queryPrepared<{ bucket: number; reason: string; accounts: number; mrr: number }>(
-    db,
-    CHURN_REASONS,
-    [tenantId, currency, buckets.map(({ starts }) => starts), buckets.map(({ ends }) => ends)],
-  )
+): Promise<ChurnReasonRow[]> {
+  const { rows } = await queryPrepared<ChurnReasonRow>(db, CHURN_REASONS, [
+    ...[tenantId, currency],
+    ...[buckets.map(({ starts }) => starts), buckets.map(({ ends }) => ends)],
+  ])
   return rows
 }

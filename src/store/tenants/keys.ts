@@ -7,6 +7,8 @@ export type ApiKey = {
   tenantId: number | null
   kind: KeyKind
   hint: string
+  /** What the key is for. */
+  name: string | null
   scopes: Scope[]
   /** A tracking key for servers only, which may link identifiers. */
   server: boolean
@@ -23,7 +25,7 @@ export type ApiKey = {
   lastUsedAt: Date | null
 }
 
-const COLUMNS = `id, tenant_id as "tenantId", kind, hint, scopes, server, role,
+const COLUMNS = `id, tenant_id as "tenantId", kind, hint, name, scopes, server, role,
   allowed_addresses as "allowedAddresses", limits, created_by as "createdBy", created_at as "createdAt", expires_at as "expiresAt",
   revoked_at as "revokedAt", last_used_at as "lastUsedAt"`
 
@@ -41,6 +43,7 @@ export async function insertKey(
     kind: KeyKind
     hash: Buffer
     hint: string
+    name: string | null
     scopes: Scope[]
     server: boolean
     role: Role | null
@@ -51,8 +54,8 @@ export async function insertKey(
   },
 ): Promise<ApiKey> {
   const { rows } = await db.query<Row>(
-    `insert into api_keys (id, tenant_id, kind, hash, hint, scopes, server, expires_at, role, allowed_addresses, created_by, limits)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) returning ${COLUMNS}`,
+    `insert into api_keys (id, tenant_id, kind, hash, hint, scopes, server, expires_at, role, allowed_addresses, created_by, limits, name)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) returning ${COLUMNS}`,
     [
       key.id,
       key.tenantId,
@@ -66,6 +69,7 @@ export async function insertKey(
       key.allowedAddresses,
       key.createdBy,
       JSON.stringify(key.limits),
+      key.name,
     ],
   )
   return keyOf(rows[0]!)

@@ -16,7 +16,7 @@ type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
 async function open(t: TestContext) {
   const surface = adminSurface({
-    ...{ adminFor, pool, directory: openDirectory({ pool }), now: () => new Date() },
+    ...{ adminFor, pool, consoleUrl: null, directory: openDirectory({ pool }), now: () => new Date() },
     disk: { free: () => 0.5, daysLeft: () => null },
   })
   const { app } = await openShell(t, surface.register)
@@ -227,7 +227,10 @@ test('viewers read, operators also enable, disable and replay, admins do everyth
   const { source } = await createTenantObjects('roles')
   const viewer = (await call('POST', '/admin/v1/keys', { kind: 'admin', role: 'viewer' })).json()
   const operator = (await call('POST', '/admin/v1/keys', { kind: 'admin', role: 'operator' })).json()
-  const operating = [/^\/admin\/v1\/(sources|destinations)\/:id\/(enable|disable|test)$/, /\/replay$/]
+  const operating = [
+    /^\/admin\/v1\/(sources|destinations)\/:id\/(enable|disable|test|retry)$/,
+    /\/(replay|alert-test)$/,
+  ]
   const checked = [/^\/admin\/v1\/keys$/, /\/keys\/:id\/revoke$/, /\/sessions\/:id\/end$/]
   for (const { method, url } of app.routeTable) {
     if (!url.startsWith('/admin/') || method === 'HEAD' || checked.some(path => path.test(url))) continue
