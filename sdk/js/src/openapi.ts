@@ -101,7 +101,7 @@ export interface paths {
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -115,6 +115,7 @@ export interface paths {
                     };
                     content: {
                         "application/json": {
+                            /** @description One row per contact with a name */
                             results: {
                                 id: string;
                                 name: string;
@@ -151,19 +152,21 @@ export interface paths {
          */
         get: {
             parameters: {
-                query: {
+                query?: {
                     /** @description next_cursor of the previous page */
-                    cursor?: string;
-                    include_deleted: boolean;
+                    cursor?: components["parameters"]["cursor"];
+                    /** @description Also list deleted records, with deleted: true */
+                    include_deleted?: components["parameters"]["include_deleted"];
                     /** @description Number of rows; values above 100 are treated as 100 */
-                    limit: number;
+                    limit?: components["parameters"]["limit"];
                     /** @description By the last change */
-                    order: "oldest" | "newest";
-                    updated_since?: string;
+                    order?: components["parameters"]["order"];
+                    /** @description Inclusive lower bound of updatedAt */
+                    updated_since?: components["parameters"]["updated_since"];
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -178,21 +181,7 @@ export interface paths {
                     content: {
                         "application/json": {
                             next_cursor: string | null;
-                            results: {
-                                /** Format: date-time */
-                                createdAt: string;
-                                data: Record<string, unknown> | null;
-                                /** @description Only in lists, with include_deleted */
-                                deleted?: boolean;
-                                /** @enum {unknown} */
-                                entityType: "product" | "contact" | "order";
-                                externalId: string | null;
-                                id: string;
-                                /** Format: date-time */
-                                sourceUpdatedAt: string;
-                                /** Format: date-time */
-                                updatedAt: string;
-                            }[];
+                            results: components["schemas"]["Contact"][];
                         };
                     };
                 };
@@ -216,89 +205,34 @@ export interface paths {
                     /** @description wait=N (up to 10 seconds): respond when the change is applied. */
                     prefer?: string;
                     /** @description A repeated key returns 200 with duplicate: true, and the change is not applied again. */
-                    "x-idempotency-key"?: string;
+                    "x-idempotency-key"?: components["parameters"]["x-idempotency-key"];
                 };
                 path?: never;
                 cookie?: never;
             };
+            /** @description A version of a record */
             requestBody: {
                 content: {
-                    "application/json": {
-                        /** @description All fields of the record; replaces the previous ones. */
-                        data?: Record<string, unknown>;
-                        /** @enum {unknown} */
-                        entityType: "product" | "contact" | "order";
-                        /** @description A second identifier */
-                        externalId?: string;
-                        /** @description Your identifier for the record */
-                        id: string;
-                        /** @description May be sent as header x-idempotency-key instead; the header takes precedence. */
-                        idempotencyKey?: string;
-                        /**
-                         * Format: date-time
-                         * @description When the record last changed in your system. The newest change wins, in whatever order changes arrive.
-                         */
-                        sourceUpdatedAt: string;
-                    };
+                    "application/json": components["schemas"]["RecordWrite"];
                 };
             };
             responses: {
-                /** @description OK */
+                /** @description The write is durable */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            accepted: boolean;
-                            duplicate: boolean;
-                            /** @enum {unknown} */
-                            entityType: "product" | "contact" | "order";
-                            id: string | null;
-                            /** Format: uuid */
-                            operationId: string;
-                            /** @description The idempotency key was first used with another body. */
-                            payloadMismatch?: boolean;
-                            /**
-                             * @description With Prefer: wait=N
-                             * @enum {unknown}
-                             */
-                            status?: "queued" | "applied" | "superseded" | "failed";
-                            warnings?: {
-                                message: string;
-                                /** @description JSON pointer into the body, or `/` and a parameter name */
-                                pointer: string;
-                            }[];
-                        };
+                        "application/json": components["schemas"]["AcceptedWrite"];
                     };
                 };
-                /** @description Accepted */
+                /** @description The write is durable */
                 202: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            accepted: boolean;
-                            duplicate: boolean;
-                            /** @enum {unknown} */
-                            entityType: "product" | "contact" | "order";
-                            id: string | null;
-                            /** Format: uuid */
-                            operationId: string;
-                            /** @description The idempotency key was first used with another body. */
-                            payloadMismatch?: boolean;
-                            /**
-                             * @description With Prefer: wait=N
-                             * @enum {unknown}
-                             */
-                            status?: "queued" | "applied" | "superseded" | "failed";
-                            warnings?: {
-                                message: string;
-                                /** @description JSON pointer into the body, or `/` and a parameter name */
-                                pointer: string;
-                            }[];
-                        };
+                        "application/json": components["schemas"]["AcceptedWrite"];
                     };
                 };
                 400: components["responses"]["problem-400"];
@@ -322,86 +256,34 @@ export interface paths {
                     /** @description wait=N (up to 10 seconds): respond when the change is applied. */
                     prefer?: string;
                     /** @description A repeated key returns 200 with duplicate: true, and the change is not applied again. */
-                    "x-idempotency-key"?: string;
+                    "x-idempotency-key"?: components["parameters"]["x-idempotency-key"];
                 };
                 path?: never;
                 cookie?: never;
             };
+            /** @description A delete, by one identifier of the record */
             requestBody: {
                 content: {
-                    "application/json": {
-                        /** @description For products: sku or code, instead of id. */
-                        data?: Record<string, unknown>;
-                        /** @enum {unknown} */
-                        entityType: "product" | "contact" | "order";
-                        externalId?: string;
-                        id?: string;
-                        idempotencyKey?: string;
-                        /**
-                         * Format: date-time
-                         * @description When the delete happened in your system.
-                         */
-                        sourceUpdatedAt: string;
-                    };
+                    "application/json": components["schemas"]["RecordDelete"];
                 };
             };
             responses: {
-                /** @description OK */
+                /** @description The write is durable */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            accepted: boolean;
-                            duplicate: boolean;
-                            /** @enum {unknown} */
-                            entityType: "product" | "contact" | "order";
-                            id: string | null;
-                            /** Format: uuid */
-                            operationId: string;
-                            /** @description The idempotency key was first used with another body. */
-                            payloadMismatch?: boolean;
-                            /**
-                             * @description With Prefer: wait=N
-                             * @enum {unknown}
-                             */
-                            status?: "queued" | "applied" | "superseded" | "failed";
-                            warnings?: {
-                                message: string;
-                                /** @description JSON pointer into the body, or `/` and a parameter name */
-                                pointer: string;
-                            }[];
-                        };
+                        "application/json": components["schemas"]["AcceptedWrite"];
                     };
                 };
-                /** @description Accepted */
+                /** @description The write is durable */
                 202: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            accepted: boolean;
-                            duplicate: boolean;
-                            /** @enum {unknown} */
-                            entityType: "product" | "contact" | "order";
-                            id: string | null;
-                            /** Format: uuid */
-                            operationId: string;
-                            /** @description The idempotency key was first used with another body. */
-                            payloadMismatch?: boolean;
-                            /**
-                             * @description With Prefer: wait=N
-                             * @enum {unknown}
-                             */
-                            status?: "queued" | "applied" | "superseded" | "failed";
-                            warnings?: {
-                                message: string;
-                                /** @description JSON pointer into the body, or `/` and a parameter name */
-                                pointer: string;
-                            }[];
-                        };
+                        "application/json": components["schemas"]["AcceptedWrite"];
                     };
                 };
                 400: components["responses"]["problem-400"];
@@ -435,36 +317,23 @@ export interface paths {
                 query?: never;
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path: {
+                    /** @description Your identifier for the contact */
                     id: string;
                 };
                 cookie?: never;
             };
             requestBody?: never;
             responses: {
-                /** @description OK */
+                /** @description A contact in the latest version received */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            createdAt: string;
-                            data: Record<string, unknown> | null;
-                            /** @description Only in lists, with include_deleted */
-                            deleted?: boolean;
-                            /** @enum {unknown} */
-                            entityType: "product" | "contact" | "order";
-                            externalId: string | null;
-                            id: string;
-                            /** Format: date-time */
-                            sourceUpdatedAt: string;
-                            /** Format: date-time */
-                            updatedAt: string;
-                        };
+                        "application/json": components["schemas"]["Contact"];
                     };
                 };
                 400: components["responses"]["problem-400"];
@@ -504,66 +373,20 @@ export interface paths {
                 path?: never;
                 cookie?: never;
             };
+            /** @description Several versions of records */
             requestBody: {
                 content: {
-                    "application/json": {
-                        records: {
-                            /** @description All fields of the record; replaces the previous ones. */
-                            data?: Record<string, unknown>;
-                            /** @enum {unknown} */
-                            entityType: "product" | "contact" | "order";
-                            /** @description A second identifier */
-                            externalId?: string;
-                            /** @description Your identifier for the record */
-                            id: string;
-                            /** @description May be sent as header x-idempotency-key instead; the header takes precedence. */
-                            idempotencyKey?: string;
-                            /**
-                             * Format: date-time
-                             * @description When the record last changed in your system. The newest change wins, in whatever order changes arrive.
-                             */
-                            sourceUpdatedAt: string;
-                        }[];
-                    };
+                    "application/json": components["schemas"]["RecordBatch"];
                 };
             };
             responses: {
-                /** @description Accepted */
+                /** @description One result per record, in the order of the request */
                 202: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            results: {
-                                accepted: boolean;
-                                duplicate?: boolean;
-                                /** @enum {unknown} */
-                                entityType?: "product" | "contact" | "order";
-                                /** @description Why the item was rejected */
-                                errors?: {
-                                    message: string;
-                                    /** @description JSON pointer into the body, or `/` and a parameter name */
-                                    pointer: string;
-                                }[];
-                                id?: string | null;
-                                index: number;
-                                /** Format: uuid */
-                                operationId?: string;
-                                /** @description The idempotency key was first used with another body. */
-                                payloadMismatch?: boolean;
-                                /**
-                                 * @description With Prefer: wait=N
-                                 * @enum {unknown}
-                                 */
-                                status?: "queued" | "applied" | "superseded" | "failed";
-                                warnings?: {
-                                    message: string;
-                                    /** @description JSON pointer into the body, or `/` and a parameter name */
-                                    pointer: string;
-                                }[];
-                            }[];
-                        };
+                        "application/json": components["schemas"]["BatchResult"];
                     };
                 };
                 400: components["responses"]["problem-400"];
@@ -595,22 +418,23 @@ export interface paths {
          */
         get: {
             parameters: {
-                query: {
+                query?: {
                     /** @description next_cursor of the previous page. Faster than offset on later pages. */
                     cursor?: string;
                     /** @description Exact event type */
-                    event_type?: string;
+                    event_type?: components["parameters"]["event_type"];
                     /** @description Number of rows; values above 100 are treated as 100 */
-                    limit: number;
-                    offset: number;
+                    limit?: components["parameters"]["limit"];
+                    /** @description Number of rows to skip; prefer cursor */
+                    offset?: number;
                     /** @description Inclusive lower bound of occurred_at */
-                    since?: string;
+                    since?: components["parameters"]["since"];
                     /** @description Inclusive upper bound of occurred_at. A date without a time includes that day */
-                    until?: string;
+                    until?: components["parameters"]["until"];
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -628,30 +452,7 @@ export interface paths {
                             limit: number;
                             next_cursor: string | null;
                             offset: number;
-                            results: {
-                                amount: number | null;
-                                /** @description Number of unverified events that name the sale */
-                                claims: number;
-                                company_name: string | null;
-                                contact_email: string | null;
-                                contact_id: string | null;
-                                contact_name: string | null;
-                                conversion_type: string;
-                                currency: string | null;
-                                event_type: string | null;
-                                /** Format: uuid */
-                                id: string;
-                                integration_id: string | null;
-                                /** Format: date-time */
-                                occurred_at: string;
-                                profile_id: string | null;
-                                /** @enum {unknown} */
-                                source: "tracking" | "webhook" | "automation" | "cdp" | "orders" | "billing";
-                                source_object_id: string | null;
-                                /** @description Whether verified input reports the sale: an order record, an inbound source or a server key */
-                                verified: boolean;
-                                visitor: string | null;
-                            }[];
+                            results: components["schemas"]["Conversion"][];
                         };
                     };
                 };
@@ -687,45 +488,23 @@ export interface paths {
                 query?: never;
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path: {
+                    /** @description The Kontor id of the conversion: a UUID */
                     id: string;
                 };
                 cookie?: never;
             };
             requestBody?: never;
             responses: {
-                /** @description OK */
+                /** @description An event that counts as a sale or as another goal */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            amount: number | null;
-                            /** @description Number of unverified events that name the sale */
-                            claims: number;
-                            company_name: string | null;
-                            contact_email: string | null;
-                            contact_id: string | null;
-                            contact_name: string | null;
-                            conversion_type: string;
-                            currency: string | null;
-                            event_type: string | null;
-                            /** Format: uuid */
-                            id: string;
-                            integration_id: string | null;
-                            /** Format: date-time */
-                            occurred_at: string;
-                            profile_id: string | null;
-                            /** @enum {unknown} */
-                            source: "tracking" | "webhook" | "automation" | "cdp" | "orders" | "billing";
-                            source_object_id: string | null;
-                            /** @description Whether verified input reports the sale: an order record, an inbound source or a server key */
-                            verified: boolean;
-                            visitor: string | null;
-                        };
+                        "application/json": components["schemas"]["Conversion"];
                     };
                 };
                 400: components["responses"]["problem-400"];
@@ -758,15 +537,17 @@ export interface paths {
          */
         get: {
             parameters: {
-                query: {
+                query?: {
+                    /** @description Only amounts in this currency (ISO 4217). `reporting`: amounts of all currencies, converted to `reporting_currency` of the policy by the rates of each day */
+                    currency?: string;
                     /** @description Whether the last bucket ends with the minute of `until`, to compare with a period that is not over */
-                    cut?: boolean;
+                    cut?: components["parameters"]["cut"];
                     /** @description Exact event type; for conversions, the event type or conversion_type */
                     event_type?: string;
                     /** @description Groups the counts: the 100 largest groups are listed; the rest of count belongs to the others */
                     group_by?: "event_type" | "source";
                     /** @description Length of a bucket */
-                    interval: "minute" | "hour" | "day";
+                    interval?: "minute" | "hour" | "day";
                     /** @description Start: the bucket that contains this time; default: 60 minutes, 24 hours or 30 days ago */
                     since?: string;
                     /** @description End: the bucket that contains this time; default: now. A date without a time includes that day */
@@ -774,7 +555,7 @@ export interface paths {
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -788,8 +569,9 @@ export interface paths {
                     };
                     content: {
                         "application/json": {
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             interval: "minute" | "hour" | "day";
+                            /** @description One row per bucket */
                             results: {
                                 /** @description By currency; conversions without a currency are counted but not summed */
                                 amounts: {
@@ -798,6 +580,7 @@ export interface paths {
                                 /** Format: date-time */
                                 at: string;
                                 count: number;
+                                /** @description With group_by: the same by group */
                                 groups?: {
                                     [key: string]: {
                                         /** @description By currency; conversions without a currency are counted but not summed */
@@ -840,18 +623,19 @@ export interface paths {
          */
         get: {
             parameters: {
-                query: {
+                query?: {
                     /** @description next_cursor of the previous page */
-                    cursor?: string;
+                    cursor?: components["parameters"]["cursor"];
                     /** @description Number of rows; values above 100 are treated as 100 */
-                    limit: number;
+                    limit?: components["parameters"]["limit"];
+                    /** @description rejected: invalid; failed: could not be applied */
                     reason?: "rejected" | "failed";
                     /** @description Only those of this source */
                     source_config_id?: string;
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -866,32 +650,7 @@ export interface paths {
                     content: {
                         "application/json": {
                             next_cursor: string | null;
-                            results: {
-                                attempts: number;
-                                error: string;
-                                /** Format: date-time */
-                                failed_at: string;
-                                /**
-                                 * Format: uuid
-                                 * @description For a record write, the operation id
-                                 */
-                                id: string;
-                                inbound_event_id: string | null;
-                                /** @enum {unknown} */
-                                kind: "record" | "events";
-                                /**
-                                 * @description rejected: the item is invalid; failed: it could not be applied
-                                 * @enum {unknown}
-                                 */
-                                reason: "rejected" | "failed";
-                                /** Format: date-time */
-                                received_at: string;
-                                replayed_as: string | null;
-                                replayed_at: string | null;
-                                resolved_at: string | null;
-                                source_config_id: string | null;
-                                tenant: string;
-                            }[];
+                            results: components["schemas"]["DeadLetter"][];
                         };
                     };
                 };
@@ -924,22 +683,23 @@ export interface paths {
          */
         get: {
             parameters: {
-                query: {
+                query?: {
                     /** @description next_cursor of the previous page. Faster than offset on later pages. */
                     cursor?: string;
                     /** @description Exact event type */
-                    event_type?: string;
+                    event_type?: components["parameters"]["event_type"];
                     /** @description Number of rows; values above 100 are treated as 100 */
-                    limit: number;
-                    offset: number;
+                    limit?: components["parameters"]["limit"];
+                    /** @description Number of rows to skip; prefer cursor */
+                    offset?: number;
                     /** @description Inclusive lower bound of occurred_at */
-                    since?: string;
+                    since?: components["parameters"]["since"];
                     /** @description Inclusive upper bound of occurred_at. A date without a time includes that day */
-                    until?: string;
+                    until?: components["parameters"]["until"];
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -957,31 +717,7 @@ export interface paths {
                             limit: number;
                             next_cursor: string | null;
                             offset: number;
-                            results: {
-                                contact_id: string | null;
-                                event_type: string;
-                                headers: Record<string, unknown>;
-                                /** Format: uuid */
-                                id: string;
-                                inbound_event_id: string | null;
-                                meta: Record<string, unknown>;
-                                /** Format: date-time */
-                                occurred_at: string;
-                                payload: unknown;
-                                profile_id: string | null;
-                                provider_event_id: string | null;
-                                /** Format: date-time */
-                                received_at: string;
-                                session_id: string | null;
-                                /** @enum {unknown} */
-                                source: "tracking" | "webhook" | "automation" | "cdp";
-                                source_config_id: string | null;
-                                /** @enum {unknown} */
-                                source_type: "tracking" | "webhook" | "automation" | "cdp";
-                                /** @description Whether an inbound source or a server key sent the event, not a public key */
-                                verified: boolean;
-                                visitor: string | null;
-                            }[];
+                            results: components["schemas"]["Event"][];
                         };
                     };
                 };
@@ -1017,62 +753,23 @@ export interface paths {
                 query?: never;
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path: {
+                    /** @description The Kontor id of the event: a UUID */
                     id: string;
                 };
                 cookie?: never;
             };
             requestBody?: never;
             responses: {
-                /** @description OK */
+                /** @description What became of an event */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            attempts: number | null;
-                            conversion: boolean | null;
-                            duplicate_of: string | null;
-                            event: {
-                                contact_id: string | null;
-                                event_type: string;
-                                headers: Record<string, unknown>;
-                                /** Format: uuid */
-                                id: string;
-                                inbound_event_id: string | null;
-                                meta: Record<string, unknown>;
-                                /** Format: date-time */
-                                occurred_at: string;
-                                payload: unknown;
-                                profile_id: string | null;
-                                provider_event_id: string | null;
-                                /** Format: date-time */
-                                received_at: string;
-                                session_id: string | null;
-                                /** @enum {unknown} */
-                                source: "tracking" | "webhook" | "automation" | "cdp";
-                                source_config_id: string | null;
-                                /** @enum {unknown} */
-                                source_type: "tracking" | "webhook" | "automation" | "cdp";
-                                /** @description Whether an inbound source or a server key sent the event, not a public key */
-                                verified: boolean;
-                                visitor: string | null;
-                            } | null;
-                            failed_at: string | null;
-                            /** Format: uuid */
-                            id: string;
-                            next_attempt_at: string | null;
-                            reason: string | null;
-                            /** Format: date-time */
-                            received_at: string;
-                            replayed_as: string | null;
-                            replayed_at: string | null;
-                            /** @enum {unknown} */
-                            status: "queued" | "deferred" | "stored" | "duplicate" | "dead_letter" | "dropped" | "suppressed";
-                        };
+                        "application/json": components["schemas"]["EventOutcome"];
                     };
                 };
                 400: components["responses"]["problem-400"];
@@ -1105,17 +802,17 @@ export interface paths {
          */
         get: {
             parameters: {
-                query: {
+                query?: {
                     /** @description Include conversions; requires the scope conversions:read */
-                    conversions: boolean;
+                    conversions?: boolean;
                     /** @description Exact event type */
-                    event_type?: string;
+                    event_type?: components["parameters"]["event_type"];
                     /** @description Duration of the stream; reconnect to continue */
-                    seconds: number;
+                    seconds?: number;
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -1170,60 +867,20 @@ export interface paths {
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
             };
             requestBody?: never;
             responses: {
-                /** @description OK */
+                /** @description What became of an event */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            attempts: number | null;
-                            conversion: boolean | null;
-                            duplicate_of: string | null;
-                            event: {
-                                contact_id: string | null;
-                                event_type: string;
-                                headers: Record<string, unknown>;
-                                /** Format: uuid */
-                                id: string;
-                                inbound_event_id: string | null;
-                                meta: Record<string, unknown>;
-                                /** Format: date-time */
-                                occurred_at: string;
-                                payload: unknown;
-                                profile_id: string | null;
-                                provider_event_id: string | null;
-                                /** Format: date-time */
-                                received_at: string;
-                                session_id: string | null;
-                                /** @enum {unknown} */
-                                source: "tracking" | "webhook" | "automation" | "cdp";
-                                source_config_id: string | null;
-                                /** @enum {unknown} */
-                                source_type: "tracking" | "webhook" | "automation" | "cdp";
-                                /** @description Whether an inbound source or a server key sent the event, not a public key */
-                                verified: boolean;
-                                visitor: string | null;
-                            } | null;
-                            failed_at: string | null;
-                            /** Format: uuid */
-                            id: string;
-                            next_attempt_at: string | null;
-                            reason: string | null;
-                            /** Format: date-time */
-                            received_at: string;
-                            replayed_as: string | null;
-                            replayed_at: string | null;
-                            /** @enum {unknown} */
-                            status: "queued" | "deferred" | "stored" | "duplicate" | "dead_letter" | "dropped" | "suppressed";
-                        };
+                        "application/json": components["schemas"]["EventOutcome"];
                     };
                 };
                 400: components["responses"]["problem-400"];
@@ -1255,15 +912,15 @@ export interface paths {
          */
         get: {
             parameters: {
-                query: {
+                query?: {
                     /** @description Whether the last bucket ends with the minute of `until`, to compare with a period that is not over */
-                    cut?: boolean;
+                    cut?: components["parameters"]["cut"];
                     /** @description Exact event type; for conversions, the event type or conversion_type */
                     event_type?: string;
                     /** @description Groups the counts: the 100 largest groups are listed; the rest of count belongs to the others */
                     group_by?: "event_type" | "source";
                     /** @description Length of a bucket */
-                    interval: "minute" | "hour" | "day";
+                    interval?: "minute" | "hour" | "day";
                     /** @description Start: the bucket that contains this time; default: 60 minutes, 24 hours or 30 days ago */
                     since?: string;
                     /** @description End: the bucket that contains this time; default: now. A date without a time includes that day */
@@ -1271,7 +928,7 @@ export interface paths {
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -1285,12 +942,14 @@ export interface paths {
                     };
                     content: {
                         "application/json": {
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             interval: "minute" | "hour" | "day";
+                            /** @description One row per bucket */
                             results: {
                                 /** Format: date-time */
                                 at: string;
                                 count: number;
+                                /** @description With group_by: the same by group */
                                 groups?: {
                                     [key: string]: {
                                         count: number;
@@ -1329,11 +988,11 @@ export interface paths {
          */
         get: {
             parameters: {
-                query: {
+                query?: {
                     /** @description Whether the last bucket ends with the minute of `until`, to compare with a period that is not over */
-                    cut?: boolean;
+                    cut?: components["parameters"]["cut"];
                     /** @description Length of a bucket */
-                    interval: "minute" | "hour" | "day";
+                    interval?: "minute" | "hour" | "day";
                     /** @description Start: the bucket that contains this time; default: 60 minutes, 24 hours or 30 days ago */
                     since?: string;
                     /** @description End: the bucket that contains this time; default: now. A date without a time includes that day */
@@ -1341,30 +1000,20 @@ export interface paths {
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
             };
             requestBody?: never;
             responses: {
-                /** @description OK */
+                /** @description Distinct visitors over time */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            /** @enum {unknown} */
-                            interval: "minute" | "hour" | "day";
-                            results: {
-                                /** Format: date-time */
-                                at: string;
-                                count: number;
-                            }[];
-                            /** @description Distinct visitors of the whole period, not the sum of the buckets */
-                            total: number;
-                        };
+                        "application/json": components["schemas"]["VisitorSeries"];
                     };
                 };
                 400: components["responses"]["problem-400"];
@@ -1397,34 +1046,23 @@ export interface paths {
                 query?: never;
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path: {
+                    /** @description operationId of the accepted write */
                     operationId: string;
                 };
                 cookie?: never;
             };
             requestBody?: never;
             responses: {
-                /** @description OK */
+                /** @description The outcome of an accepted write */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            acceptedAt: string;
-                            appliedAt: string | null;
-                            /** @enum {unknown} */
-                            entityType: "product" | "contact" | "order";
-                            error: string | null;
-                            id: string | null;
-                            /** Format: uuid */
-                            operationId: string;
-                            /** @enum {unknown} */
-                            status: "queued" | "applied" | "superseded" | "failed";
-                        };
+                        "application/json": components["schemas"]["Operation"];
                     };
                 };
                 400: components["responses"]["problem-400"];
@@ -1457,19 +1095,21 @@ export interface paths {
          */
         get: {
             parameters: {
-                query: {
+                query?: {
                     /** @description next_cursor of the previous page */
-                    cursor?: string;
-                    include_deleted: boolean;
+                    cursor?: components["parameters"]["cursor"];
+                    /** @description Also list deleted records, with deleted: true */
+                    include_deleted?: components["parameters"]["include_deleted"];
                     /** @description Number of rows; values above 100 are treated as 100 */
-                    limit: number;
+                    limit?: components["parameters"]["limit"];
                     /** @description By the last change */
-                    order: "oldest" | "newest";
-                    updated_since?: string;
+                    order?: components["parameters"]["order"];
+                    /** @description Inclusive lower bound of updatedAt */
+                    updated_since?: components["parameters"]["updated_since"];
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -1484,21 +1124,7 @@ export interface paths {
                     content: {
                         "application/json": {
                             next_cursor: string | null;
-                            results: {
-                                /** Format: date-time */
-                                createdAt: string;
-                                data: Record<string, unknown> | null;
-                                /** @description Only in lists, with include_deleted */
-                                deleted?: boolean;
-                                /** @enum {unknown} */
-                                entityType: "product" | "contact" | "order";
-                                externalId: string | null;
-                                id: string;
-                                /** Format: date-time */
-                                sourceUpdatedAt: string;
-                                /** Format: date-time */
-                                updatedAt: string;
-                            }[];
+                            results: components["schemas"]["Order"][];
                         };
                     };
                 };
@@ -1522,89 +1148,34 @@ export interface paths {
                     /** @description wait=N (up to 10 seconds): respond when the change is applied. */
                     prefer?: string;
                     /** @description A repeated key returns 200 with duplicate: true, and the change is not applied again. */
-                    "x-idempotency-key"?: string;
+                    "x-idempotency-key"?: components["parameters"]["x-idempotency-key"];
                 };
                 path?: never;
                 cookie?: never;
             };
+            /** @description A version of a record */
             requestBody: {
                 content: {
-                    "application/json": {
-                        /** @description All fields of the record; replaces the previous ones. */
-                        data?: Record<string, unknown>;
-                        /** @enum {unknown} */
-                        entityType: "product" | "contact" | "order";
-                        /** @description A second identifier */
-                        externalId?: string;
-                        /** @description Your identifier for the record */
-                        id: string;
-                        /** @description May be sent as header x-idempotency-key instead; the header takes precedence. */
-                        idempotencyKey?: string;
-                        /**
-                         * Format: date-time
-                         * @description When the record last changed in your system. The newest change wins, in whatever order changes arrive.
-                         */
-                        sourceUpdatedAt: string;
-                    };
+                    "application/json": components["schemas"]["RecordWrite"];
                 };
             };
             responses: {
-                /** @description OK */
+                /** @description The write is durable */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            accepted: boolean;
-                            duplicate: boolean;
-                            /** @enum {unknown} */
-                            entityType: "product" | "contact" | "order";
-                            id: string | null;
-                            /** Format: uuid */
-                            operationId: string;
-                            /** @description The idempotency key was first used with another body. */
-                            payloadMismatch?: boolean;
-                            /**
-                             * @description With Prefer: wait=N
-                             * @enum {unknown}
-                             */
-                            status?: "queued" | "applied" | "superseded" | "failed";
-                            warnings?: {
-                                message: string;
-                                /** @description JSON pointer into the body, or `/` and a parameter name */
-                                pointer: string;
-                            }[];
-                        };
+                        "application/json": components["schemas"]["AcceptedWrite"];
                     };
                 };
-                /** @description Accepted */
+                /** @description The write is durable */
                 202: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            accepted: boolean;
-                            duplicate: boolean;
-                            /** @enum {unknown} */
-                            entityType: "product" | "contact" | "order";
-                            id: string | null;
-                            /** Format: uuid */
-                            operationId: string;
-                            /** @description The idempotency key was first used with another body. */
-                            payloadMismatch?: boolean;
-                            /**
-                             * @description With Prefer: wait=N
-                             * @enum {unknown}
-                             */
-                            status?: "queued" | "applied" | "superseded" | "failed";
-                            warnings?: {
-                                message: string;
-                                /** @description JSON pointer into the body, or `/` and a parameter name */
-                                pointer: string;
-                            }[];
-                        };
+                        "application/json": components["schemas"]["AcceptedWrite"];
                     };
                 };
                 400: components["responses"]["problem-400"];
@@ -1628,86 +1199,34 @@ export interface paths {
                     /** @description wait=N (up to 10 seconds): respond when the change is applied. */
                     prefer?: string;
                     /** @description A repeated key returns 200 with duplicate: true, and the change is not applied again. */
-                    "x-idempotency-key"?: string;
+                    "x-idempotency-key"?: components["parameters"]["x-idempotency-key"];
                 };
                 path?: never;
                 cookie?: never;
             };
+            /** @description A delete, by one identifier of the record */
             requestBody: {
                 content: {
-                    "application/json": {
-                        /** @description For products: sku or code, instead of id. */
-                        data?: Record<string, unknown>;
-                        /** @enum {unknown} */
-                        entityType: "product" | "contact" | "order";
-                        externalId?: string;
-                        id?: string;
-                        idempotencyKey?: string;
-                        /**
-                         * Format: date-time
-                         * @description When the delete happened in your system.
-                         */
-                        sourceUpdatedAt: string;
-                    };
+                    "application/json": components["schemas"]["RecordDelete"];
                 };
             };
             responses: {
-                /** @description OK */
+                /** @description The write is durable */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            accepted: boolean;
-                            duplicate: boolean;
-                            /** @enum {unknown} */
-                            entityType: "product" | "contact" | "order";
-                            id: string | null;
-                            /** Format: uuid */
-                            operationId: string;
-                            /** @description The idempotency key was first used with another body. */
-                            payloadMismatch?: boolean;
-                            /**
-                             * @description With Prefer: wait=N
-                             * @enum {unknown}
-                             */
-                            status?: "queued" | "applied" | "superseded" | "failed";
-                            warnings?: {
-                                message: string;
-                                /** @description JSON pointer into the body, or `/` and a parameter name */
-                                pointer: string;
-                            }[];
-                        };
+                        "application/json": components["schemas"]["AcceptedWrite"];
                     };
                 };
-                /** @description Accepted */
+                /** @description The write is durable */
                 202: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            accepted: boolean;
-                            duplicate: boolean;
-                            /** @enum {unknown} */
-                            entityType: "product" | "contact" | "order";
-                            id: string | null;
-                            /** Format: uuid */
-                            operationId: string;
-                            /** @description The idempotency key was first used with another body. */
-                            payloadMismatch?: boolean;
-                            /**
-                             * @description With Prefer: wait=N
-                             * @enum {unknown}
-                             */
-                            status?: "queued" | "applied" | "superseded" | "failed";
-                            warnings?: {
-                                message: string;
-                                /** @description JSON pointer into the body, or `/` and a parameter name */
-                                pointer: string;
-                            }[];
-                        };
+                        "application/json": components["schemas"]["AcceptedWrite"];
                     };
                 };
                 400: components["responses"]["problem-400"];
@@ -1741,36 +1260,23 @@ export interface paths {
                 query?: never;
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path: {
+                    /** @description Your identifier for the order */
                     id: string;
                 };
                 cookie?: never;
             };
             requestBody?: never;
             responses: {
-                /** @description OK */
+                /** @description An order in the latest version received */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            createdAt: string;
-                            data: Record<string, unknown> | null;
-                            /** @description Only in lists, with include_deleted */
-                            deleted?: boolean;
-                            /** @enum {unknown} */
-                            entityType: "product" | "contact" | "order";
-                            externalId: string | null;
-                            id: string;
-                            /** Format: date-time */
-                            sourceUpdatedAt: string;
-                            /** Format: date-time */
-                            updatedAt: string;
-                        };
+                        "application/json": components["schemas"]["Order"];
                     };
                 };
                 400: components["responses"]["problem-400"];
@@ -1810,66 +1316,20 @@ export interface paths {
                 path?: never;
                 cookie?: never;
             };
+            /** @description Several versions of records */
             requestBody: {
                 content: {
-                    "application/json": {
-                        records: {
-                            /** @description All fields of the record; replaces the previous ones. */
-                            data?: Record<string, unknown>;
-                            /** @enum {unknown} */
-                            entityType: "product" | "contact" | "order";
-                            /** @description A second identifier */
-                            externalId?: string;
-                            /** @description Your identifier for the record */
-                            id: string;
-                            /** @description May be sent as header x-idempotency-key instead; the header takes precedence. */
-                            idempotencyKey?: string;
-                            /**
-                             * Format: date-time
-                             * @description When the record last changed in your system. The newest change wins, in whatever order changes arrive.
-                             */
-                            sourceUpdatedAt: string;
-                        }[];
-                    };
+                    "application/json": components["schemas"]["RecordBatch"];
                 };
             };
             responses: {
-                /** @description Accepted */
+                /** @description One result per record, in the order of the request */
                 202: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            results: {
-                                accepted: boolean;
-                                duplicate?: boolean;
-                                /** @enum {unknown} */
-                                entityType?: "product" | "contact" | "order";
-                                /** @description Why the item was rejected */
-                                errors?: {
-                                    message: string;
-                                    /** @description JSON pointer into the body, or `/` and a parameter name */
-                                    pointer: string;
-                                }[];
-                                id?: string | null;
-                                index: number;
-                                /** Format: uuid */
-                                operationId?: string;
-                                /** @description The idempotency key was first used with another body. */
-                                payloadMismatch?: boolean;
-                                /**
-                                 * @description With Prefer: wait=N
-                                 * @enum {unknown}
-                                 */
-                                status?: "queued" | "applied" | "superseded" | "failed";
-                                warnings?: {
-                                    message: string;
-                                    /** @description JSON pointer into the body, or `/` and a parameter name */
-                                    pointer: string;
-                                }[];
-                            }[];
-                        };
+                        "application/json": components["schemas"]["BatchResult"];
                     };
                 };
                 400: components["responses"]["problem-400"];
@@ -1901,19 +1361,21 @@ export interface paths {
          */
         get: {
             parameters: {
-                query: {
+                query?: {
                     /** @description next_cursor of the previous page */
-                    cursor?: string;
-                    include_deleted: boolean;
+                    cursor?: components["parameters"]["cursor"];
+                    /** @description Also list deleted records, with deleted: true */
+                    include_deleted?: components["parameters"]["include_deleted"];
                     /** @description Number of rows; values above 100 are treated as 100 */
-                    limit: number;
+                    limit?: components["parameters"]["limit"];
                     /** @description By the last change */
-                    order: "oldest" | "newest";
-                    updated_since?: string;
+                    order?: components["parameters"]["order"];
+                    /** @description Inclusive lower bound of updatedAt */
+                    updated_since?: components["parameters"]["updated_since"];
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -1928,21 +1390,7 @@ export interface paths {
                     content: {
                         "application/json": {
                             next_cursor: string | null;
-                            results: {
-                                /** Format: date-time */
-                                createdAt: string;
-                                data: Record<string, unknown> | null;
-                                /** @description Only in lists, with include_deleted */
-                                deleted?: boolean;
-                                /** @enum {unknown} */
-                                entityType: "product" | "contact" | "order";
-                                externalId: string | null;
-                                id: string;
-                                /** Format: date-time */
-                                sourceUpdatedAt: string;
-                                /** Format: date-time */
-                                updatedAt: string;
-                            }[];
+                            results: components["schemas"]["Product"][];
                         };
                     };
                 };
@@ -1966,89 +1414,34 @@ export interface paths {
                     /** @description wait=N (up to 10 seconds): respond when the change is applied. */
                     prefer?: string;
                     /** @description A repeated key returns 200 with duplicate: true, and the change is not applied again. */
-                    "x-idempotency-key"?: string;
+                    "x-idempotency-key"?: components["parameters"]["x-idempotency-key"];
                 };
                 path?: never;
                 cookie?: never;
             };
+            /** @description A version of a record */
             requestBody: {
                 content: {
-                    "application/json": {
-                        /** @description All fields of the record; replaces the previous ones. */
-                        data?: Record<string, unknown>;
-                        /** @enum {unknown} */
-                        entityType: "product" | "contact" | "order";
-                        /** @description A second identifier */
-                        externalId?: string;
-                        /** @description Your identifier for the record */
-                        id: string;
-                        /** @description May be sent as header x-idempotency-key instead; the header takes precedence. */
-                        idempotencyKey?: string;
-                        /**
-                         * Format: date-time
-                         * @description When the record last changed in your system. The newest change wins, in whatever order changes arrive.
-                         */
-                        sourceUpdatedAt: string;
-                    };
+                    "application/json": components["schemas"]["RecordWrite"];
                 };
             };
             responses: {
-                /** @description OK */
+                /** @description The write is durable */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            accepted: boolean;
-                            duplicate: boolean;
-                            /** @enum {unknown} */
-                            entityType: "product" | "contact" | "order";
-                            id: string | null;
-                            /** Format: uuid */
-                            operationId: string;
-                            /** @description The idempotency key was first used with another body. */
-                            payloadMismatch?: boolean;
-                            /**
-                             * @description With Prefer: wait=N
-                             * @enum {unknown}
-                             */
-                            status?: "queued" | "applied" | "superseded" | "failed";
-                            warnings?: {
-                                message: string;
-                                /** @description JSON pointer into the body, or `/` and a parameter name */
-                                pointer: string;
-                            }[];
-                        };
+                        "application/json": components["schemas"]["AcceptedWrite"];
                     };
                 };
-                /** @description Accepted */
+                /** @description The write is durable */
                 202: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            accepted: boolean;
-                            duplicate: boolean;
-                            /** @enum {unknown} */
-                            entityType: "product" | "contact" | "order";
-                            id: string | null;
-                            /** Format: uuid */
-                            operationId: string;
-                            /** @description The idempotency key was first used with another body. */
-                            payloadMismatch?: boolean;
-                            /**
-                             * @description With Prefer: wait=N
-                             * @enum {unknown}
-                             */
-                            status?: "queued" | "applied" | "superseded" | "failed";
-                            warnings?: {
-                                message: string;
-                                /** @description JSON pointer into the body, or `/` and a parameter name */
-                                pointer: string;
-                            }[];
-                        };
+                        "application/json": components["schemas"]["AcceptedWrite"];
                     };
                 };
                 400: components["responses"]["problem-400"];
@@ -2072,86 +1465,34 @@ export interface paths {
                     /** @description wait=N (up to 10 seconds): respond when the change is applied. */
                     prefer?: string;
                     /** @description A repeated key returns 200 with duplicate: true, and the change is not applied again. */
-                    "x-idempotency-key"?: string;
+                    "x-idempotency-key"?: components["parameters"]["x-idempotency-key"];
                 };
                 path?: never;
                 cookie?: never;
             };
+            /** @description A delete, by one identifier of the record */
             requestBody: {
                 content: {
-                    "application/json": {
-                        /** @description For products: sku or code, instead of id. */
-                        data?: Record<string, unknown>;
-                        /** @enum {unknown} */
-                        entityType: "product" | "contact" | "order";
-                        externalId?: string;
-                        id?: string;
-                        idempotencyKey?: string;
-                        /**
-                         * Format: date-time
-                         * @description When the delete happened in your system.
-                         */
-                        sourceUpdatedAt: string;
-                    };
+                    "application/json": components["schemas"]["RecordDelete"];
                 };
             };
             responses: {
-                /** @description OK */
+                /** @description The write is durable */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            accepted: boolean;
-                            duplicate: boolean;
-                            /** @enum {unknown} */
-                            entityType: "product" | "contact" | "order";
-                            id: string | null;
-                            /** Format: uuid */
-                            operationId: string;
-                            /** @description The idempotency key was first used with another body. */
-                            payloadMismatch?: boolean;
-                            /**
-                             * @description With Prefer: wait=N
-                             * @enum {unknown}
-                             */
-                            status?: "queued" | "applied" | "superseded" | "failed";
-                            warnings?: {
-                                message: string;
-                                /** @description JSON pointer into the body, or `/` and a parameter name */
-                                pointer: string;
-                            }[];
-                        };
+                        "application/json": components["schemas"]["AcceptedWrite"];
                     };
                 };
-                /** @description Accepted */
+                /** @description The write is durable */
                 202: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            accepted: boolean;
-                            duplicate: boolean;
-                            /** @enum {unknown} */
-                            entityType: "product" | "contact" | "order";
-                            id: string | null;
-                            /** Format: uuid */
-                            operationId: string;
-                            /** @description The idempotency key was first used with another body. */
-                            payloadMismatch?: boolean;
-                            /**
-                             * @description With Prefer: wait=N
-                             * @enum {unknown}
-                             */
-                            status?: "queued" | "applied" | "superseded" | "failed";
-                            warnings?: {
-                                message: string;
-                                /** @description JSON pointer into the body, or `/` and a parameter name */
-                                pointer: string;
-                            }[];
-                        };
+                        "application/json": components["schemas"]["AcceptedWrite"];
                     };
                 };
                 400: components["responses"]["problem-400"];
@@ -2185,36 +1526,23 @@ export interface paths {
                 query?: never;
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path: {
+                    /** @description SKU or id */
                     id: string;
                 };
                 cookie?: never;
             };
             requestBody?: never;
             responses: {
-                /** @description OK */
+                /** @description A product in the latest version received */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            /** Format: date-time */
-                            createdAt: string;
-                            data: Record<string, unknown> | null;
-                            /** @description Only in lists, with include_deleted */
-                            deleted?: boolean;
-                            /** @enum {unknown} */
-                            entityType: "product" | "contact" | "order";
-                            externalId: string | null;
-                            id: string;
-                            /** Format: date-time */
-                            sourceUpdatedAt: string;
-                            /** Format: date-time */
-                            updatedAt: string;
-                        };
+                        "application/json": components["schemas"]["Product"];
                     };
                 };
                 400: components["responses"]["problem-400"];
@@ -2254,66 +1582,20 @@ export interface paths {
                 path?: never;
                 cookie?: never;
             };
+            /** @description Several versions of records */
             requestBody: {
                 content: {
-                    "application/json": {
-                        records: {
-                            /** @description All fields of the record; replaces the previous ones. */
-                            data?: Record<string, unknown>;
-                            /** @enum {unknown} */
-                            entityType: "product" | "contact" | "order";
-                            /** @description A second identifier */
-                            externalId?: string;
-                            /** @description Your identifier for the record */
-                            id: string;
-                            /** @description May be sent as header x-idempotency-key instead; the header takes precedence. */
-                            idempotencyKey?: string;
-                            /**
-                             * Format: date-time
-                             * @description When the record last changed in your system. The newest change wins, in whatever order changes arrive.
-                             */
-                            sourceUpdatedAt: string;
-                        }[];
-                    };
+                    "application/json": components["schemas"]["RecordBatch"];
                 };
             };
             responses: {
-                /** @description Accepted */
+                /** @description One result per record, in the order of the request */
                 202: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            results: {
-                                accepted: boolean;
-                                duplicate?: boolean;
-                                /** @enum {unknown} */
-                                entityType?: "product" | "contact" | "order";
-                                /** @description Why the item was rejected */
-                                errors?: {
-                                    message: string;
-                                    /** @description JSON pointer into the body, or `/` and a parameter name */
-                                    pointer: string;
-                                }[];
-                                id?: string | null;
-                                index: number;
-                                /** Format: uuid */
-                                operationId?: string;
-                                /** @description The idempotency key was first used with another body. */
-                                payloadMismatch?: boolean;
-                                /**
-                                 * @description With Prefer: wait=N
-                                 * @enum {unknown}
-                                 */
-                                status?: "queued" | "applied" | "superseded" | "failed";
-                                warnings?: {
-                                    message: string;
-                                    /** @description JSON pointer into the body, or `/` and a parameter name */
-                                    pointer: string;
-                                }[];
-                            }[];
-                        };
+                        "application/json": components["schemas"]["BatchResult"];
                     };
                 };
                 400: components["responses"]["problem-400"];
@@ -2346,12 +1628,14 @@ export interface paths {
         get: {
             parameters: {
                 query: {
-                    limit: number;
+                    /** @description Maximum number of results */
+                    limit?: number;
+                    /** @description An id, or the beginning of a name or address */
                     q: string;
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -2366,14 +1650,7 @@ export interface paths {
                     content: {
                         "application/json": {
                             next_cursor: null;
-                            results: {
-                                /** @description For a person: the profile id */
-                                id: string;
-                                /** @enum {unknown} */
-                                kind: "product" | "contact" | "order" | "event" | "person";
-                                note: string | null;
-                                title: string;
-                            }[];
+                            results: components["schemas"]["SearchResult"][];
                         };
                     };
                 };
@@ -2408,38 +1685,39 @@ export interface paths {
             parameters: {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
-                    as_of?: string;
+                    as_of?: components["parameters"]["as_of"];
                     /** @description Only accounts with this channel */
-                    channel?: string;
+                    channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
-                    country?: string;
+                    country?: components["parameters"]["country"];
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
                     /** @description The `customer` of an account row */
                     customer?: string;
                     /** @description Only items with this billing interval, as named in the breakdown */
-                    interval?: string;
+                    interval?: components["parameters"]["interval"];
                     /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default items */
                     list?: "items" | "timeline";
                     /** @description Page of items */
-                    page: number;
+                    page?: number;
                     /** @description Rows per page; larger values are reduced to 100 */
-                    page_size: number;
+                    page_size?: components["parameters"]["page_size"];
                     /** @description Only items of this plan, as named in the breakdown */
-                    plan?: string;
+                    plan?: components["parameters"]["plan"];
                     /** @description Only items of plans in this group of the policy */
-                    plan_group?: string;
+                    plan_group?: components["parameters"]["plan_group"];
                     /** @description Only accounts with this acquisition source */
-                    source?: string;
+                    source?: components["parameters"]["source"];
                     /** @description Only subscriptions with this status */
-                    status?: string;
+                    status?: components["parameters"]["status"];
+                    /** @description Instead of customer: one of its subscriptions */
                     subscription_id?: string;
                     /** @description Page of timeline */
-                    timeline_page: number;
+                    timeline_page?: number;
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -2456,74 +1734,23 @@ export interface paths {
                             /** Format: date-time */
                             as_of: string;
                             currency: string;
+                            /** @description One page of the list */
                             items: {
                                 count: number;
                                 page: number;
                                 page_size: number;
                                 pages: number;
-                                results: {
-                                    currency: string | null;
-                                    current_period_end: string | null;
-                                    current_period_start: string | null;
-                                    discount_mrr: number;
-                                    exclusion_reason: string | null;
-                                    gross_mrr: number;
-                                    included: boolean;
-                                    interval: string | null;
-                                    interval_count: number | null;
-                                    item_id: string | null;
-                                    mrr: number;
-                                    plan_name: string | null;
-                                    price_id: string | null;
-                                    quantity: number | null;
-                                    subscription_id: string;
-                                    unit_amount: number | null;
-                                    usage_type: string | null;
-                                }[];
+                                results: components["schemas"]["SubscriptionItem"][];
                             };
-                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
-                            policy: Record<string, unknown>;
-                            summary: {
-                                /** @description `unattributed` if unknown */
-                                acquisition_source: string;
-                                active_subscriptions: number;
-                                arr: number;
-                                /** @description MRR without subscriptions that are scheduled to cancel */
-                                committed_mrr: number;
-                                customer: string;
-                                customer_email: string | null;
-                                customer_name: string | null;
-                                customer_since: string | null;
-                                has_payment_issue: boolean;
-                                mrr: number;
-                                next_billing_at: string | null;
-                                plan_names: string[];
-                                /** @description The best status among its subscriptions */
-                                status: string;
-                                subscriptions: number;
-                            };
+                            policy: components["schemas"]["ReportPolicy"];
+                            summary: components["schemas"]["Account"];
+                            /** @description One page of the list */
                             timeline: {
                                 count: number;
                                 page: number;
                                 page_size: number;
                                 pages: number;
-                                results: {
-                                    amount: number | null;
-                                    /** @enum {unknown} */
-                                    category: "subscription" | "invoice" | "payment" | "refund" | "movement";
-                                    cause: ("new_subscription" | "additional_subscription" | "quantity" | "price" | "plan" | "discount" | "discount_end" | "item_added" | "item_removed" | "pause" | "resume" | "trial_end" | "cancellation_voluntary" | "cancellation_failed_payment" | "other") | null;
-                                    description: string;
-                                    event_id: string | null;
-                                    event_type: string;
-                                    invoice_id: string | null;
-                                    movement_type: string | null;
-                                    mrr_after: number | null;
-                                    mrr_before: number | null;
-                                    mrr_delta: number | null;
-                                    /** Format: date-time */
-                                    occurred_at: string;
-                                    subscription_id: string | null;
-                                }[];
+                                results: components["schemas"]["TimelineEntry"][];
                             };
                         };
                     };
@@ -2560,37 +1787,37 @@ export interface paths {
             parameters: {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
-                    as_of?: string;
+                    as_of?: components["parameters"]["as_of"];
                     /** @description restated: everything that is known now; as_closed: if the report ends in a closed month, what was known when the month was closed */
-                    basis: "restated" | "as_closed";
+                    basis?: components["parameters"]["basis"];
                     /** @description Only accounts with this channel */
-                    channel?: string;
+                    channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
-                    country?: string;
-                    /** @description ISO 4217, any case. Totals stay in this currency. */
-                    currency: string;
+                    country?: components["parameters"]["country"];
+                    /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
+                    currency: components["parameters"]["currency"];
                     /** @description The age of the cohort in days */
-                    horizon: 30 | 60 | 90;
+                    horizon?: 30 | 60 | 90;
                     /** @description Only items with this billing interval, as named in the breakdown */
-                    interval?: string;
+                    interval?: components["parameters"]["interval"];
                     /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default sources */
                     list?: "sources";
                     /** @description Page of sources */
-                    page: number;
+                    page?: number;
                     /** @description Rows per page; larger values are reduced to 100 */
-                    page_size: number;
+                    page_size?: components["parameters"]["page_size"];
                     /** @description Only items of this plan, as named in the breakdown */
-                    plan?: string;
+                    plan?: components["parameters"]["plan"];
                     /** @description Only items of plans in this group of the policy */
-                    plan_group?: string;
+                    plan_group?: components["parameters"]["plan_group"];
                     /** @description Only accounts with this acquisition source */
-                    source?: string;
+                    source?: components["parameters"]["source"];
                     /** @description Only subscriptions with this status */
-                    status?: string;
+                    status?: components["parameters"]["status"];
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -2606,63 +1833,19 @@ export interface paths {
                         "application/json": {
                             /** Format: date-time */
                             as_of: string;
-                            coverage: {
-                                accounts_attributed: number;
-                                attribution_rate: number;
-                                first_event_at: string | null;
-                                /** @description Invoices without a subscription, or with one that has not arrived */
-                                invoices_without_subscription: number;
-                                /** @description Items whose price per month is known */
-                                items_priced: number;
-                                items_seen: number;
-                                last_event_at: string | null;
-                                movements_complete: boolean;
-                                snapshot_days_available: number;
-                                snapshot_first_at: string | null;
-                                /** @description Days since the first snapshot without one */
-                                snapshot_gaps: number;
-                                subscriptions_excluded: number;
-                                subscriptions_included: number;
-                                subscriptions_seen: number;
-                                /** @description Events of a provider's test mode, which are in no total */
-                                test_events: number;
-                                /** @description By type, the events that seem to be about billing but were not recognized */
-                                unrecognized: {
-                                    [key: string]: number;
-                                };
-                                warnings: string[];
-                            };
+                            coverage: components["schemas"]["Coverage"];
                             currency: string;
                             horizon: number;
                             /** @description Major units of the currency */
                             mrr: number;
-                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
-                            policy: Record<string, unknown>;
+                            policy: components["schemas"]["ReportPolicy"];
+                            /** @description One page of the list */
                             sources: {
                                 count: number;
                                 page: number;
                                 page_size: number;
                                 pages: number;
-                                results: {
-                                    /** @description Accounts with MRR */
-                                    accounts: number;
-                                    arpa: number;
-                                    campaign: string | null;
-                                    cohort_accounts: number | null;
-                                    cohort_starting_mrr: number | null;
-                                    medium: string | null;
-                                    mrr: number;
-                                    /** @description A fraction of 1 */
-                                    mrr_share: number;
-                                    retained_mrr: number | null;
-                                    retention_rate: number | null;
-                                    /** @enum {unknown} */
-                                    retention_status: "available" | "insufficient_history" | "horizon_not_reached";
-                                    /** @description `unattributed` if unknown */
-                                    source: string;
-                                    /** @description Subscriptions with MRR */
-                                    subscriptions: number;
-                                }[];
+                                results: components["schemas"]["AcquisitionSource"][];
                             };
                         };
                     };
@@ -2698,41 +1881,41 @@ export interface paths {
             parameters: {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
-                    as_of?: string;
+                    as_of?: components["parameters"]["as_of"];
                     /** @description Page of upcoming_billing */
-                    billing_page: number;
+                    billing_page?: number;
                     /** @description Page of cancellations */
-                    cancel_page: number;
+                    cancel_page?: number;
                     /** @description Only accounts with this channel */
-                    channel?: string;
+                    channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
-                    country?: string;
-                    /** @description ISO 4217, any case. Totals stay in this currency. */
-                    currency: string;
+                    country?: components["parameters"]["country"];
+                    /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
+                    currency: components["parameters"]["currency"];
                     /** @description The number of days ahead */
-                    days: 30 | 60 | 90;
+                    days?: 30 | 60 | 90;
                     /** @description Only items with this billing interval, as named in the breakdown */
-                    interval?: string;
+                    interval?: components["parameters"]["interval"];
                     /** @description Page of payment_issues */
-                    issue_page: number;
+                    issue_page?: number;
                     /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default payment_issues */
                     list?: "payment_issues" | "renewals" | "cancellations" | "upcoming_billing";
                     /** @description Rows per page; larger values are reduced to 100 */
-                    page_size: number;
+                    page_size?: components["parameters"]["page_size"];
                     /** @description Only items of this plan, as named in the breakdown */
-                    plan?: string;
+                    plan?: components["parameters"]["plan"];
                     /** @description Only items of plans in this group of the policy */
-                    plan_group?: string;
+                    plan_group?: components["parameters"]["plan_group"];
                     /** @description Page of renewals */
-                    renewal_page: number;
+                    renewal_page?: number;
                     /** @description Only accounts with this acquisition source */
-                    source?: string;
+                    source?: components["parameters"]["source"];
                     /** @description Only subscriptions with this status */
-                    status?: string;
+                    status?: components["parameters"]["status"];
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -2748,87 +1931,40 @@ export interface paths {
                         "application/json": {
                             /** Format: date-time */
                             as_of: string;
+                            /** @description One page of the list */
                             cancellations: {
                                 count: number;
                                 page: number;
                                 page_size: number;
                                 pages: number;
-                                results: {
-                                    /** Format: date-time */
-                                    cancels_at: string;
-                                    customer: string;
-                                    customer_name: string | null;
-                                    days_until: number;
-                                    mrr_at_risk: number;
-                                    reason: string | null;
-                                    requested_at: string | null;
-                                    subscription_id: string;
-                                }[];
+                                results: components["schemas"]["Cancellation"][];
                             };
                             currency: string;
                             days: number;
+                            /** @description One page of the list */
                             payment_issues: {
                                 count: number;
                                 page: number;
                                 page_size: number;
                                 pages: number;
-                                results: {
-                                    amount_due: number | null;
-                                    amount_remaining: number | null;
-                                    attempt_count: number | null;
-                                    customer: string | null;
-                                    customer_name: string | null;
-                                    days_overdue: number | null;
-                                    due_at: string | null;
-                                    failure_code: string | null;
-                                    failure_message: string | null;
-                                    invoice_id: string | null;
-                                    invoice_number: string | null;
-                                    /** @enum {unknown} */
-                                    issue_type: "payment_failed" | "action_required" | "overdue" | "uncollectible" | "subscription_unpaid";
-                                    mrr_at_risk: number;
-                                    next_payment_attempt_at: string | null;
-                                    subscription_id: string | null;
-                                }[];
+                                results: components["schemas"]["PaymentIssue"][];
                             };
-                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
-                            policy: Record<string, unknown>;
+                            policy: components["schemas"]["ReportPolicy"];
+                            /** @description One page of the list */
                             renewals: {
                                 count: number;
                                 page: number;
                                 page_size: number;
                                 pages: number;
-                                results: {
-                                    customer: string;
-                                    customer_name: string | null;
-                                    days_until: number;
-                                    has_payment_issue: boolean;
-                                    interval: string;
-                                    interval_count: number;
-                                    mrr: number;
-                                    renewal_amount: number | null;
-                                    /** Format: date-time */
-                                    renews_at: string;
-                                    subscription_id: string;
-                                }[];
+                                results: components["schemas"]["Renewal"][];
                             };
+                            /** @description One page of the list */
                             upcoming_billing: {
                                 count: number;
                                 page: number;
                                 page_size: number;
                                 pages: number;
-                                results: {
-                                    /** Format: date-time */
-                                    bills_at: string;
-                                    collection_method: string | null;
-                                    customer: string;
-                                    customer_name: string | null;
-                                    days_until: number;
-                                    estimated_amount: number | null;
-                                    includes_metered: boolean;
-                                    is_trial_conversion: boolean;
-                                    subscription_id: string;
-                                }[];
+                                results: components["schemas"]["UpcomingBilling"][];
                             };
                         };
                     };
@@ -2862,61 +1998,30 @@ export interface paths {
          */
         get: {
             parameters: {
-                query: {
+                query?: {
                     /** @description YYYY-MM */
                     month?: string;
                     /** @description Page of the restatements */
-                    page: number;
+                    page?: number;
                     /** @description Rows per page; larger values are reduced to 100 */
-                    page_size: number;
+                    page_size?: components["parameters"]["page_size"];
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
             };
             requestBody?: never;
             responses: {
-                /** @description OK */
+                /** @description Closed months, and the changes in them since */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            count: number;
-                            /** @description The latest first */
-                            months: {
-                                /** Format: date-time */
-                                closed_at: string;
-                                closed_by: string;
-                                /** @description YYYY-MM */
-                                month: string;
-                                /** @description The policy that its figures follow */
-                                policy_version: number;
-                                /** @description The number of changes since the month was closed */
-                                restatements: number;
-                                /** @description The time zone of the month */
-                                time_zone: string;
-                            }[];
-                            page: number;
-                            page_size: number;
-                            pages: number;
-                            /** @description Restatements, the latest first */
-                            results: {
-                                /** @description By how much the MRR of the customer at the end of the month changed; 0 if only movements within the month changed */
-                                amount: number;
-                                currency: string;
-                                customer: string;
-                                event_id: string | null;
-                                /** @description YYYY-MM */
-                                month: string;
-                                /** Format: date-time */
-                                received_at: string;
-                            }[];
-                        };
+                        "application/json": components["schemas"]["Books"];
                     };
                 };
                 400: components["responses"]["problem-400"];
@@ -2950,31 +2055,31 @@ export interface paths {
             parameters: {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
-                    as_of?: string;
+                    as_of?: components["parameters"]["as_of"];
                     /** @description restated: everything that is known now; as_closed: if the report ends in a closed month, what was known when the month was closed */
-                    basis: "restated" | "as_closed";
+                    basis?: components["parameters"]["basis"];
                     /** @description plan, plan_group, interval, source, channel, country, or metadata. and a key */
                     by: string;
                     /** @description Only accounts with this channel */
-                    channel?: string;
+                    channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
-                    country?: string;
+                    country?: components["parameters"]["country"];
                     /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
-                    currency: string;
+                    currency: components["parameters"]["currency"];
                     /** @description Only items with this billing interval, as named in the breakdown */
-                    interval?: string;
+                    interval?: components["parameters"]["interval"];
                     /** @description Only items of this plan, as named in the breakdown */
-                    plan?: string;
+                    plan?: components["parameters"]["plan"];
                     /** @description Only items of plans in this group of the policy */
-                    plan_group?: string;
+                    plan_group?: components["parameters"]["plan_group"];
                     /** @description Only accounts with this acquisition source */
-                    source?: string;
+                    source?: components["parameters"]["source"];
                     /** @description Only subscriptions with this status */
-                    status?: string;
+                    status?: components["parameters"]["status"];
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -2990,34 +2095,13 @@ export interface paths {
                         "application/json": {
                             /** Format: date-time */
                             as_of: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             by: "plan" | "plan_group" | "interval" | "source" | "channel" | "country" | "metadata";
                             currency: string;
                             /** @description Major units of the currency */
                             mrr: number;
-                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
-                            policy: Record<string, unknown>;
-                            results: {
-                                /** @description Accounts with a part of this MRR */
-                                accounts: number;
-                                /** @description Present if `by` selects it */
-                                channel?: string;
-                                /** @description Present if `by` selects it */
-                                country?: string;
-                                /** @description Present if `by` selects it */
-                                interval?: string;
-                                /** @description Present if `by` selects it */
-                                metadata?: string;
-                                mrr: number;
-                                /** @description Present if `by` selects it */
-                                plan?: string;
-                                /** @description Present if `by` selects it */
-                                plan_group?: string;
-                                /** @description Present if `by` selects it */
-                                source?: string;
-                                /** @description Subscriptions with a part of this MRR */
-                                subscriptions: number;
-                            }[];
+                            policy: components["schemas"]["ReportPolicy"];
+                            results: components["schemas"]["BreakdownRow"][];
                         };
                     };
                 };
@@ -3052,33 +2136,33 @@ export interface paths {
             parameters: {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
-                    as_of?: string;
+                    as_of?: components["parameters"]["as_of"];
                     /** @description Only items with this billing interval, as named in the breakdown */
-                    billing_interval?: string;
+                    billing_interval?: components["parameters"]["billing_interval"];
                     /** @description Only accounts with this channel */
-                    channel?: string;
+                    channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
-                    country?: string;
+                    country?: components["parameters"]["country"];
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
                     /** @description The first bucket contains this time; default: twelve months, including the current one */
-                    from?: string;
+                    from?: components["parameters"]["from"];
                     /** @description Weeks start on Monday */
-                    interval: "day" | "week" | "month";
+                    interval?: "day" | "week" | "month";
                     /** @description Only items of this plan, as named in the breakdown */
-                    plan?: string;
+                    plan?: components["parameters"]["plan"];
                     /** @description Only items of plans in this group of the policy */
-                    plan_group?: string;
+                    plan_group?: components["parameters"]["plan_group"];
                     /** @description Only accounts with this acquisition source */
-                    source?: string;
+                    source?: components["parameters"]["source"];
                     /** @description Only subscriptions with this status */
-                    status?: string;
+                    status?: components["parameters"]["status"];
                     /** @description The last bucket contains this time, at the latest as_of; default: as_of. A date without a time includes that day */
-                    to?: string;
+                    to?: components["parameters"]["to"];
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -3096,26 +2180,8 @@ export interface paths {
                             as_of: string;
                             currency: string;
                             interval: string;
-                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
-                            policy: Record<string, unknown>;
-                            results: {
-                                /** @description Payments of subscription invoices − refunded − disputed */
-                                collected: number;
-                                /** @description The first day of the bucket */
-                                date: string;
-                                /** @description Lost disputes of these payments */
-                                disputed: number;
-                                /** @description By finalized_at, including tax, without draft and void invoices */
-                                invoiced: number;
-                                invoices: number;
-                                /** @description Payments without a subscription, minus their refunds and lost disputes */
-                                one_off: number;
-                                /** @description The unpaid part of the invoiced amount */
-                                outstanding: number;
-                                payments: number;
-                                /** @description Refunds of these payments, and paid-out credit notes */
-                                refunded: number;
-                            }[];
+                            policy: components["schemas"]["ReportPolicy"];
+                            results: components["schemas"]["CashBucket"][];
                         };
                     };
                 };
@@ -3150,36 +2216,37 @@ export interface paths {
             parameters: {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
-                    as_of?: string;
+                    as_of?: components["parameters"]["as_of"];
                     /** @description Only items with this billing interval, as named in the breakdown */
-                    billing_interval?: string;
+                    billing_interval?: components["parameters"]["billing_interval"];
                     /** @description Only accounts with this channel */
-                    channel?: string;
+                    channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
-                    country?: string;
+                    country?: components["parameters"]["country"];
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
                     /** @description Selects the bucket that contains this time */
                     date: string;
-                    interval: "day" | "week" | "month";
+                    /** @description Length of the bucket */
+                    interval?: "day" | "week" | "month";
                     /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default facts */
                     list?: "facts";
                     /** @description Page of facts */
-                    page: number;
+                    page?: number;
                     /** @description Rows per page; larger values are reduced to 100 */
-                    page_size: number;
+                    page_size?: components["parameters"]["page_size"];
                     /** @description Only items of this plan, as named in the breakdown */
-                    plan?: string;
+                    plan?: components["parameters"]["plan"];
                     /** @description Only items of plans in this group of the policy */
-                    plan_group?: string;
+                    plan_group?: components["parameters"]["plan_group"];
                     /** @description Only accounts with this acquisition source */
-                    source?: string;
+                    source?: components["parameters"]["source"];
                     /** @description Only subscriptions with this status */
-                    status?: string;
+                    status?: components["parameters"]["status"];
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -3202,44 +2269,9 @@ export interface paths {
                             page: number;
                             page_size: number;
                             pages: number;
-                            policy: Record<string, unknown>;
-                            results: {
-                                amount: number;
-                                /** @description Payments of subscription invoices − refunded − disputed */
-                                collected: number;
-                                customer: string | null;
-                                /** @description Lost disputes of these payments */
-                                disputed: number;
-                                id: string;
-                                invoice_id: string | null;
-                                /** @description By finalized_at, including tax, without draft and void invoices */
-                                invoiced: number;
-                                /** @enum {unknown} */
-                                kind: "invoice" | "payment" | "refund" | "dispute";
-                                /** Format: date-time */
-                                occurred_at: string;
-                                /** @description Payments without a subscription, minus their refunds and lost disputes */
-                                one_off: number;
-                                /** @description The unpaid part of the invoiced amount */
-                                outstanding: number;
-                                /** @description Refunds of these payments, and paid-out credit notes */
-                                refunded: number;
-                                subscription_id: string | null;
-                            }[];
-                            totals: {
-                                /** @description Payments of subscription invoices − refunded − disputed */
-                                collected: number;
-                                /** @description Lost disputes of these payments */
-                                disputed: number;
-                                /** @description By finalized_at, including tax, without draft and void invoices */
-                                invoiced: number;
-                                /** @description Payments without a subscription, minus their refunds and lost disputes */
-                                one_off: number;
-                                /** @description The unpaid part of the invoiced amount */
-                                outstanding: number;
-                                /** @description Refunds of these payments, and paid-out credit notes */
-                                refunded: number;
-                            };
+                            policy: components["schemas"]["ReportPolicy"];
+                            results: components["schemas"]["CashFact"][];
+                            totals: components["schemas"]["CashTotals"];
                         };
                     };
                 };
@@ -3274,17 +2306,17 @@ export interface paths {
             parameters: {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
-                    as_of?: string;
-                    /** @description ISO 4217, any case. Totals stay in this currency. */
-                    currency: string;
+                    as_of?: components["parameters"]["as_of"];
+                    /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
+                    currency: components["parameters"]["currency"];
                     /** @description The first bucket contains this time; default: twelve months, including the current one */
-                    from?: string;
+                    from?: components["parameters"]["from"];
                     /** @description The last bucket contains this time, at the latest as_of; default: as_of. A date without a time includes that day */
-                    to?: string;
+                    to?: components["parameters"]["to"];
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -3301,24 +2333,9 @@ export interface paths {
                             /** Format: date-time */
                             as_of: string;
                             currency: string;
-                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
-                            policy: Record<string, unknown>;
-                            results: {
-                                accounts: number;
-                                /** @description The first day of the month */
-                                date: string;
-                                /** @description The MRR that was lost */
-                                mrr: number;
-                                /** @description As the billing system reports it; `unknown` if it reports none */
-                                reason: string;
-                            }[];
-                            totals: {
-                                accounts: number;
-                                /** @description The MRR that was lost */
-                                mrr: number;
-                                /** @description As the billing system reports it; `unknown` if it reports none */
-                                reason: string;
-                            }[];
+                            policy: components["schemas"]["ReportPolicy"];
+                            results: components["schemas"]["ChurnReason"][];
+                            totals: components["schemas"]["ChurnReasonTotal"][];
                         };
                     };
                 };
@@ -3353,27 +2370,27 @@ export interface paths {
             parameters: {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
-                    as_of?: string;
+                    as_of?: components["parameters"]["as_of"];
                     /** @description Only accounts with this channel */
-                    channel?: string;
+                    channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
-                    country?: string;
+                    country?: components["parameters"]["country"];
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
                     /** @description Only items with this billing interval, as named in the breakdown */
-                    interval?: string;
+                    interval?: components["parameters"]["interval"];
                     /** @description Only items of this plan, as named in the breakdown */
-                    plan?: string;
+                    plan?: components["parameters"]["plan"];
                     /** @description Only items of plans in this group of the policy */
-                    plan_group?: string;
+                    plan_group?: components["parameters"]["plan_group"];
                     /** @description Only accounts with this acquisition source */
-                    source?: string;
+                    source?: components["parameters"]["source"];
                     /** @description Only subscriptions with this status */
-                    status?: string;
+                    status?: components["parameters"]["status"];
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -3395,6 +2412,7 @@ export interface paths {
                             currency: string;
                             /** @description Currencies without a rate */
                             missing_rates: string[];
+                            /** @description How MRR changed in the window */
                             movements: {
                                 churn: number;
                                 closing_mrr: number;
@@ -3411,26 +2429,8 @@ export interface paths {
                             mrr: number;
                             /** @description Currencies whose rate is from an earlier day */
                             older_rates: string[];
-                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
-                            policy: Record<string, unknown>;
-                            results: {
-                                active_subscriptions: number;
-                                churn: number | null;
-                                closing_mrr: number | null;
-                                contraction: number | null;
-                                /** @description The currency of the subscriptions */
-                                currency: string;
-                                expansion: number | null;
-                                fx: number | null;
-                                mrr: number | null;
-                                new: number | null;
-                                opening_mrr: number | null;
-                                /** @description In that currency */
-                                own_mrr: number;
-                                rate: number | null;
-                                rate_date: string | null;
-                                reactivation: number | null;
-                            }[];
+                            policy: components["schemas"]["ReportPolicy"];
+                            results: components["schemas"]["CurrencyMrr"][];
                         };
                     };
                 };
@@ -3465,37 +2465,37 @@ export interface paths {
             parameters: {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
-                    as_of?: string;
+                    as_of?: components["parameters"]["as_of"];
                     /** @description Only accounts with this channel */
-                    channel?: string;
+                    channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
-                    country?: string;
+                    country?: components["parameters"]["country"];
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
                     /** @description Only items with this billing interval, as named in the breakdown */
-                    interval?: string;
+                    interval?: components["parameters"]["interval"];
                     /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default invoices */
                     list?: "invoices";
                     /** @description Page of invoices */
-                    page: number;
+                    page?: number;
                     /** @description Rows per page; larger values are reduced to 100 */
-                    page_size: number;
+                    page_size?: components["parameters"]["page_size"];
                     /** @description Only items of this plan, as named in the breakdown */
-                    plan?: string;
+                    plan?: components["parameters"]["plan"];
                     /** @description Only items of plans in this group of the policy */
-                    plan_group?: string;
+                    plan_group?: components["parameters"]["plan_group"];
                     /** @description Invoices whose first failed payment was after this; default: all. A date without a time includes that day */
                     since?: string;
                     /** @description Only accounts with this acquisition source */
-                    source?: string;
+                    source?: components["parameters"]["source"];
                     /** @description Only subscriptions with this status */
-                    status?: string;
+                    status?: components["parameters"]["status"];
                     /** @description Up to and including this, as_of at the latest; default: as_of. A date without a time includes that day */
                     until?: string;
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -3516,49 +2516,16 @@ export interface paths {
                             page: number;
                             page_size: number;
                             pages: number;
-                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
-                            policy: Record<string, unknown>;
-                            results: {
-                                /** @description The amount owed at that time */
-                                amount: number;
-                                customer: string | null;
-                                /**
-                                 * Format: date-time
-                                 * @description The time of the first failed payment
-                                 */
-                                failed_at: string;
-                                failure_code: string | null;
-                                failure_message: string | null;
-                                invoice_id: string;
-                                invoice_number: string | null;
-                                /** @enum {unknown} */
-                                outcome: "recovered" | "lost" | "open";
-                                resolved_at: string | null;
-                                subscription_id: string | null;
-                            }[];
+                            policy: components["schemas"]["ReportPolicy"];
+                            results: components["schemas"]["DunningInvoice"][];
                             /** Format: date-time */
                             since: string;
+                            /** @description By outcome */
                             totals: {
-                                failed: {
-                                    /** @description Major units of the currency */
-                                    amount: number;
-                                    count: number;
-                                };
-                                lost: {
-                                    /** @description Major units of the currency */
-                                    amount: number;
-                                    count: number;
-                                };
-                                open: {
-                                    /** @description Major units of the currency */
-                                    amount: number;
-                                    count: number;
-                                };
-                                recovered: {
-                                    /** @description Major units of the currency */
-                                    amount: number;
-                                    count: number;
-                                };
+                                failed: components["schemas"]["CountAndAmount"];
+                                lost: components["schemas"]["CountAndAmount"];
+                                open: components["schemas"]["CountAndAmount"];
+                                recovered: components["schemas"]["CountAndAmount"];
                                 recovery_rate: number | null;
                             };
                             /** Format: date-time */
@@ -3597,33 +2564,33 @@ export interface paths {
             parameters: {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
-                    as_of?: string;
+                    as_of?: components["parameters"]["as_of"];
                     /** @description Only accounts with this channel */
-                    channel?: string;
+                    channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
-                    country?: string;
-                    /** @description ISO 4217, any case. Totals stay in this currency. */
-                    currency: string;
+                    country?: components["parameters"]["country"];
+                    /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
+                    currency: components["parameters"]["currency"];
                     /** @description Only items with this billing interval, as named in the breakdown */
-                    interval?: string;
+                    interval?: components["parameters"]["interval"];
                     /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default exclusions */
                     list?: "exclusions";
                     /** @description Page of exclusions */
-                    page: number;
+                    page?: number;
                     /** @description Rows per page; larger values are reduced to 100 */
-                    page_size: number;
+                    page_size?: components["parameters"]["page_size"];
                     /** @description Only items of this plan, as named in the breakdown */
-                    plan?: string;
+                    plan?: components["parameters"]["plan"];
                     /** @description Only items of plans in this group of the policy */
-                    plan_group?: string;
+                    plan_group?: components["parameters"]["plan_group"];
                     /** @description Only accounts with this acquisition source */
-                    source?: string;
+                    source?: components["parameters"]["source"];
                     /** @description Only subscriptions with this status */
-                    status?: string;
+                    status?: components["parameters"]["status"];
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -3639,35 +2606,14 @@ export interface paths {
                         "application/json": {
                             /** Format: date-time */
                             as_of: string;
-                            by_reason: {
-                                /** @description The gross MRR that the items with a known price would have */
-                                excluded_mrr: number;
-                                items: number;
-                                reason: string;
-                                reason_code: string;
-                                /** @description Items that cannot be priced */
-                                unpriced: number;
-                            }[];
+                            by_reason: components["schemas"]["ExclusionReason"][];
                             count: number;
                             currency: string;
                             page: number;
                             page_size: number;
                             pages: number;
-                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
-                            policy: Record<string, unknown>;
-                            results: {
-                                customer: string | null;
-                                customer_name: string | null;
-                                excluded_mrr: number | null;
-                                fix_hint: string;
-                                item_id: string | null;
-                                reason: string;
-                                reason_code: string;
-                                /** Format: date-time */
-                                since: string;
-                                status: string | null;
-                                subscription_id: string;
-                            }[];
+                            policy: components["schemas"]["ReportPolicy"];
+                            results: components["schemas"]["Exclusion"][];
                         };
                     };
                 };
@@ -3702,35 +2648,35 @@ export interface paths {
             parameters: {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
-                    as_of?: string;
+                    as_of?: components["parameters"]["as_of"];
                     /** @description Only accounts with this channel */
-                    channel?: string;
+                    channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
-                    country?: string;
-                    /** @description ISO 4217, any case. Totals stay in this currency. */
-                    currency: string;
+                    country?: components["parameters"]["country"];
+                    /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
+                    currency: components["parameters"]["currency"];
                     /** @description Only items with this billing interval, as named in the breakdown */
-                    interval?: string;
+                    interval?: components["parameters"]["interval"];
                     /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default changes */
                     list?: "changes";
                     /** @description The number of months, including the current one */
-                    months: number;
+                    months?: number;
                     /** @description Page of changes */
-                    page: number;
+                    page?: number;
                     /** @description Rows per page; larger values are reduced to 100 */
-                    page_size: number;
+                    page_size?: components["parameters"]["page_size"];
                     /** @description Only items of this plan, as named in the breakdown */
-                    plan?: string;
+                    plan?: components["parameters"]["plan"];
                     /** @description Only items of plans in this group of the policy */
-                    plan_group?: string;
+                    plan_group?: components["parameters"]["plan_group"];
                     /** @description Only accounts with this acquisition source */
-                    source?: string;
+                    source?: components["parameters"]["source"];
                     /** @description Only subscriptions with this status */
-                    status?: string;
+                    status?: components["parameters"]["status"];
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -3748,38 +2694,14 @@ export interface paths {
                             as_of: string;
                             count: number;
                             currency: string;
-                            months: {
-                                churn: number;
-                                contraction: number;
-                                /** @description The first day of the month */
-                                date: string;
-                                expansion: number;
-                                /** @description At the end of the month */
-                                mrr: number;
-                                /** @description The change of MRR since the previous month */
-                                net: number;
-                                new: number;
-                                reactivation: number;
-                                /** @description The MRR of trials that end in the month, before discounts */
-                                trial_ends: number;
-                            }[];
+                            months: components["schemas"]["ForecastMonth"][];
                             /** @description Major units of the currency */
                             opening_mrr: number;
                             page: number;
                             page_size: number;
                             pages: number;
-                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
-                            policy: Record<string, unknown>;
-                            results: {
-                                amount: number | null;
-                                /** Format: date-time */
-                                at: string;
-                                customer: string;
-                                /** @enum {unknown} */
-                                kind: "renewal" | "trial_end" | "discount_end" | "cancellation" | "start" | "resume" | "other";
-                                mrr_delta: number;
-                                subscription_id: string;
-                            }[];
+                            policy: components["schemas"]["ReportPolicy"];
+                            results: components["schemas"]["ForecastChange"][];
                         };
                     };
                 };
@@ -3814,37 +2736,37 @@ export interface paths {
             parameters: {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
-                    as_of?: string;
+                    as_of?: components["parameters"]["as_of"];
                     /** @description restated: everything that is known now; as_closed: if the report ends in a closed month, what was known when the month was closed */
-                    basis: "restated" | "as_closed";
+                    basis?: components["parameters"]["basis"];
                     /** @description Only items with this billing interval, as named in the breakdown */
-                    billing_interval?: string;
+                    billing_interval?: components["parameters"]["billing_interval"];
                     /** @description Only accounts with this channel */
-                    channel?: string;
+                    channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
-                    country?: string;
+                    country?: components["parameters"]["country"];
                     /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
-                    currency: string;
+                    currency: components["parameters"]["currency"];
                     /** @description The first bucket contains this time; default: twelve months, including the current one */
-                    from?: string;
+                    from?: components["parameters"]["from"];
                     /** @description Weeks start on Monday */
-                    interval: "day" | "week" | "month";
+                    interval?: "day" | "week" | "month";
                     /** @description Only items of this plan, as named in the breakdown */
-                    plan?: string;
+                    plan?: components["parameters"]["plan"];
                     /** @description Only items of plans in this group of the policy */
-                    plan_group?: string;
+                    plan_group?: components["parameters"]["plan_group"];
                     /** @description Adds `retention` to each row: gross and net revenue retention over this number of months before the end of the bucket. At most 120 buckets */
                     retention_months?: 1 | 3 | 12;
                     /** @description Only accounts with this acquisition source */
-                    source?: string;
+                    source?: components["parameters"]["source"];
                     /** @description Only subscriptions with this status */
-                    status?: string;
+                    status?: components["parameters"]["status"];
                     /** @description The last bucket contains this time, at the latest as_of; default: as_of. A date without a time includes that day */
-                    to?: string;
+                    to?: components["parameters"]["to"];
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -3862,64 +2784,10 @@ export interface paths {
                             as_of: string;
                             currency: string;
                             interval: string;
-                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
-                            policy: Record<string, unknown>;
+                            policy: components["schemas"]["ReportPolicy"];
                             /** @description Policy changes and their effect on MRR. All rows are computed by the current policy, so a policy change is not a movement */
-                            policy_changes: {
-                                /**
-                                 * Format: date-time
-                                 * @description The time from which reports use it
-                                 */
-                                at: string;
-                                /** @constant */
-                                kind: "policy";
-                                mrr_after: number | null;
-                                mrr_before: number | null;
-                                mrr_delta: number | null;
-                                /** @description Changed settings: by name, `{before, after}` */
-                                settings: Record<string, unknown>;
-                                version: number;
-                            }[];
-                            results: {
-                                /** @description Accounts with MRR */
-                                active_accounts: number;
-                                /** @description Subscriptions with MRR */
-                                active_subscriptions: number;
-                                arr: number;
-                                churn: number;
-                                /** @description Accounts with MRR at the start of the bucket and none at its end */
-                                churned_accounts: number;
-                                contraction: number;
-                                /** @description The first day of the bucket */
-                                date: string;
-                                expansion: number;
-                                /** @description The effect of exchange rates, with `currency=reporting` */
-                                fx?: number;
-                                /** @description At the end of the bucket; in the current bucket, now */
-                                mrr: number;
-                                /** @description new + expansion + reactivation − contraction − churn: the change of MRR since the previous bucket */
-                                net: number;
-                                new: number;
-                                /** @description Accounts with their first MRR in the bucket */
-                                new_accounts: number;
-                                /** @description Over the bucket; null if the base is 0. The formulas are in policy.rates */
-                                rates: {
-                                    customer_churn_rate: number | null;
-                                    gross_mrr_churn_rate: number | null;
-                                    gross_revenue_retention: number | null;
-                                    ltv: number | null;
-                                    net_mrr_churn_rate: number | null;
-                                    net_revenue_retention: number | null;
-                                    quick_ratio: number | null;
-                                };
-                                reactivation: number;
-                                /** @description With retention_months: of the accounts with MRR that many months before the end of the bucket */
-                                retention?: {
-                                    gross_revenue_retention: number | null;
-                                    months: number;
-                                    net_revenue_retention: number | null;
-                                };
-                            }[];
+                            policy_changes: components["schemas"]["PolicyChange"][];
+                            results: components["schemas"]["HistoryBucket"][];
                         };
                     };
                 };
@@ -3954,41 +2822,41 @@ export interface paths {
             parameters: {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
-                    as_of?: string;
+                    as_of?: components["parameters"]["as_of"];
                     /** @description restated: everything that is known now; as_closed: if the report ends in a closed month, what was known when the month was closed */
-                    basis: "restated" | "as_closed";
+                    basis?: components["parameters"]["basis"];
                     /** @description Only accounts with this channel */
-                    channel?: string;
+                    channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
-                    country?: string;
+                    country?: components["parameters"]["country"];
                     /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
-                    currency: string;
+                    currency: components["parameters"]["currency"];
                     /** @description Only items with this billing interval, as named in the breakdown */
-                    interval?: string;
+                    interval?: components["parameters"]["interval"];
                     /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default movements */
                     list?: "movements";
                     /** @description time: the oldest first; size: the largest change first, positive or negative */
-                    order: "time" | "size";
+                    order?: "time" | "size";
                     /** @description Page of movements */
-                    page: number;
+                    page?: number;
                     /** @description Rows per page; larger values are reduced to 100 */
-                    page_size: number;
+                    page_size?: components["parameters"]["page_size"];
                     /** @description Only items of this plan, as named in the breakdown */
-                    plan?: string;
+                    plan?: components["parameters"]["plan"];
                     /** @description Only items of plans in this group of the policy */
-                    plan_group?: string;
+                    plan_group?: components["parameters"]["plan_group"];
                     /** @description Movements after this; default: all. A date without a time includes that day */
                     since?: string;
                     /** @description Only accounts with this acquisition source */
-                    source?: string;
+                    source?: components["parameters"]["source"];
                     /** @description Only subscriptions with this status */
-                    status?: string;
+                    status?: components["parameters"]["status"];
                     /** @description Up to and including this, as_of at the latest; default: as_of. A date without a time includes that day */
                     until?: string;
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -4009,28 +2877,11 @@ export interface paths {
                             page: number;
                             page_size: number;
                             pages: number;
-                            policy: Record<string, unknown>;
-                            results: {
-                                /**
-                                 * @description The cause of the largest change, if there are several. other: for example a return
-                                 * @enum {unknown}
-                                 */
-                                cause: "new_subscription" | "additional_subscription" | "quantity" | "price" | "plan" | "discount" | "discount_end" | "item_added" | "item_removed" | "pause" | "resume" | "trial_end" | "cancellation_voluntary" | "cancellation_failed_payment" | "other";
-                                customer: string;
-                                customer_name: string | null;
-                                /** @description The source event */
-                                event_id: string | null;
-                                /** @enum {unknown} */
-                                movement_type: "new" | "expansion" | "contraction" | "churn" | "reactivation";
-                                mrr_after: number;
-                                mrr_before: number;
-                                mrr_delta: number;
-                                /** Format: date-time */
-                                occurred_at: string;
-                                subscription_ids: string[];
-                            }[];
+                            policy: components["schemas"]["ReportPolicy"];
+                            results: components["schemas"]["Movement"][];
                             /** Format: date-time */
                             since: string;
+                            /** @description The sums of all movements in the window */
                             totals: {
                                 /** @description Major units of the currency */
                                 churn: number;
@@ -4087,39 +2938,39 @@ export interface paths {
             parameters: {
                 query: {
                     /** @description Page of acquisition_sources */
-                    acquisition_page: number;
+                    acquisition_page?: number;
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
-                    as_of?: string;
+                    as_of?: components["parameters"]["as_of"];
                     /** @description restated: everything that is known now; as_closed: if the report ends in a closed month, what was known when the month was closed */
-                    basis: "restated" | "as_closed";
+                    basis?: components["parameters"]["basis"];
                     /** @description Only accounts with this channel */
-                    channel?: string;
+                    channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
-                    country?: string;
+                    country?: components["parameters"]["country"];
                     /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
-                    currency: string;
+                    currency: components["parameters"]["currency"];
                     /** @description Page of exclusions */
-                    exclusion_page: number;
+                    exclusion_page?: number;
                     /** @description Only items with this billing interval, as named in the breakdown */
-                    interval?: string;
+                    interval?: components["parameters"]["interval"];
                     /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default accounts */
                     list?: "accounts" | "acquisition_sources" | "exclusions";
                     /** @description Page of accounts */
-                    page: number;
+                    page?: number;
                     /** @description Rows per page; larger values are reduced to 100 */
-                    page_size: number;
+                    page_size?: components["parameters"]["page_size"];
                     /** @description Only items of this plan, as named in the breakdown */
-                    plan?: string;
+                    plan?: components["parameters"]["plan"];
                     /** @description Only items of plans in this group of the policy */
-                    plan_group?: string;
+                    plan_group?: components["parameters"]["plan_group"];
                     /** @description Only accounts with this acquisition source */
-                    source?: string;
+                    source?: components["parameters"]["source"];
                     /** @description Only subscriptions with this status */
-                    status?: string;
+                    status?: components["parameters"]["status"];
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -4133,56 +2984,21 @@ export interface paths {
                     };
                     content: {
                         "application/json": {
+                            /** @description One page of the list */
                             accounts: {
                                 count: number;
                                 page: number;
                                 page_size: number;
                                 pages: number;
-                                results: {
-                                    /** @description `unattributed` if unknown */
-                                    acquisition_source: string;
-                                    active_subscriptions: number;
-                                    arr: number;
-                                    /** @description MRR without subscriptions that are scheduled to cancel */
-                                    committed_mrr: number;
-                                    customer: string;
-                                    customer_email: string | null;
-                                    customer_name: string | null;
-                                    customer_since: string | null;
-                                    has_payment_issue: boolean;
-                                    mrr: number;
-                                    next_billing_at: string | null;
-                                    plan_names: string[];
-                                    /** @description The best status among its subscriptions */
-                                    status: string;
-                                    subscriptions: number;
-                                }[];
+                                results: components["schemas"]["Account"][];
                             };
+                            /** @description One page of the list */
                             acquisition_sources: {
                                 count: number;
                                 page: number;
                                 page_size: number;
                                 pages: number;
-                                results: {
-                                    /** @description Accounts with MRR */
-                                    accounts: number;
-                                    arpa: number;
-                                    campaign: string | null;
-                                    cohort_accounts: number | null;
-                                    cohort_starting_mrr: number | null;
-                                    medium: string | null;
-                                    mrr: number;
-                                    /** @description A fraction of 1 */
-                                    mrr_share: number;
-                                    retained_mrr: number | null;
-                                    retention_rate: number | null;
-                                    /** @enum {unknown} */
-                                    retention_status: "available" | "insufficient_history" | "horizon_not_reached";
-                                    /** @description `unattributed` if unknown */
-                                    source: string;
-                                    /** @description Subscriptions with MRR */
-                                    subscriptions: number;
-                                }[];
+                                results: components["schemas"]["AcquisitionSource"][];
                             };
                             active_accounts: number;
                             active_subscriptions: number;
@@ -4199,6 +3015,7 @@ export interface paths {
                                 renewals: number;
                                 upcoming_billing: number;
                             };
+                            /** @description Payments of the window, and what was returned of them */
                             collected: {
                                 /** @description Major units of the currency */
                                 amount: number;
@@ -4212,57 +3029,18 @@ export interface paths {
                             };
                             /** @description Major units of the currency */
                             committed_mrr: number;
-                            coverage: {
-                                accounts_attributed: number;
-                                attribution_rate: number;
-                                first_event_at: string | null;
-                                /** @description Invoices without a subscription, or with one that has not arrived */
-                                invoices_without_subscription: number;
-                                /** @description Items whose price per month is known */
-                                items_priced: number;
-                                items_seen: number;
-                                last_event_at: string | null;
-                                movements_complete: boolean;
-                                snapshot_days_available: number;
-                                snapshot_first_at: string | null;
-                                /** @description Days since the first snapshot without one */
-                                snapshot_gaps: number;
-                                subscriptions_excluded: number;
-                                subscriptions_included: number;
-                                subscriptions_seen: number;
-                                /** @description Events of a provider's test mode, which are in no total */
-                                test_events: number;
-                                /** @description By type, the events that seem to be about billing but were not recognized */
-                                unrecognized: {
-                                    [key: string]: number;
-                                };
-                                warnings: string[];
-                            };
+                            coverage: components["schemas"]["Coverage"];
                             currency: string;
+                            /** @description One page of the list */
                             exclusions: {
                                 count: number;
                                 page: number;
                                 page_size: number;
                                 pages: number;
-                                results: {
-                                    customer: string | null;
-                                    customer_name: string | null;
-                                    excluded_mrr: number | null;
-                                    fix_hint: string;
-                                    item_id: string | null;
-                                    reason: string;
-                                    reason_code: string;
-                                    /** Format: date-time */
-                                    since: string;
-                                    status: string | null;
-                                    subscription_id: string;
-                                }[];
+                                results: components["schemas"]["Exclusion"][];
                             };
-                            invoiced: {
-                                /** @description Major units of the currency */
-                                amount: number;
-                                count: number;
-                            };
+                            invoiced: components["schemas"]["AmountAndCount"];
+                            /** @description How MRR changed in the window */
                             movements: {
                                 /** @description Major units of the currency */
                                 churn: number;
@@ -4288,18 +3066,8 @@ export interface paths {
                             mrr: number;
                             /** @description With `currency=reporting`: currencies whose rate is from an earlier day */
                             older_rates?: string[];
-                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
-                            policy: Record<string, unknown>;
-                            /** @description Over the 30 days of the movements; null if the base is 0. The formulas are in policy.rates */
-                            rates: {
-                                customer_churn_rate: number | null;
-                                gross_mrr_churn_rate: number | null;
-                                gross_revenue_retention: number | null;
-                                ltv: number | null;
-                                net_mrr_churn_rate: number | null;
-                                net_revenue_retention: number | null;
-                                quick_ratio: number | null;
-                            };
+                            policy: components["schemas"]["ReportPolicy"];
+                            rates: components["schemas"]["Rates"];
                         };
                     };
                 };
@@ -4334,39 +3102,39 @@ export interface paths {
             parameters: {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
-                    as_of?: string;
+                    as_of?: components["parameters"]["as_of"];
                     /** @description restated: everything that is known now; as_closed: if the report ends in a closed month, what was known when the month was closed */
-                    basis: "restated" | "as_closed";
+                    basis?: components["parameters"]["basis"];
                     /** @description Only accounts with this channel */
-                    channel?: string;
+                    channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
-                    country?: string;
+                    country?: components["parameters"]["country"];
                     /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
-                    currency: string;
+                    currency: components["parameters"]["currency"];
                     /** @description Only items with this billing interval, as named in the breakdown */
-                    interval?: string;
+                    interval?: components["parameters"]["interval"];
                     /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default cohorts */
                     list?: "cohorts";
                     /** @description The number of monthly cohorts, including the current month */
-                    months: number;
+                    months?: number;
                     /** @description Page of cohorts */
-                    page: number;
+                    page?: number;
                     /** @description Rows per page; larger values are reduced to 100 */
-                    page_size: number;
+                    page_size?: components["parameters"]["page_size"];
                     /** @description Only items of this plan, as named in the breakdown */
-                    plan?: string;
+                    plan?: components["parameters"]["plan"];
                     /** @description Only items of plans in this group of the policy */
-                    plan_group?: string;
+                    plan_group?: components["parameters"]["plan_group"];
                     /** @description The starting MRR of a cohort: the first MRR of its accounts, or their MRR at the end of the first month; default: the setting of the policy */
                     retention_base?: "first_instant" | "end_of_month";
                     /** @description Only accounts with this acquisition source */
-                    source?: string;
+                    source?: components["parameters"]["source"];
                     /** @description Only subscriptions with this status */
-                    status?: string;
+                    status?: components["parameters"]["status"];
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -4382,39 +3150,18 @@ export interface paths {
                         "application/json": {
                             /** Format: date-time */
                             as_of: string;
+                            /** @description One page of the list */
                             cohorts: {
                                 count: number;
                                 page: number;
                                 page_size: number;
                                 pages: number;
-                                results: {
-                                    /** @description Accounts of the cohort with MRR at that time */
-                                    accounts: number;
-                                    /**
-                                     * Format: date-time
-                                     * @description The end of that month, at the latest as_of
-                                     */
-                                    at: string;
-                                    /** @description The month in which its accounts first paid */
-                                    cohort: string;
-                                    /** @description The same, but no account counts for more than its starting MRR */
-                                    gross_mrr: number;
-                                    gross_revenue_retention: number | null;
-                                    logo_retention: number | null;
-                                    /** @description Months after the first one: 0 is the end of the first month */
-                                    month: number;
-                                    mrr: number;
-                                    net_revenue_retention: number | null;
-                                    starting_accounts: number;
-                                    /** @description Their first MRR, or their MRR at the end of the first month (retention_base) */
-                                    starting_mrr: number;
-                                }[];
+                                results: components["schemas"]["Cohort"][];
                             };
                             currency: string;
                             months: number;
-                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
-                            policy: Record<string, unknown>;
-                            /** @enum {unknown} */
+                            policy: components["schemas"]["ReportPolicy"];
+                            /** @enum {string} */
                             retention_base: "first_instant" | "end_of_month";
                         };
                     };
@@ -4450,17 +3197,17 @@ export interface paths {
             parameters: {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
-                    as_of?: string;
+                    as_of?: components["parameters"]["as_of"];
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
                     /** @description The first bucket contains this time; default: twelve months, including the current one */
-                    from?: string;
+                    from?: components["parameters"]["from"];
                     /** @description The last bucket contains this time, at the latest as_of; default: as_of. A date without a time includes that day */
-                    to?: string;
+                    to?: components["parameters"]["to"];
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -4477,18 +3224,8 @@ export interface paths {
                             /** Format: date-time */
                             as_of: string;
                             currency: string;
-                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
-                            policy: Record<string, unknown>;
-                            results: {
-                                /** @description The first day of the month */
-                                date: string;
-                                /** @description Invoiced and not yet recognized at the end of the month; negative: recognized and not yet invoiced */
-                                deferred: number;
-                                /** @description Finalized invoices less credit notes, without tax, draft, void and uncollectible invoices */
-                                invoiced: number;
-                                /** @description The share of the days of the month */
-                                recognized: number;
-                            }[];
+                            policy: components["schemas"]["ReportPolicy"];
+                            results: components["schemas"]["RevenueMonth"][];
                             /** @description Why figures are incomplete; empty if they are complete */
                             warnings: string[];
                         };
@@ -4525,7 +3262,7 @@ export interface paths {
             parameters: {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
-                    as_of?: string;
+                    as_of?: components["parameters"]["as_of"];
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
                     /** @description Selects the month that contains this time */
@@ -4533,13 +3270,13 @@ export interface paths {
                     /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default invoices */
                     list?: "invoices";
                     /** @description Page of invoices */
-                    page: number;
+                    page?: number;
                     /** @description Rows per page; larger values are reduced to 100 */
-                    page_size: number;
+                    page_size?: components["parameters"]["page_size"];
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -4561,37 +3298,9 @@ export interface paths {
                             page: number;
                             page_size: number;
                             pages: number;
-                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
-                            policy: Record<string, unknown>;
-                            results: {
-                                /** @description Without tax; negative in rows of a credit note */
-                                amount: number;
-                                credit_note_id: string | null;
-                                customer: string | null;
-                                /** @description Invoiced and not yet recognized at the end of the month; negative: recognized and not yet invoiced */
-                                deferred: number;
-                                invoice_id: string;
-                                invoice_number: string | null;
-                                /** @description Finalized invoices less credit notes, without tax, draft, void and uncollectible invoices */
-                                invoiced: number;
-                                /** @description The day on which the amount counts as invoiced */
-                                invoiced_on: string;
-                                /** @description The share of the days of the month */
-                                recognized: number;
-                                /** @description The first day after it */
-                                service_end: string;
-                                /** @description The first day of the service period */
-                                service_start: string;
-                                subscription_id: string | null;
-                            }[];
-                            totals: {
-                                /** @description Invoiced and not yet recognized at the end of the month; negative: recognized and not yet invoiced */
-                                deferred: number;
-                                /** @description Finalized invoices less credit notes, without tax, draft, void and uncollectible invoices */
-                                invoiced: number;
-                                /** @description The share of the days of the month */
-                                recognized: number;
-                            };
+                            policy: components["schemas"]["ReportPolicy"];
+                            results: components["schemas"]["RevenueFact"][];
+                            totals: components["schemas"]["RevenueTotals"];
                         };
                     };
                 };
@@ -4626,37 +3335,37 @@ export interface paths {
             parameters: {
                 query: {
                     /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
-                    as_of?: string;
+                    as_of?: components["parameters"]["as_of"];
                     /** @description Only accounts with this channel */
-                    channel?: string;
+                    channel?: components["parameters"]["channel"];
                     /** @description Only accounts of this country, as named in the breakdown */
-                    country?: string;
+                    country?: components["parameters"]["country"];
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
                     /** @description Only items with this billing interval, as named in the breakdown */
-                    interval?: string;
+                    interval?: components["parameters"]["interval"];
                     /** @description With Accept: text/csv, the list to export: all of it, or one page if a page is given; default trials */
                     list?: "trials";
                     /** @description Page of trials */
-                    page: number;
+                    page?: number;
                     /** @description Rows per page; larger values are reduced to 100 */
-                    page_size: number;
+                    page_size?: components["parameters"]["page_size"];
                     /** @description Only items of this plan, as named in the breakdown */
-                    plan?: string;
+                    plan?: components["parameters"]["plan"];
                     /** @description Only items of plans in this group of the policy */
-                    plan_group?: string;
+                    plan_group?: components["parameters"]["plan_group"];
                     /** @description Trials that started after this; default: all. A date without a time includes that day */
                     since?: string;
                     /** @description Only accounts with this acquisition source */
-                    source?: string;
+                    source?: components["parameters"]["source"];
                     /** @description Only subscriptions with this status */
-                    status?: string;
+                    status?: components["parameters"]["status"];
                     /** @description Up to and including this, as_of at the latest; default: as_of. A date without a time includes that day */
                     until?: string;
                 };
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
@@ -4677,23 +3386,11 @@ export interface paths {
                             page: number;
                             page_size: number;
                             pages: number;
-                            /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
-                            policy: Record<string, unknown>;
-                            results: {
-                                customer: string;
-                                ended_at: string | null;
-                                /** @description MRR at the conversion */
-                                mrr: number;
-                                /** @enum {unknown} */
-                                outcome: "converted" | "expired" | "running";
-                                plan_names: string[];
-                                /** Format: date-time */
-                                started_at: string;
-                                subscription_id: string;
-                                trial_end: string | null;
-                            }[];
+                            policy: components["schemas"]["ReportPolicy"];
+                            results: components["schemas"]["Trial"][];
                             /** Format: date-time */
                             since: string;
+                            /** @description By outcome */
                             totals: {
                                 conversion_rate: number | null;
                                 converted: number;
@@ -4729,7 +3426,7 @@ export interface paths {
         };
         /**
          * Get the tenant of the key
-         * @description The time zone of its reports and the currencies it uses. Any scope is sufficient.
+         * @description The time zone of its reports, the currencies it uses, and the currency of its reports. Any scope is sufficient.
          *
          *     Scope: `products:read` or `products:write` or `contacts:read` or `contacts:write` or `orders:read` or `orders:write` or `events:read` or `conversions:read` or `subscriptions:read`.
          */
@@ -4738,26 +3435,20 @@ export interface paths {
                 query?: never;
                 header?: {
                     /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
-                    prefer?: string;
+                    prefer?: components["parameters"]["prefer"];
                 };
                 path?: never;
                 cookie?: never;
             };
             requestBody?: never;
             responses: {
-                /** @description OK */
+                /** @description What the caller of a report needs to know about the tenant */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            /** @description Currencies of subscriptions and recent sales. The one with the most paying accounts is first */
-                            currencies: string[];
-                            id: string;
-                            /** @description IANA time zone of days, weeks and months in reports */
-                            time_zone: string;
-                        };
+                        "application/json": components["schemas"]["TenantFacts"];
                     };
                 };
                 400: components["responses"]["problem-400"];
@@ -4794,26 +3485,10 @@ export interface paths {
                 path?: never;
                 cookie?: never;
             };
+            /** @description An event in the native format */
             requestBody: {
                 content: {
-                    "application/json": {
-                        /** @description Event data; `page` is the URL */
-                        data?: Record<string, unknown>;
-                        /** @description Identifies duplicates: a second event with the same id is ignored */
-                        event_id?: string;
-                        /** @description Event name, for example page_view or convert */
-                        event_type: string;
-                        /**
-                         * Format: date-time
-                         * @description Default: the time of receipt
-                         */
-                        occurred_at?: string;
-                        /** @description Session identifier */
-                        session_id?: string;
-                        user_id?: string;
-                        /** @description Visitor identifier */
-                        visitor?: string;
-                    };
+                    "application/json": components["schemas"]["TrackedEvent"];
                 };
             };
             responses: {
@@ -4843,6 +3518,627 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description The write is durable */
+        AcceptedWrite: {
+            accepted: boolean;
+            duplicate: boolean;
+            /** @enum {string} */
+            entityType: "product" | "contact" | "order";
+            id: string | null;
+            /** Format: uuid */
+            operationId: string;
+            /** @description The idempotency key was first used with another body. */
+            payloadMismatch?: boolean;
+            /**
+             * @description With Prefer: wait=N
+             * @enum {string}
+             */
+            status?: "queued" | "applied" | "superseded" | "failed";
+            warnings?: components["schemas"]["ValidationError"][];
+        };
+        /** @description A paying customer and the MRR of its subscriptions */
+        Account: {
+            /** @description `unattributed` if unknown */
+            acquisition_source: string;
+            active_subscriptions: number;
+            arr: number;
+            /** @description MRR without subscriptions that are scheduled to cancel */
+            committed_mrr: number;
+            customer: string;
+            customer_email: string | null;
+            customer_name: string | null;
+            customer_since: string | null;
+            has_payment_issue: boolean;
+            mrr: number;
+            next_billing_at: string | null;
+            plan_names: string[];
+            /** @description The best status among its subscriptions */
+            status: string;
+            subscriptions: number;
+        };
+        /** @description The accounts of one acquisition source */
+        AcquisitionSource: {
+            /** @description Accounts with MRR */
+            accounts: number;
+            arpa: number;
+            campaign: string | null;
+            cohort_accounts: number | null;
+            cohort_starting_mrr: number | null;
+            medium: string | null;
+            mrr: number;
+            /** @description A fraction of 1 */
+            mrr_share: number;
+            retained_mrr: number | null;
+            retention_rate: number | null;
+            /** @enum {string} */
+            retention_status: "available" | "insufficient_history" | "horizon_not_reached";
+            /** @description `unattributed` if unknown */
+            source: string;
+            /** @description Subscriptions with MRR */
+            subscriptions: number;
+        };
+        /** @description An amount and the number of its invoices or payments */
+        AmountAndCount: {
+            /** @description Major units of the currency */
+            amount: number;
+            count: number;
+        };
+        /** @description One result per record, in the order of the request */
+        BatchResult: {
+            results: components["schemas"]["BatchRow"][];
+        };
+        /** @description Whether one record was accepted */
+        BatchRow: {
+            accepted: boolean;
+            duplicate?: boolean;
+            /** @enum {string} */
+            entityType?: "product" | "contact" | "order";
+            /** @description Why the item was rejected */
+            errors?: components["schemas"]["ValidationError"][];
+            id?: string | null;
+            index: number;
+            /** Format: uuid */
+            operationId?: string;
+            /** @description The idempotency key was first used with another body. */
+            payloadMismatch?: boolean;
+            /**
+             * @description With Prefer: wait=N
+             * @enum {string}
+             */
+            status?: "queued" | "applied" | "superseded" | "failed";
+            warnings?: components["schemas"]["ValidationError"][];
+        };
+        /** @description Closed months, and the changes in them since */
+        Books: {
+            count: number;
+            /** @description The latest first */
+            months: components["schemas"]["ClosedMonth"][];
+            page: number;
+            page_size: number;
+            pages: number;
+            /** @description Restatements, the latest first */
+            results: {
+                /** @description By how much the MRR of the customer at the end of the month changed; 0 if only movements within the month changed */
+                amount: number;
+                currency: string;
+                customer: string;
+                event_id: string | null;
+                /** @description YYYY-MM */
+                month: string;
+                /** Format: date-time */
+                received_at: string;
+            }[];
+        };
+        /** @description The MRR of one plan, country or other part */
+        BreakdownRow: {
+            /** @description Accounts with a part of this MRR */
+            accounts: number;
+            /** @description Present if `by` selects it */
+            channel?: string;
+            /** @description Present if `by` selects it */
+            country?: string;
+            /** @description Present if `by` selects it */
+            interval?: string;
+            /** @description Present if `by` selects it */
+            metadata?: string;
+            mrr: number;
+            /** @description Present if `by` selects it */
+            plan?: string;
+            /** @description Present if `by` selects it */
+            plan_group?: string;
+            /** @description Present if `by` selects it */
+            source?: string;
+            /** @description Subscriptions with a part of this MRR */
+            subscriptions: number;
+        };
+        /** @description A subscription that is scheduled to cancel */
+        Cancellation: {
+            /** Format: date-time */
+            cancels_at: string;
+            customer: string;
+            customer_name: string | null;
+            days_until: number;
+            mrr_at_risk: number;
+            reason: string | null;
+            requested_at: string | null;
+            subscription_id: string;
+        };
+        /** @description Invoiced and collected amounts of one day, week or month */
+        CashBucket: {
+            /** @description Payments of subscription invoices − refunded − disputed */
+            collected: number;
+            /** @description The first day of the bucket */
+            date: string;
+            /** @description Lost disputes of these payments */
+            disputed: number;
+            /** @description By finalized_at, including tax, without draft and void invoices */
+            invoiced: number;
+            invoices: number;
+            /** @description Payments without a subscription, minus their refunds and lost disputes */
+            one_off: number;
+            /** @description The unpaid part of the invoiced amount */
+            outstanding: number;
+            payments: number;
+            /** @description Refunds of these payments, and paid-out credit notes */
+            refunded: number;
+        };
+        /** @description An invoice, payment, refund or dispute */
+        CashFact: {
+            amount: number;
+            /** @description Payments of subscription invoices − refunded − disputed */
+            collected: number;
+            customer: string | null;
+            /** @description Lost disputes of these payments */
+            disputed: number;
+            id: string;
+            invoice_id: string | null;
+            /** @description By finalized_at, including tax, without draft and void invoices */
+            invoiced: number;
+            /** @enum {string} */
+            kind: "invoice" | "payment" | "refund" | "dispute";
+            /** Format: date-time */
+            occurred_at: string;
+            /** @description Payments without a subscription, minus their refunds and lost disputes */
+            one_off: number;
+            /** @description The unpaid part of the invoiced amount */
+            outstanding: number;
+            /** @description Refunds of these payments, and paid-out credit notes */
+            refunded: number;
+            subscription_id: string | null;
+        };
+        /** @description The sums of the rows */
+        CashTotals: {
+            /** @description Payments of subscription invoices − refunded − disputed */
+            collected: number;
+            /** @description Lost disputes of these payments */
+            disputed: number;
+            /** @description By finalized_at, including tax, without draft and void invoices */
+            invoiced: number;
+            /** @description Payments without a subscription, minus their refunds and lost disputes */
+            one_off: number;
+            /** @description The unpaid part of the invoiced amount */
+            outstanding: number;
+            /** @description Refunds of these payments, and paid-out credit notes */
+            refunded: number;
+        };
+        /** @description The churn of one month with one reason */
+        ChurnReason: {
+            accounts: number;
+            /** @description The first day of the month */
+            date: string;
+            /** @description The MRR that was lost */
+            mrr: number;
+            /** @description As the billing system reports it; `unknown` if it reports none */
+            reason: string;
+        };
+        /** @description The churn with one reason */
+        ChurnReasonTotal: {
+            accounts: number;
+            /** @description The MRR that was lost */
+            mrr: number;
+            /** @description As the billing system reports it; `unknown` if it reports none */
+            reason: string;
+        };
+        /** @description A month whose figures are kept */
+        ClosedMonth: {
+            /** Format: date-time */
+            closed_at: string;
+            closed_by: string;
+            /** @description YYYY-MM */
+            month: string;
+            /** @description The policy that its figures follow */
+            policy_version: number;
+            /** @description The number of changes since the month was closed */
+            restatements: number;
+            /** @description The time zone of the month */
+            time_zone: string;
+        };
+        /** @description The accounts that first paid in one month, some months later */
+        Cohort: {
+            /** @description Accounts of the cohort with MRR at that time */
+            accounts: number;
+            /**
+             * Format: date-time
+             * @description The end of that month, at the latest as_of
+             */
+            at: string;
+            /** @description The month in which its accounts first paid */
+            cohort: string;
+            /** @description The same, but no account counts for more than its starting MRR */
+            gross_mrr: number;
+            gross_revenue_retention: number | null;
+            logo_retention: number | null;
+            /** @description Months after the first one: 0 is the end of the first month */
+            month: number;
+            mrr: number;
+            net_revenue_retention: number | null;
+            starting_accounts: number;
+            /** @description Their first MRR, or their MRR at the end of the first month (retention_base) */
+            starting_mrr: number;
+        };
+        /** @description A contact in the latest version received */
+        Contact: {
+            /** Format: date-time */
+            createdAt: string;
+            data: Record<string, unknown> | null;
+            /** @description Only in lists, with include_deleted */
+            deleted?: boolean;
+            /** @enum {string} */
+            entityType: "product" | "contact" | "order";
+            externalId: string | null;
+            /** @description Your identifier for the record */
+            id: string;
+            /** Format: date-time */
+            sourceUpdatedAt: string;
+            /** Format: date-time */
+            updatedAt: string;
+        };
+        /** @description An event that counts as a sale or as another goal */
+        Conversion: {
+            amount: number | null;
+            /** @description Number of unverified events that name the sale */
+            claims: number;
+            company_name: string | null;
+            contact_email: string | null;
+            contact_id: string | null;
+            contact_name: string | null;
+            conversion_type: string;
+            currency: string | null;
+            event_type: string | null;
+            /** Format: uuid */
+            id: string;
+            integration_id: string | null;
+            /** Format: date-time */
+            occurred_at: string;
+            profile_id: string | null;
+            /** @enum {string} */
+            source: "tracking" | "webhook" | "automation" | "cdp" | "orders" | "billing";
+            source_object_id: string | null;
+            /** @description Whether verified input reports the sale: an order record, an inbound source or a server key */
+            verified: boolean;
+            visitor: string | null;
+        };
+        /** @description A number of invoices and their amount */
+        CountAndAmount: {
+            /** @description Major units of the currency */
+            amount: number;
+            count: number;
+        };
+        /** @description How much of the received data the report contains */
+        Coverage: {
+            accounts_attributed: number;
+            attribution_rate: number;
+            first_event_at: string | null;
+            /** @description Invoices without a subscription, or with one that has not arrived */
+            invoices_without_subscription: number;
+            /** @description Items whose price per month is known */
+            items_priced: number;
+            items_seen: number;
+            last_event_at: string | null;
+            movements_complete: boolean;
+            snapshot_days_available: number;
+            snapshot_first_at: string | null;
+            /** @description Days since the first snapshot without one */
+            snapshot_gaps: number;
+            subscriptions_excluded: number;
+            subscriptions_included: number;
+            subscriptions_seen: number;
+            /** @description Events of a provider's test mode, which are in no total */
+            test_events: number;
+            /** @description By type, the events that seem to be about billing but were not recognized */
+            unrecognized: {
+                [key: string]: number;
+            };
+            warnings: string[];
+        };
+        /** @description The MRR of one currency, converted to the currency of the report */
+        CurrencyMrr: {
+            active_subscriptions: number;
+            churn: number | null;
+            closing_mrr: number | null;
+            contraction: number | null;
+            /** @description The currency of the subscriptions */
+            currency: string;
+            expansion: number | null;
+            fx: number | null;
+            mrr: number | null;
+            new: number | null;
+            opening_mrr: number | null;
+            /** @description In that currency */
+            own_mrr: number;
+            rate: number | null;
+            rate_date: string | null;
+            reactivation: number | null;
+        };
+        /** @description An entry or item that was rejected or failed every attempt */
+        DeadLetter: {
+            attempts: number;
+            error: string;
+            /** Format: date-time */
+            failed_at: string;
+            /**
+             * Format: uuid
+             * @description For a record write, the operation id
+             */
+            id: string;
+            inbound_event_id: string | null;
+            /** @enum {string} */
+            kind: "record" | "events";
+            /**
+             * @description rejected: the item is invalid; failed: it could not be applied
+             * @enum {string}
+             */
+            reason: "rejected" | "failed";
+            /** Format: date-time */
+            received_at: string;
+            replayed_as: string | null;
+            replayed_at: string | null;
+            resolved_at: string | null;
+            source_config_id: string | null;
+            tenant: string;
+        };
+        /** @description An invoice with a failed payment, and its outcome */
+        DunningInvoice: {
+            /** @description The amount owed at that time */
+            amount: number;
+            customer: string | null;
+            /**
+             * Format: date-time
+             * @description The time of the first failed payment
+             */
+            failed_at: string;
+            failure_code: string | null;
+            failure_message: string | null;
+            invoice_id: string;
+            invoice_number: string | null;
+            /** @enum {string} */
+            outcome: "recovered" | "lost" | "open";
+            resolved_at: string | null;
+            subscription_id: string | null;
+        };
+        /** @description Something that happened, in one shape, whatever format it arrived in */
+        Event: {
+            contact_id: string | null;
+            event_type: string;
+            headers: Record<string, unknown>;
+            /** Format: uuid */
+            id: string;
+            inbound_event_id: string | null;
+            meta: Record<string, unknown>;
+            /** Format: date-time */
+            occurred_at: string;
+            payload: unknown;
+            profile_id: string | null;
+            provider_event_id: string | null;
+            /** Format: date-time */
+            received_at: string;
+            session_id: string | null;
+            /** @enum {string} */
+            source: "tracking" | "webhook" | "automation" | "cdp";
+            source_config_id: string | null;
+            /** @enum {string} */
+            source_type: "tracking" | "webhook" | "automation" | "cdp";
+            /** @description Whether an inbound source or a server key sent the event, not a public key */
+            verified: boolean;
+            visitor: string | null;
+        };
+        /** @description What became of an event */
+        EventOutcome: {
+            attempts: number | null;
+            conversion: boolean | null;
+            duplicate_of: string | null;
+            event: components["schemas"]["Event"] | null;
+            failed_at: string | null;
+            /** Format: uuid */
+            id: string;
+            next_attempt_at: string | null;
+            reason: string | null;
+            /** Format: date-time */
+            received_at: string;
+            replayed_as: string | null;
+            replayed_at: string | null;
+            /** @enum {string} */
+            status: "queued" | "deferred" | "stored" | "duplicate" | "dead_letter" | "dropped" | "suppressed";
+        };
+        /** @description A subscription item that is excluded from MRR */
+        Exclusion: {
+            customer: string | null;
+            customer_name: string | null;
+            excluded_mrr: number | null;
+            fix_hint: string;
+            item_id: string | null;
+            reason: string;
+            reason_code: string;
+            /** Format: date-time */
+            since: string;
+            status: string | null;
+            subscription_id: string;
+        };
+        /** @description The items that are excluded for one reason */
+        ExclusionReason: {
+            /** @description The gross MRR that the items with a known price would have */
+            excluded_mrr: number;
+            items: number;
+            reason: string;
+            reason_code: string;
+            /** @description Items that cannot be priced */
+            unpriced: number;
+        };
+        /** @description A scheduled change, or the end of a trial */
+        ForecastChange: {
+            amount: number | null;
+            /** Format: date-time */
+            at: string;
+            customer: string;
+            customer_name: string | null;
+            /** @enum {string} */
+            kind: "renewal" | "trial_end" | "discount_end" | "cancellation" | "start" | "resume" | "other";
+            mrr_delta: number;
+            subscription_id: string;
+        };
+        /** @description The MRR of a coming month, from what is scheduled */
+        ForecastMonth: {
+            churn: number;
+            contraction: number;
+            /** @description The first day of the month */
+            date: string;
+            expansion: number;
+            /** @description At the end of the month */
+            mrr: number;
+            /** @description The change of MRR since the previous month */
+            net: number;
+            new: number;
+            reactivation: number;
+            /** @description The MRR of trials that end in the month, before discounts */
+            trial_ends: number;
+        };
+        /** @description MRR and its movements in one day, week or month */
+        HistoryBucket: {
+            /** @description Accounts with MRR */
+            active_accounts: number;
+            /** @description Subscriptions with MRR */
+            active_subscriptions: number;
+            arr: number;
+            churn: number;
+            /** @description Accounts with MRR at the start of the bucket and none at its end */
+            churned_accounts: number;
+            contraction: number;
+            /** @description The first day of the bucket */
+            date: string;
+            expansion: number;
+            /** @description The effect of exchange rates, with `currency=reporting` */
+            fx?: number;
+            /** @description At the end of the bucket; in the current bucket, now */
+            mrr: number;
+            /** @description new + expansion + reactivation − contraction − churn: the change of MRR since the previous bucket */
+            net: number;
+            new: number;
+            /** @description Accounts with their first MRR in the bucket */
+            new_accounts: number;
+            /** @description Over the bucket; null if the base is 0. The formulas are in policy.rates */
+            rates: {
+                customer_churn_rate: number | null;
+                gross_mrr_churn_rate: number | null;
+                gross_revenue_retention: number | null;
+                ltv: number | null;
+                net_mrr_churn_rate: number | null;
+                net_revenue_retention: number | null;
+                quick_ratio: number | null;
+            };
+            reactivation: number;
+            /** @description With retention_months: of the accounts with MRR that many months before the end of the bucket */
+            retention?: {
+                gross_revenue_retention: number | null;
+                months: number;
+                net_revenue_retention: number | null;
+            };
+        };
+        /** @description A change of the MRR of an account */
+        Movement: {
+            /**
+             * @description The cause of the largest change, if there are several. other: for example a return
+             * @enum {string}
+             */
+            cause: "new_subscription" | "additional_subscription" | "quantity" | "price" | "plan" | "discount" | "discount_end" | "item_added" | "item_removed" | "pause" | "resume" | "trial_end" | "cancellation_voluntary" | "cancellation_failed_payment" | "other";
+            customer: string;
+            customer_name: string | null;
+            /** @description The source event */
+            event_id: string | null;
+            /** @enum {string} */
+            movement_type: "new" | "expansion" | "contraction" | "churn" | "reactivation";
+            mrr_after: number;
+            mrr_before: number;
+            mrr_delta: number;
+            /** Format: date-time */
+            occurred_at: string;
+            subscription_ids: string[];
+        };
+        /** @description The outcome of an accepted write */
+        Operation: {
+            /** Format: date-time */
+            acceptedAt: string;
+            appliedAt: string | null;
+            /** @enum {string} */
+            entityType: "product" | "contact" | "order";
+            error: string | null;
+            id: string | null;
+            /** Format: uuid */
+            operationId: string;
+            /** @enum {string} */
+            status: "queued" | "applied" | "superseded" | "failed";
+        };
+        /** @description An order in the latest version received */
+        Order: {
+            /** Format: date-time */
+            createdAt: string;
+            data: Record<string, unknown> | null;
+            /** @description Only in lists, with include_deleted */
+            deleted?: boolean;
+            /** @enum {string} */
+            entityType: "product" | "contact" | "order";
+            externalId: string | null;
+            /** @description Your identifier for the record */
+            id: string;
+            /** Format: date-time */
+            sourceUpdatedAt: string;
+            /** Format: date-time */
+            updatedAt: string;
+        };
+        /** @description An invoice or subscription that is not paid */
+        PaymentIssue: {
+            amount_due: number | null;
+            amount_remaining: number | null;
+            attempt_count: number | null;
+            customer: string | null;
+            customer_name: string | null;
+            days_overdue: number | null;
+            due_at: string | null;
+            failure_code: string | null;
+            failure_message: string | null;
+            invoice_id: string | null;
+            invoice_number: string | null;
+            /** @enum {string} */
+            issue_type: "payment_failed" | "action_required" | "overdue" | "uncollectible" | "subscription_unpaid";
+            mrr_at_risk: number;
+            next_payment_attempt_at: string | null;
+            subscription_id: string | null;
+        };
+        /** @description A change of the policy and its effect on MRR */
+        PolicyChange: {
+            /**
+             * Format: date-time
+             * @description The time from which reports use it
+             */
+            at: string;
+            /** @constant */
+            kind: "policy";
+            mrr_after: number | null;
+            mrr_before: number | null;
+            mrr_delta: number | null;
+            /** @description Changed settings: by name, `{before, after}` */
+            settings: Record<string, unknown>;
+            version: number;
+        };
         /** @description Every error response has this format (RFC 9457) */
         Problem: {
             /** @description For person_ambiguous: the people with this identifier, each with its kind (user:42) */
@@ -4855,17 +4151,257 @@ export interface components {
             /** @description Explanation for humans */
             detail: string;
             /** @description All validation errors of the request */
-            errors?: {
-                message: string;
-                /** @description JSON pointer into the body, or `/` and a parameter name */
-                pointer: string;
-            }[];
+            errors?: components["schemas"]["ValidationError"][];
             /** @description The value of the header X-Request-Id */
             request_id: string;
             status: number;
             title: string;
             /** @description A URN formed from the code */
             type: string;
+        };
+        /** @description A product in the latest version received */
+        Product: {
+            /** Format: date-time */
+            createdAt: string;
+            data: Record<string, unknown> | null;
+            /** @description Only in lists, with include_deleted */
+            deleted?: boolean;
+            /** @enum {string} */
+            entityType: "product" | "contact" | "order";
+            externalId: string | null;
+            /** @description Your identifier for the record */
+            id: string;
+            /** Format: date-time */
+            sourceUpdatedAt: string;
+            /** Format: date-time */
+            updatedAt: string;
+        };
+        /** @description Over the 30 days of the movements; null if the base is 0. The formulas are in policy.rates */
+        Rates: {
+            customer_churn_rate: number | null;
+            gross_mrr_churn_rate: number | null;
+            gross_revenue_retention: number | null;
+            ltv: number | null;
+            net_mrr_churn_rate: number | null;
+            net_revenue_retention: number | null;
+            quick_ratio: number | null;
+        };
+        /** @description Several versions of records */
+        RecordBatch: {
+            records: components["schemas"]["RecordWrite"][];
+        };
+        /** @description A delete, by one identifier of the record */
+        RecordDelete: {
+            /** @description For products: sku or code, instead of id. */
+            data?: Record<string, unknown>;
+            /** @enum {string} */
+            entityType: "product" | "contact" | "order";
+            externalId?: string;
+            id?: string;
+            idempotencyKey?: string;
+            /**
+             * Format: date-time
+             * @description When the delete happened in your system.
+             */
+            sourceUpdatedAt: string;
+        };
+        /** @description A version of a record */
+        RecordWrite: {
+            /** @description All fields of the record; replaces the previous ones. */
+            data?: Record<string, unknown>;
+            /** @enum {string} */
+            entityType: "product" | "contact" | "order";
+            /** @description A second identifier */
+            externalId?: string;
+            /** @description Your identifier for the record */
+            id: string;
+            /** @description May be sent as header x-idempotency-key instead; the header takes precedence. */
+            idempotencyKey?: string;
+            /**
+             * Format: date-time
+             * @description When the record last changed in your system. The newest change wins, in whatever order changes arrive.
+             */
+            sourceUpdatedAt: string;
+        };
+        /** @description A subscription that renews soon */
+        Renewal: {
+            customer: string;
+            customer_name: string | null;
+            days_until: number;
+            has_payment_issue: boolean;
+            interval: string;
+            interval_count: number;
+            mrr: number;
+            renewal_amount: number | null;
+            /** Format: date-time */
+            renews_at: string;
+            subscription_id: string;
+        };
+        /** @description How MRR is computed: the settings of the tenant, their version, and all rules */
+        ReportPolicy: Record<string, unknown>;
+        /** @description The share of an invoice or credit note in one month */
+        RevenueFact: {
+            /** @description Without tax; negative in rows of a credit note */
+            amount: number;
+            credit_note_id: string | null;
+            customer: string | null;
+            customer_name: string | null;
+            /** @description Invoiced and not yet recognized at the end of the month; negative: recognized and not yet invoiced */
+            deferred: number;
+            invoice_id: string;
+            invoice_number: string | null;
+            /** @description Finalized invoices less credit notes, without tax, draft, void and uncollectible invoices */
+            invoiced: number;
+            /** @description The day on which the amount counts as invoiced */
+            invoiced_on: string;
+            /** @description The share of the days of the month */
+            recognized: number;
+            /** @description The first day after it */
+            service_end: string;
+            /** @description The first day of the service period */
+            service_start: string;
+            subscription_id: string | null;
+        };
+        /** @description Invoiced, recognized and deferred revenue of one month */
+        RevenueMonth: {
+            /** @description The first day of the month */
+            date: string;
+            /** @description Invoiced and not yet recognized at the end of the month; negative: recognized and not yet invoiced */
+            deferred: number;
+            /** @description Finalized invoices less credit notes, without tax, draft, void and uncollectible invoices */
+            invoiced: number;
+            /** @description The share of the days of the month */
+            recognized: number;
+        };
+        /** @description The sums of the rows */
+        RevenueTotals: {
+            /** @description Invoiced and not yet recognized at the end of the month; negative: recognized and not yet invoiced */
+            deferred: number;
+            /** @description Finalized invoices less credit notes, without tax, draft, void and uncollectible invoices */
+            invoiced: number;
+            /** @description The share of the days of the month */
+            recognized: number;
+        };
+        /** @description A record, an event or a person */
+        SearchResult: {
+            /** @description For a person: the profile id */
+            id: string;
+            /** @enum {string} */
+            kind: "product" | "contact" | "order" | "event" | "person";
+            note: string | null;
+            title: string;
+        };
+        /** @description An item of a subscription and its MRR */
+        SubscriptionItem: {
+            currency: string | null;
+            current_period_end: string | null;
+            current_period_start: string | null;
+            discount_mrr: number;
+            exclusion_reason: string | null;
+            gross_mrr: number;
+            included: boolean;
+            interval: string | null;
+            interval_count: number | null;
+            item_id: string | null;
+            mrr: number;
+            plan_name: string | null;
+            price_id: string | null;
+            quantity: number | null;
+            subscription_id: string;
+            unit_amount: number | null;
+            usage_type: string | null;
+        };
+        /** @description What the caller of a report needs to know about the tenant */
+        TenantFacts: {
+            /** @description Currencies of subscriptions and recent sales. The one with the most paying accounts is first */
+            currencies: string[];
+            id: string;
+            reporting_currency: string | null;
+            /** @description IANA time zone of days, weeks and months in reports */
+            time_zone: string;
+        };
+        /** @description Something that happened to an account */
+        TimelineEntry: {
+            amount: number | null;
+            /** @enum {string} */
+            category: "subscription" | "invoice" | "payment" | "refund" | "movement";
+            cause: ("new_subscription" | "additional_subscription" | "quantity" | "price" | "plan" | "discount" | "discount_end" | "item_added" | "item_removed" | "pause" | "resume" | "trial_end" | "cancellation_voluntary" | "cancellation_failed_payment" | "other") | null;
+            description: string;
+            event_id: string | null;
+            event_type: string;
+            invoice_id: string | null;
+            movement_type: string | null;
+            mrr_after: number | null;
+            mrr_before: number | null;
+            mrr_delta: number | null;
+            /** Format: date-time */
+            occurred_at: string;
+            subscription_id: string | null;
+        };
+        /** @description An event in the native format */
+        TrackedEvent: {
+            /** @description Event data; `page` is the URL */
+            data?: Record<string, unknown>;
+            /** @description Identifies duplicates: a second event with the same id is ignored */
+            event_id?: string;
+            /** @description Event name, for example page_view or convert */
+            event_type: string;
+            /**
+             * Format: date-time
+             * @description Default: the time of receipt
+             */
+            occurred_at?: string;
+            /** @description Session identifier */
+            session_id?: string;
+            user_id?: string;
+            /** @description Visitor identifier */
+            visitor?: string;
+        };
+        /** @description A trial and its outcome */
+        Trial: {
+            customer: string;
+            ended_at: string | null;
+            /** @description MRR at the conversion */
+            mrr: number;
+            /** @enum {string} */
+            outcome: "converted" | "expired" | "running";
+            plan_names: string[];
+            /** Format: date-time */
+            started_at: string;
+            subscription_id: string;
+            trial_end: string | null;
+        };
+        /** @description A subscription that will be charged soon */
+        UpcomingBilling: {
+            /** Format: date-time */
+            bills_at: string;
+            collection_method: string | null;
+            customer: string;
+            customer_name: string | null;
+            days_until: number;
+            estimated_amount: number | null;
+            includes_metered: boolean;
+            is_trial_conversion: boolean;
+            subscription_id: string;
+        };
+        /** @description What is wrong with a request, and where in it */
+        ValidationError: {
+            message: string;
+            /** @description JSON pointer into the body, or `/` and a parameter name */
+            pointer: string;
+        };
+        /** @description Distinct visitors over time */
+        VisitorSeries: {
+            /** @enum {string} */
+            interval: "minute" | "hour" | "day";
+            /** @description One row per bucket */
+            results: {
+                /** Format: date-time */
+                at: string;
+                count: number;
+            }[];
+            /** @description Distinct visitors of the whole period, not the sum of the buckets */
+            total: number;
         };
     };
     responses: {
@@ -4905,15 +4441,6 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description Conflict */
-        "problem-409": {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
         /** @description Payload too large */
         "problem-413": {
             headers: {
@@ -4932,17 +4459,6 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description Too many requests */
-        "problem-429": {
-            headers: {
-                /** @description Seconds */
-                "retry-after"?: number;
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
         /** @description Service unavailable */
         "problem-503": {
             headers: {
@@ -4955,7 +4471,58 @@ export interface components {
             };
         };
     };
-    parameters: never;
+    parameters: {
+        /** @description The time of the report; default now. A date is the start of that day in the time zone of the policy */
+        as_of: string;
+        /** @description restated: everything that is known now; as_closed: if the report ends in a closed month, what was known when the month was closed */
+        basis: "restated" | "as_closed";
+        /** @description Only items with this billing interval, as named in the breakdown */
+        billing_interval: string;
+        /** @description Only accounts with this channel */
+        channel: string;
+        /** @description Only accounts of this country, as named in the breakdown */
+        country: string;
+        /** @description ISO 4217, any case. Totals stay in this currency. `reporting`: all currencies, converted to `reporting_currency` of the policy. */
+        currency: string;
+        /** @description next_cursor of the previous page */
+        cursor: string;
+        /** @description Whether the last bucket ends with the minute of `until`, to compare with a period that is not over */
+        cut: boolean;
+        /** @description Exact event type */
+        event_type: string;
+        /** @description The first bucket contains this time; default: twelve months, including the current one */
+        from: string;
+        /** @description Also list deleted records, with deleted: true */
+        include_deleted: boolean;
+        /** @description Only items with this billing interval, as named in the breakdown */
+        interval: string;
+        /** @description Number of rows; values above 100 are treated as 100 */
+        limit: number;
+        /** @description By the last change */
+        order: "oldest" | "newest";
+        /** @description Rows per page; larger values are reduced to 100 */
+        page_size: number;
+        /** @description Only items of this plan, as named in the breakdown */
+        plan: string;
+        /** @description Only items of plans in this group of the policy */
+        plan_group: string;
+        /** @description `wait=N` (up to 10 seconds): the response contains everything that the tenant sent before this request. */
+        prefer: string;
+        /** @description Inclusive lower bound of occurred_at */
+        since: string;
+        /** @description Only accounts with this acquisition source */
+        source: string;
+        /** @description Only subscriptions with this status */
+        status: string;
+        /** @description The last bucket contains this time, at the latest as_of; default: as_of. A date without a time includes that day */
+        to: string;
+        /** @description Inclusive upper bound of occurred_at. A date without a time includes that day */
+        until: string;
+        /** @description Inclusive lower bound of updatedAt */
+        updated_since: string;
+        /** @description A repeated key returns 200 with duplicate: true, and the change is not applied again. */
+        "x-idempotency-key": string;
+    };
     requestBodies: never;
     headers: never;
     pathItems: never;

@@ -9,43 +9,14 @@ export declare function openSubscriptions(api: Api): {
             page: number;
             page_size: number;
             pages: number;
-            results: {
-                acquisition_source: string;
-                active_subscriptions: number;
-                arr: number;
-                committed_mrr: number;
-                customer: string;
-                customer_email: string | null;
-                customer_name: string | null;
-                customer_since: string | null;
-                has_payment_issue: boolean;
-                mrr: number;
-                next_billing_at: string | null;
-                plan_names: string[];
-                status: string;
-                subscriptions: number;
-            }[];
+            results: import("./openapi.ts").components["schemas"]["Account"][];
         };
         acquisition_sources: {
             count: number;
             page: number;
             page_size: number;
             pages: number;
-            results: {
-                accounts: number;
-                arpa: number;
-                campaign: string | null;
-                cohort_accounts: number | null;
-                cohort_starting_mrr: number | null;
-                medium: string | null;
-                mrr: number;
-                mrr_share: number;
-                retained_mrr: number | null;
-                retention_rate: number | null;
-                retention_status: "available" | "insufficient_history" | "horizon_not_reached";
-                source: string;
-                subscriptions: number;
-            }[];
+            results: import("./openapi.ts").components["schemas"]["AcquisitionSource"][];
         };
         active_accounts: number;
         active_subscriptions: number;
@@ -66,50 +37,16 @@ export declare function openSubscriptions(api: Api): {
             refunded: number;
         };
         committed_mrr: number;
-        coverage: {
-            accounts_attributed: number;
-            attribution_rate: number;
-            first_event_at: string | null;
-            invoices_without_subscription: number;
-            items_priced: number;
-            items_seen: number;
-            last_event_at: string | null;
-            movements_complete: boolean;
-            snapshot_days_available: number;
-            snapshot_first_at: string | null;
-            snapshot_gaps: number;
-            subscriptions_excluded: number;
-            subscriptions_included: number;
-            subscriptions_seen: number;
-            test_events: number;
-            unrecognized: {
-                [key: string]: number;
-            };
-            warnings: string[];
-        };
+        coverage: import("./openapi.ts").components["schemas"]["Coverage"];
         currency: string;
         exclusions: {
             count: number;
             page: number;
             page_size: number;
             pages: number;
-            results: {
-                customer: string | null;
-                customer_name: string | null;
-                excluded_mrr: number | null;
-                fix_hint: string;
-                item_id: string | null;
-                reason: string;
-                reason_code: string;
-                since: string;
-                status: string | null;
-                subscription_id: string;
-            }[];
+            results: import("./openapi.ts").components["schemas"]["Exclusion"][];
         };
-        invoiced: {
-            amount: number;
-            count: number;
-        };
+        invoiced: import("./openapi.ts").components["schemas"]["AmountAndCount"];
         movements: {
             churn: number;
             closing_mrr: number;
@@ -124,16 +61,8 @@ export declare function openSubscriptions(api: Api): {
         };
         mrr: number;
         older_rates?: string[];
-        policy: Record<string, unknown>;
-        rates: {
-            customer_churn_rate: number | null;
-            gross_mrr_churn_rate: number | null;
-            gross_revenue_retention: number | null;
-            ltv: number | null;
-            net_mrr_churn_rate: number | null;
-            net_revenue_retention: number | null;
-            quick_ratio: number | null;
-        };
+        policy: import("./openapi.ts").components["schemas"]["ReportPolicy"];
+        rates: import("./openapi.ts").components["schemas"]["Rates"];
     }>;
     /** Payment issues, renewals, scheduled cancellations, upcoming billing. */
     attention: (query: ReportQuery<"attention">) => Promise<{
@@ -143,16 +72,7 @@ export declare function openSubscriptions(api: Api): {
             page: number;
             page_size: number;
             pages: number;
-            results: {
-                cancels_at: string;
-                customer: string;
-                customer_name: string | null;
-                days_until: number;
-                mrr_at_risk: number;
-                reason: string | null;
-                requested_at: string | null;
-                subscription_id: string;
-            }[];
+            results: import("./openapi.ts").components["schemas"]["Cancellation"][];
         };
         currency: string;
         days: number;
@@ -161,109 +81,38 @@ export declare function openSubscriptions(api: Api): {
             page: number;
             page_size: number;
             pages: number;
-            results: {
-                amount_due: number | null;
-                amount_remaining: number | null;
-                attempt_count: number | null;
-                customer: string | null;
-                customer_name: string | null;
-                days_overdue: number | null;
-                due_at: string | null;
-                failure_code: string | null;
-                failure_message: string | null;
-                invoice_id: string | null;
-                invoice_number: string | null;
-                issue_type: "payment_failed" | "action_required" | "overdue" | "uncollectible" | "subscription_unpaid";
-                mrr_at_risk: number;
-                next_payment_attempt_at: string | null;
-                subscription_id: string | null;
-            }[];
+            results: import("./openapi.ts").components["schemas"]["PaymentIssue"][];
         };
-        policy: Record<string, unknown>;
+        policy: import("./openapi.ts").components["schemas"]["ReportPolicy"];
         renewals: {
             count: number;
             page: number;
             page_size: number;
             pages: number;
-            results: {
-                customer: string;
-                customer_name: string | null;
-                days_until: number;
-                has_payment_issue: boolean;
-                interval: string;
-                interval_count: number;
-                mrr: number;
-                renewal_amount: number | null;
-                renews_at: string;
-                subscription_id: string;
-            }[];
+            results: import("./openapi.ts").components["schemas"]["Renewal"][];
         };
         upcoming_billing: {
             count: number;
             page: number;
             page_size: number;
             pages: number;
-            results: {
-                bills_at: string;
-                collection_method: string | null;
-                customer: string;
-                customer_name: string | null;
-                days_until: number;
-                estimated_amount: number | null;
-                includes_metered: boolean;
-                is_trial_conversion: boolean;
-                subscription_id: string;
-            }[];
+            results: import("./openapi.ts").components["schemas"]["UpcomingBilling"][];
         };
     }>;
     /** Current MRR by acquisition source, and retention. */
     acquisition: (query: ReportQuery<"acquisition">) => Promise<{
         as_of: string;
-        coverage: {
-            accounts_attributed: number;
-            attribution_rate: number;
-            first_event_at: string | null;
-            invoices_without_subscription: number;
-            items_priced: number;
-            items_seen: number;
-            last_event_at: string | null;
-            movements_complete: boolean;
-            snapshot_days_available: number;
-            snapshot_first_at: string | null;
-            snapshot_gaps: number;
-            subscriptions_excluded: number;
-            subscriptions_included: number;
-            subscriptions_seen: number;
-            test_events: number;
-            unrecognized: {
-                [key: string]: number;
-            };
-            warnings: string[];
-        };
+        coverage: import("./openapi.ts").components["schemas"]["Coverage"];
         currency: string;
         horizon: number;
         mrr: number;
-        policy: Record<string, unknown>;
+        policy: import("./openapi.ts").components["schemas"]["ReportPolicy"];
         sources: {
             count: number;
             page: number;
             page_size: number;
             pages: number;
-            results: {
-                accounts: number;
-                arpa: number;
-                campaign: string | null;
-                cohort_accounts: number | null;
-                cohort_starting_mrr: number | null;
-                medium: string | null;
-                mrr: number;
-                mrr_share: number;
-                retained_mrr: number | null;
-                retention_rate: number | null;
-                retention_status: "available" | "insufficient_history" | "horizon_not_reached";
-                source: string;
-                subscriptions: number;
-            }[];
+            results: import("./openapi.ts").components["schemas"]["AcquisitionSource"][];
         };
     }>;
     /** One account, by `customer` or `subscription_id`: summary, items, timeline. null if there is none. */
@@ -276,23 +125,11 @@ export declare function openSubscriptions(api: Api): {
             page: number;
             page_size: number;
             pages: number;
-            results: {
-                accounts: number;
-                at: string;
-                cohort: string;
-                gross_mrr: number;
-                gross_revenue_retention: number | null;
-                logo_retention: number | null;
-                month: number;
-                mrr: number;
-                net_revenue_retention: number | null;
-                starting_accounts: number;
-                starting_mrr: number;
-            }[];
+            results: import("./openapi.ts").components["schemas"]["Cohort"][];
         };
         currency: string;
         months: number;
-        policy: Record<string, unknown>;
+        policy: import("./openapi.ts").components["schemas"]["ReportPolicy"];
         retention_base: "first_instant" | "end_of_month";
     }>;
     /** MRR and its movements by day, week or month. */
@@ -300,46 +137,9 @@ export declare function openSubscriptions(api: Api): {
         as_of: string;
         currency: string;
         interval: string;
-        policy: Record<string, unknown>;
-        policy_changes: {
-            at: string;
-            kind: "policy";
-            mrr_after: number | null;
-            mrr_before: number | null;
-            mrr_delta: number | null;
-            settings: Record<string, unknown>;
-            version: number;
-        }[];
-        results: {
-            active_accounts: number;
-            active_subscriptions: number;
-            arr: number;
-            churn: number;
-            churned_accounts: number;
-            contraction: number;
-            date: string;
-            expansion: number;
-            fx?: number;
-            mrr: number;
-            net: number;
-            new: number;
-            new_accounts: number;
-            rates: {
-                customer_churn_rate: number | null;
-                gross_mrr_churn_rate: number | null;
-                gross_revenue_retention: number | null;
-                ltv: number | null;
-                net_mrr_churn_rate: number | null;
-                net_revenue_retention: number | null;
-                quick_ratio: number | null;
-            };
-            reactivation: number;
-            retention?: {
-                gross_revenue_retention: number | null;
-                months: number;
-                net_revenue_retention: number | null;
-            };
-        }[];
+        policy: import("./openapi.ts").components["schemas"]["ReportPolicy"];
+        policy_changes: import("./openapi.ts").components["schemas"]["PolicyChange"][];
+        results: import("./openapi.ts").components["schemas"]["HistoryBucket"][];
     }>;
     /** MRR by plan, interval, source or country. */
     breakdown: (query: ReportQuery<"breakdown">) => Promise<{
@@ -347,37 +147,16 @@ export declare function openSubscriptions(api: Api): {
         by: "plan" | "plan_group" | "interval" | "source" | "channel" | "country" | "metadata";
         currency: string;
         mrr: number;
-        policy: Record<string, unknown>;
-        results: {
-            accounts: number;
-            channel?: string;
-            country?: string;
-            interval?: string;
-            metadata?: string;
-            mrr: number;
-            plan?: string;
-            plan_group?: string;
-            source?: string;
-            subscriptions: number;
-        }[];
+        policy: import("./openapi.ts").components["schemas"]["ReportPolicy"];
+        results: import("./openapi.ts").components["schemas"]["BreakdownRow"][];
     }>;
     /** Invoiced and paid amounts by day, week or month. */
     cash: (query: ReportQuery<"cash">) => Promise<{
         as_of: string;
         currency: string;
         interval: string;
-        policy: Record<string, unknown>;
-        results: {
-            collected: number;
-            date: string;
-            disputed: number;
-            invoiced: number;
-            invoices: number;
-            one_off: number;
-            outstanding: number;
-            payments: number;
-            refunded: number;
-        }[];
+        policy: import("./openapi.ts").components["schemas"]["ReportPolicy"];
+        results: import("./openapi.ts").components["schemas"]["CashBucket"][];
     }>;
     /** MRR of all currencies converted to one, with the exchange rates of the tenant. */
     consolidated: (query: ReportQuery<"consolidated">) => Promise<{
@@ -399,35 +178,15 @@ export declare function openSubscriptions(api: Api): {
         };
         mrr: number;
         older_rates: string[];
-        policy: Record<string, unknown>;
-        results: {
-            active_subscriptions: number;
-            churn: number | null;
-            closing_mrr: number | null;
-            contraction: number | null;
-            currency: string;
-            expansion: number | null;
-            fx: number | null;
-            mrr: number | null;
-            new: number | null;
-            opening_mrr: number | null;
-            own_mrr: number;
-            rate: number | null;
-            rate_date: string | null;
-            reactivation: number | null;
-        }[];
+        policy: import("./openapi.ts").components["schemas"]["ReportPolicy"];
+        results: import("./openapi.ts").components["schemas"]["CurrencyMrr"][];
     }>;
     /** Invoiced, recognized and deferred revenue by month. */
     revenue: (query: ReportQuery<"revenue">) => Promise<{
         as_of: string;
         currency: string;
-        policy: Record<string, unknown>;
-        results: {
-            date: string;
-            deferred: number;
-            invoiced: number;
-            recognized: number;
-        }[];
+        policy: import("./openapi.ts").components["schemas"]["ReportPolicy"];
+        results: import("./openapi.ts").components["schemas"]["RevenueMonth"][];
         warnings: string[];
     }>;
     /** Scheduled changes, and the resulting MRR by month. */
@@ -435,47 +194,21 @@ export declare function openSubscriptions(api: Api): {
         as_of: string;
         count: number;
         currency: string;
-        months: {
-            churn: number;
-            contraction: number;
-            date: string;
-            expansion: number;
-            mrr: number;
-            net: number;
-            new: number;
-            reactivation: number;
-            trial_ends: number;
-        }[];
+        months: import("./openapi.ts").components["schemas"]["ForecastMonth"][];
         opening_mrr: number;
         page: number;
         page_size: number;
         pages: number;
-        policy: Record<string, unknown>;
-        results: {
-            amount: number | null;
-            at: string;
-            customer: string;
-            kind: "renewal" | "trial_end" | "discount_end" | "cancellation" | "start" | "resume" | "other";
-            mrr_delta: number;
-            subscription_id: string;
-        }[];
+        policy: import("./openapi.ts").components["schemas"]["ReportPolicy"];
+        results: import("./openapi.ts").components["schemas"]["ForecastChange"][];
     }>;
     /** Churned accounts and MRR by month and reason. */
     churnReasons: (query: ReportQuery<"churn-reasons">) => Promise<{
         as_of: string;
         currency: string;
-        policy: Record<string, unknown>;
-        results: {
-            accounts: number;
-            date: string;
-            mrr: number;
-            reason: string;
-        }[];
-        totals: {
-            accounts: number;
-            mrr: number;
-            reason: string;
-        }[];
+        policy: import("./openapi.ts").components["schemas"]["ReportPolicy"];
+        results: import("./openapi.ts").components["schemas"]["ChurnReason"][];
+        totals: import("./openapi.ts").components["schemas"]["ChurnReasonTotal"][];
     }>;
     /** Closed months, and what changed in them since. */
     books: (query?: BooksQuery) => Promise<Books>;
@@ -659,6 +392,7 @@ export declare function openSubscriptions(api: Api): {
         amount: number;
         credit_note_id: string | null;
         customer: string | null;
+        customer_name: string | null;
         deferred: number;
         invoice_id: string;
         invoice_number: string | null;
