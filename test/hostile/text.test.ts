@@ -54,12 +54,14 @@ test('NUL, invalid text and forged cursors in a URL never cause a 500, on any ro
     return /^\/(api|beacon)\//.test(url) ? server.tenant.trackingKey : server.tenant.privateKey
   }
   const { body: document } = await server.request('/openapi.json')
-  const extra = ['lookup?event_id=x&source_config_id=%00', 'lookup?event_id=%00'].map(query => ({
-    method: 'get',
-    url: `/v1/events/${query}`,
-  }))
+  const extra = [
+    ...['lookup?event_id=x&source_config_id=%00', 'lookup?event_id=%00', 'live?event_type=%00&seconds=1'],
+    ...['live?seconds=%00', 'live?conversions=%00', 'live?event_type=%F0%9F&seconds=1'],
+  ].map(query => ({ method: 'get', url: `/v1/events/${query}` }))
+  // a stream would last a minute
+  const { '/v1/events/live': _, ...paths } = document.paths
   let asked = 0
-  for (const { method, url } of [...oddAddresses(document, source.id), ...extra]) {
+  for (const { method, url } of [...oddAddresses({ ...document, paths }, source.id), ...extra]) {
     const body = method === 'get' ? {} : { body: '{}' }
     const answer = await server.request(url, { method: method.toUpperCase(), key: keyOf(url), ...body })
     assert.ok(answer.status < 500, `${method} ${url} is answered ${answer.status}`)
