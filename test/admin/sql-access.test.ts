@@ -12,6 +12,7 @@ import {
   roleExists,
 } from '../../src/store/tenants/sql-access.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
+import { eventually } from '../eventually.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 
 let server: TestServer
@@ -246,6 +247,26 @@ test('where locks cannot be denied, a session that holds a lock or a transaction
     for (const statement of statements) await client.query(statement).catch(() => undefined)
     await ended
   }
+  await server.admin.sqlAccess.revoke(role)
+})
+
+test('a transaction of short statements is ended at the timeout of the role', async () => {
+  const { role, connection } = await createAccess({ statementSeconds: 1 })
+  const client = await connected(connection)
+  let isEnded = false
+  client.once('end', () => {
+    isEnded = true
+  })
+  for (const setting of ['statement_timeout', 'idle_in_transaction_session_timeout'])
+    await client.query(`set ${setting} = 0`)
+  await client.query('begin isolation level repeatable read')
+  await client.query('lock table kontor_bi.events, kontor_bi.conversions in access share mode')
+  // Each statement is short, and the transaction is never idle for long.
+  const next = async () => {
+    await client.query('select 1').catch(() => undefined)
+    return isEnded
+  }
+  await eventually('the end of the session', next, { withinMs: 30_000 })
   await server.admin.sqlAccess.revoke(role)
 })
 

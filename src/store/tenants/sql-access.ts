@@ -107,6 +107,8 @@ const MISUSES = `
       then 'its statement exceeds the timeout'
     when a.state like 'idle in transaction%' and a.state_change < clock_timestamp() - make_interval(secs => ${IDLE_SECONDS + GRACE_S})
       then 'its transaction is idle'
+    when a.xact_start < clock_timestamp() - make_interval(secs => s.statement_seconds + ${GRACE_S})
+      then 'its transaction exceeds the timeout'
     end as reason
   from sql_access s join pg_stat_activity a on a.usename = s.role`
 
