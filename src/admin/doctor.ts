@@ -290,7 +290,8 @@ const checkSqlAccess: Check = async function* (installation) {
       yield {
         code: 'sql_access_changed',
         what: `The SQL role ${role} has changed its ${hasOtherPassword ? 'password' : 'default settings'}.`,
-        means: 'A running server restores it within a minute. Anyone with the connection string can do this again.',
+        means:
+          'A running server restores it within about a second. Anyone with the connection string can do this again.',
         help: kontorCommand(installation, `sql-access revoke ${role}`),
       }
 }

@@ -3,6 +3,7 @@ import type pg from 'pg'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { inTransaction } from '../postgres/database.ts'
 import {
+  type ChangedRole,
   createRole,
   databaseAddress,
   deleteSqlAccess,
@@ -18,6 +19,7 @@ import {
   limitTemporaryFiles,
   listChangedRoles,
   listSqlAccess,
+  lockSqlAccess,
   restoreRole,
   roleExists,
   type SqlAccess,
@@ -119,23 +121,39 @@ export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor })
 /** Ends sessions of these roles that hold locks or exceed their timeouts, and reports why. */
 export const endMisuse = endMisuses
 
-/**
- * PostgreSQL lets a role change its own password and defaults. Restores both. Where Kontor's user cannot see passwords, it sets the
- * known password again without knowing whether it was changed.
- */
-export async function restoreSqlAccess(pool: pg.Pool): Promise<void> {
-  for (const { role, tenantId, hasOtherPassword, hasOtherDefaults } of await listChangedRoles(pool)) {
-    await inTransaction(pool, async client => {
+/** PostgreSQL lets a role change its own password and defaults. Restores both, and ends the sessions of a role with another password. */
+export async function restoreSqlAccess(pool: pg.Pool): Promise<ChangedRole[]> {
+  const restored: ChangedRole[] = []
+  for (const { role } of (await listChangedRoles(pool)).filter(isSeenToDiffer)) {
+    const changed = await inTransaction(pool, async client => {
+      await lockSqlAccess(client, role)
+      const found = (await listChangedRoles(client)).filter(isSeenToDiffer).find(other => other.role === role)
+      if (!found) return null
       await restoreRole(client, role)
-      if (!hasOtherPassword && !hasOtherDefaults) return
       const after = {
-        ...(hasOtherPassword && { password: 'restored' }),
-        ...(hasOtherDefaults && { defaults: 'restored' }),
+        ...(found.hasOtherPassword && { password: 'restored' }),
+        ...(found.hasOtherDefaults && { defaults: 'restored' }),
       }
-      await recordChange(client, SYSTEM, { action: 'sql_access.restore', target: role, tenantId, after })
+      const change = { action: 'sql_access.restore', target: role, tenantId: found.tenantId }
+      await recordChange(client, SYSTEM, { ...change, after })
+      return found
     })
-    if (hasOtherPassword) await endSessionsOf(pool, role).catch(() => undefined)
+    if (changed?.hasOtherPassword) await endSessionsOf(pool, role).catch(() => undefined)
+    if (changed) restored.push(changed)
   }
+  return restored
+}
+
+const isSeenToDiffer = ({ hasOtherPassword, hasOtherDefaults }: ChangedRole) => hasOtherPassword || hasOtherDefaults
+
+/** Where Kontor's user cannot see passwords, sets the known ones again without knowing whether they were changed. */
+export async function setUnseenPasswords(pool: pg.Pool): Promise<void> {
+  for (const { role, hasOtherPassword } of await listChangedRoles(pool))
+    if (hasOtherPassword === null)
+      await inTransaction(pool, async client => {
+        await lockSqlAccess(client, role)
+        await restoreRole(client, role)
+      })
 }
 
 function validateNumber(pointer: string, value: number, most: number) {

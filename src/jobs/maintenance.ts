@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { resumeErasures } from '../admin/erasure-run.ts'
 import type { Storage } from '../admin/long-work.ts'
 import { resumePurges } from '../admin/purges.ts'
-import { endMisuse, restoreSqlAccess } from '../admin/sql-access.ts'
+import { endMisuse, restoreSqlAccess, setUnseenPasswords } from '../admin/sql-access.ts'
 import { DAY_MS, HOUR_MS } from '../domain/time.ts'
 import type { Inbound } from '../intake/inbound.ts'
 import type { Rejections } from '../intake/rejections.ts'
@@ -43,7 +43,16 @@ export function sqlAccessJobs(pool: pg.Pool, logger: FailureLogger): Job[] {
           logger.warn({ role, pid, reason }, 'ended a session of an SQL role')
       },
     },
-    { name: 'passwords of SQL roles', everyMs: 60_000, run: () => restoreSqlAccess(pool) },
+    {
+      // A job of its own: it waits for a session of the role that holds a lock, which the job above ends.
+      name: 'changed SQL roles',
+      everyMs: 1_000,
+      async run() {
+        for (const { role, hasOtherPassword, hasOtherDefaults } of await restoreSqlAccess(pool))
+          logger.warn({ role, hasOtherPassword, hasOtherDefaults }, 'restored an SQL role that changed itself')
+      },
+    },
+    { name: 'unseen passwords of SQL roles', everyMs: 60_000, run: () => setUnseenPasswords(pool) },
   ]
 }
 

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
-import { restoreSqlAccess } from '../../src/admin/sql-access.ts'
 import {
   denyLargeObjects,
   denyLocks,
@@ -275,14 +274,19 @@ test('a changed password or default is restored, reported by doctor and audited'
   const { role, tenant, connection, url } = await createAccess()
   const client = await connected(connection)
   await client.query('set default_transaction_read_only = off')
-  await client.query(`alter role ${role} password 'mine'`)
-  await client.query(`alter role ${role} set statement_timeout = 0`)
+  const ended = new Promise(resolve => client.once('end', resolve))
+  // The job that restores the role waits for this lock.
+  const holder = await server.pool.connect()
+  await holder.query('begin')
+  await holder.query('select from sql_access where role = $1 for update', [role])
+  // One transaction, so that the job sees both changes.
+  await client.query(`alter role ${role} password 'mine'; alter role ${role} set statement_timeout = 0`)
   const own = await connected(url('mine'))
   await own.end()
   const doctor = await kontor('doctor', '--json')
   assert.match(doctor.out, new RegExp(`sql_access_changed[^}]*${role} has changed its password`))
-  const ended = new Promise(resolve => client.once('end', resolve))
-  await restoreSqlAccess(server.pool)
+  await holder.query('rollback')
+  holder.release()
   await ended
   await assert.rejects(connected(url('mine')), /password authentication failed/)
   const again = await connected(connection)

@@ -126,13 +126,20 @@ export async function endMisuses(db: Db): Promise<Misuse[]> {
 }
 
 /** A role that is not as Kontor created it. Null: this user cannot see the passwords of roles. */
-type ChangedRole = { role: string; tenantId: number; hasOtherPassword: boolean | null; hasOtherDefaults: boolean }
+export type ChangedRole = {
+  role: string
+  tenantId: number
+  hasOtherPassword: boolean | null
+  hasOtherDefaults: boolean
+}
 
 export async function listChangedRoles(db: Db): Promise<ChangedRole[]> {
   const { rows: seen } = await db.query<{ may: boolean }>(
-    `select has_table_privilege('pg_catalog.pg_authid', 'select') as may`,
+    `select has_table_privilege('pg_catalog.pg_authid', 'select') as may from sql_access limit 1`,
   )
-  const password = seen[0]!.may ? '(select p.rolpassword from pg_authid p where p.oid = r.oid)' : 'null::text'
+  if (!seen[0]) return []
+  const { may } = seen[0]
+  const password = may ? '(select p.rolpassword from pg_authid p where p.oid = r.oid)' : 'null::text'
   const { rows } = await db.query<ChangedRole & { config: string[] | null; limit: string[] | null; seconds: number }>(
     `select s.role, s.tenant_id as "tenantId", ${password} is distinct from s.verifier as "hasOtherPassword",
        r.rolconfig as config, s.statement_seconds as seconds
@@ -145,9 +152,14 @@ export async function listChangedRoles(db: Db): Promise<ChangedRole[]> {
       )
       const own = (config ?? []).filter(setting => !setting.startsWith('temp_file_limit='))
       const hasOtherDefaults = own.length !== wanted.length || !wanted.every(setting => own.includes(setting))
-      return { role, tenantId, hasOtherPassword: seen[0]!.may ? hasOtherPassword : null, hasOtherDefaults }
+      return { role, tenantId, hasOtherPassword: may ? hasOtherPassword : null, hasOtherDefaults }
     })
     .filter(({ hasOtherPassword, hasOtherDefaults }) => hasOtherPassword !== false || hasOtherDefaults)
+}
+
+/** Until the transaction ends, no other node restores the role. */
+export async function lockSqlAccess(db: Db, role: string): Promise<void> {
+  await db.query('select from sql_access where role = $1 for update', [role])
 }
 
 /** Restores the password and the defaults. */
