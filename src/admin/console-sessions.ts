@@ -20,13 +20,15 @@ import {
 import { findKeyByHash } from '../store/tenants/keys.ts'
 import { findTenant } from '../store/tenants/tenants.ts'
 import {
+  type AttemptLimit,
   acceptInvitation,
-  addFailures,
-  clearFailures,
-  countFailures,
+  deleteOldAttempts,
   findInvited,
   findPassword,
+  findWait,
   noteSignIn,
+  startAttempt,
+  takeBackAttempt,
   type User,
 } from '../store/tenants/users.ts'
 import type { Actor } from './actor.ts'
@@ -49,18 +51,24 @@ type From = Pick<Actor, 'ip' | 'requestId'> & { userAgent?: string | null }
 /** What a session may do. */
 type Grant = { role: Role; tenantId: number | null }
 
-/** `throttled`: too many failed attempts with this name or from this address. */
-export type PasswordSignIn = { token: string } | 'wrong' | 'throttled'
+/** `waitS`: too many failed attempts with this name or from this address. */
+export type PasswordSignIn = { token: string } | 'wrong' | { waitS: number }
 
 export const SESSION_MS = 12 * HOUR_MS
 const TOKEN = /^[\w-]{43}$/
 const MAX_USER_AGENT = 300
 
-/**
- * Failed attempts within 15 minutes: with a name from an address, with a name, from an address. An office may share an address, and
- * a caller elsewhere must not be able to lock a person out with a few attempts.
- */
-const MAX_FAILURES = [10, 100, 50]
+const WINDOW_S = 15 * 60
+
+/** A caller elsewhere must not be able to lock a person out with a few attempts. */
+function attemptLimits(name: string, ip: string | null | undefined): AttemptLimit[] {
+  const limit = (key: string, most: number, windowS: number) => ({ key: hash('sha256', key, 'buffer'), most, windowS })
+  return [
+    limit(`${ip} ${name}`, 10, WINDOW_S),
+    limit(`name ${name}`, 100, WINDOW_S),
+    limit(`address ${ip}`, 50, WINDOW_S),
+  ]
+}
 
 export type ConsoleSessions = ReturnType<typeof openConsoleSessions>
 
@@ -95,19 +103,18 @@ export function openConsoleSessions(options: {
     async beginWithPassword(given: { name: string; password: string }, from: From): Promise<PasswordSignIn> {
       const name = given.name.trim().toLowerCase()
       if (name === '' || given.password === '') return 'wrong'
-      const keys = [`${from.ip} ${name}`, `name ${name}`, `address ${from.ip}`].map(key =>
-        hash('sha256', key, 'buffer'),
-      )
-      const failures = await countFailures(pool, keys)
-      if (failures.some((count, i) => count >= MAX_FAILURES[i]!)) return 'throttled'
+      const limits = attemptLimits(name, from.ip)
+      // Without this read, a throttled caller would cause writes.
+      const waitS = (await findWait(pool, limits)) ?? (await inTransaction(pool, tx => startAttempt(tx, limits)))
+      if (waitS !== null) return { waitS }
       const user = await findPassword(pool, name)
       const isRight = await verifyPassword(given.password.slice(0, MAX_PASSWORD_LENGTH), user?.password ?? null)
       if (!user || !isRight) {
-        await inTransaction(pool, tx => addFailures(tx, keys))
+        await deleteOldAttempts(pool, WINDOW_S)
         return 'wrong'
       }
       const token = await inTransaction(pool, async tx => {
-        await clearFailures(tx, keys.slice(0, 1))
+        await takeBackAttempt(tx, limits)
         await noteSignIn(tx, user.id)
         return insertFor(tx, user, from)
       })

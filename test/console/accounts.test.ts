@@ -158,6 +158,21 @@ test('wrong names and passwords get the same response, and guessing is throttled
   assert.equal((await attempt('victim', PASSWORD)).status, 204)
 })
 
+test('a burst of wrong passwords does not exceed the limit, and a success does not count', async () => {
+  await server.pool.query('delete from sign_in_failures')
+  await signedUp('burst')
+  const mostFailures = async () =>
+    (await server.pool.query('select max(failures) as most from sign_in_failures')).rows[0].most
+  assert.equal((await signIn(openBrowser(), 'burst')).status, 204)
+  assert.equal(await mostFailures(), 0)
+  const guesses = await Promise.all(Array.from({ length: 40 }, (_, i) => signIn(openBrowser(), 'burst', `guess ${i}`)))
+  const count = (status: number) => guesses.filter(guess => guess.status === status).length
+  assert.deepEqual([count(401), count(429)], [10, 30])
+  // Refused attempts do not count for the name elsewhere, nor for others at this address.
+  assert.equal(await mostFailures(), 10)
+  await server.pool.query('delete from sign_in_failures')
+})
+
 test('an expired invitation and a disabled user cannot sign in; a reset ends the sessions and the password', async () => {
   const late = await invited('late')
   await server.pool.query(`update console_users set invited_until = now() where id = $1`, [late.id])

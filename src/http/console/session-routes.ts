@@ -2,7 +2,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { type ConsoleSessions, SESSION_MS } from '../../admin/console-sessions.ts'
 import { publicTenantId } from '../../domain/tenants/tenants.ts'
-import { MINUTE_MS } from '../../domain/time.ts'
 import type { App } from '../app.ts'
 import { Problem, problems } from '../problems.ts'
 import { cookie, type FindSession, requireOwnPage, sessionCookie } from './session-cookie.ts'
@@ -16,7 +15,6 @@ export type SessionOptions = {
 
 const hidden = { hide: true } as const
 const Text = Type.String({ maxLength: 2_000 })
-const THROTTLED_S = 15 * (MINUTE_MS / 1_000)
 const EXPIRED_INVITATION = 'This invitation was used or has expired. Ask for a new one.'
 
 /** Starts, shows and ends the session of a browser. Sign-in with a provider is in sign-in-routes.ts. */
@@ -70,10 +68,10 @@ export function sessionRoutes(app: App, { sessions, sessionOf, publicUrl }: Sess
 
   async function withPassword(request: FastifyRequest, given: { name: string; password: string }): Promise<string> {
     const result = await sessions.beginWithPassword(given, from(request))
-    if (result === 'throttled')
-      throw problems.tooManyRequests(THROTTLED_S, 'Too many failed attempts. Try again in 15 minutes.')
     if (result === 'wrong') throw problems.unauthorized('invalid_credentials', 'The name or the password is wrong.')
-    return result.token
+    if ('token' in result) return result.token
+    const wait = result.waitS > 60 ? `${Math.ceil(result.waitS / 60)} minutes` : `${result.waitS} seconds`
+    throw problems.tooManyRequests(result.waitS, `Too many failed attempts. Try again in ${wait}.`)
   }
 
   async function withKey(request: FastifyRequest, key: string): Promise<string> {

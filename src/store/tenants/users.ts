@@ -99,28 +99,62 @@ export async function noteSignIn(db: Db, id: string): Promise<void> {
   await db.query('update console_users set last_sign_in_at = now() where id = $1', [id])
 }
 
-const FAILURES_KEPT = `interval '15 minutes'`
+/** At most this many failed attempts with a key within the window. */
+export type AttemptLimit = { key: Buffer; most: number; windowS: number }
 
-/** The most failed attempts of these keys within 15 minutes. */
-export async function countFailures(db: Db, keys: Buffer[]): Promise<number[]> {
-  const { rows } = await db.query<{ failures: number }>(
-    `select coalesce(f.failures, 0) as failures from unnest($1::bytea[]) with ordinality as k (key, n)
-     left join sign_in_failures f on f.key = k.key and f.since > now() - ${FAILURES_KEPT} order by n`,
-    [keys],
+const LIMITS = 'unnest($1::bytea[], $2::int[], $3::int[]) as l (key, most, window_s)'
+const STARTED = `f.since > now() - make_interval(secs => l.window_s)`
+
+/** Counts an attempt as failed until `takeBackAttempt`. Returns the seconds to wait if a limit is reached; the attempt then does not count. */
+export async function startAttempt(tx: Db, limits: AttemptLimit[]): Promise<number | null> {
+  // Every transaction locks the rows in the order of their keys.
+  await tx.query(
+    `insert into sign_in_failures as f (key, failures) select key, 0 from unnest($1::bytea[]) as k (key) order by key
+     on conflict (key) do update set failures = f.failures`,
+    [limits.map(({ key }) => key)],
   )
-  return rows.map(({ failures }) => failures)
+  const waitS = await findWait(tx, limits)
+  if (waitS !== null) return waitS
+  await tx.query(
+    `update sign_in_failures f set failures = case when ${STARTED} then f.failures + 1 else 1 end,
+       since = case when ${STARTED} then f.since else now() end
+     from ${LIMITS} where f.key = l.key`,
+    valuesOf(limits),
+  )
+  return null
 }
 
-/** Counts one failed attempt for each key, and deletes old counts. */
-export async function addFailures(db: Db, keys: Buffer[]): Promise<void> {
-  await db.query(`delete from sign_in_failures where since <= now() - ${FAILURES_KEPT}`)
+/** The seconds to wait if a limit is reached. */
+export async function findWait(db: Db, limits: AttemptLimit[]): Promise<number | null> {
+  const { rows } = await db.query<{ wait: number | null }>(
+    `select max(ceil(extract(epoch from f.since - now()) + l.window_s))::int as wait
+     from ${LIMITS} join sign_in_failures f on f.key = l.key and ${STARTED} and f.failures >= l.most`,
+    valuesOf(limits),
+  )
+  return rows[0]!.wait
+}
+
+const valuesOf = (limits: AttemptLimit[]) => [
+  limits.map(({ key }) => key),
+  limits.map(({ most }) => most),
+  limits.map(({ windowS }) => windowS),
+]
+
+/** The attempt has succeeded. The first key starts again at zero. */
+export async function takeBackAttempt(tx: Db, limits: AttemptLimit[]): Promise<void> {
+  const keys = limits.map(({ key }) => key)
+  await tx.query('select from sign_in_failures where key = any($1::bytea[]) order by key for update', [keys])
+  await tx.query(
+    `update sign_in_failures set failures = case when key = $2 then 0 else greatest(failures - 1, 0) end where key = any($1::bytea[])`,
+    [keys, keys[0]],
+  )
+}
+
+/** Skips rows that others have locked, so that it never waits. */
+export async function deleteOldAttempts(db: Db, windowS: number): Promise<void> {
   await db.query(
-    `insert into sign_in_failures as f (key, failures) select key, 1 from unnest($1::bytea[]) as k (key) order by key
-     on conflict (key) do update set failures = f.failures + 1`,
-    [keys],
+    `delete from sign_in_failures where key in (
+       select key from sign_in_failures where since <= now() - make_interval(secs => $1) for update skip locked)`,
+    [windowS],
   )
-}
-
-export async function clearFailures(db: Db, keys: Buffer[]): Promise<void> {
-  await db.query('delete from sign_in_failures where key = any($1::bytea[])', [keys])
 }
