@@ -140,8 +140,9 @@ export function openConsoleSessions(options: {
       { token, password }: { token: string; password: string },
       from: From,
     ): Promise<string | null> {
+      // First, because hashing a password is expensive and this caller is unauthenticated.
+      if (!TOKEN.test(token) || !(await findInvited(pool, hashOfSecret(token)))) return null
       validatePassword(password)
-      if (!TOKEN.test(token)) return null
       const hashed = await hashPassword(password)
       return inTransaction(pool, async tx => {
         const user = await acceptInvitation(tx, hashOfSecret(token), hashed)

@@ -63,12 +63,16 @@ export function limitFailedCredentials(perSecond: number | null): (problem: Prob
   if (perSecond === null) return problem => problem
   const isOverLimit = openFailureLimit(perSecond)
   return (problem, address) => {
-    if (problem.status !== 401 || problem.code === 'missing_credentials' || !isOverLimit(address)) return problem
+    if (!isFailedCredential(problem) || !isOverLimit(address)) return problem
     return problems.tooManyRequests(
       RETRY_AFTER_FAILURE_S,
       'Too many failed credentials from this address. Valid credentials are unaffected.',
     )
   }
+}
+
+function isFailedCredential({ status, code }: Problem): boolean {
+  return (status === 401 && code !== 'missing_credentials') || code === 'invitation_expired'
 }
 
 // A batch of a hundred events costs as much as a dozen single ones.

@@ -180,6 +180,9 @@ test('an expired invitation and a disabled user cannot sign in; a reset ends the
     ...{ token: late.invitation, password: PASSWORD },
   })
   assert.equal(expired.status, 404)
+  // The invitation is checked before anything is done with the password.
+  const unusable = { token: late.invitation, password: 'short' }
+  assert.equal((await openBrowser().call('POST', '/console/invitation/accept', unusable)).status, 404)
 
   const { browser: ben, id } = await signedUp('ben', { role: 'operator' })
   const isIn = async () => (await ben.call('GET', '/admin/v1/tenants')).status === 200

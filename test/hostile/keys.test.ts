@@ -120,3 +120,22 @@ test('repeated invalid credentials are answered with 429; valid ones from the sa
   })
   assert.deepEqual(new Set(statuses), new Set([401, 429]))
 })
+
+test('guessed invitations are limited like other credentials; a valid one from the same address is unaffected', async () => {
+  const { invitation } = await server.admin.users.invite({ name: 'invited' })
+  const headers = { 'x-kontor-console': '1', origin: server.url }
+  const statuses: number[] = []
+  await eventually('guesses to be answered, then refused', async () => {
+    const guesses = await Promise.all(
+      ['/console/invitation', '/console/invitation/accept'].flatMap(path =>
+        Array.from({ length: 6 }, (_, i) =>
+          send(path, { token: String(i).repeat(43), password: 'correct horse battery' }, headers),
+        ),
+      ),
+    )
+    assert.equal((await send('/console/invitation', { token: invitation }, headers)).status, 200)
+    statuses.push(...guesses.map(({ status }) => status))
+    return statuses.includes(404) && statuses.includes(429)
+  })
+  assert.deepEqual(new Set(statuses), new Set([404, 429]))
+})
