@@ -59,14 +59,18 @@ const TOKEN = /^[\w-]{43}$/
 const MAX_USER_AGENT = 300
 
 const WINDOW_S = 15 * 60
+const ADDRESS_WINDOW_S = 60
 
-/** A caller elsewhere must not be able to lock a person out with a few attempts. */
+/**
+ * A caller elsewhere must not be able to lock a person out with a few attempts. An office or a proxy may share an address: its limit
+ * only slows guessing down, and others can sign in again after a minute.
+ */
 function attemptLimits(name: string, ip: string | null | undefined): AttemptLimit[] {
   const limit = (key: string, most: number, windowS: number) => ({ key: hash('sha256', key, 'buffer'), most, windowS })
   return [
     limit(`${ip} ${name}`, 10, WINDOW_S),
     limit(`name ${name}`, 100, WINDOW_S),
-    limit(`address ${ip}`, 50, WINDOW_S),
+    limit(`address ${ip}`, 50, ADDRESS_WINDOW_S),
   ]
 }
 

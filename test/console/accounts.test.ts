@@ -173,6 +173,21 @@ test('a burst of wrong passwords does not exceed the limit, and a success does n
   await server.pool.query('delete from sign_in_failures')
 })
 
+test('failures with other names block an address for a minute at most', async () => {
+  await server.pool.query('delete from sign_in_failures')
+  await signedUp('colleague')
+  assert.equal((await signIn(openBrowser(), 'guessed')).status, 401)
+  await server.pool.query('update sign_in_failures set failures = 50')
+  const blocked = await signIn(openBrowser(), 'colleague')
+  assert.equal(blocked.status, 429)
+  const waitS = Number(blocked.headers.get('retry-after'))
+  assert.ok(waitS > 0 && waitS <= 60, String(waitS))
+  await server.pool.query(`update sign_in_failures set since = since - interval '1 minute'`)
+  assert.equal((await signIn(openBrowser(), 'colleague')).status, 204)
+  assert.equal((await signIn(openBrowser(), 'guessed')).status, 429)
+  await server.pool.query('delete from sign_in_failures')
+})
+
 test('an expired invitation and a disabled user cannot sign in; a reset ends the sessions and the password', async () => {
   const late = await invited('late')
   await server.pool.query(`update console_users set invited_until = now() where id = $1`, [late.id])
