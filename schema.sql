@@ -1444,6 +1444,7 @@ create table suppressions (
   kind text not null,
   erasure_id uuid not null,
   learned boolean not null default false,
+  unverified_only boolean not null default false,
   suppressed_at timestamp with time zone not null default now(),
   constraint suppressions_pkey PRIMARY KEY (tenant_id, hash)
 );

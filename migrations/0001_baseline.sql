@@ -781,6 +781,8 @@ create table suppressions (
   erasure_id uuid not null,
   -- True: a worker saw this identifier together with a suppressed one.
   learned boolean not null default false,
+  -- True: only unverified input links it to the person, so it suppresses only unverified input.
+  unverified_only boolean not null default false,
   suppressed_at timestamptz not null default now(),
   primary key (tenant_id, hash)
 );

@@ -53,10 +53,12 @@ import {
   toEntryNames,
   valuesOfKind,
 } from './person-data.ts'
-import { findScope, findScopeOfAddress, type PersonScope } from './person-scope.ts'
+import { findScope, findScopeOfAddress, type PersonScope, type ScopedIdentifier } from './person-scope.ts'
 
 /** The person to erase. */
 export type Subject = { email: string } | { profile: number }
+
+type ErasedIdentifier = TracedIdentifier & Pick<ScopedIdentifier, 'isUnverifiedLink'>
 
 /** Stored with an erasure until it is completed. */
 type Stored = {
@@ -67,7 +69,7 @@ type Stored = {
   /** Covers the whole profile, also if only unverified input links the identifier to it. */
   confirmProfile?: boolean
   /** Needed until the end: the second pass uses them to find data that was written meanwhile. */
-  names: TracedIdentifier[]
+  names: ErasedIdentifier[]
   /** The entries that were waiting at the start were received at or after this time. */
   since: string | null
 }
@@ -159,10 +161,15 @@ async function erasePerson(
   })
 }
 
-/** After the commit, data with one of these identifiers is not recorded. */
-async function suppress(client: pg.PoolClient, erasure: StoredErasure, names: TracedIdentifier[]): Promise<number> {
+/**
+ * After the commit, data with one of these identifiers is not recorded. Anyone with a public key could link another
+ * person's identifier, so one that only unverified input links suppresses only unverified input.
+ */
+async function suppress(client: pg.PoolClient, erasure: StoredErasure, names: ErasedIdentifier[]): Promise<number> {
   const { tenantId } = erasure
-  const hashes = names.map(name => ({ kind: name.kind, hash: hashIdentifier(tenantId, name) }))
+  const hashes = names.map(name => ({
+    ...{ kind: name.kind, hash: hashIdentifier(tenantId, name), unverifiedOnly: name.isUnverifiedLink },
+  }))
   await holdRequests(client)
   await insertSuppressions(client, tenantId, erasure.id, hashes)
   return hashes.length
@@ -188,7 +195,7 @@ async function deriveWithout(client: pg.PoolClient, profile: ProfileKey): Promis
   await followProfiles(transaction, await deriveProfiles(transaction, [profile]))
 }
 
-function mergeNames(some: TracedIdentifier[], more: TracedIdentifier[]): TracedIdentifier[] {
+function mergeNames(some: ErasedIdentifier[], more: ErasedIdentifier[]): ErasedIdentifier[] {
   const all = [...some, ...more].map(name => [`${name.kind} ${name.value} ${name.node}`, name] as const)
   return [...new Map(all).values()]
 }

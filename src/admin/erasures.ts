@@ -355,9 +355,17 @@ const SuppressionView = Type.Object(
     id: Type.String({ format: 'uuid', description: 'The id of the erasure' }),
     tenant: Type.String(),
     suppressed_at: Timestamp,
-    names: Type.Array(Type.Object({ kind: Type.Enum([...IDENTIFIER_KINDS]), hash: Type.String() }), {
-      description: 'SHA-256 of "<tenant id> <kind> <value>", in hex. Nothing else is stored',
-    }),
+    names: Type.Array(
+      Type.Object({
+        kind: Type.Enum([...IDENTIFIER_KINDS]),
+        hash: Type.String(),
+        unverified_only: Type.Boolean({
+          description:
+            'Only unverified input links the identifier to the person, so it suppresses only unverified input. Verified input with it is recorded',
+        }),
+      }),
+      { description: 'SHA-256 of "<tenant id> <kind> <value>", in hex. No identifier is stored' },
+    ),
   },
   { title: 'Suppression', description: 'An erased person whose data is not recorded again' },
 )

@@ -5,8 +5,11 @@ import { loadProfileGraph } from '../store/identity/identities.ts'
 import { type FoundIdentifier, findIdentifiers, findLinkedIdentifiers } from '../store/identity/people.ts'
 import { loadFormerIdentifiers, loadTracedIdentifiers, type TracedIdentifier } from '../store/identity/traces.ts'
 
-/** `isVerified`: verified input connects it with the person. */
-export type ScopedIdentifier = TracedIdentifier & { isVerified: boolean }
+/**
+ * `isVerified`: verified input connects it with the person. `isUnverifiedLink`: only unverified input connects it with
+ * what the request names.
+ */
+export type ScopedIdentifier = TracedIdentifier & { isVerified: boolean; isUnverifiedLink: boolean }
 
 /** What an export, an erasure or a suppression covers. */
 export type PersonScope = {
@@ -49,16 +52,23 @@ export async function findScope(
   const start = all.find(name => name.node === node)
   // A visitor id has several nodes.
   const isSame = (name: TracedIdentifier) => name.kind === start?.kind && name.value === start.value
+  const own = start ? verifiedWith(links, start.node!) : new Set<number>()
+  const isNamed = (name: TracedIdentifier) =>
+    start !== undefined && (own.has(name.node!) || isSame(name) || isSameAddress(name, start))
   const isOwn = () =>
     core.size > 0
       ? all.some(name => name.isVerified && isSame(name))
       : !wanted.isExport || all.every(name => isSame(name))
   if (!start || wanted.confirmProfile || isOwn()) {
     const former = await loadFormerIdentifiers(db, tenantId, [...core])
-    return { profile, names: [...all, ...former.map(name => ({ ...name, isVerified: false }))], others: null }
+    const names = all.map(name => ({ ...name, isUnverifiedLink: !name.isVerified && !isNamed(name) }))
+    return {
+      profile,
+      names: [...names, ...former.map(name => ({ ...name, isVerified: false, isUnverifiedLink: false }))],
+      others: null,
+    }
   }
-  const own = verifiedWith(links, start.node!)
-  const names = all.filter(name => own.has(name.node!) || isSame(name) || isSameAddress(name, start))
+  const names = all.filter(isNamed).map(name => ({ ...name, isUnverifiedLink: false }))
   const covered = new Set(names.map(name => name.node))
   return { profile, names, others: all.flatMap(name => (covered.has(name.node) ? [] : name.node!)) }
 }
@@ -73,12 +83,21 @@ export async function findScopeOfAddress(
   const [found] = await findIdentifiers(db, tenantId, { kinds: ['email'], values: [email] })
   const scope: PersonScope = found
     ? await findScope(db, tenantId, found, wanted)
-    : { profile: null, names: [{ node: null, kind: 'email', value: email, isVerified: false }], others: null }
+    : {
+        profile: null,
+        names: [{ node: null, kind: 'email', value: email, isVerified: false, isUnverifiedLink: false }],
+        others: null,
+      }
   const known = new Set(scope.names.map(({ node }) => node))
   const namesakes = (await findSameAddress(db, tenantId, email, found)).filter(({ node }) => !known.has(node))
   return {
     ...scope,
-    names: [...scope.names, ...namesakes.map(({ node, kind, value }) => ({ node, kind, value, isVerified: false }))],
+    names: [
+      ...scope.names,
+      ...namesakes.map(({ node, kind, value }) => ({
+        ...{ node, kind, value, isVerified: false, isUnverifiedLink: false },
+      })),
+    ],
   }
 }
 

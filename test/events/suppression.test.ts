@@ -87,7 +87,7 @@ test('the number that a shop gives a suppressed customer is suppressed with the 
   })
 })
 
-test('with a public key only visitor ids are learned, up to a limit, and a visitor id suppresses no other person', async () => {
+test('with a public key only visitor ids are learned, up to a limit, and they suppress no verified input', async () => {
   const tenant = await server.anotherTenant('learning from browsers')
   await withoutEve(tenant)
   const { trackingKey } = tenant
@@ -99,23 +99,71 @@ test('with a public key only visitor ids are learned, up to a limit, and a visit
   await post('/v1/alias', trackingKey, { previousId: 'eve-1', userId: 'ben' })
   assert.equal((await namesOf(tenant)).length, before + 1)
   await post('/v1/page', trackingKey, { anonymousId: 'eve-phone' })
-  // Two people share a browser: what a server sends about the other person with it does not suppress that person.
+  await post('/v1/track', trackingKey, { event_type: 'seen', visitor: 'eve-phone', user_id: 'ben' })
+  assert.deepEqual(await visitors(tenant), [])
+  // Anyone could have sent the visitor id of another person with Eve's address.
   await post('/v1/track', trusted.key, { event_type: 'seen', visitor: 'eve-phone', user_id: 'ben' })
   await post('/v1/identify', trusted.key, {
     ...{ anonymousId: 'of-ben', userId: 'ben', traits: { email: 'ben@example.com' } },
   })
-  assert.deepEqual(await visitors(tenant), ['of-ben'])
+  assert.deepEqual(await visitors(tenant), ['of-ben', 'eve-phone'])
 
   const many = Array.from({ length: 250 }, (_, i) => ({ type: 'identify', anonymousId: `many-${i}`, traits }))
   await post('/v1/batch', trackingKey, { batch: many })
   assert.equal((await namesOf(tenant)).length, before + 200)
-  await post('/v1/alias', trusted.key, { previousId: 'u1', userId: 'eve-again' })
+  await post('/v1/identify', trusted.key, { anonymousId: 'eve-laptop', userId: 'eve-again', traits })
+  await post('/v1/page', trusted.key, { anonymousId: 'eve-laptop' })
+  assert.deepEqual(await visitors(tenant), ['of-ben', 'eve-phone'])
   const after = await namesOf(tenant)
   assert.equal(
     after.filter(({ kind }) => kind === 'user').length,
     2,
-    'visitor ids do not use up the limit for user ids',
+    'visitor ids of public keys do not use up the limit for others',
   )
+})
+
+test('an identifier that only a public key linked to the suppressed person suppresses no verified input', async () => {
+  const tenant = await server.anotherTenant('suppressing for a public key')
+  const { trackingKey, privateKey } = tenant
+  const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
+  const track = (visitor: string, email: string) =>
+    post('/v1/track', trackingKey, { event_type: 'seen', visitor, data: { email } })
+  const suppress = (email: string) =>
+    post('/admin/v1/erasures', adminKey, { tenant: tenant.id, email, suppress: true }, { status: 201 })
+  const contact = async (id: string, email: string, at = '2026-01-01T00:00:00Z') => {
+    await post(
+      '/v1/contacts',
+      privateKey,
+      { entityType: 'contact', id, sourceUpdatedAt: at, data: { email } },
+      { status: 202 },
+    )
+    return (await server.request(`/v1/contacts/${id}`, { key: privateKey })).status
+  }
+  const hook = (id: string, payload: object) =>
+    post(`/ingest/inbound/${source.id}`, source.token, { inbound_event_id: id, event_type: 'hook', payload })
+  const types = async () => (await rowsOf(server, 'events', { key: privateKey })).map(row => row.event_type)
+
+  await track('m-1', 'mallory@example.com')
+  await track('m-1', 'future@example.com')
+  await suppress('mallory@example.com')
+  await track('m-2', 'future@example.com')
+  assert.deepEqual(await types(), [], 'unverified input stays suppressed')
+  assert.equal(await contact('c-mallory', 'mallory@example.com'), 404, 'the named identifier suppresses everything')
+  await hook('h-1', { email: 'mallory@example.com' })
+  assert.equal(await contact('c-future', 'future@example.com'), 200)
+  await hook('h-2', { email: 'future@example.com' })
+  assert.deepEqual(await types(), ['hook'])
+  const { rows } = await server.pool.query('select from inbound_requests where source_id = $1', [source.id])
+  assert.equal(rows.length, 1, 'the request of the source is stored, too')
+
+  // Verified input links the two, or the request names the address itself.
+  await hook('h-3', { email: 'mallory@example.com', contact_id: 'c-other' })
+  assert.equal(await contact('c-other', 'other@example.com'), 404)
+  await suppress('future@example.com')
+  assert.equal(await contact('c-future', 'future@example.com', '2027-01-01T00:00:00Z'), 404)
+  await server.admin.suppressions.remove({ tenant: tenant.id, id: 'mallory@example.com' })
+  assert.equal(await contact('c-later', 'future@example.com'), 404, 'it belongs to the erasure that named it')
+  assert.equal(await contact('c-mallory', 'mallory@example.com', '2027-01-01T00:00:00Z'), 200)
 })
 
 /** Invalid events. Each contains Eve in another way. */
@@ -292,7 +340,7 @@ test('a suppressing transaction locks the row of the count last, and uses what i
     const [known, other] = [contact('c-9', { email: 'eve@example.com', user_id: 'u-of-crm' }), contact('c-10', {})]
     assert.deepEqual(await changes(transaction, [known, other]), [null, other])
     const user = { kind: 'user', value: 'u-of-crm' } as const
-    const thing = { tenantId, identities: () => [user], learned: 'none' } as const
+    const thing = { tenantId, identities: () => [user], isVerified: false, learned: 'none' } as const
     assert.deepEqual((await among(transaction, [thing])).are, [true])
     // Other transactions that count do not wait for the locks that this one waits for.
     await server.pool.query('select from suppression_counts where tenant_id = $1 for update nowait', [tenantId])

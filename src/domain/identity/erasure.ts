@@ -82,6 +82,13 @@ export function entryIdentifiers(entry: StoredEntry): Identifier[] {
   }
 }
 
+/** Whether a private key, a server key or a source sent the entry. */
+export function isVerifiedEntry({ kind, context }: StoredEntry): boolean {
+  if (kind === 'record') return true
+  const { route, trusted } = JSON.parse(context) as EventContext
+  return route === 'inbound' || trusted === true
+}
+
 /** The identifiers of a person, indexed: thousands of entries are compared with thousands of identifiers. */
 type IdentifierIndex = { wanted: Set<string>; emails: Set<string>; ids: Set<string> }
 

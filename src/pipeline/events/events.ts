@@ -148,7 +148,8 @@ export async function separateSuppressed(
     units.map(({ entry, work }) => ({
       tenantId: entry.tenantId,
       identities: () => suppressibleIdentifiers(work),
-      learned: work.trusted ? 'all' : 'browsers',
+      isVerified: work.trusted,
+      learned: 'some',
     })),
   )
   if (!are.includes(true)) return { kept: units, suppressed: [], learned }

@@ -4,6 +4,7 @@ import {
   findMentions,
   hashIdentifier,
   hashIdentifiers,
+  isVerifiedEntry,
 } from '../../domain/identity/erasure.ts'
 import { contactIdentifiers, type Identifier, orderIdentifiers, parseEmail } from '../../domain/identity/identity.ts'
 import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
@@ -29,8 +30,8 @@ export type Suppressions = {
   letters(transaction: Transaction, letters: NewDeadLetter[]): Promise<SortedLetters>
 }
 
-/** `learned`: which of its identifiers are suppressed, too, if another one is. */
-type Naming = { tenantId: number; identities: () => Identifier[]; learned: 'all' | 'browsers' | 'none' }
+/** `learned`: which of its identifiers are suppressed, too, if another one is. Unverified input can add only browsers. */
+type Naming = { tenantId: number; identities: () => Identifier[]; isVerified: boolean; learned: 'some' | 'none' }
 
 type SortedLetters = { kept: NewDeadLetter[]; suppressed: NewDeadLetter[] }
 
@@ -56,18 +57,22 @@ export function openSuppressions(): Suppressions {
     const wanted = keys.flat()
     if (wanted.length === 0) return { are: things.map(() => false), learned: [] }
     const found = await findSuppressed(transaction.client, wanted)
-    for (const name of transaction.learned?.suppressed.flatMap(noted => noted.learned) ?? [])
-      found.set(keyText(name), name)
     const learned: LearnedIdentifier[] = []
+    /** Returns false if the identifier is already suppressed for the same input. */
+    const add = (name: LearnedIdentifier): boolean => {
+      const known = found.get(keyText(name))
+      if (known && (name.unverifiedOnly || !known.unverifiedOnly)) return false
+      found.set(keyText(name), name)
+      return true
+    }
+    for (const name of transaction.learned?.suppressed.flatMap(noted => noted.learned) ?? []) add(name)
     const are = keys.map((own, i) => {
-      const matches = own.flatMap(key => found.get(keyText(key)) ?? [])
+      const thing = things[i]!
+      const matches = own
+        .flatMap(key => found.get(keyText(key)) ?? [])
+        .filter(({ unverifiedOnly }) => !thing.isVerified || !unverifiedOnly)
       const certain = matches.find(({ kind }) => kind !== 'visitor')
-      if (certain)
-        for (const name of learnable(things[i]!, names[i]!)) {
-          if (found.has(keyText(name))) continue
-          found.set(keyText(name), { kind: name.kind, erasureId: certain.erasureId })
-          learned.push({ ...name, erasureId: certain.erasureId })
-        }
+      if (certain) for (const name of learnable(thing, names[i]!, certain.erasureId)) if (add(name)) learned.push(name)
       return matches.length > 0
     })
     return { are, learned }
@@ -82,6 +87,7 @@ export function openSuppressions(): Suppressions {
         letters.map(({ entry }) => ({
           tenantId: entry.tenantId,
           identities: () => [...entryIdentifiers(entry), ...findMentions(entry.body)],
+          isVerified: isVerifiedEntry(entry),
           learned: 'none',
         })),
       )
@@ -99,7 +105,8 @@ export function openSuppressions(): Suppressions {
         changes.map(change => ({
           tenantId: change.entry.tenantId,
           identities: () => changeIdentifiers(change),
-          learned: 'all',
+          isVerified: true,
+          learned: 'some',
         })),
       )
       if (!are.includes(true)) return changes
@@ -139,12 +146,19 @@ export async function writeSuppressed({ client, learned }: Transaction): Promise
 
 /**
  * The further identifiers of a suppressed person, as sent by a server or a record. Anyone with a public key could attach
- * another person's user id or e-mail address, so only visitor ids are learned from it.
+ * another person's user id or e-mail address, so only visitor ids are learned from it, and they suppress only unverified
+ * input.
  */
-function learnable({ tenantId, learned }: Naming, names: Identifier[]) {
-  const isLearned = ({ kind, value }: Identifier) =>
-    learned === 'all' || (learned === 'browsers' && kind === 'visitor' && parseEmail(value) === null)
-  return names.filter(isLearned).map(name => ({ tenantId, kind: name.kind, hash: hashIdentifier(tenantId, name) }))
+function learnable(
+  { tenantId, isVerified, learned }: Naming,
+  names: Identifier[],
+  erasureId: string,
+): LearnedIdentifier[] {
+  if (learned === 'none') return []
+  const isLearned = ({ kind, value }: Identifier) => isVerified || (kind === 'visitor' && parseEmail(value) === null)
+  return names.filter(isLearned).map(name => ({
+    ...{ tenantId, erasureId, kind: name.kind, hash: hashIdentifier(tenantId, name), unverifiedOnly: !isVerified },
+  }))
 }
 
 /** One count per tenant. */

@@ -11,13 +11,17 @@ export async function findSuppressingTenants(db: Db, tenantIds: number[]): Promi
   return new Set(rows.map(({ id }) => id))
 }
 
+/** `unverifiedOnly`: it suppresses only unverified input, because only unverified input links it to the person. */
+export type SuppressedIdentifier = { kind: IdentifierKind; erasureId: string; unverifiedOnly: boolean }
+
 /** The suppressed identifiers among these, by `<tenant> <hex>`. */
 export async function findSuppressed(
   db: Db,
   names: { tenantId: number; hash: Buffer }[],
-): Promise<Map<string, { kind: IdentifierKind; erasureId: string }>> {
-  const { rows } = await db.query<{ text: string; kind: IdentifierKind; erasureId: string }>(
-    `select s.tenant_id || ' ' || encode(s.hash, 'hex') as text, s.kind, s.erasure_id as "erasureId"
+): Promise<Map<string, SuppressedIdentifier>> {
+  const { rows } = await db.query<SuppressedIdentifier & { text: string }>(
+    `select s.tenant_id || ' ' || encode(s.hash, 'hex') as text, s.kind, s.erasure_id as "erasureId",
+       s.unverified_only as "unverifiedOnly"
      from unnest($1::int[], $2::bytea[]) as n (tenant_id, hash)
      join suppressions s on s.tenant_id = n.tenant_id and s.hash = n.hash`,
     [names.map(({ tenantId }) => tenantId), names.map(({ hash }) => hash)],
@@ -25,49 +29,65 @@ export async function findSuppressed(
   return new Map(rows.map(({ text, ...found }) => [text, found]))
 }
 
-/** An identifier that is already suppressed keeps its erasure. */
+/** An identifier that is already suppressed keeps its erasure, unless it suppressed only unverified input until now. */
 export async function insertSuppressions(
   db: Db,
   tenantId: number,
   erasureId: string,
-  names: { kind: IdentifierKind; hash: Buffer }[],
+  names: { kind: IdentifierKind; hash: Buffer; unverifiedOnly: boolean }[],
 ): Promise<void> {
   await db.query(
-    `insert into suppressions (tenant_id, erasure_id, kind, hash)
-     select $1, $2, n.kind, n.hash from unnest($3::text[], $4::bytea[]) as n (kind, hash)
-     on conflict do nothing`,
-    [tenantId, erasureId, names.map(({ kind }) => kind), names.map(({ hash }) => hash)],
+    `insert into suppressions as s (tenant_id, erasure_id, kind, hash, unverified_only)
+     select distinct on (n.hash) $1::int, $2::uuid, n.kind, n.hash, n.unverified_only
+     from unnest($3::text[], $4::bytea[], $5::boolean[]) as n (kind, hash, unverified_only)
+     order by n.hash, n.unverified_only
+     on conflict (tenant_id, hash) do update set erasure_id = excluded.erasure_id, learned = false, unverified_only = false
+       where s.unverified_only and not excluded.unverified_only`,
+    [
+      ...[tenantId, erasureId, names.map(({ kind }) => kind), names.map(({ hash }) => hash)],
+      names.map(({ unverifiedOnly }) => unverifiedOnly),
+    ],
   )
 }
 
-export type LearnedIdentifier = { tenantId: number; erasureId: string; kind: IdentifierKind; hash: Buffer }
+export type LearnedIdentifier = SuppressedIdentifier & { tenantId: number; hash: Buffer }
 
 /** The limit of learned identifiers per person, as for a profile, so that no one can suppress many others. */
 const MAX_LEARNED = 200
 
 /**
- * Visitor ids and other identifiers have separate limits per person. Anyone with a public key can send visitor ids, and
- * these must not use up the limit of the others.
+ * Visitor ids and other identifiers have separate limits per person, and so have identifiers of unverified input. Anyone
+ * with a public key can send visitor ids, and these must not use up the limit of the others.
  */
 export async function insertLearned(db: Db, names: LearnedIdentifier[]): Promise<void> {
   await db.query(
-    `insert into suppressions (tenant_id, erasure_id, kind, hash, learned)
-     select n.tenant_id, n.erasure_id, n.kind, n.hash, true
+    `insert into suppressions as s (tenant_id, erasure_id, kind, hash, learned, unverified_only)
+     select n.tenant_id, n.erasure_id, n.kind, n.hash, true, n.unverified_only
      from (
-       select *, row_number() over (partition by n.tenant_id, n.erasure_id, n.kind = 'visitor' order by n.hash) as nth
-       from unnest($1::int[], $2::uuid[], $3::text[], $4::bytea[]) as n (tenant_id, erasure_id, kind, hash)
-       where not exists (select from suppressions s where s.tenant_id = n.tenant_id and s.hash = n.hash)
+       select *, row_number() over (
+         partition by n.tenant_id, n.erasure_id, n.kind = 'visitor', n.unverified_only order by n.hash) as nth
+       from (
+         select distinct on (n.tenant_id, n.hash) n.*
+         from unnest($1::int[], $2::uuid[], $3::text[], $4::bytea[], $5::boolean[])
+           as n (tenant_id, erasure_id, kind, hash, unverified_only)
+         order by n.tenant_id, n.hash, n.unverified_only
+       ) as n
+       where not exists (
+         select from suppressions s
+         where s.tenant_id = n.tenant_id and s.hash = n.hash and (n.unverified_only or not s.unverified_only))
      ) as n
      where n.nth + (
        select count(*) from suppressions s
        where s.tenant_id = n.tenant_id and s.erasure_id = n.erasure_id and s.learned
-         and (s.kind = 'visitor') = (n.kind = 'visitor')) <= ${MAX_LEARNED}
-     on conflict do nothing`,
+         and (s.kind = 'visitor') = (n.kind = 'visitor') and s.unverified_only = n.unverified_only) <= ${MAX_LEARNED}
+     on conflict (tenant_id, hash) do update set erasure_id = excluded.erasure_id, learned = true, unverified_only = false
+       where s.unverified_only and not excluded.unverified_only`,
     [
       names.map(({ tenantId }) => tenantId),
       names.map(({ erasureId }) => erasureId),
       names.map(({ kind }) => kind),
       names.map(({ hash }) => hash),
+      names.map(({ unverifiedOnly }) => unverifiedOnly),
     ],
   )
 }
@@ -76,14 +96,15 @@ type SuppressedPerson = {
   tenantId: number
   erasureId: string
   suppressedAt: Date
-  names: { kind: IdentifierKind; hash: string }[]
+  names: { kind: IdentifierKind; hash: string; unverified_only: boolean }[]
 }
 
 /** Newest first. */
 export async function listSuppressed(db: Db, tenantId: number, limit: number): Promise<SuppressedPerson[]> {
   const { rows } = await db.query<Omit<SuppressedPerson, 'names'> & { names: string }>(
     `select tenant_id as "tenantId", erasure_id as "erasureId", min(suppressed_at) as "suppressedAt",
-       json_agg(json_build_object('kind', kind, 'hash', encode(hash, 'hex')) order by kind, hash)::text as names
+       json_agg(json_build_object('kind', kind, 'hash', encode(hash, 'hex'), 'unverified_only', unverified_only)
+         order by kind, hash)::text as names
      from suppressions where tenant_id = $1 group by tenant_id, erasure_id
      order by min(suppressed_at) desc, erasure_id desc limit $2`,
     [tenantId, limit],

@@ -30,7 +30,10 @@ export async function insertRequests(db: Db, requests: readonly NewInboundReques
   return new Set(rows.map(({ id }) => id))
 }
 
-/** `hashes`: of all identifiers in a request. Requests with a suppressed identifier are not stored. */
+/**
+ * `hashes`: of all identifiers in a request. Requests with a suppressed identifier are not stored. Sources are verified
+ * input, so identifiers that suppress only unverified input do not count.
+ */
 export async function insertRequestsNaming(
   db: Db,
   requests: readonly (NewInboundRequest & { hashes: Buffer[] })[],
@@ -39,7 +42,8 @@ export async function insertRequestsNaming(
   await db.query(
     `${INSERT} where not exists (
        select from unnest($8::uuid[], $9::bytea[]) as n (id, hash)
-       join suppressions s on s.tenant_id = r.tenant_id and s.hash = n.hash where n.id = r.id)`,
+       join suppressions s on s.tenant_id = r.tenant_id and s.hash = n.hash and not s.unverified_only
+       where n.id = r.id)`,
     [...toColumns(requests, ...COLUMNS), names.map(({ id }) => id), names.map(({ hash }) => hash)],
   )
 }
