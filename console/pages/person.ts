@@ -379,6 +379,10 @@ function EraseForm({ person, title, erased }: EraseFormProps): VNode {
         : html`
             <p>Affected data: ${describeErased(preview.value.would_erase)}.</p>
             ${preview.value.not_joined.map(other => h(OtherProfile, other))}
+            ${
+              preview.value.mentions.events > 0 &&
+              html`<p>Kontor keeps ${plural(preview.value.mentions.events, 'event')} of other people with the e-mail address. The receipt lists their ids.</p>`
+            }
             ${h(
               Form<'confirmation'>,
               { submit: 'Erase permanently', layout: 'filter', run: erase, isConfirmed },

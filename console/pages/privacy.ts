@@ -108,9 +108,10 @@ const erasureColumns: Column<ErasureReceipt>[] = [
   { label: 'Receipt', cell: ({ id }) => html`<code>${id}</code>`, kind: 'long' },
 ]
 
-function erasedCell({ erased, suppressed_names: names }: ErasureReceipt): ComponentChildren {
+function erasedCell({ erased, mentions, suppressed_names: names }: ErasureReceipt): ComponentChildren {
   return html`
     ${describeErased(erased)}
+    ${mentions.events > 0 && html`<span class="reason faint">${plural(mentions.events, 'event')} of other people kept</span>`}
     ${names !== undefined && html`<span class="reason faint">${plural(names, 'identifier')} suppressed</span>`}
   `
 }

@@ -42,12 +42,15 @@ import { deleteRequestsOf, holdRequests } from '../store/inbound/requests.ts'
 import { configVersion } from '../store/tenants/config-version.ts'
 import { findOldestUnapplied, resume, type Storage, waitUntilApplied, withHeartbeat } from './long-work.ts'
 import {
+  addMentions,
   findEntriesAbout,
   findEventsAbout,
   findReadEntries,
   findRecordsNaming,
   findSalesAbout,
   type Items,
+  MAX_MENTIONS,
+  type Mentions,
   nodeIds,
   portions,
   toEntryNames,
@@ -72,13 +75,17 @@ type Stored = {
   names: ErasedIdentifier[]
   /** The entries that were waiting at the start were received at or after this time. */
   since: string | null
+  /** What the first pass found. It leaves out what the second pass reads again. */
+  mentions: Mentions
 }
+
+export const NO_MENTIONS: Mentions = { events: 0, event_ids: [] }
 
 export function serializeSubject(
   subject: Subject,
   options: Pick<Stored, 'waitMs' | 'suppress' | 'confirmProfile'>,
 ): string {
-  return JSON.stringify({ subject, ...options, names: [], since: null } satisfies Stored)
+  return JSON.stringify({ subject, ...options, names: [], since: null, mentions: NO_MENTIONS } satisfies Stored)
 }
 
 /** Runs or continues an erasure to its end and returns the receipt. Completed steps are not repeated. */
@@ -96,8 +103,8 @@ export async function runErasure(storage: Storage, erasure: StoredErasure): Prom
     () => keepErasure(pool, erasure),
     async () => {
       if (erasure.status === 'erasing') await erasePerson({ ...work, log }, erasure, stored, receipt)
-      const since = new Date(Math.min(Date.parse(stored.since!), erasure.requestedAt.getTime()) - CLOCKS_APART_MS)
-      await eraseEffects(work, stored.names, { receivedSince: since, others: null })
+      const receivedSince = startOfSecondPass(erasure, stored)
+      receipt.mentions = addMentions(stored.mentions, await eraseEffects(work, stored.names, { receivedSince }))
       await eraseWaiting(work, stored.names)
       // Once, at the end, because no index covers this search and no new data about the person is written any more.
       await anonymizeReceipts(pool, erasure.tenantId, valuesOfKind(stored.names, 'email'))
@@ -113,6 +120,10 @@ export async function runErasure(storage: Storage, erasure: StoredErasure): Prom
       return receipt
     },
   )
+}
+
+function startOfSecondPass({ requestedAt }: StoredErasure, { since }: Stored): Date {
+  return new Date(Math.min(Date.parse(since!), requestedAt.getTime()) - CLOCKS_APART_MS)
 }
 
 /** Deletes waiting entries first, because applying them would restore data. Then the stored data, then the identifiers. */
@@ -136,7 +147,8 @@ async function erasePerson(
     stored.names = mergeNames(stored.names, names)
     if (stored.names.length === known) break
     known = stored.names.length
-    await eraseEffects(work, stored.names, { receivedSince: null, others })
+    const mentionsBefore = startOfSecondPass(erasure, stored)
+    stored.mentions = await eraseEffects(work, stored.names, { others, mentionsBefore })
   }
   await inTransaction(pool, async client => {
     // Every worker transaction of this tenant runs entirely before or after this one. Earlier ones are committed: their
@@ -225,8 +237,8 @@ const MAX_ROUNDS = 10
 async function eraseEffects(
   work: ErasureWork,
   names: TracedIdentifier[],
-  { receivedSince, others }: { receivedSince: Date | null; others: number[] | null },
-): Promise<void> {
+  search: Parameters<typeof findEventsAbout>[2],
+): Promise<Mentions> {
   const { pool, log, tenantId, erased, save } = work
   const nodes = nodeIds(names)
   const named = await findRecordsNaming(work, names)
@@ -242,7 +254,8 @@ async function eraseEffects(
       erased.log_entries += await log.forget(client, tenantId, entries)
       await save(client)
     })
-  for (const events of portions(await findEventsAbout(work, names, receivedSince, others))) {
+  const found = await findEventsAbout(work, names, search)
+  for (const events of portions(found.events)) {
     await inTransaction(pool, async client => {
       erased.archived += await deleteArchived(client, tenantId, events)
       erased.log_entries += await log.forget(client, tenantId, toEntryNames(events))
@@ -284,6 +297,7 @@ async function eraseEffects(
     erased.contacts += await buryContacts(client, tenantId, contactIds, now, newEntryId(now.getTime()))
     await save(client)
   })
+  return found.mentions
 }
 
 const TABLES: readonly EntryTable[] = ['dead_letters', 'parked_entries', 'overflow']
@@ -354,6 +368,14 @@ export const LinkedProfile = Type.Union([Type.String(), Type.Null()], {
   description: 'The profile that unverified input links the identifier to, if `covers` is `identifier`',
 })
 
+export const Mentioned = Type.Object(
+  { events: Count, event_ids: Type.Array(Uuid) },
+  {
+    title: 'ErasureMentions',
+    description: `Events of other people that contain an e-mail address of the person, which are not deleted. \`event_ids\` lists at most ${MAX_MENTIONS}. To delete one with its visitor, erase the profile of the event`,
+  },
+)
+
 /** What was erased, without personal data. */
 export const ErasureReceipt = Type.Object(
   {
@@ -373,6 +395,7 @@ export const ErasureReceipt = Type.Object(
       Type.Object({ profile_id: Type.String(), kind: Type.Enum([...IDENTIFIER_KINDS]), remaining_events: Count }),
       { description: 'Other people with an id or e-mail address of the person, who were found and not erased' },
     ),
+    mentions: Mentioned,
     suppressed_names: Type.Optional(
       Type.Integer({
         minimum: 0,

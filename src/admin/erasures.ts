@@ -28,6 +28,8 @@ import {
   type ErasureReceipt,
   findScopeOfSubject,
   LinkedProfile,
+  Mentioned,
+  NO_MENTIONS,
   runErasure,
   type Subject,
   serializeSubject,
@@ -65,7 +67,8 @@ const MAX_NAMES_UNCONFIRMED = 20
 
 const NOTES = [
   'Raw requests that contain neither the address nor a stored event or record of the person stay in the log until its retention ends (7 days by default). Existing backups and archive files are not changed.',
-  'Addresses are also found in percent-encoding, HTML entities and the encoded words of e-mail headers. Encrypted, compressed or hashed addresses, and base64 elsewhere than in these words, are not found.',
+  'Events of the person, and events without a person that contain the address, are deleted. Events of other people and visitors that contain the address are kept; `mentions` counts them and lists their ids. Contacts and orders of other people that contain the address are kept and not listed.',
+  'The payload (values and keys), headers, metadata and ids of events are searched, in upper and lower case. The at sign may be percent-encoded once or twice, an HTML entity or `=40`, and the address may be in an encoded word of an e-mail header. Addresses in other encodings, encrypted, compressed or hashed addresses, and base64 elsewhere than in these words, are not found.',
   'Hashes of the ids of processed events are kept, so that a late duplicate does not restore an event.',
   'Data that a shop or CRM sends again is stored again, unless the person is suppressed. Erase the person there first.',
 ]
@@ -89,7 +92,8 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
 
   async function isAnythingHeld(tenantId: number, scope: PersonScope): Promise<boolean> {
     if (scope.names.length === 0) return false
-    return Object.values(await countErasable(storage, tenantId, scope)).some(count => count > 0)
+    const { erased, mentions } = await countErasable(storage, tenantId, scope)
+    return Object.values({ ...erased, mentions: mentions.events }).some(count => count > 0)
   }
 
   /** Stores the order to erase. From here on it is completed, even if this process ends. */
@@ -100,7 +104,7 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
       throw new AdminError(
         'conflict',
         'confirmation_required',
-        `This person has ${names.length} identifiers. The erasure would delete ${formatCounts(await countErasable(storage, tenantId, scope))}. Review the identifiers, then confirm.`,
+        `This person has ${names.length} identifiers. The erasure would delete ${formatCounts((await countErasable(storage, tenantId, scope)).erased)}. Review the identifiers, then confirm.`,
       )
     const requestedAt = await databaseNow(pool)
     const hash = hashSubject(tenantId, subject)
@@ -143,14 +147,16 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
     async preview(query: ErasureQuery): Promise<ErasurePreview> {
       const { tenantId, scope, unapplied } = await find(query)
       const { names } = scope
+      const { erased, mentions } = await countErasable(storage, tenantId, scope)
       return {
         dry_run: true,
         tenant: publicTenantId(tenantId),
         profile_id: publicProfileId(scope.profile),
         ...coverage(scope),
         names: names.map(({ kind, value, isVerified }) => ({ kind, value, verified: isVerified })),
-        would_erase: await countErasable(storage, tenantId, scope),
+        would_erase: erased,
         not_joined: await findNamesakes(pool, tenantId, names),
+        mentions,
         not_yet_processed: unapplied,
         needs_confirmation: names.length > MAX_NAMES_UNCONFIRMED,
       }
@@ -191,6 +197,7 @@ function newReceipt(
     },
     ...coverage(scope),
     not_joined: found,
+    mentions: NO_MENTIONS,
     not_yet_processed: unapplied,
     notes: NOTES,
   }
@@ -229,11 +236,11 @@ async function countErasable(
   { pool, log }: { pool: pg.Pool; log: Pick<Log, 'findRead' | 'forget'> },
   tenantId: number,
   { names, others }: PersonScope,
-): Promise<ErasureReceipt['erased']> {
+): Promise<Pick<ErasureReceipt, 'erased' | 'mentions'>> {
   const nodes = nodeIds(names)
   const named = await findRecordsNaming({ pool, tenantId }, names)
   const contactIds = [...new Set([...valuesOfKind(names, 'contact'), ...named.contacts])]
-  const events = await findEventsAbout({ pool, tenantId }, names, null, others)
+  const { events, mentions } = await findEventsAbout({ pool, tenantId }, names, { others })
   const kept = { archived: 0, log_entries: 0 }
   for (const some of portions(events)) kept.archived += await countArchived(pool, tenantId, some)
   const sales = await findSalesAbout({ pool, tenantId }, { nodes, contactIds, orderIds: named.orders })
@@ -247,7 +254,7 @@ async function countErasable(
   for (const table of ['dead_letters', 'parked_entries', 'overflow'] as const)
     for (const { items: found } of await findEntriesAbout({ pool, tenantId }, table, names))
       items[table] += found.about.length
-  return {
+  const erased = {
     events: events.length,
     conversions: sales.filter(({ isClaim }) => !isClaim).length,
     orders: sales.filter(({ orderId }) => orderId !== null).length,
@@ -262,6 +269,7 @@ async function countErasable(
       emails: valuesOfKind(names, 'email'),
     }),
   }
+  return { erased, mentions }
 }
 
 // The preview lists at most this many.
@@ -417,6 +425,7 @@ export const ErasurePreview = Type.Object(
           'People with the same id or e-mail address as another kind of identifier, who are not erased. If one is the same person, merge them first. At most 20',
       },
     ),
+    mentions: Mentioned,
     not_yet_processed: Count,
     needs_confirmation: Type.Boolean({
       description: 'The person has more than 20 identifiers: send confirm: true',

@@ -392,7 +392,8 @@ async function* exportPerson(
     customers: contactIds,
     emails: valuesOfKind(names, 'email'),
   })
-  const ids = (await findEventsAbout({ pool, tenantId }, names, null, others)).map(({ id }) => id).sort()
+  const { events } = await findEventsAbout({ pool, tenantId }, names, { others })
+  const ids = events.map(({ id }) => id).sort()
   for (let from = 0; from < ids.length; from += AT_A_TIME)
     yield* (await findEvents(pool, tenantId, ids.slice(from, from + AT_A_TIME))).map(eventText)
 }

@@ -10,7 +10,7 @@ import {
   mentionsAny,
 } from '../domain/identity/erasure.ts'
 import { contactIdentifiers, eventIdentifiers, orderIdentifiers } from '../domain/identity/identity.ts'
-import { toEntryId } from '../domain/ids.ts'
+import { firstIdAt, toEntryId } from '../domain/ids.ts'
 import { type EntityType, recordOrderingKey } from '../domain/records/records.ts'
 import type { EntryName, Log } from '../log/log.ts'
 import { inTransaction } from '../postgres/database.ts'
@@ -34,33 +34,60 @@ type Searched = { pool: pg.Pool; tenantId: number }
 
 const emailsOf = (names: TracedIdentifier[]) => names.flatMap(({ kind, value }) => (kind === 'email' ? [value] : []))
 
+/** Events of other people that contain an e-mail address of the person: the number, and the first ids. */
+export type Mentions = { events: number; event_ids: string[] }
+
+export const MAX_MENTIONS = 100
+
+export function addMentions(some: Mentions, more: Mentions): Mentions {
+  const event_ids = [...some.event_ids, ...more.event_ids].slice(0, MAX_MENTIONS)
+  return { events: some.events + more.events, event_ids }
+}
+
+type EventSearch = {
+  receivedSince?: Date | null
+  /** See `PersonScope`. */
+  others?: number[] | null
+  /** Only events received before this time count as mentions. */
+  mentionsBefore?: Date | null
+}
+
+/** `events` are about the person. `mentions` are not. */
+type FoundEvents = { events: EventRow[]; mentions: Mentions }
+
 /**
  * Finds events by the text of the e-mail address that no link leads to: those that name the address as their own, and
- * those that belong to no person and mention it anywhere. Events of other people that only mention it are not included.
+ * those that belong to no person and mention it anywhere. Events of other people that only mention it are `mentions`.
  */
 async function findEventsNaming(
   { pool, tenantId }: Searched,
   names: TracedIdentifier[],
-  receivedSince: Date | null,
-): Promise<EventRow[]> {
+  known: Set<string>,
+  { receivedSince, mentionsBefore }: EventSearch,
+): Promise<FoundEvents> {
+  const found: FoundEvents = { events: [], mentions: { events: 0, event_ids: [] } }
   const emails = emailsOf(names)
-  if (emails.length === 0) return []
+  if (emails.length === 0) return found
   const person = indexIdentifiers(names)
+  const addresses = indexIdentifiers(emails.map(value => ({ kind: 'email', value })))
+  const mentionsEnd = mentionsBefore ? firstIdAt(mentionsBefore) : null
   const own = new Set(names.flatMap(({ node }) => node ?? []))
-  const found: EventRow[] = []
   await inTransaction(pool, async client => {
     const filter = { mentioning: candidatePatterns(emails), ...(receivedSince && { receivedSince }) }
     for await (const events of readStored(client, tenantId, filter)) {
       for (const event of events) {
         const { table, row, id, receivedAt, node } = event
-        if (node !== null && own.has(node)) continue
+        if (known.has(id) || (node !== null && own.has(node))) continue
         const isTheirs =
           node === null
-            ? mentionsAny(event.payload, person)
+            ? mentionsAny(event.payload, person) || mentionsAny(event.besides!, addresses)
             : eventIdentifiers(parseStoredEvent({ ...event, payload: decodePayload(event.payload) })).some(
                 ({ kind, value }) => kind === 'email' && person.emails.has(value),
               )
-        if (isTheirs) found.push({ table, row, id, receivedAt })
+        if (isTheirs) found.events.push({ table, row, id, receivedAt })
+        else if (mentionsEnd !== null && id >= mentionsEnd) continue
+        else if (mentionsAny(event.payload, addresses) || mentionsAny(event.besides!, addresses))
+          found.mentions = addMentions(found.mentions, { events: 1, event_ids: [id] })
       }
       await turn()
     }
@@ -96,17 +123,18 @@ export const nodeIds = (names: TracedIdentifier[]) => names.flatMap(({ node }) =
 export const valuesOfKind = (names: TracedIdentifier[], wanted: TracedIdentifier['kind']) =>
   names.flatMap(({ kind, value }) => (kind === wanted ? [value] : []))
 
-/** All events about the person, each once. `others`: see `PersonScope`. */
+/** All events about the person, each once, and those that only mention the person. */
 export async function findEventsAbout(
   work: Searched,
   names: TracedIdentifier[],
-  receivedSince: Date | null,
-  others: number[] | null = null,
-): Promise<EventRow[]> {
+  search: EventSearch,
+): Promise<FoundEvents> {
+  const { receivedSince = null, others = null } = search
   const own = await findEventsOfNodes(work.pool, work.tenantId, nodeIds(names), receivedSince)
   const unlinked = others ? await findEventsAmong(work, names, others) : await findUnlinkedEventsAbout(work, names)
-  const found = [...own, ...unlinked, ...(await findEventsNaming(work, names, receivedSince))]
-  return [...new Map(found.map(event => [event.id, event])).values()]
+  const linked = new Map([...own, ...unlinked].map(event => [event.id, event]))
+  const { events, mentions } = await findEventsNaming(work, names, new Set(linked.keys()), search)
+  return { events: [...linked.values(), ...events], mentions }
 }
 
 /** Events of these nodes that have one of the identifiers. */

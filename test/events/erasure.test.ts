@@ -481,6 +481,50 @@ test('an encoded address is found, and the receipt names the encodings that are 
   assert.match(receipt.notes.join(' '), /base64 elsewhere than in these words, are not found/)
 })
 
+test('events of other visitors that contain the address stay and are listed, those without a person are deleted', async () => {
+  const tenant = await server.anotherTenant('mentions')
+  await record(tenant, 'contact', 'c-ada', { email: 'ada@example.com' })
+  const mentions = [
+    ...[{ text: 'ADA@example.com' }, { text: 'call ada@example.com now' }, { 'Ada@example.com': 1 }],
+    ...[{ page: 'https://shop.example/?email=ada@example.com' }, { page: 'https://shop.example/?e=ada%40example.com' }],
+    ...[{ text: 'ada%2540example.com' }, { text: 'ada&#64;example.com' }, { text: '=?utf-8?q?ada=40example.com?=' }],
+  ]
+  for (const [i, data] of mentions.entries())
+    await track(tenant, { event_type: 'mention', visitor: `other-${i}`, data })
+  await track(tenant, { event_type: 'other', visitor: 'other-0', data: { text: '=?utf-8?q?ben=40example.com?=' } })
+  const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
+  const hook = (id: string, payload: object, headers: Record<string, string> = {}) =>
+    server.request(`/ingest/inbound/${source.id}`, {
+      ...{ method: 'POST', key: source.token!, headers },
+      body: json({ inbound_event_id: id, event_type: 'hook', payload }),
+    })
+  await hook('of a header', {}, { 'user-agent': 'shop of ada@example.com' })
+  await hook('of a key', { 'ada@example.com': 1 })
+  await hook('of no one', { 'ben@example.com': 1 })
+  await server.settled()
+  // Only the first pass reads events that were received long ago.
+  await server.pool.query(
+    `update events set id = ('0190' || substr(id::text, 5))::uuid
+     where tenant_id = $1 and visitor = 'other-0' and event_type = 'mention'`,
+    [Number(tenant.id.slice(4))],
+  )
+  const query = { tenant: tenant.name, email: 'ada@example.com' }
+  const preview = await server.admin.erasures.preview(query)
+  const receipt = await erase(query)
+  assert.deepEqual([preview.would_erase.events, receipt.erased.events], [2, 2])
+  const left = await events(tenant)
+  assert.deepEqual(
+    left.flatMap(row => (row.event_type === 'mention' ? [] : [row.inbound_event_id ?? row.event_type])).toSorted(),
+    ['of no one', 'other'],
+  )
+  const ids = left.flatMap(row => (row.event_type === 'mention' ? [row.id] : [])).toSorted()
+  assert.equal(ids.length, mentions.length)
+  assert.deepEqual(receipt.mentions, { events: ids.length, event_ids: ids })
+  assert.deepEqual(preview.mentions, receipt.mentions)
+  const again = await erase(query)
+  assert.deepEqual(again.mentions, receipt.mentions, 'also if nothing else is left of the person')
+})
+
 test('an interrupted erasure continues, and counts nothing twice', async t => {
   const { tenant } = await twoPeople('interrupted')
   const release = await holdWriters(t, 'touches')

@@ -319,6 +319,8 @@ test('unlinked data is found by the text of the address, and data of others that
   assert.deepEqual([preview.would_erase.events, preview.would_erase.orders], [3, 1])
   const left = await rowsOf(server, 'events', { key: tenant.privateKey })
   assert.deepEqual(left.map(({ event_type }) => event_type).sort(), ['invited', 'ticket.opened'])
+  const mentions = { events: 1, event_ids: left.flatMap(row => (row.event_type === 'invited' ? row.id : [])) }
+  assert.deepEqual([preview.mentions, receipt.mentions], [mentions, mentions])
   const order = async (id: string) => (await server.request(`/v1/orders/${id}`, { key: tenant.privateKey })).body.data
   assert.deepEqual([await order('o-1'), await order('o-2')], [{ total: 5 }, { total: 5, referred_by: email }])
 })

@@ -202,7 +202,7 @@ function readStrings(raw: string): Iterable<Found> {
   return stringsInJson(value)
 }
 
-/** Every string in a JSON value. Uses a stack of its own, so that no depth overflows the call stack. */
+/** Every string in a JSON value, and every key that may be an address. Uses a stack of its own, so that no depth overflows the call stack. */
 function* stringsInJson(value: unknown): Generator<Found> {
   const left: { value: unknown; kinds: Found['kinds'] }[] = [{ value, kinds: undefined }]
   for (let next = left.pop(); next; next = left.pop()) {
@@ -212,8 +212,10 @@ function* stringsInJson(value: unknown): Generator<Found> {
     else if (Array.isArray(value)) for (const item of value) left.push({ value: item, kinds })
     else if (isObject(value))
       // Also for `customer: {id: 1}`.
-      for (const [key, item] of Object.entries(value))
+      for (const [key, item] of Object.entries(value)) {
+        if (MAYBE_ADDRESS.test(key)) yield { text: key, kinds: undefined }
         left.push({ value: item, kinds: key === 'id' ? kinds : kindsOfField(key) })
+      }
   }
 }
 

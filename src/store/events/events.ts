@@ -261,7 +261,12 @@ export type StoredNode = StoredEvent & {
   conversion: boolean
   table: number
   row: string
+  /** With `mentioning`: its headers, meta and ids, as one text. */
+  besides: string | null
 }
+
+// What else of an event may contain an e-mail address.
+const BESIDES = `concat_ws(' ', e.headers, e.meta, e.event_type, e.inbound_event_id, e.provider_event_id, e.visitor, e.session_id)`
 
 export type StoredFilter = {
   /** Only events of these nodes. */
@@ -290,11 +295,11 @@ export async function* readStored(
     `declare stored_events no scroll cursor for
      select e.tableoid::int8 as table, e.ctid::text as row, e.id, e.event_type as "eventType", e.occurred_at as "occurredAt", e.received_at as "receivedAt", e.source,
        e.source_config_id as "sourceConfigId", e.inbound_event_id as "inboundEventId", e.key_id as "keyId", e.visitor, e.user_id as "userId", e.node, e.conversion, e.payload, e.meta,
-       ${IS_VERIFIED} as trusted
+       ${IS_VERIFIED} as trusted, case when $7::text[] is not null then ${BESIDES} end as besides
      from events e
      where e.tenant_id = $1 and ($2::bigint[] is null or e.node = any($2)) and (not $3 or e.conversion)
        and ($4::uuid is null or e.id >= $4) and ($5::uuid is null or e.id < $5)
-       and ($6::text is null or e.key_id = $6) and ($7::text[] is null or e.payload ilike any($7))
+       and ($6::text is null or e.key_id = $6) and ($7::text[] is null or e.payload ilike any($7) or ${BESIDES} ilike any($7))
      order by e.id`,
     [
       ...[tenantId, nodes ?? null, conversionsOnly],
