@@ -42,7 +42,7 @@ import { type Actor, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError } from './error.ts'
 import { findEventsAbout, findRecordsNaming, findUnlinkedEventsAbout, nodeIds, valuesOfKind } from './person-data.ts'
-import { findScope, type PersonScope, type ScopedIdentifier } from './person-scope.ts'
+import { findScope, type PersonScope, type ScopedIdentifier, withSameAddress } from './person-scope.ts'
 
 type PersonKey = { tenant: string; id: string }
 type ExportQuery = PersonKey & {
@@ -149,9 +149,9 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     /** Streams all data of a person. */
     async export({ tenant, id, format, confirm_profile = false }: ExportQuery): Promise<AsyncGenerator<string>> {
       const tenantId = (await requireTenant(pool, actor, tenant)).id
-      const { profile, node, isProfileId } = await findPerson(pool, tenantId, id)
-      const start = { profile, node: isProfileId ? null : node }
-      const scope = await findScope(pool, tenantId, start, { isExport: true, confirmProfile: confirm_profile })
+      const found = await findPerson(pool, tenantId, id)
+      const { profile } = found
+      const scope = await findExportScope(pool, tenantId, found, confirm_profile)
       const person = await personView(pool, tenantId, profile)
       const change = { action: 'person.export', target: person.profile_id, tenantId, after: { format } }
       await recordChange(pool, actor, change)
@@ -289,8 +289,11 @@ async function findContact(db: Db, tenantId: number, names: ProfileIdentifier[])
   return null
 }
 
-/** A person and the node of the identifier that selected them (for a profile id: its first identifier). */
-type FoundPerson = { profile: number; node: number; isProfileId?: true }
+/**
+ * A person, and the identifier that selected them with its node. For a profile id, `identifier` is null and `node` is its
+ * first one.
+ */
+type FoundPerson = { profile: number; node: number; identifier: Identifier | null }
 
 const KINDS: readonly IdentifierKind[] = ['user', 'contact', 'visitor', 'email']
 
@@ -309,7 +312,7 @@ async function findPerson(db: Db, tenantId: number, id: string): Promise<FoundPe
     const profile = await findCurrentProfile(db, tenantId, number)
     if (profile === null) throw unknownPerson(id)
     const nodes = await listNodes(db, tenantId, profile)
-    return { profile, node: nodes.includes(profile) ? profile : nodes[0]!, isProfileId: true }
+    return { profile, node: nodes.includes(profile) ? profile : nodes[0]!, identifier: null }
   }
   const all = await findNames(db, tenantId, id)
   if (all.length === 0) throw unknownPerson(id)
@@ -317,7 +320,27 @@ async function findPerson(db: Db, tenantId: number, id: string): Promise<FoundPe
   const addresses = all.filter(({ kind }) => kind === 'email')
   const found = addresses.length > 0 ? addresses : all
   if (new Set(found.map(({ profile }) => profile)).size > 1) throw ambiguousPerson(id, found)
-  return found[0]!
+  const { profile, node, kind, value } = found[0]!
+  return { profile, node, identifier: { kind, value } }
+}
+
+/** What an export covers. From an e-mail address, this is the same data as in an erasure (`findScopeOfAddress`). */
+async function findExportScope(
+  db: Db,
+  tenantId: number,
+  { profile, node, identifier }: FoundPerson,
+  confirmProfile: boolean,
+): Promise<PersonScope> {
+  const start = { profile, node: identifier && node }
+  const scope = await findScope(db, tenantId, start, { isExport: true, confirmProfile })
+  const email = identifier === null || identifier.kind === 'visitor' ? null : parseEmail(identifier.value)
+  if (email === null) return scope
+  if (identifier!.kind === 'email') return withSameAddress(db, tenantId, scope, { email, node })
+  // The address is only a user id or contact id. Events without a person may contain it.
+  const addresses = await findIdentifiers(db, tenantId, { kinds: ['email'], values: [email] })
+  if (addresses.length > 0) return scope
+  const name = { node: null, kind: 'email', value: email, isVerified: false, isUnverifiedLink: false } as const
+  return { ...scope, names: [...scope.names, name] }
 }
 
 /** Finds all people with this identifier, of the given kind if it has a prefix. */

@@ -88,8 +88,18 @@ export async function findScopeOfAddress(
         names: [{ node: null, kind: 'email', value: email, isVerified: false, isUnverifiedLink: false }],
         others: null,
       }
+  return withSameAddress(db, tenantId, scope, { email, node: found?.node ?? null })
+}
+
+/** Adds the user ids and contact ids of other profiles that are this address, without the rest of those profiles. */
+export async function withSameAddress(
+  db: Db,
+  tenantId: number,
+  scope: PersonScope,
+  address: { email: string; node: number | null },
+): Promise<PersonScope> {
   const known = new Set(scope.names.map(({ node }) => node))
-  const namesakes = (await findSameAddress(db, tenantId, email, found)).filter(({ node }) => !known.has(node))
+  const namesakes = (await findSameAddress(db, tenantId, address)).filter(({ node }) => !known.has(node))
   return {
     ...scope,
     names: [
@@ -104,12 +114,11 @@ export async function findScopeOfAddress(
 async function findSameAddress(
   db: Db,
   tenantId: number,
-  email: string,
-  found: FoundIdentifier | undefined,
+  { email, node }: { email: string; node: number | null },
 ): Promise<FoundIdentifier[]> {
   const kinds = ['user', 'contact'] as const
   const exact = await findIdentifiers(db, tenantId, { kinds: [...kinds], values: kinds.map(() => email) })
-  const linked = found ? await findLinkedIdentifiers(db, tenantId, found.node) : []
+  const linked = node === null ? [] : await findLinkedIdentifiers(db, tenantId, node)
   const all = [...exact, ...linked.filter(name => isSameAddress(name, { kind: 'email', value: email }))]
   return [...new Map(all.map(name => [name.node, name])).values()]
 }

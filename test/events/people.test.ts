@@ -255,6 +255,30 @@ test('an export contains all data of one person and nothing of another', async (
   assert.equal((await people(`unknown/export?tenant=${tenant.id}`)).status, 404)
 })
 
+test('an export from an address includes its use as a user id, as an erasure does', async () => {
+  const tenant = await server.anotherTenant('address as user id')
+  const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
+  for (const [email, hasContact] of [
+    ['ada@example.com', true],
+    ['eve@example.com', false],
+  ] as const) {
+    if (hasContact) {
+      await write(tenant, 'contact', 'c-ada', { email })
+      await post('/v1/identify', tenant.trackingKey, { userId: 'u1', traits: { email } })
+    }
+    await track(tenant, { event_type: 'as user id', user_id: email })
+    const hook = { inbound_event_id: email, event_type: 'hook', payload: { text: `from ${email}` } }
+    await post(`/ingest/inbound/${source.id}`, source.token!, hook)
+    await track(tenant, { event_type: 'of ben', user_id: 'ben' })
+    await server.settled()
+    const { body } = await people(`${email}/export?tenant=${tenant.id}&format=json`)
+    const types = body.flatMap((row: Row) => (row.type === 'event' ? [row.event_type] : []))
+    assert.deepEqual(types.toSorted(), ['as user id', 'hook', ...(hasContact ? ['identify'] : [])])
+    const preview = await server.admin.erasures.preview({ tenant: tenant.id, email })
+    assert.equal(preview.would_erase.events, types.length)
+  }
+})
+
 test('the counts of a person equal their export and erasure: merged profiles, orders of the contact, and mentions in events of others', async () => {
   const tenant = await server.anotherTenant('counted')
   const sale = (order_id: string, user_id: string) =>
