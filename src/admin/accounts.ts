@@ -137,6 +137,8 @@ export const MergedAccount = Type.Object(
     merged_by: Type.String(),
   },
   {
+    title: 'MergedAccount',
+    description: 'An account that reports show as another one',
     examples: [{ account: 'cus_43', into: 'cus_42', merged_at: '2026-11-03T09:00:00.000Z', merged_by: 'cli:ada' }],
   },
 )

@@ -121,12 +121,15 @@ export const AlertView = Type.Object(
 )
 export type AlertView = Static<typeof AlertView>
 
-export const AlertValue = Type.Object({
-  rule: Type.Enum([...RULE_NAMES]),
-  subject: Nullable(Type.String({ description: 'source_silent: the source id; mrr_drop: the currency' })),
-  value: Type.Number(),
-  summary: Type.String({ description: 'One sentence for people' }),
-})
+export const AlertValue = Type.Object(
+  {
+    rule: Type.Enum([...RULE_NAMES]),
+    subject: Nullable(Type.String({ description: 'source_silent: the source id; mrr_drop: the currency' })),
+    value: Type.Number(),
+    summary: Type.String({ description: 'One sentence for people' }),
+  },
+  { title: 'AlertValue', description: 'A value that a rule compares with its threshold' },
+)
 export type AlertValue = Static<typeof AlertValue>
 
 const threshold = (rule: keyof typeof RULES) =>

@@ -5,14 +5,14 @@ import { resumeErasures } from '../../src/admin/erasure-run.ts'
 import { erasureAdmin } from '../../src/admin/erasures.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
-import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
+import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { startNode } from './node.ts'
 import { json, type Row, rowsOf, tracesOf } from './rows.ts'
 
 let server: TestServer
 let adminKey: string
 before(async () => {
-  server = await sharedServer()
+  server = await startServer()
   adminKey = (await server.admin.keys.create({ kind: 'admin' })).key
 })
 after(() => server.close())
@@ -532,7 +532,8 @@ test('an interrupted erasure continues, and counts nothing twice', async t => {
   const ended = assert.rejects(erasing)
   await eventually('its events to be deleted', () => isWaiting(`a.query ilike 'delete from touches%'`))
   await server.pool.query(
-    `select pg_terminate_backend(pid) from pg_stat_activity where query ilike 'delete from touches%'`,
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where datname = current_database() and query ilike 'delete from touches%'`,
   )
   await ended
   await release()
