@@ -14,7 +14,7 @@ import { type OwnServer, startServer, TEST_SECRET_KEY } from '../server.ts'
 
 // Commands that change much are killed after the n-th message that they send to PostgreSQL, for growing n, until one run ends by
 // itself. After each kill the data must be as before, or as after; and the same command, run again, must complete the work.
-const GROWTH = isLong ? 1.25 : 4
+const GROWTH = isLong ? 1.6 : 4
 const FIRST_STEP = isLong ? 2 : 5
 
 let server: OwnServer

@@ -10,7 +10,7 @@ import { eventually } from '../eventually.ts'
 import { isLong } from '../long.ts'
 
 // KONTOR_TEST_KILL_EVENTS=1000000 for a full run.
-const EVENTS = Number(process.env.KONTOR_TEST_KILL_EVENTS ?? (isLong ? 20_000 : 6_000))
+const EVENTS = Number(process.env.KONTOR_TEST_KILL_EVENTS ?? (isLong ? 12_000 : 6_000))
 const PER_BATCH = 200
 const SENDERS = 4
 const REPEATED = 0.3

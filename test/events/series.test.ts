@@ -471,7 +471,7 @@ test('visitors are counted once per bucket and once in the period', async () => 
 test('a key reads the time zone and the currencies of its tenant', async () => {
   const tenant = await server.anotherTenant('facts')
   const read = async () => (await server.request('/v1/tenant', { key: tenant.privateKey })).body
-  assert.deepEqual(await read(), { id: tenant.id, time_zone: 'UTC', currencies: [] })
+  assert.deepEqual(await read(), { id: tenant.id, time_zone: 'UTC', currencies: [], reporting_currency: null })
   await server.request(`/admin/v1/tenants/${tenant.id}/policy`, {
     ...{ method: 'PUT', key: adminKey },
     body: json({ time_zone: 'Europe/Berlin' }),
@@ -483,5 +483,10 @@ test('a key reads the time zone and the currencies of its tenant', async () => {
     })
   await server.settled()
   while (await foldSeries(server.pool));
-  assert.deepEqual(await read(), { id: tenant.id, time_zone: 'Europe/Berlin', currencies: ['EUR', 'USD'] })
+  assert.deepEqual(await read(), {
+    id: tenant.id,
+    time_zone: 'Europe/Berlin',
+    currencies: ['EUR', 'USD'],
+    reporting_currency: null,
+  })
 })

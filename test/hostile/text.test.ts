@@ -39,13 +39,13 @@ function* oddAddresses({ paths, components }: Document, sourceId: string) {
       for (const { name } of queries) {
         const others = queries.filter(query => query.required && query.name !== name)
         const rest = others.map(query => `&${query.name}=${query.name === 'currency' ? 'EUR' : 'x'}`).join('')
-        for (const odd of name === 'cursor' ? [...ODD, ...FORGED] : ODD)
+        for (const odd of [...ODD, `x&${name}=y`, ...(name === 'cursor' ? FORGED : [])])
           yield { method, url: `${named}?${name}=${odd}${rest}` }
       }
     }
 }
 
-test('NUL, invalid text and forged cursors in a URL never cause a 500, on any route', async () => {
+test('NUL, invalid text, repeated parameters and forged cursors in a URL never cause a 500, on any route', async () => {
   const { key: adminKey } = await server.admin.keys.create({ kind: 'admin' })
   const source = await makeSource(server, {})
   const keyOf = (url: string) => {

@@ -6,7 +6,7 @@ import { isLong } from '../long.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { drained, hmac, makeSource, rows, signed } from './source.ts'
 
-const REQUESTS = isLong ? 10_000 : 2_000
+const REQUESTS = isLong ? 5_000 : 2_000
 const CONNECTIONS = 32
 
 let server: TestServer

@@ -12,6 +12,7 @@ const ALLOWED = [
   'Unlicense',
   'CC0-1.0',
   'PostgreSQL',
+  'MIT-0',
   'OFL-1.1', // fonts
   'BlueOak-1.0.0',
 ]

@@ -9,7 +9,7 @@ import { type EvilRequest, evilRequest, type Target } from './evil-requests.ts'
 
 const SEED = process.env.KONTOR_FUZZ_SEED ?? '1'
 // A few thousand requests find most regressions.
-const REQUESTS = Number(process.env.KONTOR_FUZZ_REQUESTS ?? (isLong ? 20_000 : 4_000))
+const REQUESTS = Number(process.env.KONTOR_FUZZ_REQUESTS ?? (isLong ? 10_000 : 4_000))
 const AT_ONCE = 16
 
 const server = await startServer({ KONTOR_FAILED_AUTH_LIMIT: 'off' })

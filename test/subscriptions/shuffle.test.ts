@@ -118,7 +118,7 @@ test('shuffled events give the same reports', async () => {
         }
       },
     ),
-    { numRuns: isLong ? 8 : 3, endOnFailure: true },
+    { numRuns: isLong ? 5 : 3, endOnFailure: true },
   )
 })
 

@@ -17,7 +17,7 @@ export async function quickRun(t: TestContext, mode: Mode, names: string[]): Pro
   const { problems, acknowledged, struck } = await run({
     mode,
     seed: 'tests',
-    durationMs: isLong ? 45_000 : 20_000,
+    durationMs: isLong ? 30_000 : 20_000,
     faults,
     scale: 0.2,
     load: 0.1,

@@ -124,9 +124,9 @@ export const REPORTING = 'reporting'
 
 /** Returns the currency. Reports all validation errors together; `more`: those that the schema cannot find. */
 export function readCurrency(request: FastifyRequest, more: ValidationError[] = [], allowsReporting = false): string {
-  const query = request.query as Partial<ReportQuery>
-  const isReporting = allowsReporting && query.currency?.toLowerCase() === REPORTING
-  const currency = isReporting ? REPORTING : knownCurrency(query.currency)
+  const { currency: given } = request.query as { currency?: unknown }
+  const isReporting = allowsReporting && typeof given === 'string' && given.toLowerCase() === REPORTING
+  const currency = isReporting ? REPORTING : knownCurrency(given)
   const errors = [...readValidationErrors(request.validationError), ...more]
   if (currency === null && !errors.some(({ pointer }) => pointer === '/currency')) {
     errors.push({ pointer: '/currency', message: 'must be a currency code, for example EUR' })
