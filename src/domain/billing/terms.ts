@@ -22,13 +22,16 @@ export function addTerm(versions: Term[], term: Term): Term[] {
   )
 }
 
-/** A tax can return to an earlier one, so each change is stored, with the time of the first invoice that shows it. */
+// More invoices of one subscription keep only the first and the last of those in a row that show the same tax.
+const MAX_TAXES = 500
+
+/** A tax can return to an earlier one, and invoices arrive in any order, so each is stored with its own time. */
 function addTax(versions: Term[], term: Term): Term[] {
+  if (versions.some(other => byTime(other, term) === 0)) return versions
   const all = [...versions, term].sort(byTime)
-  const changes = all.filter((version, i) => i === 0 || termText(version) !== termText(all[i - 1]!))
-  return changes.length === versions.length && changes.every((version, i) => version === versions[i])
-    ? versions
-    : changes
+  if (all.length <= MAX_TAXES) return all
+  const texts = all.map(termText)
+  return all.filter((_, i) => texts[i] !== texts[i - 1] || texts[i] !== texts[i + 1])
 }
 
 function byTime(a: Term, b: Term): number {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { sharedServer, type TestServer } from '../../server.ts'
+import { makeSource } from '../source.ts'
 import { chargebeeEvent, paddleEvent, providerTenant, revenuecatEvent } from './provider.ts'
 
 let server: TestServer
@@ -153,19 +154,26 @@ test('paddle: another rate applies from its transaction on, also one that return
       line_items: [{ price_id: 'pri_1', quantity: 1, tax_rate, unit_totals: { subtotal, tax: '1', total: '1200' } }],
     },
   })
-  const tenant = await providerTenant(server, 'paddle rates')
-  await tenant.send('paddle', [
-    paddleEvent('subscription.updated', '2026-02-01T10:00:00.000001Z', subscription),
-    paddleEvent('transaction.completed', '2026-02-01T10:00:05.000000Z', transaction('txn_2', '0.25', '960')),
-    paddleEvent('transaction.completed', '2026-01-01T10:00:05.000000Z', transaction('txn_1', '0.2', '1000')),
+  const events = [
     paddleEvent('subscription.created', '2026-01-01T10:00:00.000001Z', subscription),
+    paddleEvent('transaction.completed', '2026-01-01T10:00:05.000000Z', transaction('txn_1', '0.2', '1000')),
     paddleEvent('subscription.updated', '2026-03-01T10:00:00.000001Z', subscription),
     paddleEvent('transaction.completed', '2026-03-01T10:00:05.000000Z', transaction('txn_3', '0.2', '1000')),
-  ])
-  assert.deepEqual(
-    [await tenant.mrrs('EUR', '2026-01-20'), await tenant.mrrs('EUR', '2026-02-20'), await tenant.mrrs('EUR')],
-    [{ ctm_1: 10 }, { ctm_1: 9.6 }, { ctm_1: 10 }],
-  )
+    paddleEvent('subscription.updated', '2026-02-01T10:00:00.000001Z', subscription),
+    paddleEvent('transaction.completed', '2026-02-01T10:00:05.000000Z', transaction('txn_2', '0.25', '960')),
+  ]
+  for (const [i, order] of [events, events.toReversed(), [...events.slice(4), ...events.slice(0, 4)]].entries()) {
+    const tenant = await providerTenant(server, `paddle rates ${i}`)
+    const source = await makeSource(server, { preset: 'paddle', tenant: tenant.id })
+    for (const event of order) {
+      assert.equal((await source.post(event)).status, 200)
+      await server.settled()
+    }
+    assert.deepEqual(
+      [await tenant.mrrs('EUR', '2026-01-20'), await tenant.mrrs('EUR', '2026-02-20'), await tenant.mrrs('EUR')],
+      [{ ctm_1: 10 }, { ctm_1: 9.6 }, { ctm_1: 10 }],
+    )
+  }
 })
 
 test('revenuecat: tax_percentage is the share of tax in the price; without it, coverage warns', async () => {
