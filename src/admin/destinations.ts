@@ -542,7 +542,7 @@ const destinationFields = {
 
 export const DestinationView = Type.Object(destinationFields, {
   title: 'Destination',
-  description: 'A URL that receives events, records or alerts as signed webhooks',
+  description: 'Where Kontor sends events, records, alerts or digests: a webhook, a chat or an e-mail address',
   examples: [DESTINATION_EXAMPLE],
 })
 export type DestinationView = Static<typeof DestinationView>

@@ -39,7 +39,7 @@ import { type Actor, CreatedBy, canSee, requireAllTenants, requireRole, requireT
 import { recordChange } from './audit.ts'
 import { disableDestination } from './destinations.ts'
 import { AdminError, notFound, throwIfInvalid } from './error.ts'
-import { DEFAULT_OVERLAP_HOURS, validateOverlap } from './settings.ts'
+import { DEFAULT_OVERLAP_HOURS, isPrintable, validateOverlap } from './settings.ts'
 import { disableSource, type SourceView, sourceView } from './sources.ts'
 export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
@@ -301,10 +301,6 @@ function givenLimits(input: KeyLimitsInput): Partial<KeyLimits> {
 }
 
 const MAX_NAME = 100
-
-function isPrintable(text: string): boolean {
-  return !/[\u0000-\u001f\u007f]/.test(text) && text.isWellFormed()
-}
 
 /** Returns all validation errors. */
 function validateNewKey(input: NewKey, now: Date): ValidationError[] {

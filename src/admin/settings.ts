@@ -36,3 +36,8 @@ export function validateOverlap(hours: number): ValidationError[] {
   if (hours >= 0 && hours <= MAX_OVERLAP_HOURS) return []
   return [{ pointer: '/overlap_hours', message: `must be a number from 0 to ${MAX_OVERLAP_HOURS}` }]
 }
+
+/** Without control characters and unpaired surrogates. */
+export function isPrintable(text: string): boolean {
+  return !/[\u0000-\u001f\u007f]/.test(text) && text.isWellFormed()
+}

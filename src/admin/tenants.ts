@@ -16,6 +16,7 @@ import { createTenant, listTenants, lockTenant, updateTenant } from '../store/te
 import { type Actor, canSee, requireAllTenants, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError, notFound, throwIfInvalid } from './error.ts'
+import { isPrintable } from './settings.ts'
 
 /** The input of the admin API. */
 type TenantChange = { conversion_types?: string[] | null; events_floor?: string | null; ip_addresses?: string }
@@ -86,7 +87,7 @@ const MAX_TENANT_NAME = 100
 function validateName(name: string): ValidationError[] {
   const trimmed = name.trim()
   const pointer = '/name'
-  if (trimmed === '' || trimmed.length > MAX_TENANT_NAME || hasControlCharacter(trimmed))
+  if (trimmed === '' || trimmed.length > MAX_TENANT_NAME || !isPrintable(trimmed))
     return [{ pointer, message: `must have 1 to ${MAX_TENANT_NAME} printable characters` }]
   // The name could be mistaken for the id of another tenant.
   if (parseTenantId(trimmed) !== null) return [{ pointer, message: 'must not look like a tenant id' }]
@@ -95,7 +96,7 @@ function validateName(name: string): ValidationError[] {
 
 function validateConversionTypes(types: string[]): ValidationError[] {
   return types.flatMap((type, index) =>
-    type === '' || type.length > MAX_EVENT_TYPE_LENGTH || hasControlCharacter(type)
+    type === '' || type.length > MAX_EVENT_TYPE_LENGTH || !isPrintable(type)
       ? [
           {
             pointer: `/conversion_types/${index}`,
@@ -126,10 +127,6 @@ function toTenantChange({
     ...(floor !== undefined && { eventsFloorDays: floor === null ? null : parseEventsFloor(floor)! }),
     ...(mode !== undefined && { ipAddresses: mode as IpMode }),
   }
-}
-
-function hasControlCharacter(text: string): boolean {
-  return /[\u0000-\u001f\u007f]/.test(text) || !text.isWellFormed()
 }
 
 export function tenantView(tenant: Tenant): TenantView {

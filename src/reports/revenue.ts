@@ -1,7 +1,6 @@
 import { DAY_MS, type Day, toDay } from '../domain/time.ts'
 import { dayIn } from '../domain/time-zone.ts'
 import type { Db } from '../postgres/database.ts'
-import { withAccounts } from '../store/billing/merges.ts'
 import {
   CURRENT,
   type DayRange,
@@ -102,7 +101,7 @@ export async function revenueFactReport(db: Db, question: ReportQuestion, at: Da
     totals,
     facts: withNames(db, question.tenantId, {
       count,
-      rows: async slice => withAccounts(db, question.tenantId, await revenueFacts(db, question, range, validAt, slice)),
+      rows: slice => revenueFacts(db, question, range, validAt, slice),
     }),
   }
 }

@@ -10,7 +10,6 @@ import {
   readEventSeries,
   type SeriesQuestion,
 } from '../store/sums/series.ts'
-
 import { openExchange } from './exchange.ts'
 import { QuestionError } from './question.ts'
 

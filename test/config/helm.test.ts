@@ -145,7 +145,7 @@ function checkPods(manifests: Any[]): void {
     assert.deepEqual(container.readinessProbe.httpGet, { path: '/readyz', port: 'ops' })
     for (const probe of ['startupProbe', 'livenessProbe'])
       assert.deepEqual(container[probe].httpGet, { path: '/healthz', port: 'ops' })
-    assert.equal(container.image, `registry.example.com/kontor:${about.appVersion}`)
+    assert.equal(container.image, `images.example.com/kontor:${about.appVersion}`)
     assert.ok(container.resources.requests.cpu)
     surfaces.push(...container.args.at(-1).split(','))
   }

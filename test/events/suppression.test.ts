@@ -342,7 +342,7 @@ test('a suppressing transaction locks the row of the count last, and uses what i
     const [known, other] = [contact('c-9', { email: 'eve@example.com', user_id: 'u-of-crm' }), contact('c-10', {})]
     assert.deepEqual(await changes(transaction, [known, other]), [null, other])
     const user = { kind: 'user', value: 'u-of-crm' } as const
-    const thing = { tenantId, identities: () => [user], isVerified: false, learned: 'none' } as const
+    const thing = { tenantId, identities: () => [user], isVerified: false, isLearned: false } as const
     assert.deepEqual((await among(transaction, [thing])).are, [true])
     // Other transactions that count do not wait for the locks that this one waits for.
     await server.pool.query('select from suppression_counts where tenant_id = $1 for update nowait', [tenantId])

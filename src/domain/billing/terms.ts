@@ -35,8 +35,9 @@ function addTax(versions: Term[], term: Term): Term[] {
 }
 
 function byTime(a: Term, b: Term): number {
+  if (a.sourceAt !== b.sourceAt) return a.sourceAt - b.sourceAt
   const [one, other] = [termText(a), termText(b)]
-  return a.sourceAt - b.sourceAt || (one < other ? -1 : one > other ? 1 : 0)
+  return one < other ? -1 : one > other ? 1 : 0
 }
 
 function termText(term: Term): string {

@@ -149,7 +149,7 @@ export async function separateSuppressed(
       tenantId: entry.tenantId,
       identities: () => suppressibleIdentifiers(work),
       isVerified: work.trusted,
-      learned: 'some',
+      isLearned: true,
     })),
   )
   if (!are.includes(true)) return { kept: units, suppressed: [], learned }

@@ -30,8 +30,8 @@ export type Suppressions = {
   letters(transaction: Transaction, letters: NewDeadLetter[]): Promise<SortedLetters>
 }
 
-/** `learned`: which of its identifiers are suppressed, too, if another one is. Unverified input can add only browsers. */
-type Naming = { tenantId: number; identities: () => Identifier[]; isVerified: boolean; learned: 'some' | 'none' }
+/** `isLearned`: if one of its identifiers is suppressed, others are, too. Of unverified input only visitor ids. */
+type Naming = { tenantId: number; identities: () => Identifier[]; isVerified: boolean; isLearned: boolean }
 
 type SortedLetters = { kept: NewDeadLetter[]; suppressed: NewDeadLetter[] }
 
@@ -88,7 +88,7 @@ export function openSuppressions(): Suppressions {
           tenantId: entry.tenantId,
           identities: () => [...entryIdentifiers(entry), ...findMentions(entry.body)],
           isVerified: isVerifiedEntry(entry),
-          learned: 'none',
+          isLearned: false,
         })),
       )
       const suppressed = letters.filter((_, i) => are[i])
@@ -106,7 +106,7 @@ export function openSuppressions(): Suppressions {
           tenantId: change.entry.tenantId,
           identities: () => changeIdentifiers(change),
           isVerified: true,
-          learned: 'some',
+          isLearned: true,
         })),
       )
       if (!are.includes(true)) return changes
@@ -150,13 +150,13 @@ export async function writeSuppressed({ client, learned }: Transaction): Promise
  * input.
  */
 function learnable(
-  { tenantId, isVerified, learned }: Naming,
+  { tenantId, isVerified, isLearned }: Naming,
   names: Identifier[],
   erasureId: string,
 ): LearnedIdentifier[] {
-  if (learned === 'none') return []
-  const isLearned = ({ kind, value }: Identifier) => isVerified || (kind === 'visitor' && parseEmail(value) === null)
-  return names.filter(isLearned).map(name => ({
+  if (!isLearned) return []
+  const mayLearn = ({ kind, value }: Identifier) => isVerified || (kind === 'visitor' && parseEmail(value) === null)
+  return names.filter(mayLearn).map(name => ({
     ...{ tenantId, erasureId, kind: name.kind, hash: hashIdentifier(tenantId, name), unverifiedOnly: !isVerified },
   }))
 }

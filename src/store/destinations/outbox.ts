@@ -364,13 +364,11 @@ export async function retryQueued(db: Db, destinationId: string): Promise<number
   return rowCount ?? 0
 }
 
+type StoredMessage = Pick<Message, 'id' | 'at' | 'type' | 'data'>
+
 /** A message as stored; null: it has expired, or was deleted with a person. */
-export async function findMessage(
-  db: Db,
-  tenantId: number,
-  id: string,
-): Promise<{ id: string; at: Date; type: string; data: string } | null> {
-  const [found] = await queryRows<{ id: string; at: Date; type: string; data: string }>(
+export async function findMessage(db: Db, tenantId: number, id: string): Promise<StoredMessage | null> {
+  const [found] = await queryRows<StoredMessage>(
     db,
     'select id, at, type, data from outbox where tenant_id = $1 and id = $2::uuid limit 1',
     [tenantId, id],
