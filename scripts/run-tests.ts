@@ -4,7 +4,7 @@
 //   paths         every file whose path contains one of them
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { join, relative } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { type RunOptions, run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -31,8 +31,11 @@ const FIRST = [
   'log/',
 ]
 
-// These files leave the process as they found it, so they share one. Starting a process takes half a second.
-const ONE_PROCESS = ['test/domain/']
+// Starting a process takes a second of CPU time. Files that leave their process as they found it share one: those in this
+// folder, and those that use the shared server, of which a process runs a few.
+const ONE_PROCESS = 'test/domain/'
+const USES_SHARED_SERVER = '= await sharedServer()'
+const SHARED_SERVER_FILES_PER_PROCESS = 6
 
 const paths = process.argv.slice(2).filter(argument => argument !== '--all')
 const all = process.argv.includes('--all')
@@ -98,10 +101,17 @@ function printSummary(): void {
 function groupFiles(files: string[]): string[] {
   const folder = join(root, 'node_modules/.cache/test-groups')
   mkdirSync(folder, { recursive: true })
-  const groups = Map.groupBy(files, file => ONE_PROCESS.find(shared => file.startsWith(shared)) ?? file)
+  const counts = new Map<string, number>()
+  const groups = Map.groupBy(files, (file, index) => {
+    if (file.startsWith(ONE_PROCESS)) return ONE_PROCESS
+    if (!sources[index]!.includes(USES_SHARED_SERVER)) return file
+    const count = counts.get(dirname(file)) ?? 0
+    counts.set(dirname(file), count + 1)
+    return `${dirname(file)}/${Math.floor(count / SHARED_SERVER_FILES_PER_PROCESS) + 1}`
+  })
   return [...groups].map(([name, members]) => {
     if (members.length === 1) return join(root, members[0]!)
-    const group = join(folder, `${name.replaceAll('/', '-')}all.test.mjs`)
+    const group = join(folder, `${name.replaceAll('/', '-')}.test.mjs`)
     const imports = members.map(file => `import ${JSON.stringify(pathToFileURL(join(root, file)).href)}\n`)
     writeFileSync(group, imports.join(''))
     return group
