@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { writeSnapshots } from '../../src/jobs/ledger.ts'
+import { LOCKS, lock } from '../../src/postgres/locks.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
+import { eventually } from '../eventually.ts'
 import { startServer, TEST_SECRET_KEY, type TestTenant } from '../server.ts'
 import { created, inDays, reportOf, send, updated } from '../subscriptions/shop.ts'
 import { assertSums } from './sums.ts'
@@ -98,4 +100,31 @@ test('kontor snapshot writes one day, all missing days, or all days again, and p
     const wrong = await kontor('snapshot', '--date', date)
     assert.deepEqual([wrong.code, wrong.out], [2, ''])
   }
+})
+
+test('sums that are compacted while they are rebuilt are not counted twice', async () => {
+  const tenant = await server.anotherTenant('compacted')
+  await send(server, [created('s', { started_at: inDays(-20) })], tenant)
+  const client = await server.pool.connect()
+  try {
+    // What the compaction does.
+    await client.query('begin')
+    await lock(client, LOCKS.daySums)
+    await client.query(`with taken as (delete from billing_account_days returning *)
+      insert into billing_account_days select * from taken`)
+    const rebuilding = kontor('snapshot', '--rebuild')
+    await eventually('the command to wait', async () => {
+      const { rows } = await server.pool.query(
+        `select from pg_stat_activity
+         where datname = current_database() and application_name = 'kontor command' and wait_event_type = 'Lock'`,
+      )
+      return rows.length > 0
+    })
+    await client.query('commit')
+    assert.equal((await rebuilding).code, 0)
+  } finally {
+    await client.query('rollback')
+    client.release()
+  }
+  assert.ok((await assertSums(server, tenant)) > 0)
 })

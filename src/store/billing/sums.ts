@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { type Db, inTransaction } from '../../postgres/database.ts'
-import { LOCKS, tryLock } from '../../postgres/locks.ts'
+import { LOCKS, lock, tryLock } from '../../postgres/locks.ts'
 import { ACCOUNT_FIGURES, STATE_EFFECTS } from './accounts.ts'
 import { CASH_EFFECTS, CASH_FIGURES, INVOICE_EFFECTS } from './cash.ts'
 import { REVENUE_EFFECTS } from './revenue.ts'
@@ -64,6 +64,8 @@ async function compact(db: Db, { name, key, sums }: SumTable): Promise<number> {
 /** Rebuilds all sums from their rows. Writers wait meanwhile. */
 export async function rebuildSums(pool: pg.Pool): Promise<void> {
   await inTransaction(pool, async client => {
+    // A row that is being compacted is deleted and inserted again. The new row would be overlooked here.
+    await lock(client, LOCKS.daySums)
     await client.query(
       'lock table billing_account_states, billing_invoice_states, billing_cash, billing_revenue, billing_agenda in share mode',
     )
