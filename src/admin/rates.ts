@@ -34,15 +34,7 @@ export function rateAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     async import(idOrName: string, csv: string): Promise<ImportedRates> {
       const { id } = await requireTenant(pool, actor, idOrName)
       const rates = await parseRates(csv)
-      const days = [...new Set(rates.map(rate => rate.day))].sort()
-      const imported: ImportedRates = {
-        tenant: publicTenantId(id),
-        days: days.length,
-        currencies: new Set(rates.map(rate => rate.currency)).size,
-        rates: rates.length,
-        first: days[0]!,
-        last: days.at(-1)!,
-      }
+      const imported: ImportedRates = { tenant: publicTenantId(id), ...countRates(rates) }
       const portions: DailyRate[][] = []
       for (let done = 0; done < rates.length; done += RATES_AT_A_TIME)
         portions.push(rates.slice(done, done + RATES_AT_A_TIME))
@@ -61,6 +53,17 @@ export function rateAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       })
       return imported
     },
+  }
+}
+
+export function countRates(rates: DailyRate[]): Omit<ImportedRates, 'tenant'> {
+  const days = [...new Set(rates.map(rate => rate.day))].sort()
+  return {
+    days: days.length,
+    currencies: new Set(rates.map(rate => rate.currency)).size,
+    rates: rates.length,
+    first: days[0]!,
+    last: days.at(-1)!,
   }
 }
 

@@ -3,7 +3,7 @@ import type { RulesChange } from '../admin/alerts.ts'
 import { RULE_NAMES, RULES } from '../domain/alerts/rules.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, printRead, requireData, withAdmin, withReadAdmin } from './session.ts'
+import { dataOption, printRead, withAdmin, withReadAdmin } from './session.ts'
 
 const NOTES = `
 Rules and their default thresholds:
@@ -25,7 +25,6 @@ export function addAlert(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor alert list --tenant acme --all'))
     .action(async ({ tenant, all, ...options }) => {
-      await requireData(options)
       await printRead(options, out, admin => admin.alerts.list({ tenant, all: all === true }))
     })
   alert
@@ -37,7 +36,6 @@ export function addAlert(program: Command, out: Output): void {
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor alert rules acme', 'kontor alert rules acme --set lag=600,dead_letters=off'))
     .action(async (tenant, { set, ...options }) => {
-      await requireData(options)
       const using = set ? withAdmin : withReadAdmin
       await using(options, out, async ({ admin: { alerts } }) =>
         out.json(set ? await alerts.setRules(tenant, set) : await alerts.rules(tenant)),

@@ -9,7 +9,7 @@ import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
 import { type ReachedServer, reachServer, waitUntilApplied } from './running-server.ts'
-import { dataOption, type Session, urlOption, withDatabase } from './session.ts'
+import { dataOption, type Session, urlOption, withNewDatabase } from './session.ts'
 
 const NOTES = `
 Sends products, contacts, orders, visits, subscriptions, invoices and refunds through the public APIs of the
@@ -35,7 +35,7 @@ export function addDemo(program: Command, out: Output): void {
       examples('kontor demo', 'kontor demo --tenant acme --seed 7', 'kontor demo --scale 10 --end 2025-12-31'),
     )
     .action(options =>
-      withDatabase(options, out, async session => {
+      withNewDatabase(options, out, async session => {
         const target = await prepare(session, options)
         const server = await reachServer({ config: session.config, url: options.url, out })
         try {

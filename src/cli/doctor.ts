@@ -6,7 +6,8 @@ import { findMasterKeys, openSecrets } from '../admin/secrets.ts'
 import type { Config } from '../config/config.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, emptyDataDir, withBareDatabase } from './session.ts'
+import { emptyDataDir, requireLocal } from './remote.ts'
+import { dataOption, withBareDatabase } from './session.ts'
 
 const NOTES = `
 This command changes nothing. Exit code 0 if there are no findings, 1 otherwise.
@@ -26,6 +27,7 @@ export function addDoctor(program: Command, out: Output): void {
         else out.print(`${formatFindings(findings)}\n`)
         out.exitCode = findings.length === 0 ? 0 : 1
       }
+      await requireLocal(options)
       const empty = await emptyDataDir(options)
       if (empty !== null) return report([databaseMissing(empty)])
       await withBareDatabase(options, out, async ({ pool, config, log }) => {

@@ -3,7 +3,7 @@ import { ROLES, SCOPES } from '../domain/tenants/keys.ts'
 import { UsageError } from './errors.ts'
 import { examples, overlapOption, parseRateLimitOrOff } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, printChange, withAdmin, withReadAdmin } from './session.ts'
+import { chooseTenant, dataOption, printChange, withAdmin, withReadAdmin } from './session.ts'
 
 const ID = 'id of the key (key_…), see `kontor key list`'
 
@@ -18,7 +18,10 @@ export function addKey(program: Command, out: Output): void {
         .choices(['private', 'tracking', 'admin'])
         .makeOptionMandatory(),
     )
-    .option('--tenant <tenant>', 'tenant id or name; restricts an admin key to this tenant')
+    .option(
+      '--tenant <tenant>',
+      'tenant id or name (default: KONTOR_TENANT, or the only tenant); restricts an admin key to this tenant',
+    )
     .option('--name <name>', 'what the key is for')
     .option('--scopes <a,b>', 'scopes of a private key (default: all)')
     .option('--server', 'tracking key for servers only: it may alias and merge people')
@@ -48,10 +51,12 @@ export function addKey(program: Command, out: Output): void {
         'kontor key create --kind admin --role viewer --tenant acme',
       ),
     )
-    .action(options =>
-      withAdmin(options, out, async ({ admin }) => {
+    .action(async options => {
+      // An admin key without a tenant is valid for all of them.
+      const ofTenant = options.tenant ?? (options.kind === 'admin' ? undefined : await chooseTenant(options, out))
+      await withAdmin(options, out, async ({ admin }) => {
         const { id, key, kind, scopes, server, role, tenant } = await admin.keys.create({
-          tenant: options.tenant,
+          tenant: ofTenant,
           kind: options.kind,
           name: options.name,
           scopes: parseList(options.scopes),
@@ -64,8 +69,8 @@ export function addKey(program: Command, out: Output): void {
           expires_at: options.expires,
         })
         out.json({ id, key, kind, scopes, tenant, ...(server && { server }), ...(role && { role }) })
-      }),
-    )
+      })
+    })
   key
     .command('list')
     .description('List the keys of a tenant or the admin keys. The keys themselves are not shown.')

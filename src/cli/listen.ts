@@ -12,7 +12,7 @@ import { decodeBody, type RequestsView, type RequestView, readRequests } from '.
 import { findSource } from '../store/inbound/sources.ts'
 import { examples } from './options.ts'
 import { createStopSignal, formatLine, type Output } from './output.ts'
-import { dataOption, requireData, withReadDatabase } from './session.ts'
+import { dataOption, withReadDatabase } from './session.ts'
 
 const NOTES = `
 Shows every request that the source accepts, including duplicates. With --forward, sends each request unchanged to the handler,
@@ -239,7 +239,6 @@ async function connect(
 ): Promise<void> {
   const remote = remoteServer()
   if (remote) return work(cursor => fetchPage({ ...remote, start, signal, cursor }))
-  await requireData(start)
   return withReadDatabase(start, out, async ({ pool }) => {
     const source = await findSource(pool, start.sourceId)
     if (!source) throw notFound('source', start.sourceId)

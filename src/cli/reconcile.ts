@@ -7,7 +7,7 @@ import { stripeFileRows, stripeReading } from '../import/stripe.ts'
 import { RECONCILED_LISTS, stripeApiRows } from '../import/stripe-api.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, requireData, type Session, tenantOption, withReadDatabase } from './session.ts'
+import { dataOption, type Session, tenantOption, withReadDatabase } from './session.ts'
 import {
   chooseNamespace,
   keyFileOption,
@@ -53,7 +53,6 @@ export function addReconcile(program: Command, out: Output): void {
     )
     .action(async (file, options) => {
       const key = await readStripeKey(file, options)
-      await requireData(options)
       await withReadDatabase(options, out, async session => {
         const { admin, pool } = session
         const tenant = await admin.tenants.show(options.tenant!)

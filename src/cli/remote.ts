@@ -2,9 +2,11 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { findHome } from '../../embedded-postgres/home.ts'
 import type { Admin } from '../admin/admin.ts'
 import { AdminError } from '../admin/error.ts'
-import { cliEnvironment, type RemoteServer } from '../config/config.ts'
+import type { ImportedRates } from '../admin/rates.ts'
+import { cliEnvironment, type RemoteServer, readConfig } from '../config/config.ts'
 import { withoutTrailingSlash } from '../config/values.ts'
 import { UsageError } from './errors.ts'
 
@@ -14,8 +16,8 @@ export type Place = { data?: string | undefined; profile?: string | undefined }
 const DEFAULT_PROFILE = 'default'
 
 /**
- * The server whose admin API runs the command: that of `--profile`, or of KONTOR_URL and KONTOR_KEY. Null: the command uses the database
- * of this machine. `--data` and DATABASE_URL always mean this machine.
+ * The server whose admin API runs the command: that of `--profile`, of KONTOR_URL and KONTOR_KEY, or of `kontor login` on a machine
+ * without a database. Null: the command uses the database of this machine. `--data` and DATABASE_URL always mean this machine.
  */
 export async function findRemote({ data, profile }: Place): Promise<RemoteServer | null> {
   const { url, key, profile: environmentProfile, hasDatabase } = cliEnvironment()
@@ -24,7 +26,9 @@ export async function findRemote({ data, profile }: Place): Promise<RemoteServer
     if (data !== undefined) throw new UsageError('Give either --data or --profile, not both.')
     return readProfile(name)
   }
-  if (data !== undefined || hasDatabase || url === undefined) return null
+  if (data !== undefined || hasDatabase) return null
+  if (url === undefined)
+    return (await emptyDataDir({})) === null ? null : ((await readProfiles())[DEFAULT_PROFILE] ?? null)
   if (key === undefined)
     throw new UsageError('KONTOR_URL is set, but KONTOR_KEY is not. Set it to an admin key (adm_…).')
   if (!key.startsWith('adm_'))
@@ -34,15 +38,22 @@ export async function findRemote({ data, profile }: Place): Promise<RemoteServer
   return { url: withoutTrailingSlash(url), key }
 }
 
-export function needsDatabase(url: string): UsageError {
+function needsDatabase(url: string): UsageError {
   return new UsageError(
-    `The admin API of ${url} does not offer this command. Run it on the server, where it uses the database.`,
+    `The admin API of ${url} does not offer this command: run it on the server, or give --data to use a database of this machine.`,
   )
 }
 
-/** The profile of `kontor login`, for a machine without a database. */
-export async function defaultRemote(): Promise<RemoteServer | null> {
-  return (await readProfiles())[DEFAULT_PROFILE] ?? null
+/** For commands that need the database of this machine. */
+export async function requireLocal(options: Place): Promise<void> {
+  const remote = await findRemote(options)
+  if (remote !== null) throw needsDatabase(remote.url)
+}
+
+/** The data directory if it has no database and DATABASE_URL is not set; otherwise null. */
+export async function emptyDataDir(options: Place): Promise<string | null> {
+  const { databaseUrl, dataDir } = readConfig(undefined, { dataDir: options.data })
+  return databaseUrl !== null || (await findHome(dataDir)) !== null ? null : dataDir
 }
 
 type Profiles = Record<string, RemoteServer>
@@ -212,6 +223,7 @@ export function remoteAdmin(server: RemoteServer): Admin {
       status: (id: string, { month, page, pageSize }: Body) =>
         get(`/tenants/${at(id)}/books`, { month, page, page_size: pageSize }),
     },
+    rates: { import: (id: string, csv: string) => importRates(body => post(`/tenants/${at(id)}/rates`, body), csv) },
     deadLetters: {
       list: paged('/dead-letters'),
       show: (id: string, tenant?: string) => get(`/dead-letters/${at(id)}`, { tenant }),
@@ -298,6 +310,22 @@ async function replayAll(
   }
 }
 
+const RATE_LINES = 2_000
+
+/** The history of all currencies is larger than the limit of a request, so it is sent in parts. */
+async function importRates(post: (body: object) => Promise<ImportedRates>, csv: string): Promise<ImportedRates> {
+  const { countRates, parseRates } = await import('../admin/rates.ts')
+  // A file with an error must not be imported partially.
+  const counts = countRates(await parseRates(csv))
+  const [header, ...lines] = csv.split('\n')
+  let tenant = ''
+  for (let i = 0; i < lines.length; i += RATE_LINES) {
+    const part = lines.slice(i, i + RATE_LINES)
+    if (part.some(line => line.trim() !== '')) ({ tenant } = await post({ csv: [header, ...part].join('\n') }))
+  }
+  return { tenant, ...counts }
+}
+
 function parseBody(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -315,6 +343,7 @@ async function* decoded(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<strin
 function queryText(query: Body): string {
   const parameters = new URLSearchParams()
   for (const [name, value] of Object.entries(query))
-    if (value !== undefined) parameters.set(name, value instanceof Date ? value.toISOString() : `${value}`)
+    if (value !== undefined && value !== null)
+      parameters.set(name, value instanceof Date ? value.toISOString() : `${value}`)
   return `${parameters}` && `?${parameters}`
 }

@@ -2,7 +2,6 @@ import { userInfo } from 'node:os'
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import type pg from 'pg'
 import { defaultSystemDirectory, type Embedded, joinCluster, ownCluster } from '../../embedded-postgres/cluster.ts'
-import { findHome } from '../../embedded-postgres/home.ts'
 import { type Actor, commandLineActor } from '../admin/actor.ts'
 import { type Admin, openAdmin } from '../admin/admin.ts'
 import { AdminError, kontorCommand } from '../admin/error.ts'
@@ -16,7 +15,7 @@ import { migrate, SchemaError, schemaState } from '../postgres/migrate.ts'
 import { initializeLog, openLog, toNatsSettings } from '../runtime/log.ts'
 import { UsageError } from './errors.ts'
 import type { Output } from './output.ts'
-import { defaultRemote, findRemote, needsDatabase, type Place, readDigestPreview, remoteAdmin } from './remote.ts'
+import { emptyDataDir, findRemote, type Place, readDigestPreview, remoteAdmin, requireLocal } from './remote.ts'
 import { readServerFile } from './server-file.ts'
 
 /** For commands that use the database. */
@@ -51,8 +50,7 @@ export async function withBareDatabase<T>(
   out: Output,
   work: (database: Database) => Promise<T>,
 ): Promise<T> {
-  const remote = await findRemote(options)
-  if (remote !== null) throw needsDatabase(remote.url)
+  await requireLocal(options)
   const config = readConfig(undefined, { dataDir: options.data })
   const embedded = config.databaseUrl === null ? await joinEmbedded(config, out) : null
   const connection = embedded?.connection ?? { url: config.databaseUrl! }
@@ -68,7 +66,13 @@ export async function withBareDatabase<T>(
 }
 
 /** Also migrates the schema: for commands that change something. */
-export function withDatabase<T>(options: Place, out: Output, work: (session: Session) => Promise<T>): Promise<T> {
+export async function withDatabase<T>(options: Place, out: Output, work: (session: Session) => Promise<T>): Promise<T> {
+  await requireData(options)
+  return withNewDatabase(options, out, work)
+}
+
+/** Creates the database if there is none. */
+export function withNewDatabase<T>(options: Place, out: Output, work: (session: Session) => Promise<T>): Promise<T> {
   return withBareDatabase(options, out, async database => {
     await migrate(database.pool)
     return work(await openSession(database))
@@ -107,8 +111,14 @@ type DigestPreview = { subject: string; text: string; html: string }
  * Runs a command on the admin API of a remote server (`--profile`, KONTOR_URL and KONTOR_KEY, or `kontor login` on a machine without a
  * database), or on the database of this machine.
  */
-export function withAdmin<T>(options: Place, out: Output, work: AdminWork<T>): Promise<T> {
-  return runAdmin(options, work, local => withDatabase(options, out, local))
+export async function withAdmin<T>(options: Place, out: Output, work: AdminWork<T>): Promise<T> {
+  await requireData(options)
+  return withNewAdmin(options, out, work)
+}
+
+/** For a command that may be the first one: creates the database. */
+export function withNewAdmin<T>(options: Place, out: Output, work: AdminWork<T>): Promise<T> {
+  return runAdmin(options, work, local => withNewDatabase(options, out, local))
 }
 
 /** For commands that only read. */
@@ -131,7 +141,7 @@ async function runAdmin<T>(
   work: AdminWork<T>,
   locally: (local: (session: Session) => Promise<T>) => Promise<T>,
 ): Promise<T> {
-  const remote = (await findRemote(options)) ?? ((await emptyDataDir(options)) === null ? null : await defaultRemote())
+  const remote = await findRemote(options)
   if (remote !== null) {
     const previewDigest = (tenant: string) => readDigestPreview(remote, tenant)
     return work({ admin: remoteAdmin(remote), url: remote.url, previewDigest, pool: null, remote })
@@ -218,7 +228,7 @@ export function readMasterKeys({ secretKeys, dataDir, databaseUrl }: Config): Pr
   return loadMasterKeys({ secretKeys, dataDir, isEmbedded: databaseUrl === null })
 }
 
-/** For commands that only read: fails instead of creating a mistyped data directory. */
+/** Fails instead of creating a database in a mistyped data directory. */
 export async function requireData(options: Place): Promise<void> {
   if ((await findRemote(options)) !== null) return
   const empty = await emptyDataDir(options)
@@ -228,12 +238,6 @@ export async function requireData(options: Place): Promise<void> {
     'no_database',
     `There is no database in ${empty}. Set --data to the data directory of the server, set DATABASE_URL, or sign in to a remote server: kontor login URL`,
   )
-}
-
-/** The data directory if it has no database and DATABASE_URL is not set; otherwise null. */
-export async function emptyDataDir(options: Place): Promise<string | null> {
-  const { databaseUrl, dataDir } = readConfig(undefined, { dataDir: options.data })
-  return databaseUrl !== null || (await findHome(dataDir)) !== null ? null : dataDir
 }
 
 /** For commands that append to the log, whether a server runs or not. */

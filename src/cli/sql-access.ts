@@ -3,7 +3,7 @@ import type { CreatedSqlAccess } from '../admin/sql-access.ts'
 import type { Connection } from '../postgres/database.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, printChange, printRead, requireData, tenantFilter, tenantOption, withDatabase } from './session.ts'
+import { dataOption, printChange, printRead, tenantFilter, tenantOption, withDatabase } from './session.ts'
 
 const NOTES = `
 The role can read the rows of its tenant in the views of the schema kontor_bi (docs/guides/bi.md), and no tables. The password
@@ -27,7 +27,6 @@ export function addSqlAccess(program: Command, out: Output): void {
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor sql-access create --tenant acme --name metabase'))
     .action(async ({ tenant, name, connections, statementSeconds, ...options }) => {
-      await requireData(options)
       await withDatabase(options, out, async ({ admin, connection }) => {
         const made = await admin.sqlAccess.create({ tenant: tenant!, name, connections, statementSeconds })
         out.json({ ...made, ...describeConnection(connection, made) })
@@ -40,7 +39,6 @@ export function addSqlAccess(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor sql-access list'))
     .action(async options => {
-      await requireData(options)
       await printRead(options, out, admin => admin.sqlAccess.list(options.tenant))
     })
   access
@@ -50,7 +48,6 @@ export function addSqlAccess(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor sql-access revoke kontor_bi_3f0c9a1be2d45678'))
     .action(async (role, options) => {
-      await requireData(options)
       await printChange(options, out, admin => admin.sqlAccess.revoke(role))
     })
 }

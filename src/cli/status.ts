@@ -11,6 +11,7 @@ import { retentionHeldBy } from '../store/entries/retention-clock.ts'
 import { newestMigration } from '../store/tenants/tenants.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
+import { requireLocal } from './remote.ts'
 import { fetchServer, isResponding } from './running-server.ts'
 import { readServerFile } from './server-file.ts'
 import { type Database, dataOption, openSession, type Session, schemaProblem, withBareDatabase } from './session.ts'
@@ -28,6 +29,7 @@ export function addStatus(program: Command, out: Output): void {
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor status', 'kontor status --data /var/lib/kontor | jq .pipeline'))
     .action(async options => {
+      await requireLocal(options)
       const config = readConfig(undefined, { dataDir: options.data })
       const server = await findServer(config, out)
       const isFresh = config.databaseUrl === null && (await findHome(config.dataDir)) === null

@@ -3,7 +3,7 @@ import { IP_MODES } from '../domain/tenants/ip-addresses.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, printChange, printRead, withAdmin } from './session.ts'
+import { dataOption, printChange, printRead, withAdmin, withNewAdmin } from './session.ts'
 
 export function addTenant(program: Command, out: Output): void {
   const tenant = program.command('tenant').description('Manage tenants.')
@@ -19,7 +19,7 @@ export function addTenant(program: Command, out: Output): void {
       examples('kontor tenant create acme', 'kontor tenant create "Acme Inc." --data /var/lib/kontor'),
     )
     .action((name, options) =>
-      withAdmin(options, out, async ({ admin }) => {
+      withNewAdmin(options, out, async ({ admin }) => {
         const made = await admin.tenants.create({ name })
         out.json({ id: made.id, name: made.name })
       }),

@@ -8,7 +8,7 @@ import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { requireTenant } from '../admin/actor.ts'
 import { AdminError, notFound } from '../admin/error.ts'
 import type { TenantView } from '../admin/tenants.ts'
-import { editorCommand } from '../config/config.ts'
+import { cliEnvironment, editorCommand } from '../config/config.ts'
 import { nearest } from '../config/spelling.ts'
 import { signedHeaders } from '../domain/inbound/presets.ts'
 import { isObject } from '../domain/json/json.ts'
@@ -19,15 +19,7 @@ import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
 import { type ReachedServer, reachServer } from './running-server.ts'
-import {
-  currentUser,
-  dataOption,
-  loadSecrets,
-  requireData,
-  type Session,
-  urlOption,
-  withReadDatabase,
-} from './session.ts'
+import { currentUser, dataOption, loadSecrets, type Session, urlOption, withReadDatabase } from './session.ts'
 
 const NOTES = `
 A sample is a request body as documented by its sender, with new ids each time. It is sent to the same endpoint as a real one:
@@ -54,7 +46,7 @@ export function addTrigger(program: Command, out: Output): void {
     .command('trigger')
     .description('Send a realistic sample: a page event, or a webhook of Stripe, Shopify and others.')
     .argument('[sample]', 'name of the sample; --list shows all')
-    .option('--tenant <tenant>', 'tenant id or name (default: the only tenant)')
+    .option('--tenant <tenant>', 'tenant id or name (default: KONTOR_TENANT, or the only tenant)')
     .option('--source <id>', 'source to send to (default: the only one with the preset)')
     .option('--token <token>', 'token of the source (tok_…), if it has no signing secret')
     .option('--count <n>', 'number of requests to send', parseCount, 1)
@@ -100,7 +92,6 @@ function findSample(name: string | undefined): NamedSample {
 async function trigger(named: NamedSample, options: Options, out: Output): Promise<void> {
   if (named.target === 'events' && (options.source !== undefined || options.token !== undefined))
     throw new UsageError(`${named.name} is sent to the event API, not to a source. Omit --source and --token.`)
-  await requireData(options)
   return withReadDatabase(options, out, async session => {
     const sender = await openSender(session, named.target, options)
     let server: ReachedServer | null = null
@@ -198,12 +189,13 @@ async function openEventSender(session: Session, choice: Choice): Promise<Sender
   }
 }
 
-async function findTenant({ admin }: Session, { tenant }: Choice): Promise<TenantView> {
+async function findTenant({ admin }: Session, { tenant = cliEnvironment().tenant }: Choice): Promise<TenantView> {
   const tenants = await admin.tenants.list()
   if (tenant === undefined && tenants.length === 1) return tenants[0]!
   if (tenant === undefined && tenants.length === 0)
     throw new UsageError('There is no tenant yet. Create one with kontor start or kontor tenant create.')
-  if (tenant === undefined) throw new UsageError('There are several tenants. Choose one with --tenant.')
+  if (tenant === undefined)
+    throw new UsageError('There are several tenants. Choose one with --tenant or KONTOR_TENANT.')
   const found = tenants.find(({ id, name }) => id === tenant || name === tenant)
   if (!found) throw notFound('tenant', tenant)
   return found

@@ -3,7 +3,7 @@ import type { InvitedUser } from '../admin/users.ts'
 import { ROLES } from '../domain/tenants/keys.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, printRead, requireData, withAdmin } from './session.ts'
+import { dataOption, printRead, withAdmin } from './session.ts'
 
 const NOTES = `
 People sign in to the console with a name and a password of their own, so that the audit log shows who did what. The person
@@ -21,7 +21,6 @@ export function addUser(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor user list'))
     .action(async options => {
-      await requireData(options)
       await printRead(options, out, admin => admin.users.list())
     })
   for (const verb of ['disable', 'enable'] as const)
@@ -36,7 +35,6 @@ export function addUser(program: Command, out: Output): void {
       .addOption(dataOption())
       .addHelpText('after', examples(`kontor user ${verb} ada@example.com`))
       .action(async (name, options) => {
-        await requireData(options)
         await withAdmin(options, out, async ({ admin }) =>
           out.json(await admin.users.setDisabled(name, verb === 'disable')),
         )
@@ -48,7 +46,6 @@ export function addUser(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor user reset ada@example.com'))
     .action(async (name, options) => {
-      await requireData(options)
       await withAdmin(options, out, async ({ admin, url }) => out.json(withLink(await admin.users.reset(name), url)))
     })
 }
@@ -93,7 +90,6 @@ export function addSession(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor session list'))
     .action(async options => {
-      await requireData(options)
       await printRead(options, out, admin => admin.sessions.list())
     })
   session
@@ -103,7 +99,6 @@ export function addSession(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor session end ses_4fTzQ9aXw2LmN8pB'))
     .action(async (id, options) => {
-      await requireData(options)
       await withAdmin(options, out, async ({ admin }) => out.json(await admin.sessions.end(id)))
     })
 }

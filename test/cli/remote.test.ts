@@ -3,7 +3,9 @@ import { existsSync, statSync } from 'node:fs'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
-import { formatTable } from '../../src/cli/output.ts'
+import type { Command } from '@commander-js/extra-typings'
+import { formatTable, processOutput } from '../../src/cli/output.ts'
+import { buildProgram } from '../../src/cli/program.ts'
 import { type OwnServer, startServer } from '../server.ts'
 import { kontor, temporaryDirectory } from './kontor.ts'
 
@@ -66,7 +68,7 @@ test('with KONTOR_URL and KONTOR_KEY, tenants, keys, sources and destinations ar
   assert.deepEqual([missing.code, missing.out], [1, ''])
   // The admin API has no backups.
   const backup = await kontor('backup', '--to', join(folder, 'file'))
-  assert.deepEqual([backup.code, /Run it on the server/.test(backup.err)], [2, true], backup.err)
+  assert.deepEqual([backup.code, /run it on the server/.test(backup.err)], [2, true], backup.err)
   assert.deepEqual(await readdir(folder), [])
 })
 
@@ -182,6 +184,153 @@ test('kontor login stores the key for its user only, and other commands use the 
   assert.equal((await kontor('--profile', 'prod', 'open')).out, `${server.url}/console\n`)
   const unknown = await kontor('tenant', 'list', '--profile', 'staging')
   assert.deepEqual([unknown.code, /no profile "staging"/.test(unknown.err)], [2, true])
+})
+
+/** Commands that need the database, with arguments that are otherwise valid. */
+const LOCAL: string[][] = [
+  ...[['status'], ['doctor'], ['migrate'], ['demo'], ['snapshot'], ['backup', '--to', 'file']],
+  ...['status', 'enable', 'disable'].map(verb => ['archive', verb]),
+  ...[['tail'], ['trigger', 'page_view'], ['listen', 'src_4fTzQ9aXw2LmN8pB'], ['logs', 'm-1']],
+  ...['products', 'contacts', 'orders', 'events'].map(what => ['import', what, 'rows.csv']),
+  ...[
+    ['import', 'stripe', 'rows.csv'],
+    ['reconcile', 'stripe', 'rows.csv'],
+    ['sql-access', 'create'],
+    ['sql-access', 'list'],
+    ['sql-access', 'revoke', 'kontor_bi_3f0c9a1be2d45678'],
+  ],
+]
+
+/** The words of every command. A group is one too if it has options, such as kontor backup --to FILE. */
+function listCommands(command: Command, words: string[] = []): string[] {
+  const below = command.commands.flatMap(child => listCommands(child as Command, [...words, child.name()]))
+  const isCommand = below.length === 0 || (words.length > 0 && command.options.some(({ required }) => required))
+  return [...(isCommand ? [words.join(' ')] : []), ...below]
+}
+
+/** Commands that use neither a server nor its database, and those that start one. */
+const OTHER = [
+  'start',
+  'restore',
+  'check-config',
+  'backup verify',
+  'data list',
+  'data remove',
+  'login',
+  'completion',
+  'mcp',
+]
+
+test('after kontor login, every command works on the server or says in one sentence that it needs its database', async t => {
+  const folder = await onLaptop(t)
+  const { id: tenant, trackingKey } = await server.anotherTenant('every command')
+  assert.equal((await kontor('login', server.url, '--key', adminKey)).code, 0)
+  process.env.KONTOR_TENANT = tenant
+  t.after(() => delete process.env.KONTOR_TENANT)
+  await writeFile(join(folder, 'rows.csv'), 'Date,USD\n2026-03-30,1.08\n2026-03-31,1.09\n')
+  const ran = new Set<string>(OTHER)
+  const paths = listCommands(await buildProgram(processOutput()))
+  const run = async (...words: string[]) => {
+    ran.add(paths.findLast(path => `${words.join(' ')} `.startsWith(`${path} `))!)
+    return kontor(...words)
+  }
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
+  const works = async (...words: string[]): Promise<any> => {
+    const { code, err, out } = await run(...words)
+    assert.equal(code, 0, `${words.join(' ')}: ${err}`)
+    return out === '' ? null : JSON.parse(out)
+  }
+  /** Fails for a reason that only the server knows. */
+  const fails = async (why: RegExp, ...words: string[]) => {
+    const { code, err, out } = await run(...words)
+    assert.deepEqual([code, why.test(err + out)], [1, true], `${words.join(' ')}: ${err}${out}`)
+  }
+
+  for (const words of LOCAL) {
+    const { code, err, out } = await run(...words)
+    assert.deepEqual([code, out], [2, ''], `${words.join(' ')}: ${err}`)
+    assert.match(err, /^The admin API of \S+ does not offer this command: run it on the server, or give --data .*\.\n/)
+  }
+
+  await works('tenant', 'create', 'one more')
+  await works('tenant', 'list')
+  await works('tenant', 'update', tenant, '--ip-addresses', 'truncate')
+  await works('tenant', 'conversions', tenant)
+  await works('policy', 'show')
+  await works('policy', 'set', 'time_zone=Europe/Berlin')
+  await works('account', 'list')
+  await fails(/cus_43/, 'account', 'merge', 'cus_43', 'cus_42')
+  await fails(/cus_43/, 'account', 'unmerge', 'cus_43')
+  await works('books', 'close', '2025-03')
+  await works('books', 'status')
+  await works('books', 'reopen', '2025-03')
+  assert.deepEqual(await works('rates', 'import', 'rows.csv'), {
+    ...{ tenant, days: 2, currencies: 1, rates: 2 },
+    ...{ first: '2026-03-30', last: '2026-03-31' },
+  })
+  const { id: key } = await works('key', 'create', '--kind', 'tracking')
+  await works('key', 'list', '--tenant', tenant)
+  await works('key', 'update', key, '--origins', 'https://example.com')
+  await works('key', 'rotate', key)
+  await works('key', 'revoke', key)
+  await works('events', 'purge', '--key', key, '--since', '2026-01-01', '--dry-run')
+  await works('user', 'invite', 'grace@example.com')
+  for (const verb of ['disable', 'enable', 'reset']) await works('user', verb, 'grace@example.com')
+  await works('user', 'list')
+  await works('session', 'list')
+  await fails(/ses_1/, 'session', 'end', 'ses_1')
+  const { id: source } = await works('source', 'create', '--type', 'cdp')
+  for (const verb of ['show', 'test', 'disable', 'enable']) await works('source', verb, source)
+  await works('source', 'update', source, '--config', '{"overflow": "drop"}')
+  await works('source', 'rotate', source, '--token')
+  await works('source', 'list')
+  await works('source', 'delete', source)
+  const { id: destination } = await works('destination', 'create', '--url', 'https://kontor.invalid/hook')
+  for (const verb of ['show', 'disable', 'enable', 'rotate', 'deliveries'])
+    await works('destination', verb, destination)
+  await works('destination', 'update', destination, '--name', 'hook')
+  await works('destination', 'replay', destination, '--since', '2026-01-01')
+  await works('destination', 'list')
+  await fails(/"ok":false/, 'destination', 'test', destination)
+  await works('destination', 'delete', destination)
+  await works('alert', 'list')
+  await works('alert', 'rules', tenant)
+  await works('alert', 'values', tenant)
+  await fails(/No destination receives/, 'alert', 'test', tenant, 'mrr_drop')
+  await works('digest', 'show', tenant)
+  await works('digest', 'set', tenant, '--weekday', 'friday')
+  assert.equal((await run('digest', 'preview', tenant)).code, 0)
+  assert.equal((await run('open')).out, `${server.url}/console\n`)
+  await works('audit', 'list')
+
+  for (const who of ['v-1', 'v-2']) {
+    const event = { event_type: 'page_view', visitor: who, user_id: `user of ${who}` }
+    const { status } = await server.request('/v1/track', {
+      ...{ method: 'POST', key: trackingKey },
+      body: JSON.stringify(event),
+    })
+    assert.equal(status, 200)
+  }
+  await server.settled()
+  await works('person', 'show', 'visitor:v-1')
+  await works('person', 'verify', 'visitor:v-1', '--name', 'user:user of v-1')
+  await works('person', 'merge', 'visitor:v-1', 'visitor:v-2')
+  await works('person', 'split', 'visitor:v-1', '--name', 'visitor:v-2')
+  assert.equal((await run('person', 'export', 'visitor:v-1')).code, 0)
+  assert.equal((await run('export', 'events', '--out', 'events.ndjson')).code, 0)
+  await fails(/No matching person/, 'erase', '--email', 'ada@example.com', '--dry-run')
+  await works('suppress', 'list')
+  await fails(/No matching suppression/, 'suppress', 'remove', 'ada@example.com')
+  await works('dead-letters', 'list')
+  await works('dead-letters', 'replay', '--all')
+  await fails(/1/, 'dead-letters', 'show', '1')
+
+  assert.deepEqual(
+    paths.filter(path => !ran.has(path)),
+    [],
+    'every command is classified',
+  )
+  assert.deepEqual((await readdir(folder)).sort(), ['config', 'events.ndjson', 'rows.csv'])
 })
 
 test('without --tenant, a command uses KONTOR_TENANT or the only tenant', async t => {
