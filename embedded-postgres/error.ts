@@ -10,7 +10,7 @@ const causes: { pattern: RegExp; explanation: string }[] = [
   },
   {
     pattern: /Read-only file system|EROFS/,
-    explanation: 'The file system is read-only. Use a writable data directory.',
+    explanation: 'The file system is read-only. Make it writable, or use another data directory.',
   },
   {
     pattern: /ENOENT.*mkdir/,
@@ -40,12 +40,14 @@ const causes: { pattern: RegExp; explanation: string }[] = [
 
 export const errorCode = (error: unknown): string | undefined => (error as NodeJS.ErrnoException | null)?.code
 
+/** The explanation of a known cause, by the output of a program. */
+export const findCause = (output: string) => causes.find(({ pattern }) => pattern.test(output))?.explanation
+
 /** Builds an error from what failed and the program's output, with an explanation if the cause is known. */
 export function explain(what: string, output: string): EmbeddedError {
-  const cause = causes.find(({ pattern }) => pattern.test(output))
   const lines = output.trim()
   return new EmbeddedError(
-    [what, cause?.explanation, lines === '' ? undefined : `Its output:\n${lines}`].filter(Boolean).join('\n'),
+    [what, findCause(output), lines === '' ? undefined : `Its output:\n${lines}`].filter(Boolean).join('\n'),
   )
 }
 

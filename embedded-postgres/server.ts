@@ -3,7 +3,7 @@ import { copyFile, open, rename, rmdir, stat, truncate } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Account } from './account.ts'
 import { type Binaries, cannotStart, programOptions, run } from './binaries.ts'
-import { EmbeddedError, errorCode, explain } from './error.ts'
+import { EmbeddedError, errorCode, explain, findCause, withExplanation } from './error.ts'
 import type { Home } from './home.ts'
 import { endOrphans, findPostmaster, type Postmaster, removeStaleFiles, waitForExit } from './postmaster.ts'
 import { isAlive } from './processes.ts'
@@ -210,6 +210,7 @@ export function keepRunning({
   let current = postmaster
   let stopping = false
   let restarting: Promise<unknown> = Promise.resolve()
+  let lastFailure: string | null = null
   let timer = setTimeout(check, CHECK_EVERY_MS).unref()
 
   async function check(): Promise<void> {
@@ -223,13 +224,17 @@ export function keepRunning({
   }
 
   async function tryRestart(): Promise<boolean> {
-    log('PostgreSQL exited unexpectedly. Restarting it.')
+    if (lastFailure === null) log('PostgreSQL exited unexpectedly. Restarting it.')
     try {
-      current = await restart()
+      current = await withExplanation('PostgreSQL could not be started.', restart)
       log('PostgreSQL is running again. No acknowledged data was lost.')
+      lastFailure = null
       return true
     } catch (error) {
-      log(`PostgreSQL could not be started. The next attempt is in 10 seconds. ${(error as Error).message}`)
+      const { message } = error as Error
+      const failure = findCause(message) ?? message
+      if (failure !== lastFailure) log(`${message}\nThe next attempts follow every 10 seconds.`)
+      lastFailure = failure
       return false
     }
   }

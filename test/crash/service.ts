@@ -29,10 +29,12 @@ export async function openService(within: string = tmpdir()) {
   let url = ''
   let stderr = ''
 
+  let opsUrl: string | null = null
+
   async function start() {
     stderr = ''
     child = spawn(process.execPath, [main, 'start', '--port', '0', '--data', dataDir], {
-      env: { ...process.env, KONTOR_OPS_PORT: 'off', KONTOR_LOG_LEVEL: 'warn', DATABASE_URL: '' },
+      env: { ...process.env, KONTOR_OPS_PORT: '0', KONTOR_LOG_LEVEL: 'warn', DATABASE_URL: '' },
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     child.stderr!.on('data', text => {
@@ -49,15 +51,19 @@ export async function openService(within: string = tmpdir()) {
       { state: () => stderr },
     )
     url = announced.url
+    opsUrl = announced.ops_url
   }
 
   return {
     ...keys,
     dataDir,
     start,
+    stderr: () => stderr,
     get url() {
       return url
     },
+    /** The status of /readyz. */
+    readiness: async () => (await fetch(`${opsUrl}/readyz`)).status,
     hasEnded: () => child!.exitCode !== null || child!.signalCode !== null,
     /** SIGKILL, as the kernel sends it when memory runs out. */
     async kill(whom: 'server' | 'server and PostgreSQL') {
@@ -68,6 +74,17 @@ export async function openService(within: string = tmpdir()) {
       }
       child!.kill('SIGKILL')
       await exited
+    },
+    /** Kills only PostgreSQL, and does `work` before the server notices. */
+    async killPostgresDuring(work: () => Promise<void>) {
+      child!.kill('SIGSTOP')
+      try {
+        const postmaster = (await findPostmasterIn(dataDir))!.pid
+        for (const pid of [postmaster, ...childrenOf(postmaster)]) killNow(pid)
+        await work()
+      } finally {
+        child!.kill('SIGCONT')
+      }
     },
     /** Kills only PostgreSQL. The server must restart it; resolves when it has. */
     async killPostgres() {

@@ -15,9 +15,9 @@ import { settled } from '../settled.ts'
 import { childrenOf, openService } from './service.ts'
 
 /** A disk of its own, unmounted after the test; null if this machine does not allow it. */
-async function aDisk(t: TestContext): Promise<{ disk: Disk; directory: string } | null> {
+async function aDisk(t: TestContext, size?: string): Promise<{ disk: Disk; directory: string } | null> {
   const directory = await mkdtemp(join(tmpdir(), 'kontor-disk-'))
-  const disk = await mountDisk(directory, words => t.diagnostic(words))
+  const disk = await mountDisk(directory, words => t.diagnostic(words), size)
   t.after(async () => {
     await disk?.unmount()
     await rm(directory, { recursive: true })
@@ -33,24 +33,63 @@ async function track(url: string, key: string, event: object, signal: AbortSigna
   return fetch(`${url}/v1/track`, { method: 'POST', headers, body: JSON.stringify(event), signal })
 }
 
-test('on a read-only file system a start fails with the reason, and nothing is lost when it is writable again', async t => {
-  const own = await aDisk(t)
+test('on a full or read-only disk every event gets 503, and everything acknowledged is stored when it is writable again', async t => {
+  const own = await aDisk(t, '300m')
   if (own === null) return
   const service = await openService(own.directory)
   t.after(() => service.close())
   await service.start()
-  assert.equal((await track(service.url, service.trackingKey, { event_type: 'before', event_id: 'e-1' })).status, 200)
+  const acknowledged: string[] = []
+  let sent = 0
+  const send = async () => {
+    const id = `e-${++sent}`
+    const { status, headers } = await track(service.url, service.trackingKey, { event_type: 'kept', event_id: id })
+    if (status === 200) acknowledged.push(id)
+    else assert.deepEqual([status, Number(headers.get('retry-after')) > 0], [503, true])
+    return status
+  }
+  const until = (wanted: 200 | 503) =>
+    eventually(
+      `answers with ${wanted}`,
+      async () => (await send()) === wanted && (await service.readiness()) === wanted,
+      {
+        state: service.stderr,
+      },
+    )
+  await until(200)
+
+  await own.disk.fill()
+  await until(503)
+  await own.disk.free()
+  await until(200)
+
+  // A disk with errors becomes read-only. PostgreSQL exits at its next write, and cannot start again.
+  await service.killPostgresDuring(() => own.disk.setReadOnly(true))
+  await until(503)
+  const explained = () => service.stderr().match(/The file system is read-only/g)?.length ?? 0
+  await eventually('the log to say why', () => explained() === 1)
+  await own.disk.setReadOnly(false)
+  await until(200)
+  assert.equal(explained(), 1)
+
   await service.stop()
   await own.disk.setReadOnly(true)
   const { code, err } = await kontor('start', '--port', '0', '--data', service.dataDir)
   assert.notEqual(code, 0)
-  assert.match(err, /read-only/i)
+  assert.match(err, /The file system is read-only/)
   await own.disk.setReadOnly(false)
   await service.start()
   await service.withDatabase(async pool => {
     await settled(pool)
-    const { rows } = await pool.query(`select from events where event_type = 'before'`)
-    assert.equal(rows.length, 1)
+    const { rows } = await pool.query<{ id: string }>(
+      `select inbound_event_id as id from events where event_type = 'kept'`,
+    )
+    const stored = rows.map(({ id }) => id)
+    assert.equal(new Set(stored).size, stored.length)
+    assert.deepEqual(
+      acknowledged.filter(id => !stored.includes(id)),
+      [],
+    )
   })
 })
 

@@ -15,14 +15,14 @@ export type Disk = {
 }
 
 /** A separate in-memory disk that can be filled; null with a message if mounting is not allowed. */
-export async function mountDisk(directory: string, say: (words: string) => void): Promise<Disk | null> {
+export async function mountDisk(directory: string, say: (words: string) => void, size = SIZE): Promise<Disk | null> {
   await mkdir(directory, { recursive: true, mode: 0o711 })
   if (process.getuid?.() !== 0 || process.platform !== 'linux') {
     say('Skipped: mounting a disk requires root on Linux')
     return null
   }
   try {
-    await run('mount', ['-t', 'tmpfs', '-o', `size=${SIZE},mode=711`, 'tmpfs', directory])
+    await run('mount', ['-t', 'tmpfs', '-o', `size=${size},mode=711`, 'tmpfs', directory])
   } catch (error) {
     say(`Skipped: mounting a disk failed (${(error as Error).message.trim()})`)
     return null
@@ -43,7 +43,7 @@ export async function mountDisk(directory: string, say: (words: string) => void)
       }
     },
     async free() {
-      await resize(SIZE)
+      await resize(size)
     },
     async setReadOnly(isReadOnly) {
       await run('mount', ['-o', `remount,${isReadOnly ? 'ro' : 'rw'}`, directory])
