@@ -1,81 +1,29 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { cp, rm } from 'node:fs/promises'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { openConnection, ownerReader } from '../../src/log/jetstream/connection.ts'
 import { streamsSeen } from '../../src/log/jetstream/known-streams.ts'
 import { leaveStreams } from '../../src/log/jetstream/leave.ts'
-import { openJetStreamLog, openPublisher } from '../../src/log/jetstream/log.ts'
+import { openJetStreamLog } from '../../src/log/jetstream/log.ts'
 import { connectTo, type NatsSettings } from '../../src/log/jetstream/nats.ts'
 import { compareVersions, ensureStream } from '../../src/log/jetstream/stream.ts'
-import { choosePartition, LogRefused, LogUnavailable } from '../../src/log/log.ts'
+import { LogRefused, LogUnavailable } from '../../src/log/log.ts'
 import { eventually } from '../eventually.ts'
-import { type TestNats, testNats, withoutNats } from '../nats.ts'
-import { anAppend, bodies, readAll } from './entries.ts'
+import { testNats, withoutNats } from '../nats.ts'
+import { bodies, readAll } from './entries.ts'
 import { openTestLog } from './open.ts'
-import { natsSettings } from './open-jetstream.ts'
-
-const ACCOUNTS = `
-accounts {
-  SYS { users: [{ user: sys, password: sys-password }] }
-  APP { jetstream: enabled, users: [{ user: app, password: app-password }] }
-  PLAIN { users: [{ user: plain, password: plain-password }] }
-}
-system_account: SYS
-`
+import { anEvent, natsSettings, useStreams } from './open-jetstream.ts'
 
 describe('moving a stream between servers and databases', { skip: withoutNats }, () => {
-  let nats: TestNats
-  let postgres: Awaited<ReturnType<typeof openTestLog>>
-  let names = 0
-  const logs: ReturnType<typeof openJetStreamLog>[] = []
-  before(async () => {
-    nats = await testNats({ synced: true, settings: ACCOUNTS })
-    postgres = await openTestLog()
-  })
-  after(async () => {
-    await Promise.all(logs.map(log => log.close()))
-    await postgres.close()
-    await nats.end()
-  })
-
-  const access = (user: string) => ({
-    ...natsSettings(nats.url).access,
-    ...{ user, password: `${user}-password` },
-  })
-  const createSettings = (given: Partial<NatsSettings> = {}) =>
-    natsSettings(nats.url, { access: access('app'), stream: `moves-${++names}`, ...given })
-  async function opened(settings: NatsSettings, warnings: string[] = [], database = postgres) {
-    const warn = (_: object, message: string) => warnings.push(message)
-    const log = openJetStreamLog({
-      ...{
-        pool: database.pool,
-        settings,
-        postgres: database.log,
-        logger: { warn, error: warn, info: () => {} },
-      },
-      ...{ name: 'test', isWriter: true },
-    })
-    await log.outside.start(10_000).catch(async error => {
-      await log.close()
-      throw error
-    })
-    logs.push(log)
-    return log
-  }
-  const anEvent = (body: string) => anAppend({ kind: 'events', body })
-  async function manage<T>(work: (manager: Awaited<ReturnType<typeof connectTo>>['manager']) => Promise<T>) {
-    const { connection, manager } = await connectTo(access('app'), 'test')
-    return work(manager).finally(() => connection.close())
-  }
+  const streams = useStreams('moves')
+  const { access, createSettings, opened, manage } = streams
 
   test('older entries of the PostgreSQL log are read before newer entries in NATS', async () => {
     const log = await opened(createSettings())
-    await postgres.log.append([anEvent('1'), anEvent('2')])
+    await streams.postgres.log.append([anEvent('1'), anEvent('2')])
     await log.append([anEvent('3')])
-    assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['1', '2', '3'])
+    assert.deepEqual(bodies(await readAll(log, streams.postgres.pool)), ['1', '2', '3'])
     await log.close()
   })
 
@@ -85,13 +33,16 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
     await log.append([anEvent('a'), anEvent('b'), anEvent('c')])
     await log.close()
     // NATS cannot be queried without credentials: the last known number counts.
-    await assert.rejects(leaveStreams(postgres.pool, null), /3 when it was last seen.*kontor start --surfaces worker/s)
+    await assert.rejects(
+      leaveStreams(streams.postgres.pool, null),
+      /3 when it was last seen.*kontor start --surfaces worker/s,
+    )
     const other = createSettings()
-    await assert.rejects(leaveStreams(postgres.pool, other), /contains 3 unprocessed entries/)
+    await assert.rejects(leaveStreams(streams.postgres.pool, other), /contains 3 unprocessed entries/)
     const again = await opened(settings)
-    assert.equal((await readAll(again, postgres.pool)).length, 3)
+    assert.equal((await readAll(again, streams.postgres.pool)).length, 3)
     await again.close()
-    await leaveStreams(postgres.pool, null)
+    await leaveStreams(streams.postgres.pool, null)
   })
 
   test('switching to NATS, back and to NATS again reads every entry exactly once', async () => {
@@ -99,9 +50,9 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
     for (const round of ['1', '2', '3']) {
       const log = await opened(settings)
       await log.append([anEvent(`a${round}`), anEvent(`b${round}`)])
-      assert.deepEqual(bodies(await readAll(log, postgres.pool)), [`a${round}`, `b${round}`])
+      assert.deepEqual(bodies(await readAll(log, streams.postgres.pool)), [`a${round}`, `b${round}`])
       await log.close()
-      await leaveStreams(postgres.pool, null)
+      await leaveStreams(streams.postgres.pool, null)
     }
   })
 
@@ -110,36 +61,37 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
     const log = await opened(settings)
     await log.append([anEvent('a')])
     for (const other of [null, createSettings()])
-      await assert.rejects(leaveStreams(postgres.pool, other), /Another node .+ last seen \d+ s ago/)
+      await assert.rejects(leaveStreams(streams.postgres.pool, other), /Another node .+ last seen \d+ s ago/)
     await assert.rejects(opened(createSettings()), /Another node/)
-    assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['a'])
+    assert.deepEqual(bodies(await readAll(log, streams.postgres.pool)), ['a'])
     // As if the writer had been killed after it acknowledged another entry.
     await log.append([anEvent('b')])
-    const killed = () => postgres.pool.query(`update jetstream_writers set seen_at = now() - interval '31 seconds'`)
+    const killed = () =>
+      streams.postgres.pool.query(`update jetstream_writers set seen_at = now() - interval '31 seconds'`)
     await killed()
-    await assert.rejects(leaveStreams(postgres.pool, createSettings()), /contains 1 unprocessed entry/)
-    assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['b'])
+    await assert.rejects(leaveStreams(streams.postgres.pool, createSettings()), /contains 1 unprocessed entry/)
+    assert.deepEqual(bodies(await readAll(log, streams.postgres.pool)), ['b'])
     await killed()
-    await leaveStreams(postgres.pool, createSettings())
+    await leaveStreams(streams.postgres.pool, createSettings())
     // The writer is still alive and reads what it acknowledges. Once another one starts, Kontor queries NATS again.
     await log.append([anEvent('c')])
     await (await opened(settings)).close()
     await killed()
-    await assert.rejects(leaveStreams(postgres.pool, createSettings()), /contains 1 unprocessed entry/)
-    assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['c'])
+    await assert.rejects(leaveStreams(streams.postgres.pool, createSettings()), /contains 1 unprocessed entry/)
+    assert.deepEqual(bodies(await readAll(log, streams.postgres.pool)), ['c'])
     await log.close()
-    await leaveStreams(postgres.pool, null)
+    await leaveStreams(streams.postgres.pool, null)
   })
 
   test('a stream of the same name at other servers is refused while the first has writers, and their positions stay', async t => {
     const settings = createSettings()
     const log = await opened(settings)
     await log.append([anEvent('a')])
-    assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['a'])
+    assert.deepEqual(bodies(await readAll(log, streams.postgres.pool)), ['a'])
     const elsewhere = await testNats()
     t.after(elsewhere.end)
     await eventually('it to say which stream it has found', async () => {
-      const said = await postgres.pool.query('select from jetstream_writers where created is not null')
+      const said = await streams.postgres.pool.query('select from jetstream_writers where created is not null')
       return said.rowCount === 1
     })
     await assert.rejects(opened(natsSettings(elsewhere.url, { stream: settings.stream })), /is not the one/)
@@ -148,27 +100,27 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
     const other = natsSettings(elsewhere.url, { stream: settings.stream })
     // There are no writers any more, but unread entries would be lost, whatever the new stream's name.
     await assert.rejects(opened(other), /which contained one unprocessed entry/)
-    await assert.rejects(leaveStreams(postgres.pool, { ...other, stream: 'x' }), /1 when it was last seen/)
+    await assert.rejects(leaveStreams(streams.postgres.pool, { ...other, stream: 'x' }), /1 when it was last seen/)
     const again = await opened(settings)
-    assert.deepEqual(bodies(await readAll(again, postgres.pool)), ['b'])
+    assert.deepEqual(bodies(await readAll(again, streams.postgres.pool)), ['b'])
     await again.close()
     // After moving there and back, processed entries are not read again.
     const moved = await opened(other)
     await moved.append([anEvent('c')])
-    assert.deepEqual(bodies(await readAll(moved, postgres.pool)), ['c'])
+    assert.deepEqual(bodies(await readAll(moved, streams.postgres.pool)), ['c'])
     await moved.close()
     const back = await opened(settings)
     await back.append([anEvent('d')])
-    assert.deepEqual(bodies(await readAll(back, postgres.pool)), ['d'])
+    assert.deepEqual(bodies(await readAll(back, streams.postgres.pool)), ['d'])
     await back.close()
   })
 
   describe('with two databases', () => {
     /** The same installation in another database, as after loading a dump. */
-    let copy: typeof postgres
+    let copy: Awaited<ReturnType<typeof openTestLog>>
     before(async () => {
       copy = await openTestLog()
-      const { rows } = await postgres.pool.query('select id from installation')
+      const { rows } = await streams.postgres.pool.query('select id from installation')
       await copy.pool.query('update installation set id = $1', [rows[0].id])
     })
     after(() => copy.close())
@@ -178,32 +130,32 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
       const settings = createSettings()
       const original = await opened(settings)
       await original.append([anEvent('read')])
-      await readAll(original, postgres.pool)
-      await assert.rejects(opened({ ...settings, maxBytes: 2 ** 20 }, [], copy), BELONGS)
+      await readAll(original, streams.postgres.pool)
+      await assert.rejects(opened({ ...settings, maxBytes: 2 ** 20 }, { database: copy }), BELONGS)
       await original.append([anEvent('unread')])
-      const successor = await opened({ ...settings, takesOver: true }, [], copy)
+      const successor = await opened({ ...settings, takesOver: true }, { database: copy })
       await assert.rejects(original.outside.forgetRead(), BELONGS)
       await eventually('the first to be refused', async () => {
         await original.outside.upkeep().catch(() => {})
         const appended = await original.append([anEvent('unread')]).catch((error: Error) => error.message)
         return typeof appended === 'string' && BELONGS.test(appended)
       })
-      assert.deepEqual(await readAll(original, postgres.pool), [])
+      assert.deepEqual(await readAll(original, streams.postgres.pool), [])
       assert.deepEqual([...new Set(bodies(await readAll(successor, copy.pool)))], ['read', 'unread'])
       await original.close()
       // The stream's content no longer belongs to the first database.
-      const notes = await leaveStreams(postgres.pool, createSettings())
+      const notes = await leaveStreams(streams.postgres.pool, createSettings())
       assert.match(notes.join(), /belongs to another database: its entries are not processed here/)
       await successor.close()
       await assert.rejects(opened(settings), BELONGS)
       // It has written nothing, so NATS is not queried, which would need credentials.
-      await leaveStreams(postgres.pool, null)
-      await (await opened(settings, [], copy)).close()
+      await leaveStreams(streams.postgres.pool, null)
+      await (await opened(settings, { database: copy })).close()
     })
 
     test('a database that is replaced while in use keeps its stream', async () => {
       const settings = createSettings()
-      const log = await opened(settings, [], copy)
+      const log = await opened(settings, { database: copy })
       const ownerNow = () =>
         manage(async manager => (await manager.streams.info(settings.stream)).config.metadata!.kontor_owner)
       const before = await ownerNow()
@@ -215,7 +167,7 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
       })
       await log.append([anEvent('after')])
       assert.deepEqual(bodies(await readAll(log, copy.pool)), ['before', 'after'])
-      await (await opened(settings, [], copy)).close()
+      await (await opened(settings, { database: copy })).close()
       await log.close()
     })
 
@@ -227,7 +179,7 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
         const { kontor_owner: _, ...metadata } = config.metadata!
         await manager.streams.update(settings.stream, { ...config, metadata })
       })
-      const both = await Promise.allSettled([opened(settings), opened(settings, [], copy)])
+      const both = await Promise.allSettled([opened(settings), opened(settings, { database: copy })])
       assert.deepEqual(both.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
       for (const result of both) if (result.status === 'fulfilled') await result.value.close()
     })
@@ -246,7 +198,7 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
     // Neither user prevents events from being accepted.
     for (const user of ['app', 'unknown']) {
       const warnings: string[] = []
-      const log = await opened(createSettings({ systemAccess: access(user) }), warnings)
+      const log = await opened(createSettings({ systemAccess: access(user) }), { warnings })
       assert.equal(log.outside.promise(), 'process-crash only')
       await log.close()
       assert.deepEqual(warnings, ['cannot find out whether NATS syncs; acknowledged means process-crash only'])
@@ -268,9 +220,9 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
         `KONTOR_NATS_PARTITIONS is 2, but the stream ${settings.stream} was created with ${settings.partitions} and keeps them`,
       ],
     )
-    const [seen] = (await streamsSeen(postgres.pool)).filter(({ name }) => name === settings.stream)
+    const [seen] = (await streamsSeen(streams.postgres.pool)).filter(({ name }) => name === settings.stream)
     assert.deepEqual([seen!.unread, seen!.writers.length, seen!.leftAt], [0, 2, null])
-    for (const open of logs) await open.close()
+    await streams.close()
   })
 
   test('a stream with weaker settings or of another program is refused with a reason', async () => {
@@ -300,7 +252,7 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
   test('a stream that was edited by hand is refused at start, and while running until it is corrected', async () => {
     const settings = createSettings()
     const said: string[] = []
-    const log = await opened(settings, said)
+    const log = await opened(settings, { warnings: said })
     await log.append([anEvent('before')])
     const { config } = await manage(manager => manager.streams.info(settings.stream))
     for (const [edit, words] of edits) {
@@ -316,7 +268,7 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
       await eventually('it to be refused', async () => words.test((await refused())?.message ?? ''))
       assert.match((await log.outside.status()).refused!, words)
       // What was accepted is still read.
-      await readAll(log, postgres.pool)
+      await readAll(log, streams.postgres.pool)
       await manage(manager => manager.streams.update(settings.stream, config))
       await eventually('it to be accepted again', async () => (await refused()) === null)
     }
@@ -385,7 +337,7 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
     }
     const settings = createSettings({ access: access('unknown') })
     const log = openJetStreamLog({
-      ...{ pool: postgres.pool, settings, postgres: postgres.log, name: 'test' },
+      ...{ pool: streams.postgres.pool, settings, postgres: streams.postgres.log, name: 'test' },
     })
     assert.ok((await log.lag()).every(({ partition }) => partition.startsWith('postgres/')))
     assert.match((await log.outside.status()).refused!, /does not accept/)
@@ -402,7 +354,7 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
     }
     const connection = openConnection(natsSettings(alone.url), {
       name: 'test',
-      owner: ownerReader(postgres.pool),
+      owner: ownerReader(streams.postgres.pool),
       logger,
     })
     await alone.stop()
@@ -419,7 +371,7 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
     const settings = createSettings()
     const log = await opened(settings)
     await log.append([anEvent('before'), anEvent('gone')])
-    await readAll(log, postgres.pool)
+    await readAll(log, streams.postgres.pool)
     await manage(manager => manager.streams.delete(settings.stream))
     await eventually('the stream to be there again', async () => {
       return log.append([anEvent('after')]).then(
@@ -427,174 +379,8 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
         () => false,
       )
     })
-    assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['after'])
+    assert.deepEqual(bodies(await readAll(log, streams.postgres.pool)), ['after'])
     await log.close()
-  })
-
-  test('unread entries lost with a purged or deleted stream are reported, read entries are not', async () => {
-    const settings = createSettings()
-    const said: string[] = []
-    const log = await opened(settings, said)
-    const lost = async () => (await log.outside.status()).lost?.entries ?? 0
-    await log.append([anEvent('read')])
-    await log.outside.upkeep()
-    await readAll(log, postgres.pool)
-    await log.outside.forgetRead()
-    await log.lag()
-    await log.outside.upkeep()
-    assert.equal(await lost(), 0)
-    await log.append([anEvent('1'), anEvent('2'), anEvent('3')])
-    await log.lag()
-    await log.outside.upkeep()
-    await manage(manager => manager.streams.purge(settings.stream))
-    await log.append([anEvent('after')])
-    await log.lag()
-    await log.outside.upkeep()
-    assert.equal(await lost(), 3)
-    assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['after'])
-    // Entries counted in the seconds before a loss are not recorded.
-    await postgres.pool.query(`update jetstream_losses set noticed_at = noticed_at - interval '1 minute'`)
-    await log.append([anEvent('4'), anEvent('5')])
-    await log.lag()
-    await log.outside.upkeep()
-    await log.close()
-    await manage(manager => manager.streams.delete(settings.stream))
-    const again = await opened(settings, said)
-    assert.equal((await again.outside.status()).lost?.entries, 5)
-    assert.equal(said.filter(message => /acknowledged entries were lost/.test(message)).length, 2)
-    await again.close()
-  })
-
-  test('the number of lost entries is an upper bound: acknowledged entries that no one has counted yet are in it', async () => {
-    const settings = createSettings()
-    const said: string[] = []
-    const log = await opened(settings, said)
-    const other = await opened(settings, said)
-    const send = async (own: typeof log, name: string, count: number) => {
-      for (let i = 0; i < count; i++)
-        await own.append([anAppend({ kind: 'events', body: `${name} ${i}`, orderingKey: `${i}` })])
-    }
-    await send(log, 'noted', 100)
-    await log.lag()
-    await log.outside.upkeep()
-    await send(log, 'not noted', 40)
-    await send(other, 'of another node', 30)
-    // As a limit of three messages per subject does.
-    await manage(async manager => {
-      for (let partition = 0; partition < settings.partitions; partition++)
-        await manager.streams.purge(settings.stream, { filter: `${settings.stream}.log.${partition}`, keep: 3 })
-    })
-    for (const own of [log, other]) {
-      await own.lag()
-      await own.outside.upkeep()
-    }
-    const left = 3 * settings.partitions
-    const { entries } = (await log.outside.status()).lost!
-    assert.ok(entries >= 170 - left && entries <= 170, `${entries}`)
-    assert.equal((await readAll(log, postgres.pool)).length, left)
-    await log.close()
-    await other.close()
-  })
-
-  test('entries lost with an older copy of the store are counted, even if their numbers are used again', async t => {
-    const alone = await testNats()
-    t.after(alone.end)
-    const settings = natsSettings(alone.url, { stream: 'rolled-back' })
-    const [store, saved] = [join(alone.directory, 'jetstream'), join(alone.directory, 'saved')]
-    const log = await opened(settings)
-    await log.append([anEvent('kept')])
-    await readAll(log, postgres.pool)
-    await alone.stop()
-    await cp(store, saved, { recursive: true })
-    await alone.start()
-    await eventually('NATS to be back', () =>
-      log.append([anEvent('lost 1')]).then(
-        () => true,
-        () => false,
-      ),
-    )
-    for (let i = 2; i <= 5; i++) await log.append([anEvent(`lost ${i}`)])
-    // Until the connection has found the stream again, there is nothing to note.
-    await eventually('the unread entries to be noted', async () => {
-      await log.lag()
-      await log.outside.upkeep()
-      const { rows } = await postgres.pool.query(
-        `select from jetstream_unread where stream = 'rolled-back' having sum(entries) = 5`,
-      )
-      return rows.length > 0
-    })
-    await alone.stop()
-    await rm(store, { recursive: true })
-    await cp(saved, store, { recursive: true })
-    await alone.start()
-    await eventually('NATS to be back', () =>
-      log.append([anEvent('new 1')]).then(
-        () => true,
-        () => false,
-      ),
-    )
-    for (let i = 2; i <= 7; i++) await log.append([anEvent(`new ${i}`)])
-    const lost = await eventually('the loss to be found', async () => {
-      await log.lag()
-      await log.outside.upkeep()
-      return (await log.outside.status()).lost
-    })
-    assert.equal(lost.entries, 5)
-    assert.equal((await readAll(log, postgres.pool)).length, 7)
-    await log.close()
-  })
-
-  test('messages that reuse sequence numbers after a server lost unsynced messages are read', async () => {
-    const settings = createSettings()
-    const log = await opened(settings)
-    await log.append([anEvent('read')])
-    await readAll(log, postgres.pool)
-    await log.close()
-    await postgres.pool.query('update jetstream_cursors set seq = 1000 where stream = $1', [settings.stream])
-    const again = await opened(settings)
-    await again.append([anEvent('number 2 again')])
-    assert.deepEqual(bodies(await readAll(again, postgres.pool)), ['number 2 again'])
-    await again.close()
-  })
-
-  test('after a server lost its newest messages, new messages are read even before a worker knows of the loss, and none twice', async t => {
-    const alone = await testNats()
-    t.after(alone.end)
-    const settings = natsSettings(alone.url, { stream: 'tail' })
-    const [store, saved] = [join(alone.directory, 'jetstream'), join(alone.directory, 'saved')]
-    const partition = choosePartition(1, 'key', settings.partitions)
-    const named = (name: string, count: number) => Array.from({ length: count }, (_, i) => `${name} ${i}`)
-    const send = async (names: string[]) => {
-      // A separate connection, because the publisher does not maintain positions.
-      const connection = openConnection(settings, { name: 'test', owner: ownerReader(postgres.pool) })
-      const publisher = openPublisher(connection, settings.stream)
-      for (const name of names) await publisher.publish(partition, [anEvent(name)])
-      await connection.close()
-    }
-    const read = async () => {
-      const log = await opened(settings)
-      const entries = await readAll(log, postgres.pool)
-      await log.close()
-      return bodies(entries)
-    }
-    const log = await opened(settings)
-    await log.append([anAppend({ kind: 'events', body: 'of another key', orderingKey: 'another' })])
-    await log.close()
-    await send(named('kept', 3))
-    assert.equal((await read()).length, 4)
-    await alone.stop()
-    await cp(store, saved, { recursive: true })
-    await alone.start()
-    await send(named('lost', 10))
-    assert.deepEqual(await read(), named('lost', 10))
-    for (const count of [5, 15, 7]) {
-      await alone.stop()
-      await rm(store, { recursive: true })
-      await cp(saved, store, { recursive: true })
-      await alone.start()
-      await send(named('new', count))
-      assert.deepEqual(await read(), named('new', count))
-    }
   })
 
   test('a connection lost during the stream lookup is reported with a reason', async () => {
@@ -611,15 +397,15 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
     const settings = createSettings()
     const log = await opened(settings)
     await log.append([anEvent(randomBytes(1_200_000).toString('base64'))])
-    await readAll(log, postgres.pool)
+    await readAll(log, streams.postgres.pool)
     await log.append([anEvent('behind it')])
-    assert.equal((await readAll(log, postgres.pool)).length, 1)
+    assert.equal((await readAll(log, streams.postgres.pool)).length, 1)
     await log.close()
     await manage(manager => manager.streams.purge(settings.stream, { filter: `${settings.stream}.log.*.part.>` }))
     const warnings: string[] = []
-    const again = await opened(settings, warnings)
+    const again = await opened(settings, { warnings })
     await again.append([anEvent('after')])
-    assert.deepEqual(bodies(await readAll(again, postgres.pool)), ['after'])
+    assert.deepEqual(bodies(await readAll(again, streams.postgres.pool)), ['after'])
     await again.close()
     assert.deepEqual(warnings, [])
   })
@@ -627,12 +413,12 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
   test('many messages of other publishers are reported once, not one by one', async () => {
     const settings = createSettings()
     const said: string[] = []
-    const log = await opened(settings, said)
+    const log = await opened(settings, { warnings: said })
     const { connection, js } = await connectTo(access('app'), 'test')
     for (const body of ['a', 'b', 'c']) {
       await js.publish(`${settings.stream}.log.0`, body)
       await log.append([anEvent(body)])
-      assert.deepEqual(bodies(await readAll(log, postgres.pool)), [body])
+      assert.deepEqual(bodies(await readAll(log, streams.postgres.pool)), [body])
     }
     await connection.close()
     await log.close()
@@ -644,7 +430,7 @@ describe('moving a stream between servers and databases', { skip: withoutNats },
     const log = await opened(settings)
     const event = anEvent('once')
     await Promise.all([log.append([event]), log.append([event])])
-    assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['once'])
+    assert.deepEqual(bodies(await readAll(log, streams.postgres.pool)), ['once'])
     await log.close()
   })
 

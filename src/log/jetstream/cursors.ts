@@ -41,8 +41,8 @@ type StreamNow = {
 /** A cursor that was moved back. */
 type MovedBack = { partition: number; from: number; to: number }
 
-/** `lost`: what was unread in a stream that was replaced. */
-type Entered = { movedBack: MovedBack[]; lost: Lost | null }
+/** `replaced`: this process is the first that entered a new stream of this name. `lost`: what was unread in the one before it. */
+type Entered = { movedBack: MovedBack[]; replaced: boolean; lost: Lost | null }
 
 /**
  * Creates the cursors of a stream that is seen for the first time. A stream that was created again is read from its start, and the
@@ -57,7 +57,7 @@ export async function enterStream(pool: pg.Pool, stream: FoundStream, now: Strea
   )
   const isKnown = rows[0]!.isKnown
   if (isKnown && (await findOutdated(await lockCursors(pool, stream.name, 'share'), stream.lastSeq, now)).length === 0)
-    return { movedBack: [], lost: null }
+    return { movedBack: [], replaced: false, lost: null }
   return inTransaction(pool, async client => {
     await lock(client, LOCKS.epoch)
     const known = await client.query<Before>('select created, servers, unread from jetstream_streams where name = $1', [
@@ -67,8 +67,9 @@ export async function enterStream(pool: pg.Pool, stream: FoundStream, now: Strea
     await lockCursors(client, stream.name, 'update')
     const { created, lastSeq } = await now.state()
     const before = known.rows[0]
+    const replaced = before !== undefined && before.created !== created
     let lost: Lost | null = null
-    if (before && before.created !== created) {
+    if (replaced) {
       await refuseOtherServers(client, stream, before.created)
       refuseLeavingUnread(stream, before)
       lost = await recordLoss(client, stream.name, {
@@ -96,7 +97,7 @@ export async function enterStream(pool: pg.Pool, stream: FoundStream, now: Strea
       await moveBack(client, stream.name, { partition, seq: to, lastId: await now.messageId(to - 1) })
       movedBack.push({ partition, from: seq, to })
     }
-    return { movedBack, lost }
+    return { movedBack, replaced, lost }
   })
 }
 

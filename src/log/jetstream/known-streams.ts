@@ -186,9 +186,9 @@ export async function findLosses(
   pool: pg.Pool,
   opened: OpenStream,
   stream: string,
-  found: { ranges: UnreadRange[]; agoMs: number; published: LastPublished[]; acknowledged: number; process: string },
+  found: { ranges: UnreadRange[]; agoMs: number; published: LastPublished[] } & Uncounted,
 ): Promise<Lost | null> {
-  const { ranges, acknowledged } = found
+  const { ranges, acknowledged, process } = found
   const { created } = opened.stream
   const { rows } = await pool.query<Seen>(
     `select partition, first_seq as first, seq, id, entries from jetstream_unread
@@ -204,12 +204,16 @@ export async function findLosses(
   const gone = missing.length === 0 ? [] : await withoutRead(pool, stream, missing)
   const raised = await raiseLoss(pool, stream, found)
   let lost = raised?.lost ?? null
+  // The one that found it may have found other partitions.
+  if (gone.length > 0 && raised !== null)
+    lost = (await recordLoss(pool, stream, { partitions: gone, more: 0, process: null })) ?? lost
   if (gone.length > 0 && raised === null) {
-    // What was read since is not subtracted, so this is an upper bound.
-    const left = ranges
-      .filter(({ partition }) => gone.includes(partition))
-      .reduce((sum, { entries }) => sum + entries, 0)
-    lost = await recordLoss(pool, stream, { partitions: gone, more: acknowledged - left, process: found.process })
+    // What was read since is not subtracted, so this is an upper bound. Nor is what is left if others write too: they may have
+    // written it after the loss.
+    const others = (await listWriters(pool)).filter(writer => writer.stream === stream && writer.process !== process)
+    const left = others.length > 0 ? [] : ranges.filter(({ partition }) => gone.includes(partition))
+    const more = left.reduce((sum, { entries }) => sum - entries, acknowledged)
+    lost = await recordLoss(pool, stream, { partitions: gone, more, process })
   }
   await noteRanges(pool, { stream, created, agoMs: found.agoMs }, ranges)
   return lost
@@ -252,7 +256,7 @@ type NewLoss = {
   process?: string | null
 }
 
-/** If several processes find a loss, one records it. */
+/** If several processes find a loss, one records it. What a process has acknowledged is counted once. */
 export async function recordLoss(
   db: Db,
   stream: string,
@@ -264,52 +268,72 @@ export async function recordLoss(
        where s.stream = $1 and c.stream = s.stream and c.partition = s.partition
          and ($2::smallint[] is null or s.partition = any($2))
        returning s.entries, s.seen_at, c.seq <= s.seq as is_unread
+     ), counted as (
+       select exists (select from jetstream_losses where stream = $1 and $4::uuid = any(counted_by)
+         and noticed_at > clock_timestamp() - interval '5 seconds') as is_counted
      ), lost as (
-       select coalesce(sum(entries), 0) + $3 as entries, coalesce(min(seen_at), now()) as seen_at from gone where is_unread
+       select coalesce(sum(entries), 0) + case when (select is_counted from counted) then 0 else $3 end as entries,
+         coalesce(min(seen_at), now()) as seen_at from gone where is_unread
      )
      insert into jetstream_losses (stream, entries, seen_at, counted_by)
-     select $1, entries, seen_at, array_remove(array[$4::uuid], null) from lost
-     where entries > 0 and not exists (
-       select from jetstream_losses where stream = $1 and $4::uuid = any(counted_by)
-         and noticed_at > clock_timestamp() - interval '5 seconds')
+     select $1, entries, seen_at, array_remove(array[$4::uuid], null) from lost where entries > 0
      returning entries, seen_at as "seenAt", noticed_at as "noticedAt"`,
     [stream, partitions, more, process],
   )
   return rows[0] ?? null
 }
 
+/** What a process has acknowledged since it last recorded what is unread, `sinceMs` ago. */
+type Uncounted = { acknowledged: number; sinceMs: number; process: string }
+
+// Another process may have noticed a loss a little before this one recorded what is unread.
+const NOTICED_BEFORE_MS = 10_000
+
 /** Adds what this process acknowledged lately to a loss that another one has found: that may be lost too. Null: there is no such loss. */
 async function raiseLoss(
   db: Db,
   stream: string,
-  { acknowledged, process }: { acknowledged: number; process: string },
+  { acknowledged, sinceMs, process }: Uncounted,
 ): Promise<{ lost: Lost | null } | null> {
   const { rows } = await db.query<Lost>(
-    `update jetstream_losses set entries = entries + $2, counted_by = counted_by || $3::uuid
-     where stream = $1 and noticed_at > now() - interval '10 seconds' and not $3::uuid = any(counted_by)
+    `with latest as (
+       select ctid from jetstream_losses
+       where stream = $1 and noticed_at > clock_timestamp() - $4 * interval '1 ms' and not $3::uuid = any(counted_by)
+       order by noticed_at desc limit 1 for update
+     )
+     update jetstream_losses l set entries = entries + $2, counted_by = counted_by || $3::uuid
+     from latest where l.ctid = latest.ctid
      returning entries, seen_at as "seenAt", noticed_at as "noticedAt"`,
-    [stream, acknowledged, process],
+    [stream, acknowledged, process, sinceMs + NOTICED_BEFORE_MS],
   )
   return rows[0] ? { lost: acknowledged > 0 ? rows[0] : null } : null
+}
+
+/** For a stream that was replaced, after another process has recorded that: what this one acknowledged lately is lost with it. */
+export async function addToLoss(pool: pg.Pool, stream: string, own: Uncounted): Promise<Lost | null> {
+  const raised = await raiseLoss(pool, stream, own)
+  return raised?.lost ?? recordLoss(pool, stream, { partitions: [], more: own.acknowledged, process: own.process })
 }
 
 // A count from before a loss is not recorded after it: the loss would be found again. A count takes two seconds at most.
 const COUNTING_MS = 5_000
 
+/** A count does not replace a later one of another process, which contains more. */
 async function noteRanges(
   pool: pg.Pool,
   { stream, created, agoMs }: { stream: string; created: string; agoMs: number },
   ranges: UnreadRange[],
 ): Promise<void> {
   await pool.query(
-    `insert into jetstream_unread as s (stream, created, partition, first_seq, seq, id, entries)
-     select $1, $2, * from unnest($3::smallint[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[])
+    `insert into jetstream_unread as s (stream, created, partition, first_seq, seq, id, entries, seen_at)
+     select $1, $2, *, clock_timestamp() - $9 * interval '1 ms'
+     from unnest($3::smallint[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[])
      where not exists (
        select from jetstream_losses where stream = $1 and noticed_at > clock_timestamp() - $8 * interval '1 ms')
      on conflict (stream, partition) do update
        set created = excluded.created, first_seq = excluded.first_seq, seq = excluded.seq, id = excluded.id,
-         entries = excluded.entries, seen_at = now()
-       where s.entries > 0 or excluded.entries > 0`,
+         entries = excluded.entries, seen_at = excluded.seen_at
+       where (s.entries > 0 or excluded.entries > 0) and s.seen_at <= excluded.seen_at`,
     [
       ...[stream, created],
       ranges.map(({ partition }) => partition),
@@ -317,7 +341,7 @@ async function noteRanges(
       ranges.map(({ last }) => last ?? 0),
       ranges.map(({ lastId }) => lastId),
       ranges.map(({ entries }) => entries),
-      agoMs + COUNTING_MS,
+      ...[agoMs + COUNTING_MS, agoMs],
     ],
   )
 }

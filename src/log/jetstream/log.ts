@@ -17,6 +17,7 @@ import type { PostgresLog } from '../postgres/log.ts'
 import { type Connection, openConnection, ownerReader } from './connection.ts'
 import { enterStream, listCursors } from './cursors.ts'
 import {
+  addToLoss,
   countSkippedMessages,
   dropSkippedMessages,
   eraseSkippedPayloads,
@@ -105,7 +106,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   const publisher = openPublisher(connection, stream, (partition, { seq, id, entries }) => {
     published.set(partition, { partition, seq, id })
     acknowledged += entries
-    unrecorded.set(acknowledged - recorded)
+    unrecorded.set(acknowledged - recorded, entered)
   })
   const reader = openReader(stream, { readable: connection.readable, logger })
   const findHeld = openHeldPartitions(postgres)
@@ -116,10 +117,11 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   let refusal: StreamRefused | null = null
   let inUse: StreamInUse | null = null
   const published = new Map<number, LastPublished>()
-  let entered: string | null = null
   const unrecorded = openUnrecorded(isWriter ? directory : null, stream)
-  let acknowledged = unrecorded.found
-  /** `acknowledged`, `published`: as of before the count. */
+  /** The stream that `acknowledged` is about: the one that this process, or a killed one before it, entered last. */
+  let entered = unrecorded.found.created
+  let acknowledged = unrecorded.found.entries
+  /** `acknowledged`, `published`, `at`: as of before the count. */
   let counted = {
     unread: 0,
     at: -Infinity,
@@ -129,6 +131,12 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   }
   /** How many entries were acknowledged before the count that was last recorded. */
   let recorded = 0
+  let recordedAt = performance.now() - unrecorded.found.agoMs
+  const uncounted = () => ({
+    acknowledged: acknowledged - recorded,
+    sinceMs: performance.now() - recordedAt,
+    process: writer?.process ?? NOT_A_WRITER,
+  })
 
   /** Brings the cursors of the stream into PostgreSQL. Until then, nothing is written to a stream that may be the wrong one. */
   async function enter(opened: OpenStream): Promise<void> {
@@ -143,12 +151,9 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
 
   async function enterCursors(opened: OpenStream): Promise<void> {
     const { created, partitions, lastSeq } = opened.stream
-    // In a stream that was created again, these numbers belong to other messages.
-    if (created !== entered) published.clear()
-    entered = created
     writer?.found(created, opened.stream.promise)
     const own = { servers, process: writer?.process ?? null, takesOver, acknowledged: acknowledged - recorded }
-    const { movedBack, lost } = await enterStream(
+    const { movedBack, replaced, lost } = await enterStream(
       pool,
       { name: stream, created, partitions, lastSeq, ...own },
       {
@@ -166,7 +171,13 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
         { stream, positions: movedBack },
         'NATS has lost messages that it had acknowledged: the stream is shorter than before, and reading continues there',
       )
-    reportLoss(lost, { stream, logger })
+    // In a stream that was created again, these numbers belong to other messages.
+    if (created !== entered) published.clear()
+    const isLate = !replaced && entered !== null && entered !== created && own.acknowledged > 0
+    reportLoss(isLate ? await addToLoss(pool, stream, uncounted()) : lost, { stream, logger })
+    if (replaced || isLate) recorded += own.acknowledged
+    entered = created
+    unrecorded.set(acknowledged - recorded, created)
   }
 
   const groups = new Map<number, FlushGroup>()
@@ -242,7 +253,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
 
   async function readLags(withinMs?: number) {
     const opened = await connection.waitReadable(withinMs)
-    const before = { acknowledged, published: [...published.values()] }
+    const before = { acknowledged, published: [...published.values()], at: performance.now() }
     const cursors = await listCursors(pool, stream)
     const found = await Promise.all(
       cursors.map(async cursor => ({
@@ -255,7 +266,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       })),
     )
     const unread = found.reduce((sum, { entries }) => sum + entries, 0)
-    counted = { unread, at: performance.now(), ranges: found, ...before }
+    counted = { unread, ranges: found, ...before }
     return found.map(({ partition, entries, oldestAt }) => ({
       ...{ partition: partitionName(partition), entries, oldestAt },
     }))
@@ -265,8 +276,37 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
     return counted.unread
   }
 
+  async function upkeep(): Promise<void> {
+    checkOwner()
+    const opened = connection.found()
+    if (opened === null) return
+    const info = await readStreamInfo(opened, stream)
+    // Another process created the stream again: what this one acknowledged before is counted when it enters the new one.
+    if (info && info.created !== opened.stream.created) return connection.renew()
+    if (info && info.config.max_bytes > 0 && info.state.bytes > info.config.max_bytes * PURGE_FROM) await freeSpace()
+    const isRecent = performance.now() - counted.at < RECENT_MS
+    await noteUnread(pool, stream, isRecent ? counted.unread : await countUnread())
+    const count = counted
+    const lost = await findLosses(pool, opened, stream, {
+      ...{ ranges: count.ranges, agoMs: performance.now() - count.at, published: [...published.values()] },
+      ...uncounted(),
+    })
+    // A stream that was replaced meanwhile is entered again, with what was acknowledged in the one before it.
+    if (entered !== opened.stream.created) return
+    recorded = Math.max(recorded, lost === null ? count.acknowledged : acknowledged)
+    recordedAt = count.at
+    unrecorded.set(acknowledged - recorded, entered)
+    // What was counted is in PostgreSQL now.
+    for (const message of lost === null ? count.published : published.values())
+      if (published.get(message.partition) === message) published.delete(message.partition)
+    reportLoss(lost, { stream, logger })
+    await dropSkippedMessages(pool, stream, settings.maxAgeMs)
+  }
+
   /** A later start without NATS relies on what is recorded here. */
   async function endWriting(): Promise<void> {
+    // Later, no one knows what this process wrote, and whether it was before or after a loss.
+    if (acknowledged > recorded && writer?.failing() === null) await upkeep().catch(() => {})
     const hasWritten = await writer?.end()
     if (!hasWritten || connection.found() === null) return
     const opened = await connection.waitReadable()
@@ -391,28 +431,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       promise: () => (refusal === null ? (connection.writable()?.stream.promise ?? null) : null),
       failing: () => writer?.failing() ?? null,
       writers: () => writer?.count() ?? 1,
-      async upkeep() {
-        checkOwner()
-        const opened = connection.found()
-        if (opened === null) return
-        const info = await readStreamInfo(opened, stream)
-        if (info && info.config.max_bytes > 0 && info.state.bytes > info.config.max_bytes * PURGE_FROM)
-          await freeSpace()
-        const isRecent = performance.now() - counted.at < RECENT_MS
-        await noteUnread(pool, stream, isRecent ? counted.unread : await countUnread())
-        const count = counted
-        const lost = await findLosses(pool, opened, stream, {
-          ...{ ranges: count.ranges, agoMs: performance.now() - count.at, published: [...published.values()] },
-          ...{ acknowledged: acknowledged - recorded, process: writer?.process ?? NOT_A_WRITER },
-        })
-        recorded = lost === null ? count.acknowledged : acknowledged
-        unrecorded.set(acknowledged - recorded)
-        // What was counted is in PostgreSQL now.
-        for (const message of lost === null ? count.published : published.values())
-          if (published.get(message.partition) === message) published.delete(message.partition)
-        reportLoss(lost, { stream, logger })
-        await dropSkippedMessages(pool, stream, settings.maxAgeMs)
-      },
+      upkeep,
       async untilRead(withinMs) {
         const deadline = Date.now() + withinMs
         const opened = await connection.waitReadable()

@@ -1,4 +1,14 @@
-import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
 
 /**
@@ -7,14 +17,18 @@ import { join } from 'node:path'
  * number is only reported. A write takes about 5 µs, once per message.
  */
 export type Unrecorded = {
-  /** What killed processes on this machine left. */
-  found: number
-  set(entries: number): void
+  /** What killed processes on this machine left, and how long ago. `created`: of the stream that they wrote to. */
+  found: { entries: number; created: string | null; agoMs: number }
+  /** `created`: of the stream that this process writes to. */
+  set(entries: number, created: string | null): void
   close(): void
 }
 
-const IN_MEMORY: Unrecorded = { found: 0, set() {}, close() {} }
+const NOTHING = { entries: 0, created: null, agoMs: 0 }
+const IN_MEMORY: Unrecorded = { found: NOTHING, set() {}, close() {} }
 const DIGITS = 15
+// A time with nanoseconds
+const CREATED_LENGTH = 40
 
 export function openUnrecorded(directory: string | null, stream: string): Unrecorded {
   if (directory === null) return IN_MEMORY
@@ -29,20 +43,20 @@ export function openUnrecorded(directory: string | null, stream: string): Unreco
 
 function openIn(directory: string, prefix: string): Unrecorded {
   const left = readdirSync(directory).filter(name => name.startsWith(prefix) && !isAlive(name.slice(prefix.length)))
-  const found = left.reduce((sum, name) => sum + (Number(readFileSync(join(directory, name), 'utf8')) || 0), 0)
+  const found = left.map(name => readCount(join(directory, name))).reduce(addCounts, NOTHING)
   const own = `${prefix}${process.pid}`
   const path = join(directory, own)
   const file = openSync(path, left.includes(own) ? 'r+' : 'w', 0o600)
   let isClosed = false
-  const set = (entries: number) => {
+  const set = (entries: number, created: string | null) => {
     if (isClosed) return
     try {
-      writeSync(file, String(entries).padStart(DIGITS), 0)
+      writeSync(file, `${String(entries).padStart(DIGITS)} ${(created ?? '').padEnd(CREATED_LENGTH)}`, 0)
     } catch {
       // A full disk must not fail a request that is durable.
     }
   }
-  set(found)
+  set(found.entries, found.created)
   for (const name of left) if (name !== own) rmSync(join(directory, name), { force: true })
   return {
     found,
@@ -52,6 +66,18 @@ function openIn(directory: string, prefix: string): Unrecorded {
       isClosed = true
     },
   }
+}
+
+type Count = Unrecorded['found']
+
+function readCount(path: string): Count {
+  const [, entries, created] = /^ *(\d+) ?(\S*)/.exec(readFileSync(path, 'utf8')) ?? []
+  if (!Number(entries)) return NOTHING
+  return { entries: Number(entries), created: created || null, agoMs: Math.max(0, Date.now() - statSync(path).mtimeMs) }
+}
+
+function addCounts(a: Count, b: Count): Count {
+  return { entries: a.entries + b.entries, created: a.created ?? b.created, agoMs: Math.max(a.agoMs, b.agoMs) }
 }
 
 /** Another process. In a container, a process may have the number of the one that was killed. */
