@@ -3,11 +3,13 @@ import { type Query, toSearch } from '../router.ts'
 import { dataKey } from '../session.ts'
 import { credentials, Problem, WITH_COOKIE } from './request.ts'
 
-/** A list of one of the APIs with its filters. */
+/** A file below /v1/export. */
+type CsvExport = { export: string; query: Query; name: string }
+/** A list of one of the APIs with its filters, read page by page. */
 type CsvList = { api: 'admin' | 'data'; path: string; query: Query; name: string }
 /** Rows that the page already has. */
 type CsvRows = { rows: object[]; name: string }
-export type CsvSource = CsvList | CsvRows
+export type CsvSource = CsvExport | CsvList | CsvRows
 
 const PAGE_SIZE = 100
 /** For more rows there is `kontor export` and GET /v1/export. */
@@ -16,8 +18,14 @@ const MAX_PAGES = 100
 /** Saves the whole list as the server writes it. Returns false if the list was too long and was cut. */
 export async function saveCsv(source: CsvSource): Promise<boolean> {
   if ('path' in source) return saveList(source)
-  save(toCsv(source.rows), source.name)
+  if ('export' in source) await saveExport(source)
+  else save([toCsv(source.rows)], source.name)
   return true
+}
+
+async function saveExport({ export: table, query, name }: CsvExport): Promise<void> {
+  const response = await readCsv(dataKey(), `/v1/export/${table}`, { ...query, format: 'csv' })
+  save([await response.blob()], name)
 }
 
 async function saveList({ api, path, query, name }: CsvList): Promise<boolean> {
@@ -26,13 +34,14 @@ async function saveList({ api, path, query, name }: CsvList): Promise<boolean> {
   const parts: string[] = []
   let cursor: string | null = null
   for (let page = 0; page < MAX_PAGES; page++) {
-    const { text, next } = await readPage(key, base + path, { ...query, cursor })
+    const response = await readCsv(key, base + path, { ...query, cursor })
+    const text = await response.text()
     // Every page repeats the header.
     parts.push(page === 0 ? text : text.slice(text.indexOf('\n') + 1))
-    cursor = next
+    cursor = response.headers.get('x-next-cursor')
     if (cursor === null) break
   }
-  save(parts.join(''), name)
+  save(parts, name)
   return cursor === null
 }
 
@@ -57,7 +66,7 @@ function toCell(value: unknown): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
-async function readPage(key: string, path: string, query: Query): Promise<{ text: string; next: string | null }> {
+async function readCsv(key: string, path: string, query: Query): Promise<Response> {
   const response = await fetch(path + toSearch(query), {
     headers: { ...credentials(key).headers, accept: 'text/csv' },
     credentials: credentials(key).credentials,
@@ -66,12 +75,12 @@ async function readPage(key: string, path: string, query: Query): Promise<{ text
   const isCsv = /csv/.test(response.headers.get('content-type') ?? '')
   if (!response.ok || !isCsv)
     throw new Problem({ status: response.status, title: response.statusText || 'Not available as CSV' })
-  return { text: await response.text(), next: response.headers.get('x-next-cursor') }
+  return response
 }
 
-function save(text: string, name: string): void {
+function save(parts: BlobPart[], name: string): void {
   const link = document.createElement('a')
-  link.href = URL.createObjectURL(new Blob([text], { type: 'text/csv' }))
+  link.href = URL.createObjectURL(new Blob(parts, { type: 'text/csv' }))
   link.download = `${name}.csv`
   link.click()
   URL.revokeObjectURL(link.href)

@@ -203,7 +203,7 @@ function CustomerTable({ list, route, hasOthers }: CustomerTableProps): VNode {
       columns: [PERSON, ...COLUMNS.filter(({ name }) => chosen.includes(name))],
       rowKey: ({ profile_id }) => profile_id,
       first: list,
-      csv: { api: 'data', path: '/customers', query, name: 'customers' },
+      csv: { export: 'customers', query, name: 'customers' },
       load: cursor => customers.list({ ...query, cursor }),
       empty: !hasOthers && h(NoCustomers, { route }),
     })}

@@ -109,7 +109,7 @@ export function dataSurface(
       customerRoute(app, options) //        GET /v1/customers
       channelRoute(app, options) //         GET /v1/channels
       funnelRoute(app, options) //          GET /v1/funnel
-      exportRoutes(app, options) //         GET /v1/export/{products,contacts,orders,events,conversions,subscriptions,movements}
+      exportRoutes(app, options) //         GET /v1/export/{products,contacts,orders,events,conversions,subscriptions,movements,customers}
     },
   }
 }

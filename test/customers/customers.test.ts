@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { parseTenantId } from '../../src/domain/tenants/tenants.ts'
+import { type CustomerRow, customerPages } from '../../src/store/customers/list.ts'
 import { eventually } from '../eventually.ts'
 import { sharedServer, type TestServer } from '../server.ts'
 import { created, ended, inDays, item, send, updated } from '../subscriptions/shop.ts'
@@ -208,11 +209,55 @@ test('each order of the list is complete and without repeats, page by page', asy
       assert.deepEqual(values, order === 'asc' ? sorted : sorted.reverse())
     }
   assert.equal((await people.customers({ country: 'de' })).length, 3)
+  for (const query of [
+    { sort: 'name' },
+    { sort: 'revenue', currency: 'EUR', order: 'asc' },
+    { q: 'name', country: 'de' },
+  ])
+    assert.deepEqual(
+      await people.exported(query),
+      await people.customers(query),
+      'the export has the same rows and order',
+    )
   const { body: first } = await people.ask('/v1/customers', { limit: 1 })
   for (const query of [{ sort: 'name' }, { order: 'asc' }]) {
     const { status, body } = await people.ask('/v1/customers', { ...query, cursor: first.next_cursor })
     assert.deepEqual([status, body.errors?.[0].pointer], [400, '/cursor'], 'the cursor of another order')
   }
+})
+
+test('an export contains all customers of the list, each once, also if the order changes meanwhile', async () => {
+  const people = await open('export')
+  const ids = Array.from({ length: 1_200 }, (_, n) => `c${n}`)
+  const contacts = ids.map(id => ({ entityType: 'contact', id, sourceUpdatedAt: inDays(-3), data: { name: id } }))
+  for (const portion of [contacts.slice(0, 600), contacts.slice(600)]) {
+    const { status } = await server.request('/v1/contacts/batch', {
+      ...{ method: 'POST', key: people.tenant.privateKey, body: JSON.stringify({ records: portion }) },
+    })
+    assert.equal(status, 202)
+  }
+  await people.settled()
+  const rows = await people.exported({ sort: 'name' })
+  assert.equal(rows.length, ids.length)
+  assert.deepEqual(new Set(rows.map(row => row.contact_id)), new Set(ids))
+
+  const tenantId = parseTenantId(people.tenant.id)!
+  const pages = customerPages(server.pool, tenantId, {
+    ...{ sort: 'name', descending: false, currency: null, words: [], status: null, newSince: null },
+    ...{ country: null, channel: null, plan: null, profile: null, acquired: { since: null, until: null } },
+  })
+  const found: CustomerRow[] = (await pages.next()).value!
+  assert.ok(found.length < ids.length, 'a portion is smaller than the list')
+  const last = rows.at(-1).contact_id
+  await people.contact(last, { name: 'a' })
+  await people.settled()
+  assert.equal(
+    (await people.ask('/v1/customers', { sort: 'name' })).body.results[0].contact_id,
+    last,
+    'is now the first',
+  )
+  for await (const page of pages) found.push(...page)
+  assert.deepEqual(new Set(found.map(row => row.contactId)), new Set(ids))
 })
 
 test('people are found by the beginnings of the words of their name, company and e-mail address', async () => {

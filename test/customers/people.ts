@@ -34,6 +34,16 @@ export function peopleOf(server: TestServer, tenant: TestTenant) {
         return !rows[0].waiting
       })
     },
+    /** All rows of the export. */
+    async exported(query: Fields = {}): Promise<Row[]> {
+      const response = await fetch(
+        `${server.url}/v1/export/customers?${new URLSearchParams(query as Record<string, string>)}`,
+        { headers: { authorization: `Bearer ${tenant.privateKey}` } },
+      )
+      const text = await response.text()
+      assert.equal(response.status, 200, text)
+      return text.split('\n').flatMap(line => (line === '' ? [] : JSON.parse(line)))
+    },
     /** All rows of the list, page by page. */
     async customers(query: Fields = {}): Promise<Row[]> {
       const rows: Row[] = []

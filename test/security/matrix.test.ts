@@ -91,6 +91,7 @@ const WHO: Record<string, Who> = {
   'GET /v1/export/conversions': privately('conversions:read'),
   'GET /v1/export/subscriptions': privately('subscriptions:read'),
   'GET /v1/export/movements': privately('subscriptions:read'),
+  'GET /v1/export/customers': privately('contacts:read'),
 
   'POST /mcp': privately(...SCOPES), // and the scopes of each tool: test/http/mcp.test.ts
 

@@ -164,7 +164,7 @@ function FoundAccounts({ found, query }: { found: List<Customer>; query: Query }
   ]
   return h(GrowingTable<Customer>, {
     ...{ caption: 'Accounts', columns, first: found, rowKey: ({ profile_id }) => profile_id },
-    csv: { api: 'data', path: '/customers', query, name: 'accounts' },
+    csv: { export: 'customers', query, name: 'accounts' },
     load: cursor => customers.list({ ...query, cursor }),
     empty: h(EmptyState, {
       title: 'No accounts match.',

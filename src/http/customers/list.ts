@@ -14,7 +14,7 @@ import { appliedPolicy } from '../../store/billing/policies.ts'
 import { CUSTOMER_SORTS, type CustomerPage, type CustomerRow, listCustomers } from '../../store/customers/list.ts'
 import { hasOutdatedCustomers } from '../../store/customers/refresh.ts'
 import type { App } from '../app.ts'
-import { requireScope } from '../auth.ts'
+import { type Caller, requireScope } from '../auth.ts'
 import {
   decodeCursor,
   isTimestamp,
@@ -35,7 +35,8 @@ export const UNATTRIBUTED = 'unattributed'
 
 const text = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 200, description }))
 
-const CustomerQuery = Type.Object({
+/** The query parameters that select and order customers. */
+export const customerFilters = {
   q: text('Words of the name, company or e-mail address, each by its beginning. At most 20,000 matches are considered'),
   segment: Type.Optional(
     Type.Enum([...SEGMENTS], {
@@ -62,8 +63,11 @@ const CustomerQuery = Type.Object({
       examples: ['EUR'],
     }),
   ),
-  ...pageParameters,
-})
+}
+
+const CustomerQuery = Type.Object({ ...customerFilters, ...pageParameters })
+type CustomerQuery = Static<typeof CustomerQuery>
+export type CustomerFilters = Omit<CustomerQuery, keyof typeof pageParameters>
 
 export function customerRoute(app: App, { pool, now }: { pool: pg.Pool; now: () => Date }): void {
   app.get(
@@ -82,34 +86,36 @@ export function customerRoute(app: App, { pool, now }: { pool: pg.Pool; now: () 
     },
     async ({ query, caller, headers }) => {
       await untilCurrent(pool, caller.tenantId, headers.prefer)
-      const { timeZone } = await appliedPolicy(pool, caller.tenantId)
-      const request = pageRequest(query, { now: now(), timeZone })
-      if (request.sort === 'revenue') requireScope(caller, 'conversions:read')
-      if (request.sort === 'mrr') requireScope(caller, 'subscriptions:read')
+      const list = await customerList(pool, query, { caller, now: now() })
+      const isThisOrder = (part: string) => part === orderName(list)
+      const cursor = decodeCursor(query.cursor, isThisOrder, sortCheck(list.sort), isProfile)
+      const after = cursor && { value: cursor[1], profile: Number(cursor[2]) }
       const page = await readPage(
         query,
-        limit => listCustomers(pool, caller.tenantId, { ...request, limit }),
-        ({ sortValue, profile }) => [orderName(request), sortValue, String(profile)],
+        limit => listCustomers(pool, caller.tenantId, { ...list, after, limit }),
+        ({ sortValue, profile }) => [orderName(list), sortValue, String(profile)],
       )
-      const scopes: readonly Scope[] = caller.key.scopes
-      return pageBody({ ...page, rows: page.rows.map(row => customerBody(row, scopes)) })
+      return pageBody({ ...page, rows: page.rows.map(row => customerBody(row, caller.key.scopes)) })
     },
   )
 }
 
-function pageRequest(
-  query: Static<typeof CustomerQuery>,
-  { now, timeZone }: { now: Date; timeZone: string },
-): Omit<CustomerPage, 'limit'> {
+/** What the query parameters ask for. An order by an amount requires the scope of the amount. */
+export async function customerList(
+  pool: pg.Pool,
+  query: CustomerFilters,
+  { caller, now }: { caller: Caller; now: Date },
+): Promise<Omit<CustomerPage, 'limit' | 'after'>> {
   const { sort, segment } = query
+  const { timeZone } = await appliedPolicy(pool, caller.tenantId)
+  if (sort === 'revenue') requireScope(caller, 'conversions:read')
+  if (sort === 'mrr') requireScope(caller, 'subscriptions:read')
   const isByAmount = sort === 'revenue' || sort === 'mrr'
   const currency = knownCurrency(query.currency)
   if (currency === null && (isByAmount || query.currency !== undefined))
     throw problems.invalid([{ pointer: '/currency', message: 'must be a currency code, for example EUR' }])
   const { since, until } = timeWindow(query, timeZone)
   const descending = query.order === undefined ? sort !== 'name' : query.order === 'desc'
-  const isThisOrder = (part: string) => part === orderName({ sort, descending })
-  const after = decodeCursor(query.cursor, isThisOrder, sortCheck(sort), isProfile)
   const words = query.q === undefined ? [] : wordsOf([storableText(query.q)])
   if (query.q !== undefined && words.length === 0)
     throw problems.invalid([{ pointer: '/q', message: 'must contain a word' }])
@@ -117,7 +123,6 @@ function pageRequest(
     sort,
     descending,
     currency,
-    after: after && { value: after[1], profile: Number(after[2]) },
     words,
     status: segment === undefined || segment === 'new' ? null : (segment as CustomerStatus),
     newSince: segment === 'new' ? new Date(now.getTime() - NEW_CUSTOMER_DAYS * DAY_MS) : null,
@@ -144,7 +149,7 @@ function isProfile(part: string): boolean {
   return /^\d{1,15}$/.test(part)
 }
 
-function customerBody(row: CustomerRow, scopes: readonly Scope[]): CustomerBody {
+export function customerBody(row: CustomerRow, scopes: readonly Scope[]): CustomerBody {
   const amounts = Object.entries(JSON.parse(row.amounts ?? '{}') as Record<string, { revenue: string; mrr: number }>)
   const maySeeSales = scopes.includes('conversions:read')
   const maySeeSubscriptions = scopes.includes('subscriptions:read')

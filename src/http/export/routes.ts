@@ -4,11 +4,14 @@ import type pg from 'pg'
 import { type Static, Type } from 'typebox'
 import { WHOLE_DAY } from '../../domain/time-zone.ts'
 import { openConcurrencyLimit } from '../../overload/limits.ts'
-import { CONTENT_TYPES, exportBytes, FORMATS } from '../../reports/export/export.ts'
-import { findTable, TABLES, type TableName } from '../../reports/export/tables.ts'
+import { CONTENT_TYPES, exportBytes, FORMATS, type Format } from '../../reports/export/export.ts'
+import { findTable, shownColumns, TABLES, type Table, type TableName } from '../../reports/export/tables.ts'
+import { customerPages } from '../../store/customers/list.ts'
 import type { RequestAdmin } from '../admin/routes.ts'
 import { ById } from '../admin/schemas.ts'
 import type { App } from '../app.ts'
+import { customerBody, customerFilters, customerList, untilCurrent } from '../customers/list.ts'
+import type { CustomerBody } from '../customers/schemas.ts'
 import { security } from '../openapi.ts'
 import { timeWindow } from '../paging.ts'
 import { problems } from '../problems.ts'
@@ -28,16 +31,18 @@ const BOUNDS: Record<TableName, string> = {
   movements: 'occurred_at',
 }
 
+const format = Type.Enum([...FORMATS], { default: 'ndjson', description: 'The format of the file' })
+
 const exportQuery = (name: TableName) =>
   Type.Object({
-    format: Type.Enum([...FORMATS], { default: 'ndjson', description: 'The format of the file' }),
+    format,
     since: Type.Optional(Type.String({ format: 'timestamp', description: `Inclusive lower bound of ${BOUNDS[name]}` })),
     until: Type.Optional(
       Type.String({ format: 'timestamp', description: `Inclusive upper bound of ${BOUNDS[name]}. ${WHOLE_DAY}` }),
     ),
   })
 
-const answer = (name: TableName) => ({
+const answer = (name: keyof typeof EXPORTED_ROWS) => ({
   200: {
     description: 'The file. In NDJSON, each line is one object',
     content: Object.fromEntries(
@@ -52,12 +57,12 @@ const answer = (name: TableName) => ({
 const DESCRIPTION =
   'A stream of rows with the fields of the lists. Each row occurs once, even while new rows arrive. Nested values are JSON strings in CSV and Parquet.'
 
-type ExportRequest = { tenantId: number; name: TableName; query: Static<ReturnType<typeof exportQuery>> }
+type Export = { tenantId: number; name: string; format: Format; bytes: AsyncGenerator<Uint8Array> }
 type NextPart = <Part>(read: () => Promise<Part>) => Promise<Part>
 
 /** Whole tables as files. If an export fails midway, the connection breaks, so that the client notices the incomplete file. */
-export function exportRoutes(app: App, { pool }: { pool: pg.Pool }): void {
-  const send = exportSender(pool)
+export function exportRoutes(app: App, { pool, now }: { pool: pg.Pool; now: () => Date }): void {
+  const send = exportSender()
   for (const name of TABLES)
     app.get(
       `/v1/export/${name}`,
@@ -74,15 +79,70 @@ export function exportRoutes(app: App, { pool }: { pool: pg.Pool }): void {
         },
       },
       async (request, reply) => {
-        const { query, caller } = request
-        return send(reply, { tenantId: caller.tenantId, name, query }, read => request.inReadQueue(read))
+        const file = tableFile(pool, request.caller.tenantId, name, request.query)
+        return send(reply, file, read => request.inReadQueue(read))
       },
     )
+  app.get(
+    '/v1/export/customers',
+    {
+      exposeHeadRoute: false,
+      config: { scope: 'contacts:read', problems: [429] },
+      schema: {
+        tags: ['Export'],
+        summary: 'Export customers',
+        description:
+          'All rows of `GET /v1/customers` with these filters, in this order. Each person who is in the list at the start of the export occurs once. Nested values are JSON strings in CSV and Parquet.',
+        querystring: Type.Object({ format, ...customerFilters }),
+        response: answer('customers'),
+      },
+    },
+    async (request, reply) => {
+      const { query, caller, headers } = request
+      const { tenantId } = caller
+      await untilCurrent(pool, tenantId, headers.prefer)
+      const list = await customerList(pool, query, { caller, now: now() })
+      const table: Table<CustomerBody> = {
+        ...CUSTOMERS,
+        async *pages(db) {
+          for await (const rows of customerPages(db, tenantId, list))
+            yield rows.map(row => customerBody(row, caller.key.scopes))
+        },
+      }
+      const bytes = exportBytes(pool, tenantId, { table, window: NO_WINDOW, format: query.format })
+      return send(reply, { tenantId, name: 'customers', format: query.format, bytes }, read =>
+        request.inReadQueue(read),
+      )
+    },
+  )
+}
+
+const NO_WINDOW = { since: null, until: null }
+
+const CUSTOMERS = {
+  scope: 'contacts:read',
+  columns: shownColumns({
+    ...{ profile_id: 'text', contact_id: 'text', customer: 'text', name: 'text', email: 'text', company: 'text' },
+    ...{ country: 'text', channel: 'text', plans: 'json', first_seen_at: 'text', last_seen_at: 'text' },
+    ...{ customer_since: 'text', orders: 'number', revenue: 'json', mrr: 'json', status: 'text' },
+  }),
+  text: (row: CustomerBody) => JSON.stringify(row),
+} as const
+
+function tableFile(
+  pool: pg.Pool,
+  tenantId: number,
+  name: TableName,
+  query: Static<ReturnType<typeof exportQuery>>,
+): Export {
+  const { format } = query
+  const bytes = exportBytes(pool, tenantId, { table: findTable(name), window: timeWindow(query), format })
+  return { tenantId, name, format, bytes }
 }
 
 /** The same files for the command line, with an admin key. */
 export function adminExportRoutes(app: App, { pool, admin }: { pool: pg.Pool; admin: RequestAdmin }): void {
-  const send = exportSender(pool)
+  const send = exportSender()
   for (const name of TABLES)
     app.get(
       `/admin/v1/tenants/:id/export/${name}`,
@@ -103,23 +163,20 @@ export function adminExportRoutes(app: App, { pool, admin }: { pool: pg.Pool; ad
         const { query, params } = request
         const what = { table: name, format: query.format }
         const tenantId = await admin(request).tenants.openExport(params.id, what)
-        return send(reply, { tenantId, name, query }, read => read())
+        return send(reply, tableFile(pool, tenantId, name, query), read => read())
       },
     )
 }
 
-function exportSender(pool: pg.Pool) {
+function exportSender() {
   const exports = openConcurrencyLimit(MAX_EXPORTS)
-  return async (reply: unknown, { tenantId, name, query }: ExportRequest, inQueue: NextPart): Promise<never> => {
-    const { format } = query
-    const window = timeWindow(query)
+  return async (reply: unknown, { tenantId, name, format, bytes }: Export, inQueue: NextPart): Promise<never> => {
     const end = exports.acquire(tenantId)
     if (!end)
       throw problems.tooManyRequests(
         RETRY_AFTER_S,
         `At most ${MAX_EXPORTS.perTenant} exports can run at a time. Retry later.`,
       )
-    const bytes = exportBytes(pool, tenantId, { table: findTable(name), window, format })
     // Read before the response starts, so that an unavailable database is still a 503.
     const first = await bytes.next().catch(error => {
       end()

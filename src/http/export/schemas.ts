@@ -3,6 +3,7 @@ import { MOVEMENT_TYPES } from '../../domain/billing/account.ts'
 import { CAUSES } from '../../domain/billing/timeline.ts'
 import { Nullable, NullableText, NullableTimestamp, OpenObject, Timestamp } from '../../domain/shapes.ts'
 import type { TableName } from '../../reports/export/tables.ts'
+import { CustomerBody } from '../customers/schemas.ts'
 import { ConversionBody, EventBody } from '../events/schemas.ts'
 import { buildBodies } from '../records/schemas.ts'
 
@@ -74,7 +75,8 @@ const ExportedMovement = Type.Object(
   { title: 'ExportedMovement', description: 'A change of the MRR of an account, with its currency' },
 )
 
-export const EXPORTED_ROWS: Record<TableName, TSchema> = {
+export const EXPORTED_ROWS: Record<TableName | 'customers', TSchema> = {
+  customers: CustomerBody,
   products: buildBodies('product').stored,
   contacts: buildBodies('contact').stored,
   orders: buildBodies('order').stored,

@@ -1,9 +1,9 @@
 import type { Db } from '../../postgres/database.ts'
 import type { Window } from '../../store/export/pages.ts'
-import type { AnyTable, Cell, Table } from './tables.ts'
+import type { Cell, Table } from './tables.ts'
 
 export const FORMATS = ['ndjson', 'csv', 'parquet'] as const
-type Format = (typeof FORMATS)[number]
+export type Format = (typeof FORMATS)[number]
 
 export const CONTENT_TYPES: Record<Format, string> = {
   ndjson: 'application/x-ndjson; charset=utf-8',
@@ -11,16 +11,15 @@ export const CONTENT_TYPES: Record<Format, string> = {
   parquet: 'application/vnd.apache.parquet',
 }
 
-type Export = { table: AnyTable; window: Window; format: Format; onRows?: (count: number) => void }
+type Export<Row> = { table: Table<Row>; window: Window; format: Format; onRows?: (count: number) => void }
 
 /** A whole table as a file, in chunks. Only a few batches of rows are in memory at a time. */
-export function exportBytes(
+export function exportBytes<Row>(
   db: Db,
   tenantId: number,
-  { table, window, format, onRows }: Export,
+  { table, window, format, onRows }: Export<Row>,
 ): AsyncGenerator<Uint8Array> {
-  // Pages and columns of one table have the same row type, which TypeScript cannot infer here.
-  const { columns, text, pages } = table as unknown as Table<unknown>
+  const { columns, text, pages } = table
   const all = counted(pages(db, tenantId, window), onRows)
   switch (format) {
     case 'ndjson':

@@ -98,7 +98,7 @@ export const RECORD_COLUMNS: Column<StoredRecord>[] = [
 ]
 
 /** Columns for rows that already have the fields of the API. */
-function shownColumns(types: Record<string, ColumnType>): Column<Record<string, unknown>>[] {
+export function shownColumns(types: Record<string, ColumnType>): Column<Record<string, unknown>>[] {
   return Object.entries(types).map(([name, type]) =>
     column(name, type, row => {
       const value = row[name] ?? null
@@ -123,7 +123,7 @@ export const TABLES = [
 export type TableName = 'products' | 'contacts' | 'orders' | 'events' | 'conversions' | 'subscriptions' | 'movements'
 
 /** A table with rows of any type. */
-export type AnyTable = Table<never>
+type AnyTable = Table<never>
 
 export function findTable(name: TableName): AnyTable {
   return REGISTRY[name] as unknown as AnyTable
