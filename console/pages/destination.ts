@@ -104,7 +104,7 @@ function DestinationFacts({ destination }: { destination: Destination }): VNode 
       ['Last delivery', health.last_success_at ? h(Ago, { at: health.last_success_at }) : 'never'],
       ['Address', destination.url],
       ['Data', describeData(destination)],
-      ['Secrets', h(Credentials, { credentials: destination.secrets })],
+      destination.secrets.length > 0 && ['Secrets', h(Credentials, { credentials: destination.secrets })],
       names.length > 0 && ['Headers', names.join(', ')],
       ['Id', html`<code>${destination.id}</code>`],
     ],
@@ -129,7 +129,7 @@ type ActionProps = {
 }
 
 function DestinationActions({
-  destination: { id, name, enabled, health },
+  destination: { id, name, enabled, health, secrets },
   problem,
   result,
   refresh,
@@ -148,7 +148,7 @@ function DestinationActions({
     const text = `The new secret is shown only once. For ${OVERLAP_HOURS} hours, messages are also signed with the previous secret.`
     if (!(await askConfirmation({ title: 'Rotate the secret?', text, yes: 'Rotate' }))) return
     const { secret } = await destinations.rotate(id, OVERLAP_HOURS)
-    result.value = { kind: 'secret', secret }
+    result.value = { kind: 'secret', secret: secret! }
     toast('The new secret is shown')
     await refresh()
   }
@@ -168,7 +168,7 @@ function DestinationActions({
   return html`
     ${enabled && health.pending > 0 && button('Retry now', retry)}
     ${button('Send test message', test)}
-    ${button('Rotate secret', rotate)}
+    ${secrets.length > 0 && button('Rotate secret', rotate)}
     ${button(enabled ? 'Disable' : 'Enable', toggle)}
     ${button('Delete', remove)}
   `

@@ -105,8 +105,8 @@ function CreatedNotice({ destination: { id, name, secret } }: { destination: Cre
   return h(
     ShownOnce,
     { title: `Destination ${name} created` },
-    html`<p>Messages are signed with this secret. It is shown only once. Save it now.</p>`,
-    h(SecretUse, { secret }),
+    secret !== null && html`<p>Messages are signed with this secret. It is shown only once. Save it now.</p>`,
+    secret !== null && h(SecretUse, { secret }),
     html`<p><a href=${link('destination', { id })}>Open the destination</a> and send a test message.</p>`,
   )
 }

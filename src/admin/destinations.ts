@@ -123,12 +123,15 @@ export function destinationAdmin(deps: Deps) {
       throwIfInvalid(validateOverlap(overlapHours))
       const secret = newSigningSecret()
       const until = new Date((await databaseNow(pool)).getTime() + overlapHours * HOUR_MS).toISOString()
-      const rotated = await change(id, 'rotate', destination => ({
-        secrets: [
-          { sealed: secrets.seal(secret), hint: hintOf(secret), expires_at: null },
-          ...(overlapHours > 0 ? [{ ...destination.secrets[0]!, expires_at: until }] : []),
-        ],
-      }))
+      const rotated = await change(id, 'rotate', destination => {
+        requireSigned(destination)
+        return {
+          secrets: [
+            { sealed: secrets.seal(secret), hint: hintOf(secret), expires_at: null },
+            ...(overlapHours > 0 ? [{ ...destination.secrets[0]!, expires_at: until }] : []),
+          ],
+        }
+      })
       return { ...rotated, secret }
     },
     async delete(id: string): Promise<void> {
@@ -230,6 +233,12 @@ function requireEnabled({ enabled }: Destination): void {
   throw new AdminError('conflict', 'destination_disabled', message)
 }
 
+function requireSigned(destination: Destination): void {
+  if (isSigned(destination)) return
+  const message = 'This destination has no secret. Only messages to destinations of type webhook are signed.'
+  throw new AdminError('conflict', 'destination_without_secret', message)
+}
+
 export const SentMessage = Type.Object(
   {
     id: Type.String(),
@@ -284,7 +293,7 @@ async function createDestination(
       'too_many_destinations',
       `A tenant can have at most ${MAX_DESTINATIONS} destinations. Delete one first.`,
     )
-  const secret = newSigningSecret()
+  const secret = isSigned({ type }) ? newSigningSecret() : null
   const destination = await insertDestination(tx, {
     id: newPublicId('dst'),
     tenantId,
@@ -293,13 +302,18 @@ async function createDestination(
     eventTypes: input.event_types ?? [],
     alertRules: input.alert_rules ?? [],
     enabled: input.enabled ?? true,
-    secrets: [{ sealed: secrets.seal(secret), hint: hintOf(secret), expires_at: null }],
+    secrets: secret === null ? [] : [{ sealed: secrets.seal(secret), hint: hintOf(secret), expires_at: null }],
     headers: encryptHeaders(input.headers ?? {}, secrets),
     createdBy: actor.name,
   })
   const after = toAudited(destination, secrets)
   await recordChange(tx, actor, { action: 'destination.create', target: destination.id, tenantId, after })
   return { ...(await toView(tx, destination, secrets)), secret }
+}
+
+/** People cannot check a signature: e-mails and chat messages have none. */
+function isSigned({ type }: Pick<Destination, 'type'>): boolean {
+  return type === 'webhook'
 }
 
 function encryptHeaders(headers: Record<string, string>, secrets: Secrets): string | null {
@@ -521,7 +535,8 @@ const destinationFields = {
   ...DESTINATION_SETTINGS,
   disabled_reason: Nullable(Type.String({ description: 'Why Kontor disabled it; null: a user disabled it' })),
   secrets: Type.Array(Type.Object({ hint: Type.String(), expires_at: NullableText }), {
-    description: 'Two during a rotation: messages are signed with both',
+    description:
+      'Two during a rotation: messages are signed with both. Empty for e-mail and chat, which are not signed',
   }),
   health: Type.Object(
     {
@@ -549,7 +564,12 @@ export type DestinationView = Static<typeof DestinationView>
 
 /** The only response that contains the secret. */
 export const CreatedDestination = Type.Object(
-  { ...destinationFields, secret: Type.String({ description: 'The secret that signs messages, shown only once' }) },
+  {
+    ...destinationFields,
+    secret: Nullable(
+      Type.String({ description: 'The secret that signs messages, shown only once; null for e-mail and chat' }),
+    ),
+  },
   {
     title: 'CreatedDestination',
     description: 'A destination with its secret, which is shown only once',

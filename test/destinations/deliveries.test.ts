@@ -43,7 +43,7 @@ test('an event is sent once, signed according to Standard Webhooks, with the row
   })
   await track(tenant, { event_type: 'page_view', visitor: 'v-1', data: { page: 'https://shop.example/ü' } })
   const [got] = await sentTo('/signed', 1)
-  const body = new Webhook(destination.secret).verify(got!.text, got!.headers as Record<string, string>)
+  const body = new Webhook(destination.secret!).verify(got!.text, got!.headers as Record<string, string>)
   const listed = (await server.request('/v1/events', { key: tenant.privateKey })).body.results
   assert.deepEqual((body as { data: unknown }).data, listed[0])
   assert.equal(got!.body.type, 'event.page_view')
@@ -344,7 +344,7 @@ test('during a rotation messages are signed with both secrets', async () => {
   assert.ok(Math.abs(Date.parse(secrets[1]!.expires_at!) - Date.now() - 24 * 3_600_000) < 60_000)
   await track(tenant, { event_type: 'page_view', visitor: 'v-7' })
   const [got] = await sentTo('/rotated', 1)
-  for (const good of [destination.secret, secret])
+  for (const good of [destination.secret!, secret])
     new Webhook(good).verify(got!.text, got!.headers as Record<string, string>)
   const test = await destinations.test(destination.id)
   assert.equal(test.ok, true)

@@ -188,7 +188,7 @@ test('a test message of a rule goes to those who receive the rule, from the API 
   assert.equal(strange.status, 404)
 })
 
-test('an e-mail or chat destination receives only alerts and digests, and its type is fixed', async () => {
+test('an e-mail or chat destination receives only alerts and digests, has no secret, and its type is fixed', async () => {
   const tenant = await server.anotherTenant('typed')
   const create = (settings: object) => ask('POST', '/admin/v1/destinations', { tenant: tenant.id, ...settings })
   const pointers = ({ body }: { body: { errors: { pointer: string }[] } }) => body.errors.map(error => error.pointer)
@@ -198,6 +198,9 @@ test('an e-mail or chat destination receives only alerts and digests, and its ty
   assert.deepEqual(pointers(await create({ url: 'https://example.com/', type: 'pigeon' })), ['/type'])
   assert.deepEqual(pointers(await create({ url: 'mailto:a@b.c', alert_rules: ['rain'] })), ['/alert_rules'])
   const { body } = await create({ url: 'mailto:a@b.c', what: ['alerts', 'digests'] })
+  assert.deepEqual([body.secret, body.secrets], [null, []])
+  const rotation = await ask('POST', `/admin/v1/destinations/${body.id}/rotate`, {})
+  assert.deepEqual([rotation.status, rotation.body.code], [409, 'destination_without_secret'])
   const change = (settings: object) => ask('PATCH', `/admin/v1/destinations/${body.id}`, settings)
   assert.deepEqual(pointers(await change({ type: 'webhook' })), ['/type'])
   assert.deepEqual(pointers(await change({ url: 'https://example.com/' })), ['/url'])

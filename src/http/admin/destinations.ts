@@ -65,7 +65,8 @@ export function destinationRoutes(app: App, parts: { admin: RequestAdmin }): voi
   route('POST', '/admin/v1/destinations/:id/rotate', {
     summary: 'Rotate the secret of a destination',
     description:
-      'The new secret is shown only in this response. For `overlap_hours` (24), messages are signed with both secrets, so that receivers can switch without downtime.',
+      'The new secret is shown only in this response. For `overlap_hours` (24), messages are signed with both secrets, so that receivers can switch without downtime. 409 if the destination has no secret: e-mails and chat messages are not signed.',
+    problems: [409],
     body: KeyRotationBody,
     returns: CreatedDestination,
     run: (admin, { params, body }) => admin.destinations.rotate(params.id, { overlapHours: body.overlap_hours }),
