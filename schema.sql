@@ -944,6 +944,7 @@ create table events (
   user_id text
 ) partition by RANGE (occurred_at);
 CREATE INDEX events_by_id ON ONLY public.events USING btree (id);
+CREATE INDEX events_by_node ON ONLY public.events USING btree (tenant_id, node) WHERE (node IS NOT NULL);
 CREATE INDEX events_by_time ON ONLY public.events USING btree (tenant_id, occurred_at, id) WHERE (NOT conversion);
 CREATE INDEX events_by_type ON ONLY public.events USING btree (tenant_id, event_type, occurred_at, id) WHERE (NOT conversion);
 

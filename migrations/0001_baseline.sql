@@ -612,6 +612,8 @@ create index events_by_time on events (tenant_id, occurred_at, id) where not con
 create index events_by_type on events (tenant_id, event_type, occurred_at, id) where not conversion;
 -- Ids start with the time of receipt, so new ones are added at the end of the index.
 create index events_by_id on events (id);
+-- For the timeline of a person. Without the time: equal keys are then stored once, and the index is a third as large.
+create index events_by_node on events (tenant_id, node) where node is not null;
 create table events_before_2000 partition of events for values from (minvalue) to ('2000-01-01 00:00:00+00');
 
 -- Deduplication. key: hash of the source and the sender's event id. A period is a month.

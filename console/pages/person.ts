@@ -34,7 +34,7 @@ export const personPage = definePage(
   async ({ route, signal }) => {
     const person = await nullOn(404, withChoices(people.show(tenant.peek() ?? '', route.params.id, signal)))
     if (person === null || 'choices' in person) return { person, customer: null, rows: null }
-    // Not awaited: it searches the events of the last 90 days.
+    // Not awaited: the page shows the facts first.
     const rows = people.timeline(person.tenant, person.profile_id, signal)
     rows.catch(() => {})
     const list = await nullOn(403, customers.list({ profile_id: person.profile_id }, signal))
@@ -286,7 +286,7 @@ function PersonTimeline({ rows }: { rows: Promise<JsonObject[]> }): VNode {
         csv: { rows: found.map(({ key, at, detail }) => ({ what: key, at, detail })), name: 'timeline' },
       })
     }
-    ${found !== null && html`<p class="faint">Events of the last 90 days. Export the data to see all.</p>`}
+    ${found !== null && html`<p class="faint">Events of the last 365 days. Export the data to see all.</p>`}
     ${found !== null && found.length > MAX_MOMENTS && html`<p class="faint">${plural(found.length - MAX_MOMENTS, 'older entry is', 'older entries are')} not shown.</p>`}
   `
 }

@@ -143,7 +143,7 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
         ...(await readRecords(pool, tenantId, 'contact', customers)),
         ...(await readRecords(pool, tenantId, 'order', orders)),
         ...(await readBilling(pool, tenantId, { nodes, customers, emails: valuesOf('email') })),
-        ...(await readNewestEvents(pool, tenantId, nodes, { since, limit: MAX_TIMELINE_EVENTS })),
+        ...(await readNewestEvents(pool, tenantId, { nodes, since, limit: MAX_TIMELINE_EVENTS })),
       ]
     },
     /** Streams all data of a person. */
@@ -160,7 +160,7 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   }
 }
 
-const TIMELINE_DAYS = 90
+const TIMELINE_DAYS = 365
 const MAX_TIMELINE_EVENTS = 500
 
 /** Takes the profile lock: one change at a time, and no worker applies events of this tenant meanwhile. */

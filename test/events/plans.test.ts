@@ -4,6 +4,7 @@ import pg from 'pg'
 import { ensurePartitionsFor } from '../../src/postgres/partitions.ts'
 import { conversionPage } from '../../src/store/conversions/conversions.ts'
 import { eventPage, type TimePage } from '../../src/store/events/events.ts'
+import { newestEvents } from '../../src/store/identity/people.ts'
 import { testDatabase } from '../database.ts'
 
 let pool: pg.Pool
@@ -18,11 +19,12 @@ before(async () => {
   drop = database.drop
   const months = Array.from({ length: MONTHS }, (_, month) => new Date(Date.UTC(2025, month, 1)))
   await ensurePartitionsFor(pool, 'events', months, months.at(-1))
-  // every tenth row belongs to another tenant, every hundredth is rare
+  // every tenth row belongs to another tenant, every hundredth is rare, every thousandth is of the person with node 42
   await pool.query(
-    `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, source_type, payload)
+    `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, source_type, payload, node)
      select case when n % 10 = 0 then 8 else $1 end, gen_random_uuid(), at, at,
-       case when n % 100 = 1 then 'rare' else 'page_view' end, false, 'tracking', 'tracking', '{}'
+       case when n % 100 = 1 then 'rare' else 'page_view' end, false, 'tracking', 'tracking', '{}',
+       case when n % 1000 = 7 then 42 else 1000 + n % 5000 end
      from generate_series(0, $2::int * $3::int - 1) n,
        lateral (select timestamptz '2025-01-01' + n * interval '1 year' / ($2 * $3) as at) t`,
     [TENANT, MONTHS, PER_MONTH],
@@ -119,6 +121,12 @@ test('a late page reads as few rows as the first one, from the index', async () 
       }
     }
   }
+})
+
+test('the timeline of a person reads only events of that person', async () => {
+  const scans = await scansOf(newestEvents(TENANT, { nodes: [41, 42, 43], since: day('2025-09-01'), limit: 500 }))
+  const read = scans.reduce((sum, scan) => sum + scan.read, 0)
+  assert.ok(read > 15 && read <= 60, `${read} rows`)
 })
 
 test('the same holds for conversions, also if the event type may be in one of two columns', async () => {

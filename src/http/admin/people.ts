@@ -48,7 +48,7 @@ function readRoutes(app: App, admin: RequestAdmin): void {
         ...documented,
         summary: 'Get the timeline of a person',
         description:
-          'Conversions, contact, orders, billing accounts, and up to 500 events of the last 90 days. The objects have the form of the export, which has all events.',
+          'Conversions, contact, orders, billing accounts, and up to 500 events of the last 365 days. The objects have the form of the export, which has all events.',
         params: ById,
         querystring: Type.Object({ tenant }),
         response: { 200: Type.Array(OpenObject()) },

@@ -287,21 +287,22 @@ export async function readBilling(
   )
 }
 
-/** Their newest events since then, with type, time and payload. There is no index from people to events: reads only that time. */
-export async function readNewestEvents(
-  db: Db,
-  tenantId: number,
-  nodes: number[],
-  { since, limit }: { since: Date; limit: number },
-): Promise<string[]> {
-  return readTexts(
-    db,
-    `select json_build_object('type', 'event', 'id', id, 'event_type', event_type, 'occurred_at', occurred_at,
-       'source', source, 'payload', payload::json)::text as text
-     from events where tenant_id = $1 and occurred_at >= $3 and node = any($2::bigint[])
-     order by occurred_at desc, id desc limit $4`,
-    [tenantId, nodes, since, limit],
-  )
+/** Their newest events since then, with type, time and payload. */
+export async function readNewestEvents(db: Db, tenantId: number, newest: NewestEvents): Promise<string[]> {
+  const { text, values } = newestEvents(tenantId, newest)
+  return readTexts(db, text, values)
+}
+
+type NewestEvents = { nodes: number[]; since: Date; limit: number }
+
+/** The statement. Exported so that a test can check its plan. */
+export function newestEvents(tenantId: number, { nodes, since, limit }: NewestEvents) {
+  const text = `
+    select json_build_object('type', 'event', 'id', id, 'event_type', event_type, 'occurred_at', occurred_at,
+      'source', source, 'payload', payload::json)::text as text
+    from events where tenant_id = $1 and occurred_at >= $3 and node = any($2::bigint[])
+    order by occurred_at desc, id desc limit $4`
+  return { text, values: [tenantId, nodes, since, limit] }
 }
 
 /** Their touches. */
