@@ -2,7 +2,6 @@
 
 import type { CohortMonth, MovementType } from '../domain/billing/account.ts'
 import { convertAmount, createExchange, type Exchange } from '../domain/billing/exchange.ts'
-import type { Slice } from '../domain/list-slices.ts'
 import { DAY_MS, type Day, toDay } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
 import { ratesAsClosed, ratesBetween } from '../store/billing/exchange-rates.ts'
@@ -15,7 +14,7 @@ import {
   type SourceFigures,
 } from '../store/reports/totals.ts'
 import { type Ledger, openLedger, type SeriesLedger } from './ledger.ts'
-import { QuestionError, type ReportQuestion, sum } from './question.ts'
+import { QuestionError, type ReportList, type ReportQuestion, sum } from './question.ts'
 
 /** The day whose rate applies right before a time. */
 const dayBefore = (at: Date): Day => toDay(at.getTime() - 1)
@@ -39,7 +38,9 @@ export async function openCurrencies(db: Db, question: ReportQuestion): Promise<
   const own = { ...question, isReporting: false }
   const first = await openLedger(db, own)
   const figures = await first.figures(asOf, asOf)
-  const currencies = [...new Set([target, ...figures.map(source => source.currency)])].filter(code => code !== '')
+  // in a fixed order: lists of several currencies have pages
+  const others = new Set(figures.map(source => source.currency).filter(code => code !== '' && code !== target))
+  const currencies = [target, ...[...others].sort()]
   const ledgers: CurrencyLedger[] = []
   for (const currency of currencies) {
     const ledger = currency === target ? first : await openLedger(db, { ...own, currency })
@@ -84,16 +85,23 @@ function converter(target: string, rates: ReturnType<typeof createExchange>): Co
   }
 }
 
-/** Converts parts of a sum so that they add up to the converted sum. */
-export function convertParts(parts: number[], convert: (minor: number) => number): number[] {
+/** Converts the parts of a sum one after the other, so that they add up to the converted sum. */
+export function partConverter(convert: (minor: number) => number): (part: number) => number {
   let [whole, given] = [0, 0]
-  return parts.map(part => {
+  return part => {
     whole += part
-    const upTo = convert(whole)
-    const own = upTo - given
-    given = upTo
+    const own = convert(whole) - given
+    given += own
     return own
-  })
+  }
+}
+
+/** The same for all parts, the largest first: the result does not depend on their order. */
+export function convertParts(parts: number[], convert: (minor: number) => number): number[] {
+  const converted = partConverter(convert)
+  const amounts = parts.map(() => 0)
+  for (const i of [...parts.keys()].sort((a, b) => parts[b]! - parts[a]!)) amounts[i] = converted(parts[i]!)
+  return amounts
 }
 
 /** More movements than this are not sorted by their converted size. */
@@ -127,7 +135,7 @@ export async function exchangedLedger(
       return [...mergeSources(ledgers.flatMap(({ currency }) => exchangeFigures(figures, currency))), ...unknown]
 
       function exchangeFigures(all: SourceFigures[], currency: string): SourceFigures[] {
-        const own = all.filter(source => source.currency === currency)
+        const own = all.filter(source => source.currency === currency).sort((a, b) => a.acquisitionId - b.acquisitionId)
         const by = (field: 'mrr' | 'committedMrr' | 'cohortMrr', day: Day) =>
           convertParts(
             own.map(source => source[field]),
@@ -135,10 +143,10 @@ export async function exchangedLedger(
           )
         const [now, opening] = [toDay(at), toDay(then)]
         const [mrr, committed] = [by('mrr', now), by('committedMrr', now)]
-        const [cohort, base] = [by('cohortMrr', opening), by('cohortMrr', now)]
+        const cohort = by('cohortMrr', opening)
         return own.map((source, i) => ({
-          ...{ ...source, currency: target, mrr: mrr[i]!, committedMrr: committed[i]! },
-          ...{ cohortMrr: cohort[i]!, retentionBaseMrr: base[i]! },
+          ...{ ...source, currency: target, mrr: mrr[i]!, committedMrr: committed[i]!, cohortMrr: cohort[i]! },
+          retentionBaseMrr: convert(source.cohortMrr, currency, now),
         }))
       }
     },
@@ -171,13 +179,10 @@ export async function exchangedLedger(
       for (const { currency, ledger } of ledgers) {
         for (const [i, own] of (await ledger.retainedWithin(spans)).entries()) {
           const closing = (minor: number) => convert(minor, currency, dayBefore(spans[i]!.to))
-          const by = (field: 'change' | 'lostMrr') =>
-            convertParts(
-              own.map(source => source[field]),
-              closing,
-            )
-          const [change, lostMrr] = [by('change'), by('lostMrr')]
-          all[i]!.push(...own.map((source, n) => ({ ...source, change: change[n]!, lostMrr: lostMrr[n]! })))
+          // source by source, like their MRR at the start: what is lost completely leaves 0
+          all[i]!.push(
+            ...own.map(source => ({ ...source, change: closing(source.change), lostMrr: closing(source.lostMrr) })),
+          )
         }
       }
       return all
@@ -215,17 +220,26 @@ function dailyGrid(bounds: Date[], begin: Date): Date[] {
   return [...times].sort((a, b) => a - b).map(at => new Date(at))
 }
 
-const SIGNS: [MovementType, number][] = [
-  ['new', 1],
-  ['expansion', 1],
-  ['reactivation', 1],
-  ['contraction', -1],
-  ['churn', -1],
-]
+const SIGNS: Record<MovementType, 1 | -1> = { new: 1, expansion: 1, reactivation: 1, contraction: -1, churn: -1 }
+
+/** Converts movements as parts of the total, so that the converted opening plus the movements is the converted closing. */
+export function convertMoved(
+  opening: number,
+  moved: Partial<Record<MovementType, number>>,
+  convert: (minor: number) => number,
+): Record<MovementType, number> {
+  const part = partConverter(convert)
+  part(opening)
+  const amounts = Object.entries(SIGNS).map(([type, sign]) => {
+    const amount = moved[type as MovementType] ?? 0
+    return [type, amount === 0 ? 0 : sign * part(sign * amount)]
+  })
+  return Object.fromEntries(amounts)
+}
 
 /**
  * Adds the movements within one day. `before` converts by the rate right before it, `now` by its own: the difference of the
- * opening is `fx`. Movements are converted as parts of the total, so that without a change of rates `fx` is 0.
+ * opening is `fx`. Without a change of rates it is 0.
  */
 function addMoved(
   sums: Moved,
@@ -234,14 +248,12 @@ function addMoved(
 ): void {
   sums.count += moved.count
   sums.newAccounts += moved.newAccounts
-  let total = day.opening
-  for (const [type, sign] of SIGNS) {
-    const next = total + sign * (moved[type] ?? 0)
-    const amount = sign * (day.now(next) - day.now(total))
+  let explained = 0
+  for (const [name, amount] of Object.entries(convertMoved(day.opening, moved, day.now))) {
+    const type = name as MovementType
     if (amount !== 0) sums[type] = (sums[type] ?? 0) + amount
-    total = next
+    explained += SIGNS[type] * amount
   }
-  const explained = day.now(total) - day.now(day.opening)
   sums.fx = (sums.fx ?? 0) + day.now(day.closing) - day.before(day.opening) - explained
 }
 
@@ -299,17 +311,23 @@ function exchangedMovements(ledgers: CurrencyLedger[], convert: Convert): Series
   }
 }
 
-/** Concatenates the rows of several lists in descending order. The rows of each list are in that order already. */
-export function mergeLists<Row>(
-  lists: { count: number; rows(slice: Slice): Promise<Row[]> }[],
-  size: (row: Row) => number,
-): { count: number; rows(slice: Slice): Promise<Row[]> } {
+/** A row that has its place among the rows of other lists. */
+export type Placed<Row> = { size: number; row: Row }
+
+/** Merges lists, the largest rows first. Each list has this order already; its rows are read once, from the first on. */
+export function mergeLists<Row>(lists: ReportList<Placed<Row>>[]): ReportList<Row> {
+  const read: Placed<Row>[][] = lists.map(() => [])
   return {
     count: sum(lists, list => list.count),
     async rows({ offset, limit }) {
-      const rows: Row[] = []
-      for (const list of lists) rows.push(...(await list.rows({ offset: 0, limit: offset + limit })))
-      return rows.sort((a, b) => size(b) - size(a)).slice(offset, offset + limit)
+      const end = offset + limit
+      for (const [i, list] of lists.entries()) {
+        const known = read[i]!
+        if (known.length < Math.min(end, list.count))
+          read[i] = known.concat(await list.rows({ offset: known.length, limit: end - known.length }))
+      }
+      const first = read.flatMap(known => known.slice(0, end)).sort((a, b) => b.size - a.size)
+      return first.slice(offset, end).map(({ row }) => row)
     },
   }
 }

@@ -15,7 +15,7 @@ import { type ReportList, type ReportQuestion, sum, toList } from './question.ts
 
 type ForecastKind = 'renewal' | 'trial_end' | 'discount_end' | 'cancellation' | 'start' | 'resume' | 'other'
 
-type ForecastChange = {
+export type ForecastChange = {
   at: Date
   kind: ForecastKind
   customer: string
@@ -25,7 +25,7 @@ type ForecastChange = {
   mrrDelta: number
 }
 
-type ForecastMonth = Record<MovementType, number> & { date: string; mrr: number; trialEnds: number; net: number }
+export type ForecastMonth = Record<MovementType, number> & { date: string; mrr: number; trialEnds: number; net: number }
 
 export type ForecastReport = {
   openingMrr: number

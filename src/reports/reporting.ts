@@ -11,19 +11,29 @@ import { type ChurnReasonRow, churnReasons } from '../store/reports/outcomes.ts'
 import type { Bucket, Cash } from '../store/reports/totals.ts'
 import { type AccountEntry, accountList } from './accounts.ts'
 import { sourceList } from './acquisition.ts'
-import { type AttentionReport, attentionReport, openAgenda, openIssues } from './attention.ts'
+import { type AttentionReport, attentionReport, type Named, openAgenda, openIssues } from './attention.ts'
 import { cashWithin } from './cash.ts'
 import { readCoverage } from './coverage.ts'
 import {
   type Convert,
   type Currencies,
   type CurrencyLedger,
+  convertMoved,
   exchangedLedger,
   mergeLists,
   openCurrencies,
+  type Placed,
+  partConverter,
 } from './exchange.ts'
 import { type ExclusionReport, exclusionList, reasonEntries } from './exclusions.ts'
-import { type ChurnReasonReport, churnReasonReport, type ForecastReport, forecastReport } from './forecast.ts'
+import {
+  type ChurnReasonReport,
+  churnReasonReport,
+  type ForecastChange,
+  type ForecastMonth,
+  type ForecastReport,
+  forecastReport,
+} from './forecast.ts'
 import { toSpan } from './ledger.ts'
 import { movementTotals, type SeriesWindow, sumRetained } from './movements.ts'
 import { type OverviewReport, shownCash, WINDOW_DAYS } from './overview.ts'
@@ -77,9 +87,9 @@ export async function reportingOverview(db: Db, question: ReportQuestion): Promi
   }
 }
 
-/** One row per account and currency, the largest first. */
+/** One row per account and currency, the largest first. They add up to MRR. */
 function exchangedAccounts(db: Db, { ledgers, figures, convert }: Currencies, today: Day): ReportList<AccountEntry> {
-  const lists = ledgers.map(({ currency, question, ledger }): ReportList<AccountEntry> => {
+  const lists = ledgers.map(({ currency, question, ledger }): ReportList<Placed<AccountEntry>> => {
     const own = figures.filter(source => source.currency === currency)
     const list = accountList(
       db,
@@ -87,17 +97,21 @@ function exchangedAccounts(db: Db, { ledgers, figures, convert }: Currencies, to
       ledger,
       sum(own, source => source.accounts),
     )
+    const to = (minor: number) => convert(minor, currency, today)
+    const [toMrr, toCommitted] = [partConverter(to), partConverter(to)]
     return {
       count: list.count,
       async rows(slice) {
         return (await list.rows(slice)).map(entry => {
-          const mrr = convert(entry.mrr, currency, today)
-          return { ...entry, mrr, arr: computeArr(mrr), committedMrr: convert(entry.committedMrr, currency, today) }
+          const mrr = toMrr(entry.mrr)
+          const row = { ...entry, mrr, arr: computeArr(mrr), committedMrr: toCommitted(entry.committedMrr) }
+          // parts differ from it by rounding, and are not always in this order
+          return { size: to(entry.mrr), row }
         })
       },
     }
   })
-  return mergeLists(lists, entry => entry.mrr)
+  return mergeLists(lists)
 }
 
 /** Currency by currency; items without a currency and pending subscriptions are listed with the first. */
@@ -170,11 +184,10 @@ export async function reportingAttention(db: Db, question: ReportQuestion, days:
         const list = listOf(report)
         const converted = (row: Row) => {
           const own = amounts.map(name => [name, row[name] && convert(row[name] as number, currency, today)])
-          return { ...row, ...Object.fromEntries(own) }
+          return { size: order(row), row: { ...row, ...Object.fromEntries(own) } }
         }
         return { count: list.count, rows: async slice => (await list.rows(slice)).map(converted) }
       }),
-      order,
     )
   return {
     days,
@@ -205,29 +218,34 @@ export async function reportingAttention(db: Db, question: ReportQuestion, days:
 export async function reportingForecast(db: Db, question: ReportQuestion, months: number): Promise<ForecastReport> {
   const { ledgers, convert } = await openCurrencies(db, question)
   const today = toDay(question.asOf)
-  const sums: ForecastReport = { openingMrr: 0, months: [], changes: { count: 0, rows: async () => [] } }
-  const lists: ForecastReport['changes'][] = []
+  let openingMrr = 0
+  const sums: ForecastMonth[] = []
+  const lists: ReportList<Placed<Named<ForecastChange>>>[] = []
   for (const { currency, question: own } of ledgers) {
     const to = (minor: number) => convert(minor, currency, today)
-    const { openingMrr, months: rows, changes } = await forecastReport(db, own, months)
-    sums.openingMrr += to(openingMrr)
-    for (const [i, { date, ...amounts }] of rows.entries()) {
-      const names = Object.keys(amounts) as (keyof typeof amounts)[]
-      const before = sums.months[i]
-      const added = names.map(name => [name, (before?.[name] ?? 0) + to(amounts[name])])
-      sums.months[i] = { date, ...Object.fromEntries(added) }
+    const forecast = await forecastReport(db, own, months)
+    openingMrr += to(forecast.openingMrr)
+    let total = forecast.openingMrr
+    for (const [i, month] of forecast.months.entries()) {
+      const moved = convertMoved(total, month, to)
+      const [before, after] = [to(total), to(month.mrr)]
+      const trialEnds = after - to(month.mrr - month.trialEnds)
+      const row = { ...moved, mrr: after, trialEnds, net: after - before }
+      const known = sums[i]
+      if (known) for (const [name, amount] of Object.entries(row)) known[name as keyof typeof row] += amount
+      else sums[i] = { ...row, date: month.date }
+      total = month.mrr
     }
     lists.push({
-      count: changes.count,
+      count: forecast.changes.count,
       rows: async slice =>
-        (await changes.rows(slice)).map(change => ({
-          ...change,
-          amount: change.amount && to(change.amount),
-          mrrDelta: to(change.mrrDelta),
+        (await forecast.changes.rows(slice)).map(change => ({
+          size: -change.at.getTime(),
+          row: { ...change, amount: change.amount && to(change.amount), mrrDelta: to(change.mrrDelta) },
         })),
     })
   }
-  return { ...sums, changes: mergeLists(lists, ({ at }) => -at.getTime()) }
+  return { openingMrr, months: sums, changes: mergeLists(lists) }
 }
 
 /** By the rate of the day of each churn. */

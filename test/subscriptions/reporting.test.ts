@@ -350,6 +350,62 @@ test('lists contain the rows of all currencies, converted, and add up to the ove
   assert.equal(facts.body.reporting_currency, 'EUR')
 })
 
+test('converted rows add up to the converted sums, whatever is rounded', async () => {
+  const tenant = await server.anotherTenant('reporting parts')
+  await server.admin.policies.set(tenant.id, { reporting_currency: 'EUR' })
+  await server.admin.rates.import(tenant.id, 'Date,USD,KWD,JPY\n2020-01-01,1.0837,0.33391,163.17\n')
+  const currencies = ['USD', 'KWD', 'JPY', 'USD', 'USD', 'EUR']
+  const sources = ['news', 'fair', 'blog', 'radio']
+  const events = Array.from({ length: 60 }, (_, i) => {
+    const fields = {
+      ...{ currency: currencies[i % 6], items: [item(3 + (i % 7)), item(1.11, { id: 'si_2' })] },
+      acquisition: { source: sources[i % 4] },
+      ...(i % 5 === 0 && { cancel_at: inDays(3 + i), current_period_end: inDays(3 + i) }),
+      ...(i % 11 === 0 && { status: 'trialing', trial_end: inDays(40) }),
+    }
+    return created(`s${i}`, fields)
+  })
+  await send(server, events, tenant)
+  const cents = (amount: number) => Math.round(amount * 100)
+  const overview = await reporting(tenant, 'overview', { page_size: 100 })
+  const accounts: Body[] = overview.accounts.results
+  for (const name of ['mrr', 'committed_mrr']) assert.equal(cents(sumOf(accounts, name)), cents(overview[name]), name)
+  assert.equal(cents(sumOf(overview.acquisition_sources.results, 'mrr')), cents(overview.mrr))
+  const paged: Body[] = []
+  for (let page = 1; page <= 9; page++)
+    paged.push(...(await reporting(tenant, 'overview', { page_size: 7, page })).accounts.results)
+  assert.deepEqual(paged, accounts)
+
+  const { opening_mrr, months } = await reporting(tenant, 'forecast')
+  assert.equal(opening_mrr, overview.mrr)
+  let before = cents(opening_mrr)
+  for (const { date, mrr, ...month } of months) {
+    const added = [month.new, month.expansion, month.reactivation, month.trial_ends, -month.contraction, -month.churn]
+    before += added.reduce((total, amount) => total + cents(amount), 0)
+    assert.equal(cents(mrr), before, date)
+  }
+})
+
+test('a source that lost every account retains 0, and cents do not depend on the order of arrival', async () => {
+  const rates = 'Date,USD\n2020-01-01,1.0837\n'
+  const events = Array.from({ length: 16 }, (_, i) => {
+    const fields = { currency: 'USD', acquisition: { source: `source ${i}` }, items: [item(3.33 + i * 1.01)] }
+    return i % 2 === 0 ? ended(`s${i}`, inDays(-9), fields) : created(`s${i}`, fields)
+  })
+  const answers: Body[] = []
+  for (const own of [events, events.toReversed()]) {
+    const tenant = await server.anotherTenant('reporting order')
+    await server.admin.policies.set(tenant.id, { reporting_currency: 'EUR' })
+    await server.admin.rates.import(tenant.id, rates)
+    await send(server, own, tenant)
+    answers.push((await reporting(tenant, 'acquisition')).sources.results)
+  }
+  assert.deepEqual(answers[0], answers[1])
+  const lost = answers[0].filter((row: Body) => row.mrr === 0)
+  assert.equal(lost.length, 8)
+  for (const row of lost) assert.deepEqual([row.cohort_accounts, row.retained_mrr, row.retention_rate], [1, 0, 0])
+})
+
 const sumOf = (rows: Body[], name: string): number => rows.reduce((sum, row) => sum + (row[name] ?? 0), 0)
 
 test('a missing rate and a missing setting are errors that say what to do', async () => {
