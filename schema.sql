@@ -1913,7 +1913,7 @@ create view kontor_bi.invoices with (security_barrier=true) as
     kontor_bi.own_id(i.id) AS id,
     s.body ->> 'number'::text AS number,
     kontor_bi.own_id(i.subscription_id) AS subscription_id,
-    kontor_bi.own_id(i.customer) AS customer,
+    kontor_bi.own_id(COALESCE(m.into_account, i.customer)) AS customer,
     i.customer_name,
     i.customer_email,
     s.body ->> 'status'::text AS status,
@@ -1926,6 +1926,7 @@ create view kontor_bi.invoices with (security_barrier=true) as
     kontor_bi.instant(s.body ->> 'paidAt'::text) AS paid_at
    FROM billing_invoices i
      JOIN billing_invoice_states s ON s.tenant_id = i.tenant_id AND s.invoice_id = i.id AND s.valid_from <= now() AND s.valid_to > now()
+     LEFT JOIN billing_account_merges m ON m.tenant_id = i.tenant_id AND m.account = i.customer
   WHERE i.tenant_id = (( SELECT kontor_bi.tenant() AS tenant));
 
 create view kontor_bi.movements with (security_barrier=true) as

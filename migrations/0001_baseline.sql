@@ -2142,16 +2142,17 @@ left join public.billing_accounts b on b.tenant_id = s.tenant_id and b.account =
 left join public.billing_acquisitions a on a.tenant_id = b.tenant_id and a.id = b.acquisition_id
 where s.tenant_id = (select kontor_bi.tenant()) and s.valid_from <= now() and s.valid_to > now();
 
--- The current state of each invoice.
+-- The current state of each invoice. Its customer is the account of the reports, also of merged accounts.
 create view kontor_bi.invoices with (security_barrier) as
 select 'ten_' || i.tenant_id as tenant, kontor_bi.own_id(i.id) as id, s.body ->> 'number' as number,
-  kontor_bi.own_id(i.subscription_id) as subscription_id, kontor_bi.own_id(i.customer) as customer, i.customer_name, i.customer_email,
+  kontor_bi.own_id(i.subscription_id) as subscription_id, kontor_bi.own_id(coalesce(m.into_account, i.customer)) as customer, i.customer_name, i.customer_email,
   s.body ->> 'status' as status, s.currency, kontor_bi.amount(s.total, s.currency) as total,
   kontor_bi.amount((s.body ->> 'amountPaid')::bigint, s.currency) as amount_paid,
   kontor_bi.amount((s.body ->> 'amountRemaining')::bigint, s.currency) as amount_remaining, s.invoiced_at,
   kontor_bi.instant(s.body ->> 'dueAt') as due_at, kontor_bi.instant(s.body ->> 'paidAt') as paid_at
 from public.billing_invoices i
 join public.billing_invoice_states s on s.tenant_id = i.tenant_id and s.invoice_id = i.id and s.valid_from <= now() and s.valid_to > now()
+left join public.billing_account_merges m on m.tenant_id = i.tenant_id and m.account = i.customer
 where i.tenant_id = (select kontor_bi.tenant());
 
 -- Without movements in the future (a discount that will end): the sum of all movements is today's MRR.

@@ -72,16 +72,11 @@ async function fill(tenant: TestTenant, mrr: number): Promise<void> {
     currency: 'EUR',
     total: mrr,
   }
-  await hook('invoice.paid', {
-    id: 'inv',
-    ...invoice,
-    amount_paid: mrr,
-    amount_due: mrr,
-    created_at: at,
-    paid_at: at,
-    updated_at: at,
-  })
+  const paid = { amount_paid: mrr, amount_due: mrr, created_at: at, paid_at: at, updated_at: at }
+  await hook('invoice.paid', { id: 'inv', ...invoice, ...paid })
+  await hook('invoice.updated', { id: 'inv-2', ...invoice, ...paid, customer: 'cus-2' })
   await server.settled()
+  await server.admin.accounts.merge(tenant.id, { account: 'cus-2', into: 'cus' })
 }
 
 async function connected(connectionString: string): Promise<pg.Client> {
@@ -121,6 +116,9 @@ test('a role reads only its tenant through the views and writes nothing', async 
     })
     assert.deepEqual(await firstRow('select total::float8, status, customer from invoices'), {
       ...{ total: 29.5, status: 'paid', customer: 'cus' },
+    })
+    assert.deepEqual(await firstRow('select count(*)::int as invoices from invoices where customer <> $$cus$$'), {
+      invoices: 0,
     })
     const today = await firstRow('select mrr::float8, active_accounts::int from mrr_by_day order by day desc limit 1')
     assert.deepEqual(today, { mrr: 29.5, active_accounts: 1 })
