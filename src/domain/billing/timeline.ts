@@ -209,7 +209,12 @@ function fillGaps(
   }
   for (const [i, version] of filled.entries()) {
     const last = filled[i - 1]
-    if (version.itemsUnchanged && last) Object.assign(version, { items: last.items, discounts: last.discounts })
+    if (version.itemsUnchanged && last)
+      Object.assign(version, {
+        items: last.items,
+        discounts: last.discounts,
+        currency: version.currency ?? last.currency,
+      })
   }
   const end = filled.at(-1)!
   const previous = filled.at(-2)

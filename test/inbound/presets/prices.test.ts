@@ -221,6 +221,9 @@ test('revenuecat: a trial that is resumed stays a trial; four weeks are not a mo
     event('four weeks', 'INITIAL_PURCHASE', 0, 28),
     event('month', 'INITIAL_PURCHASE', 0, 31),
     event('thirty', 'INITIAL_PURCHASE', 0, 30),
+    event('owed', 'INITIAL_PURCHASE', 0, 30),
+    // only purchases have a price, and other events may have no currency either
+    event('owed', 'BILLING_ISSUE', 3, 27, { currency: null, price_in_purchased_currency: null }),
     event('sub_1', 'INITIAL_PURCHASE', 0, 31, stripe),
     event('sub_1', 'CANCELLATION', 5, 26, {
       ...stripe,
@@ -236,9 +239,9 @@ test('revenuecat: a trial that is resumed stays a trial; four weeks are not a mo
   await tenant.send('stripe', [stripeEvent('customer.subscription.created', AT, subscription)])
   const found = await tenant.overview('USD', '2026-03-10')
   assert.deepEqual(await tenant.mrrs('USD', '2026-03-10'), {
-    ...{ u_trial: 0, 'u_four weeks': 13, u_month: 12, u_thirty: 12, u_sub_1: 0, cus_1: 12 },
+    ...{ u_trial: 0, 'u_four weeks': 13, u_month: 12, u_thirty: 12, u_owed: 12, u_sub_1: 0, cus_1: 12 },
   })
-  assert.deepEqual([found.mrr, found.collected.amount], [49, 36])
+  assert.deepEqual([found.mrr, found.collected.amount], [61, 48])
   const { trial: trialing, sub_1 } = await tenant.reasons('USD', '2026-03-10')
   assert.deepEqual([trialing, sub_1], ['trialing', 'billed_elsewhere'])
   assert.equal(found.attention.cancellations, 0)
