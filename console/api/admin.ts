@@ -216,7 +216,7 @@ export const people = {
   exportData: (tenant: string, id: string) =>
     requestAdmin<JsonObject[]>(`${personPath(id)}/export`, { query: { tenant, format: 'json' } }),
   /** Saves the same data as a file. */
-  async save(tenant: string, id: string): Promise<void> {
+  async save(tenant: string, id: string): Promise<JsonObject[]> {
     const rows = await people.exportData(tenant, id)
     const file = new Blob([JSON.stringify(rows, null, 2)], { type: 'application/json' })
     const link = document.createElement('a')
@@ -224,15 +224,16 @@ export const people = {
     link.download = `${id}.json`
     link.click()
     URL.revokeObjectURL(link.href)
+    return rows
   },
   verify: (tenant: string, id: string, name: string) => post<Person>(`${personPath(id)}/verify`, { tenant, name }),
   split: (tenant: string, id: string, name: string) => post<unknown>(`${personPath(id)}/split`, { tenant, name }),
-  previewErasure: (tenant: string, id: string) =>
-    post<ErasurePreview>('/erasures', { tenant, profile: id, dry_run: true }),
-  erase: (tenant: string, id: string) => post<ErasureReceipt>('/erasures', { tenant, profile: id, confirm: true }),
+  previewErasure: (subject: Subject) => post<ErasurePreview>('/erasures', { ...subject, dry_run: true }),
+  erase: (subject: Subject) => post<ErasureReceipt>('/erasures', { ...subject, confirm: true }),
 }
 
-type Subject = { tenant: string; email: string }
+/** `confirm_profile`: also what only unverified input links. */
+type Subject = { tenant: string; confirm_profile: boolean } & ({ email: string } | { profile: string })
 
 export const privacy = {
   /** The last 100 receipts, newest first. */

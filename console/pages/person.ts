@@ -71,7 +71,11 @@ function PersonPage({ person, customer, rows, refresh }: PersonPageProps): VNode
   const { profile_id: id, contact } = person
   if (done.value) return h(ErasedPage, done.value)
   const title = contact?.name ?? contact?.email ?? person.names[0]?.value ?? id
-  const save = () => people.save(person.tenant, id)
+  const save = async () => {
+    const [first] = await people.save(person.tenant, id)
+    if (first?.covers === 'identifier')
+      announce('Some unverified identifiers are not included. Verify them to include them.')
+  }
   return h(
     Page,
     {
@@ -365,11 +369,17 @@ function EraseForm({ person, title, erased }: EraseFormProps): VNode {
   const problem = useSignal<unknown>(null)
   const preview = useSignal<ErasurePreview | null>(null)
   const { profile_id: id, tenant } = person
+  const isWhole = useSignal(false)
+  const subject = () => ({ tenant, profile: id, confirm_profile: isWhole.peek() })
   const loadPreview = async () => {
-    preview.value = await people.previewErasure(tenant, id)
+    preview.value = await people.previewErasure(subject())
+  }
+  const includeAll = () => {
+    isWhole.value = true
+    return loadPreview()
   }
   const isConfirmed = ({ confirmation }: { confirmation: string }) => [id, title.trim()].includes(confirmation.trim())
-  const erase = async () => erased(await people.erase(tenant, id), preview.peek()?.would_erase ?? null)
+  const erase = async () => erased(await people.erase(subject()), preview.peek()?.would_erase ?? null)
   return html`
     <p>Events are deleted. Orders, sales and billing are kept without personal data. This cannot be undone.</p>
     ${h(ProblemArea, { problem })}
@@ -378,6 +388,7 @@ function EraseForm({ person, title, erased }: EraseFormProps): VNode {
         ? html`<p>${h(ActionButton, { label: 'Preview erasure', run: loadPreview, problem })}</p>`
         : html`
             <p>Affected data: ${describeErased(preview.value.would_erase)}.</p>
+            ${h(NotCovered, { preview: preview.value, includeAll, problem })}
             ${preview.value.not_joined.map(other => h(OtherProfile, other))}
             ${
               preview.value.mentions.events > 0 &&
@@ -393,6 +404,19 @@ function EraseForm({ person, title, erased }: EraseFormProps): VNode {
             )}
           `
     }
+  `
+}
+
+type NotCoveredProps = { preview: ErasurePreview; includeAll(): Promise<void>; problem: Signal<unknown> }
+
+/** The identifiers of the profile that an erasure leaves out, unless the user confirms that they are the same person. */
+export function NotCovered({ preview, includeAll, problem }: NotCoveredProps): VNode | null {
+  const { not_covered: left, linked_profile_id: id } = preview
+  if (id === null) return null
+  return html`
+    <p>Not included: ${left.map(({ kind, value }) => `${kind} ${value}`).join(', ')} of
+      <a href=${link('person', { id })}>${id}</a>. Only unverified input links them to this person.</p>
+    <p>${h(ActionButton, { label: 'Include all identifiers', run: includeAll, problem })}</p>
   `
 }
 

@@ -1,7 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import { privacy } from '../api/admin.ts'
-import type { Erased, ErasureReceipt, Suppression, SuppressionList } from '../api/types.ts'
+import type { ErasurePreview, ErasureReceipt, Suppression, SuppressionList } from '../api/types.ts'
 import { toast } from '../components/announcer.ts'
 import { askConfirmation } from '../components/dialog.ts'
 import { ActionButton, Form, TextField } from '../components/form.ts'
@@ -9,12 +9,13 @@ import { Badge, EmptyState, ProblemArea } from '../components/notice.ts'
 import { Page, Section } from '../components/page.ts'
 import { type Column, Table } from '../components/table.ts'
 import { Ago, Time } from '../components/time.ts'
-import { plural } from '../format.ts'
+import { number, plural } from '../format.ts'
 import { h, html } from '../html.ts'
 import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
 import { tenant } from '../session.ts'
-import { describeErased } from './person.ts'
+import { describeErased, NotCovered } from './person.ts'
+
 /** Erasures and suppressed people. */
 export const privacyPage = definePage(
   'privacy',
@@ -93,9 +94,13 @@ function suppressedColumns(problem: Signal<unknown>, refresh: () => Promise<void
 }
 
 /** 2 visitors, 1 email */
-function countIdentifiers({ names }: Suppression): string {
+function countIdentifiers({ names }: Suppression): ComponentChildren {
   const kinds = Map.groupBy(names, ({ kind }) => kind)
-  return [...kinds].map(([kind, own]) => plural(own.length, kind)).join(', ')
+  const unverified = names.filter(({ unverified_only }) => unverified_only).length
+  return html`
+    ${[...kinds].map(([kind, own]) => plural(own.length, kind)).join(', ')}
+    ${unverified > 0 && html`<span class="reason faint">${number(unverified)} for unverified input only</span>`}
+  `
 }
 
 const erasureColumns: Column<ErasureReceipt>[] = [
@@ -108,9 +113,10 @@ const erasureColumns: Column<ErasureReceipt>[] = [
   { label: 'Receipt', cell: ({ id }) => html`<code>${id}</code>`, kind: 'long' },
 ]
 
-function erasedCell({ erased, mentions, suppressed_names: names }: ErasureReceipt): ComponentChildren {
+function erasedCell({ erased, mentions, not_covered, suppressed_names: names }: ErasureReceipt): ComponentChildren {
   return html`
     ${describeErased(erased)}
+    ${not_covered.length > 0 && html`<span class="reason faint">${plural(not_covered.length, 'identifier')} of the profile not included</span>`}
     ${mentions.events > 0 && html`<span class="reason faint">${plural(mentions.events, 'event')} of other people kept</span>`}
     ${names !== undefined && html`<span class="reason faint">${plural(names, 'identifier')} suppressed</span>`}
   `
@@ -120,16 +126,17 @@ type FormProps = { refresh(): Promise<void> }
 
 /** Shows a preview first. To confirm, the user types the e-mail address again, because an erasure cannot be undone. */
 function SuppressForm({ refresh }: FormProps): VNode {
-  const asked = useSignal<{ email: string; erased: Erased; linked: string | null } | null>(null)
-  const look = async (values: { email: string }) => {
+  const problem = useSignal<unknown>(null)
+  const asked = useSignal<{ email: string; confirm_profile: boolean; preview: ErasurePreview } | null>(null)
+  const look = async (values: { email: string }, confirm_profile = false) => {
     const email = parseEmail(values.email)
-    const preview = await privacy.previewErasure({ tenant: tenant.peek() ?? '', email })
-    asked.value = { email, erased: preview.would_erase, linked: preview.linked_profile_id }
+    const preview = await privacy.previewErasure({ tenant: tenant.peek() ?? '', email, confirm_profile })
+    asked.value = { email, confirm_profile, preview }
   }
   const isConfirmed = ({ confirmation }: { confirmation: string }) => confirmation.trim() === asked.peek()!.email
   const suppress = async () => {
-    const { email } = asked.peek()!
-    await privacy.suppress({ tenant: tenant.peek() ?? '', email })
+    const { email, confirm_profile } = asked.peek()!
+    await privacy.suppress({ tenant: tenant.peek() ?? '', email, confirm_profile })
     asked.value = null
     toast('Erased and no longer tracked')
     await refresh()
@@ -144,22 +151,19 @@ function SuppressForm({ refresh }: FormProps): VNode {
       chosen === null
         ? h(
             Form<'email'>,
-            { key: 'look', submit: 'Preview erasure', layout: 'filter', run: look },
+            { key: 'look', submit: 'Preview erasure', layout: 'filter', run: values => look(values) },
             h(TextField, { id: 'email', label: 'E-mail', placeholder: 'ada@example.com', size: 30 }),
           )
         : html`
             <p>
               ${
-                Object.values(chosen.erased).every(count => count === 0)
+                Object.values(chosen.preview.would_erase).every(count => count === 0)
                   ? html`No data is stored about <strong>${chosen.email}</strong>. New data will be discarded.`
-                  : html`Affected data of <strong>${chosen.email}</strong>: ${describeErased(chosen.erased)}.`
+                  : html`Affected data of <strong>${chosen.email}</strong>: ${describeErased(chosen.preview.would_erase)}.`
               }
             </p>
-            ${
-              chosen.linked &&
-              html`<p>Only unverified input links this address to <a href=${link('person', { id: chosen.linked })}>${chosen.linked}</a>.
-                Data of that person is not included.</p>`
-            }
+            ${h(ProblemArea, { problem })}
+            ${h(NotCovered, { preview: chosen.preview, includeAll: () => look(chosen, true), problem })}
             ${h(
               Form<'confirmation'>,
               {

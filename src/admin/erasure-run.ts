@@ -53,6 +53,7 @@ import {
   type Mentions,
   nodeIds,
   portions,
+  searchableEmails,
   toEntryNames,
   valuesOfKind,
 } from './person-data.ts'
@@ -107,7 +108,7 @@ export async function runErasure(storage: Storage, erasure: StoredErasure): Prom
       receipt.mentions = addMentions(stored.mentions, await eraseEffects(work, stored.names, { receivedSince }))
       await eraseWaiting(work, stored.names)
       // Once, at the end, because no index covers this search and no new data about the person is written any more.
-      await anonymizeReceipts(pool, erasure.tenantId, valuesOfKind(stored.names, 'email'))
+      await anonymizeReceipts(pool, erasure.tenantId, searchableEmails(stored.names))
       await log.outside?.forgetRead()
       receipt.status = 'completed'
       receipt.completed_at = (await databaseNow(pool)).toISOString()
@@ -160,7 +161,7 @@ async function erasePerson(
     stored.names = mergeNames(stored.names, names)
     const deleted = await deleteIdentifiers(client, tenantId, nodeIds(stored.names))
     // The identifier may have connected others of the profile.
-    if (profile !== null && others !== null) await deriveWithout(client, { tenantId, profile })
+    if (profile !== null && others.length > 0) await deriveWithout(client, { tenantId, profile })
     receipt.erased.identities += deleted.names
     receipt.erased.touches += deleted.touches
     if (stored.suppress) receipt.suppressed_names = await suppress(client, erasure, stored.names)
@@ -197,7 +198,7 @@ export async function findScopeOfSubject(
   const wanted = { isExport: false, confirmProfile }
   if ('email' in subject) return findScopeOfAddress(db, tenantId, subject.email, wanted)
   const profile = await findCurrentProfile(db, tenantId, subject.profile)
-  if (profile === null) return { profile, names: [], others: null }
+  if (profile === null) return { profile, names: [], others: [] }
   return findScope(db, tenantId, { profile, node: null }, wanted)
 }
 
@@ -236,7 +237,7 @@ const MAX_ROUNDS = 10
 /** Erases stored data with these identifiers, except waiting entries and the identifiers themselves. */
 async function eraseEffects(
   work: ErasureWork,
-  names: TracedIdentifier[],
+  names: ErasedIdentifier[],
   search: Parameters<typeof findEventsAbout>[2],
 ): Promise<Mentions> {
   const { pool, log, tenantId, erased, save } = work
@@ -285,7 +286,7 @@ async function eraseEffects(
     })
   }
   // An account keeps its id and is found again in the next pass, but is counted once.
-  const billing = { customers: contactIds, emails: valuesOfKind(names, 'email') }
+  const billing = { customers: contactIds, emails: searchableEmails(names) }
   erased.billing = Math.max(erased.billing, await anonymizeBilling(pool, tenantId, billing))
   await inTransaction(pool, async client => {
     const now = await databaseNow(client)
@@ -303,7 +304,7 @@ async function eraseEffects(
 const TABLES: readonly EntryTable[] = ['dead_letters', 'parked_entries', 'overflow']
 
 /** Erases waiting entries and dead letters about the person. */
-async function eraseWaiting(work: ErasureWork, names: TracedIdentifier[]): Promise<void> {
+async function eraseWaiting(work: ErasureWork, names: ErasedIdentifier[]): Promise<void> {
   for (const table of TABLES) {
     // An entry that is moved or split while it is read is read again.
     for (let round = 0; round < MAX_ROUNDS; round++) if (!(await eraseEntries(work, table, names))) break
@@ -311,7 +312,7 @@ async function eraseWaiting(work: ErasureWork, names: TracedIdentifier[]): Promi
 }
 
 /** Returns whether an entry about the person was moved meanwhile. */
-async function eraseEntries(work: ErasureWork, table: EntryTable, names: TracedIdentifier[]): Promise<boolean> {
+async function eraseEntries(work: ErasureWork, table: EntryTable, names: ErasedIdentifier[]): Promise<boolean> {
   const { pool, erased, save } = work
   let hasMoved = false
   for (const some of portions(await findEntriesAbout(work, table, names)))
@@ -362,11 +363,15 @@ export const Erased = Type.Object(
 
 export const Covers = Type.Enum(['profile', 'identifier'], {
   description:
-    '`identifier`: only unverified input links the identifier to a person, so only the identifier itself is covered. Send `confirm_profile: true` to cover the person',
+    '`identifier`: only unverified input links the identifier to some others of the profile, which are not covered. Send `confirm_profile: true` to cover them',
 })
 export const LinkedProfile = Type.Union([Type.String(), Type.Null()], {
-  description: 'The profile that unverified input links the identifier to, if `covers` is `identifier`',
+  description: 'The profile of the identifiers that are not covered, if `covers` is `identifier`',
 })
+export const NOT_COVERED = {
+  description:
+    'Identifiers of the profile that may be another person. Verified input named them, or a request from an unverified identifier covers only that identifier. At most 20',
+}
 
 export const Mentioned = Type.Object(
   { events: Count, event_ids: Type.Array(Uuid) },
@@ -391,6 +396,7 @@ export const ErasureReceipt = Type.Object(
     erased: Erased,
     covers: Covers,
     linked_profile_id: LinkedProfile,
+    not_covered: Type.Array(Type.Object({ kind: Type.Enum([...IDENTIFIER_KINDS]) }), NOT_COVERED),
     not_joined: Type.Array(
       Type.Object({ profile_id: Type.String(), kind: Type.Enum([...IDENTIFIER_KINDS]), remaining_events: Count }),
       { description: 'Other people with an id or e-mail address of the person, who were found and not erased' },

@@ -13,13 +13,7 @@ import { lockPeople } from '../postgres/locks.ts'
 import { findErasure, insertErasure, listErasures, type StoredErasure } from '../store/identity/erasures.ts'
 import { findIdentifiers, listNodes } from '../store/identity/people.ts'
 import { deleteSuppressed, listSuppressed, loadSuppressionCount } from '../store/identity/suppressions.ts'
-import {
-  countArchived,
-  countContacts,
-  countTouches,
-  findEventsOfNodes,
-  type TracedIdentifier,
-} from '../store/identity/traces.ts'
+import { countArchived, countContacts, countTouches, findEventsOfNodes } from '../store/identity/traces.ts'
 import { type Actor, canSee, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
 import {
@@ -30,6 +24,7 @@ import {
   LinkedProfile,
   Mentioned,
   NO_MENTIONS,
+  NOT_COVERED,
   runErasure,
   type Subject,
   serializeSubject,
@@ -46,10 +41,11 @@ import {
   findUnlinkedEventsAbout,
   nodeIds,
   portions,
+  searchableEmails,
   toEntryNames,
   valuesOfKind,
 } from './person-data.ts'
-import type { PersonScope } from './person-scope.ts'
+import { listUncovered, type PersonScope, type ScopedIdentifier } from './person-scope.ts'
 
 type ErasureQuery = {
   tenant: string
@@ -153,6 +149,7 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
         tenant: publicTenantId(tenantId),
         profile_id: publicProfileId(scope.profile),
         ...coverage(scope),
+        not_covered: listUncovered(scope),
         names: names.map(({ kind, value, isVerified }) => ({ kind, value, verified: isVerified })),
         would_erase: erased,
         not_joined: await findNamesakes(pool, tenantId, names),
@@ -196,6 +193,7 @@ function newReceipt(
       ...{ archived: 0, dead_letters: 0, waiting: 0, log_entries: 0, billing: 0 },
     },
     ...coverage(scope),
+    not_covered: listUncovered(scope).map(({ kind }) => ({ kind })),
     not_joined: found,
     mentions: NO_MENTIONS,
     not_yet_processed: unapplied,
@@ -204,7 +202,7 @@ function newReceipt(
 }
 
 function coverage({ profile, others }: PersonScope): Pick<ErasureReceipt, 'covers' | 'linked_profile_id'> {
-  return others === null
+  return others.length === 0
     ? { covers: 'profile', linked_profile_id: null }
     : { covers: 'identifier', linked_profile_id: publicProfileId(profile) }
 }
@@ -266,7 +264,7 @@ async function countErasable(
     waiting: items.parked_entries + items.overflow,
     billing: await countBilling(pool, tenantId, {
       customers: contactIds,
-      emails: valuesOfKind(names, 'email'),
+      emails: searchableEmails(names),
     }),
   }
   return { erased, mentions }
@@ -279,7 +277,7 @@ const MAX_NAMESAKES = 20
 async function findNamesakes(
   pool: pg.Pool,
   tenantId: number,
-  names: TracedIdentifier[],
+  names: ScopedIdentifier[],
 ): Promise<ErasurePreview['not_joined']> {
   const own = new Set(nodeIds(names))
   const values = names.filter(({ kind }) => kind !== 'visitor').map(({ value }) => value)
@@ -405,6 +403,7 @@ export const ErasurePreview = Type.Object(
     profile_id: NullableText,
     covers: Covers,
     linked_profile_id: LinkedProfile,
+    not_covered: Type.Array(Type.Object({ kind: Type.Enum([...IDENTIFIER_KINDS]), value: Type.String() }), NOT_COVERED),
     names: Type.Array(
       Type.Object({ kind: Type.Enum([...IDENTIFIER_KINDS]), value: Type.String(), verified: Type.Boolean() }),
       { description: 'The identifiers to erase, and whether verified input links them to the person' },

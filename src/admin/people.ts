@@ -41,8 +41,15 @@ import { configVersion } from '../store/tenants/config-version.ts'
 import { type Actor, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError } from './error.ts'
-import { findEventsAbout, findRecordsNaming, findUnlinkedEventsAbout, nodeIds, valuesOfKind } from './person-data.ts'
-import { findScope, type PersonScope, type ScopedIdentifier, withSameAddress } from './person-scope.ts'
+import {
+  findEventsAbout,
+  findRecordsNaming,
+  findUnlinkedEventsAbout,
+  nodeIds,
+  searchableEmails,
+  valuesOfKind,
+} from './person-data.ts'
+import { findScope, listUncovered, type PersonScope, withSameAddress } from './person-scope.ts'
 
 type PersonKey = { tenant: string; id: string }
 type ExportQuery = PersonKey & {
@@ -226,6 +233,7 @@ async function personView(pool: pg.Pool, tenantId: number, profile: number): Pro
   const names = await listIdentifiers(pool, tenantId, profile)
   const { nodes, links } = await loadProfileGraph(pool, tenantId, profile)
   const core = verifiedCore(nodes, links)
+  const searched = names.map(name => ({ ...name, isUnverifiedLink: core.size > 0 && !core.has(name.node) }))
   return {
     profile_id: publicProfileId(profile)!,
     tenant: publicTenantId(tenantId),
@@ -239,7 +247,7 @@ async function personView(pool: pg.Pool, tenantId: number, profile: number): Pro
     contact: await findContact(pool, tenantId, names),
     merged_profiles: (await listMergedProfiles(pool, tenantId, profile)).map(id => publicProfileId(id)!),
     ...(await countProfileData(pool, tenantId, nodeIds(names), valuesOfKind(names, 'contact'))),
-    events_of_others: (await findUnlinkedEventsAbout({ pool, tenantId }, names)).length,
+    events_of_others: (await findUnlinkedEventsAbout({ pool, tenantId }, searched)).length,
   }
 }
 
@@ -402,8 +410,8 @@ async function* exportPerson(
   const nodes = nodeIds(names)
   const named = await findRecordsNaming({ pool, tenantId }, names)
   const contactIds = [...new Set([...valuesOfKind(names, 'contact'), ...named.contacts])]
-  if (others === null) yield JSON.stringify({ type: 'person', ...person })
-  else yield JSON.stringify({ type: 'identifier', ...partialView(person, names) })
+  if (others.length === 0) yield JSON.stringify({ type: 'person', ...person })
+  else yield JSON.stringify({ type: 'identifier', ...partialView(person, { names, others }) })
   yield* await readTouches(pool, tenantId, nodes)
   yield* await readRecords(pool, tenantId, 'contact', contactIds)
   const conversions = await readConversions(pool, tenantId, nodes, contactIds)
@@ -413,7 +421,7 @@ async function* exportPerson(
   yield* await readBilling(pool, tenantId, {
     nodes,
     customers: contactIds,
-    emails: valuesOfKind(names, 'email'),
+    emails: searchableEmails(names),
   })
   const { events } = await findEventsAbout({ pool, tenantId }, names, { others })
   const ids = events.map(({ id }) => id).sort()
@@ -421,15 +429,16 @@ async function* exportPerson(
     yield* (await findEvents(pool, tenantId, ids.slice(from, from + AT_A_TIME))).map(eventText)
 }
 
-/** Names the profile that the identifier claims to be, and nothing else of it. */
-function partialView(person: PersonView, names: ScopedIdentifier[]) {
+/** Names the profile of the identifiers that are not covered and their kinds, and nothing else of them. */
+function partialView(person: PersonView, { names, others }: Pick<PersonScope, 'names' | 'others'>) {
   const own = new Set(names.map(({ kind, value }) => `${kind} ${value}`))
   return {
     covers: 'identifier',
     linked_profile_id: person.profile_id,
     tenant: person.tenant,
     names: person.names.filter(({ kind, value }) => own.has(`${kind} ${value}`)),
-    note: 'Only unverified input links this identifier to the profile. Only data of the identifier itself is exported.',
+    not_covered: listUncovered({ others }).map(({ kind }) => ({ kind })),
+    note: 'Only unverified input links the identifiers in not_covered with those in names. Their data is not exported.',
   }
 }
 

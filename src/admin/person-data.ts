@@ -7,6 +7,7 @@ import {
   findLetterItems,
   identifierKey,
   indexIdentifiers,
+  isVerifiedEntry,
   mentionsAny,
 } from '../domain/identity/erasure.ts'
 import { contactIdentifiers, eventIdentifiers, orderIdentifiers } from '../domain/identity/identity.ts'
@@ -22,17 +23,28 @@ import {
   type EntryTable,
   type EventRow,
   findEventsOfNodes,
+  findLinkedNodes,
   findSales,
   readEntries,
-  readUnlinkedEvents,
   recordsLike,
   type TracedIdentifier,
   type TracedSale,
 } from '../store/identity/traces.ts'
 
+import type { ScopedIdentifier } from './person-scope.ts'
+
 type Searched = { pool: pg.Pool; tenantId: number }
 
-const emailsOf = (names: TracedIdentifier[]) => names.flatMap(({ kind, value }) => (kind === 'email' ? [value] : []))
+/** See `ScopedIdentifier`. */
+type SearchedIdentifier = TracedIdentifier & Pick<ScopedIdentifier, 'isUnverifiedLink'>
+
+/**
+ * The identifiers to search for in the data of others. Anyone can link any text to a person as a user id or address, so
+ * those that only unverified input links lead to their own events alone.
+ */
+const searchable = (names: SearchedIdentifier[]) => names.filter(({ isUnverifiedLink }) => !isUnverifiedLink)
+
+export const searchableEmails = (names: SearchedIdentifier[]) => valuesOfKind(searchable(names), 'email')
 
 /** Events of other people that contain an e-mail address of the person: the number, and the first ids. */
 export type Mentions = { events: number; event_ids: string[] }
@@ -47,7 +59,7 @@ export function addMentions(some: Mentions, more: Mentions): Mentions {
 type EventSearch = {
   receivedSince?: Date | null
   /** See `PersonScope`. */
-  others?: number[] | null
+  others?: TracedIdentifier[]
   /** Only events received before this time count as mentions. */
   mentionsBefore?: Date | null
 }
@@ -61,15 +73,16 @@ type FoundEvents = { events: EventRow[]; mentions: Mentions }
  */
 async function findEventsNaming(
   { pool, tenantId }: Searched,
-  names: TracedIdentifier[],
+  names: SearchedIdentifier[],
   known: Set<string>,
   { receivedSince, mentionsBefore }: EventSearch,
 ): Promise<FoundEvents> {
   const found: FoundEvents = { events: [], mentions: { events: 0, event_ids: [] } }
-  const emails = emailsOf(names)
+  const emails = valuesOfKind(names, 'email')
   if (emails.length === 0) return found
-  const person = indexIdentifiers(names)
-  const addresses = indexIdentifiers(emails.map(value => ({ kind: 'email', value })))
+  const index = (emails: string[]) => indexIdentifiers(emails.map(value => ({ kind: 'email', value })))
+  const [addresses, ownAddresses] = [index(emails), index(searchableEmails(names))]
+  const person = indexIdentifiers(searchable(names))
   const mentionsEnd = mentionsBefore ? firstIdAt(mentionsBefore) : null
   const own = new Set(names.flatMap(({ node }) => node ?? []))
   await inTransaction(pool, async client => {
@@ -80,7 +93,7 @@ async function findEventsNaming(
         if (known.has(id) || (node !== null && own.has(node))) continue
         const isTheirs =
           node === null
-            ? mentionsAny(event.payload, person) || mentionsAny(event.besides!, addresses)
+            ? mentionsAny(event.payload, person) || mentionsAny(event.besides!, ownAddresses)
             : eventIdentifiers(parseStoredEvent({ ...event, payload: decodePayload(event.payload) })).some(
                 ({ kind, value }) => kind === 'email' && person.emails.has(value),
               )
@@ -98,9 +111,9 @@ async function findEventsNaming(
 /** Contacts and orders with the address in a field that was not evaluated when they were received. */
 export async function findRecordsNaming(
   { pool, tenantId }: Searched,
-  names: TracedIdentifier[],
+  names: SearchedIdentifier[],
 ): Promise<{ contacts: string[]; orders: string[] }> {
-  const emails = new Set(emailsOf(names))
+  const emails = new Set(searchableEmails(names))
   const found = { contacts: [] as string[], orders: [] as string[] }
   if (emails.size === 0) return found
   for (const { entityType, id, data } of await recordsLike(pool, tenantId, candidatePatterns([...emails]))) {
@@ -126,36 +139,15 @@ export const valuesOfKind = (names: TracedIdentifier[], wanted: TracedIdentifier
 /** All events about the person, each once, and those that only mention the person. */
 export async function findEventsAbout(
   work: Searched,
-  names: TracedIdentifier[],
+  names: SearchedIdentifier[],
   search: EventSearch,
 ): Promise<FoundEvents> {
-  const { receivedSince = null, others = null } = search
+  const { receivedSince = null, others = [] } = search
   const own = await findEventsOfNodes(work.pool, work.tenantId, nodeIds(names), receivedSince)
-  const unlinked = others ? await findEventsAmong(work, names, others) : await findUnlinkedEventsAbout(work, names)
+  const unlinked = await findUnlinkedEventsAbout(work, names, others)
   const linked = new Map([...own, ...unlinked].map(event => [event.id, event]))
   const { events, mentions } = await findEventsNaming(work, names, new Set(linked.keys()), search)
   return { events: [...linked.values(), ...events], mentions }
-}
-
-/** Events of these nodes that have one of the identifiers. */
-async function findEventsAmong(
-  { pool, tenantId }: Searched,
-  names: TracedIdentifier[],
-  nodes: number[],
-): Promise<EventRow[]> {
-  const { wanted } = indexIdentifiers(names)
-  const found: EventRow[] = []
-  await inTransaction(pool, async client => {
-    for await (const events of readStored(client, tenantId, { nodes })) {
-      for (const event of events) {
-        const { table, row, id, receivedAt } = event
-        if (eventIdentifiers(parseStoredEvent(event)).some(own => wanted.has(identifierKey(own))))
-          found.push({ table, row, id, receivedAt })
-      }
-      await turn()
-    }
-  })
-  return found
 }
 
 /** The sales of the person and of these orders, each once. */
@@ -171,14 +163,14 @@ export async function findSalesAbout(
 /** The read entries in the log with the address in their body, and the writes of these records. */
 export function findReadEntries(
   { log, tenantId }: { log: Pick<Log, 'findRead'>; tenantId: number },
-  names: TracedIdentifier[],
+  names: SearchedIdentifier[],
   { contactIds, orderIds }: { contactIds: string[]; orderIds: string[] },
 ): Promise<EntryName[]> {
   const keysOf = (entityType: EntityType, ids: string[]) =>
     ids.map(value => recordOrderingKey(entityType, { name: 'id', value }))
   return log.findRead(tenantId, {
     orderingKeys: [...keysOf('contact', contactIds), ...keysOf('order', orderIds)],
-    patterns: addressPatterns(emailsOf(names)),
+    patterns: addressPatterns(searchableEmails(names)),
   })
 }
 
@@ -188,21 +180,31 @@ export function toEntryNames(events: EventRow[]): EntryName[] {
   return [...entries].map(([id, receivedAt]) => ({ id, receivedAt }))
 }
 
-/** Unlinked events of other people that mention the person. Visitor ids do not count: a browser may be shared. */
+/**
+ * Events of others that name the person and are not linked. `others`: identifiers of the same profile. Visitor ids do not
+ * count: a browser may be shared.
+ */
 export async function findUnlinkedEventsAbout(
   { pool, tenantId }: Searched,
-  names: TracedIdentifier[],
+  names: SearchedIdentifier[],
+  others: TracedIdentifier[] = [],
 ): Promise<EventRow[]> {
-  const person = indexIdentifiers(names.filter(({ kind }) => kind !== 'visitor'))
-  const known = { nodes: nodeIds(names), emails: valuesOfKind(names, 'email') }
-  const about: EventRow[] = []
+  const { wanted } = indexIdentifiers(searchable(names).filter(({ kind }) => kind !== 'visitor'))
+  const known = { nodes: nodeIds(names), emails: searchableEmails(names) }
+  const nodes = [...nodeIds(others), ...(await findLinkedNodes(pool, tenantId, known))]
+  const found: EventRow[] = []
+  if (wanted.size === 0 || nodes.length === 0) return found
   await inTransaction(pool, async client => {
-    for await (const events of readUnlinkedEvents(client, tenantId, known)) {
-      for (const { payload, ...event } of events) if (mentionsAny(payload, person)) about.push(event)
+    for await (const events of readStored(client, tenantId, { nodes })) {
+      for (const event of events) {
+        const { table, row, id, receivedAt } = event
+        if (eventIdentifiers(parseStoredEvent(event)).some(own => wanted.has(identifierKey(own))))
+          found.push({ table, row, id, receivedAt })
+      }
       await turn()
     }
   })
-  return about
+  return found
 }
 
 export type Items = ReturnType<typeof findItems>
@@ -211,15 +213,16 @@ export type Items = ReturnType<typeof findItems>
 export async function findEntriesAbout(
   { pool, tenantId }: Searched,
   table: EntryTable,
-  names: TracedIdentifier[],
+  names: SearchedIdentifier[],
 ): Promise<{ row: EntryRow; items: Items }[]> {
-  const person = indexIdentifiers(names)
+  const person = indexIdentifiers(searchable(names))
+  const unverified = { ...person, wanted: indexIdentifiers(names).wanted }
   const itemsIn = table === 'dead_letters' ? findLetterItems : findItems
   const found: { row: EntryRow; items: Items }[] = []
   await inTransaction(pool, async client => {
     for await (const rows of readEntries(client, table, tenantId)) {
       for (const row of rows) {
-        const items = itemsIn(row.entry, person)
+        const items = itemsIn(row.entry, isVerifiedEntry(row.entry) ? person : unverified)
         if (items.about.length > 0) found.push({ row: withoutBody(row), items })
         if (row.entry.body.length > LARGE) await turn()
       }

@@ -1,5 +1,5 @@
-import { parseEmail } from '../domain/identity/identity.ts'
-import { verifiedCore, verifiedWith } from '../domain/identity/linking.ts'
+import { type Identifier, parseEmail } from '../domain/identity/identity.ts'
+import { unconfirmedNodes, verifiedCore, verifiedNodes, verifiedWith } from '../domain/identity/linking.ts'
 import type { Db } from '../postgres/database.ts'
 import { loadProfileGraph } from '../store/identity/identities.ts'
 import { type FoundIdentifier, findIdentifiers, findLinkedIdentifiers } from '../store/identity/people.ts'
@@ -16,8 +16,8 @@ export type PersonScope = {
   /** Null if no profile has the identifier. */
   profile: number | null
   names: ScopedIdentifier[]
-  /** Set if only the identifier itself is covered: the other nodes of the profile that unverified input links it to. */
-  others: number[] | null
+  /** The identifiers of the profile that are not covered. */
+  others: TracedIdentifier[]
 }
 
 type Start = {
@@ -28,49 +28,60 @@ type Start = {
 
 type Wanted = {
   isExport: boolean
-  /** The caller confirmed that the identifier and the profile are the same person. */
+  /** The caller confirmed that all identifiers of the profile are the same person. */
   confirmProfile: boolean
 }
 
 /**
  * Finds what a request covers (decisions.md §6, Privacy). Anyone can claim to be a customer: one public event with the
- * customer's contact id and another e-mail address. So a request that starts from an identifier that only unverified input
- * links to a person covers no more than that identifier.
+ * customer's contact id or user id and another e-mail address. So what verified input named is covered only if verified
+ * links connect it with the start. What only unverified input named follows a verified start. An unverified start covers
+ * no more than itself, unless the profile has no verified identifier.
  */
 export async function findScope(
   db: Db,
   tenantId: number,
   { profile, node }: Start,
-  wanted: Wanted,
+  { isExport, confirmProfile }: Wanted,
 ): Promise<PersonScope> {
   const { nodes, links } = await loadProfileGraph(db, tenantId, profile)
-  const core = verifiedCore(nodes, links)
-  const all = (await loadTracedIdentifiers(db, tenantId, profile)).map(name => ({
-    ...name,
-    isVerified: core.has(name.node!),
-  }))
+  const all = await loadTracedIdentifiers(db, tenantId, profile)
+  const verified = verifiedNodes(nodes, links)
   const start = all.find(name => name.node === node)
   // A visitor id has several nodes.
-  const isSame = (name: TracedIdentifier) => name.kind === start?.kind && name.value === start.value
-  const own = start ? verifiedWith(links, start.node!) : new Set<number>()
-  const isNamed = (name: TracedIdentifier) =>
-    start !== undefined && (own.has(name.node!) || isSame(name) || isSameAddress(name, start))
-  const isOwn = () =>
-    core.size > 0
-      ? all.some(name => name.isVerified && isSame(name))
-      : !wanted.isExport || all.every(name => isSame(name))
-  if (!start || wanted.confirmProfile || isOwn()) {
-    const former = await loadFormerIdentifiers(db, tenantId, [...core])
-    const names = all.map(name => ({ ...name, isUnverifiedLink: !name.isVerified && !isNamed(name) }))
-    return {
-      profile,
-      names: [...names, ...former.map(name => ({ ...name, isVerified: false, isUnverifiedLink: false }))],
-      others: null,
-    }
+  const same = all.flatMap(name => (name.kind === start?.kind && name.value === start.value ? name.node! : []))
+  const own = verifiedWith(nodes, links, same)
+  const isNamed = (name: TracedIdentifier) => own.has(name.node!) || (start !== undefined && isSameAddress(name, start))
+  const isVerifiedStart = same.some(node => verified.has(node))
+  const person = isVerifiedStart ? own : verifiedCore(nodes, links)
+  const coversOthers = !start || isVerifiedStart || (verified.size === 0 && !isExport)
+  const unconfirmed = unconfirmedNodes(nodes, links, person)
+  const isCovered = (name: TracedIdentifier) =>
+    confirmProfile || isNamed(name) || (coversOthers && !unconfirmed.has(name.node!))
+  const names = all.filter(isCovered).map(name => ({
+    ...name,
+    isVerified: person.has(name.node!),
+    isUnverifiedLink: !verified.has(name.node!) && !isNamed(name),
+  }))
+  const former = await loadFormerIdentifiers(
+    db,
+    tenantId,
+    names.flatMap(({ node }) => (verified.has(node!) ? node! : [])),
+  )
+  return {
+    profile,
+    names: [...names, ...former.map(name => ({ ...name, isVerified: false, isUnverifiedLink: false }))],
+    others: all.filter(name => !isCovered(name)),
   }
-  const names = all.filter(isNamed).map(name => ({ ...name, isUnverifiedLink: false }))
-  const covered = new Set(names.map(name => name.node))
-  return { profile, names, others: all.flatMap(name => (covered.has(name.node) ? [] : name.node!)) }
+}
+
+// Previews, receipts and exports list at most this many.
+const MAX_UNCOVERED = 20
+
+/** The identifiers of the profile that are not covered, each once. A visitor id has several nodes. */
+export function listUncovered({ others }: Pick<PersonScope, 'others'>): Identifier[] {
+  const each = new Map(others.map(({ kind, value }) => [`${kind} ${value}`, { kind, value }]))
+  return [...each.values()].slice(0, MAX_UNCOVERED)
 }
 
 /** The scope of an e-mail address. A user id or contact id that is this address counts as the address. */
@@ -86,7 +97,7 @@ export async function findScopeOfAddress(
     : {
         profile: null,
         names: [{ node: null, kind: 'email', value: email, isVerified: false, isUnverifiedLink: false }],
-        others: null,
+        others: [],
       }
   return withSameAddress(db, tenantId, scope, { email, node: found?.node ?? null })
 }
@@ -100,8 +111,10 @@ export async function withSameAddress(
 ): Promise<PersonScope> {
   const known = new Set(scope.names.map(({ node }) => node))
   const namesakes = (await findSameAddress(db, tenantId, address)).filter(({ node }) => !known.has(node))
+  const added = new Set(namesakes.map(({ node }) => node))
   return {
     ...scope,
+    others: scope.others.filter(({ node }) => !added.has(node!)),
     names: [
       ...scope.names,
       ...namesakes.map(({ node, kind, value }) => ({

@@ -6,9 +6,9 @@ import { dataOption, withAdmin, withReadAdmin } from './session.ts'
 
 const NOTES = `
 Prints a receipt with the number of deleted items. Kontor keeps the receipt; it contains no personal data.
-All identifiers of the profile are erased. A profile with more than 20 identifiers needs --yes.
-If only unverified input (a browser) links the address to a person, only data of the address itself is erased. The
-receipt names the profile; --confirm-profile erases it, too.
+All identifiers of the person are erased. A person with more than 20 identifiers needs --yes.
+Verified identifiers that only unverified input (a browser) links to the address are not erased. The receipt lists them
+in "not_covered"; --confirm-profile erases them, too.
 The command waits up to 10 seconds for entries that are accepted but not processed. If the receipt contains
 "not_yet_processed", run it again. A running server completes an interrupted erasure.
 Erase the person in the shop and the CRM first, because data that they send again is stored again. With --suppress,
@@ -24,7 +24,7 @@ export function addErase(program: Command, out: Output): void {
     .option('--dry-run', 'only show what would be deleted, and the identifiers of the person')
     .option('--suppress', 'also stop recording data of the person in the future; stores only hashes of the identifiers')
     .option('--yes', 'erase a person with more than 20 identifiers')
-    .option('--confirm-profile', 'cover the whole profile, also if only unverified input links the address to it')
+    .option('--confirm-profile', 'cover the whole profile, also what only unverified input links to the person')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(

@@ -71,7 +71,7 @@ export function addPerson(program: Command, out: Output): void {
         .choices(['ndjson', 'json'])
         .default('ndjson'),
     )
-    .option('--confirm-profile', 'export the whole profile, also if only unverified input links the identifier to it')
+    .option('--confirm-profile', 'export the whole profile, also what only unverified input links to the person')
     .option('--out <file>', 'file to write (default: stdout)')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor person export --tenant acme ada@example.com --format json --out ada.json'))
@@ -87,7 +87,7 @@ export function addPerson(program: Command, out: Output): void {
 
 const VERIFY_NOTES = `
 A link is verified if a record, a signed source, a server key or an operator made it. What a browser claims is unverified.
-Exports and erasures that start from an unverified identifier cover only that identifier.`
+Exports and erasures cover what verified links connect, and what only browsers sent.`
 
 const SPLIT_NOTES = `
 Removes the link between the identifier and the person. Events, conversions and attribution are updated accordingly.

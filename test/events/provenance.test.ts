@@ -211,6 +211,109 @@ test('an address that a browser linked to a user id covers only itself once that
   assert.equal((await who(tenant, 'u-1')).events, 1)
 })
 
+/** An attacker with a contact of his own, who names the user id of a customer whom only a server knows. */
+const claimedUser: ((tenant: TestTenant, serverKey: string) => Promise<void>)[] = [
+  tenant => write(tenant, 'contact', 'c-mal', { email: 'mal@example.com', name: 'Mal' }),
+  (_, key) => post('/v1/track/', key, { event_type: 'paid', user_id: 'u-42', data: { note: 'secret words' } }),
+  tenant => track(tenant, { event_type: 'chat', visitor: 'v-42', user_id: 'u-42', data: { text: 'private words' } }),
+  tenant => identify(tenant, 'u-42', 'mal@example.com', 'v-mal'),
+]
+
+test('a verified person gets nothing of another one whom only a public event links, unless confirmed', async () => {
+  const [contact, ...others] = claimedUser
+  for (const [i, order] of [[contact!, ...others], [...others, contact!], claimedUser.toReversed()].entries()) {
+    const tenant = await server.anotherTenant(`claimed person ${i}`)
+    const { key } = await server.admin.keys.create({ tenant: tenant.id, kind: 'tracking', server: true })
+    for (const step of order) {
+      await step(tenant, key)
+      await server.settled()
+    }
+    // Both are one profile in reports.
+    const { profile_id } = await who(tenant, 'c-mal')
+    assert.equal((await who(tenant, 'u-42')).profile_id, profile_id)
+    for (const id of ['mal@example.com', 'c-mal', profile_id]) {
+      const text = await exported(tenant, id)
+      assert.doesNotMatch(text, /secret words|private words|v-42/, id)
+      assert.match(text, /"name": ?"Mal"/, id)
+      const first = JSON.parse(text.slice(0, text.indexOf('\n')))
+      assert.deepEqual([first.covers, first.linked_profile_id], ['identifier', profile_id])
+      assert.ok(first.not_covered.some(({ kind }: Row) => kind === 'user'))
+      assert.match(await exported(tenant, id, '&confirm_profile=true'), /secret words/)
+    }
+    // From the other side.
+    const other = await exported(tenant, 'user:u-42')
+    for (const wanted of [/secret words/, /private words/]) assert.match(other, wanted)
+    assert.doesNotMatch(other, /"name": ?"Mal"/)
+    const body = { tenant: tenant.id, email: 'mal@example.com', suppress: true }
+    const preview = await erase({ ...body, dry_run: true })
+    assert.deepEqual([preview.covers, preview.linked_profile_id], ['identifier', profile_id])
+    assert.ok(preview.not_covered.some(({ kind, value }: Row) => `${kind}:${value}` === 'user:u-42'))
+    assert.ok(preview.names.every(({ value }: Row) => value !== 'u-42' && value !== 'v-42'))
+    const receipt = await erase(body)
+    assert.deepEqual([receipt.covers, receipt.erased.contacts, receipt.erased.events], ['identifier', 1, 1])
+    assert.ok(receipt.not_covered.some(({ kind }: Row) => kind === 'user'))
+    const left = await who(tenant, 'u-42')
+    assert.equal(left.events, 2)
+    // The suppression does not concern her either.
+    await post('/v1/track/', key, { event_type: 'paid again', user_id: 'u-42' })
+    await server.settled()
+    assert.equal((await who(tenant, 'u-42')).events, 3)
+  }
+})
+
+test('confirm_profile erases and suppresses a verified person whom only a public event links', async () => {
+  const tenant = await server.anotherTenant('confirmed person')
+  const { key } = await server.admin.keys.create({ tenant: tenant.id, kind: 'tracking', server: true })
+  for (const step of claimedUser) await step(tenant, key)
+  await server.settled()
+  const receipt = await erase({ tenant: tenant.id, email: 'mal@example.com', suppress: true, confirm_profile: true })
+  assert.deepEqual([receipt.covers, receipt.not_covered, receipt.erased.events], ['profile', [], 3])
+  await post('/v1/track/', key, { event_type: 'paid again', user_id: 'u-42' })
+  await server.settled()
+  assert.deepEqual(await rowsOf(server, 'events', { key: tenant.privateKey }), [])
+})
+
+test('a person whom only browsers linked to a contact is covered without a confirmation', async () => {
+  const tenant = await server.anotherTenant('ordinary person')
+  await write(tenant, 'contact', 'c-1', { email: 'ada@example.com', name: 'Ada' })
+  await track(tenant, { event_type: 'page_view', visitor: 'v-1' })
+  await identify(tenant, 'u-1', 'ada@example.com', 'v-1')
+  await track(tenant, { event_type: 'later', visitor: 'v-2', user_id: 'u-1' })
+  await server.settled()
+  for (const id of ['ada@example.com', 'c-1', (await who(tenant, 'c-1')).profile_id]) {
+    const text = await exported(tenant, id)
+    for (const wanted of [/"type":"person"/, /page_view/, /identify/, /later/]) assert.match(text, wanted, id)
+  }
+  const receipt = await erase({ tenant: tenant.id, email: 'ada@example.com' })
+  assert.deepEqual([receipt.covers, receipt.not_covered, receipt.erased.events], ['profile', [], 3])
+})
+
+test('text that a browser claims as an id or address of a person finds nothing of others', async () => {
+  const tenant = await server.anotherTenant('claimed text')
+  const { key } = await server.admin.keys.create({ tenant: tenant.id, kind: 'tracking', server: true })
+  await write(tenant, 'contact', 'c-9', { email: 'eve@example.com' })
+  await write(tenant, 'contact', 'c-mal', { email: 'mal@example.com' })
+  const words = { plan: 'Premium plan', words: 'secret words' }
+  await post('/v1/track/', key, { event_type: 'paid', user_id: 'u-9', data: { contactId: 'c-9', ...words } })
+  await post('/v1/track/', key, { event_type: 'invited', data: { to: 'guest@example.com', words: 'secret words' } })
+  await post('/v1/track/', key, { event_type: 'signed up', user_id: 'u-mal' })
+  await server.settled()
+  // A user id with the text of her events, linked to the attacker, with a claim to be her.
+  await identify(tenant, 'Premium plan', 'mal@example.com', 'v-mal')
+  await track(tenant, { event_type: 'claim', user_id: 'Premium plan', data: { contactId: 'c-9' } })
+  // An address that only the text of an event without a person contains.
+  await identify(tenant, 'u-mal', 'guest@example.com', 'v-mal')
+  await server.settled()
+  assert.deepEqual((await who(tenant, 'Premium plan')).profile_id, (await who(tenant, 'c-mal')).profile_id)
+  assert.deepEqual((await who(tenant, 'user:u-mal')).profile_id, (await who(tenant, 'guest@example.com')).profile_id)
+  for (const id of ['mal@example.com', 'user:u-mal'])
+    assert.doesNotMatch(await exported(tenant, id), /secret words/, id)
+  await erase({ tenant: tenant.id, email: 'mal@example.com' })
+  await erase({ tenant: tenant.id, profile: (await who(tenant, 'user:u-mal')).profile_id })
+  const types = (await rowsOf(server, 'events', { key: tenant.privateKey })).map(row => row.event_type)
+  assert.deepEqual(types.toSorted(), ['invited', 'paid'])
+})
+
 test('in a profile without any verified identifier, an erasure covers the profile and an export the identifier', async () => {
   const tenant = await server.anotherTenant('nothing verified')
   await track(tenant, { event_type: 'a', visitor: 'v-1', user_id: 'u-1' })

@@ -398,16 +398,40 @@ export function chooseProfile(person: Person, wasKnown: (profile: number) => boo
  * a user id, else of an address. Empty if the profile has no verified identifier.
  */
 export function verifiedCore(nodes: GraphNode[], links: GraphLink[]): Set<number> {
-  const verified = nodes.filter(({ isVerified }) => isVerified)
-  return verified.length === 0 ? new Set() : verifiedWith(links, mainNode(verified).node)
+  const verified = verifiedNodes(nodes, links)
+  if (verified.size === 0) return new Set()
+  return verifiedWith(nodes, links, [mainNode(nodes.filter(({ node }) => verified.has(node))).node])
 }
 
-/** The nodes that verified links connect with this one, including itself. */
-export function verifiedWith(links: GraphLink[], node: number): Set<number> {
-  return reachableNodes(
-    links.filter(({ isVerified }) => isVerified),
-    node,
+/** The nodes that verified input named. */
+export function verifiedNodes(nodes: GraphNode[], links: GraphLink[]): Set<number> {
+  return new Set([
+    ...nodes.flatMap(({ node, isVerified }) => (isVerified ? node : [])),
+    ...verifiedLinks(nodes, links).flatMap(({ a, b }) => [a, b]),
+  ])
+}
+
+/** The nodes that verified links connect with these, and these. */
+export function verifiedWith(nodes: GraphNode[], links: GraphLink[], from: Iterable<number>): Set<number> {
+  return reachableNodes(verifiedLinks(nodes, links), from)
+}
+
+/**
+ * The nodes that may be other people than `person`, until an operator confirms it: those that verified input named and that
+ * only unverified links connect with `person`, and those that are linked only to these.
+ */
+export function unconfirmedNodes(nodes: GraphNode[], links: GraphLink[], person: Set<number>): Set<number> {
+  const others = [...verifiedNodes(nodes, links)].filter(node => !person.has(node))
+  const own = reachableNodes(links, person, new Set(others))
+  return reachableNodes(links, others, own)
+}
+
+/** Without those between the nodes of one visitor id, which may belong to several people. */
+function verifiedLinks(nodes: GraphNode[], links: GraphLink[]): GraphLink[] {
+  const visitors = new Map(
+    nodes.flatMap(({ node, kind, value }) => (kind === 'visitor' ? [[node, value] as const] : [])),
   )
+  return links.filter(({ a, b, isVerified }) => isVerified && !(visitors.has(a) && visitors.get(a) === visitors.get(b)))
 }
 
 const MAIN_KINDS: IdentifierKind[] = ['contact', 'user', 'email', 'visitor']
@@ -468,10 +492,14 @@ function isUndoneFirst(x: GraphLink, y: GraphLink): boolean {
   return (rank(x) - rank(y) || y.at - x.at || (x.cause.id > y.cause.id ? -1 : 1)) < 0
 }
 
-/** The nodes connected with this one, including itself. */
-function reachableNodes(links: GraphLink[], node: number): Set<number> {
-  const adjacent = buildAdjacency(links)
-  const reached = new Set([node])
+/** The nodes that links connect with these without passing `except`, and these. */
+function reachableNodes(
+  links: GraphLink[],
+  from: Iterable<number>,
+  except: ReadonlySet<number> = new Set(),
+): Set<number> {
+  const adjacent = buildAdjacency(links.filter(({ a, b }) => !except.has(a) && !except.has(b)))
+  const reached = new Set(from)
   for (const at of reached) for (const { a, b } of adjacent.get(at) ?? []) reached.add(a).add(b)
   return reached
 }

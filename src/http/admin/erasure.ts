@@ -28,7 +28,7 @@ const NewErasure = Type.Object(
     confirm_profile: Type.Optional(
       Type.Boolean({
         description:
-          'Cover the whole profile, also if only unverified input links the address to it. Without it, such a request covers the address itself',
+          'Cover the whole profile, also what only unverified input links to the person. Without it, these identifiers are listed in `not_covered`',
       }),
     ),
     confirm: Type.Optional(

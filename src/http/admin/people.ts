@@ -68,7 +68,7 @@ function readRoutes(app: App, admin: RequestAdmin): void {
         ...documented,
         summary: 'Export the data of a person',
         description:
-          'Identifiers and their origin, contact, conversions, orders, billing accounts and events. Each object has a `type`. One object per line (ndjson) or one array (json). If only unverified input links the identifier to a person, the export contains the data of the identifier itself and names the profile; `confirm_profile` extends it.',
+          'Identifiers and their origin, contact, conversions, orders, billing accounts and events. Each object has a `type`. One object per line (ndjson) or one array (json). Verified identifiers that only unverified input links to the one in the request are left out. The first object then has `covers: identifier`, the profile and the kinds of these identifiers (`not_covered`); `confirm_profile` includes them.',
         params: ById,
         querystring: Type.Object({
           tenant,
@@ -78,7 +78,7 @@ function readRoutes(app: App, admin: RequestAdmin): void {
           }),
           confirm_profile: Type.Optional(
             Type.Boolean({
-              description: 'Export the whole profile, also if only unverified input links the identifier to it',
+              description: 'Export the whole profile, also what only unverified input links to the person',
             }),
           ),
         }),

@@ -58,39 +58,26 @@ export async function findEventsOfNodes(
   return rows
 }
 
-/**
- * Events of other people that appeared with these nodes but were not linked, or that one of these e-mail addresses was
- * removed from. Includes payloads, so that the caller can check whom they are about. Reads in portions, in a read-only
- * transaction of its own, because anyone with a public key can send thousands.
- */
-export async function* readUnlinkedEvents(
-  client: pg.PoolClient,
+/** The nodes of other people that appeared with these nodes, or that one of these e-mail addresses was removed from. */
+export async function findLinkedNodes(
+  db: Db,
   tenantId: number,
   { nodes, emails }: { nodes: number[]; emails: string[] },
-): AsyncGenerator<(EventRow & { payload: string })[]> {
-  await client.query(
-    `declare unjoined_events no scroll cursor for
-     select tableoid::int8 as table, ctid::text as row, id, received_at as "receivedAt", payload from events
-     where tenant_id = $1 and node = any(array(
-       select i.node from identities i where i.tenant_id = $1 and not i.node = any($2::bigint[]) and i.profile in (
-         select o.profile from identity_links l join identities o on o.tenant_id = l.tenant_id and o.node = l.a
-         where l.tenant_id = $1 and l.b = any($2::bigint[])
-         union
-         select o.profile from identity_links l join identities o on o.tenant_id = l.tenant_id and o.node = l.b
-         where l.tenant_id = $1 and l.a = any($2::bigint[])
-         union
-         select profile from identities
-         where tenant_id = $1 and kind = 'email' and value = any($3) and retired_at is not null)))`,
+): Promise<number[]> {
+  const { rows } = await queryLong<{ node: number }>(
+    db,
+    `select i.node from identities i where i.tenant_id = $1 and not i.node = any($2::bigint[]) and i.profile in (
+       select o.profile from identity_links l join identities o on o.tenant_id = l.tenant_id and o.node = l.a
+       where l.tenant_id = $1 and l.b = any($2::bigint[])
+       union
+       select o.profile from identity_links l join identities o on o.tenant_id = l.tenant_id and o.node = l.b
+       where l.tenant_id = $1 and l.a = any($2::bigint[])
+       union
+       select profile from identities
+       where tenant_id = $1 and kind = 'email' and value = any($3) and retired_at is not null)`,
     [tenantId, nodes, emails],
   )
-  for (;;) {
-    const { rows } = await queryLong<EventRow & { payload: string }>(
-      client,
-      `fetch ${ROWS_AT_A_TIME} from unjoined_events`,
-    )
-    if (rows.length > 0) yield rows
-    if (rows.length < ROWS_AT_A_TIME) return
-  }
+  return rows.map(({ node }) => node)
 }
 
 export async function deleteEventsAt(db: Db, events: EventRow[]): Promise<number> {
