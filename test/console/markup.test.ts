@@ -4,7 +4,8 @@ import { after, test } from 'node:test'
 import { parseRoute } from '../../console/router.ts'
 import { launchChromium } from '../chromium.ts'
 import { startServer } from '../server.ts'
-import { goTo, openTab, signIn } from './tab.ts'
+import { crawl, type Visit } from './links.ts'
+import { openTab, signIn } from './tab.ts'
 
 const server = await startServer({ KONTOR_ALLOW_PRIVATE_DESTINATIONS: 'true' })
 after(server.close)
@@ -151,8 +152,6 @@ const FOUND = `[
   ...document.querySelectorAll('.injected, img[src=x], a[href^="javascript:" i], iframe, object'),
 ].map(element => element.outerHTML.slice(0, 200)).concat(globalThis.xss === undefined ? [] : ['a script ran'])`
 
-const LINKS = `[...document.querySelectorAll('a[href^="#/"]')].map(link => link.getAttribute('href'))`
-
 test('no stored string becomes markup or script on any page', { timeout: 600_000 }, async t => {
   const browser = await launchChromium(t)
   if (!browser) return
@@ -160,24 +159,15 @@ test('no stored string becomes markup or script on any page', { timeout: 600_000
   const { page, pageErrors, close } = await openTab(browser, server.url, { failing: /./ })
   await signIn(page, adminKey)
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
-  const waiting = ['#/overview']
-  const visited = new Map<string, number>()
   const shown = new Set<string>()
-  const seen = new Set<string>()
-  for (let address = waiting.shift(); address !== undefined; address = waiting.shift()) {
-    const name = parseRoute(address)?.name ?? address
-    const before = visited.get(name) ?? 0
-    if (seen.has(address) || before >= 6) continue
-    seen.add(address)
-    visited.set(name, before + 1)
-    await goTo(page, address)
+  const visit = async ({ address }: Visit) => {
     // Details that are closed at first are part of the page too.
     await page.evaluate(`for (const details of document.querySelectorAll('details')) details.open = true`)
     assert.deepEqual(await page.evaluate(FOUND), [], address)
     const text = String(await page.evaluate('document.body.innerText'))
     for (const [field] of text.matchAll(/[\w ]+-\d+"'><img/g)) shown.add(field)
-    waiting.push(...((await page.evaluate(LINKS)) as string[]))
   }
+  const visited = new Set((await crawl(page, { objects: 6, visit })).map(address => parseRoute(address)?.name))
   for (const name of [
     'event',
     'record',
@@ -190,7 +180,7 @@ test('no stored string becomes markup or script on any page', { timeout: 600_000
     'audit',
     'tenants',
     'conversions',
-  ])
+  ] as const)
     assert.ok(visited.has(name), `${name} was not visited`)
   // Otherwise the test would prove nothing.
   assert.ok(shown.size > 15, `only ${[...shown]}`)
