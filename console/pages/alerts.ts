@@ -237,8 +237,8 @@ function Recipients({ recipients, canEmail, refresh }: RecipientProps): VNode {
       cell: row => html`<a href=${link('destination', { id: row.id })}>${addressOf(row)}</a>`,
       kind: 'long',
     },
-    { label: 'Receives', cell: describeReceived, kind: 'text' },
-    { label: 'State', cell: recipientState, kind: 'text' },
+    { label: 'Receives', cell: describeReceived, kind: 'long' },
+    { label: 'State', cell: recipientState, kind: 'long' },
     {
       label: 'Last sent',
       cell: ({ health }) => (health.last_success_at ? h(Ago, { at: health.last_success_at }) : 'never'),
@@ -306,7 +306,11 @@ const WEEKDAYS: readonly (readonly [Weekday, string])[] = [
   ['saturday', 'Saturday'],
   ['sunday', 'Sunday'],
 ]
-const HOURS = Array.from({ length: 24 }, (_, hour) => [String(hour), `${String(hour).padStart(2, '0')}:00`] as const)
+/** As in other times of the page. */
+const HOURS = Array.from(
+  { length: 24 },
+  (_, hour) => [String(hour), `${hour % 12 || 12}:00 ${hour < 12 ? 'AM' : 'PM'}`] as const,
+)
 
 function DigestForm({ digest, refresh }: { digest: Digest; refresh(): Promise<void> }): VNode {
   const problem = useSignal<unknown>(null)

@@ -90,7 +90,10 @@ function personCell(row: Customer): ComponentChildren {
 }
 
 /** The page of a person needs an admin key; others see the contact, or the account. */
-function customerLink({ profile_id: id, contact_id: contact, customer }: Customer, name: string): ComponentChildren {
+export function customerLink(
+  { profile_id: id, contact_id: contact, customer }: Customer,
+  name: string,
+): ComponentChildren {
   if (isAdmin.value) return html`<a href=${link('person', { id })}>${name}</a>`
   if (contact !== null) return html`<a href=${link('record', { type: 'contacts', id: contact })}>${name}</a>`
   return customer === null ? name : html`<a href=${link('account', { customer })}>${name}</a>`

@@ -6,7 +6,7 @@ import { Form, TextArea, TextField } from '../components/form.ts'
 import { Badge, EmptyState, ShownOnce, type Tone } from '../components/notice.ts'
 import { Page } from '../components/page.ts'
 import { type Column, Table } from '../components/table.ts'
-import { Copyable } from '../components/text.ts'
+import { Breakable, Copyable } from '../components/text.ts'
 import { Ago } from '../components/time.ts'
 import { number, words } from '../format.ts'
 import { h, html } from '../html.ts'
@@ -26,7 +26,7 @@ export const destinationsPage = definePage(
       {
         title: 'Destinations',
         actions: html`<a class="button main" href=${link('newDestination')}>New destination</a>`,
-        lead: 'A destination is an address to which Kontor sends data as signed webhooks.',
+        lead: 'Kontor sends new data to destinations: signed webhooks, chats and e-mail addresses.',
       },
       results.length > 0
         ? h(Table<Destination>, {
@@ -52,7 +52,7 @@ const MAX_COUNTED = 30
 const columns = (activity: ReadonlyMap<string, DestinationActivity>): Column<Destination>[] => [
   {
     label: 'Name',
-    cell: ({ id, name }) => html`<a href=${link('destination', { id })}>${name}</a>`,
+    cell: nameCell,
     kind: 'long',
   },
   { label: 'State', cell: destination => h(DestinationState, { destination }) },
@@ -68,9 +68,16 @@ const columns = (activity: ReadonlyMap<string, DestinationActivity>): Column<Des
   },
   { label: 'Pending', cell: ({ health }) => number(health.pending), kind: 'number' },
   { label: 'Data', cell: describeData, kind: 'long' },
-  { label: 'Address', cell: ({ url }) => url, kind: 'long' },
   { label: 'Last delivery', cell: lastDelivery },
 ]
+
+function nameCell({ id, name, url }: Destination) {
+  const address = url.replace(/^mailto:/, '')
+  return html`
+    <a href=${link('destination', { id })}>${name}</a>
+    ${address !== name && html`<span class="reason faint">${h(Breakable, { text: address })}</span>`}
+  `
+}
 
 function Failed({ count }: { count: number | null }): VNode {
   return html`<span class="change"><span class=${count ? 'down' : null}>${number(count)}</span></span>`
@@ -92,7 +99,10 @@ export const newDestinationPage = definePage(
       Page,
       {
         title: 'New destination',
-        lead: 'Kontor sends new data to a destination at least once, signed according to Standard Webhooks.',
+        lead: html`
+          Kontor sends new data to a destination at least once, signed according to Standard Webhooks. To send alerts by e-mail or
+          chat, add a recipient in <a href=${link('alerts')}>Alerts</a>.
+        `,
       },
       created.value
         ? h(CreatedNotice, { destination: created.value })

@@ -10,6 +10,7 @@ import type {
   Erased,
   ErasurePreview,
   ErasureReceipt,
+  Event,
   JsonObject,
   Person,
   PersonChoice,
@@ -27,6 +28,7 @@ import { h, html } from '../html.ts'
 import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
 import { tenant } from '../session.ts'
+import { summarize } from '../summary.ts'
 import { currency } from '../view.ts'
 import { amountsText, channelName, PersonForm, StatusBadge } from './customers.ts'
 export const personPage = definePage(
@@ -121,8 +123,11 @@ function valueTiles(customer: Customer): Tile[] {
       href: customer.customer === null ? undefined : link('account', { customer: customer.customer }),
     },
     { label: 'Channel', value: channelName(customer.channel) },
-    { label: 'First seen', value: date(new Date(customer.first_seen_at)) },
-    { label: 'Last seen', value: date(new Date(customer.last_seen_at)) },
+    {
+      label: 'Last seen',
+      value: date(new Date(customer.last_seen_at)),
+      note: `first seen ${date(new Date(customer.first_seen_at))}`,
+    },
   ]
 }
 
@@ -312,7 +317,8 @@ function toMoments(row: JsonObject): Moment[] {
   switch (row.type) {
     case 'event': {
       const title = html`<a href=${link('event', { id })}>${text(row.event_type)}</a>`
-      return [{ key, at: String(row.occurred_at), what: 'event', title, detail: `from ${row.source}` }]
+      const about = summarize({ payload: row.payload as Event['payload'], event_type: text(row.event_type) })
+      return [{ key, at: String(row.occurred_at), what: 'event', title, detail: about || `from ${row.source}` }]
     }
     case 'conversion': {
       const amount = money(parseAmount(row.amount), row.currency as string | null)

@@ -24,7 +24,7 @@ import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
 import { link, linkWith, type Query, type Route } from '../../router.ts'
 import { currency, isReporting } from '../../view.ts'
-import { amountsText, channelName, StatusBadge } from '../customers.ts'
+import { amountsText, channelName, customerLink, StatusBadge } from '../customers.ts'
 import { readFrame, readMrr } from '../figures.ts'
 import { Headline, MovementPlot, MovementSummary, MrrPlot } from './figures.ts'
 import {
@@ -152,8 +152,10 @@ function FoundAccounts({ found, query }: { found: List<Customer>; query: Query }
   const columns: Column<Customer>[] = [
     {
       label: 'Account',
-      cell: ({ customer, name, company, email }) =>
-        h(AccountLink, { customer, label: name ?? company ?? email ?? customer }),
+      cell: row => {
+        const label = row.name ?? row.company ?? row.email ?? row.customer ?? row.profile_id
+        return row.customer === null ? customerLink(row, label) : h(AccountLink, { customer: row.customer, label })
+      },
       kind: 'long',
     },
     { label: 'MRR', cell: ({ mrr }) => amountsText(mrr, currency.value), kind: 'number' },
