@@ -134,7 +134,7 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       })
       return personView(pool, tenantId, profile)
     },
-    /** Sales, records, billing and the events of the last 90 days, as JSON texts in the form of the export. */
+    /** Sales, records, billing and the newest events of a year, as JSON texts in the form of the export. */
     async timeline({ tenant, id }: PersonKey): Promise<string[]> {
       const tenantId = (await requireTenant(pool, actor, tenant)).id
       const { profile } = await findPerson(pool, tenantId, id)

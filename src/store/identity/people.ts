@@ -169,7 +169,6 @@ export async function countProfileData(
   nodes: number[],
   contactIds: string[],
 ): Promise<{ events: number; conversions: number }> {
-  // There is no index from people to events, because it would make every insert slower.
   const { rows } = await db.query<{ events: number; conversions: number }>(
     `select (select count(*) from events where tenant_id = $1 and node = any($2::bigint[])) as events,
        (select count(*) from conversions
