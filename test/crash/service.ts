@@ -155,7 +155,8 @@ function createKeys(dataDir: string) {
     const { key: privateKey } = await admin.keys.create({ tenant, kind: 'private' })
     const { key: trackingKey } = await admin.keys.create({ tenant, kind: 'tracking' })
     const source = await admin.sources.create({ tenant, type: 'webhook', name: 'billing' })
-    return { privateKey, trackingKey, source: { path: source.path, token: source.token! } }
+    const { key: adminKey } = await admin.keys.create({ kind: 'admin' })
+    return { tenant, adminKey, privateKey, trackingKey, source: { path: source.path, token: source.token! } }
   })
 }
 
