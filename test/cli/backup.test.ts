@@ -20,8 +20,8 @@ const WITHOUT_WORKERS = 'data,events,inbound,console'
 const logger = pino({ level: 'silent' })
 
 let server: TestServer
-/** The second test continues on the database that the first one restored. */
-let restoredDatabase: { url: string }
+/** The second test continues on the server that the first one restored. */
+let restoredServer: Awaited<ReturnType<typeof serve>> & { databaseUrl: string }
 const closers: (() => Promise<unknown>)[] = []
 before(async () => {
   server = await startServer({ KONTOR_SURFACES: WITHOUT_WORKERS })
@@ -65,6 +65,12 @@ async function serve(url: string, surfaces?: string) {
   return { url: runtime.url, close }
 }
 
+const runWorkers = (url: string) =>
+  startWorkers(
+    { connection: { url }, workers: 2, eventsFloorMs: null, nats: null },
+    { logger, onAppend: () => () => true },
+  )
+
 type Served = Pick<Runtime, 'url'>
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
@@ -106,10 +112,7 @@ test('a restored server returns the same data, processes pending entries once, a
   const url = 'https://203.0.113.7/hooks'
   const { id: destination } = await server.admin.destinations.create({ tenant: server.tenant.id, url })
   for (let n = 1; n <= 10; n++) await Promise.all([writeProduct(server, n), track(server, n)])
-  const workers = await startWorkers(
-    { connection: { url: server.databaseUrl }, workers: 2, eventsFloorMs: null, nats: null },
-    { logger, onAppend: () => () => true },
-  )
+  const workers = await runWorkers(server.databaseUrl)
   await server.settled().finally(() => workers.stop())
   // Nothing is processed from here on. The positions are as high as in a cluster that has been busy for years.
   const queued = (await writeProduct(server, 11)).body
@@ -129,7 +132,6 @@ test('a restored server returns the same data, processes pending entries once, a
   assert.ok(!(await readFile(file)).includes(Buffer.from(TEST_SECRET_KEY)))
 
   const target = await emptyDatabase()
-  restoredDatabase = target
   const restored = await kontorOn(target.url, 'restore', '--from', file)
   assert.equal(restored.code, 0, restored.err)
   assert.deepEqual(restored.json(), { ...summary, waiting: 3 })
@@ -139,11 +141,10 @@ test('a restored server returns the same data, processes pending entries once, a
   assert.deepEqual(sending.rows, [{ id: destination, enabled: false }])
 
   const paths = [...LISTS, `/v1/operations/${queued.operationId}`]
-  const copy = await serve(target.url, WITHOUT_WORKERS)
-  assert.deepEqual(await readAll(copy, paths), await readAll(server, paths))
-  await copy.close()
-
-  const working = await serve(target.url)
+  const working = await serve(target.url, WITHOUT_WORKERS)
+  restoredServer = { ...working, databaseUrl: target.url }
+  assert.deepEqual(await readAll(working, paths), await readAll(server, paths))
+  closers.push((await runWorkers(target.url)).stop)
   await settled(target.pool)
   const expected = Array.from({ length: 12 }, (_, i) => ({ n: i + 1, count: 1 }))
   assert.deepEqual(await eventCounts(target.pool), expected)
@@ -165,13 +166,11 @@ test('a restored server returns the same data, processes pending entries once, a
   await settled(target.pool)
   const { rows } = await target.pool.query('select id, error from dead_letters')
   assert.deepEqual(rows, [])
-  await working.close()
 })
 
 test('a backup under load contains everything acknowledged before it, and repeated requests add nothing', async t => {
-  const origin = restoredDatabase
+  const busy = restoredServer
   const file = join(await temporaryDirectory(t), 'kontor.backup')
-  const busy = await serve(origin.url)
   let last = 100
   let isOver = false
   const send = async () => {
@@ -183,7 +182,7 @@ test('a backup under load contains everything acknowledged before it, and repeat
   const senders = Array.from({ length: 4 }, send)
   while (last < 160) await track(busy, 0)
   const acknowledged = last - senders.length
-  const taken = await kontorOn(origin.url, 'backup', '--to', file)
+  const taken = await kontorOn(busy.databaseUrl, 'backup', '--to', file)
   assert.equal(taken.code, 0, taken.err)
   isOver = true
   await Promise.all(senders)
@@ -369,19 +368,19 @@ test('a backup taken after an erasure contains nothing of the person; an older o
   })
   await own.settled()
   const directory = await temporaryDirectory(t)
-  /** The tables of a restored backup that mention the person. */
-  const restoredTraces = async (name: string, eraseAgain = false) => {
-    const file = join(directory, name)
+  const restore = async (name: string) => {
     const target = await emptyDatabase()
-    assert.equal((await kontorOn(target.url, 'restore', '--from', file)).code, 0)
-    const erase = ['erase', '--tenant', own.tenant.id, '--email', 'erased@example.com']
-    if (eraseAgain) assert.equal((await kontorOn(target.url, ...erase)).code, 0)
-    const { rows: tables } = await target.pool.query<{ name: string }>(
+    assert.equal((await kontorOn(target.url, 'restore', '--from', join(directory, name))).code, 0)
+    return target
+  }
+  /** The tables that mention the person. */
+  const findTraces = async ({ pool }: Awaited<ReturnType<typeof emptyDatabase>>) => {
+    const { rows: tables } = await pool.query<{ name: string }>(
       `select relname as name from pg_class where relkind in ('r', 'p') and not relispartition and relnamespace = 'public'::regnamespace`,
     )
     const found: string[] = []
     for (const { name: table } of tables) {
-      const { rows } = await target.pool.query(
+      const { rows } = await pool.query(
         `select from ${table} t where t::text like '%erased@example.com%' or t::text like '%+49 30 4711%' limit 1`,
       )
       if (rows.length > 0) found.push(table)
@@ -393,8 +392,10 @@ test('a backup taken after an erasure contains nothing of the person; an older o
   const erase = ['erase', '--tenant', own.tenant.id, '--email', 'erased@example.com']
   assert.equal((await kontorOn(own.databaseUrl, ...erase)).code, 0)
   assert.equal((await backup('after')).code, 0)
-  assert.deepEqual(await restoredTraces('after'), [])
-  const older = await restoredTraces('before')
-  assert.ok(older.includes('events') && older.includes('records') && older.includes('log'), String(older))
-  assert.deepEqual(await restoredTraces('before', true), [])
+  assert.deepEqual(await findTraces(await restore('after')), [])
+  const older = await restore('before')
+  const traces = await findTraces(older)
+  assert.ok(traces.includes('events') && traces.includes('records') && traces.includes('log'), String(traces))
+  assert.equal((await kontorOn(older.url, ...erase)).code, 0)
+  assert.deepEqual(await findTraces(older), [])
 })

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { json } from 'node:stream/consumers'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { findAccount, inaccessiblePart } from '../../embedded-postgres/account.ts'
@@ -70,12 +70,19 @@ async function stop({ child, ended }: Running): Promise<number | null> {
 const account = await findAccount('nobody')
 const canChangeUser = isRoot && account !== null && (await inaccessiblePart(import.meta.dirname, account, 0o5)) === null
 
-test('the first start prints keys with working commands, the next start prints none, and both stop cleanly', async t => {
-  const database = await testDatabase()
+test('the first start waits for PostgreSQL and prints keys with working commands; the next start prints none, logs an outage once, and stops in time while PostgreSQL hangs', async t => {
+  const database = await testDatabase({ partitioned: true })
   t.after(() => database.drop())
+  const url = new URL(database.url)
+  const wire = await openWire({ host: url.hostname, port: Number(url.port) })
+  t.after(wire.close)
+  url.port = String(wire.port)
+  wire.cut()
   const dataDir = `${await temporaryDirectory(t)}/data`
-  const env = { ...settings, DATABASE_URL: database.url, KONTOR_DATA_DIR: dataDir, KONTOR_USER: 'nobody' }
+  const env = { ...settings, DATABASE_URL: url.href, KONTOR_DATA_DIR: dataDir, KONTOR_USER: 'nobody' }
   const first = startKontor(t, ['start', '--port', '0'], env)
+  await hears(first, /PostgreSQL is unreachable: .* Waiting up to 60 s/)
+  wire.reconnect()
   await hears(first, canChangeUser ? /Started as root\. Kontor now runs as nobody\./ : END_OF_BANNER)
   const banner = first.err()
   // Without a terminal, keys are not written to the log.
@@ -98,11 +105,40 @@ test('the first start prints keys with working commands, the next start prints n
   assert.equal((answers[1]!.body as { id: string }).id, 'c-1')
   assert.equal(await stop(first), 0)
 
-  const second = startKontor(t, ['start', '--port', '0'], env)
+  const second = startKontor(t, ['start', '--port', '0'], {
+    ...env,
+    ...{ KONTOR_DRAIN_TIMEOUT: '1s', KONTOR_LOG_LEVEL: 'info' },
+  })
   await hears(second, END_OF_BANNER)
   assert.doesNotMatch(second.err(), /private-\w|trk_|adm_|tok_/)
   assert.match(second.err(), /key create/)
-  assert.equal(await stop(second), 0)
+  wire.cut()
+  await hears(second, /"job":"overflow drain".*a job is waiting for storage/)
+  await hears(second, /the pipeline waits for the database/)
+  wire.reconnect()
+  await hears(second, /"job":"overflow drain".*a job continues/)
+  assert.equal(second.err().match(/"job":"overflow drain".*a job is waiting/g)!.length, 1)
+  assert.doesNotMatch(second.err(), /"stack"/)
+
+  const pool = openPool({
+    ...{ connection: { url: database.url }, max: 1, name: 'kontor test', onError: () => undefined },
+  })
+  const countEvents = async () =>
+    (await pool.query(`select count(*)::int as n from log where kind = 'events'`)).rows[0].n
+  const before = await countEvents()
+  const address = /http:\/\/localhost:\d+/.exec(second.err())![0]
+  const key = /TRACKING_KEY=(.+)/.exec(written)![1]
+  await eventually('an event to be acknowledged', async () => {
+    const body = JSON.stringify({ event_type: 'page_view' })
+    return (await fetch(`${address}/v1/track/?key=${key}`, { method: 'POST', body })).status === 200
+  })
+  wire.freeze()
+  assert.equal(await stop(second), 3)
+  wire.cut()
+  assert.match(second.err(), /Shutdown took longer than 2 s .*Acknowledged data is safe/)
+  const after = await countEvents()
+  await pool.end()
+  assert.ok(after > before)
 })
 
 test('commands work on an empty data directory, and beside a running server', async t => {
@@ -143,31 +179,78 @@ test('commands work on an empty data directory, and beside a running server', as
 
   assert.equal(await stop(server), 0)
   assert.equal((await status()).running, false)
+  if (canChangeUser) return
+  const again = startKontor(t, ['start', '--port', '0', '--data', dataDir], { ...settings, KONTOR_DRAIN_TIMEOUT: '1s' })
+  await hears(again, END_OF_BANNER)
+  await stopsFrozen(t, again, dataDir)
 })
 
-test('a server whose clock is a year behind uses the time of PostgreSQL for entries and purges', async t => {
+/** A stop ends in time while the embedded PostgreSQL hangs. */
+async function stopsFrozen(t: TestContext, running: Running, dataDir: string): Promise<void> {
+  const [pid] = (await readFile(`${dataDir}/postgres/data/postmaster.pid`, 'utf8')).split('\n')
+  const { stdout } = await promisify(execFile)('ps', ['-o', 'pid=', '--ppid', pid!])
+  const all = [pid!, ...stdout.split('\n')].map(Number).filter(Boolean)
+  t.after(() => {
+    for (const each of all) tryKill(each, 'SIGKILL')
+  })
+  for (const each of all) tryKill(each, 'SIGSTOP')
+  assert.equal(await stop(running), 3)
+}
+
+function tryKill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // it has exited
+  }
+}
+
+test('a data directory that cannot be created is reported at once', async t => {
+  const server = startKontor(t, ['start', '--port', '0', '--data', '/proc/x'], settings)
+  assert.equal(await server.ended, 1)
+  assert.match(server.err(), /\/proc\/x cannot be .*\nNo directory can be created there\. Use another data directory\./)
+})
+
+test('a stop ends in time while PostgreSQL hangs during the start', async t => {
+  const env = { ...settings, KONTOR_DRAIN_TIMEOUT: '1s' }
+  const database = await testDatabase()
+  t.after(() => database.drop())
+  const target = new URL(database.url)
+  const wire = await openWire({ host: target.hostname, port: Number(target.port) })
+  t.after(wire.close)
+  target.port = String(wire.port)
+  wire.freeze()
+  const starting = startKontor(t, ['start', '--port', '0'], { ...env, DATABASE_URL: target.href })
+  // It has loaded and waits for PostgreSQL.
+  await eventually('it to connect', () => wire.connections() > 0)
+  assert.equal(await stop(starting), 3)
+})
+
+test('a server whose clock is a year behind uses the time of PostgreSQL; a port in use is reported; a server stops when its npm or kontor parent process ends', async t => {
   const database = await testDatabase({ partitioned: true })
   t.after(() => database.drop())
+  const env = { ...settings, DATABASE_URL: database.url }
   const directory = await temporaryDirectory(t)
   const clockFile = `${directory}/clock`
   await writeFile(clockFile, String(-365 * 86_400_000))
   const preload = new URL('../../torture/deployment/clock-preload.mjs', import.meta.url)
-  const server = startKontor(t, ['start', '--port', '0'], {
-    ...settings,
-    DATABASE_URL: database.url,
+  const first = startKontorInShell(t, ['start', '--port', '0'], {
+    ...env,
     KONTOR_DATA_DIR: `${directory}/data`,
+    npm_lifecycle_event: 'start',
     NODE_OPTIONS: `--import ${preload}`,
     TORTURE_CLOCK_FILE: clockFile,
   })
-  await hears(server, END_OF_BANNER)
+  const [, port] = await hears(first, /running at http:\/\/localhost:(\d+)/)
+  await hears(first, END_OF_BANNER)
   const results = await eventually('events to be listed', async () => {
-    const { body } = (await tryLines(server.err())).at(-1)!
+    const { body } = (await tryLines(first.err())).at(-1)!
     const { results } = body as { results: { received_at: string; occurred_at: string }[] }
     return results.length > 0 && results
   })
   const isOfToday = (at: string) => assert.ok(Math.abs(Date.now() - Date.parse(at)) < 86_400_000, at)
   for (const { received_at, occurred_at } of results) for (const at of [received_at, occurred_at]) isOfToday(at)
-  const url = /http:\/\/localhost:\d+/.exec(server.err())![0]
+  const url = /http:\/\/localhost:\d+/.exec(first.err())![0]
   const admin = async (path: string, body?: object) => {
     const key = /ADMIN_KEY=(.+)/.exec(await readFile(`${directory}/data/keys`, 'utf8'))![1]
     const headers = { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) }
@@ -181,97 +264,7 @@ test('a server whose clock is a year behind uses the time of PostgreSQL for entr
   const key = keys.find(({ kind }) => kind === 'tracking')!.id
   const purge = await admin('purges', { tenant: 'default', key, since: results[0]!.received_at })
   isOfToday(purge.requested_at as string)
-  assert.equal(await stop(server), 0)
-})
 
-test('while PostgreSQL is unavailable, a start waits and says so, jobs log it once, and a stop ends in time without losing data', async t => {
-  const database = await testDatabase({ partitioned: true })
-  t.after(() => database.drop())
-  const url = new URL(database.url)
-  const wire = await openWire({ host: url.hostname, port: Number(url.port) })
-  t.after(wire.close)
-  url.port = String(wire.port)
-  wire.cut()
-  const env = { ...settings, DATABASE_URL: url.href, KONTOR_DRAIN_TIMEOUT: '1s', KONTOR_LOG_LEVEL: 'info' }
-  const dataDir = `${await temporaryDirectory(t)}/data`
-  const server = startKontor(t, ['start', '--port', '0', '--data', dataDir], env)
-  await hears(server, /PostgreSQL is unreachable: .* Waiting up to 60 s/)
-  wire.reconnect()
-  await hears(server, END_OF_BANNER)
-
-  wire.cut()
-  await hears(server, /"job":"overflow drain".*a job is waiting for storage/)
-  await hears(server, /the pipeline waits for the database/)
-  wire.reconnect()
-  await hears(server, /"job":"overflow drain".*a job continues/)
-  assert.equal(server.err().match(/"job":"overflow drain".*a job is waiting/g)!.length, 1)
-  assert.doesNotMatch(server.err(), /"stack"/)
-
-  const { status } = await eventually('an event to be acknowledged', async () => {
-    const lines = server.err().match(/^ {4}(\. '|curl .*\/v1\/track).*$/gm)!
-    const [answer] = await tryLines(lines.join('\n'))
-    return answer!.status === 200 && answer
-  })
-  assert.equal(status, 200)
-  wire.freeze()
-  assert.equal(await stop(server), 3)
-  wire.cut()
-  assert.match(server.err(), /Shutdown took longer than 2 s .*Acknowledged data is safe/)
-  const pool = openPool({
-    ...{ connection: { url: database.url }, max: 1, name: 'kontor test', onError: () => undefined },
-  })
-  const { rows } = await pool.query(`select count(*) from log where kind = 'events'`)
-  await pool.end()
-  assert.ok(rows[0].count >= 1)
-})
-
-test('a data directory that cannot be created is reported at once', async t => {
-  const server = startKontor(t, ['start', '--port', '0', '--data', '/proc/x'], settings)
-  assert.equal(await server.ended, 1)
-  assert.match(server.err(), /\/proc\/x cannot be .*\nNo directory can be created there\. Use another data directory\./)
-})
-
-test('a stop ends in time while PostgreSQL hangs: during the start, and with the embedded PostgreSQL frozen', async t => {
-  const env = { ...settings, KONTOR_DRAIN_TIMEOUT: '1s' }
-  const database = await testDatabase()
-  t.after(() => database.drop())
-  const target = new URL(database.url)
-  const wire = await openWire({ host: target.hostname, port: Number(target.port) })
-  t.after(wire.close)
-  target.port = String(wire.port)
-  wire.freeze()
-  const starting = startKontor(t, ['start', '--port', '0'], { ...env, DATABASE_URL: target.href })
-  // It has loaded and waits for PostgreSQL.
-  await eventually('it to connect', () => wire.connections() > 0)
-  assert.equal(await stop(starting), 3)
-
-  const dataDir = `${await temporaryDirectory(t)}/data`
-  const embedded = startKontor(t, ['start', '--port', '0', '--data', dataDir], env)
-  await hears(embedded, END_OF_BANNER)
-  const [pid] = (await readFile(`${dataDir}/postgres/data/postmaster.pid`, 'utf8')).split('\n')
-  const { stdout } = await promisify(execFile)('ps', ['-o', 'pid=', '--ppid', pid!])
-  const all = [pid!, ...stdout.split('\n')].map(Number).filter(Boolean)
-  t.after(() => {
-    for (const each of all) tryKill(each, 'SIGKILL')
-  })
-  for (const each of all) tryKill(each, 'SIGSTOP')
-  assert.equal(await stop(embedded), 3)
-})
-
-function tryKill(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal)
-  } catch {
-    // it has exited
-  }
-}
-
-test('a port in use is reported with exit code 1; a server stops when its npm or kontor parent process ends', async t => {
-  const database = await testDatabase({ partitioned: true })
-  t.after(() => database.drop())
-  const env = { ...settings, DATABASE_URL: database.url }
-  const first = startKontorInShell(t, ['start', '--port', '0'], { ...env, npm_lifecycle_event: 'start' })
-  const [, port] = await hears(first, /running at http:\/\/localhost:(\d+)/)
   const second = startKontor(t, ['start', '--port', port!], env)
   assert.equal(await second.ended, 1)
   assert.match(second.err(), new RegExp(`Port ${port} .* is in use`))
@@ -283,8 +276,8 @@ test('a port in use is reported with exit code 1; a server stops when its npm or
   // The shell exits without forwarding the signal. Its pipes close when the server has exited.
   await stop(first)
   assert.match(first.err(), /Stopping \(npm has ended\)/)
-  const command = startProgram(t, process.execPath, [bin, 'start', '--port', '0'], env)
-  const [, url] = await hears(command, /running at (http:\S+)/)
+  const command = startProgram(t, process.execPath, [bin, 'start', '--port', '0', '--surfaces', 'data'], env)
+  const [, running] = await hears(command, /running at (http:\S+)/)
   const [, opsPort] = await hears(command, /127\.0\.0\.1:(\d+)\/healthz/)
   await hears(command, END_OF_BANNER)
   // The following tests use separate data directories.
@@ -293,7 +286,7 @@ test('a port in use is reported with exit code 1; a server stops when its npm or
   Object.assign(process.env, found)
   const status = await kontor('status')
   const server: { running: boolean; pid: number; url: string; processes: number } = status.json()
-  assert.deepEqual([status.code, server.running, server.url, server.processes], [0, true, url, 1])
+  assert.deepEqual([status.code, server.running, server.url, server.processes], [0, true, running, 1])
   assert.ok(server.pid > 0)
   command.child.kill('SIGKILL')
   await command.ended
@@ -304,20 +297,21 @@ test('a port in use is reported with exit code 1; a server stops when its npm or
 })
 
 if (canChangeUser)
-  test('started by root on a new data directory, the server and PostgreSQL run as another user, also after a restart', async t => {
+  test('started by root on a new data directory, the server and PostgreSQL run as another user, also after a restart, and a stop ends in time while PostgreSQL hangs', async t => {
     const directory = await temporaryDirectory(t)
     await chmod(directory, 0o711)
     const dataDir = `${directory}/data`
     for (const round of ['first', 'second']) {
-      const running = startKontor(t, ['start', '--port', '0', '--data', dataDir], {
+      const running = startKontor(t, ['start', '--port', '0', '--data', dataDir, '--surfaces', 'data'], {
         ...settings,
-        KONTOR_USER: 'nobody',
+        ...{ KONTOR_USER: 'nobody', KONTOR_DRAIN_TIMEOUT: '5s' },
       })
       await hears(running, /Started as root\. Kontor and PostgreSQL now run as nobody\./)
       const [postmaster] = (await readFile(`${dataDir}/postgres/data/postmaster.pid`, 'utf8')).split('\n')
       for (const pid of [running.child.pid, postmaster])
         assert.match(await readFile(`/proc/${pid}/status`, 'utf8'), /^Uid:(\t65534){4}$/m, round)
-      assert.equal(await stop(running), 0)
+      if (round === 'first') assert.equal(await stop(running), 0)
+      else await stopsFrozen(t, running, dataDir)
     }
   })
 
@@ -359,14 +353,21 @@ test('several processes serve one port with a shared budget and shared metrics, 
   await hears(server, END_OF_BANNER)
   const [, url] = server.err().match(/is running at (\S+)/)!
   const [, opsUrl] = server.err().match(/Operations +(http:\/\/[^/]+)/)!
-  const [key] = (await readFile(`${dataDir}/keys`, 'utf8')).match(/private-\w+/)!
+  const keys = await readFile(`${dataDir}/keys`, 'utf8')
+  const [[key], [adminKey]] = [keys.match(/private-\w+/)!, keys.match(/adm_\w+/)!]
   const processes = await listChildren(server.child.pid!)
   assert.equal(processes.length, 2)
 
-  const words = ['source', 'create', '--tenant', 'default', '--type', 'webhook', '--rate-limit', '5/3600']
-  const made = startKontor(t, [...words, '--overflow', 'drop'], env)
-  assert.equal(await made.ended, 0, made.err())
-  const source = JSON.parse(made.out()) as { id: string; token: string }
+  const created = await fetch(`${url}/admin/v1/sources`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${adminKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      ...{ tenant: 'default', type: 'webhook', overflow: 'drop' },
+      rate_limit: { events: 5, per_seconds: 3600 },
+    }),
+  })
+  assert.equal(created.status, 201)
+  const source = (await created.json()) as { id: string; token: string }
   const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => receive(url!, source, `e-${i}`)))
   assert.equal(
     answers.reduce((sum, { accepted }) => sum + accepted, 0),

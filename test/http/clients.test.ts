@@ -9,7 +9,7 @@ import { InputData, JSONSchemaInput, quicktype } from 'quicktype-core'
 import { typesOf } from '../../sdk/js/scripts/types.ts'
 import { sharedServer, type TestServer } from '../server.ts'
 
-/** Clients that public generators create from the document, in two languages. Each calls the server. */
+/** What public generators create from the document: a complete client in TypeScript, and in Python the types of the responses. Both call the server. */
 
 const run = promisify(execFile)
 const root = new URL('../../', import.meta.url).pathname
