@@ -1,7 +1,7 @@
 import type { Segment } from '../domain/billing/timeline.ts'
 import { endIn, momentIn } from '../domain/time-zone.ts'
 import type { Db } from '../postgres/database.ts'
-import { type Closing, type KeptSource, keptSegments, keptSources } from '../store/billing/closings.ts'
+import { type Closing, type KeptSource, keptSegments, keptSegmentsOf, keptSources } from '../store/billing/closings.ts'
 import type { ReportQuestion } from './question.ts'
 
 /** The closing that a report follows if it ends at this time. The end of a month belongs to the month. */
@@ -26,8 +26,9 @@ export function closingOf(
 export type KeptAccounts = {
   /** By account, its acquisition source then. */
   sources: Map<string, KeptSource>
-  /** Their segments up to the time of the report, in batches. `only`: of these accounts. */
-  segments(only?: string[]): AsyncGenerator<Segment[]>
+  /** Their segments up to the time of the report, in batches. */
+  segments(): AsyncGenerator<Segment[]>
+  segmentsOf(accounts: string[]): Promise<Segment[]>
 }
 
 /** Null: the report does not follow a closing, or nothing changed since. */
@@ -35,12 +36,13 @@ export async function openKept(db: Db, { tenantId, closing, asOf }: ReportQuesti
   if (!closing) return null
   const sources = await keptSources(db, tenantId, closing)
   if (sources.size === 0) return null
+  const isStarted = ({ from }: Segment) => from <= asOf.getTime()
   return {
     sources,
-    async *segments(only) {
-      for await (const batch of keptSegments(db, tenantId, closing, only))
-        yield batch.filter(({ from }) => from <= asOf.getTime())
+    async *segments() {
+      for await (const batch of keptSegments(db, tenantId, closing)) yield batch.filter(isStarted)
     },
+    segmentsOf: async accounts => (await keptSegmentsOf(db, tenantId, closing, accounts)).filter(isStarted),
   }
 }
 

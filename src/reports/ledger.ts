@@ -46,7 +46,7 @@ import {
   totalsBefore,
 } from '../store/reports/totals.ts'
 import { type KeptAccounts, openKept, withKept } from './closed.ts'
-import { type ReportQuestion, sum } from './question.ts'
+import type { ReportQuestion } from './question.ts'
 
 /** What reports read about movements, in the currency and as of the time of the question. */
 export type SeriesLedger = {
@@ -153,9 +153,8 @@ async function segmentsAsClosed(
     asOf,
   )
   if (kept === null) return current
-  for await (const batch of kept.segments(accounts.filter(isKept)))
-    current.push(...batch.filter(segment => isValidAt(segment, asOf.getTime())))
-  return current
+  const closed = await kept.segmentsOf(accounts.filter(isKept))
+  return [...current, ...closed.filter(segment => isValidAt(segment, asOf.getTime()))]
 }
 
 /**
@@ -225,18 +224,9 @@ async function closedLedger(db: Db, question: ReportQuestion, kept: KeptAccounts
         .filter(({ startingAccounts }) => startingAccounts > 0)
         .sort((a, b) => (a.cohort === b.cohort ? a.month - b.month : a.cohort < b.cohort ? -1 : 1))
     },
-    async accounts({ offset, limit }) {
+    async accounts(slice) {
       const current = [...(await accountMrrs(db, question))].filter(([account]) => !kept.sources.has(account))
-      const names = await then.accounts({ offset: 0, limit: kept.sources.size }, kept.sources.size)
-      const closed = Map.groupBy(await then.segments(names), ({ account }) => account)
-      const mrrs = names.map((account): [string, number] => [
-        account,
-        sum(closed.get(account) ?? [], segment => (segment.currency === question.currency ? segment.mrr : 0)),
-      ])
-      return [...current, ...mrrs]
-        .sort(([a, most], [b, least]) => least - most || (a < b ? -1 : 1))
-        .slice(offset, offset + limit)
-        .map(([account]) => account)
+      return orderByMrr([...current, ...then.mrrs()], slice)
     },
     segments: accounts => segmentsAsClosed(db, question, kept, accounts),
     movements: async (window, wanted) => sliceOfMovements(await allMovements(window), wanted),
@@ -334,18 +324,30 @@ type Account = { name: string; acquisitionId: number; states: AccountState[]; mo
 /** The part of a segment that stays in memory. The body with its items is ten times as large. */
 type SegmentSummary = SegmentFigures & Pick<Segment, 'account' | 'cause' | 'eventId'>
 
+type MemoryLedger = Ledger & {
+  /** All accounts with a subscription in the currency, and their MRR. */
+  mrrs(): [account: string, mrr: number][]
+}
+
 /** `source`: the segments to derive the accounts from. The cost grows with their number. */
 async function memoryLedger(
   db: Db,
   question: ReportQuestion,
   source: AsyncIterable<Segment[]>,
   kept: KeptAccounts | null,
-): Promise<Ledger> {
+): Promise<MemoryLedger> {
   const { tenantId, currency, asOf, filter, policy } = question
   const traits = new Map<string, ReportTraits>()
   const match = async (segments: Segment[]) => {
-    const unknown = [...new Set(segments.map(segment => segment.account))].filter(account => !traits.has(account))
-    const found = await reportTraits(db, tenantId, unknown, filter.country !== undefined)
+    const withCountry = filter.country !== undefined
+    const accounts = new Set(segments.map(segment => segment.account))
+    if (kept && !withCountry)
+      for (const account of accounts) {
+        const source = kept.sources.get(account)
+        if (source) traits.set(account, { ...source, country: null })
+      }
+    const unknown = [...accounts].filter(account => !traits.has(account))
+    const found = await reportTraits(db, tenantId, unknown, withCountry)
     for (const [account, known] of found) traits.set(account, { ...known, ...kept?.sources.get(account) })
     return segments.flatMap(segment => filterSegment(segment, filter, traits.get(segment.account)!, policy) ?? [])
   }
@@ -379,7 +381,8 @@ async function memoryLedger(
       const zone = question.policy.timeZone
       return cohortMonths(sumCohorts(accounts, { since: since.getTime(), base, zone }), asOf.getTime(), zone)
     },
-    accounts: async ({ offset, limit }) => orderByMrr(accounts, currency, asOf.getTime()).slice(offset, offset + limit),
+    accounts: async slice => orderByMrr(mrrsAt(accounts, currency, asOf.getTime()), slice),
+    mrrs: () => mrrsAt(accounts, currency, asOf.getTime()),
     segments: async names => match(await segmentsAsClosed(db, question, kept, names)),
     movements: async (window, wanted) => sliceOfMovements(within(window), wanted),
     movementsOf: async account => movements.filter(entry => entry.account === account),
@@ -436,14 +439,19 @@ function deriveAccounts(
 const isValidAt = ({ from, to }: { from: Instant; to: Instant | null }, at: Instant) =>
   from <= at && (to === null || to > at)
 
-function orderByMrr(accounts: Account[], currency: string, at: Instant): string[] {
-  return accounts
-    .flatMap(({ name, states }) => {
-      const state = states.find(known => known.currency === currency && isValidAt(known, at))
-      return state ? [{ name, mrr: state.mrr }] : []
-    })
-    .sort((a, b) => b.mrr - a.mrr || (a.name < b.name ? -1 : 1))
-    .map(account => account.name)
+function mrrsAt(accounts: Account[], currency: string, at: Instant): [account: string, mrr: number][] {
+  return accounts.flatMap(({ name, states }) => {
+    const state = states.find(known => known.currency === currency && isValidAt(known, at))
+    return state ? [[name, state.mrr] as [string, number]] : []
+  })
+}
+
+/** The largest first. */
+function orderByMrr(mrrs: [account: string, mrr: number][], { offset, limit }: Slice): string[] {
+  return mrrs
+    .sort(([a, most], [b, least]) => least - most || (a < b ? -1 : 1))
+    .slice(offset, offset + limit)
+    .map(([account]) => account)
 }
 
 function sumRetained(accounts: Account[], { from, to }: Span): Retained[] {

@@ -128,25 +128,36 @@ export async function keptSources(db: Db, tenantId: number, { number }: Closing)
 
 const KEPT_AT_A_TIME = 500
 
-/** The segments of these accounts (default: all of them) as of the closing, in batches. */
-export async function* keptSegments(
-  db: Db,
-  tenantId: number,
-  { number }: Closing,
-  only: string[] | null = null,
-): AsyncGenerator<Segment[]> {
+/** The segments of all accounts that changed since the closing, as they were then, in batches. */
+export async function* keptSegments(db: Db, tenantId: number, { number }: Closing): AsyncGenerator<Segment[]> {
   for (let after = ''; ; ) {
     const { rows } = await queryPrepared<{ account: string; segments: string }>(
       db,
       `select distinct on (account) account, segments from billing_closed_accounts
-       where tenant_id = $1 and closing >= $2 and account > $3 and ($4::text[] is null or account = any($4))
-       order by account, closing limit ${KEPT_AT_A_TIME}`,
-      [tenantId, number, after, only],
+       where tenant_id = $1 and closing >= $2 and account > $3 order by account, closing limit ${KEPT_AT_A_TIME}`,
+      [tenantId, number, after],
     )
     if (rows.length > 0) yield rows.flatMap(row => JSON.parse(row.segments) as Segment[])
     if (rows.length < KEPT_AT_A_TIME) return
     after = rows.at(-1)!.account
   }
+}
+
+/** The same of these accounts. */
+export async function keptSegmentsOf(
+  db: Db,
+  tenantId: number,
+  { number }: Closing,
+  accounts: string[],
+): Promise<Segment[]> {
+  const { rows } = await queryPrepared<{ segments: string }>(
+    db,
+    `select s.segments from unnest($3::text[]) as k (account) cross join lateral (
+       select segments from billing_closed_accounts
+       where tenant_id = $1 and account = k.account and closing >= $2 order by closing limit 1) s`,
+    [tenantId, number, accounts],
+  )
+  return rows.flatMap(row => JSON.parse(row.segments) as Segment[])
 }
 
 /** The MRR of an account at the end of a closed month, and a digest of its movements in it. */

@@ -220,7 +220,10 @@ export async function* segmentsUntil(
   for (let done = 0; done < accounts.length; done += AT_A_TIME) {
     const { rows } = await queryPrepared<{ body: string }>(
       db,
-      'select body from billing_segments where tenant_id = $1 and account = any($2) and valid_from <= $3',
+      // With `account = any($2)`, a generic plan compares every segment with every account: 40,000 with 5,000 in 12.8 s
+      // instead of 39 ms.
+      `select s.body from unnest($2::text[]) as k (account) cross join lateral (
+         select body from billing_segments where tenant_id = $1 and account = k.account and valid_from <= $3 offset 0) s`,
       [tenantId, accounts.slice(done, done + AT_A_TIME), asOf],
     )
     yield rows.map(row => JSON.parse(row.body))
