@@ -14,7 +14,7 @@ import {
   type SourceFigures,
 } from '../store/reports/totals.ts'
 import { type Ledger, openLedger, type SeriesLedger } from './ledger.ts'
-import { QuestionError, type ReportList, type ReportQuestion, sum } from './question.ts'
+import { QuestionError, type ReportList, type ReportQuestion, sum, toList } from './question.ts'
 
 /** The day whose rate applies right before a time. */
 const dayBefore = (at: Date): Day => toDay(at.getTime() - 1)
@@ -271,43 +271,36 @@ function mergeSources(figures: SourceFigures[]): SourceFigures[] {
 
 /** Every movement by the rate of its day, in the order of time or of the converted size. */
 function exchangedMovements(ledgers: CurrencyLedger[], convert: Convert): SeriesLedger['movements'] {
-  const counts = new Map<string, number[]>()
   type Window = Parameters<SeriesLedger['movements']>[0]
+  // a CSV is read in portions
+  const known = new Map<string, Promise<ReportList<MovementEntry>>>()
 
-  async function countIn(window: Window): Promise<number[]> {
-    const key = `${window.since.getTime()} ${window.until.getTime()}`
+  async function open(window: Window, order: MovementOrder): Promise<ReportList<MovementEntry>> {
     const bounds = [window.since, window.until].map(at => new Date(at.getTime() + 1))
-    const known = counts.get(key) ?? []
-    if (known.length === 0) for (const { ledger } of ledgers) known.push((await ledger.movedWithin(bounds))[0]!.count)
-    counts.set(key, known)
-    return known
-  }
-
-  async function firstRows(window: Window, order: MovementOrder, limit: number): Promise<MovementEntry[]> {
-    const known = await countIn(window)
-    const rows: MovementEntry[] = []
-    for (const [i, { currency, ledger }] of ledgers.entries()) {
-      const count = known[i]!
-      const own = await ledger.movements(window, { slice: { offset: 0, limit: Math.min(limit, count) }, count, order })
-      rows.push(
-        ...own.map(entry => {
-          const day = toDay(entry.occurredAt)
-          return { ...entry, before: convert(entry.before, currency, day), after: convert(entry.after, currency, day) }
-        }),
-      )
+    const lists: ReportList<Placed<MovementEntry>>[] = []
+    for (const { currency, ledger } of ledgers) {
+      const [{ count }] = (await ledger.movedWithin(bounds)) as [Moved]
+      const placed = (entry: MovementEntry) => {
+        const [before, after] = [entry.before, entry.after].map(of => convert(of, currency, toDay(entry.occurredAt)))
+        const size = order === 'time' ? -entry.occurredAt.getTime() : Math.abs(after! - before!)
+        return { size, row: { ...entry, before: before!, after: after! } }
+      }
+      const rows: ReportList<Placed<MovementEntry>>['rows'] = async slice =>
+        (await ledger.movements(window, { slice, count, order })).map(placed)
+      lists.push({ count, rows })
     }
-    const time = (a: MovementEntry, b: MovementEntry) =>
-      a.occurredAt.getTime() - b.occurredAt.getTime() || (a.account < b.account ? -1 : 1)
-    const size = ({ before, after }: MovementEntry) => Math.abs(after - before)
-    return rows.sort(order === 'time' ? time : (a, b) => size(b) - size(a) || time(a, b))
+    const merged = mergeLists(lists)
+    // the order by size depends on the rates, so all are read
+    return order === 'time' ? merged : toList(await merged.rows({ offset: 0, limit: merged.count }))
   }
 
-  return async (window, { slice: { offset, limit }, count, order }) => {
+  return async (window, { slice, count, order }) => {
     if (order === 'size' && count > MAX_SORTED)
       throw new QuestionError('/since', `must be later: more than ${MAX_SORTED} movements cannot be sorted by size`)
-    // the order by size depends on the rates, so all are read
-    const rows = await firstRows(window, order, order === 'size' ? MAX_SORTED : offset + limit)
-    return rows.slice(offset, offset + limit)
+    const key = `${window.since.getTime()} ${window.until.getTime()} ${order}`
+    const list = known.get(key) ?? open(window, order)
+    known.set(key, list)
+    return (await list).rows(slice)
   }
 }
 
@@ -323,8 +316,8 @@ export function mergeLists<Row>(lists: ReportList<Placed<Row>>[]): ReportList<Ro
       const end = offset + limit
       for (const [i, list] of lists.entries()) {
         const known = read[i]!
-        if (known.length < Math.min(end, list.count))
-          read[i] = known.concat(await list.rows({ offset: known.length, limit: end - known.length }))
+        const missing = Math.min(end, list.count) - known.length
+        if (missing > 0) read[i] = known.concat(await list.rows({ offset: known.length, limit: missing }))
       }
       const first = read.flatMap(known => known.slice(0, end)).sort((a, b) => b.size - a.size)
       return first.slice(offset, end).map(({ row }) => row)

@@ -375,6 +375,11 @@ test('converted rows add up to the converted sums, whatever is rounded', async (
   for (let page = 1; page <= 9; page++)
     paged.push(...(await reporting(tenant, 'overview', { page_size: 7, page })).accounts.results)
   assert.deepEqual(paged, accounts)
+  for (const order of ['time', 'size']) {
+    const all: Body[] = (await reporting(tenant, 'movements', { page_size: 100, order })).results
+    const [first, second] = [1, 2].map(page => reporting(tenant, 'movements', { page_size: 20, page, order }))
+    assert.deepEqual([...(await first).results, ...(await second).results], all.slice(0, 40))
+  }
 
   const { opening_mrr, months } = await reporting(tenant, 'forecast')
   assert.equal(opening_mrr, overview.mrr)
