@@ -28,6 +28,9 @@ export type ImportedRates = Static<typeof ImportedRates>
 
 const RATES_AT_A_TIME = 10_000
 
+/** Units per euro. Beyond these a rate is a mistake, and amounts are no longer exact. */
+const [MIN_RATE, MAX_RATE] = [1e-6, 1e9]
+
 export function rateAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
     /** `csv`: the format of the European Central Bank (eurofxref-hist.csv). Loading the same file twice changes nothing. */
@@ -88,7 +91,7 @@ export async function parseRates(csv: string): Promise<DailyRate[]> {
       // The file also contains currencies that no longer exist.
       if (currency === null || cell === '' || cell === 'N/A') continue
       const rate = parseDecimal(cell)
-      if (rate === null || rate.digits <= 0n) {
+      if (rate === null || Number(cell) < MIN_RATE || Number(cell) > MAX_RATE) {
         throw invalidFile(`line ${i + 2} has ${JSON.stringify(cell)} for ${currency}, which is not a rate`)
       }
       rates.set(`${currency} ${day}`, { currency, day, rate: cell })

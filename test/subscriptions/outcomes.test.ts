@@ -209,6 +209,8 @@ test('rates that are not in the format of the ECB are rejected with a message, a
   assert.match(await refusal('Datum;USD\n2026-01-01;1'), /first line must list Date/)
   assert.match(await refusal('Date,USD\n2026-02-30,1.1'), /line 2 starts with "2026-02-30"/)
   assert.match(await refusal('Date,USD\n2026-02-02,1.1\n2026-02-03,-1'), /line 3 has "-1" for USD/)
+  for (const rate of ['0', '1e-39', '1e40'])
+    assert.match(await refusal(`Date,USD\n2026-02-02,${rate}`), new RegExp(`line 2 has "${rate}" for USD`))
   assert.match(await refusal('Date,USD\n2026-02-02,N/A'), /contains no rate/)
   const { rows } = await server.pool.query('select count(*)::int as n from exchange_rates where day = $1', [
     '2026-02-02',
