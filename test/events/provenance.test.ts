@@ -324,6 +324,32 @@ test('in a profile without any verified identifier, an erasure covers the profil
   assert.deepEqual([preview.covers, preview.would_erase.events], ['profile', 2])
 })
 
+test('a public event does not move a visitor id that verified input linked, whenever it arrives', async () => {
+  const tenant = await server.anotherTenant('claimed visitor')
+  const { key } = await server.admin.keys.create({ tenant: tenant.id, kind: 'tracking', server: true })
+  const send = (key: string, body: object) => post('/v1/track/', key, { event_id: `p-${++lastId}`, ...body })
+  const steps = [
+    () => send(tenant.trackingKey, { event_type: 'claim first', visitor: 'v-1', user_id: 'u-mal' }),
+    () => send(key, { event_type: 'login', visitor: 'v-1', user_id: 'u-ada' }),
+    () => send(tenant.trackingKey, { event_type: 'claim', visitor: 'v-1', user_id: 'u-mal' }),
+    () => send(tenant.trackingKey, { event_type: 'claim', visitor: 'v-1', user_id: 'u-mal' }),
+    () => send(key, { event_type: 'of the server', visitor: 'v-1' }),
+    () => send(tenant.trackingKey, { event_type: 'of the browser', visitor: 'v-1' }),
+    () => send(key, { event_type: 'named by the server', visitor: 'v-1', user_id: 'u-mal' }),
+    () => send(key, { event_type: 'later', visitor: 'v-1' }),
+  ]
+  for (const step of steps) {
+    await step()
+    await server.settled()
+  }
+  const [ada, mallory] = [await who(tenant, 'user:u-ada'), await who(tenant, 'user:u-mal')]
+  const rows = await rowsOf(server, 'events', { key: tenant.privateKey })
+  const typesOf = ({ profile_id }: Row) =>
+    rows.flatMap(row => (row.profile_id === profile_id ? row.event_type : [])).toSorted()
+  assert.deepEqual(typesOf(ada), ['login', 'of the browser', 'of the server'])
+  assert.deepEqual(typesOf(mallory), ['claim', 'claim', 'claim first', 'later', 'named by the server'])
+})
+
 test('a verified link replaces unverified ones, and shows as such', async () => {
   const tenant = await server.anotherTenant('overridden')
   await identify(tenant, 'u-mal', 'ada@example.com', 'v-mal')

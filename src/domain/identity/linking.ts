@@ -139,14 +139,18 @@ function areOnePerson(user: Person, contact: Person): boolean {
   return user.hasUser && !user.hasContact && !hasVerifiedAddress && contact.hasContact && !contact.hasUser
 }
 
-/** User ids and the addresses that they named, then those that visitors seen with them named. The one received first comes first. */
+/**
+ * User ids and the addresses that belong to them: those that verified visitors seen with them named, those that they named,
+ * then those that other visitors seen with them named. The one received first comes first.
+ */
 function namedAddresses(ordered: GraphLink[], nodes: GraphNode[]): { user: number; email: number; at: number }[] {
   const byNode = new Map(nodes.map(own => [own.node, own]))
   const named: { user: number; email: number; at: number }[] = []
   const byVisitors: typeof named = []
-  type Seen = { node: number; at: number; seenAfter: number | null }
+  const byVerifiedVisitors: typeof named = []
+  type Seen = { node: number; at: number; seenAfter: number | null; isVerified: boolean }
   const visitors = new Map<string, { users: Seen[]; emails: Seen[] }>()
-  for (const { a, b, at } of ordered) {
+  for (const { a, b, at, isVerified } of ordered) {
     const [x, y] = [byNode.get(a)!, byNode.get(b)!].sort((x, y) => kindOrder(x.kind) - kindOrder(y.kind)) as [
       GraphNode,
       GraphNode,
@@ -155,19 +159,18 @@ function namedAddresses(ordered: GraphLink[], nodes: GraphNode[]): { user: numbe
     if (y.kind !== 'visitor' || x.kind === 'contact' || x.kind === 'visitor') continue
     const own = visitors.get(y.value) ?? { users: [], emails: [] }
     visitors.set(y.value, own)
-    own[x.kind === 'user' ? 'users' : 'emails'].push({ node: x.node, at, seenAfter: y.seenAfter })
+    own[x.kind === 'user' ? 'users' : 'emails'].push({ node: x.node, at, seenAfter: y.seenAfter, isVerified })
   }
   // An address belongs to the user id that the visitor id was seen with before, else to the first one.
   for (const { users, emails } of visitors.values())
     for (const email of emails) {
       const user = email.seenAfter === null ? users[0] : users.find(({ node }) => node === email.seenAfter)
-      if (user) byVisitors.push({ user: user.node, email: email.node, at: Math.max(user.at, email.at) })
+      if (!user) continue
+      const pairs = user.isVerified && email.isVerified ? byVerifiedVisitors : byVisitors
+      pairs.push({ user: user.node, email: email.node, at: Math.max(user.at, email.at) })
     }
-  const [own, others] = [named, byVisitors].map(pairs =>
-    // Stable: pairs of the same time stay in the order of their links.
-    pairs.sort((x, y) => x.at - y.at),
-  )
-  return [...own!, ...others!]
+  // Stable: pairs of the same time stay in the order of their links.
+  return [byVerifiedVisitors, named, byVisitors].flatMap(pairs => pairs.sort((x, y) => x.at - y.at))
 }
 
 function kindOrder(kind: IdentifierKind): number {
@@ -186,10 +189,17 @@ export type VisitorNode = {
   seenAfter: number | null
   /** Seen with a user id or contact id. */
   isNamed: boolean
+  /** Whether verified input links it with an identifier of another kind. */
+  isVerified: boolean
 }
 
 /** Its nodes, oldest first. New events belong to the active one. */
 export type VisitorId = { nodes: VisitorNode[]; active: number }
+
+/** Whether input may change the active node. A verified link takes precedence over unverified input. */
+export function mayMoveVisitor({ nodes, active }: VisitorId, isVerified: boolean): boolean {
+  return isVerified || !nodes.find(({ node }) => node === active)!.isVerified
+}
 
 /** The node of a visitor id that was seen with this identifier. */
 export function findVisitorNode(
@@ -213,9 +223,9 @@ export type PlannedLink = GraphLink & { isUndone: boolean; mayReturn: boolean }
 export type LinkPlan = {
   links: PlannedLink[]
   /** New nodes of visitor ids. `node` is provisional, `from` another node of the visitor id. */
-  created: (Omit<VisitorNode, 'profile' | 'isNamed'> & { from: number; isVerified: boolean; isActive: boolean })[]
+  created: (Omit<VisitorNode, 'profile' | 'isNamed'> & { from: number; isActive: boolean })[]
   /** Nodes of visitor ids that changed. */
-  changed: (Omit<VisitorNode, 'profile' | 'isNamed'> & { isActive: boolean })[]
+  changed: (Omit<VisitorNode, 'profile' | 'isNamed' | 'isVerified'> & { isActive: boolean })[]
   /** Per group, the node of its first identifier. Null if it has none. */
   nodes: (number | null)[]
   /** Per group, the pairs that it links. */
@@ -292,9 +302,11 @@ export function planLinks(
     const target = found ?? active
     const isNew = !find(linkKey(target.node, primary.node, group.cause))
     if (!addLink(target.node, primary.node, group)) return { node: own.active, isLinked: false }
-    Object.assign(target, { seenWith: primary.node, seenAfter, isNamed: primary.kind !== 'email' })
+    const mayMove = mayMoveVisitor(own, group.isVerified)
+    const isVerified = target.isVerified || group.isVerified
+    Object.assign(target, { seenWith: primary.node, seenAfter, isNamed: primary.kind !== 'email', isVerified })
     // A record that is sent again says nothing about who uses the browser now.
-    if (group.cause.kind !== 'record' || isNew) own.active = target.node
+    if (mayMove && (group.cause.kind !== 'record' || isNew)) own.active = target.node
     return { node: target.node, isLinked: true }
   }
 
@@ -316,10 +328,11 @@ export function planLinks(
     }
     all.set(node, created)
     addLink(node, before.node, group)
-    const row = { node, seenWith: primary.node, seenAfter }
-    plan.created.push({ ...row, from: own.nodes[0]!.node, isVerified: group.isVerified, isActive: false })
+    const row = { node, seenWith: primary.node, seenAfter, isVerified: group.isVerified }
+    plan.created.push({ ...row, from: own.nodes[0]!.node, isActive: false })
+    const mayMove = mayMoveVisitor(own, group.isVerified)
     own.nodes.push({ ...row, profile: created.profile, isNamed: primary.kind !== 'email' })
-    own.active = node
+    if (mayMove) own.active = node
     return { node, isLinked: true }
   }
 

@@ -8,6 +8,7 @@ import {
   type LinkGroup,
   type LinkPlan,
   linkKey,
+  mayMoveVisitor,
   type Person,
   pairKey,
   planLinks,
@@ -199,7 +200,7 @@ async function linkNews(transaction: Transaction, groups: IdentifierGroup[]): Pr
   }
   const news = await findNews(client, loaded)
   if (news.groups.length === 0 && news.verified.length === 0)
-    return { ...unchanged(loaded), changes: NO_CHANGES, outdated: new Set() }
+    return { ...unchanged(loaded, news.stored), changes: NO_CHANGES, outdated: new Set() }
   await takeProfileLock(transaction, new Set([...news.groups, ...news.verified].map(({ tenantId }) => tenantId)))
   // Another worker may have linked them while this one waited for the lock, except new ones, which no other can see.
   loaded = await loadGroups(
@@ -208,7 +209,7 @@ async function linkNews(transaction: Transaction, groups: IdentifierGroup[]): Pr
     loaded.rows.filter(({ isNew }) => isNew),
   )
   const { groups: changing, verified, stored } = await findNews(client, loaded)
-  const { nodes, pairs, isLasting } = unchanged(loaded)
+  const { nodes, pairs, isLasting } = unchanged(loaded, stored)
   let linked: Linked = { nodes, changes: NO_CHANGES, outdated: new Set() }
   if (changing.length > 0) {
     const members = changing.flatMap(({ members }) => members)
@@ -226,10 +227,15 @@ async function linkNews(transaction: Transaction, groups: IdentifierGroup[]): Pr
 }
 
 /** The result of groups that change nothing. A visitor id with several nodes is not remembered. */
-function unchanged({ groups }: Loaded): Pick<LinkedGroups, 'nodes' | 'pairs' | 'isLasting'> {
+function unchanged({ groups }: Loaded, stored: News['stored']): Pick<LinkedGroups, 'nodes' | 'pairs' | 'isLasting'> {
+  const nodeOf = ({ members, cause }: LoadedGroup) => {
+    const [primary, first] = [choosePrimary(members), members[0]!]
+    const seen = nodeSeenWith(primary, first)
+    return stored.get(linkKey(primary.node, seen, cause))?.isUndone === false ? seen : first.node
+  }
   return {
     isLasting: groups.map(({ members }) => members.every(({ visitor }) => !visitor || visitor.nodes.length === 1)),
-    nodes: groups.map(({ members }) => members[0]?.node ?? null),
+    nodes: groups.map(group => (group.members.length === 0 ? null : nodeOf(group))),
     pairs: groups.map(({ members }) => {
       const pairs = pairsOf(members).map(([x, y]) => sortPair(x.node, nodeSeenWith(x, y)))
       return members.length === 1 ? [sortPair(members[0]!.node, members[0]!.node)] : pairs
@@ -302,7 +308,8 @@ async function addVisitorNodes(client: Transaction['client'], rows: StoredIdenti
   for (const row of visitors) {
     const { node, profile } = row
     const own = nodes.get(`${row.tenantId} ${row.value}`)
-    row.visitor = { nodes: own ?? [{ node, profile, seenWith: null, seenAfter: null, isNamed: false }], active: node }
+    const first = { node, profile, seenWith: null, seenAfter: null, isNamed: false, isVerified: false }
+    row.visitor = { nodes: own ?? [first], active: node }
   }
 }
 
@@ -330,12 +337,17 @@ async function findNews(client: Transaction['client'], { groups }: Loaded): Prom
       if (link.isUndone) return link.mayReturn && group.isVerified
       if (compareLinks({ ...group, a: link.a, b: link.b }, link) < 0) return true
       // The visitor id was seen with another identifier in the meantime, and returns.
-      return node !== y.node && group.cause.kind !== 'record' && group.cause.kind !== 'sale'
+      const mayMove = y.visitor !== undefined && mayMoveVisitor(y.visitor, group.isVerified)
+      return node !== y.node && mayMove && group.cause.kind !== 'record' && group.cause.kind !== 'sale'
     })
   const verified = groups.flatMap(({ tenantId, members, isVerified, cause }) => {
     const byInput = cause.kind !== 'record'
     const isKnown = (member: StoredIdentifier) => (byInput ? member.verifiedByInput : member.verified)
-    return isVerified ? members.filter(m => !isKnown(m)).map(({ node }) => ({ tenantId, node, byInput })) : []
+    if (!isVerified) return []
+    const primary = choosePrimary(members)
+    return members
+      .filter(member => !isKnown(member) && isActiveWith(primary, member))
+      .map(({ node }) => ({ tenantId, node, byInput }))
   })
   const news = groups.filter(isNews)
   const visitorsOf = ({ members }: LoadedGroup) => members.flatMap(({ visitor }) => visitor ?? [])
@@ -344,6 +356,13 @@ async function findNews(client: Transaction['client'], { groups }: Loaded): Prom
   const isConcerned = (group: LoadedGroup) => visitorsOf(group).some(visitor => visitors.has(visitor))
   const changing = new Set([...news, ...groups.filter(isConcerned)])
   return { groups: groups.filter(group => changing.has(group)), verified, stored }
+}
+
+/** Whether the group is about the active node of a visitor id, and not about another one or a new one. */
+function isActiveWith(primary: StoredIdentifier, { node, visitor }: StoredIdentifier): boolean {
+  if (!visitor || primary.kind === 'visitor') return true
+  const { found } = findVisitorNode(visitor, primary)
+  return found ? found.node === node : visitor.nodes.find(own => own.node === node)!.seenWith === null
 }
 
 /** The node that a visitor id has with the primary identifier, else its active node; of other identifiers, their node. */

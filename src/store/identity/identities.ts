@@ -96,17 +96,21 @@ export async function findProfiles(db: Db, nodes: { tenantId: number; node: numb
   return rows
 }
 
-/** All nodes of these visitor ids, oldest first. */
+/** All nodes of these visitor ids, oldest first. `isVerified` is determined for the active one. */
 export async function loadVisitorNodes(
   db: Db,
   visitors: { tenantId: number; value: string }[],
 ): Promise<(VisitorNode & { tenantId: number; value: string })[]> {
   const nodes = (isActive: boolean) => `select i.* from identities i
     where i.tenant_id = v.tenant_id and i.kind = 'visitor' and i.value = v.value and i.retired_at is ${isActive ? '' : 'not '}null`
+  const hasVerifiedLink = (own: 'a' | 'b', other: 'a' | 'b') => `exists (
+    select from identity_links l join identities o on o.tenant_id = l.tenant_id and o.node = l.${other} and o.kind <> 'visitor'
+    where l.tenant_id = i.tenant_id and l.${own} = i.node and l.undone_at is null and l.verified)`
   const { rows } = await queryPrepared<VisitorNode & { tenantId: number; value: string }>(
     db,
     `select i.tenant_id as "tenantId", i.value, i.node, i.profile, i.seen_with as "seenWith", i.seen_after as "seenAfter",
-       coalesce(w.kind <> 'email', false) as "isNamed"
+       coalesce(w.kind <> 'email', false) as "isNamed",
+       i.retired_at is null and (${hasVerifiedLink('a', 'b')} or ${hasVerifiedLink('b', 'a')}) as "isVerified"
      from unnest($1::int[], $2::text[]) as v (tenant_id, value)
      cross join lateral (${nodes(true)} union all ${nodes(false)}) i
      left join identities w on w.tenant_id = i.tenant_id and w.node = i.seen_with

@@ -24,6 +24,8 @@ const verified = (...names: string[]): Omit<Message, 'at'> => ({ names, verified
 const unverified = (...names: string[]): Omit<Message, 'at'> => ({ names, verified: false })
 const inOrder = (messages: Omit<Message, 'at'>[]): Message[] => messages.map((message, at) => ({ ...message, at }))
 
+const isPair = ({ a, b }: PlannedLink, x: number, y: number | null) => (a === x && b === y) || (a === y && b === x)
+
 /** Applies messages one by one, as a worker does. */
 function apply(messages: Message[]) {
   const nodes = new Map<string, number>()
@@ -44,7 +46,7 @@ function apply(messages: Message[]) {
       if (kind === 'visitor')
         visitors.set(name, {
           active: node,
-          nodes: [{ node, profile: node, seenWith: null, seenAfter: null, isNamed: false }],
+          nodes: [{ node, profile: node, seenWith: null, seenAfter: null, isNamed: false, isVerified: false }],
         })
     }
     const group: LinkGroup = {
@@ -56,6 +58,8 @@ function apply(messages: Message[]) {
       ...{ isVerified: verified, at, cause: { kind: 'event', id: String(at) } },
     }
     const active = [...links.values()].filter(({ isUndone }) => !isUndone)
+    for (const own of [...visitors.values()].flatMap(({ nodes }) => nodes))
+      own.isVerified = active.some(link => link.isVerified && isPair(link, own.node, own.seenWith))
     const plan = planLinks([...graph.values()], active, links, [group])
     const renumbered = new Map(plan.created.map(({ node }) => [node, ++last]))
     const real = (node: number) => renumbered.get(node) ?? node
@@ -294,6 +298,34 @@ test('the person of every event is a function of the times of receipt, whenever 
         assert.deepEqual(placesOf(mixed), placesOf([...visits, ...records]))
       },
     ),
+    { numRuns: 3_000 },
+  )
+})
+
+test('unverified messages do not move a visitor id that verified input linked to a person', () => {
+  const messages = [
+    verified('v1', 'u1'),
+    unverified('v1', 'u2'),
+    verified('v1'),
+    unverified('v1'),
+    verified('v1', 'u3'),
+  ]
+  const { places } = apply(inOrder([...messages, unverified('v1', 'u2'), verified('v1')]))
+  assert.deepEqual(places, ['u1', 'u2', 'u1', 'u1', 'u3 v1', 'u2', 'u3 v1'])
+  fc.assert(
+    fc.property(fc.array(visit, { maxLength: 10 }), visits => {
+      const all = inOrder(visits)
+      const own = all.filter(({ verified }) => verified)
+      const [mixed, alone] = [apply(all).places, apply(own).places]
+      for (const [i, message] of own.entries()) {
+        const place = mixed[all.indexOf(message)]!.split(' ')
+        // A later verified link does not move an event that belonged to another person when it was received.
+        const before = apply(own.slice(0, i + 1)).places[i]!.split(' ')
+        for (const name of alone[i]!.split(' '))
+          if (/^[uc]/.test(name) && before.includes(name))
+            assert.ok(place.includes(name), `${json(visits)}: ${place} instead of ${alone[i]}`)
+      }
+    }),
     { numRuns: 3_000 },
   )
 })
