@@ -419,9 +419,9 @@ type NotCoveredProps = { preview: ErasurePreview; includeAll(): Promise<void>; p
 export function NotCovered({ preview, includeAll, problem }: NotCoveredProps): VNode | null {
   const { not_covered: left, linked_profile_id: id } = preview
   if (id === null) return null
+  const names = left.map(({ kind, value }) => `${kind} ${value}`).join(', ')
   return html`
-    <p>Not included: ${left.map(({ kind, value }) => `${kind} ${value}`).join(', ')} of
-      <a href=${link('person', { id })}>${id}</a>. Only unverified input links them to this person.</p>
+    <p>Not included: ${names} of <a href=${link('person', { id })}>${id}</a>. Only unverified input links them to this person.</p>
     <p>${h(ActionButton, { label: 'Include all identifiers', run: includeAll, problem })}</p>
   `
 }
