@@ -141,6 +141,10 @@ async function fill(): Promise<void> {
     },
     ...{ what: ['events', 'records'], event_types: [evil('filter').slice(0, 90)] },
   })
+  await server.admin.keys.create({ tenant, kind: 'private', name: evil('key').slice(0, 100) })
+  const rules = { channels: [{ channel: 'partners', source: [evil('pattern').slice(0, 90)] }] }
+  const plans = { plan_groups: { [evil('group').slice(0, 90)]: [evil('grouped').slice(0, 90)] } }
+  for (const settings of [rules, plans]) await server.admin.policies.set(tenant, settings)
   await server.admin.tenants.create({ name: evilWord('tenant').slice(0, 60) }).catch(() => undefined)
   await server.admin.users.invite({ name: evilWord('user').slice(0, 250).toLowerCase() })
   const session = { 'x-kontor-console': '1', origin: server.url, ...agent }
@@ -159,6 +163,13 @@ test('no stored string becomes markup or script on any page', { timeout: 600_000
   const { page, pageErrors, close } = await openTab(browser, server.url, { failing: /./ })
   await signIn(page, adminKey)
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+  const view = JSON.stringify([{ name: evil('view'), href: '#/overview' }])
+  await page.evaluate(
+    ([name, value]) => localStorage.setItem(name!, value!),
+    [`kontor.views.${server.tenant.id}`, view],
+  )
+  await page.reload()
+  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
   const shown = new Set<string>()
   const visit = async ({ address }: Visit) => {
     // Details that are closed at first are part of the page too.
@@ -167,7 +178,9 @@ test('no stored string becomes markup or script on any page', { timeout: 600_000
     const text = String(await page.evaluate('document.body.innerText'))
     for (const [field] of text.matchAll(/[\w ]+-\d+"'><img/g)) shown.add(field)
   }
-  const visited = new Set((await crawl(page, { objects: 6, visit })).map(address => parseRoute(address)?.name))
+  const funnel = `#/acquisition/funnel?steps=${encodeURIComponent(`login,${evil('step')}`)}`
+  const addresses = await crawl(page, { starts: [funnel], objects: 6, visit })
+  const visited = new Set(addresses.map(address => parseRoute(address)?.name))
   for (const name of [
     'event',
     'record',
@@ -180,10 +193,16 @@ test('no stored string becomes markup or script on any page', { timeout: 600_000
     'audit',
     'tenants',
     'conversions',
+    ...(['account', 'alerts', 'channels', 'customers', 'funnel', 'keys', 'payers', 'privacy', 'settings'] as const),
   ] as const)
     assert.ok(visited.has(name), `${name} was not visited`)
   // Otherwise the test would prove nothing.
   assert.ok(shown.size > 15, `only ${[...shown]}`)
+  for (const field of ['key', 'view'])
+    assert.ok(
+      [...shown].some(name => name.startsWith(`${field}-`)),
+      `${field} is on no page: ${[...shown]}`,
+    )
   assert.deepEqual(
     pageErrors.filter(error => !/Failed to load resource|Content Security|Trusted/i.test(error)),
     [],
