@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,14 +11,17 @@ import { InputData, JSONSchemaInput, quicktype } from 'quicktype-core'
 import { typesOf } from '../../sdk/js/scripts/types.ts'
 import { sharedServer, type TestServer } from '../server.ts'
 
-/** What public generators create from the document: a complete client in TypeScript, and in Python the types of the responses. Both call the server. */
+/** What public generators create from the document: complete clients in TypeScript and Perl, and in Python the types of the responses. All call the server. */
 
 const run = promisify(execFile)
 const root = new URL('../../', import.meta.url).pathname
 
 let server: TestServer
 let folder: string
-let document: { components: { schemas: Record<string, object> } }
+let document: {
+  components: { schemas: Record<string, object> }
+  paths: Record<string, Record<string, { operationId?: string }>>
+}
 
 before(async () => {
   server = await sharedServer()
@@ -59,6 +64,48 @@ test('a generated TypeScript client compiles, writes a record and reads it', asy
   assert.equal(compiled.stdout, '')
   const { stdout } = await run(process.execPath, ['client.ts'], { cwd: folder, env: environment() })
   assert.deepEqual(JSON.parse(stdout), { status: 'applied', id: 'p-ts', code: 'not_found' })
+})
+
+const PERL = `
+use strict; use warnings;
+use Mojo::JSON 'encode_json';
+use OpenAPI::Client;
+
+my $kontor = OpenAPI::Client->new("openapi.json")->base_url(Mojo::URL->new($ENV{URL}));
+$kontor->ua->on(start => sub { $_[1]->req->headers->authorization("Bearer $ENV{KEY}") });
+my %product = (entityType => "product", id => "p-pl", sourceUpdatedAt => "2026-01-31T09:30:00Z", data => {sku => "PL-1"});
+my $written = $kontor->postProducts({prefer => "wait=10", body => \\%product});
+my $read = $kontor->getProductsById({id => "PL-1"});
+my $missing = $kontor->getOrdersById({id => "none"});
+my $invalid = $kontor->getEvents({limit => "many"});
+print encode_json({
+  status => $written->res->json("/status"), id => $read->res->json("/id"), code => $missing->res->json("/code"),
+  # Found by the client, before it sends the request.
+  invalid => $invalid->res->json("/errors/0/path"),
+  without => [grep { !$kontor->can($_) } @ARGV],
+});
+`
+const PERL_CLIENT = '/usr/share/perl5/OpenAPI/Client.pm'
+// The generator validates the document by this schema, which it would download. Other tests validate the document.
+const SCHEMA_OF_DOCUMENTS = 'https://spec.openapis.org/oas/3.1/schema/2021-05-20'
+
+test('a generated Perl client has every operation, writes a record and reads it', async t => {
+  if (!existsSync(PERL_CLIENT)) {
+    const howToInstall = 'needs OpenAPI::Client (apt-get install libopenapi-client-perl)'
+    assert.notEqual(process.env.KONTOR_TEST_REQUIRE_ALL, '1', howToInstall)
+    return t.skip(howToInstall)
+  }
+  const cached = createHash('md5').update(SCHEMA_OF_DOCUMENTS).digest('hex')
+  await writeFile(join(folder, cached), JSON.stringify({ $id: SCHEMA_OF_DOCUMENTS }))
+  await writeFile(join(folder, 'openapi.json'), JSON.stringify(document))
+  await writeFile(join(folder, 'client.pl'), PERL)
+  const methods = Object.values(document.paths).flatMap(path => Object.values(path))
+  const operations = methods.flatMap(({ operationId }) => operationId ?? [])
+  assert.ok(operations.length > 100)
+  const env = { ...environment(), JSON_VALIDATOR_CACHE_PATH: folder }
+  const { stdout } = await run('perl', ['client.pl', ...operations], { cwd: folder, env })
+  const expected = { status: 'applied', id: 'p-pl', code: 'not_found', invalid: '/limit', without: [] }
+  assert.deepEqual(JSON.parse(stdout), expected)
 })
 
 const NAMES = ['Product', 'Contact', 'Order', 'Event', 'Conversion', 'Subscription', 'Movement', 'Problem', 'Customer']
