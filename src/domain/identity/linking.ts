@@ -161,10 +161,13 @@ function namedAddresses(ordered: GraphLink[], nodes: GraphNode[]): { user: numbe
     visitors.set(y.value, own)
     own[x.kind === 'user' ? 'users' : 'emails'].push({ node: x.node, at, seenAfter: y.seenAfter, isVerified })
   }
-  // An address belongs to the user id that the visitor id was seen with before, else to the first one.
+  // An address belongs to the user id that the visitor id was seen with before, else to the first one. Verified input takes
+  // precedence.
   for (const { users, emails } of visitors.values())
     for (const email of emails) {
-      const user = email.seenAfter === null ? users[0] : users.find(({ node }) => node === email.seenAfter)
+      const before = email.seenAfter === null ? users[0] : users.find(({ node }) => node === email.seenAfter)
+      const isOverridden = email.isVerified && !before?.isVerified
+      const user = (isOverridden && users.find(({ isVerified }) => isVerified)) || before
       if (!user) continue
       const pairs = user.isVerified && email.isVerified ? byVerifiedVisitors : byVisitors
       pairs.push({ user: user.node, email: email.node, at: Math.max(user.at, email.at) })

@@ -327,6 +327,15 @@ test('unverified messages do not move a visitor id that verified input linked to
   )
 })
 
+test('a verified visit takes precedence over an unverified one that came before it', () => {
+  const verifiedVisits = [verified('v1', 'e2'), verified('v1', 'e2', 'c1'), verified('v1', 'u2')]
+  for (const before of [[], [unverified('v1', 'u1')]]) {
+    const people = peopleAfter(inOrder([...before, ...verifiedVisits]))
+    const person = people.find(names => names.split(' ').includes('u2'))!
+    assert.ok(person.split(' ').includes('c1'), json(people))
+  }
+})
+
 test('a visitor of another person does not move to a profile that is full, and keeps its node', () => {
   const full = Array.from({ length: MAX_UNVERIFIED }, (_, i) => ({ names: [`v${i}`, 'u1'], verified: false }))
   const visits = [unverified('v999', 'u2'), unverified('v999', 'u1'), unverified('v999', 'u1')]
