@@ -181,5 +181,5 @@ async function request(url: string, path: string, options: RequestInit & { key?:
 }
 
 function isJson(response: Response): boolean {
-  return /json/.test(response.headers.get('content-type') ?? '')
+  return /[/+]json\b/.test(response.headers.get('content-type') ?? '')
 }

@@ -73,6 +73,7 @@ const ROUTES: Record<string, { query?: string; names?: Names; own?: true; bucket
   '/v1/export/products': {},
   '/v1/export/contacts': {},
   '/v1/export/orders': {},
+  '/v1/export/customers': {},
   '/v1/export/events': { own: true },
   '/v1/export/conversions': { own: true },
   '/v1/export/subscriptions': { own: true },

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { mkdir, statfs } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
@@ -9,7 +10,7 @@ const LEFT_BYTES = 256 * 1024
 export type Disk = {
   fill(): Promise<void>
   free(): Promise<void>
-  /** Only while no file is open for writing. */
+  /** Waits until no file is open for writing. */
   setReadOnly(isReadOnly: boolean): Promise<void>
   unmount(): Promise<void>
 }
@@ -46,7 +47,16 @@ export async function mountDisk(directory: string, say: (words: string) => void,
       await resize(size)
     },
     async setReadOnly(isReadOnly) {
-      await run('mount', ['-o', `remount,${isReadOnly ? 'ro' : 'rw'}`, directory])
+      for (let attempt = 1; ; attempt++) {
+        try {
+          await run('mount', ['-o', `remount,${isReadOnly ? 'ro' : 'rw'}`, directory])
+          return
+        } catch (error) {
+          // A killed process has its files open for another moment.
+          if (attempt === 200) throw error
+          await sleep(50)
+        }
+      }
     },
     async unmount() {
       await run('umount', ['-l', directory])
