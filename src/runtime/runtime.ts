@@ -76,6 +76,7 @@ import { type Directory, openDirectory } from '../store/tenants/directory.ts'
 import type { LoggerOptions } from '../telemetry/logging.ts'
 import { type Metrics, type MetricsSample, openMetrics } from '../telemetry/metrics.ts'
 import { openTracing, type Tracing } from '../telemetry/tracing.ts'
+import { openClock } from './clock.ts'
 import { initializeLog, isStorageUnavailable, openLog, toNatsSettings } from './log.ts'
 import { readinessOf, type Writes, watchWrites } from './readiness.ts'
 import { startWorkers, startWorkerThread, type Workers } from './workers.ts'
@@ -387,36 +388,6 @@ function buildUrl(app: App, host: string): string {
   const { port } = app.server.address() as AddressInfo
   const name = host === '0.0.0.0' || host === '::' || host === '127.0.0.1' ? 'localhost' : host
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
-}
-
-const READ_EVERY_MS = 10_000
-// A slower answer is too imprecise.
-const MAX_READ_MS = 1_000
-
-type Clock = { now(): Date; stop(): void }
-
-/**
- * All nodes use the time of PostgreSQL. A node whose own clock is a year behind would date events a year back, and retention would
- * delete them. Between two reads the node advances the time with its monotonic clock.
- */
-async function openClock(pool: pg.Pool): Promise<Clock> {
-  let offsetMs = Date.now() - performance.now()
-
-  async function read({ anyDelay = false } = {}): Promise<void> {
-    const before = performance.now()
-    const then = await databaseNow(pool)
-    const after = performance.now()
-    if (anyDelay || after - before <= MAX_READ_MS) offsetMs = then.getTime() - (before + after) / 2
-  }
-
-  await read({ anyDelay: true })
-  // While PostgreSQL is unreachable, the monotonic clock continues.
-  const timer = setInterval(() => void read().catch(() => undefined), READ_EVERY_MS)
-  timer.unref()
-  return {
-    now: () => new Date(offsetMs + performance.now()),
-    stop: () => clearInterval(timer),
-  }
 }
 
 /** Registers the metrics that are read on each scrape. */
