@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { Command } from '@commander-js/extra-typings'
 import { processOutput } from '../../src/cli/output.ts'
@@ -31,6 +32,58 @@ test('every command has help with examples', async () => {
       assert.ok(out.startsWith(`Usage: ${['kontor', ...level].join(' ')}`), out)
       assert.match(out, /\nExamples:\n {2}\S/, words.join(' '))
     }
+})
+
+/** The commands in a document: in backticks, and in shell blocks. */
+function commandsIn(text: string): string[] {
+  const inline = [...text.replaceAll(/```[\s\S]*?```/g, '').matchAll(/`kontor ([a-z][^`]*)`/g)]
+  const blocks = [...text.matchAll(/```(?:sh|bash|console)\n([\s\S]*?)```/g)].map(([, block]) =>
+    block!.replaceAll(/\\\n\s*/g, ' '),
+  )
+  const lines = blocks.flatMap(block => [...block.matchAll(/(?:^|\s)kontor ([a-z].*)$/gm)])
+  return [...inline, ...lines].flatMap(([, line]) => {
+    const command = line!.replace(/(?: +(?:#|\||>|&&|2>)|;).*$/, '').replaceAll(/[[\]]/g, '')
+    return spellOut(command.replaceAll(/<[^>]*>/g, 'VALUE').replace(/^help /, ''))
+  })
+}
+
+/** kontor key list|create means two commands. */
+function spellOut(line: string): string[] {
+  const [choice] = /(?<= )[\w-]+(?:\|[\w-]+)+/.exec(line) ?? []
+  return choice ? choice.split('|').map(word => line.replace(choice, word)) : [line]
+}
+
+test('every command in the documentation exists, with options and arguments that it accepts', async () => {
+  const root = new URL('../../', import.meta.url)
+  const files = globSync(['README.md', 'CHANGELOG.md', 'docs/**/*.md', 'deploy/**/*.md'], { cwd: root })
+  let found = 0
+  const wrong: string[] = []
+  for (const file of files)
+    for (const line of commandsIn(readFileSync(new URL(file, root), 'utf8'))) {
+      const where = `${file}: kontor ${line}`
+      const words = [...line.matchAll(/(?:[^\s"'$]|"[^"]*"|'[^']*'|\$\([^)]*\)|\$)+/g)].map(([word]) => word)
+      const { words: path, command } = levels.findLast(level => level.words.every((word, i) => word === words[i]))!
+      if (path.length === 0) wrong.push(where)
+      const rest = words.slice(path.length)
+      let values = 0
+      for (let i = 0; i < rest.length; i++) {
+        const [name, value] = rest[i]!.split('=', 2)
+        if (!name!.startsWith('-')) {
+          values++
+          continue
+        }
+        const option = command.options.find(({ long, short }) => long === name || short === name)
+        if (!option && name !== '--help') wrong.push(`${where}: there is no ${name}`)
+        if (option?.required && value === undefined) i++
+      }
+      const accepted = command.registeredArguments.some(({ variadic }) => variadic)
+        ? Number.POSITIVE_INFINITY
+        : command.registeredArguments.length
+      if (values > accepted) wrong.push(`${where}: ${command.name()} has ${accepted} arguments`)
+      found++
+    }
+  assert.deepEqual(wrong, [])
+  assert.ok(found > 100, `only ${found}`)
 })
 
 test('every example in the help names a command that exists, with options that exist', async () => {
