@@ -31,7 +31,7 @@ export const settingsPage = definePage(
       Page,
       {
         title: 'Settings',
-        lead: `How ${own.name} counts, converts and divides its data. Every change is in the audit log.`,
+        lead: `Reports, exchange rates, MRR, events and channels of ${own.name}. The audit log lists every change.`,
       },
       !policy.applied &&
         html`<p class="notice">The ledger is being restated. Reports still use the previous settings.</p>`,
