@@ -30,7 +30,6 @@ import {
   type TracedIdentifier,
   type TracedSale,
 } from '../store/identity/traces.ts'
-
 import type { ScopedIdentifier } from './person-scope.ts'
 
 type Searched = { pool: pg.Pool; tenantId: number }

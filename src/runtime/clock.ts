@@ -5,7 +5,7 @@ const READ_EVERY_MS = 10_000
 // A slower answer is too imprecise.
 const MAX_READ_MS = 1_000
 
-export type Clock = { now(): Date; stop(): void }
+type Clock = { now(): Date; stop(): void }
 
 /**
  * All nodes use the time of PostgreSQL. A node whose own clock is a year behind would date events a year back, and retention would
