@@ -15,7 +15,7 @@ import { forgetTenants, isUnknownTenant, knownTenants, readTenants } from './ten
 import { addressedTenant } from './view.ts'
 
 const failure = signal<unknown>(null)
-/** Nothing is shown until it is known who is signed in. */
+/** Only the frame is shown until it is known who is signed in. */
 const isResuming = signal(true)
 
 function App(): VNode {
@@ -27,14 +27,18 @@ function App(): VNode {
   `
 }
 
-function screen(): VNode | null {
-  if (isResuming.value) return null
+function Frame(): VNode {
+  return html`<div class="shell"><header><span class="brand">Kontor</span></header></div>`
+}
+
+function screen(): VNode {
+  if (isResuming.value) return h(Frame, {})
   const token = invitationToken.value
   if (token !== null) return h(Invitation, { token })
   if (!isSignedIn.value) return h(SignIn, { reason: signOutReason.value })
   if (failure.value !== null)
     return html`<main id="main" class="alone">${h(ProblemNotice, { error: failure.value, retry: begin })}</main>`
-  return knownTenants.value && h(Shell, { tenants: knownTenants.value })
+  return knownTenants.value ? h(Shell, { tenants: knownTenants.value }) : h(Frame, {})
 }
 
 /** The address contains the route, so this link must not change it. */
