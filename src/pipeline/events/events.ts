@@ -7,7 +7,7 @@ import { suppressedReceipt, TEST_RECEIPT } from '../../domain/inbound/receipts.t
 import { DAY_MS, MINUTE_MS } from '../../domain/time.ts'
 import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
 import type { LearnedIdentifier } from '../../store/identity/suppressions.ts'
-import { claimEvents, type EventClaim, idScope, processedKey, UNVERIFIED } from '../../store/inbound/processed.ts'
+import { claimEvents, type EventClaim, idScope, processedKey, verifiedKeyOf } from '../../store/inbound/processed.ts'
 import { insertArchive, insertReceipts } from '../../store/inbound/receipts.ts'
 import type { EventSum } from '../../store/sums/series.ts'
 import type { Suppressions } from '../identity/suppressions.ts'
@@ -112,9 +112,8 @@ export async function claimFresh({ client, now }: Transaction, units: Unit<Norma
     const { inboundEventId, id } = unit.work
     if (inboundEventId !== null) {
       const { tenantId } = unit.entry
-      const scope = idScope(unit.work)
-      const key = processedKey(scope, inboundEventId)
-      const verifiedKey = scope === UNVERIFIED ? processedKey(null, inboundEventId) : undefined
+      const key = processedKey(idScope(unit.work), inboundEventId)
+      const verifiedKey = verifiedKeyOf(key)
       const keys = claimedKeys.get(tenantId) ?? new Set()
       if (keys.size === 0) claimedKeys.set(tenantId, keys)
       if (keys.has(key) || (verifiedKey !== undefined && keys.has(verifiedKey))) {
@@ -122,7 +121,7 @@ export async function claimFresh({ client, now }: Transaction, units: Unit<Norma
         continue
       }
       keys.add(key)
-      claims.push({ tenantId, key, eventId: id, ...(verifiedKey && { verifiedKey }) })
+      claims.push({ tenantId, key, eventId: id })
     }
     candidates.push(unit)
   }
