@@ -5,12 +5,27 @@ import type { Statement } from './service.ts'
 type Node = { id: number; callFrame: { functionName: string; url: string; lineNumber: number } }
 type Profile = { nodes: Node[]; samples: number[]; timeDeltas: number[] }
 
-export type Summary = { functions: [string, number][]; parts: [string, number][]; statements: Statement[] }
+/** What a thread did, in percent of its busy time. */
+type ThreadSummary = { thread: string; functions: [string, number][]; parts: [string, number][] }
 
-/** A profile: functions and modules in percent of busy time, and PostgreSQL's statements. */
+export type Summary = { threads: ThreadSummary[]; statements: Statement[] }
+
+/** What each thread of the server did, and PostgreSQL's statements. */
 export function summarize(directory: string): Summary {
-  const [file] = readdirSync(directory).filter(name => name.endsWith('.cpuprofile'))
-  const profile = JSON.parse(readFileSync(join(directory, file!), 'utf8')) as Profile
+  return {
+    threads: readdirSync(directory)
+      .filter(name => name.endsWith('.cpuprofile'))
+      .map(name => summarizeThread(nameOfThread(name), JSON.parse(readFileSync(join(directory, name), 'utf8')))),
+    statements: JSON.parse(readFileSync(join(directory, 'statements.json'), 'utf8')),
+  }
+}
+
+/** Node names a profile CPU.date.time.process.thread.number.cpuprofile; the main thread has the number 0. */
+function nameOfThread(file: string): string {
+  return file.split('.').at(-3) === '0' ? 'HTTP' : 'pipeline'
+}
+
+function summarizeThread(thread: string, profile: Profile): ThreadSummary {
   const frames = new Map(profile.nodes.map(node => [node.id, node.callFrame]))
   const functions = new Map<string, number>()
   const parts = new Map<string, number>()
@@ -24,11 +39,7 @@ export function summarize(directory: string): Summary {
     add(functions, `${functionName || '(anonymous)'}${place}`, time)
     add(parts, classifyFunction(functionName, url), time)
   }
-  return {
-    functions: ranked(functions, busy, 25),
-    parts: ranked(parts, busy, 25),
-    statements: JSON.parse(readFileSync(join(directory, 'statements.json'), 'utf8')),
-  }
+  return { thread, functions: ranked(functions, busy, 25), parts: ranked(parts, busy, 25) }
 }
 
 function add(sums: Map<string, number>, key: string, time: number): void {

@@ -222,8 +222,11 @@ function printChanges(before: Result[], results: Result[]): void {
   }
 }
 
-function show({ functions, parts, statements }: Summary): void {
-  for (const [name, percent] of [...functions, ...parts]) console.log(`${String(percent).padStart(5)} %  ${name}`)
+function show({ threads, statements }: Summary): void {
+  for (const { thread, functions, parts } of threads) {
+    console.log(`\nThread ${thread}, percent of its busy time`)
+    for (const [name, percent] of [...functions, ...parts]) console.log(`${String(percent).padStart(5)} %  ${name}`)
+  }
   console.table(statements)
 }
 
