@@ -282,30 +282,34 @@ export type StoredFilter = {
 const AT_A_TIME = 1_000
 
 /**
- * Reads stored events of a tenant in portions, in the order of arrival. Scans all events of the tenant: an index from
- * people or orders to events would make every insert slower. Runs in the caller's transaction, which should not have
- * written yet, because readers of the log wait for transactions that have written.
+ * Reads stored events of a tenant in portions, in the order of arrival. Without `nodes`, it scans all events of the tenant.
+ * Runs in the caller's transaction, which should not have written yet, because readers of the log wait for transactions
+ * that have written.
  */
 export async function* readStored(
   client: pg.PoolClient,
   tenantId: number,
   { nodes, receivedSince, receivedUntil, keyId, conversionsOnly = false, mentioning }: StoredFilter,
 ): AsyncGenerator<StoredNode[]> {
+  const where = ['e.tenant_id = $1']
+  const values: unknown[] = [tenantId]
+  const add = (condition: (n: string) => string, value: unknown) => {
+    values.push(value)
+    where.push(condition(`$${values.length}`))
+  }
+  if (conversionsOnly) where.push('e.conversion')
+  if (nodes) add(n => `e.node = any(${n}::bigint[])`, nodes)
+  if (receivedSince) add(n => `e.id >= ${n}::uuid`, firstIdAt(receivedSince))
+  if (receivedUntil) add(n => `e.id < ${n}::uuid`, firstIdAt(receivedUntil))
+  if (keyId !== undefined) add(n => `e.key_id = ${n}`, keyId)
+  if (mentioning) add(n => `(e.payload ilike any(${n}::text[]) or ${BESIDES} ilike any(${n}))`, mentioning)
   await client.query(
     `declare stored_events no scroll cursor for
      select e.tableoid::int8 as table, e.ctid::text as row, e.id, e.event_type as "eventType", e.occurred_at as "occurredAt", e.received_at as "receivedAt", e.source,
        e.source_config_id as "sourceConfigId", e.inbound_event_id as "inboundEventId", e.key_id as "keyId", e.visitor, e.user_id as "userId", e.node, e.conversion, e.payload, e.meta,
-       ${IS_VERIFIED} as trusted, case when $7::text[] is not null then ${BESIDES} end as besides
-     from events e
-     where e.tenant_id = $1 and ($2::bigint[] is null or e.node = any($2)) and (not $3 or e.conversion)
-       and ($4::uuid is null or e.id >= $4) and ($5::uuid is null or e.id < $5)
-       and ($6::text is null or e.key_id = $6) and ($7::text[] is null or e.payload ilike any($7) or ${BESIDES} ilike any($7))
-     order by e.id`,
-    [
-      ...[tenantId, nodes ?? null, conversionsOnly],
-      ...[receivedSince ? firstIdAt(receivedSince) : null, receivedUntil ? firstIdAt(receivedUntil) : null],
-      ...[keyId ?? null, mentioning ?? null],
-    ],
+       ${IS_VERIFIED} as trusted, ${mentioning ? BESIDES : 'null'} as besides
+     from events e where ${where.join(' and ')} order by e.id`,
+    values,
   )
   try {
     for (;;) {

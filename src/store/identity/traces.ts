@@ -42,7 +42,6 @@ const ROWS_AT_A_TIME = 50
 /** The physical position of an event: its table partition and row. */
 export type EventRow = { table: number; row: string; id: string; receivedAt: Date }
 
-/** Scans all of the tenant's events of the period. An index from people to events would make every insert slower. */
 export async function findEventsOfNodes(
   db: Db,
   tenantId: number,
