@@ -1,7 +1,7 @@
 /** What is already scheduled, and the reasons of past churn. */
 
 import { addMonths, type MovementType, mainChange } from '../domain/billing/account.ts'
-import type { Cause } from '../domain/billing/timeline.ts'
+import type { Cause } from '../domain/billing/cause.ts'
 import { DAY_MS } from '../domain/time.ts'
 import { dayIn, startOfDayIn } from '../domain/time-zone.ts'
 import type { Db } from '../postgres/database.ts'

@@ -1,4 +1,5 @@
 import { addMonths, type CohortMonth, type MovementType, mainChange } from '../domain/billing/account.ts'
+import type { Cause } from '../domain/billing/cause.ts'
 import {
   changedSettings,
   computeRates,
@@ -8,7 +9,6 @@ import {
   type Retained,
 } from '../domain/billing/policy.ts'
 import { computeArpa, computeArr } from '../domain/billing/price.ts'
-import type { Cause } from '../domain/billing/timeline.ts'
 import { withinYears } from '../domain/time.ts'
 import { dayIn, startOfDayIn } from '../domain/time-zone.ts'
 import type { Db } from '../postgres/database.ts'

@@ -4,9 +4,10 @@ import { canonicalJson } from '../json/json.ts'
 import { toMajor } from '../money.ts'
 import { type Day, toDay, withinYears } from '../time.ts'
 import { startOfDayIn, UTC } from '../time-zone.ts'
+import type { Cause } from './cause.ts'
 import { stripNamespaces } from './namespace.ts'
 import { nextCharge } from './price.ts'
-import { type Cause, mergeEqual, ownAccount, type Segment } from './timeline.ts'
+import { mergeEqual, ownAccount, type Segment } from './timeline.ts'
 import type { Acquisition, Instant, InvoiceVersion, Refund, SubscriptionStatus, SubscriptionVersion } from './types.ts'
 
 type Figures = {

@@ -1,6 +1,6 @@
 import { type TSchema, Type } from 'typebox'
 import { MOVEMENT_TYPES } from '../../domain/billing/account.ts'
-import { CAUSES } from '../../domain/billing/timeline.ts'
+import { CAUSES } from '../../domain/billing/cause.ts'
 import { Nullable, NullableText, NullableTimestamp, OpenObject, Timestamp } from '../../domain/shapes.ts'
 import type { TableName } from '../../reports/export/tables.ts'
 import { CustomerBody } from '../customers/schemas.ts'

@@ -1,8 +1,8 @@
 import { type Static, type TObject, Type } from 'typebox'
 import { MOVEMENT_TYPES } from '../../domain/billing/account.ts'
+import { CAUSES } from '../../domain/billing/cause.ts'
 import type { Dimension } from '../../domain/billing/dimensions.ts'
 import { stripNamespaces } from '../../domain/billing/namespace.ts'
-import { CAUSES } from '../../domain/billing/timeline.ts'
 import { majorText, toMajor } from '../../domain/money.ts'
 import { OpenObject } from '../../domain/shapes.ts'
 

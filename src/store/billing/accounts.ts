@@ -1,5 +1,5 @@
 import type { AccountState, Movement, SegmentFigures } from '../../domain/billing/account.ts'
-import type { Cause } from '../../domain/billing/timeline.ts'
+import type { Cause } from '../../domain/billing/cause.ts'
 import type { Acquisition } from '../../domain/billing/types.ts'
 import type { NodeKey } from '../../domain/identity/identity.ts'
 import { type Db, queryPrepared, queryRows } from '../../postgres/database.ts'
