@@ -6,12 +6,14 @@ import { Dropdown } from './components/dropdown.ts'
 import { Form, TextField } from './components/form.ts'
 import { dayRange } from './format.ts'
 import { h, html } from './html.ts'
+import { ADMINISTRATION, DATA } from './menu.ts'
 import { changeView, currentRoute, go, hrefWithView } from './navigation.ts'
 import { shown } from './opening.ts'
 import { type BarControl, pages } from './pages.ts'
 import { type Period, PRESETS, stepPeriod } from './period.ts'
-import { link } from './router.ts'
+import { link, linkForAnyTenant, type Route } from './router.ts'
 import { isAdmin, tenant } from './session.ts'
+import { knownTenants } from './tenant-list.ts'
 import {
   COMPARISONS,
   compare,
@@ -36,12 +38,31 @@ export function Bar(): VNode | null {
   const period = readPeriod()
   return html`
     <div class="bar" role="group" aria-label="View">
+      ${(controls.length === 0 || route.name === 'account') && h(Trail, { route })}
       ${controls.includes('period') && h(PeriodControl, { period })}
       ${controls.includes('compare') && period.from !== null && h(CompareControl, { period })}
       ${controls.includes('currency') && h(CurrencyControl, {})}
       <span class="zone faint" title="Days, weeks and months are in the time zone of the tenant">${timeZone.value}</span>
       ${h(SavedViews, {})}
     </div>
+  `
+}
+
+/** Where the page is: tenant, menu entry, page. Pages of one object lead back to their list. */
+function Trail({ route }: { route: Route }): VNode {
+  const { section, title } = pages[route.name]
+  const name = knownTenants.value?.find(({ id }) => id === tenant.value)?.name
+  const item = [...DATA, ...ADMINISTRATION.flatMap(({ items }) => items)].find(each => each.section === section)!
+  const list = linkForAnyTenant(route)
+  return html`
+    <nav class="trail" aria-label="Path">
+      ${name && html`<span>${name}</span>`}
+      ${
+        item.title === title
+          ? html`<span>${title}</span>`
+          : html`<a href=${route.name === 'record' ? list : item.href}>${item.title}</a><span>${title}</span>`
+      }
+    </nav>
   `
 }
 

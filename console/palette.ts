@@ -157,7 +157,11 @@ const ADMIN_PAGES = [
 /** Pages whose title contains all the words; needs no request. */
 function findPages(text: string): Finding[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean)
-  const all = [...DATA, ...MORE_PAGES, ...(isAdmin.peek() ? [...ADMINISTRATION, ...ADMIN_PAGES] : [])]
+  const all = [
+    ...DATA,
+    ...MORE_PAGES,
+    ...(isAdmin.peek() ? [...ADMINISTRATION.flatMap(({ items }) => items), ...ADMIN_PAGES] : []),
+  ]
   return all
     .filter(({ title }) => words.every(word => title.toLowerCase().includes(word)))
     .map(({ title, href }) => ({ kind: 'Page', title, note: '', href }))

@@ -8,7 +8,7 @@ import { ActionButton } from './components/form.ts'
 import { EmptyState, ProblemArea } from './components/notice.ts'
 import { Page } from './components/page.ts'
 import { h, html } from './html.ts'
-import { ADMINISTRATION, DATA, type MenuItem } from './menu.ts'
+import { ADMINISTRATION, DATA, ICONS, type MenuItem } from './menu.ts'
 import { go } from './navigation.ts'
 import { isOpening, section, shown } from './opening.ts'
 import { openPalette, Palette } from './palette.ts'
@@ -50,12 +50,13 @@ export function Shell({ tenants }: { tenants: Tenant[] }): VNode {
           ${
             isAdmin.value &&
             html`<nav aria-label="Administration">
-              <h2>Administration</h2>
-              ${h(MenuList, { items: ADMINISTRATION, onFollow: closeMenu })}
+              ${ADMINISTRATION.map(
+                ({ title, items }) => html`<h2>${title}</h2>${h(MenuList, { items, onFollow: closeMenu })}`,
+              )}
             </nav>`
           }
           <div class="foot">
-            ${person.value && html`<span class="faint">${person.value.name} (${person.value.role})</span>`}
+            ${person.value && html`<span class="faint who" title=${person.value.name}><span>${person.value.name}</span> (${person.value.role})</span>`}
             <a href="/docs">API reference</a>
             ${h(ActionButton, { label: 'Sign out', run: leave, problem, kind: 'quiet' })}
             ${h(ProblemArea, { problem })}
@@ -110,7 +111,7 @@ function MenuList({ items, onFollow }: { items: MenuItem[]; onFollow(): void }):
           <li>
             <a
               href=${item.href} aria-current=${item.section === section.value ? 'page' : null} onClick=${onFollow}
-            >${item.title}</a>
+            ><svg viewBox="0 0 16 16" aria-hidden="true" focusable="false"><path d=${ICONS[item.section]} /></svg>${item.title}</a>
           </li>
         `,
       )}
