@@ -52,6 +52,12 @@ export function lowerWords(name: Maybe<string>): string {
   return String(name ?? '').replaceAll('_', ' ')
 }
 
+/** Not for validation errors, which start with the name of a field. */
+export function sentence(text: string): string {
+  const start = text.charAt(0).toUpperCase() + text.slice(1)
+  return /[.!?]$/.test(start) ? start : `${start}.`
+}
+
 /** Any received value as one line. */
 export function text(value: unknown): string {
   if (value === null || value === undefined || value === '') return NONE
@@ -92,6 +98,7 @@ export type TimeUnit = 'hour' | 'day' | 'week' | 'month'
 
 const STYLES = {
   dateTime: { dateStyle: 'medium', timeStyle: 'medium' },
+  dateTimeOfYear: { day: 'numeric', month: 'short', hour: 'numeric', minute: '2-digit', second: '2-digit' },
   date: { dateStyle: 'medium' },
   hour: { hour: '2-digit', minute: '2-digit' },
   day: { day: 'numeric', month: 'short' },
@@ -121,6 +128,15 @@ export function dateTime(at: Date): string {
   return formatTime(at, 'dateTime')
 }
 
+/** Without the year if it is the current one: most times in a list are recent. */
+export function shortDateTime(at: Date): string {
+  return formatTime(at, isOfThisYear(at) ? 'dateTimeOfYear' : 'dateTime')
+}
+
+function isOfThisYear(at: Date): boolean {
+  return formatTime(at, 'year') === formatTime(new Date(), 'year')
+}
+
 export function date(at: Date): string {
   return formatTime(at, 'date')
 }
@@ -128,7 +144,7 @@ export function date(at: Date): string {
 /** The short format of an axis. A day of another year includes the year. */
 export function shortTime(at: Date, unit: TimeUnit): string {
   const isDay = unit === 'day' || unit === 'week'
-  const isOfAnotherYear = isDay && formatTime(at, 'year') !== formatTime(new Date(), 'year')
+  const isOfAnotherYear = isDay && !isOfThisYear(at)
   return formatTime(at, isOfAnotherYear ? 'date' : unit)
 }
 
@@ -159,6 +175,16 @@ const compactFormat = new Intl.NumberFormat(LOCALE, { notation: 'compact', maxim
 /** 12,345 → 12.3K */
 export function compact(value: number): string {
   return compactFormat.format(value)
+}
+
+/** For axes: 12,345 → €12.3K */
+export function compactMoney(currency: string): (value: number) => string {
+  if (!/^[a-z]{3}$/i.test(currency)) return compact
+  const format = new Intl.NumberFormat(LOCALE, {
+    ...{ style: 'currency', currency, notation: 'compact' },
+    ...{ minimumFractionDigits: 0, maximumFractionDigits: 1 },
+  })
+  return value => format.format(value)
 }
 
 export function utc(at: Date): string {

@@ -64,12 +64,12 @@ function ChangeBar({ amount, scale: { zero, unit } }: { amount: Amount; scale: S
   `
 }
 
-/** A percentage with a thin bar. */
-export function ShareBar({ share }: { share: Amount }): VNode {
+/** A percentage with a thin bar; `isWide`: a bar as wide as its column, without the number. */
+export function ShareBar({ share, isWide = false }: { share: Amount; isWide?: boolean }): VNode {
   const width = Math.max(0, Math.min(1, toNumber(share))) * 100
   return html`
-    <span class="share">
-      ${percent(share)}
+    <span class=${isWide ? 'share wide' : 'share'}>
+      ${!isWide && percent(share)}
       <svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" focusable="false">
         <rect class="rest" width="100" height="6" />
         <rect class="gain" width=${width} height="6" />

@@ -82,7 +82,7 @@ function TileItem({ label, value, note, href, change, spark }: Tile): VNode {
   `
 }
 
-/** ▲ 12 % from €100 */
+/** ▲ 12% from €100 */
 export function ChangeNote({ now, before, shown, isLowerBetter = false }: Change): VNode {
   const [next, last] = [toNumber(now), toNumber(before)]
   if (last === 0) return html`<span class="change faint">${next === 0 ? 'unchanged' : 'nothing to compare with'}</span>`

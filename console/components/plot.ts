@@ -177,7 +177,7 @@ function plotOptions(Drawing: typeof uPlot, drawn: PlotProps, element: HTMLEleme
     cursor: { drag: { x: zoom !== undefined, y: false, setScale: false, dist: 8 } },
     plugins: [tooltip(drawn, color), ...(zoom ? [zooming(zoom)] : [])],
     axes: [
-      { ...axis, grid: { show: false }, values: times, splits: plot => ticksOf(plot, drawn), size: 30 },
+      { ...axis, grid: { show: false }, values: times, splits: plot => ticksOf(plot, drawn), size: 32, gap: 9 },
       {
         ...{
           ...axis,
@@ -285,12 +285,14 @@ function isCount({ series }: Drawn): boolean {
 
 function lines(Drawing: typeof uPlot, drawn: Drawn, color: (name: string) => string): uPlot.Series[] {
   const names = colorNames(drawn.series)
+  const isOnly = drawn.series.filter(({ isAside }) => !isAside).length === 1
   return drawn.series.map(({ label, values, isStepped, isAside }, index) => {
     const stepped = isStepped && Drawing.paths.stepped?.({ align: 1 })
     const stroke = color(names[index]!)
     return {
       ...{ label, stroke },
       ...(isAside ? { width: 1, dash: index % 2 ? [4, 3] : [1, 3] } : { width: 2 }),
+      ...(isOnly && !isAside && { fill: `${stroke}14` }),
       points: { show: false, filter: isolatedValues(values), size: 6, fill: stroke },
       ...(stepped && { paths: stepped }),
     }

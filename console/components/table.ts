@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import { type CsvSource, saveCsv, withPageSize } from '../api/csv.ts'
 import type { List, Paged } from '../api/types.ts'
-import { plural } from '../format.ts'
+import { NONE, plural } from '../format.ts'
 import { h, html } from '../html.ts'
 import { announce } from './announcer.ts'
 import { ActionButton } from './form.ts'
@@ -63,7 +63,7 @@ export function rowCells<Row>(row: Row, columns: Column<Row>[]): VNode[] {
     const cell = column.kind === 'long' ? html`<div class="clamped">${content}</div>` : content
     return index === 0
       ? html`<th scope="row" role="rowheader" class=${cellClass(column)}>${cell}</th>`
-      : html`<td role="cell" class=${cellClass(column)} data-label=${column.label}>${cell}</td>`
+      : html`<td role="cell" class=${cellClass(column, content)} data-label=${column.label}>${cell}</td>`
   })
 }
 
@@ -73,8 +73,9 @@ export function showFullText(event: Event): void {
   if (cut && cut.scrollHeight > cut.clientHeight + 1) cut.title = cut.textContent ?? ''
 }
 
-function cellClass<Row>({ kind, isMinor }: Column<Row>): string | null {
-  return [kind, isMinor && 'minor'].filter(Boolean).join(' ') || null
+/** `none`: without a value, which small screens leave out. */
+function cellClass<Row>({ kind, isMinor }: Column<Row>, content?: ComponentChildren): string | null {
+  return [kind, isMinor && 'minor', content === NONE && 'none'].filter(Boolean).join(' ') || null
 }
 
 type GrowingTableProps<Row> = Omit<TableProps<Row>, 'rows'> & {

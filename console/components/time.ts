@@ -1,14 +1,14 @@
 import { signal } from '@preact/signals'
 import type { VNode } from 'preact'
 import { useEffect } from 'preact/hooks'
-import { date, dateTime, NONE, relative, utc } from '../format.ts'
+import { date, dateTime, NONE, relative, shortDateTime, utc } from '../format.ts'
 import { html } from '../html.ts'
 
 type TimeProps = { at: string | null | undefined }
 
 /** Local time; the tooltip has UTC. */
 export function Time({ at }: TimeProps): VNode {
-  return timeElement(at, moment => ({ shown: dateTime(moment), title: utc(moment) }))
+  return timeElement(at, moment => ({ shown: shortDateTime(moment), title: utc(moment) }))
 }
 
 export function Day({ at }: TimeProps): VNode {

@@ -14,6 +14,7 @@ import {
   readMrr,
   readVisitorCourse,
 } from './figures.ts'
+import { isWrittenOff } from './subscriptions/figures.ts'
 
 const NEWEST_ROWS = 8
 
@@ -92,8 +93,8 @@ async function readPaymentIssues(signal: AbortSignal): Promise<Activity['payment
   const codes = tenantFacts.peek()?.currencies.slice(0, MOST_CURRENCIES) ?? []
   const found = await Promise.all(
     codes.map(async currency => {
-      const report = await nullOn(403, reports.attention({ currency, page_size: 1 }, signal))
-      return { currency, count: report?.payment_issues.count ?? 0 }
+      const issues = (await nullOn(403, reports.attention({ currency, page_size: 50 }, signal)))?.payment_issues
+      return { currency, count: issues ? issues.count - issues.results.filter(isWrittenOff).length : 0 }
     }),
   )
   return found.filter(({ count }) => count > 0)

@@ -9,8 +9,8 @@ import { Page, Section, type Tile, Tiles } from '../components/page.ts'
 import { Plot } from '../components/plot.ts'
 import { Table } from '../components/table.ts'
 import { Copyable } from '../components/text.ts'
-import { Ago, Time } from '../components/time.ts'
-import { compact, lowerWords, money, number, percent, plural } from '../format.ts'
+import { Ago } from '../components/time.ts'
+import { compactMoney, lowerWords, money, number, percent, plural } from '../format.ts'
 import { h, html } from '../html.ts'
 import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
@@ -35,6 +35,9 @@ export const overviewPage = definePage(
 function OverviewView({ activity }: { activity: Activity }): VNode {
   const isFollowing = useSignal(true)
   const current = useLiveData(activity, { next: refreshActivity, isOn: isFollowing })
+  const { event: hasEvent, record: hasRecord, source: hasSource } = current.started
+  // Before the first data, the first steps alone are clearer than zeros.
+  const hasData = hasEvent || hasRecord || hasSource === true || knownMrr(current) !== null
   const toggle = (event: { currentTarget: EventTarget | null }) => {
     isFollowing.value = (event.currentTarget as HTMLInputElement).checked
   }
@@ -49,32 +52,42 @@ function OverviewView({ activity }: { activity: Activity }): VNode {
       `,
     },
     h(FirstRun, { started: current.started }),
-    h(AttentionList, { activity: current }),
     current.missingRate && h(MissingRate, { error: current.missingRate }),
-    h(Figures, { activity: current }),
+    hasData && h(Figures, { activity: current }),
+    h(AttentionList, { activity: current }),
+    hasData && h(Courses, { activity: current }),
     current.health && h(HealthSigns, { health: current.health, hours: current.eventHours }),
-    h(Newest, { activity: current }),
+    hasData && h(Newest, { activity: current }),
   )
 }
 
-/** The five numbers of the business with their change, then their course. */
-function Figures({ activity }: { activity: Activity }): VNode | null {
-  const { revenue, conversionCount, visitors, frame } = activity
-  const mrr =
-    activity.mrr && (hasMrr(activity.mrr.now) || (activity.mrr.before && hasMrr(activity.mrr.before)))
-      ? activity.mrr
-      : null
-  const code = currency.value
-  const shown = (value: Amount) => money(value, code)
-  const { comparison, step } = frame
+/** MRR, unless there is none now or in the comparison. */
+function knownMrr({ mrr }: Activity): Activity['mrr'] {
+  return mrr && (hasMrr(mrr.now) || (mrr.before && hasMrr(mrr.before))) ? mrr : null
+}
+
+/** The five numbers of the business with their change. */
+function Figures({ activity }: { activity: Activity }): VNode {
+  const { revenue, conversionCount, visitors } = activity
+  const mrr = knownMrr(activity)
+  const shown = (value: Amount) => money(value, currency.value)
   const tiles = [
     ...(mrr ? mrrTiles(mrr) : []),
     revenue && courseTile('Revenue', revenue, { shown, href: link('conversions') }),
     conversionCount && courseTile('Conversions', conversionCount, { shown: number, href: link('conversions') }),
     visitors && courseTile('Visitors', visitors, { shown: number, href: link('events') }),
   ]
+  return h(Tiles, { tiles })
+}
+
+/** Revenue and MRR over the period. */
+function Courses({ activity }: { activity: Activity }): VNode {
+  const { revenue, frame } = activity
+  const mrr = knownMrr(activity)
+  const code = currency.value
+  const shown = (value: Amount) => money(value, code)
+  const { comparison, step } = frame
   return html`
-    ${h(Tiles, { tiles })}
     <div class="plots">
       ${
         revenue &&
@@ -86,7 +99,7 @@ function Figures({ activity }: { activity: Activity }): VNode | null {
             moments: revenue.now.moments,
             series: courseSeries('Revenue', revenue, frame),
             zoom: courseZoom(revenue, step),
-            ...{ unit: step, shown, axisShown: compact },
+            ...{ unit: step, shown, axisShown: compactMoney(code) },
           }),
         )
       }
@@ -114,7 +127,7 @@ function AttentionList({ activity }: StatusProps): VNode | null {
   return h(
     Section,
     { title: 'Needs attention' },
-    html`<ul class="notice warning">${issues.map(issue => html`<li>${issue}</li>`)}</ul>`,
+    html`<ul class="attention">${issues.map(issue => html`<li>${issue}</li>`)}</ul>`,
   )
 }
 
@@ -151,7 +164,7 @@ function listIssues({ activity }: StatusProps): ComponentChildren[] {
     ),
     health &&
       health.dead_letters.open > 0 &&
-      html`<a href=${link('deadLetters')}>${plural(health.dead_letters.open, 'dead letter')}</a> (<a href=${link('issues')}>by cause</a>).`,
+      html`<a href=${link('deadLetters')}>${plural(health.dead_letters.open, 'dead letter')}</a> could not be processed. <a href=${link('issues')}>Show by cause</a>`,
     health &&
       health.refused.last_24_hours > 0 &&
       html`<a href=${link('issues')}>${plural(health.refused.last_24_hours, 'request')}</a> rejected in the last 24 hours${lastRejection(lastRefused)}.`,
@@ -168,14 +181,14 @@ function listIssues({ activity }: StatusProps): ComponentChildren[] {
     health &&
       health.disk_free !== null &&
       health.disk_free < 0.1 &&
-      html`The disk is ${Math.round((1 - health.disk_free) * 100)} % full.`,
+      html`The disk is ${Math.round((1 - health.disk_free) * 100)}% full.`,
     health &&
       health.disk_days_left !== null &&
       health.disk_days_left < SOON_DAYS &&
       html`At the current rate, the disk will be full in ${plural(Math.max(1, Math.floor(health.disk_days_left)), 'day')}.`,
     ...activity.paymentIssues.map(
       ({ currency: code, count }) =>
-        html`<a href=${link('attention', { currency: code })}>${plural(count, 'payment')}</a> in ${code} failed or overdue.`,
+        html`<a href=${link('attention', { currency: code })}>${plural(count, 'payment')}</a> in ${code} failed or ${count === 1 ? 'is' : 'are'} overdue.`,
     ),
   ].filter(Boolean) as ComponentChildren[]
 }
@@ -188,7 +201,7 @@ function describeFailing({ id, name, health, disabled_reason: reason }: Destinat
   const destination = html`<a href=${link('destination', { id })}>${name}</a>`
   const waiting = health.pending > 0 && ` ${plural(health.pending, 'message is', 'messages are')} pending.`
   if (reason !== null) return html`${destination} is disabled. ${reason}${waiting}`
-  return html`Deliveries to ${destination} have failed since ${h(Time, { at: health.failing_since })}.${waiting}`
+  return html`Deliveries to ${destination} started to fail ${h(Ago, { at: health.failing_since })}.${waiting}`
 }
 
 /** A longer forecast is not meaningful. */
@@ -209,7 +222,7 @@ function HealthSigns({ health, hours }: { health: Health; hours: SeriesRow[] | n
     waiting && {
       label: 'Waiting for processing',
       value: number(waiting.entries),
-      note: waiting.oldest_at && html`<span>oldest ${h(Ago, { at: waiting.oldest_at })}</span>`,
+      note: waiting.oldest_at ? html`<span>oldest ${h(Ago, { at: waiting.oldest_at })}</span>` : 'requests',
     },
     allTenants && allTenants.entries !== waiting?.entries
       ? {
@@ -234,12 +247,13 @@ function HealthSigns({ health, hours }: { health: Health; hours: SeriesRow[] | n
     {
       label: 'Rejected in 24 hours',
       value: number(refused.last_24_hours),
+      href: link('issues'),
       spark: { label: 'Rejected requests per hour', values: refused.by_hour },
     },
     {
-      label: 'Deferred',
+      label: 'Held by rate limits',
       value: number(deferred.events),
-      note: deferred.oldest_at && html`<span>oldest ${h(Ago, { at: deferred.oldest_at })}</span>`,
+      note: deferred.oldest_at ? html`<span>oldest ${h(Ago, { at: deferred.oldest_at })}</span>` : 'events',
     },
     free === null
       ? null
@@ -247,9 +261,9 @@ function HealthSigns({ health, hours }: { health: Health; hours: SeriesRow[] | n
           label: 'Disk used, all tenants',
           value: percent(1 - free),
           note:
-            days !== null &&
-            days < FAR_DAYS &&
-            `full in ${plural(Math.max(1, Math.floor(days)), 'day')} at the current rate`,
+            days !== null && days < FAR_DAYS
+              ? `full in ${plural(Math.max(1, Math.floor(days)), 'day')} at the current rate`
+              : `${percent(free)} free`,
         },
   ]
   return h(Section, { title: 'Health' }, h(Tiles, { isSmall: true, tiles }))
@@ -271,7 +285,10 @@ function NewestEvents({ events: { results }, names }: { events: List<Event>; nam
   return html`
     ${h(Table<Event>, {
       caption: 'Newest events',
-      columns: eventColumns(names).slice(0, 4),
+      columns: [
+        ...eventColumns(names).slice(0, 3),
+        { label: 'Time', cell: ({ occurred_at }) => h(Ago, { at: occurred_at }) },
+      ],
       rows: results,
       rowKey: ({ id }) => id,
     })}
@@ -283,7 +300,10 @@ function NewestConversions({ conversions: { results } }: { conversions: List<Con
   return html`
     ${h(Table<Conversion>, {
       caption: 'Newest conversions',
-      columns: conversionColumns.filter(({ label }) => label !== 'Source' && label !== 'Object id'),
+      columns: [
+        ...conversionColumns.filter(({ label }) => label === 'Type' || label === 'Amount' || label === 'Person'),
+        { label: 'Time', cell: ({ occurred_at }) => h(Ago, { at: occurred_at }) },
+      ],
       rows: results,
       rowKey: ({ id }) => id,
     })}

@@ -57,7 +57,7 @@ export const channelsPage = definePage(
   ({ data: { bounds, rows, before } }) =>
     h(
       AcquisitionPage,
-      { name: 'channels', lead: 'Where the people of this period came from, and how far they got.' },
+      { name: 'channels', lead: 'Where new visitors of this period came from, and how many of them became customers.' },
       rows.length === 0 ? h(NoVisitors, {}) : h(Channels, { bounds, rows, before }),
     ),
 )
@@ -85,7 +85,8 @@ function Channels({ bounds, rows, before }: ChannelsProps): VNode {
     ${h(Table<Channel>, {
       caption: 'Channels',
       columns: channelColumns(bounds, hasTrials),
-      rows,
+      // The best channel first.
+      rows: rows.toSorted((a, b) => (b.customers ?? 0) - (a.customers ?? 0)),
       rowKey: ({ channel }) => String(channel),
       csv: { api: 'data', path: '/channels', query: bounds, name: 'channels' },
     })}
@@ -117,7 +118,8 @@ function rate(part: number, whole: number): number | null {
 function channelColumns(bounds: Bounds, hasTrials: boolean): Column<Channel>[] {
   const step = (label: string, name: Count, of: Count): Column<Channel> => ({
     label,
-    cell: row => html`<span>${number(row[name])} <span class="faint">${shareOf(row, name, of)}</span></span>`,
+    cell: row =>
+      html`<span class="pair">${number(row[name])} <span class="faint">${shareOf(row, name, of)}</span></span>`,
     kind: 'number',
   })
   const code = currency.value
@@ -152,11 +154,12 @@ function ChannelLink({ row: { channel, identified }, bounds }: { row: Channel; b
 }
 
 function NoVisitors(): VNode {
-  const { from } = readPeriod()
-  if (from !== null)
+  const { name } = readPeriod()
+  if (name !== '12m' && name !== 'all')
     return h(EmptyState, {
-      title: 'No one came for the first time in this period.',
-      action: html`<a href=${hrefWithView({ period: '12m' })}>Show the last 12 months</a>`,
+      title: 'No new visitors in this period.',
+      text: 'Page views with a referrer or UTM parameters say where people came from.',
+      action: html`<a class="button" href=${hrefWithView({ period: '12m' })}>Show the last 12 months</a>`,
     })
   return h(EmptyState, {
     title: 'No visitors yet.',

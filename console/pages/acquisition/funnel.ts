@@ -52,7 +52,7 @@ export const funnelPage = definePage(
   ({ data: { types, steps, within_days, breakdown, funnel } }) =>
     h(
       AcquisitionPage,
-      { name: 'funnel', lead: 'How many people did these things in this order, counted by person.' },
+      { name: 'funnel', lead: 'How many people took these steps in this order. Each person counts once.' },
       types.length === 0 && steps.length === 0
         ? h(EmptyState, {
             title: 'No events in this period.',
@@ -97,8 +97,8 @@ function FunnelForm({ types, steps, within_days, breakdown }: FunnelFormProps): 
     },
     fields.map((value, i) =>
       h(TextField, {
-        ...{ id: `step${i}`, label: `Step ${i + 1}`, value, size: 18, list: 'funnel-types' },
-        placeholder: i === 0 ? 'page:/pricing*' : 'Event type or page:/…',
+        ...{ id: `step${i}`, label: `Step ${i + 1}`, value, size: 14, list: 'funnel-types' },
+        placeholder: i === 0 ? 'page:/pricing*' : 'Type or page:/…',
       }),
     ),
     h(SelectField, { id: 'within_days', label: 'Within', value: within_days, options: WINDOWS }),
@@ -159,8 +159,9 @@ function FunnelResult({ funnel: { steps, breakdown }, by }: { funnel: Funnel; by
 
 const STEP_COLUMNS: Column<Step>[] = [
   { label: 'Step', cell: ({ name }) => name, kind: 'long' },
+  { label: 'Reached', cell: ({ total_rate }) => h(ShareBar, { share: total_rate ?? 0, isWide: true }), kind: 'text' },
   { label: 'People', cell: ({ people }) => number(people), kind: 'number' },
-  { label: 'Of the first step', cell: ({ total_rate }) => h(ShareBar, { share: total_rate ?? 0 }), kind: 'number' },
+  { label: 'Of the first step', cell: ({ total_rate }) => percent(total_rate), kind: 'number' },
   { label: 'Of the previous step', cell: ({ rate }) => percent(rate), kind: 'number' },
   { label: 'Median time', cell: ({ median_seconds }) => duration(median_seconds), kind: 'number' },
 ]
@@ -178,7 +179,7 @@ function groupColumns(steps: Step[]): Column<Group>[] {
 }
 
 function medianNote({ median_seconds }: Step): string {
-  return median_seconds === null ? '' : `half of them within ${duration(median_seconds)}`
+  return median_seconds === null ? '' : `half of them took less than ${duration(median_seconds)}`
 }
 
 const UNITS = [

@@ -8,7 +8,17 @@ import { Facts, Page, Section, Tiles } from '../../components/page.ts'
 import { Plot } from '../../components/plot.ts'
 import { type Column, PagedTable } from '../../components/table.ts'
 import { Day, Time } from '../../components/time.ts'
-import { compact, DAY_MS, lowerWords, money, number, signedMoney, type TimeUnit, text, words } from '../../format.ts'
+import {
+  compactMoney,
+  DAY_MS,
+  lowerWords,
+  money,
+  number,
+  signedMoney,
+  type TimeUnit,
+  text,
+  words,
+} from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { link, type Query } from '../../router.ts'
@@ -114,7 +124,7 @@ function Summary({ report: { summary, currency }, contact }: SummaryProps): VNod
         {
           label: 'MRR',
           value: money(summary.mrr, currency),
-          note: `${money(summary.committed_mrr, currency)} committed`,
+          note: `${money(summary.committed_mrr, currency)} after scheduled cancellations`,
         },
         { label: 'ARR', value: money(summary.arr, currency) },
         {
@@ -126,7 +136,7 @@ function Summary({ report: { summary, currency }, contact }: SummaryProps): VNod
     })}
     ${h(Facts, {
       facts: [
-        ['Customer', html`<code>${summary.customer}</code>${isLinked && h(ContactLinks, { contact })}`],
+        ['Customer', html`${summary.customer}${isLinked && h(ContactLinks, { contact })}`],
         ['E-mail', text(summary.customer_email)],
         [
           'State',
@@ -232,7 +242,7 @@ function AccountHistory({ report }: { report: AccountReport }): VNode | null {
         },
       ],
       shown: value => money(value, currency),
-      axisShown: compact,
+      axisShown: compactMoney(currency),
       unit: timeUnit(moments),
     }),
   )

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact'
-import { type Amount, isZero, sumAmounts, toNumber } from '../../amount.ts'
+import { type Amount, sumAmounts, toNumber } from '../../amount.ts'
 import { reports } from '../../api/data.ts'
 import { nullOn } from '../../api/request.ts'
 import type { AttentionReport, Cancellation, Paged, PaymentIssue, Renewal, UpcomingBilling } from '../../api/types.ts'
@@ -14,6 +14,7 @@ import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
 import { link, type Route } from '../../router.ts'
 import { currency } from '../../view.ts'
+import { isWrittenOff } from './figures.ts'
 import { AccountLink, NoSubscriptions, pageLink, ReportPage, readScope, reportCsv, type Scope } from './report-page.ts'
 
 const PAGES = ['issue_page', 'renewal_page', 'cancel_page', 'billing_page'] as const
@@ -56,9 +57,9 @@ function Lists({ report, route, scope }: ListsProps): VNode {
   const within = `within ${report.days} days`
   // The most money first.
   const open = report.payment_issues.results
-    .filter(row => !isDead(row))
+    .filter(row => !isWrittenOff(row))
     .toSorted((a, b) => toNumber(b.mrr_at_risk) - toNumber(a.mrr_at_risk))
-  const dead = report.payment_issues.results.filter(isDead)
+  const dead = report.payment_issues.results.filter(isWrittenOff)
   const list = <Row>(
     title: string,
     rows: Paged<Row>,
@@ -98,9 +99,6 @@ function Lists({ report, route, scope }: ListsProps): VNode {
   `
 }
 
-/** What was lost already needs no attention. */
-const isDead = (row: PaymentIssue) => isZero(row.mrr_at_risk) && row.issue_type === 'uncollectible'
-
 const amountDue = (row: PaymentIssue): Amount => row.amount_remaining ?? row.amount_due ?? 0
 
 /** The money at risk on the pages shown, before the lists behind it. */
@@ -108,9 +106,10 @@ function AtRisk({ report }: { report: AttentionReport }): VNode {
   const amount = (value: Amount) => money(value, currency.value)
   const { payment_issues: issues, cancellations, renewals, upcoming_billing: billing } = report
   // Of several invoices of one subscription, its MRR counts once.
-  const open = issues.results.filter(row => !isDead(row))
+  const open = issues.results.filter(row => !isWrittenOff(row))
   const failing = new Map(open.map(row => [row.subscription_id ?? row.invoice_id, row.mrr_at_risk]))
-  const first = (rows: { pages: number }) => (rows.pages > 1 ? 'of the first page' : null)
+  const first = (rows: { pages: number; count: number; results: unknown[] }) =>
+    rows.pages > 1 ? `the first ${number(rows.results.length)} of ${number(rows.count)}` : null
   return h(Tiles, {
     tiles: [
       {

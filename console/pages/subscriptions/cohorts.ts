@@ -46,7 +46,7 @@ export const cohortsPage = definePage(
     return h(
       ReportPage,
       { name: 'cohorts', filter },
-      html`<p class="faint">Each row is the group of accounts that first paid in a month. Each column shows how many percent of its starting ${measure === 'logo_retention' ? 'accounts' : 'MRR'} were retained that many months later. More than 100 % is growth: expansion exceeded losses.</p>`,
+      html`<p class="faint">Each row is the accounts that first paid in one month. Each column shows the share of their starting ${measure === 'logo_retention' ? 'accounts' : 'MRR'} that remains after that many months. More than 100% means that expansion exceeded losses.</p>`,
       h(Scale, {}),
       report.cohorts.count === 0
         ? h(EmptyState, { title: `No payments in ${currency.value} in the last ${MONTHS} months.` })
@@ -116,7 +116,7 @@ const STEPS = [
   [1.15, 'grown'],
   [Number.POSITIVE_INFINITY, 'doubled'],
 ] as const
-const LABELS = ['below 50 %', '50–70 %', '70–85 %', '85–95 %', '95–100 %', '100–115 %', 'above 115 %']
+const LABELS = ['below 50%', '50–70%', '70–85%', '85–95%', '95–100%', '100–115%', 'above 115%']
 
 function heatOf(share: number): string {
   return STEPS.find(([limit]) => share < limit)![1]

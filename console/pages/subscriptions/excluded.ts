@@ -9,7 +9,7 @@ import { Section } from '../../components/page.ts'
 import { type Column, PagedTable, Table } from '../../components/table.ts'
 import { Prose } from '../../components/text.ts'
 import { Day } from '../../components/time.ts'
-import { lowerWords, money, number, plural } from '../../format.ts'
+import { lowerWords, money, number, plural, words } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
@@ -38,7 +38,7 @@ export const excludedPage = definePage(
     return h(
       ReportPage,
       { name: 'excluded' },
-      html`<p>${plural(report.count, 'item')} worth <strong>${money(total, currency.value)}</strong> of MRR are not included.</p>`,
+      html`<p>${plural(report.count, 'item')} worth <strong>${money(total, currency.value)}</strong> a month are not part of MRR.</p>`,
       h(
         Section,
         { title: 'By reason' },
@@ -71,8 +71,8 @@ function reasonColumns(total: Amount): Column<ExclusionReason>[] {
     {
       label: 'Reason',
       cell: ({ reason_code, reason }) => html`
-        ${h(Badge, { text: lowerWords(reason_code) })}
-        <span class="reason">${reason}</span>
+        ${words(reason_code)}
+        <span class="reason faint">${reason}</span>
       `,
       kind: 'text',
     },
@@ -94,13 +94,13 @@ const COLUMNS: Column<Exclusion>[] = [
     kind: 'long',
   },
   { label: 'Excluded MRR', cell: ({ excluded_mrr }) => money(excluded_mrr, currency.value), kind: 'number' },
-  { label: 'Reason and fix', cell: row => h(Reason, { row }), kind: 'text' },
+  { label: 'What to do', cell: row => h(Reason, { row }), kind: 'text' },
   { label: 'Since', cell: ({ since }) => h(Day, { at: since }) },
   {
     label: 'Subscription',
     cell: ({ subscription_id, item_id }) => html`
         <code>${subscription_id}</code>
-        ${item_id && html`<span class="reason faint"><code>${item_id}</code></span>`}
+        ${item_id && html`<span class="reason faint"><code class=${item_id.length <= 24 ? 'whole' : null}>${item_id}</code></span>`}
       `,
     kind: 'long',
   },
@@ -108,8 +108,7 @@ const COLUMNS: Column<Exclusion>[] = [
 
 function Reason({ row: { reason_code, reason, fix_hint } }: { row: Exclusion }): VNode {
   return html`
-    ${h(Badge, { text: lowerWords(reason_code) })}
-    <span class="reason">${reason}</span>
+    <span title=${reason}>${h(Badge, { text: lowerWords(reason_code) })}</span>
     <span class="reason faint">${h(Prose, { text: fix_hint })}</span>
   `
 }

@@ -1,10 +1,10 @@
 import type { VNode } from 'preact'
 import { absolute, isNegative, isZero, negate, toNumber } from '../../amount.ts'
-import type { HistoryReport, Movements, OverviewReport } from '../../api/types.ts'
+import type { HistoryReport, Movements, OverviewReport, PaymentIssue } from '../../api/types.ts'
 import { ChangeBars } from '../../components/bars.ts'
 import { type Tile, Tiles } from '../../components/page.ts'
 import { Plot } from '../../components/plot.ts'
-import { compact, dayRange, money, number, plural, type TimeUnit } from '../../format.ts'
+import { compactMoney, dayRange, money, number, plural, type TimeUnit } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import type { Period } from '../../period.ts'
 import { link } from '../../router.ts'
@@ -38,7 +38,7 @@ export function Headline({ report, before }: { report: OverviewReport; before: O
   })
   return h(Tiles, {
     tiles: [
-      amount('MRR', 'mrr', `${shown(report.committed_mrr)} committed`, link('movements')),
+      amount('MRR', 'mrr', `${shown(report.committed_mrr)} after scheduled cancellations`, link('movements')),
       amount('ARR', 'arr', 'MRR × 12'),
       amount('ARPA', 'arpa', 'MRR per paying account'),
       {
@@ -48,6 +48,9 @@ export function Headline({ report, before }: { report: OverviewReport; before: O
     ],
   })
 }
+
+/** What was lost already needs no attention. */
+export const isWrittenOff = (row: PaymentIssue) => isZero(row.mrr_at_risk) && row.issue_type === 'uncollectible'
 
 type Totals = Omit<Movements, 'window_days'>
 
@@ -122,7 +125,7 @@ export function MrrPlot({ history: { now, before }, comparison, height = 220 }: 
         : []),
     ],
     shown: value => money(value, currency),
-    axisShown: compact,
+    axisShown: compactMoney(currency),
     ...{ unit: unitOf(now), height },
     zoom: zoomOf(now),
   })
@@ -145,7 +148,7 @@ export function MovementPlot({ history: { now }, height = 220 }: HistoryProps): 
     ],
     isStacked: true,
     shown: value => money(value, currency),
-    axisShown: compact,
+    axisShown: compactMoney(currency),
     ...{ unit: unitOf(now), height },
     zoom: zoomOf(now, link('movements')),
   })

@@ -1,4 +1,4 @@
-import { isZero, toNumber } from '../../amount.ts'
+import { type Amount, isZero, negate, toNumber } from '../../amount.ts'
 import { reports } from '../../api/data.ts'
 import { nullOn } from '../../api/request.ts'
 import type { ForecastChange, ForecastMonth } from '../../api/types.ts'
@@ -8,7 +8,7 @@ import { Section, Tiles } from '../../components/page.ts'
 import { Plot } from '../../components/plot.ts'
 import { type Column, PagedTable, Table } from '../../components/table.ts'
 import { Day } from '../../components/time.ts'
-import { compact, lowerWords, money, NONE, plural, shortTime, signedMoney } from '../../format.ts'
+import { compactMoney, lowerWords, money, NONE, plural, shortTime, signedMoney } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
@@ -55,12 +55,12 @@ export const forecastPage = definePage(
           { label: 'Scheduled changes', value: String(report.count), note: 'including renewals' },
         ],
       }),
-      html`<p class="faint">Not a prediction: what is already scheduled, with every trial that ends converting. Renewals do not change MRR.</p>`,
+      html`<p class="faint">This is what is already scheduled, not a prediction. It assumes that every trial becomes a paid subscription. Renewals do not change MRR.</p>`,
       h(Plot, {
         title: `Expected MRR in ${code} by month`,
         moments: report.months.map(({ date }) => bucketStart(date)),
         series: [{ label: 'MRR at the end of the month', values: report.months.map(({ mrr }) => toNumber(mrr)) }],
-        ...{ shown, axisShown: compact, unit: 'month', height: 180 },
+        ...{ shown, axisShown: compactMoney(code), unit: 'month', height: 180 },
       }),
       h(Table<ForecastMonth>, {
         ...{ caption: 'Months', columns: MONTHS, rows: report.months, rowKey: ({ date }) => date },
@@ -80,17 +80,17 @@ export const forecastPage = definePage(
   },
 )
 
-const amount = (value: Parameters<typeof isZero>[0]) => (isZero(value) ? NONE : money(value, currency.value))
+const amount = (value: Amount) => (isZero(value) ? NONE : signedMoney(value, currency.value))
 
 const MONTHS: Column<ForecastMonth>[] = [
   { label: 'Month', cell: ({ date }) => shortTime(bucketStart(date), 'month') },
-  { label: 'MRR at its end', cell: ({ mrr }) => money(mrr, currency.value), kind: 'number' },
+  { label: 'MRR at month end', cell: ({ mrr }) => money(mrr, currency.value), kind: 'number' },
   { label: 'Net', cell: ({ net }) => signedMoney(net, currency.value), kind: 'number' },
-  { label: 'Trials that end', cell: ({ trial_ends }) => amount(trial_ends), kind: 'number' },
+  { label: 'Ending trials', cell: ({ trial_ends }) => amount(trial_ends), kind: 'number' },
   { label: 'New', cell: row => amount(row.new), kind: 'number' },
   { label: 'Expansion', cell: row => amount(row.expansion), kind: 'number' },
-  { label: 'Contraction', cell: row => amount(row.contraction), kind: 'number' },
-  { label: 'Churn', cell: row => amount(row.churn), kind: 'number' },
+  { label: 'Contraction', cell: row => amount(negate(row.contraction)), kind: 'number' },
+  { label: 'Churn', cell: row => amount(negate(row.churn)), kind: 'number' },
 ]
 
 const TONES: Partial<Record<ForecastChange['kind'], Tone>> = { cancellation: 'bad', trial_end: 'good', start: 'good' }
@@ -103,7 +103,7 @@ const CHANGES: Column<ForecastChange>[] = [
   },
   { label: 'Date', cell: ({ at }) => h(Day, { at }) },
   { label: 'Change', cell: ({ kind }) => h(Badge, { text: lowerWords(kind), tone: TONES[kind] ?? 'neutral' }) },
-  { label: 'MRR', cell: ({ mrr_delta }) => signedMoney(mrr_delta, currency.value), kind: 'number' },
+  { label: 'MRR', cell: ({ mrr_delta }) => amount(mrr_delta), kind: 'number' },
   {
     label: 'Charge',
     cell: ({ kind, amount: charged }) => (kind === 'renewal' ? money(charged, currency.value) : NONE),

@@ -17,6 +17,7 @@ import { addMonths, periodOfStep } from '../../period.ts'
 import { link, linkWith } from '../../router.ts'
 import { currency } from '../../view.ts'
 import { bucketStart, hasMrr, today } from '../figures.ts'
+import { MovementPlot, MrrPlot } from './figures.ts'
 import { AccountLink, NoSubscriptions, pageLink, ReportPage, readScope, reportCsv } from './report-page.ts'
 
 const SPANS = [
@@ -48,11 +49,16 @@ export const monthsPage = definePage(
       onChange: chosen => go(linkWith(route, { span: chosen })),
     })
     if (!report || !hasMrr(report)) return h(ReportPage, { name: 'months', filter }, h(NoSubscriptions, {}))
+    const history = { now: report, before: null }
     const closed = new Map(books?.months.map(month => [month.month, month]))
     const rows = report.results.map((row, index) => ({ ...row, before: report.results[index - 1] ?? null }))
     return h(
       ReportPage,
       { name: 'months', filter },
+      html`<div class="plots">
+        ${h(Section, { title: 'MRR' }, h(MrrPlot, { history, comparison: null, height: 180 }))}
+        ${h(Section, { title: 'Movements' }, h(MovementPlot, { history, comparison: null, height: 180 }))}
+      </div>`,
       h(Table<Row>, {
         caption: 'Month by month',
         columns: columns(closed, rows),
@@ -113,6 +119,9 @@ function bookState(month: Closed): ComponentChildren {
   return html`<a href=${link('months', { month: month.month })}>${h(Badge, { text: 'closed', tone: 'good' })} ${plural(month.restatements, 'restatement')}</a>`
 }
 
+/** 2026-09 → Sep 2026 */
+const monthName = (month: string) => shortTime(bucketStart(`${month}-01`), 'month')
+
 type BooksProps = { books: BooksReport; month: string | null; linkTo(page: number): string }
 
 /** What changed in closed months since they were closed. */
@@ -126,9 +135,9 @@ function Books({ books, month, linkTo }: BooksProps): VNode {
   const latest = books.months[0]!
   return h(
     Section,
-    { title: month === null ? 'Restatements of closed months' : `Restatements of ${month}` },
+    { title: month === null ? 'Restatements of closed months' : `Restatements of ${monthName(month)}` },
     html`<p>
-      ${plural(books.months.length, 'month is', 'months are')} closed, ${latest.month} last, on ${h(Day, { at: latest.closed_at })} by ${h(Actor, { actor: latest.closed_by, hints: new Map() })}.
+      ${plural(books.months.length, 'month is', 'months are')} closed, ${monthName(latest.month)} last, on ${h(Day, { at: latest.closed_at })} by ${h(Actor, { actor: latest.closed_by, hints: new Map() })}.
       ${month !== null && html` <a href=${link('months')}>Show all restatements</a>`}
     </p>`,
     h(PagedTable<Restatement>, {
@@ -136,14 +145,14 @@ function Books({ books, month, linkTo }: BooksProps): VNode {
       columns: RESTATEMENTS,
       list: books,
       linkTo,
-      empty: h(EmptyState, { title: 'Nothing changed in closed months.' }),
+      empty: h(EmptyState, { title: 'No restatements.', text: 'No event has changed the figures of a closed month.' }),
     }),
   )
 }
 
 const RESTATEMENTS: Column<Restatement>[] = [
   { label: 'Account', cell: ({ customer }) => h(AccountLink, { customer }), kind: 'long' },
-  { label: 'Month', cell: ({ month }) => month },
+  { label: 'Month', cell: ({ month }) => monthName(month) },
   {
     label: 'Change of MRR',
     cell: ({ amount, currency: code }) => (isZero(amount) ? 'only within the month' : signedMoney(amount, code)),

@@ -159,8 +159,20 @@ const COLUMNS: Column<MovementRow>[] = [
   },
 ]
 
+const CAUSES: Partial<Record<MovementRow['cause'], string>> = {
+  quantity: 'other quantity',
+  price: 'other price',
+  plan: 'other plan',
+  discount_end: 'discount ended',
+  pause: 'paused',
+  resume: 'resumed',
+  trial_end: 'trial ended',
+  cancellation_voluntary: 'canceled by the customer',
+  cancellation_failed_payment: 'canceled after failed payments',
+}
+
 /** Without a change of a subscription, the movement type describes the cause. */
 function describeCause({ cause, movement_type: type }: MovementRow): string {
-  if (cause !== 'other') return lowerWords(cause)
+  if (cause !== 'other') return CAUSES[cause] ?? lowerWords(cause)
   return type === 'new' ? 'new customer' : type === 'reactivation' ? 'returning customer' : 'other'
 }

@@ -201,10 +201,20 @@ function AttentionCounts({ report: { attention } }: ReportProps): VNode {
   const href = link('attention')
   return h(Tiles, {
     tiles: [
-      { label: 'Payment issues', value: number(attention.payment_issues), href },
-      { label: 'Renewals', value: number(attention.renewals), href },
-      { label: 'Cancellations', value: number(attention.cancellations), href },
-      { label: 'Upcoming billing', value: number(attention.upcoming_billing), href },
+      {
+        label: 'Payment issues',
+        value: number(attention.payment_issues),
+        note: 'including written-off invoices',
+        href,
+      },
+      { label: 'Renewals', value: number(attention.renewals), note: 'of terms longer than a month', href },
+      { label: 'Cancellations', value: number(attention.cancellations), note: 'scheduled', href },
+      {
+        label: 'Upcoming billing',
+        value: number(attention.upcoming_billing),
+        note: 'charges in the next 30 days',
+        href,
+      },
     ],
   })
 }
@@ -294,12 +304,12 @@ const LABELS: Record<RateName, string> = {
 }
 
 const COLUMNS: Column<Rate>[] = [
-  { label: 'Rate', cell: ({ label }) => label },
+  { label: 'Rate', cell: ({ label }) => html`<span class="whole">${label}</span>` },
   { label: 'Value', cell: ({ value }) => value, kind: 'number' },
   {
     label: 'Formula',
     cell: ({ formula }) => html`<span class="faint">${formula}</span>`,
-    kind: 'text',
+    kind: 'long',
   },
 ]
 

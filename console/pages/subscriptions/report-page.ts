@@ -22,8 +22,8 @@ const TABS = [
   { name: 'months', title: 'Months' },
   { name: 'forecast', title: 'Forecast' },
   { name: 'revenue', title: 'Revenue' },
-  { name: 'attention', title: 'Attention' },
-  { name: 'acquisition', title: 'Acquisition' },
+  { name: 'attention', title: 'Needs attention' },
+  { name: 'acquisition', title: 'MRR by source' },
   { name: 'cohorts', title: 'Cohorts' },
   { name: 'excluded', title: 'Excluded' },
 ] as const

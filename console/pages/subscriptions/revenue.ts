@@ -9,7 +9,7 @@ import { Section, Tiles } from '../../components/page.ts'
 import { Plot } from '../../components/plot.ts'
 import { type Column, PagedTable, Table } from '../../components/table.ts'
 import { Prose } from '../../components/text.ts'
-import { compact, day, money, shortTime, text } from '../../format.ts'
+import { compactMoney, day, money, shortTime, text } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
@@ -84,9 +84,9 @@ function Revenue({ report, from, isAlone }: RevenueProps): VNode {
       moments: results.map(({ date }) => bucketStart(date)),
       series: [
         { label: 'Recognized', values: results.map(({ recognized }) => toNumber(recognized)) },
-        { label: 'Invoiced', values: results.map(({ invoiced }) => toNumber(invoiced)) },
+        { label: 'Invoiced', values: results.map(({ invoiced }) => toNumber(invoiced)), isAside: true },
       ],
-      ...{ shown, axisShown: compact, unit: 'month', height: 180 },
+      ...{ shown, axisShown: compactMoney(code), unit: 'month', height: 180 },
     }),
     h(Table<RevenueMonth>, {
       caption: `Revenue by month in ${code}`,
