@@ -428,6 +428,6 @@ function parseThreshold(rule: RuleName, typed: string): number | null {
   const value = Number(text)
   if (!(value > 0 && Number.isFinite(value)))
     throw new Error(`${RULES[rule].label}: enter a number above 0, or leave it empty to turn the rule off.`)
-  if (RULES[rule].unit === 'share' && value > 100) throw new Error(`${RULES[rule].label}: enter at most 100 %.`)
+  if (RULES[rule].unit === 'share' && value > 100) throw new Error(`${RULES[rule].label}: enter at most 100%.`)
   return RULES[rule].unit === 'share' ? Number((value / 100).toPrecision(12)) : value
 }

@@ -73,10 +73,10 @@ function auditColumns(hints: Hints): Column<AuditRow>[] {
   ]
 }
 
-/** source.rotate → Source: rotate */
+/** source.rotate → Rotate source */
 function describeAction(action: string): string {
   const [kind = '', verb = ''] = action.split('.')
-  return verb === '' ? words(kind) : `${words(kind)}: ${lowerWords(verb)}`
+  return verb === '' ? words(kind) : `${words(verb)} ${lowerWords(kind)}`
 }
 
 function targetCell({ action, target }: AuditRow): ComponentChildren {

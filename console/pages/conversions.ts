@@ -4,14 +4,14 @@ import { conversions, events } from '../api/data.ts'
 import { nullOn } from '../api/request.ts'
 import type { Conversion } from '../api/types.ts'
 import { RefreshButton } from '../components/form.ts'
-import { EmptyState } from '../components/notice.ts'
+import { Badge, EmptyState } from '../components/notice.ts'
 import { Facts, Page, Tiles } from '../components/page.ts'
 import { Plot } from '../components/plot.ts'
 import { type Column, GrowingTable } from '../components/table.ts'
 import { Breakable } from '../components/text.ts'
-import { Time } from '../components/time.ts'
+import { Ago, Time } from '../components/time.ts'
 import { countTypes, filterOf, NoMatches, TimeFilter, TypeButtons } from '../components/time-filter.ts'
-import { compact, money, number, text, words } from '../format.ts'
+import { compactMoney, date, money, number, sentence, text, words } from '../format.ts'
 import { h, html } from '../html.ts'
 import { hrefWithView } from '../navigation.ts'
 import { definePage } from '../page-definition.ts'
@@ -94,7 +94,7 @@ function Totals({ courses: { count, revenue, others }, frame }: { courses: Cours
         moments: revenue.now.moments,
         series: courseSeries('Revenue', revenue, frame),
         zoom: courseZoom(revenue, frame.step),
-        ...{ unit: frame.step, shown, axisShown: compact, height: 160 },
+        ...{ unit: frame.step, shown, axisShown: compactMoney(code), height: 180 },
       })
     }
   `
@@ -147,7 +147,7 @@ export const conversionPage = definePage(
       const title = 'No conversion has this id. It may have been combined with another report of the same sale.'
       return h(Page, { title: params.id }, h(EmptyState, { title, action: back }))
     }
-    const { occurred_at, amount, currency: code, contact_name, contact_email, contact_id, profile_id, ...others } = row
+    const { amount, currency: code, contact_name, contact_email, contact_id } = row
     const order = row.source === 'orders' && row.source_object_id
     return h(
       Page,
@@ -155,24 +155,35 @@ export const conversionPage = definePage(
       h(Tiles, {
         tiles: [
           { label: 'Amount', value: money(amount, code) },
-          { label: 'Person', value: text(contact_name ?? contact_email ?? contact_id ?? row.visitor) },
+          {
+            ...{ label: 'Person', value: text(contact_name ?? contact_email ?? contact_id ?? row.visitor) },
+            href: isAdmin.value && row.profile_id ? link('person', { id: row.profile_id }) : undefined,
+          },
+          { label: 'Time', value: date(new Date(row.occurred_at)), note: h(Ago, { at: row.occurred_at }) },
         ],
       }),
       h(Facts, {
         facts: [
-          ['Occurred', h(Time, { at: occurred_at })],
+          ['Occurred', h(Time, { at: row.occurred_at })],
           ['Person', personCell(row)],
-          ...(order
-            ? ([['Order', html`<a href=${link('record', { type: 'orders', id: order })}>${order}</a>`]] as const)
-            : []),
-          ...(event
-            ? ([['Source event', html`<a href=${link('event', { id: row.id })}>first event received</a>`]] as const)
-            : []),
-          ...(event?.reason ? ([['Note', event.reason]] as const) : []),
-          ...Object.entries(others).map(([name, value]) => [words(name), text(value)] as const),
+          order && ['Order', html`<a href=${link('record', { type: 'orders', id: order })}>${order}</a>`],
+          event && ['Source event', html`<a href=${link('event', { id: row.id })}>Show the event</a>`],
+          event?.reason && ['Note', sentence(event.reason)],
+          ['Type', row.conversion_type],
+          row.event_type !== row.conversion_type && ['Event type', text(row.event_type)],
+          ['Source', row.source],
+          row.source_object_id && ['Object id', row.source_object_id],
+          row.visitor && ['Visitor', row.visitor],
+          row.company_name && ['Company', row.company_name],
+          row.integration_id && ['Integration', row.integration_id],
+          [
+            'Sender',
+            h(Badge, row.verified ? { text: 'verified', tone: 'good' } : { text: 'unverified', tone: 'neutral' }),
+          ],
+          ['Reports of this sale', number(row.claims)],
+          ['Id', html`<code>${row.id}</code>`],
         ],
       }),
-      html`<p>${back}</p>`,
     )
   },
 )

@@ -81,8 +81,9 @@ function chosenColumns({ query }: Route): string[] {
 }
 
 function personCell(row: Customer): ComponentChildren {
-  const name = row.name ?? row.email ?? row.company ?? row.contact_id ?? row.profile_id
-  const more = [row.name && row.email, row.company !== name && row.company].filter(Boolean).join(' · ')
+  const name = row.name ?? row.email ?? row.company ?? row.contact_id ?? 'Anonymous'
+  const id = name === 'Anonymous' && row.profile_id
+  const more = [row.name && row.email, row.company !== name && row.company, id].filter(Boolean).join(' · ')
   return html`
     ${customerLink(row, name)}
     ${more && html`<span class="reason faint">${more}</span>`}
@@ -187,7 +188,7 @@ function SegmentButtons({ route }: { route: Route }): VNode {
         ([name, label]) => html`
           <button
             key=${name} type="button" aria-pressed=${String(name === chosen)}
-            onClick=${() => go(linkWith(route, { segment: name || null }))}
+            onClick=${() => go(linkWith(route, { segment: name || null, ...(name === 'at_risk' && { sort: 'mrr' }) }))}
           >${label}</button>
         `,
       )}

@@ -129,6 +129,7 @@ export const deadLetterPage = definePage(
     const problem = useSignal<unknown>(null)
     const outcome = useSignal<Outcome | null>(null)
     const isOpen = letter.replayed_at === null && letter.resolved_at === null
+    const isEditable = isOpen && letter.kind === 'events'
     const order = { id: letter.id, tenant: letter.tenant }
     const replay = async (body?: string) => {
       const result = await deadLetters.replay({ ...order, ...(body !== undefined && { body }) })
@@ -147,20 +148,32 @@ export const deadLetterPage = definePage(
       Page,
       {
         title: 'Dead letter',
+        lead: describeNext(letter, isOpen),
         actions: isOpen && [
           h(ActionButton, { label: 'Resolve', run: resolve, problem }),
-          h(ActionButton, { label: 'Replay', run: () => replay(), problem, kind: 'main' }),
+          h(ActionButton, {
+            ...{ label: 'Replay', run: () => replay(), problem },
+            ...(letter.reason !== 'rejected' && { kind: 'main' as const }),
+          }),
         ],
       },
       h(ProblemArea, { problem }),
       h(OutcomeArea, { outcome }),
       h(LetterFacts, { letter }),
-      h(Section, { title: 'Body as received' }, h(TextView, { text: formatJson(letter.body), label: 'Body' })),
-      isOpen && letter.kind === 'events' && h(EditForm, { letter, replay }),
-      html`<p><a href=${link('deadLetters')}>All dead letters</a> · <a href=${link('issues')}>By cause</a></p>`,
+      // The form of a rejected body shows it already.
+      !(isEditable && letter.reason === 'rejected') &&
+        h(Section, { title: 'Body as received' }, h(TextView, { text: formatJson(letter.body), label: 'Body' })),
+      isEditable && h(EditForm, { letter, replay }),
     )
   },
 )
+
+/** The same body is rejected again. */
+function describeNext({ reason, kind }: DeadLetterWithBody, isOpen: boolean): string {
+  if (!isOpen) return 'This dead letter is closed.'
+  if (reason === 'rejected' && kind === 'events') return 'The body is not valid. Edit it below, then replay it.'
+  return 'Fix the cause, then replay it.'
+}
 
 type EditFormProps = { letter: DeadLetterWithBody; replay(body: string): Promise<void> }
 
@@ -168,7 +181,7 @@ type EditFormProps = { letter: DeadLetterWithBody; replay(body: string): Promise
 function EditForm({ letter, replay }: EditFormProps): VNode {
   const body = formatJson(letter.body)
   return html`
-    <details>
+    <details open=${letter.reason === 'rejected'}>
       <summary>Edit and replay</summary>
       ${h(
         Form<'body'>,
@@ -191,7 +204,7 @@ function LetterFacts({ letter }: { letter: DeadLetterWithBody }): VNode {
       ['Kind', letter.kind],
       ['Id', html`<code>${letter.id}</code>`],
       source && ['Source', html`<a href=${link('source', { id: source })}>${source}</a>`],
-      ["Sender's id", text(letter.inbound_event_id)],
+      letter.inbound_event_id && ["Sender's id", letter.inbound_event_id],
       ['Attempts', String(letter.attempts)],
       ['Received', h(Time, { at: letter.received_at })],
       ['Failed', h(Time, { at: letter.failed_at })],

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import { isNegative } from '../amount.ts'
-import { destinations, inbound } from '../api/admin.ts'
+import { destinations, inbound, sources } from '../api/admin.ts'
 import { conversions, events, reports } from '../api/data.ts'
 import { nullOn } from '../api/request.ts'
 import type {
@@ -20,7 +20,7 @@ import { Badge, EmptyState, ProblemArea, type Tone } from '../components/notice.
 import { type Fact, Facts, JsonView, Page, Section, TextView } from '../components/page.ts'
 import { Table } from '../components/table.ts'
 import { Time } from '../components/time.ts'
-import { formatJson, lowerWords, money, NONE, number, plural, signedMoney, text } from '../format.ts'
+import { formatJson, lowerWords, money, number, plural, sentence, signedMoney, words } from '../format.ts'
 import { h, html } from '../html.ts'
 import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
@@ -36,10 +36,22 @@ export const eventPage = definePage(
   ({ data: { outcome, trace, effect }, route }) =>
     h(
       Page,
-      { title: outcome?.event?.event_type ?? 'Event lookup' },
+      { title: outcomeTitle(outcome), actions: replayLink(outcome) },
       outcome ? h(Outcome, { outcome, trace, effect }) : h(UnknownEvent, { id: route.params.id }),
     ),
 )
+
+function outcomeTitle(outcome: EventOutcome | null): string {
+  if (outcome === null) return 'Event lookup'
+  return outcome.event?.event_type ?? (outcome.status === 'dead_letter' ? 'Event not processed' : 'Event')
+}
+
+function replayLink(outcome: EventOutcome | null): VNode | false {
+  const isOffered = outcome?.status === 'dead_letter' && isAdmin.value
+  return (
+    isOffered && html`<a class="button main" href=${link('deadLetter', { id: outcome.id })}>View body and replay</a>`
+  )
+}
 
 const STATUS: Record<EventStatus, { meaning: string; tone: Tone }> = {
   queued: { meaning: 'Accepted and waiting to be applied.', tone: 'neutral' },
@@ -68,7 +80,7 @@ function Outcome({ outcome, trace, effect }: OutcomeProps): VNode {
     ${h(Facts, {
       facts: [
         ['Status', html`${h(Badge, { text: lowerWords(status), tone })} ${meaning}`],
-        outcome.reason && ['Reason', outcome.reason],
+        outcome.reason && ['Reason', status === 'stored' ? sentence(outcome.reason) : outcome.reason],
         ['Id', html`<code>${id}</code>`],
         ['Received', h(Time, { at: outcome.received_at })],
         event && ['Occurred', h(Time, { at: event.occurred_at })],
@@ -80,11 +92,9 @@ function Outcome({ outcome, trace, effect }: OutcomeProps): VNode {
         eventFact('First event', outcome.duplicate_of),
         outcome.replayed_at && ['Replayed', h(Time, { at: outcome.replayed_at })],
         eventFact('Replayed as', outcome.replayed_as),
-        status === 'dead_letter' &&
-          isAdmin.value && ['Dead letter', html`<a href=${link('deadLetter', { id })}>View body and replay</a>`],
       ],
     })}
-    ${event && h(Details, { event })}
+    ${event && h(Details, { event, source: trace?.source ?? null })}
     ${h(ReceiptsAndDeliveries, { outcome, trace })}
     ${h(RawAndNormalized, { outcome, trace })}
   `
@@ -145,7 +155,7 @@ function eventFact(label: string, id: string | null): Fact | null {
   return id === null ? null : [label, html`<a href=${link('event', { id })}><code>${id}</code></a>`]
 }
 
-function Details({ event }: { event: Event }): VNode {
+function Details({ event, source }: { event: Event; source: string | null }): VNode {
   return html`
     ${h(
       Section,
@@ -156,29 +166,28 @@ function Details({ event }: { event: Event }): VNode {
             'Source type',
             html`${event.source_type} ${h(Badge, event.verified ? { text: 'verified', tone: 'good' } : { text: 'unverified', tone: 'neutral' })}`,
           ],
-          event.source_config_id && ['Source', sourceLink(event.source_config_id)],
-          ["Sender's id", text(event.inbound_event_id)],
+          event.source_config_id && ['Source', sourceLink(event.source_config_id, source)],
+          event.inbound_event_id && ["Sender's id", event.inbound_event_id],
           event.provider_event_id && ["Provider's id", event.provider_event_id],
-          ['Visitor', text(event.visitor)],
-          ['Session', text(event.session_id)],
-          ['Profile', profileLink(event.profile_id)],
-          ['Contact', contactLink(event.contact_id)],
+          event.visitor && ['Visitor', event.visitor],
+          event.session_id && ['Session', event.session_id],
+          event.profile_id && ['Profile', profileLink(event.profile_id)],
+          event.contact_id && [
+            'Contact',
+            html`<a href=${link('record', { type: 'contacts', id: event.contact_id })}>${event.contact_id}</a>`,
+          ],
         ],
       }),
     )}
   `
 }
 
-function sourceLink(id: string): ComponentChildren {
-  return isAdmin.value ? html`<a href=${link('source', { id })}>${id}</a>` : id
+function sourceLink(id: string, name: string | null): ComponentChildren {
+  return isAdmin.value ? html`<a href=${link('source', { id })}>${name ?? id}</a>` : id
 }
 
-function profileLink(id: string | null): ComponentChildren {
-  return id !== null && isAdmin.value ? html`<a href=${link('person', { id })}>${id}</a>` : text(id)
-}
-
-function contactLink(id: string | null): ComponentChildren {
-  return id === null ? NONE : html`<a href=${link('record', { type: 'contacts', id })}>${id}</a>`
+function profileLink(id: string): ComponentChildren {
+  return isAdmin.value ? html`<a href=${link('person', { id })}>${id}</a>` : id
 }
 
 function UnknownEvent({ id }: { id: string }): VNode {
@@ -193,7 +202,14 @@ function UnknownEvent({ id }: { id: string }): VNode {
 type Sent = { id: string; name: string; last: Delivery; attempts: number }
 
 /** What only operators may read: the request, its receipts and its deliveries. */
-type EventTrace = { request: ReceivedRequest; receipts: Receipt[]; sent: Sent[]; destinations: number }
+type EventTrace = {
+  request: ReceivedRequest
+  receipts: Receipt[]
+  sent: Sent[]
+  destinations: number
+  /** The name of its source. */
+  source: string | null
+}
 
 const MAX_RECEIPTS = 20
 const MAX_DESTINATIONS = 20
@@ -204,17 +220,20 @@ async function readOutcome(
   source: string,
   signal: AbortSignal,
 ): Promise<Omit<OutcomeProps, 'outcome'> & { outcome: EventOutcome | null }> {
-  const listed = isAdmin.peek() && tenant.peek() !== null ? destinations.list(tenant.peek()!, signal) : null
+  const whose = isAdmin.peek() ? tenant.peek() : null
+  const listed = whose === null ? null : Promise.all([destinations.list(whose, signal), sources.list(whose, signal)])
   listed?.catch(() => {})
   const outcome = await findOutcome(id, source, signal)
-  const known = (await listed)?.results ?? []
-  const [trace, effect] = await Promise.all([readTrace(outcome, known, signal), readEffect(outcome, signal)])
+  const [{ results: known }, { results: senders }] = (await listed) ?? [{ results: [] }, { results: [] }]
+  const name = senders.find(sender => sender.id === outcome?.event?.source_config_id)?.name ?? null
+  const [trace, effect] = await Promise.all([readTrace(outcome, known, name, signal), readEffect(outcome, signal)])
   return { outcome, trace, effect }
 }
 
 async function readTrace(
   outcome: EventOutcome | null,
   known: Destination[],
+  source: string | null,
   signal: AbortSignal,
 ): Promise<EventTrace | null> {
   const id = tenant.peek()
@@ -224,7 +243,7 @@ async function readTrace(
     readReceipts(id, outcome, signal),
     readSent(known, outcome, signal),
   ])
-  return { request, receipts, ...sent }
+  return { request, receipts, ...sent, source }
 }
 
 /** All receipts of the same sender's id. */
@@ -269,12 +288,15 @@ function TraceSteps({ outcome, trace }: { outcome: EventOutcome; trace: EventTra
 function traceSteps(outcome: EventOutcome, trace: EventTrace | null): Step[] {
   const { event, status, reason } = outcome
   const isRejected = status === 'dead_letter' && outcome.attempts === 0
-  const source = event?.source_config_id ?? null
-  const from = event ? `from ${source ?? event.source_type}` : 'accepted'
+  const from = event ? `From ${trace?.source ?? event.source_config_id ?? event.source_type}` : 'Accepted'
   const received: Step = { title: 'Received', tone: 'good', text: from, at: outcome.received_at }
   const normalized: Step = event
     ? { title: 'Normalized', tone: 'good', text: event.event_type, at: event.occurred_at }
-    : { title: 'Normalized', tone: isRejected ? 'bad' : 'neutral', text: isRejected ? reason : 'see below' }
+    : {
+        title: 'Normalized',
+        tone: isRejected ? 'bad' : 'neutral',
+        text: isRejected ? reason : 'See below',
+      }
   return [received, normalized, appliedStep(outcome, isRejected), ...(trace ? [deliveredStep(trace)] : [])]
 }
 
@@ -283,24 +305,26 @@ function appliedStep({ status, reason, conversion }: EventOutcome, isRejected: b
   if (status === 'stored')
     return {
       title,
-      tone: 'good',
-      text: reason ?? (conversion ? 'counts as a conversion' : 'stored as an event'),
+      tone: reason === null ? 'good' : 'neutral',
+      text: reason === null ? (conversion ? 'Counts as a conversion' : 'Stored as an event') : sentence(reason),
     }
-  if (isRejected) return { title, tone: 'neutral', text: 'not reached' }
+  if (isRejected) return { title, tone: 'neutral', text: 'Not reached' }
   const tone = status === 'dead_letter' || status === 'dropped' ? 'bad' : 'neutral'
-  return { title, tone, text: reason ?? lowerWords(status) }
+  return { title, tone, text: reason ?? words(status) }
 }
 
 function deliveredStep({ sent, destinations: all }: EventTrace): Step {
   const title = 'Delivered'
-  if (all === 0) return { title, tone: 'neutral', text: 'no destinations' }
-  if (sent.length === 0) return { title, tone: 'neutral', text: 'not selected by any destination' }
-  const failing = sent.filter(({ last }) => last.outcome !== 'delivered').length
-  if (failing > 0) return { title, tone: 'bad', text: `pending for ${plural(failing, 'destination')}` }
+  if (all === 0) return { title, tone: 'neutral', text: 'No destinations' }
+  if (sent.length === 0) return { title, tone: 'neutral', text: 'Not selected by any destination' }
+  const pending = sent.filter(({ last }) => last.outcome !== 'delivered')
+  const isFailed = pending.some(({ last }) => last.outcome === 'failed')
+  if (pending.length > 0)
+    return { title, tone: isFailed ? 'bad' : 'neutral', text: `Pending for ${plural(pending.length, 'destination')}` }
   return {
     title,
     tone: 'good',
-    text: `to ${plural(sent.length, 'destination')}`,
+    text: `To ${plural(sent.length, 'destination')}`,
     at: sent[0]?.last.attempted_at,
   }
 }
@@ -446,7 +470,11 @@ export const eventLookupPage = definePage(
     const { id, source } = readQuery(route.query)
     return h(
       Page,
-      { title: outcome?.event?.event_type ?? 'Event lookup' },
+      {
+        title: outcomeTitle(outcome),
+        actions: replayLink(outcome),
+        lead: id === '' && 'Shows whether an event arrived, whether it counted, and why not.',
+      },
       h(LookupForm, { id, source }),
       outcome ? h(Outcome, { outcome, trace, effect }) : id !== '' && h(UnknownEvent, { id }),
     )

@@ -44,7 +44,10 @@ export const eventsPage = definePage(
       Page,
       {
         title: 'Events',
-        actions: h(RefreshButton, { refresh }),
+        actions: [
+          html`<a class="button" href=${link('eventLookup')}>Look up an event</a>`,
+          h(RefreshButton, { refresh }),
+        ],
         lead: 'All events except conversions, newest first.',
       },
       h(TimeFilter, { page: 'events', query, types, isSearchable: true }),

@@ -20,9 +20,9 @@ import { announce } from '../components/announcer.ts'
 import { askConfirmation } from '../components/dialog.ts'
 import { ActionButton, Form, TextField } from '../components/form.ts'
 import { Badge, EmptyState, ProblemArea } from '../components/notice.ts'
-import { Page, Section, type Tile, Tiles } from '../components/page.ts'
+import { type Fact, Facts, Page, Section, type Tile, Tiles } from '../components/page.ts'
 import { type Column, Table } from '../components/table.ts'
-import { Time } from '../components/time.ts'
+import { Day, Time } from '../components/time.ts'
 import { date, money, number, plural, text, words } from '../format.ts'
 import { h, html } from '../html.ts'
 import { definePage } from '../page-definition.ts'
@@ -87,6 +87,7 @@ function PersonPage({ person, customer, rows, refresh }: PersonPageProps): VNode
     },
     h(ProblemArea, { problem }),
     h(Tiles, { tiles: customer ? valueTiles(customer) : visitorTiles(person) }),
+    customer && h(Facts, { facts: customerFacts(person, customer) }),
     h(Section, { title: 'Timeline' }, h(PersonTimeline, { rows })),
     h(
       Section,
@@ -131,6 +132,23 @@ function valueTiles(customer: Customer): Tile[] {
   ]
 }
 
+function customerFacts({ contact }: Person, customer: Customer): Fact[] {
+  const { email, company, country, plans, customer_since, customer: account } = customer
+  const given: (Fact | false)[] = [
+    email !== null && ['E-mail', email],
+    company !== null && ['Company', company],
+    country !== null && ['Country', country],
+    plans !== null && plans.length > 0 && ['Plans', plans.join(', ')],
+    customer_since !== null && ['Customer since', h(Day, { at: customer_since })],
+    account !== null && ['Subscriptions', html`<a href=${link('account', { customer: account })}>Show the account</a>`],
+    contact !== null && [
+      'Contact record',
+      html`<a href=${link('record', { type: 'contacts', id: contact.id })}>${contact.id}</a>`,
+    ],
+  ]
+  return given.filter(fact => fact !== false)
+}
+
 function visitorTiles(person: Person): Tile[] {
   return [
     { label: 'Events', value: number(person.events), ...othersNote(person) },
@@ -166,11 +184,12 @@ function personLead(
   customer: Customer | null,
 ): ComponentChildren {
   const status = customer && html`${h(StatusBadge, { status: customer.status })} `
-  const company = contact?.company && `${contact.company}. `
-  const record =
-    contact && html`<a href=${link('record', { type: 'contacts', id: contact.id })}>Contact ${contact.id}</a>`
+  const record = contact
+    ? html`<a href=${link('record', { type: 'contacts', id: contact.id })}>Contact ${contact.id}</a>`
+    : 'No contact record'
   const mergedText = merged.length > 0 && `, ${plural(merged.length, 'other profile')} merged into this one`
-  return html`${status}${company}${record ?? 'No contact record'}, profile ${id}${mergedText}.`
+  const known = customer ? `Profile ${id}` : html`${record}, profile ${id}`
+  return html`${status}${known}${mergedText}.`
 }
 
 type PersonClaim = Person['claims'][number]
@@ -242,6 +261,7 @@ function causeCell({ cause }: Pick<PersonName, 'cause'>): ComponentChildren {
   return html`<a href=${link('record', { type: list, id: recordId })}>${type} ${recordId}</a>`
 }
 
+const FIRST_MOMENTS = 25
 const MAX_MOMENTS = 500
 
 /** An entry of the timeline; `at` is '' if it has no time. */
@@ -249,15 +269,16 @@ type Moment = { key: string; at: string; what: string; title: ComponentChildren;
 
 const COLUMNS: Column<Moment>[] = [
   { label: 'Activity', cell: ({ title }) => title, kind: 'long' },
+  { label: 'Detail', cell: ({ detail }) => detail, kind: 'long' },
+  { label: 'Kind', cell: ({ what }) => h(Badge, { text: what, tone: what === 'sale' ? 'good' : 'neutral' }) },
   { label: 'Time', cell: ({ at }) => h(Time, { at }) },
-  { label: 'Kind', cell: ({ what }) => what },
-  { label: 'Detail', cell: ({ detail }) => detail, kind: 'long', isMinor: true },
 ]
 
 /** Shown when it has arrived. */
 function PersonTimeline({ rows }: { rows: Promise<JsonObject[]> }): VNode {
   const problem = useSignal<unknown>(null)
   const moments = useSignal<Moment[] | null>(null)
+  const limit = useSignal(FIRST_MOMENTS)
   useEffect(() => {
     let isLeft = false
     rows.then(
@@ -275,6 +296,9 @@ function PersonTimeline({ rows }: { rows: Promise<JsonObject[]> }): VNode {
       isLeft = true
     }
   }, [rows])
+  const showAll = () => {
+    limit.value = MAX_MOMENTS
+  }
   const found = moments.value
   return html`
     ${
@@ -290,13 +314,19 @@ function PersonTimeline({ rows }: { rows: Promise<JsonObject[]> }): VNode {
       h(Table<Moment>, {
         caption: 'Timeline',
         columns: COLUMNS,
-        rows: found.slice(0, MAX_MOMENTS),
+        rows: found.slice(0, limit.value),
         rowKey: ({ key }) => key,
         csv: { rows: found.map(({ key, at, detail }) => ({ what: key, at, detail })), name: 'timeline' },
       })
     }
+    ${
+      found !== null &&
+      found.length > limit.value &&
+      limit.value < MAX_MOMENTS &&
+      html`<p><button type="button" onClick=${showAll}>Show all ${number(Math.min(found.length, MAX_MOMENTS))}</button></p>`
+    }
     ${found !== null && html`<p class="faint">Events of the last 365 days. Export the data to see all.</p>`}
-    ${found !== null && found.length > MAX_MOMENTS && html`<p class="faint">${plural(found.length - MAX_MOMENTS, 'older entry is', 'older entries are')} not shown.</p>`}
+    ${found !== null && limit.value === MAX_MOMENTS && found.length > MAX_MOMENTS && html`<p class="faint">${plural(found.length - MAX_MOMENTS, 'older entry is', 'older entries are')} not shown.</p>`}
   `
 }
 
@@ -316,7 +346,7 @@ function toMoments(row: JsonObject): Moment[] {
   const key = `${row.type} ${id}`
   switch (row.type) {
     case 'event': {
-      const title = html`<a href=${link('event', { id })}>${text(row.event_type)}</a>`
+      const title = html`<a href=${link('event', { id })}>${activityName(row.event_type)}</a>`
       const about = summarize({ payload: row.payload as Event['payload'], event_type: text(row.event_type) })
       return [{ key, at: String(row.occurred_at), what: 'event', title, detail: about || `from ${row.source}` }]
     }
@@ -327,8 +357,8 @@ function toMoments(row: JsonObject): Moment[] {
           key,
           at: String(row.occurred_at),
           what: 'sale',
-          title: saleTitle(row),
-          detail: amount,
+          title: saleTitle(row, id),
+          detail: [amount, row.source !== 'orders' && row.source_object_id].filter(Boolean).join(' · '),
         },
       ]
     }
@@ -345,8 +375,16 @@ function toMoments(row: JsonObject): Moment[] {
   }
 }
 
-function saleTitle({ source, source_object_id: order, conversion_type: type }: JsonObject): ComponentChildren {
-  if (source !== 'orders') return [type, order].filter(Boolean).join(' ')
+/** invoice.paid → Invoice paid */
+function activityName(type: unknown): string {
+  return words(text(type).replaceAll('.', ' '))
+}
+
+function saleTitle(
+  { source, source_object_id: order, conversion_type: type }: JsonObject,
+  id: string,
+): ComponentChildren {
+  if (source !== 'orders') return html`<a href=${link('conversion', { id })}>${activityName(type)}</a>`
   return html`<a href=${link('record', { type: 'orders', id: String(order) })}>order ${String(order)}</a>`
 }
 

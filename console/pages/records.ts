@@ -84,7 +84,7 @@ function OpenForm({ type }: { type: RecordType }): VNode {
   return h(
     Form<'record'>,
     { submit: 'Open', layout: 'filter', run: open },
-    h(TextField, { id: 'record', label: type === 'products' ? 'SKU or id' : 'Id' }),
+    h(TextField, { id: 'record', label: type === 'products' ? 'SKU or id' : 'Id', placeholder: 'Complete id' }),
   )
 }
 
@@ -108,12 +108,15 @@ const OWN_COLUMNS: Record<RecordType, Column<StoredRecord>[]> = {
   ],
 }
 
+/** Shorter ids do not wrap. */
+const SHORT_ID = 24
+
 function recordColumns(type: RecordType): Column<StoredRecord>[] {
   return [
     {
       label: 'Id',
       cell: record => html`
-        <a href=${link('record', { type, id: lookupId(record) })}>${record.id}</a>
+        <a class=${record.id.length <= SHORT_ID ? 'whole' : null} href=${link('record', { type, id: lookupId(record) })}>${record.id}</a>
         ${record.deleted && html` ${h(Badge, { text: 'deleted' })}`}
       `,
       kind: 'long',
