@@ -325,7 +325,7 @@ function DigestForm({ digest, refresh }: { digest: Digest; refresh(): Promise<vo
   }
   const { recipients, weekday, hour } = digest
   return html`
-    <p>MRR, its movements, the largest accounts that came or left, and what needs attention, once a week.</p>
+    <p>Once a week: MRR, its movements, the largest new and lost accounts, and what needs attention.</p>
     <p class="faint">
       ${
         recipients.length === 0

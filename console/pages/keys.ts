@@ -214,7 +214,7 @@ function KeyForm({ kind, create }: KeyFormProps): VNode {
     }),
     h(TextField, {
       ...{ id: 'key_name', label: 'Name', placeholder: 'Warehouse export' },
-      hint: 'What the key is for. The list shows it.',
+      hint: 'What the key is for. Shown in the list.',
     }),
     h(ScopeBoxes, { isHidden: chosen.value !== 'private' }),
     chosen.value === 'admin' && h(SelectField, { id: 'role', label: 'Role', options: ROLES, value: 'admin' }),

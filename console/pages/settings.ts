@@ -86,7 +86,7 @@ function ReportForm(props: PolicyProps): VNode {
     h(TextField, {
       ...{ id: 'reporting_currency', label: 'Reporting currency', value: reporting === NONE_SET ? '' : reporting },
       ...{ list: 'currencies', size: 8, placeholder: 'EUR' },
-      hint: 'Adds “All, in …” to the currencies of the bar: reports that convert all currencies to this one. Leave empty for none.',
+      hint: 'Adds “All, in …” to the currency menu. Reports then convert all currencies to this one. Leave empty for none.',
     }),
     html`<datalist id="currencies">${used.map(code => html`<option value=${code} />`)}</datalist>`,
   )
@@ -123,7 +123,7 @@ function RateForm({ policy }: { policy: Policy }): VNode {
   const done = imported.value
   return html`
     <p>
-      Reports in the reporting currency use the rate of each day, else the last one before it. Import the file
+      Reports in the reporting currency use the rate of each day, or the last rate before it. Import the file
       ${' '}<code>eurofxref-hist.csv</code> of the European Central Bank, or one with the same columns:
       ${' '}<code>Date,USD,GBP</code>, in units for one euro. Existing days are replaced.
     </p>

@@ -72,7 +72,7 @@ function PayerTable({ cohorts }: { cohorts: Cohort[] }): VNode {
     ...Object.fromEntries(channels.map(channel => [channelName(channel), payersIn(cohort, channel)])),
   }))
   return html`
-    <p class="faint">Each cell has the paying people, and their share of all who came in that month by that channel. Later months have had less time.</p>
+    <p class="faint">Each cell shows how many people have paid, and their share of all people who came in that month through that channel. People of recent months have had less time to pay.</p>
     <p class="sideways faint">Scroll the table sideways to see all channels.</p>
     <div class="scroller" role="region" aria-label="Payers by month of arrival" tabindex="0">
       <table class="heat">

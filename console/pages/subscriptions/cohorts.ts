@@ -46,7 +46,7 @@ export const cohortsPage = definePage(
     return h(
       ReportPage,
       { name: 'cohorts', filter },
-      html`<p class="faint">Each row is the accounts that first paid in one month. Each column shows the share of their starting ${measure === 'logo_retention' ? 'accounts' : 'MRR'} that remains after that many months. More than 100% means that expansion exceeded losses.</p>`,
+      html`<p class="faint">Each row is a group of accounts that first paid in the same month. Each column shows the share of their starting ${measure === 'logo_retention' ? 'accounts' : 'MRR'} that remains after that many months. More than 100% means that expansion exceeded losses.</p>`,
       h(Scale, {}),
       report.cohorts.count === 0
         ? h(EmptyState, { title: `No payments in ${currency.value} in the last ${MONTHS} months.` })

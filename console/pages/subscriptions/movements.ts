@@ -125,7 +125,7 @@ function Reasons({ report, scope, period }: ReasonsProps): VNode {
       rowKey: ({ reason }) => reason,
       csv: reportCsv('churn-reasons', null, { ...scope, ...reasonWindow(period) }),
     }),
-    html`<p class="faint">As the billing system reports them. Whole months, so that they add up to the churn of the months.</p>`,
+    html`<p class="faint">The reasons come from the billing system. The list covers whole months, so its total is the churn of those months.</p>`,
   )
 }
 
