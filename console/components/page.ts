@@ -62,7 +62,7 @@ export type Tile = {
   /** The list behind the number. */
   href?: string | undefined
   change?: Change | null | undefined
-  spark?: { label: string; values: (number | null)[]; isLine?: boolean } | undefined
+  spark?: { label: string; values: (number | null)[]; isLine?: boolean; isBad?: boolean } | undefined
 }
 
 /** Numbers side by side, each with its change, its history and a link to the list behind it. */
@@ -121,21 +121,13 @@ const WIDTH = 120
 const HEIGHT = 28
 
 /** Values as small bars, or as a line. `label` describes them for screen readers. */
-function Spark({
-  label,
-  values,
-  isLine = false,
-}: {
-  label: string
-  values: (number | null)[]
-  isLine?: boolean
-}): VNode {
+function Spark({ label, values, isLine = false, isBad = false }: NonNullable<Tile['spark']>): VNode {
   const known = values.map(value => value ?? 0)
   const words = `${label}: ${values.map(value => (value === null ? 'unknown' : number(value))).join(', ')}`
   return html`
     <svg class="spark" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label=${words}>
       <title>${words}</title>
-      ${isLine ? sparkLine(known) : sparkBars(known)}
+      ${isLine ? sparkLine(known) : sparkBars(known, isBad)}
     </svg>
   `
 }
@@ -154,24 +146,24 @@ function sparkLine(values: number[]): VNode {
   `
 }
 
-function sparkBars(values: number[]): VNode[] {
+function sparkBars(values: number[], isBad: boolean): VNode[] {
   const highest = Math.max(...values.map(Math.abs), 1e-9)
   const lowest = Math.min(0, ...values)
   const zero = HEIGHT * (1 - (lowest < 0 ? 0.5 : 0))
   const step = WIDTH / values.length
   return values.map((value, index) => {
     const height = value === 0 ? 0.5 : Math.max(1.5, (Math.abs(value) / highest) * (lowest < 0 ? HEIGHT / 2 : HEIGHT))
-    const kind = value === 0 ? 'rest' : value < 0 ? 'loss' : 'gain'
+    const kind = value === 0 ? 'rest' : value < 0 || isBad ? 'loss' : 'gain'
     const y = value < 0 ? zero : zero - height
     return html`<rect class=${kind} x=${index * step} y=${y} width=${step * 0.8} height=${height} />`
   })
 }
 
 /** The last 24 hours, per hour. */
-export function activityTile(label: string, hours: { last_24_hours: number; by_hour: number[] }): Tile {
+export function activityTile(label: string, hours: { last_24_hours: number; by_hour: number[] }, isBad = false): Tile {
   return {
     label,
     value: number(hours.last_24_hours),
-    spark: { label: `${label}, per hour`, values: hours.by_hour },
+    spark: { label: `${label}, per hour`, values: hours.by_hour, isBad },
   }
 }

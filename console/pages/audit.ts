@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { audit, keys } from '../api/admin.ts'
+import { audit, destinations, keys, sources } from '../api/admin.ts'
 import { nullOn } from '../api/request.ts'
 import type { AuditRow } from '../api/types.ts'
 import { RefreshButton, SelectFilter } from '../components/form.ts'
@@ -14,6 +14,7 @@ import { go } from '../navigation.ts'
 import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
 import { tenant } from '../session.ts'
+import { knownTenants } from '../tenant-list.ts'
 
 const ROWS = 50
 const SCOPES = [
@@ -29,13 +30,14 @@ const filterOf = (query: URLSearchParams) => ({
 export const auditPage = definePage(
   'audit',
   async ({ route, signal }) => {
-    const [list, admins] = await Promise.all([
+    const [list, admins, names] = await Promise.all([
       audit.list(filterOf(route.query), signal),
       nullOn(403, keys.list(null, signal)),
+      readNames(tenant.peek(), signal),
     ])
-    return { list, hints: new Map(admins?.results.map(({ id, hint }) => [id, hint])) }
+    return { list, names, hints: new Map(admins?.results.map(({ id, hint }) => [id, hint])) }
   },
-  ({ data: { list, hints }, route: { query }, refresh }) =>
+  ({ data: { list, names, hints }, route: { query }, refresh }) =>
     h(
       Page,
       {
@@ -52,7 +54,7 @@ export const auditPage = definePage(
       }),
       h(GrowingTable<AuditRow>, {
         caption: 'Changes',
-        columns: auditColumns(hints),
+        columns: auditColumns(hints, names),
         rowKey: ({ id }) => id,
         first: list,
         csv: { api: 'admin', path: '/audit', query: filterOf(query), name: 'audit' },
@@ -62,11 +64,31 @@ export const auditPage = definePage(
     ),
 )
 
-function auditColumns(hints: Hints): Column<AuditRow>[] {
+/** By id. What was deleted, or belongs to another tenant, has none. */
+type Names = ReadonlyMap<string, string>
+
+async function readNames(whose: string | null, signal: AbortSignal): Promise<Names> {
+  const [ownSources, ownDestinations, ownKeys] =
+    whose === null
+      ? []
+      : await Promise.all([
+          nullOn(403, sources.list(whose, signal)),
+          nullOn(403, destinations.list(whose, signal)),
+          nullOn(403, keys.list(whose, signal)),
+        ])
+  return new Map([
+    ...(knownTenants.peek() ?? []).map(({ id, name }) => [id, name] as const),
+    ...(ownSources?.results ?? []).map(({ id, name }) => [id, name] as const),
+    ...(ownDestinations?.results ?? []).map(({ id, name }) => [id, name] as const),
+    ...(ownKeys?.results ?? []).map(({ id, name, kind, hint }) => [id, `${name ?? kind} ${hint}`] as const),
+  ])
+}
+
+function auditColumns(hints: Hints, names: Names): Column<AuditRow>[] {
   return [
     { label: 'Action', cell: ({ action }) => html`<span class="whole">${describeAction(action)}</span>` },
     { label: 'Who', cell: ({ actor }) => h(Actor, { actor, hints }), kind: 'long' },
-    { label: 'Target', cell: targetCell, kind: 'long' },
+    { label: 'Target', cell: row => targetCell(row, names), kind: 'long' },
     { label: 'Changes', cell: changesCell, kind: 'long' },
     { label: 'Time', cell: ({ at }) => h(Time, { at }) },
     { label: 'IP address', cell: ({ ip }) => text(ip) },
@@ -79,10 +101,11 @@ function describeAction(action: string): string {
   return verb === '' ? words(kind) : `${words(verb)} ${lowerWords(kind)}`
 }
 
-function targetCell({ action, target }: AuditRow): ComponentChildren {
+function targetCell({ action, target }: AuditRow, names: Names): ComponentChildren {
   if (target === null) return NONE
   const [kind, verb] = action.split('.')
-  const shown = html`<code>${target}</code>`
+  const name = names.get(target)
+  const shown = name ? html`<span title=${target}>${name}</span>` : html`<code>${target}</code>`
   if (verb === 'delete' || (kind !== 'source' && kind !== 'destination')) return shown
   return html`<a href=${link(kind, { id: target })}>${shown}</a>`
 }

@@ -66,7 +66,7 @@ export const destinationPage = definePage(
         isSmall: true,
         tiles: [
           activityTile('Delivered in 24 hours', activity.delivered),
-          activityTile('Failed attempts in 24 hours', activity.failed),
+          activityTile('Failed attempts in 24 hours', activity.failed, true),
         ],
       }),
       h(DestinationFacts, { destination }),

@@ -242,13 +242,13 @@ function HealthSigns({ health, hours }: { health: Health; hours: SeriesRow[] | n
       label: 'Dead letters',
       value: number(letters.open),
       href: link('deadLetters'),
-      spark: { label: 'Dead letters per hour', values: letters.by_hour },
+      spark: { label: 'Dead letters per hour', values: letters.by_hour, isBad: true },
     },
     {
       label: 'Rejected in 24 hours',
       value: number(refused.last_24_hours),
       href: link('issues'),
-      spark: { label: 'Rejected requests per hour', values: refused.by_hour },
+      spark: { label: 'Rejected requests per hour', values: refused.by_hour, isBad: true },
     },
     {
       label: 'Held by rate limits',

@@ -76,7 +76,7 @@ export const sourcePage = definePage(
         isSmall: true,
         tiles: [
           activityTile('Received in 24 hours', activity.received),
-          activityTile('Rejected in 24 hours', activity.refused),
+          activityTile('Rejected in 24 hours', activity.refused, true),
         ],
       }),
       h(SourceFacts, { source, backlog }),
