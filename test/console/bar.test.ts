@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { launchChromium } from '../chromium.ts'
 import { startServer, type TestServer } from '../server.ts'
+import { isSameImage, measureImage } from './image.ts'
 import { checkLayout } from './layout.ts'
 import { goTo, openTab, signIn } from './tab.ts'
 import { countWaves } from './waves.ts'
@@ -49,6 +50,14 @@ const tile = (page: Page, label: string) => page.locator('.tiles li').filter({ h
 const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name, exact: true }).waitFor()
 
 const LAYOUTS = ['overview', 'customers', 'events', 'subscriptions', 'settings']
+
+/** Changes that the comparison of images must notice. */
+const CHANGES = [
+  ['another color of the table', '.scroller { background: var(--wash); }'],
+  ['a hidden column', 'th:nth-child(6), td:nth-child(6) { visibility: hidden; }'],
+  ['a title over the text below', 'h1 { translate: 0 2rem; }'],
+  ['a title that is not there', 'h1 { visibility: hidden; }'],
+] as const
 
 /** Records what is written on canvases. */
 const RECORD_LABELS = `
@@ -247,6 +256,12 @@ test('the bar in Chromium', { timeout: 900_000 }, async t => {
       await tab.page.setViewportSize({ width: 390, height: 800 })
       await checkLayout(tab.page, `${path} phone`)
       await tab.page.setViewportSize({ width: 1200, height: 800 })
+    }
+    // The comparison of images can fail.
+    await goTo(tab.page, `#/customers?tenant=${server.tenant.id}&currency=EUR`)
+    for (const [change, css] of CHANGES) {
+      const found = await measureImage(tab.page, 'customers light', css)
+      assert.equal(isSameImage(found), false, `${change}: ${found.block} at ${found.at}, ${found.mean} on average`)
     }
     assert.deepEqual(tab.pageErrors, [])
     await tab.close()

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
+import { checkImage } from './image.ts'
 
 /**
- * What a page looks like, without pixels: fonts and smoothing differ between machines. The places of the landmarks and the
- * colors are compared with those in layout.json. KONTOR_UPDATE_LAYOUT=1 writes them again.
+ * What a page looks like: the places of the landmarks and the colors are compared with those in layout.json, and the image with
+ * a thumbnail. KONTOR_UPDATE_LAYOUT=1 writes both again.
  */
 
 const FILE = new URL('layout.json', import.meta.url)
@@ -72,6 +73,7 @@ const BROKEN = `(() => {
 export async function checkLayout(page: Page, name: string): Promise<void> {
   assert.deepEqual(await page.evaluate(BROKEN), [], name)
   const found = (await page.evaluate(READ)) as Layout
+  await checkImage(page, name, isUpdating)
   if (isUpdating) {
     known[name] = found
     const sorted = Object.fromEntries(Object.entries(known).toSorted(([a], [b]) => (a < b ? -1 : 1)))
