@@ -171,7 +171,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
   })
 
   await t.test('events appear without a reload, can be looked up, and are shown as text', async () => {
-    await text(page, 'No events yet.')
+    await text(page, 'Send an event, to do')
     const markup = '<img src=x onerror="document.title=1"><b>bold</b>'
     const sent = { event_type: markup, event_id: 'e-1', visitor: 'v-1', data: { page: markup } }
     await post('/v1/track/', server.tenant.trackingKey, sent)
