@@ -896,6 +896,20 @@ create table erasures (
 );
 CREATE INDEX erasures_running ON public.erasures USING btree (seen_at) WHERE (status <> 'completed'::text);
 
+create table event_days (
+  tenant_id integer not null,
+  day date not null,
+  changed_at timestamp with time zone not null,
+  visitors bigint[],
+  quarters smallint[],
+  nodes bytea,
+  times bytea,
+  kinds bytea,
+  kind_names text,
+  constraint event_days_pkey PRIMARY KEY (tenant_id, day)
+);
+CREATE INDEX event_days_changed ON public.event_days USING btree (changed_at) WHERE (visitors IS NULL);
+
 create table event_sums (
   tenant_id integer not null,
   grain text collate "C" not null,

@@ -655,6 +655,26 @@ create table event_sums_dropped (
   until timestamptz not null
 );
 
+-- The events of one day (UTC) in columns, for questions about many events: visitors and funnels read 9 bytes per event
+-- instead of the events. A job computes a day when it is over and has not changed for some minutes. Folding the sums of a
+-- day deletes its columns; while event_sums_added has rows of a day, its columns are outdated and are not read.
+create table event_days (
+  tenant_id int not null,
+  day date not null,
+  changed_at timestamptz not null,
+  -- Hashes of the visitor ids of each quarter of an hour, and its number from 0. Null: not computed.
+  visitors bigint[],
+  quarters smallint[],
+  -- Events with a node, ordered by time and id: 5 bytes with the node, 4 with the milliseconds since the start of the day, and
+  -- 3 with the index of the kind. The kinds are JSON: the event type, and of page views the path.
+  nodes bytea,
+  times bytea,
+  kinds bytea,
+  kind_names text,
+  primary key (tenant_id, day)
+);
+create index event_days_changed on event_days (changed_at) where visitors is null;
+
 -- ---------------------------------------------------------------------------------------------------------------------
 -- 7. Identity
 -- ---------------------------------------------------------------------------------------------------------------------

@@ -3,12 +3,14 @@ import { resumeErasures } from '../admin/erasure-run.ts'
 import type { Storage } from '../admin/long-work.ts'
 import { resumePurges } from '../admin/purges.ts'
 import { endMisuse, restoreSqlAccess, setUnseenPasswords } from '../admin/sql-access.ts'
-import { DAY_MS, HOUR_MS } from '../domain/time.ts'
+import { PAGE_VIEWS } from '../domain/identity/attribution.ts'
+import { DAY_MS, HOUR_MS, toDay } from '../domain/time.ts'
 import type { Inbound } from '../intake/inbound.ts'
 import type { Rejections } from '../intake/rejections.ts'
 import type { Log } from '../log/log.ts'
 import { endStuckSessions } from '../postgres/database.ts'
 import { ensurePartitions } from '../postgres/partitions.ts'
+import { computeEventDay } from '../store/events/days.ts'
 import { deleteExpiredBudgets } from '../store/inbound/overflow.ts'
 import { pruneKeyRejections, pruneSourceRejections } from '../store/inbound/rejections.ts'
 import { deleteRequestsBefore } from '../store/inbound/requests.ts'
@@ -93,14 +95,21 @@ export function rejectionJobs(pool: pg.Pool, rejections: Rejections, now: () => 
   ]
 }
 
-/** Keeps series fast. Without it they are correct, but add up the sums of every transaction. */
-export function seriesJobs(pool: pg.Pool): Job[] {
+/** Keeps series, visitors and funnels fast. Without it they are correct, but read every event or the sums of every transaction. */
+export function seriesJobs(pool: pg.Pool, now: () => Date): Job[] {
   return [
     {
       name: 'series sums',
       everyMs: 2_000,
       async run() {
         while (await foldSeries(pool));
+      },
+    },
+    {
+      name: 'event days',
+      everyMs: 60_000,
+      async run() {
+        while (await computeEventDay(pool, { today: toDay(now()), pageTypes: [...PAGE_VIEWS] }));
       },
     },
     { name: 'old sums by minute', everyMs: HOUR_MS, run: () => deleteOldMinutes(pool) },

@@ -290,7 +290,7 @@ function workerJobs({ config, log: logger }: RuntimeOptions, { pool, log, now }:
     ...ledgerJobs(pool, now),
     saleFoldJob(pool),
     customerJob(pool, now),
-    ...seriesJobs(pool),
+    ...seriesJobs(pool, now),
     alertJob({ pool, log }),
     digestJob({ pool, now }),
     snapshotJob(pool, now),

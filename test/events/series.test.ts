@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
+import { PAGE_VIEWS } from '../../src/domain/identity/attribution.ts'
 import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts'
 import { dropPartitionsBefore } from '../../src/postgres/partitions.ts'
 import { eventSeries } from '../../src/reports/series.ts'
+import { computeEventDay } from '../../src/store/events/days.ts'
 import { dropEventSums, foldSeries, rebuildSeries } from '../../src/store/sums/fold.ts'
+import { eventually } from '../eventually.ts'
 import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
@@ -76,8 +79,10 @@ const ALL: Shape[] = [
 
 async function assertEqualToRows(tenant: TestTenant, shapes: Shape[]): Promise<void> {
   const recently = { since: new Date(Date.now() - 45 * DAY_MS).toISOString(), until: '' }
+  const listed = new Map<List, Row[]>()
   for (const list of ['events', 'conversions'] as const) {
     const rows = await rowsOf(server, list, { key: tenant.privateKey })
+    listed.set(list, rows)
     for (const { since, until } of [recently, OLD])
       for (const [interval, groupBy, type] of shapes) {
         const own = rows.filter(
@@ -97,6 +102,89 @@ async function assertEqualToRows(tenant: TestTenant, shapes: Shape[]): Promise<v
         assert.deepEqual(shown, counted(own, list, interval, groupBy), `${list} ${query}`)
       }
   }
+  const [events, sales] = [listed.get('events')!, listed.get('conversions')!]
+  const isLast = shapes === ALL
+  await assertVisitorsEqualRows(tenant, events, { interval: 'day', ...recently })
+  if (isLast)
+    for (const window of [recently, OLD]) await assertVisitorsEqualRows(tenant, events, { interval: 'hour', ...window })
+  await assertFunnelsEqualRows(tenant, {
+    events,
+    sales,
+    since: recently.since,
+    funnels: isLast ? FUNNELS : FUNNELS.slice(0, 1),
+  })
+}
+
+/** Distinct visitors by bucket, and in total, from the rows of the list. */
+async function assertVisitorsEqualRows(
+  tenant: TestTenant,
+  rows: Row[],
+  { interval, since, until = '' }: { interval: Interval; since: string; until?: string },
+): Promise<void> {
+  const own = rows.filter(
+    row => row.visitor !== null && row.occurred_at >= since && (!until || row.occurred_at < until),
+  )
+  const buckets = new Map<string, Set<string>>()
+  for (const { visitor, occurred_at } of own) {
+    const length = INTERVAL_MS[interval]
+    const at = new Date(Math.floor(Date.parse(occurred_at) / length) * length).toISOString()
+    buckets.set(at, (buckets.get(at) ?? new Set()).add(visitor))
+  }
+  const query = new URLSearchParams({ interval, since, ...(until && { until }) })
+  const { body } = await server.request(`/v1/events/visitors?${query}`, { key: tenant.privateKey })
+  const shown = new Map(body.results.flatMap(({ at, count }: Row) => (count === 0 ? [] : [[at, count]])))
+  assert.deepEqual(shown, new Map([...buckets].map(([at, visitors]) => [at, visitors.size])), String(query))
+  assert.equal(body.total, new Set(own.map(({ visitor }) => visitor)).size, String(query))
+}
+
+const FUNNELS = [
+  ['view', 'purchase'],
+  ['purchase', 'view', 'order'],
+  ['order', 'convert', 'view'],
+  ['__proto__', 'view'],
+]
+
+/** People by step, from the rows of the lists: every pair of events is compared. */
+async function assertFunnelsEqualRows(
+  tenant: TestTenant,
+  { events, sales, since, funnels }: { events: Row[]; sales: Row[]; since: string; funnels: string[][] },
+): Promise<void> {
+  const withinMs = 5 * DAY_MS
+  type Event = { types: string[]; person: string | null; at: number; order: number }
+  const toEvent = (row: Row, isSale: boolean) => ({
+    ...{ types: [row.event_type, row.conversion_type], person: row.profile_id, at: Date.parse(row.occurred_at) },
+    ...{ isSale, id: row.id },
+  })
+  const all: Event[] = [...events.map(row => toEvent(row, false)), ...sales.map(row => toEvent(row, true))]
+    .sort((a, b) => a.at - b.at || Number(a.isSale) - Number(b.isSale) || (a.id < b.id ? -1 : 1))
+    .map((event, order) => ({ ...event, order }))
+    .filter(({ at, person }) => at >= Date.parse(since) && person !== null)
+  for (const steps of funnels) {
+    let before: (Event & { start: number })[] = []
+    const expected = steps.map((type, step) => {
+      const own = all.filter(({ types }) => types.includes(type))
+      before = own.flatMap(event => {
+        if (step === 0) return { ...event, start: event.at }
+        const earlier = before.filter(({ person, order }) => person === event.person && order < event.order)
+        const start = Math.max(...earlier.map(each => each.start))
+        return earlier.length > 0 && event.at <= start + withinMs ? { ...event, start } : []
+      })
+      return new Set(before.map(({ person }) => person)).size
+    })
+    const query = new URLSearchParams({ steps: steps.join(), since, within_days: '5' })
+    const { body } = await server.request(`/v1/funnel?${query}`, { key: tenant.privateKey })
+    assert.deepEqual(
+      body.steps?.map(({ people }: Row) => people),
+      expected,
+      `${query} ${json(all)} ${json(body)}`,
+    )
+  }
+}
+
+/** Computes the columns of all days, without waiting until they are over. */
+async function computeDays(): Promise<void> {
+  while (await foldSeries(server.pool));
+  while (await computeEventDay(server.pool, { today: '9999-01-01', pageTypes: [...PAGE_VIEWS], quietMs: 0 }));
 }
 
 const moments = ['now', 'a minute ago', 'an hour ago', 'yesterday', 'last month', 'long ago'] as const
@@ -147,6 +235,7 @@ const step = fc.oneof(
   fc.record({ do: fc.constant('drop' as const) }),
   { weight: 2, arbitrary: fc.record({ do: fc.constant('fold' as const) }) },
   fc.record({ do: fc.constant('rebuild' as const) }),
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('compute' as const) }) },
 )
 type Step = typeof step extends fc.Arbitrary<infer S> ? S : never
 
@@ -163,6 +252,8 @@ async function play(steps: Step[]): Promise<void> {
   }
   await assertEqualToRows(tenant, ALL)
   while (await foldSeries(server.pool));
+  await assertEqualToRows(tenant, ALL)
+  await computeDays()
   await assertEqualToRows(tenant, ALL)
 }
 
@@ -202,10 +293,11 @@ async function carryOut(tenant: TestTenant, bad: { id: string; key: string }, st
   } else if (step.do === 'drop') {
     await dropPartitionsBefore(server.pool, 'events', new Date('2022-01-01'), dropEventSums)
   } else if (step.do === 'fold') await foldSeries(server.pool)
+  else if (step.do === 'compute') await computeDays()
   else await rebuildSeries(server.pool)
 }
 
-test('series equal the counted rows after any operations in any order', async () => {
+test('series, visitors and funnels equal the counted rows after any operations in any order', async () => {
   const runs = Number(process.env.KONTOR_TEST_RUNS ?? 3)
   await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 8, maxLength: 16 }), play), {
     ...{ numRuns: runs, endOnFailure: true },
@@ -466,6 +558,44 @@ test('visitors are counted once per bucket and once in the period', async () => 
     body.results.map((row: Row) => row.count),
     [2, 1],
   )
+})
+
+test('visitors and funnels of computed days read no events, in any time zone', async () => {
+  const tenant = await server.anotherTenant('computed days')
+  const tenantId = Number(tenant.id.slice(4))
+  const batch = Array.from({ length: 60 }, (_, index) => ({
+    ...{ type: index % 4 === 0 ? 'page' : 'track', event: `step ${index % 3}`, anonymousId: `v-${index % 11}` },
+    timestamp: new Date(Date.parse('2026-03-01T22:00:00Z') + index * 97 * 60_000).toISOString(),
+    properties: { url: `https://shop.example/products/${index % 5}?a=1` },
+  }))
+  await post('/v1/batch', tenant.trackingKey, { batch })
+  await server.settled()
+  const read = async (path: string) => (await server.request(path, { key: tenant.privateKey })).body
+  const window = 'since=2026-03-01T00:00:00Z&until=2026-03-06T12:00:00Z'
+  const answers = async () => {
+    const found: Row[] = []
+    for (const time_zone of ['UTC', 'Asia/Kolkata', 'America/New_York']) {
+      await server.admin.policies.set(tenant.id, { time_zone })
+      for (const query of ['interval=day', 'interval=hour', 'interval=day&cut=true'])
+        found.push(await read(`/v1/events/visitors?${query}&${window}`))
+    }
+    for (const steps of ['step 1,step 2', 'page:/products/*,step 1', 'page:*/4,page:/products/1', 'step 0,page'])
+      found.push(await read(`/v1/funnel?steps=${encodeURIComponent(steps)}&within_days=2&${window}`))
+    return found
+  }
+  const fromEvents = await answers()
+  assert.ok(fromEvents.every(({ total, steps }) => total > 0 || steps[0].people > 0))
+  await eventually('the days to be computed', async () => {
+    await computeDays()
+    const { rows } = await server.pool.query(
+      'select bool_and(visitors is not null) as done from event_days where tenant_id = $1',
+      [tenantId],
+    )
+    return rows[0].done
+  })
+  // Without events, only the columns can give the same answers.
+  await server.pool.query('delete from events where tenant_id = $1', [tenantId])
+  assert.deepEqual(await answers(), fromEvents)
 })
 
 test('a key reads the time zone and the currencies of its tenant', async () => {

@@ -1,16 +1,15 @@
 import type pg from 'pg'
 import { Type } from 'typebox'
-import { PAGE_VIEWS } from '../../domain/identity/attribution.ts'
+import type { FunnelStep } from '../../domain/customers/funnel.ts'
 import { storableText } from '../../domain/json/json.ts'
 import { Timestamp } from '../../domain/shapes.ts'
 import type { Scope } from '../../domain/tenants/keys.ts'
 import { DAY_MS } from '../../domain/time.ts'
 import { WHOLE_DAY } from '../../domain/time-zone.ts'
 import { channelReport } from '../../reports/channels.ts'
-import { type Funnel, funnelReport } from '../../reports/funnel.ts'
+import { type Funnel, funnelReport, MAX_FUNNEL_EVENTS } from '../../reports/funnel.ts'
 import { inSnapshot } from '../../reports/question.ts'
 import { newestPolicy } from '../../store/billing/policies.ts'
-import { type FunnelStep, MAX_FUNNEL_EVENTS } from '../../store/customers/funnel.ts'
 import type { App } from '../app.ts'
 import { listsAsCsv, timeWindow } from '../paging.ts'
 import { problems } from '../problems.ts'
@@ -124,7 +123,7 @@ export function funnelRoute(app: App, { pool, now }: Deps): void {
       const { names, steps } = readSteps(query.steps)
       const { timeZone, channels: rules } = await newestPolicy(pool, tenantId)
       const window = readWindow(query, now(), timeZone)
-      const question = { steps, ...window, withinDays: query.within_days, pageTypes: [...PAGE_VIEWS] }
+      const question = { steps, ...window, withinDays: query.within_days }
       const breakdown = query.breakdown === undefined ? null : { by: query.breakdown as 'channel' | 'source', rules }
       const funnel = await funnelReport(pool, tenantId, question, breakdown)
       if (funnel === null)

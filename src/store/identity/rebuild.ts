@@ -1,5 +1,6 @@
 import type { Identifier } from '../../domain/identity/identity.ts'
 import type { Db } from '../../postgres/database.ts'
+import { OUTDATE_MOVED_EVENTS } from '../sums/series.ts'
 import { deleteLinks, LINK, type LinkRow, type NewTouch, type StoredLink, toLink } from './identities.ts'
 
 export type NodeIdentifier = Identifier & {
@@ -136,14 +137,18 @@ export async function moveEvents(
   db: Db,
   moves: { table: number; row: string; id: string; node: number | null }[],
 ): Promise<void> {
-  const { rowCount } = await db.query(
-    `update events e set node = m.node
-     from unnest($1::oid[], $2::tid[], $3::uuid[], $4::bigint[]) as m (table_id, row_id, id, node)
-     where e.tableoid = m.table_id and e.ctid = m.row_id and e.id = m.id`,
+  const { rows } = await db.query<{ count: number }>(
+    `with moved as (
+       update events e set node = m.node
+       from unnest($1::oid[], $2::tid[], $3::uuid[], $4::bigint[]) as m (table_id, row_id, id, node)
+       where e.tableoid = m.table_id and e.ctid = m.row_id and e.id = m.id
+       returning e.tenant_id, e.occurred_at, e.event_type, e.source
+     ), outdated as (${OUTDATE_MOVED_EVENTS})
+     select count(*) from moved`,
     [moves.map(m => m.table), moves.map(m => m.row), moves.map(m => m.id), moves.map(m => m.node)],
   )
   // The events were read before the lock was taken, so an erasure may have deleted some. The rebuild is then retried.
-  if (rowCount !== moves.length) throw new Error('Events changed during the rebuild. It will be retried.')
+  if (rows[0]!.count !== moves.length) throw new Error('Events changed during the rebuild. It will be retried.')
 }
 
 /** Updates references to deleted nodes: to the current node of the identifier, or, for sales, of the event. */

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { type Db, inTransaction } from '../../postgres/database.ts'
 import { LOCKS, lock, tryLock } from '../../postgres/locks.ts'
+import { deleteEventDays, OUTDATE_DAYS } from '../events/days.ts'
 import { NOT_A_TEST } from '../events/events.ts'
 
 // Few, because readers of the log wait for transactions that write: 2,000 rows are at most 12,000 sums, 0.15 s.
@@ -43,6 +44,7 @@ async function foldEvents(db: Db): Promise<number> {
          where not minute <@ (select coalesce(range_agg(tstzrange(since, until)), '{}') from event_sums_dropped)
          order by tenant_id, minute limit ${ADDED_AT_A_TIME}))
        returning *
+     ), outdated as (${OUTDATE_DAYS}
      ), folded as (
        insert into event_sums as s (tenant_id, grain, all_types, at, event_type, source, count)
        select tenant_id, grain, grouping(event_type) = 1, ${START}, coalesce(event_type, ''), source, sum(count)
@@ -123,6 +125,7 @@ async function deleteDropped(db: Db): Promise<boolean> {
     range,
   )
   if (rowCount === DROPPED_AT_A_TIME) return true
+  await deleteEventDays(db, dropped)
   await db.query('delete from event_sums_dropped where since = $1 and until = $2', range)
   return true
 }

@@ -24,6 +24,11 @@ export const SUBTRACT_EVENTS = `
   select tenant_id, date_trunc('minute', occurred_at, 'UTC'), event_type, source, -count(*)
   from gone where not conversion group by 1, 2, 3, 4`
 
+/** A count of 0 changes no sum, but the events of the day are read again. `moved` is a statement that returns the rows. */
+export const OUTDATE_MOVED_EVENTS = `
+  insert into event_sums_added (tenant_id, minute, event_type, source, count)
+  select distinct tenant_id, date_trunc('minute', occurred_at, 'UTC'), event_type, source, 0 from moved`
+
 /** The total of a bucket, or one of its groups. `group` is null for the sum of the groups beyond the largest. */
 type EventSeriesRow = { bucket: number; isTotal: boolean; group: string | null; count: number }
 
