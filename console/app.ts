@@ -6,15 +6,17 @@ import { DialogHost } from './components/dialog.ts'
 import { ProblemNotice } from './components/notice.ts'
 import { h, html } from './html.ts'
 import { completeAddress, currentRoute, go, invitationToken } from './navigation.ts'
-import { clear, endSession, open, signOutReason } from './opening.ts'
+import { clear, endSession, open, prepare, signOutReason } from './opening.ts'
 import { Invitation, SignIn } from './pages/sign-in.ts'
 import { link, linkForAnyTenant } from './router.ts'
-import { isSignedIn, resume, tenant } from './session.ts'
+import { isAdmin, isSignedIn, resume, tenant } from './session.ts'
 import { Shell } from './shell.ts'
-import { forgetTenants, isUnknownTenant, knownTenants, readTenants } from './tenant-list.ts'
+import { forgetTenants, isUnknownTenant, knownTenants, readTenants, requestTenants } from './tenant-list.ts'
 import { addressedTenant } from './view.ts'
 
 const failure = signal<unknown>(null)
+/** Whether the requests of the first page have been sent. */
+let isPrepared = false
 /** Only the frame is shown until it is known who is signed in. */
 const isResuming = signal(true)
 
@@ -50,6 +52,8 @@ function skip(event: Event): void {
 async function begin(): Promise<void> {
   failure.value = null
   signOutReason.value = null
+  if (isAdmin.peek() && !isPrepared) prepare(addressedTenant.peek())
+  isPrepared = true
   try {
     await readTenants()
   } catch (error) {
@@ -97,6 +101,13 @@ function openForTenant(): void {
 }
 
 render(h(App, {}), document.getElementById('app')!)
+
+// A tab that was signed in before most likely still is: what its first page needs is requested together with the session.
+if (isAdmin.peek()) {
+  requestTenants()
+  prepare(addressedTenant.peek() ?? tenant.peek())
+  isPrepared = true
+}
 
 // If the server is unavailable or older than this page, the user signs in again.
 resume()

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import type { VNode } from 'preact'
-import { readTenant } from './api/data.ts'
+import { readTenant, readTenantWithCookie } from './api/data.ts'
 import { errorStatus, Problem } from './api/request.ts'
 import { isRateMissing, MissingRate } from './components/missing-rate.ts'
 import { EmptyState, ProblemNotice } from './components/notice.ts'
@@ -12,7 +12,7 @@ import type { PageDefinition } from './page-definition.ts'
 import { pages, type Section } from './pages.ts'
 import { link, type Route, type RouteName } from './router.ts'
 import { forget, isAdmin, tenant } from './session.ts'
-import { setTenantFacts, tenantFacts } from './view.ts'
+import { setTenantFacts, type TenantFacts, tenantFacts } from './view.ts'
 
 /** The page on the screen. The same key means the same page with new data. */
 type Shown = { key: string; content: VNode }
@@ -82,13 +82,25 @@ async function loadContent(route: Route, left: AbortSignal): Promise<VNode> {
 
 let factsOf: string | null | undefined
 
+let requested: { whose: string; facts: Promise<TenantFacts | null> } | null = null
+
+/** Requests what the first page needs to know about its tenant, and its module, before the list of tenants is known. */
+export function prepare(whose: string | null): void {
+  const route = currentRoute.peek()
+  if (route) pages[route.name].load().catch(() => {})
+  // If it fails, it is requested again when the page opens.
+  if (whose !== null) requested = { whose, facts: readTenantWithCookie(whose).catch(() => null) }
+}
+
 /** Reads the time zone and the currencies of the tenant once; again while it has no currency yet. */
 async function readFacts(left: AbortSignal): Promise<void> {
   const whose = tenant.peek()
   const known = tenantFacts.peek()
   if (isAdmin.peek() && whose === null) return
   if (factsOf === whose && known !== null && known.currencies.length > 0) return
-  const facts = await readTenant(left)
+  const early = requested?.whose === whose ? requested.facts : null
+  requested = null
+  const facts = (await early) ?? (await readTenant(left))
   if (left.aborted) return
   factsOf = whose
   setZone(facts.time_zone)

@@ -18,9 +18,19 @@ export const isUnknownTenant = computed(
     !known.value.some(({ id }) => id === tenant.value),
 )
 
+let requested: ReturnType<typeof tenants.list> | null = null
+
+/** Requests the tenants before it is known whether the session is still valid. */
+export function requestTenants(): void {
+  requested = tenants.list()
+  requested.catch(() => {})
+}
+
 /** Loads the tenants at the start of a session. */
 export async function readTenants(): Promise<void> {
-  const found = isAdmin.peek() ? (await tenants.list()).results : []
+  const early = requested
+  requested = null
+  const found = isAdmin.peek() ? (await (early ?? tenants.list())).results : []
   // An address of another tenant is never answered with the data of this one: the frame says so.
   const wanted = addressedTenant.peek() ?? tenant.peek()
   const isFound = found.some(({ id }) => id === wanted)
@@ -30,4 +40,5 @@ export async function readTenants(): Promise<void> {
 
 export function forgetTenants(): void {
   known.value = null
+  requested = null
 }

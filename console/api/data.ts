@@ -1,7 +1,7 @@
 import type { Query } from '../router.ts'
 import type { TenantFacts } from '../view.ts'
 import { requestData, streamData } from './client.ts'
-import { nullOn } from './request.ts'
+import { cookieFor, nullOn, request } from './request.ts'
 import type {
   AccountReport,
   AcquisitionReport,
@@ -55,6 +55,8 @@ type SeriesQuery = {
 }
 
 export const readTenant = (signal?: Signal) => requestData<TenantFacts>('/tenant', { signal })
+/** The same of a tenant that is not selected yet. */
+export const readTenantWithCookie = (id: string) => request<TenantFacts>(cookieFor(id), '/v1/tenant')
 
 export const events = {
   series: (query: SeriesQuery, signal?: Signal) => requestData<Series>('/events/series', { query, signal }),

@@ -240,7 +240,22 @@ test('the bar in Chromium', { timeout: 900_000 }, async t => {
     ].map(path => `#/${path}`)
     // Modules and the facts about the tenant are loaded once.
     for (const address of addresses) await goTo(page, address)
-    for (const address of addresses) assert.ok((await countWaves(page, address)) <= 2, address)
+    for (const address of addresses) assert.ok((await countWaves(page, () => goTo(page, address))) <= 2, address)
+  })
+
+  await t.test('a reload requests the session, the tenants and the tenant’s time zone together', async () => {
+    const reload = async () => {
+      await page.reload()
+      await page.locator('main:not([aria-busy]) h1').waitFor()
+    }
+    for (const [path, waves] of [
+      ['conversions', 2],
+      // The names of people follow the events.
+      ['overview', 3],
+    ] as const) {
+      await goTo(page, `#/${path}`)
+      assert.equal(await countWaves(page, reload), waves, path)
+    }
   })
 
   await t.test('the layout is as recorded: light, dark and on a phone', async () => {

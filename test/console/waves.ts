@@ -1,23 +1,22 @@
 import type { Page, Route } from 'playwright-core'
-import { goTo } from './tab.ts'
 
 const QUIET_MS = 100
 
 /**
- * Opens an address and counts how often requests had to wait for the responses of others: each wave of responses is held
+ * Opens a page and counts how often requests had to wait for the responses of others: each wave of responses is held
  * until no more requests come.
  */
-export async function countWaves(page: Page, address: string): Promise<number> {
+export async function countWaves(page: Page, open: () => Promise<unknown>): Promise<number> {
   const held: Route[] = []
   let newest = performance.now()
-  const pattern = /\/(v1|admin\/v1)\//
+  const pattern = /\/(v1|admin\/v1)\/|\/console\/session$/
   await page.route(pattern, route => {
     // A stream does not end.
     if (route.request().url().includes('/live')) return route.continue()
     held.push(route)
     newest = performance.now()
   })
-  const opened = goTo(page, address)
+  const opened = open()
   let isOpen = true
   opened.finally(() => {
     isOpen = false
