@@ -66,8 +66,28 @@ export type Grain = 'minute' | 'quarter' | 'day'
 
 const QUARTER_MS = 15 * MINUTE_MS
 
-/** The coarsest grain whose sums each lie within one bucket. */
-export function findGrain({ starts, end }: Buckets): Grain {
-  const fits = (ms: number) => [...starts, end].every(at => at.getTime() % ms === 0)
-  return fits(DAY_MS) ? 'day' : fits(QUARTER_MS) ? 'quarter' : 'minute'
+/** A range of time, and the grain of the sums to read in it. */
+export type GrainRange = { grain: Grain; since: Date; until: Date }
+
+const GRAINS: readonly [Grain, number][] = [
+  ['day', DAY_MS],
+  ['quarter', QUARTER_MS],
+  ['minute', MINUTE_MS],
+]
+
+/**
+ * The sums to read: each lies within one bucket. The coarsest grain that fits all starts and, if the last bucket is cut, finer
+ * ones for the rest of it.
+ */
+export function findGrains({ starts, end }: Buckets): GrainRange[] {
+  const ranges: GrainRange[] = []
+  let since = starts[0]!.getTime()
+  for (const [grain, length] of GRAINS) {
+    const isFinest = grain === 'minute'
+    if (!isFinest && !starts.every(at => at.getTime() % length === 0)) continue
+    const until = isFinest ? end.getTime() : Math.floor(end.getTime() / length) * length
+    if (until > since) ranges.push({ grain, since: new Date(since), until: new Date(until) })
+    since = Math.max(since, until)
+  }
+  return ranges
 }

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { buildBuckets, findGrain, type Interval } from '../domain/buckets.ts'
+import { buildBuckets, findGrains, type Interval } from '../domain/buckets.ts'
 import { majorText, toMinor } from '../domain/money.ts'
 import type { Day } from '../domain/time.ts'
 import { dayIn } from '../domain/time-zone.ts'
@@ -111,7 +111,7 @@ async function readSeries(
   if (buckets === null) return null
   const series = buckets.starts.map((at): SeriesBucket => ({ at, ...nothing(), groups: new Map() }))
   if (series.length === 0) return series
-  const question = { buckets, grain: findGrain(buckets), eventType, groupBy, maxGroups: MAX_GROUPS }
+  const question = { buckets, ranges: findGrains(buckets), eventType, groupBy, maxGroups: MAX_GROUPS }
   for (const row of await read(question)) {
     const bucket = series[row.bucket - 1]!
     if (row.isTotal) add(bucket, row)

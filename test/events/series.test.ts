@@ -469,6 +469,17 @@ test('a series by minute of old events equals their rows, and they have no sums 
       const shown = new Map(full.map((row: Row) => [row.at, asMaps(row)]))
       assert.deepEqual(shown, counted(own, 'events', 'minute', groupBy), query)
     }
+    // Sums of days, quarters of an hour and, of the last minutes, the events.
+    for (const since of ['2021-03-01', '2021-03-05T09:30:00Z']) {
+      const interval = since.length === 10 ? 'day' : 'hour'
+      const { results } = await series(
+        tenant,
+        'events',
+        `interval=${interval}&since=${since}&until=${at(1_290)}&cut=true`,
+      )
+      const total = results.reduce((sum: number, { count }: Row) => sum + count, 0)
+      assert.equal(total, old.filter(row => row.occurred_at < at(1_320)).length, since)
+    }
   }
   await assertEqual()
   while (await foldSeries(server.pool));

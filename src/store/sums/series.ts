@@ -1,4 +1,4 @@
-import type { Buckets, Grain } from '../../domain/buckets.ts'
+import type { Buckets, GrainRange } from '../../domain/buckets.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { NOT_A_TEST } from '../events/events.ts'
 
@@ -34,18 +34,27 @@ type EventSeriesRow = { bucket: number; isTotal: boolean; group: string | null; 
 
 export type SeriesQuestion = {
   buckets: Buckets
-  /** Each sum of this grain falls into one bucket. */
-  grain: Grain
+  /** Each sum of these grains falls into one bucket. */
+  ranges: GrainRange[]
   eventType: string | null
   groupBy: 'event_type' | 'source' | null
   maxGroups: number
 }
 
+const RANGES = `ranges as materialized (
+  select * from unnest($2::text[], $3::timestamptz[], $4::timestamptz[]) as r (grain, since, until))`
+
+const toColumns = (ranges: GrainRange[]) => [
+  ranges.map(({ grain }) => grain),
+  ranges.map(({ since }) => since),
+  ranges.map(({ until }) => until),
+]
+
 /**
- * Sums by minute are kept for three days (fold.ts). A series that starts before the last two counts the events instead:
- * it has at most 1,500 minutes.
+ * Sums by minute are kept for three days (fold.ts). In a range of minutes that starts before the last two, the events are counted
+ * instead: it has at most 1,500 minutes.
  */
-const IS_OLD = `$5 = 'minute' and $2 < now() - interval '2 days'`
+const IS_OLD = `r.grain = 'minute' and r.since < now() - interval '2 days'`
 
 /**
  * Counts by bucket (from 1) and group, from the folded sums and those not folded yet. Groups by time first, because
@@ -54,24 +63,29 @@ const IS_OLD = `$5 = 'minute' and $2 < now() - interval '2 days'`
 export async function readEventSeries(
   db: Db,
   tenantId: number,
-  { buckets, grain, eventType, groupBy, maxGroups }: SeriesQuestion,
+  { buckets, ranges, eventType, groupBy, maxGroups }: SeriesQuestion,
 ): Promise<EventSeriesRow[]> {
   const { rows } = await db.query<EventSeriesRow>(
-    `with sums as materialized (
-       select width_bucket(at, $4::timestamptz[]) as bucket, key, sum(count) as count from (
+    `with ${RANGES}, sums as materialized (
+       select width_bucket(at, $5::timestamptz[]) as bucket, key, sum(count) as count from (
          select at, ${groupBy ?? 'null::text'} as key, sum(count) as count from (
-           select at, event_type, source, count from event_sums
-           where tenant_id = $1 and grain = $5 and all_types = $6 and at >= $2 and at < $3
-             and ($7::text is null or event_type = $7) and not (${IS_OLD})
-             and not at <@ (select coalesce(range_agg(tstzrange(since, until)), '{}') from event_sums_dropped)
+           select s.at, s.event_type, s.source, s.count from ranges r cross join lateral (
+             select at, event_type, source, count from event_sums
+             where tenant_id = $1 and grain = r.grain and all_types = $6 and at >= r.since and at < r.until
+               and ($7::text is null or event_type = $7)
+               and not at <@ (select coalesce(range_agg(tstzrange(since, until)), '{}') from event_sums_dropped)
+           ) s where not (${IS_OLD})
            union all
-           select minute, event_type, source, count from event_sums_added
-           where tenant_id = $1 and minute >= $2 and minute < $3 and ($7::text is null or event_type = $7)
-             and not (${IS_OLD})
+           select s.minute, s.event_type, s.source, s.count from ranges r cross join lateral (
+             select minute, event_type, source, count from event_sums_added
+             where tenant_id = $1 and minute >= r.since and minute < r.until and ($7::text is null or event_type = $7)
+           ) s where not (${IS_OLD})
            union all
-           select date_trunc('minute', occurred_at, 'UTC'), event_type, source, 1 from events
-           where tenant_id = $1 and occurred_at >= $2 and occurred_at < $3 and ($7::text is null or event_type = $7)
-             and not conversion and ${NOT_A_TEST} and ${IS_OLD}
+           select date_trunc('minute', e.occurred_at, 'UTC'), e.event_type, e.source, 1 from ranges r cross join lateral (
+             select occurred_at, event_type, source from events
+             where tenant_id = $1 and occurred_at >= r.since and occurred_at < r.until
+               and ($7::text is null or event_type = $7) and not conversion and ${NOT_A_TEST}
+           ) e where ${IS_OLD}
          ) s group by 1, 2
        ) s group by 1, 2 having sum(count) <> 0
      ), largest as (
@@ -81,7 +95,7 @@ export async function readEventSeries(
      from (select *, case when key in (select key from largest) then key end as shown from sums) s
      group by grouping sets ((bucket), (bucket, shown)) order by 1, 4 desc, 3`,
     [
-      ...[tenantId, buckets.starts[0], buckets.end, buckets.starts, grain],
+      ...[tenantId, ...toColumns(ranges), buckets.starts],
       ...[eventType === null && groupBy !== 'event_type', eventType, maxGroups],
     ],
   )
@@ -106,20 +120,20 @@ const GROUPS = { event_type: `coalesce(nullif(event_type, ''), conversion_type)`
 export async function readConversionSeries(
   db: Db,
   tenantId: number,
-  { buckets, grain, eventType, groupBy, maxGroups }: SeriesQuestion,
+  { buckets, ranges, eventType, groupBy, maxGroups }: SeriesQuestion,
 ): Promise<ConversionSeriesRow[]> {
   const { rows } = await db.query<ConversionSeriesRow>(
-    `with sums as materialized (
-       select width_bucket(at, $4::timestamptz[]) as bucket, key, currency, sum(count) as count, sum(amount) as amount from (
+    `with ${RANGES}, sums as materialized (
+       select width_bucket(at, $5::timestamptz[]) as bucket, key, currency, sum(count) as count, sum(amount) as amount from (
          select at, ${groupBy ? GROUPS[groupBy] : 'null::text'} as key, currency, sum(count) as count, sum(amount) as amount
          from (
-           select at, event_type, conversion_type, source, currency, count, amount from conversion_sums
-           where tenant_id = $1 and grain = $5 and at >= $2 and at < $3
-             and ($6::text is null or $6 <> '' and $6 in (event_type, conversion_type))
-           union all
-           select minute, event_type, conversion_type, source, currency, count, amount from conversion_sums_added
-           where tenant_id = $1 and minute >= $2 and minute < $3
-             and ($6::text is null or $6 <> '' and $6 in (event_type, conversion_type))
+           select s.* from ranges r cross join lateral (
+             select at, event_type, conversion_type, source, currency, count, amount from conversion_sums
+             where tenant_id = $1 and grain = r.grain and at >= r.since and at < r.until
+             union all
+             select minute, event_type, conversion_type, source, currency, count, amount from conversion_sums_added
+             where tenant_id = $1 and minute >= r.since and minute < r.until
+           ) s where $6::text is null or $6 <> '' and $6 in (s.event_type, s.conversion_type)
          ) s group by 1, 2, 3
        ) s group by 1, 2, 3 having sum(count) <> 0
      ), largest as (
@@ -129,7 +143,7 @@ export async function readConversionSeries(
        sum(amount)::text as amount
      from (select *, case when key in (select key from largest) then key end as shown from sums) s
      group by grouping sets ((bucket, currency), (bucket, shown, currency)) order by 1, 5 desc, 3, 4`,
-    [tenantId, buckets.starts[0], buckets.end, buckets.starts, grain, eventType, maxGroups],
+    [tenantId, ...toColumns(ranges), buckets.starts, eventType, maxGroups],
   )
   return rows
 }
