@@ -14,11 +14,13 @@ export const OUTDATE_DAYS = `
     nodes = null, times = null, kinds = null, kind_names = null
   where d.visitors is not null or d.changed_at < now() - interval '1 minute'`
 
-/** Whether the columns of a day `d` can be read instead of its events: no event was added or deleted since. */
+/**
+ * Whether the columns of a day `d` of the tenant `$1` can be read instead of its events: no event was added or deleted since. The
+ * changed days are an array, so that they are read once and not once per day.
+ */
 export const DAY_IS_CURRENT = `d.visitors is not null
-  and not exists (
-    select from event_sums_added a
-    where a.tenant_id = d.tenant_id and a.minute >= d.day::timestamptz and a.minute < (d.day + 1)::timestamptz)
+  and d.day <> all (array(
+    select distinct (minute at time zone 'UTC')::date from event_sums_added where tenant_id = $1))
   and not exists (select from event_sums_dropped g where g.since < (d.day + 1)::timestamptz and g.until > d.day::timestamptz)`
 
 /** Deletes the days of a period that retention dropped. */
@@ -59,17 +61,34 @@ export async function computeEventDay(
   pool: pg.Pool,
   { today, pageTypes, quietMs = QUIET_MS }: { today: string; pageTypes: readonly string[]; quietMs?: number },
 ): Promise<boolean> {
+  const { rows } = await pool.query<{ tenantId: number; day: string }>(
+    `select tenant_id as "tenantId", day::text from event_days
+     where visitors is null and changed_at <= now() - $1 * interval '1 ms' and day < $2
+     order by changed_at limit 1`,
+    [quietMs, today],
+  )
+  const [next] = rows
+  if (!next) return false
+  try {
+    return await computeColumns(pool, next, pageTypes)
+  } catch (error) {
+    // The other days are computed first.
+    await pool.query('update event_days set changed_at = now() where tenant_id = $1 and day = $2', [
+      next.tenantId,
+      next.day,
+    ])
+    throw error
+  }
+}
+
+async function computeColumns(
+  pool: pg.Pool,
+  { tenantId, day }: { tenantId: number; day: string },
+  pageTypes: readonly string[],
+): Promise<boolean> {
   return inTransaction(pool, async client => {
     // Sums that are added from now on are folded after this transaction, and then delete the columns again.
     if (!(await tryLock(client, LOCKS.series))) return false
-    const { rows } = await client.query<{ tenantId: number; day: string }>(
-      `select tenant_id as "tenantId", day::text from event_days
-       where visitors is null and changed_at <= now() - $1 * interval '1 ms' and day < $2
-       order by changed_at limit 1`,
-      [quietMs, today],
-    )
-    const [next] = rows
-    if (!next) return false
     const window = `tenant_id = $1 and occurred_at >= $2::date::timestamptz
       and occurred_at < ($2::date + 1)::timestamptz and not conversion`
     await queryLong(
@@ -90,7 +109,7 @@ export async function computeEventDay(
          '$2::date::timestamptz',
        )}) c
        where d.tenant_id = $1 and d.day = $2::date`,
-      [next.tenantId, next.day, pageTypes],
+      [tenantId, day, pageTypes],
     )
     return true
   })
