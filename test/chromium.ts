@@ -15,6 +15,26 @@ export const SHARED_BROWSER_VARIABLE = 'KONTOR_TEST_BROWSER'
 const LIMIT_MS = 120_000 // for a page that hangs; on a busy machine a page takes seconds
 const howToInstall = `needs ${CHROMIUM} (apt-get install chromium)`
 
+// Chromium uses only the last list of disabled features, so this one repeats Playwright's. The last two load the suggestions of the
+// address bar as two pages in every context, which takes as much processor time as our pages.
+const DISABLED_FEATURES = [
+  'AvoidUnnecessaryBeforeUnloadCheckSync',
+  'DestroyProfileOnBrowserClose',
+  'HttpsUpgrades',
+  'HttpsFirstBalancedModeAutoEnable',
+  'LensOverlay',
+  'MediaRouter',
+  'PaintHolding',
+  'ThirdPartyStoragePartitioning',
+  'AvoidCorsURLLoaderRestartOnRedirect',
+  'OptimizationHints',
+  'NetworkTimeServiceQuerying',
+  'AimEnabled',
+  'PreconnectToSearch',
+  'WebUIOmniboxPopup',
+  'WebUIOmniboxAimPopup',
+]
+
 export const CHROMIUM_OPTIONS: LaunchOptions = {
   executablePath: CHROMIUM,
   timeout: LIMIT_MS,
@@ -27,6 +47,7 @@ export const CHROMIUM_OPTIONS: LaunchOptions = {
     '--disable-background-networking',
     '--disable-component-update',
     '--disable-sync',
+    `--disable-features=${DISABLED_FEATURES.join()}`,
   ],
 }
 
