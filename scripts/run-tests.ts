@@ -4,7 +4,7 @@
 //   paths         every file whose path contains one of them
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { dirname, join, relative } from 'node:path'
+import { join, relative } from 'node:path'
 import { type RunOptions, run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -31,11 +31,19 @@ const FIRST = [
   'log/',
 ]
 
-// Starting a process takes a second of CPU time. Files that leave their process as they found it share one: those in this
-// folder, and those that use the shared server, of which a process runs a few.
-const ONE_PROCESS = 'test/domain/'
-const USES_SHARED_SERVER = '= await sharedServer()'
-const SHARED_SERVER_FILES_PER_PROCESS = 6
+// Loading the server takes a second of processor time, and its first start half a second more. The files of a folder run one
+// after the other in one process, a few in each. These are long enough to have their own, or must have one.
+const ALONE = [
+  ...['test/console/', 'test/guides/', 'test/torture/', 'test/crash/', 'test/release/', 'test/security/'],
+  ...[
+    'test/log/jetstream-',
+    'test/cli/start',
+    'test/cli/backup',
+    'test/hostile/linear',
+    'test/scripts/interrupted-run',
+  ],
+]
+const FILES_PER_PROCESS = 6
 
 const paths = process.argv.slice(2).filter(argument => argument !== '--all')
 const all = process.argv.includes('--all')
@@ -47,7 +55,7 @@ if (files.length === 0) {
   process.exit(2)
 }
 
-// Every file runs in its own process. The compile cache saves a fifth of the processor time of the run.
+// Without the compile cache, the run takes a quarter more processor time.
 process.env.NODE_COMPILE_CACHE ??= join(root, 'node_modules/.cache/compiled-for-tests')
 
 // What test/global-setup.ts starts once for all files that use it.
@@ -97,23 +105,28 @@ function printSummary(): void {
     console.log('(.ci/run installs what these need. KONTOR_TEST_REQUIRE_ALL=1 makes a skip a failure.)')
 }
 
-/** Replaces the files that share a process by one file that imports them. */
+/** Replaces the files that share a process by one file, in which each of them is a test with its own hooks. */
 function groupFiles(files: string[]): string[] {
   const folder = join(root, 'node_modules/.cache/test-groups')
   mkdirSync(folder, { recursive: true })
   const counts = new Map<string, number>()
-  const groups = Map.groupBy(files, (file, index) => {
-    if (file.startsWith(ONE_PROCESS)) return ONE_PROCESS
-    if (!sources[index]!.includes(USES_SHARED_SERVER)) return file
-    const count = counts.get(dirname(file)) ?? 0
-    counts.set(dirname(file), count + 1)
-    return `${dirname(file)}/${Math.floor(count / SHARED_SERVER_FILES_PER_PROCESS) + 1}`
+  const groups = Map.groupBy(files, file => {
+    if (ALONE.some(start => file.startsWith(start))) return file
+    const [, subject] = file.split('/')
+    const count = counts.get(subject!) ?? 0
+    counts.set(subject!, count + 1)
+    return `${subject}-${Math.floor(count / FILES_PER_PROCESS) + 1}`
   })
   return [...groups].map(([name, members]) => {
     if (members.length === 1) return join(root, members[0]!)
-    const group = join(folder, `${name.replaceAll('/', '-')}.test.mjs`)
-    const imports = members.map(file => `import ${JSON.stringify(pathToFileURL(join(root, file)).href)}\n`)
-    writeFileSync(group, imports.join(''))
+    const group = join(folder, `${name}.test.mjs`)
+    const urlOf = (path: string) => JSON.stringify(pathToFileURL(join(root, path)).href)
+    const lines = [
+      `import { test } from 'node:test'`,
+      `import ${urlOf('test/database.ts')} // its hooks are for all files`,
+      ...members.map(file => `test(${JSON.stringify(file)}, () => import(${urlOf(file)}))`),
+    ]
+    writeFileSync(group, `${lines.join('\n')}\n`)
     return group
   })
 }
