@@ -8,7 +8,7 @@ const QUARTER_MS = 15 * MINUTE_MS
 
 /**
  * The number of distinct visitors by bucket (from 1), and in total (null). Reads the visitors of the days whose columns are
- * current, and the events of the other days. With a million events in a year, 30 days take 0.04 s of processor time and a year 0.5 s.
+ * current, and the events of the other days. With a million events in a year, 30 days take 0.04 s of processor time and a year 0.4 s.
  */
 export async function countVisitors(db: Db, tenantId: number, buckets: Buckets): Promise<Map<number | null, number>> {
   if (buckets.starts.length === 0) return new Map()
@@ -16,18 +16,19 @@ export async function countVisitors(db: Db, tenantId: number, buckets: Buckets):
   const rows = await queryRows<{ bucket: number | null; count: number }>(
     db,
     `with days as materialized (
-       select w.*, w.cuts_text::int[] as cuts, d.visitors, d.quarters
+       select w.*, w.cuts_text::int[] as cuts, w.cuts_text <> '{}' as is_cut, d.visitors, d.quarters
        from unnest($2::date[], $3::int[], $4::text[], $5::boolean[], $6::boolean[])
          as w (day, bucket, cuts_text, is_exact, is_inside)
        left join event_days d on d.tenant_id = $1 and d.day = w.day and w.is_exact and ${DAY_IS_CURRENT}
      ), seen as materialized (
        select distinct bucket, visitor from (
-         select b.bucket, v.visitor
-         from days w cross join lateral unnest(w.visitors, w.quarters) as v (visitor, quarter)
-         cross join lateral (
-           select case when w.cuts = '{}' then w.bucket else w.bucket + width_bucket(v.quarter::int, w.cuts) end as bucket
-         ) b
-         where w.visitors is not null and (w.is_inside or b.bucket between 1 and cardinality($7::timestamptz[]))
+         select case when is_cut then bucket + width_bucket(quarter::int, cuts) else bucket end as bucket, visitor
+         from (
+           -- Not in "from": PostgreSQL would store the rows of each day first, which takes twice as long.
+           select bucket, cuts, is_cut, is_inside, unnest(visitors) as visitor, unnest(quarters) as quarter
+           from days where visitors is not null offset 0
+         ) v
+         where is_inside or bucket + width_bucket(quarter::int, cuts) between 1 and cardinality($7::timestamptz[])
          union all
          select width_bucket(e.occurred_at, $7::timestamptz[]), e.visitor
          from days w cross join lateral (
