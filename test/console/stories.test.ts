@@ -353,10 +353,12 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
       await server.request(source.path, { method: 'POST', key: source.token, body: JSON.stringify(event) })
     }
     await server.settled()
-    await goTo(page, '#/subscriptions?currency=EUR')
+    // Three clicks from the overview.
+    await goTo(page, '#/overview?currency=EUR')
+    await page.locator('.tiles').getByRole('link', { name: 'Net new MRR' }).click()
+    await heading(page, 'Subscriptions')
     await page.locator('#period summary').click()
     await page.getByRole('link', { name: 'This month' }).click()
-    await page.getByRole('link', { name: 'Movements by account' }).click()
     await text(page, /up €49\.00/)
     await page.getByRole('row', { name: /c-9.*\+€49\.00.*new/ }).waitFor()
     const saving = page.waitForEvent('download')
