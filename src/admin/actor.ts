@@ -1,8 +1,8 @@
 import type pg from 'pg'
-import { Type } from 'typebox'
 import { Nullable } from '../domain/shapes.ts'
 import { hasRole, type Role } from '../domain/tenants/keys.ts'
 import type { Tenant } from '../domain/tenants/tenants.ts'
+import { Type } from '../domain/typebox.ts'
 import { findTenant } from '../store/tenants/tenants.ts'
 import { AdminError, notFound } from './error.ts'
 /** The caller that reads or changes something. */

@@ -1,8 +1,8 @@
 import type pg from 'pg'
-import { type Static, Type } from 'typebox'
 import { RULE_NAMES, RULES, type Rule, type Thresholds, withDefaultThresholds } from '../domain/alerts/rules.ts'
 import { Nullable, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
+import { type Static, Type } from '../domain/typebox.ts'
 import { type Log, LogUnavailable } from '../log/log.ts'
 import { databaseNow, inTransaction } from '../postgres/database.ts'
 import {

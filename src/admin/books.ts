@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { type Static, Type } from 'typebox'
 import { addMonths } from '../domain/billing/account.ts'
 import { stripNamespaces } from '../domain/billing/namespace.ts'
 import { toMajor } from '../domain/money.ts'
 import { NullableText, Timestamp } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { startOfDayIn } from '../domain/time-zone.ts'
+import { type Static, Type } from '../domain/typebox.ts'
 import { type Db, databaseNow, inTransaction } from '../postgres/database.ts'
 import { lockLedger } from '../postgres/locks.ts'
 import {

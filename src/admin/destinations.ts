@@ -1,5 +1,4 @@
 import type pg from 'pg'
-import { type Static, Type } from 'typebox'
 import { RULE_NAMES, type Rule } from '../domain/alerts/rules.ts'
 import { isMailUrl, mailAddressOf, PRIVATE, validateDestinationUrl } from '../domain/destinations/addresses.ts'
 import {
@@ -18,6 +17,7 @@ import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/
 import { hintOf, newPublicId, newSigningSecret } from '../domain/tenants/keys.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { HOUR_MS, parseTimestamp } from '../domain/time.ts'
+import { type Static, Type } from '../domain/typebox.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
 import type { MailSettings } from '../pipeline/deliveries/mail.ts'
 import { buildBody, buildTarget, leadsToPrivate, openHeaders, openSender } from '../pipeline/deliveries/send.ts'

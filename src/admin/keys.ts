@@ -1,5 +1,4 @@
 import type pg from 'pg'
-import { type Static, Type } from 'typebox'
 import { Nullable, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
 import { isNetwork, MAX_NETWORKS, NETWORKS } from '../domain/tenants/addresses.ts'
 import {
@@ -19,6 +18,7 @@ import {
 } from '../domain/tenants/keys.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { DAY_MS, HOUR_MS, parseTimestamp } from '../domain/time.ts'
+import { type Static, Type } from '../domain/typebox.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
 import { type Destination, listDestinationsCreatedWith } from '../store/destinations/destinations.ts'

@@ -1,5 +1,4 @@
 import type pg from 'pg'
-import { type Static, Type } from 'typebox'
 import { contactFacts } from '../domain/conversions/conversions.ts'
 import {
   IDENTIFIER_KINDS,
@@ -13,6 +12,7 @@ import { storableText } from '../domain/json/json.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { DAY_MS } from '../domain/time.ts'
+import { type Static, Type } from '../domain/typebox.ts'
 import { notifySaleChanges, openAudience, startSaleChanges } from '../pipeline/deliveries/notify.ts'
 import { lockProfiles, mergePeople, splitPerson, verifyIdentifier } from '../pipeline/identity/merge-split.ts'
 import type { Transaction } from '../pipeline/unit.ts'

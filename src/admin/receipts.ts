@@ -1,5 +1,4 @@
 import type pg from 'pg'
-import { type Static, Type } from 'typebox'
 import type { Edit, EventContext } from '../domain/events/events.ts'
 import { findBatchItem } from '../domain/events/normalize/normalize.ts'
 import { idToTime, isUuid, itemIndex, toEntryId } from '../domain/ids.ts'
@@ -8,6 +7,7 @@ import { Nullable, NullableText, NullableTimestamp, Timestamp, Uuid } from '../d
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp } from '../domain/time.ts'
 import { endIn, UTC } from '../domain/time-zone.ts'
+import { type Static, Type } from '../domain/typebox.ts'
 import type { Log } from '../log/log.ts'
 import { databaseNow } from '../postgres/database.ts'
 import { hasErasedSince } from '../store/identity/erasures.ts'

@@ -1,6 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import type { TSchema } from 'typebox'
 import { pointerToken, unstorablePointers } from '../domain/json/json.ts'
+import type { TSchema } from '../domain/typebox.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
 export type Field = {
   schema: TSchema

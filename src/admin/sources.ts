@@ -1,5 +1,4 @@
 import type pg from 'pg'
-import { type Static, Type } from 'typebox'
 import { SOURCE_TYPES, type SourceType } from '../domain/events/events.ts'
 import { findPreset, listPlaceholders, PRESET_NAMES, type PresetName } from '../domain/inbound/presets.ts'
 import {
@@ -13,6 +12,7 @@ import { isNetwork, NETWORKS } from '../domain/tenants/addresses.ts'
 import { hashOfSecret, hintOf, newPublicId, newSigningSecret, newToken } from '../domain/tenants/keys.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { HOUR_MS } from '../domain/time.ts'
+import { type Static, Type } from '../domain/typebox.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
 import {

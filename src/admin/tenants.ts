@@ -1,5 +1,4 @@
 import type pg from 'pg'
-import { type Static, Type } from 'typebox'
 import { MAX_EVENT_TYPE_LENGTH } from '../domain/events/events.ts'
 import { Nullable, Timestamp } from '../domain/shapes.ts'
 import { IP_MODES, type IpMode, isIpMode } from '../domain/tenants/ip-addresses.ts'
@@ -10,6 +9,7 @@ import {
   shownEventsFloor,
   type Tenant,
 } from '../domain/tenants/tenants.ts'
+import { type Static, Type } from '../domain/typebox.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
 import { createTenant, listTenants, lockTenant, updateTenant } from '../store/tenants/tenants.ts'

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import type pg from 'pg'
-import { type Static, Type } from 'typebox'
 import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
 import { hashOfSecret, newPublicId, ROLES, type Role } from '../domain/tenants/keys.ts'
 import { MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from '../domain/tenants/passwords.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { DAY_MS } from '../domain/time.ts'
+import { type Static, Type } from '../domain/typebox.ts'
 import { inTransaction } from '../postgres/database.ts'
 import {
   type ConsoleSession,

@@ -1,5 +1,5 @@
-import { type TSchema, type TSchemaOptions, Type } from 'typebox'
 import type { JsonObject } from './json/json.ts'
+import { type TSchema, type TSchemaOptions, Type } from './typebox.ts'
 
 /** Parts of schemas. */
 export const Nullable = <Schema extends TSchema>(schema: Schema) => Type.Union([schema, Type.Null()])

@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox'
+import { type Static, Type } from './typebox.ts'
 
 /** What is wrong with a request, and where in it. */
 export const ValidationError = Type.Object(

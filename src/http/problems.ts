@@ -1,5 +1,5 @@
-import { type Static, Type } from 'typebox'
 import { AdminError, type PersonChoice } from '../admin/error.ts'
+import { type Static, Type } from '../domain/typebox.ts'
 import { ValidationError, validationErrorSentence } from '../domain/validation-error.ts'
 import { Overloaded } from '../overload/limits.ts'
 import { readValidationErrors } from './validation.ts'

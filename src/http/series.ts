@@ -1,7 +1,7 @@
-import { type Static, Type } from 'typebox'
 import { INTERVALS, MAX_BUCKETS } from '../domain/buckets.ts'
 import { storableText } from '../domain/json/json.ts'
 import { WHOLE_DAY } from '../domain/time-zone.ts'
+import { type Static, Type } from '../domain/typebox.ts'
 import type { SeriesBucket, SeriesRequest, Sum } from '../reports/series.ts'
 import { plainNumber } from '../store/export/row-texts.ts'
 import { timeWindow } from './paging.ts'

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { Type } from 'typebox'
+import { Type } from '../domain/typebox.ts'
 import type { Log } from '../log/log.ts'
 import { coalesce } from '../overload/coalesce.ts'
 import { summarizeParked } from '../store/entries/parked.ts'

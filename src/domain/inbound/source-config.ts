@@ -1,6 +1,6 @@
-import { type Static, Type } from 'typebox'
 import { Nullable } from '../shapes.ts'
 import { MAX_NETWORKS } from '../tenants/addresses.ts'
+import { type Static, Type } from '../typebox.ts'
 
 const text = (maxLength: number) => Type.String({ minLength: 1, maxLength })
 const only = { additionalProperties: false }

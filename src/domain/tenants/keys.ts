@@ -1,8 +1,8 @@
 import { hash, randomBytes } from 'node:crypto'
-import { type Static, Type } from 'typebox'
 import { MAX_EVENT_TYPE_LENGTH } from '../events/events.ts'
 import { SourceConfig } from '../inbound/source-config.ts'
 import { Nullable } from '../shapes.ts'
+import { type Static, Type } from '../typebox.ts'
 import type { ValidationError } from '../validation-error.ts'
 
 export const SCOPES = [

@@ -1,5 +1,5 @@
-import { Type } from 'typebox'
 import { AuditView } from '../../admin/audit.ts'
+import { Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'
 import { adminRoutes, type RequestAdmin } from './routes.ts'
 import { timeRange } from './schemas.ts'

@@ -1,6 +1,6 @@
-import { Type } from 'typebox'
 import { DeadLetterView } from '../../admin/dead-letters.ts'
 import { DEAD_LETTER_REASONS } from '../../domain/entries/entry.ts'
+import { Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'
 import { adminRoutes, type RequestAdmin } from './routes.ts'
 import { bySource, byTenant, whole } from './schemas.ts'

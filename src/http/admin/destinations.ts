@@ -1,4 +1,3 @@
-import { Type } from 'typebox'
 import {
   CreatedDestination,
   DELIVERY_OUTCOMES,
@@ -8,6 +7,7 @@ import {
   RetriedMessages,
   SentMessage,
 } from '../../admin/destinations.ts'
+import { Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'
 import { adminRoutes, type RequestAdmin } from './routes.ts'
 import { DestinationChangeBody, KeyRotationBody, NewDestinationBody, settingsIn, whole } from './schemas.ts'

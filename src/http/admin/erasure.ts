@@ -1,6 +1,6 @@
-import { Type } from 'typebox'
 import { ErasureReceipt } from '../../admin/erasure-run.ts'
 import { ErasurePreview, RemovedSuppression, SuppressionList } from '../../admin/erasures.ts'
+import { Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { RequestAdmin } from './routes.ts'

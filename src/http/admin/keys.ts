@@ -1,5 +1,5 @@
-import { Type } from 'typebox'
 import { CreatedKey, KeyView, RevokedKey, RotatedKey } from '../../admin/keys.ts'
+import { Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'
 import { adminRoutes, type RequestAdmin } from './routes.ts'
 import { KeyChangeBody, KeyRotationBody, NewKeyBody, RevocationBody } from './schemas.ts'

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
-import { Type } from 'typebox'
 import { PersonView, SplitPeople } from '../../admin/people.ts'
 import { OpenObject } from '../../domain/shapes.ts'
+import { Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { sendJson } from '../paging.ts'

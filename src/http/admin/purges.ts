@@ -1,7 +1,7 @@
-import { Type } from 'typebox'
 import { PurgePreview, PurgeReceipt } from '../../admin/purges.ts'
 import { Nullable } from '../../domain/shapes.ts'
 import { WHOLE_DAY } from '../../domain/time-zone.ts'
+import { Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { RequestAdmin } from './routes.ts'

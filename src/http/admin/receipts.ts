@@ -1,6 +1,6 @@
-import { Type } from 'typebox'
 import { ArchiveFacts, BacklogView, ReceiptView, ReceivedRequest, RejectionView } from '../../admin/receipts.ts'
 import { RECEIPT_OUTCOMES } from '../../domain/inbound/receipts.ts'
+import { Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { decodeCursor, PagedList, pageBody, pageParameters, readPage, sendJson } from '../paging.ts'

@@ -1,6 +1,6 @@
 import type { FastifyContextConfig, FastifyRequest, FastifySchema } from 'fastify'
-import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
 import type { Admin, AdminFor } from '../../admin/admin.ts'
+import { type Static, type TObject, type TProperties, type TSchema, Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'

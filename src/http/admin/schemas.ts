@@ -1,4 +1,3 @@
-import { type TSchema, Type } from 'typebox'
 import { DESTINATION_SETTINGS, DestinationTypeField } from '../../admin/destinations.ts'
 import { SECRET_FIELDS, SOURCE_SETTINGS } from '../../admin/sources.ts'
 import { ConversionTypes, EventsFloor, IpAddresses } from '../../admin/tenants.ts'
@@ -8,6 +7,7 @@ import { Nullable, OpenObject } from '../../domain/shapes.ts'
 import { MAX_NETWORKS } from '../../domain/tenants/addresses.ts'
 import { KEY_KINDS, KeyLimits, ROLES, SCOPES } from '../../domain/tenants/keys.ts'
 import { WHOLE_DAY } from '../../domain/time-zone.ts'
+import { type TSchema, Type } from '../../domain/typebox.ts'
 import { problems } from '../problems.ts'
 
 /** A complete list: none of these lists is too large for one response. */

@@ -1,6 +1,6 @@
-import { Type } from 'typebox'
 import { SourceTest } from '../../admin/source-test.ts'
 import { CreatedSource, RotatedSource, SourceView } from '../../admin/sources.ts'
+import { Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { RequestAdmin } from './routes.ts'

@@ -1,6 +1,6 @@
-import { Type } from 'typebox'
 import { InvitedUser, SessionView, UserView } from '../../admin/users.ts'
 import { ROLES } from '../../domain/tenants/keys.ts'
+import { Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'
 import { adminRoutes, type RequestAdmin } from './routes.ts'
 import { whole } from './schemas.ts'

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { Type } from 'typebox'
 import { type ConsoleSessions, SESSION_MS } from '../../admin/console-sessions.ts'
 import { publicTenantId } from '../../domain/tenants/tenants.ts'
+import { Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'
 import { Problem, problems } from '../problems.ts'
 import { cookie, type FindSession, requireOwnPage, sessionCookie } from './session-cookie.ts'

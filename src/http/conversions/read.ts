@@ -1,7 +1,7 @@
 import type pg from 'pg'
-import { Type } from 'typebox'
 import { isUuid } from '../../domain/ids.ts'
 import { knownCurrency } from '../../domain/money.ts'
+import { Type } from '../../domain/typebox.ts'
 import { CONVERSION_COLUMNS } from '../../reports/export/tables.ts'
 import { conversionSeries, exchangeSeries, selectCurrency } from '../../reports/series.ts'
 import { appliedPolicy } from '../../store/billing/policies.ts'

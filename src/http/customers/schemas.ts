@@ -1,6 +1,6 @@
-import { type Static, Type } from 'typebox'
 import { CUSTOMER_STATUSES } from '../../domain/customers/customers.ts'
 import { Count, Nullable, NullableText, NullableTimestamp, Timestamp } from '../../domain/shapes.ts'
+import { type Static, Type } from '../../domain/typebox.ts'
 
 /** The rows of the routes for customers. The console imports their types. */
 

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
-import { type Static, Type } from 'typebox'
 import { CDP_KINDS, type CdpContext, type CdpKind } from '../../domain/events/events.ts'
 import { MAX_ITEM_BYTES, openBody } from '../../domain/events/normalize/normalize.ts'
+import { type Static, Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'
 import type { RawBody } from '../body.ts'
 import { security } from '../openapi.ts'

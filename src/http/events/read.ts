@@ -1,7 +1,7 @@
 import type pg from 'pg'
-import { Type } from 'typebox'
 import { isUuid } from '../../domain/ids.ts'
 import { storableText } from '../../domain/json/json.ts'
+import { Type } from '../../domain/typebox.ts'
 import type { Log } from '../../log/log.ts'
 import { eventOutcome, outcomeOfSent, outcomeText, whyUnknown, whyUnknownSent } from '../../reports/event-outcome.ts'
 import { EVENT_COLUMNS } from '../../reports/export/tables.ts'

@@ -1,7 +1,7 @@
-import { type TProperties, Type } from 'typebox'
 import { INTERVALS } from '../../domain/buckets.ts'
 import { SOURCE_TYPES } from '../../domain/events/events.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp, Uuid } from '../../domain/shapes.ts'
+import { type TProperties, Type } from '../../domain/typebox.ts'
 
 const EventSource = Type.Enum(['tracking', ...SOURCE_TYPES])
 

@@ -1,7 +1,7 @@
-import { type TSchema, Type } from 'typebox'
 import { MOVEMENT_TYPES } from '../../domain/billing/account.ts'
 import { CAUSES } from '../../domain/billing/cause.ts'
 import { Nullable, NullableText, NullableTimestamp, OpenObject, Timestamp } from '../../domain/shapes.ts'
+import { type TSchema, Type } from '../../domain/typebox.ts'
 import type { TableName } from '../../reports/export/tables.ts'
 import { CustomerBody } from '../customers/schemas.ts'
 import { ConversionBody, EventBody } from '../events/schemas.ts'

@@ -1,6 +1,6 @@
 import type pg from 'pg'
-import { Type } from 'typebox'
 import { parseTimestamp } from '../../domain/time.ts'
+import { Type } from '../../domain/typebox.ts'
 import { openConcurrencyLimit } from '../../overload/limits.ts'
 import { isRequestCursor, readRequests } from '../../reports/inbound-requests.ts'
 import type { Directory } from '../../store/tenants/directory.ts'

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { Type } from 'typebox'
+import { Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'
 import { problems } from '../problems.ts'
 import type { McpContext, Parameters, ResultSchema } from './server.ts'

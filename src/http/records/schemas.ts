@@ -1,6 +1,6 @@
-import { type Static, Type } from 'typebox'
 import { ENTITY_TYPES, type EntityType, OPERATION_OUTCOMES } from '../../domain/records/records.ts'
 import { Nullable, NullableText, NullableTimestamp, OpenObject, Timestamp, Uuid } from '../../domain/shapes.ts'
+import { type Static, Type } from '../../domain/typebox.ts'
 import { ValidationError } from '../../domain/validation-error.ts'
 
 /** Fields that writes and deletes share. A delete can identify the record by other fields than `id`. */

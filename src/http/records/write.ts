@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type pg from 'pg'
-import { type Static, Type } from 'typebox'
 import { newEntryId } from '../../domain/ids.ts'
 import {
   arrayItems,
@@ -22,6 +21,7 @@ import {
   recordOrderingKey,
 } from '../../domain/records/records.ts'
 import { DAY_MS, parseTimestamp } from '../../domain/time.ts'
+import { type Static, Type } from '../../domain/typebox.ts'
 import type { ValidationError } from '../../domain/validation-error.ts'
 import type { Accept } from '../../intake/accept.ts'
 import type { Append, FirstUse } from '../../log/log.ts'

@@ -1,5 +1,5 @@
-import { Type } from 'typebox'
 import { BooksQuery, BooksView, booksView } from '../../admin/books.ts'
+import { Type } from '../../domain/typebox.ts'
 import { inSnapshot } from '../../reports/question.ts'
 import type { App } from '../app.ts'
 import type { ReportDeps } from './routes.ts'

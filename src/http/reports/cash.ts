@@ -1,6 +1,6 @@
-import { Type } from 'typebox'
 import { MAX_BUCKETS } from '../../domain/buckets.ts'
 import { momentIn } from '../../domain/time-zone.ts'
+import { Type } from '../../domain/typebox.ts'
 import { type CashFactReport, type CashReport, cashFactReport, cashReport } from '../../reports/cash.ts'
 import { BUCKET_INTERVALS, type BucketInterval } from '../../store/reports/totals.ts'
 import type { App } from '../app.ts'

@@ -1,5 +1,5 @@
-import { Type } from 'typebox'
 import { toMajor } from '../../domain/money.ts'
+import { Type } from '../../domain/typebox.ts'
 import { consolidatedReport } from '../../reports/consolidated.ts'
 import type { App } from '../app.ts'
 import { type ReportDeps, reportRoute, shown } from './routes.ts'

@@ -1,5 +1,5 @@
-import { Type } from 'typebox'
 import { toMajor } from '../../domain/money.ts'
+import { Type } from '../../domain/typebox.ts'
 import { churnReasonReport, forecastReport } from '../../reports/forecast.ts'
 import { reportingChurnReasons, reportingForecast } from '../../reports/reporting.ts'
 import type { App } from '../app.ts'

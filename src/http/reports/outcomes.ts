@@ -1,7 +1,7 @@
 /** Outcomes of trials and failed payments, and exclusions. */
 
-import { Type } from 'typebox'
 import { toMajor } from '../../domain/money.ts'
+import { Type } from '../../domain/typebox.ts'
 import { exclusionReport } from '../../reports/exclusions.ts'
 import { type DunningReport, dunningReport, trialReport } from '../../reports/outcomes.ts'
 import { reportingExclusions } from '../../reports/reporting.ts'

@@ -1,6 +1,6 @@
-import { Type } from 'typebox'
 import { MAX_BUCKETS } from '../../domain/buckets.ts'
 import { momentIn } from '../../domain/time-zone.ts'
+import { Type } from '../../domain/typebox.ts'
 import { revenueFactReport, revenueReport } from '../../reports/revenue.ts'
 import type { App } from '../app.ts'
 import { type ReportDeps, reportRoute, shown } from './routes.ts'

@@ -1,10 +1,10 @@
-import { type Static, type TObject, Type } from 'typebox'
 import { MOVEMENT_TYPES } from '../../domain/billing/account.ts'
 import { CAUSES } from '../../domain/billing/cause.ts'
 import type { Dimension } from '../../domain/billing/dimensions.ts'
 import { stripNamespaces } from '../../domain/billing/namespace.ts'
 import { majorText, toMajor } from '../../domain/money.ts'
 import { OpenObject } from '../../domain/shapes.ts'
+import { type Static, type TObject, Type } from '../../domain/typebox.ts'
 
 // Reports return amounts in minor units. Responses contain the marked fields in major units.
 const MONEY = 'x-money'

@@ -1,6 +1,6 @@
-import { type TObject, type TProperties, Type } from 'typebox'
 import { DIMENSIONS } from '../../domain/billing/dimensions.ts'
 import { DEFAULT_POLICY, describePolicy } from '../../domain/billing/policy.ts'
+import { type TObject, type TProperties, Type } from '../../domain/typebox.ts'
 import {
   AccountRow,
   CancellationRow,
