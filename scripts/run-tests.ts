@@ -12,9 +12,12 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const FILE_LIMIT_MS = 900_000 // ends a file that hangs; the slowest one takes a minute on two idle cores
 
-// Kills and failures at random, the packed release, every shell block of the guides, and every link of the console: half
-// of the time of all tests.
-const CHECK_ONLY = ['test/torture/', 'test/crash/', 'test/release/', 'test/guides/', 'test/console/crawl']
+// Kills and failures at random, the packed release and SDK, every shell block of the guides, every link of the console, and an
+// aborted test run: half of the time of all tests.
+const CHECK_ONLY = [
+  ...['test/torture/', 'test/crash/', 'test/release/', 'test/guides/', 'test/console/crawl', 'test/events/kill'],
+  ...['test/embedded-postgres/crash', 'test/security/fuzz', 'test/sdk/js/installed', 'test/scripts/interrupted-run'],
+]
 
 // The slowest files start first. Started last, each would run alone at the end.
 const FIRST = [
@@ -83,8 +86,12 @@ events.on('test:fail', () => {
 events.on('test:pass', ({ skip, file, name }) => {
   if (skip !== undefined) skipped.push(`${relative(root, file ?? '')}: ${name}: ${skip}`)
 })
+// A file alone in its process, or a member of a group, which is a test with the name of the file.
 events.on('test:summary', ({ file, duration_ms }) => {
-  if (file !== undefined) durationsMs.push([relative(root, file), duration_ms])
+  if (file !== undefined && files.includes(relative(root, file))) durationsMs.push([relative(root, file), duration_ms])
+})
+events.on('test:complete', ({ name, details }) => {
+  if (files.includes(name)) durationsMs.push([name, details.duration_ms])
 })
 events.compose(spec).on('end', printSummary).pipe(process.stdout)
 
