@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { parseTenantId } from '../../src/domain/tenants/tenants.ts'
 import { sharedServer, type TestServer } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
@@ -121,8 +122,8 @@ test('the cursor walks the whole list once, and new rows do not shift it', async
   )
   assert.ok(seen.includes(5.5))
   const { rowCount } = await server.pool.query(
-    "delete from events where occurred_at >= $1 or payload::jsonb ->> 'at' = '5.5'",
-    [minute(999)],
+    "delete from events where tenant_id = $2 and (occurred_at >= $1 or payload::jsonb ->> 'at' = '5.5')",
+    [minute(999), parseTenantId(server.tenant.id)],
   )
   assert.ok(rowCount! > 5)
 })
