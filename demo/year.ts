@@ -25,7 +25,7 @@ export function createYear({ seed, scale, end }: { seed: number; scale: number; 
 
 /** The name of the shop's source without the end of its year, which is a day or a minute. A later run finds the source by this prefix. */
 export function sourceNamePrefix({ seed, scale }: Year): string {
-  return `Demo shop (seed ${seed}${scale === 1 ? '' : `, scale ${scale}`}), year until `
+  return `Demo shop${seed === 1 ? '' : ` ${seed}`}${scale === 1 ? '' : ` × ${scale}`}, until `
 }
 
 export function sourceName(year: Year): string {

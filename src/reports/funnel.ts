@@ -96,19 +96,19 @@ async function readSteps(db: Db, tenantId: number, range: { since: number; until
   const types = [...new Set([...typed, ...pageTypes])]
   const limit = MAX_FUNNEL_EVENTS * terms.steps.length + 1
   const isCut = ({ times }: EventColumns) => times.length === 4 * limit
-  const current = new Map((await readCurrentDays(db, tenantId, range)).map(day => [day.start, day]))
+  const current = new Map((await readCurrentDays(db, tenantId, range, terms)).map(day => [day.start, day]))
   const days: StepEvents[] = []
   for (let since = range.since; since < range.until; ) {
     const day = current.get(since)
     let until = since + DAY_MS
     while (!day && until < range.until && !current.has(until)) until += DAY_MS
-    const events = day ?? (await readEventColumns(db, tenantId, { since, until }, { types, pageTypes, limit }))
+    const events = day ?? (await readEventColumns(db, tenantId, { since, until }, { types, limit, terms }))
     if (!day && isCut(events)) return null
     days.push(findSteps(events, terms))
     since = until
     await yieldToEventLoop()
   }
-  const sales = await readSaleColumns(db, tenantId, range, { types: typed, limit })
+  const sales = await readSaleColumns(db, tenantId, range, { types: typed, limit, terms })
   return isCut(sales) ? null : { days, sales: findSteps(sales, terms) }
 }
 

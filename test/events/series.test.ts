@@ -631,3 +631,39 @@ test('a key reads the time zone and the currencies of its tenant', async () => {
     reporting_currency: null,
   })
 })
+
+test('a funnel counts the pages of a day with more paths than its columns can name', async () => {
+  const tenant = await server.tenantWithServerKey('many paths')
+  const timestamp = new Date(Date.now() - DAY_MS).toISOString()
+  const view = (anonymousId: string, path: string) => ({
+    ...{ type: 'page', anonymousId, timestamp, messageId: `${anonymousId} ${path.slice(0, 20)}` },
+    properties: { url: `https://shop.example${path}` },
+  })
+  for (let first = 0; first < 2_250; first += 450) {
+    const batch = Array.from({ length: 450 }, (_, i) => view('v1', `/many/${first + i}/${'x'.repeat(1_900)}`))
+    await post('/v1/batch', tenant.trackingKey, { batch })
+  }
+  await post('/v1/batch', tenant.trackingKey, {
+    batch: [view('v2', '/many/x'), view('v2', '/done'), view('v3', '/done'), view('v1', '/a_c'), view('v2', '/abc')],
+  })
+  await server.settled()
+  await computeDays()
+  const { rows } = await server.pool.query(
+    `select visitors is not null as "hasVisitors", nodes is not null as "hasEvents" from event_days
+     where tenant_id = $1`,
+    [Number(tenant.id.slice(4))],
+  )
+  assert.deepEqual(rows, [{ hasVisitors: true, hasEvents: false }])
+  for (const [steps, expected] of [
+    ['page:/many/*,page:/done', [2, 1]],
+    ['page:/many/*,page:/a_c', [2, 1]],
+    ['page:*x,page:*c', [2, 2]],
+  ] as const) {
+    const { body } = await server.request(`/v1/funnel?${new URLSearchParams({ steps })}`, { key: tenant.privateKey })
+    assert.deepEqual(
+      body.steps.map(({ people }: Row) => people),
+      expected,
+      steps,
+    )
+  }
+})

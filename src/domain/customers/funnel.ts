@@ -5,7 +5,14 @@ export type FunnelStep = { eventType: string } | { page: string }
 export type EventKind = { types: readonly string[]; path: string; isSale: boolean }
 
 /** Events ordered by time and receipt, in columns: 5 bytes with the node, 4 with the milliseconds since `start`, 3 with the kind. */
-export type EventColumns = { start: number; nodes: Buffer; times: Buffer; kinds: Buffer; kindNames: EventKind[] }
+export type EventColumns = {
+  start: number
+  nodes: Buffer
+  times: Buffer
+  kinds: Buffer
+  /** By kind, a bit for each step that its events are. */
+  stepsOfKind: Uint8Array
+}
 
 export type FunnelTerms = {
   steps: readonly FunnelStep[]
@@ -20,9 +27,8 @@ export type FunnelTerms = {
 export type StepEvents = { length: number; nodes: Float64Array; times: Float64Array; steps: Uint8Array }
 
 /** Finds the steps among the events. */
-export function findSteps({ start, nodes, times, kinds, kindNames }: EventColumns, terms: FunnelTerms): StepEvents {
-  const stepsOf = Uint8Array.from(kindNames, kind => matchSteps(kind, terms))
-  const count = stepsOf.some(steps => steps !== 0) ? times.length / 4 : 0
+export function findSteps({ start, nodes, times, kinds, stepsOfKind }: EventColumns, terms: FunnelTerms): StepEvents {
+  const count = stepsOfKind.some(steps => steps !== 0) ? times.length / 4 : 0
   const found = {
     length: 0,
     nodes: new Float64Array(count),
@@ -32,7 +38,7 @@ export function findSteps({ start, nodes, times, kinds, kindNames }: EventColumn
   const [first, last] = [terms.since, terms.until + terms.withinMs]
   for (let i = 0; i < count; i++) {
     const kind = i * 3
-    const steps = stepsOf[(kinds[kind]! << 16) | (kinds[kind + 1]! << 8) | kinds[kind + 2]!]!
+    const steps = stepsOfKind[(kinds[kind]! << 16) | (kinds[kind + 1]! << 8) | kinds[kind + 2]!]!
     if (steps === 0) continue
     const at = start + readUint32(times, i * 4)
     if (at < first || at > last) continue
@@ -48,7 +54,8 @@ function readUint32(bytes: Uint8Array, at: number): number {
   return ((bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!) >>> 0
 }
 
-function matchSteps({ types, path, isSale }: EventKind, { steps, pageTypes }: FunnelTerms): number {
+/** A bit for each step that events of this kind are. */
+export function matchSteps({ types, path, isSale }: EventKind, { steps, pageTypes }: FunnelTerms): number {
   let found = 0
   steps.forEach((step, i) => {
     const matches =

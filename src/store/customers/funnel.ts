@@ -1,4 +1,4 @@
-import type { EventColumns, EventKind } from '../../domain/customers/funnel.ts'
+import { type EventColumns, type FunnelTerms, matchSteps } from '../../domain/customers/funnel.ts'
 import { type Db, queryRows } from '../../postgres/database.ts'
 import { DAY_IS_CURRENT, pathOf, toColumns } from '../events/days.ts'
 
@@ -9,38 +9,60 @@ const COLUMNS = `nodes, times, kinds, kind_names as "kindNames"`
 type Range = { since: number; until: number }
 
 /** The events of the days (UTC) in the range whose columns are current. */
-export async function readCurrentDays(db: Db, tenantId: number, { since, until }: Range): Promise<EventColumns[]> {
+export async function readCurrentDays(
+  db: Db,
+  tenantId: number,
+  { since, until }: Range,
+  terms: FunnelTerms,
+): Promise<EventColumns[]> {
   const rows = await queryRows<ColumnsRow & { start: Date }>(
     db,
     `select d.day::timestamptz as start, ${COLUMNS} from event_days d
-     where d.tenant_id = $1 and d.day >= $2::timestamptz::date and d.day::timestamptz < $3 and ${DAY_IS_CURRENT}
+     where d.tenant_id = $1 and d.day >= $2::timestamptz::date and d.day::timestamptz < $3 and d.nodes is not null
+       and ${DAY_IS_CURRENT}
      order by d.day`,
     [tenantId, new Date(since), new Date(until)],
   )
   return rows.map(({ start, ...row }) =>
-    decode(start.getTime(), row, ([type, path]) => ({ types: [type!], path: path! })),
+    decode(start.getTime(), row, ([type, path]) => matchSteps({ types: [type!], path: path!, isSale: false }, terms)),
   )
 }
 
-/** The events of these types in the range, at most `limit`. The paths are '' if no step needs them: reading them takes longest. */
+/** The events of these types in the range, at most `limit`. PostgreSQL finds the steps: a million pages have a million paths. */
 export async function readEventColumns(
   db: Db,
   tenantId: number,
   { since, until }: Range,
-  { types, pageTypes, limit }: { types: string[]; pageTypes: string[]; limit: number },
+  { types, limit, terms }: { types: string[]; limit: number; terms: FunnelTerms },
 ): Promise<EventColumns> {
+  const values: unknown[] = [tenantId, new Date(since), new Date(until), types, limit]
+  const add = (value: unknown) => `$${values.push(value)}`
+  const pageTypes = terms.steps.some(step => 'page' in step) ? `${add([...terms.pageTypes])}::text[]` : `'{}'::text[]`
+  const bits = terms.steps.map((step, i) => {
+    const matches =
+      'page' in step
+        ? `event_type = any(${pageTypes}) and path like ${add(likePattern(step.page))}`
+        : `event_type = ${add(step.eventType)}`
+    return `case when ${matches} then ${1 << i} else 0 end`
+  })
   const rows = await queryRows<ColumnsRow>(
     db,
     `select ${COLUMNS} from (${toColumns(
-      `select occurred_at, id, node, event_type as name, ${pathOf('$5::text[]')} as path from events
-       where tenant_id = $1 and occurred_at >= $2 and occurred_at < $3 and event_type = any($4) and not conversion
-         and node is not null
-       limit $6`,
+      `select occurred_at, id, node, (${bits.join(' + ')})::text as name, '' as path from (
+         select occurred_at, id, node, event_type, ${pathOf(pageTypes)} as path from events
+         where tenant_id = $1 and occurred_at >= $2 and occurred_at < $3 and event_type = any($4) and not conversion
+           and node is not null
+         limit $5
+       ) e`,
       '$2::timestamptz',
     )}) c`,
-    [tenantId, new Date(since), new Date(until), types, pageTypes, limit],
+    values,
   )
-  return decode(since, rows[0]!, ([type, path]) => ({ types: [type!], path: path! }))
+  return decode(since, rows[0]!, ([steps]) => Number(steps))
+}
+
+function likePattern(pattern: string): string {
+  return pattern.replace(/[\\%_]/g, '\\$&').replaceAll('*', '%')
 }
 
 /** The same for conversions, which count as their conversion type and as the type of their event. */
@@ -48,7 +70,7 @@ export async function readSaleColumns(
   db: Db,
   tenantId: number,
   { since, until }: Range,
-  { types, limit }: { types: string[]; limit: number },
+  { types, limit, terms }: { types: string[]; limit: number; terms: FunnelTerms },
 ): Promise<EventColumns> {
   const window = 'tenant_id = $1 and occurred_at >= $2 and occurred_at < $3 and listed and node is not null'
   const columns = `occurred_at, id, node, conversion_type as name, coalesce(event_type, '') as path`
@@ -65,16 +87,17 @@ export async function readSaleColumns(
     )}) c`,
     [tenantId, new Date(since), new Date(until), types, limit],
   )
-  return decode(since, rows[0]!, types => ({ types, path: '', isSale: true }))
+  return decode(since, rows[0]!, types => matchSteps({ types, path: '', isSale: true }, terms))
 }
 
+/** `stepsOf`: the steps of a kind by its names. */
 function decode(
   start: number,
   { kindNames, ...columns }: ColumnsRow,
-  toKind: (names: string[]) => Omit<EventKind, 'isSale'> & { isSale?: true },
+  stepsOf: (names: string[]) => number,
 ): EventColumns {
   const names: string[][] = JSON.parse(kindNames)
-  return { start, ...columns, kindNames: names.map(each => ({ isSale: false, ...toKind(each) })) }
+  return { start, ...columns, stepsOfKind: Uint8Array.from(names, stepsOf) }
 }
 
 // node-postgres writes each element separately, which takes longer than the query.

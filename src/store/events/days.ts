@@ -37,6 +37,9 @@ const URL = `left(coalesce(payload::json ->> 'page', payload::json ->> 'url', pa
   payload::json -> 'context' -> 'page' ->> 'path', ''), 2000)`
 const PATH = `coalesce(nullif(regexp_replace(regexp_replace(${URL}, '^[a-zA-Z]+://[^/?#]*', ''), '[?#].*$', ''), ''), '/')`
 
+// Anyone can send any number of paths. The columns of such a day are not stored, and funnels read its events.
+const MAX_NAME_BYTES = 4_000_000
+
 /** `found`: a query of rows with occurred_at, id, node, name and path; `start`: the moment that the times are relative to. */
 export const toColumns = (found: string, start: string) => `
   with found as materialized (${found}),
@@ -47,7 +50,8 @@ export const toColumns = (found: string, start: string) => `
     coalesce(string_agg(int4send((1000 * (date_part('epoch', f.occurred_at) - date_part('epoch', ${start})))::int), ''
       order by f.occurred_at, f.id), '') as times,
     coalesce(string_agg(substring(int4send(n.kind::int) from 2), '' order by f.occurred_at, f.id), '') as kinds,
-    coalesce((select json_agg(json_build_array(name, path) order by kind) from named)::text, '[]') as kind_names
+    case when (select coalesce(sum(octet_length(name) + octet_length(path)), 0) from named) <= ${MAX_NAME_BYTES}
+      then coalesce((select json_agg(json_build_array(name, path) order by kind) from named)::text, '[]') end as kind_names
   from found f join named n on n.name = f.name and n.path = f.path`
 
 /** The path of an event `e` whose type is in the parameter `types`, else ''. */
@@ -93,8 +97,10 @@ async function computeColumns(
       and occurred_at < ($2::date + 1)::timestamptz and not conversion`
     await queryLong(
       client,
-      `update event_days d set visitors = v.visitors, quarters = v.quarters, nodes = c.nodes, times = c.times,
-         kinds = c.kinds, kind_names = c.kind_names
+      `update event_days d set visitors = v.visitors, quarters = v.quarters, kind_names = c.kind_names,
+         nodes = case when c.kind_names is not null then c.nodes end,
+         times = case when c.kind_names is not null then c.times end,
+         kinds = case when c.kind_names is not null then c.kinds end
        from (
          select coalesce(array_agg(visitor order by quarter), '{}') as visitors,
            coalesce(array_agg(quarter order by quarter), '{}') as quarters
