@@ -1,5 +1,5 @@
 // TypeBox's builders for the schemas that Kontor uses. TypeBox has one entry point with 373 modules, which takes 0.24 s of processor
-// time in every command, server and thread (docs/decisions/0042-typebox-builders.md). The types are TypeBox's.
+// time in every command, server and thread (docs/decisions/0043-typebox-builders.md). The types are TypeBox's.
 import type { Type as TypeBox } from 'typebox'
 
 export type { Static, TObject, TProperties, TSchema, TSchemaOptions } from 'typebox'
