@@ -205,9 +205,26 @@ function buildPage(session: Session, path: string, isLanding: boolean) {
   }
 }
 
+const USER_AGENTS = [
+  'Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Mobile/15E148 Safari/604.1',
+  'Mozilla/5.0 (Linux; Android 15; Pixel 9) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/138.0.0.0 Mobile Safari/537.36',
+  'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/138.0.0.0 Safari/537.36',
+  'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Safari/605.1.15',
+  'Mozilla/5.0 (iPad; CPU OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Mobile/15E148 Safari/604.1',
+]
+// Of ten visitors, five use a phone, four a computer and one a tablet.
+const SHARES = [0, 2, 1, 0, 3, 0, 2, 1, 4, 2]
+
+/** A visitor id is one browser on one device. */
+function userAgentOf(visitor: string): string {
+  let sum = 0
+  for (const letter of visitor) sum = (sum * 31 + letter.charCodeAt(0)) % 65_521
+  return USER_AGENTS[SHARES[sum % SHARES.length]!]!
+}
+
 function stepCall({ session, step, id, at, isLanding }: Action): Record<string, unknown> {
   const ids = { id, at: new Date(at), visitor: session.visitor, user: session.person?.id }
-  const context = { sessionId: session.id }
+  const context = { sessionId: session.id, userAgent: userAgentOf(session.visitor) }
   if (step.kind === 'view') {
     const { page: url, referrer } = buildPage(session, step.path, isLanding)
     const page = { url, path: step.path, referrer }

@@ -666,7 +666,7 @@ create table event_days (
   visitors bigint[],
   quarters smallint[],
   -- Events with a node, ordered by time and id: 5 bytes with the node, 4 with the milliseconds since the start of the day, and
-  -- 3 with the index of the kind. The kinds are JSON: the event type, and of page views the path.
+  -- 3 with the index of the kind. The kinds are JSON: the event type, of page views the path, and the device.
   nodes bytea,
   times bytea,
   kinds bytea,

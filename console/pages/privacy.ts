@@ -40,7 +40,7 @@ export const privacyPage = definePage(
         { title: 'Suppressed people' },
         suppressed.results.length > 0 && h(Discarded, { left: suppressed.not_recorded }),
         suppressed.results.length === 0
-          ? h(EmptyState, { title: 'No suppressed people.' })
+          ? h(EmptyState, { title: 'No suppressed people.', text: 'People whom you stop tracking below appear here.' })
           : h(Table<Suppression>, {
               ...{ caption: 'Suppressed people', columns: suppressedColumns(problem, refresh) },
               ...{ rows: suppressed.results, rowKey: ({ id }) => id, csv: csv('suppressions') },
@@ -52,7 +52,10 @@ export const privacyPage = definePage(
         Section,
         { title: 'Erasures' },
         erasures.results.length === 0
-          ? h(EmptyState, { title: 'No erasures.' })
+          ? h(EmptyState, {
+              title: 'No erasures.',
+              text: 'Each erasure leaves a receipt here that contains no personal data.',
+            })
           : h(Table<ErasureReceipt>, {
               ...{ caption: 'Erasures', columns: erasureColumns, rows: erasures.results },
               ...{ rowKey: ({ id }) => id, csv: csv('erasures') },

@@ -40,7 +40,6 @@ export const usersPage = definePage(
       Page,
       { title: 'Users', lead: 'People who sign in with a name and a password. The audit log shows their names.' },
       invited.value && h(InvitationNotice, { key: invited.value.invitation, invited: invited.value }),
-      h(Section, { title: 'Invite a person' }, h(InviteForm, { invite })),
       h(ProblemArea, { problem }),
       h(
         Section,
@@ -51,8 +50,9 @@ export const usersPage = definePage(
               columns: userColumns({ problem, refresh, reset }),
               csv: { api: 'admin', path: '/users', query: {}, name: 'users' },
             })
-          : h(EmptyState, { title: 'No users yet.', text: 'Invite the first person above.' }),
+          : h(EmptyState, { title: 'No users yet.', text: 'Invite the first person below.' }),
       ),
+      h(Section, { title: 'Invite a person' }, h(InviteForm, { invite })),
       h(
         Section,
         { title: 'Sessions' },

@@ -2,6 +2,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type pg from 'pg'
 import { type ChannelRule, channelOf } from '../domain/customers/channels.ts'
 import {
+  type Device,
   type EventColumns,
   type FunnelStep,
   type FunnelTerms,
@@ -28,6 +29,8 @@ type FunnelQuestion = {
   since: Date
   until: Date
   withinDays: number
+  /** Of the first step; null: any. */
+  device: Device | null
 }
 
 type Step = { people: number; medianSeconds: number | null }
@@ -47,11 +50,11 @@ const MAX_GROUPS = 50
 export async function funnelReport(
   pool: pg.Pool,
   tenantId: number,
-  { steps, since, until, withinDays }: FunnelQuestion,
+  { steps, since, until, withinDays, device }: FunnelQuestion,
   breakdown: { by: 'channel' | 'source'; rules: readonly ChannelRule[] } | null,
 ): Promise<Funnel | null> {
   const times = { since: since.getTime(), until: until.getTime(), withinMs: withinDays * DAY_MS }
-  const terms = { steps, ...times, pageTypes: PAGE_VIEWS }
+  const terms = { steps, ...times, pageTypes: PAGE_VIEWS, device }
   return inSnapshot(pool, async db => {
     const count = await countPeople(db, tenantId, terms)
     if (count === null) return null

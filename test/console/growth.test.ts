@@ -115,6 +115,13 @@ test('stories about growth in Chromium', { timeout: 900_000 }, async t => {
     await page.getByRole('row', { name: /^Paid search 2 1 1/ }).waitFor()
     await page.getByRole('row', { name: /^page:\/pricing\* 3/ }).waitFor()
     await page.getByRole('row', { name: /^E-mail 1 0 0/ }).waitFor()
+    // The visits of this test were sent without a user agent.
+    await page.getByLabel('Device at start').selectOption('Phones')
+    await page.getByRole('button', { name: 'Count' }).click()
+    await page.getByText('No one did “page:/pricing*” in this period').waitFor()
+    await page.getByLabel('Device at start').selectOption('Unknown')
+    await page.getByRole('button', { name: 'Count' }).click()
+    await page.getByRole('row', { name: /^page:\/pricing\* 3/ }).waitFor()
   })
 
   assert.deepEqual(pageErrors, [])

@@ -667,3 +667,65 @@ test('a funnel counts the pages of a day with more paths than its columns can na
     )
   }
 })
+
+const AGENTS: [device: string, context: object][] = [
+  ['phone', { userAgent: 'Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) Mobile/15E148 Safari/604.1' }],
+  ['phone', { userAgent: 'Mozilla/5.0 (Linux; Android 15; Pixel 9) Chrome/138.0.0.0 Mobile Safari/537.36' }],
+  ['phone', { device: { type: 'iOS' } }],
+  ['tablet', { userAgent: 'Mozilla/5.0 (iPad; CPU OS 18_5 like Mac OS X) Version/18.5 Mobile/15E148 Safari/604.1' }],
+  ['tablet', { userAgent: 'Mozilla/5.0 (Linux; Android 14; SM-X910) Chrome/138.0.0.0 Safari/537.36' }],
+  ['computer', { userAgent: 'Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/138.0.0.0 Safari/537.36' }],
+  ['other', { userAgent: 'analytics-node/2.1 (Linux)' }],
+  ['other', { userAgent: 7, device: { type: ['ios'] } }],
+  ['other', {}],
+]
+
+test('a funnel of one device counts the people who started on it', async () => {
+  const tenant = await server.tenantWithServerKey('devices')
+  const at = (hours: number) => new Date(Date.now() - DAY_MS + hours * HOUR_MS).toISOString()
+  const visits = AGENTS.flatMap(([, context], i) => [
+    { type: 'page', anonymousId: `v${i}`, timestamp: at(0), context, properties: { url: 'https://shop.example/a' } },
+    // The second step happens on a server.
+    { type: 'track', event: 'Signed Up', anonymousId: `v${i}`, timestamp: at(1) },
+  ])
+  await post('/v1/batch', tenant.trackingKey, { batch: visits })
+  await server.settled()
+  const count = async (query: Record<string, string>) => {
+    const search = new URLSearchParams({ steps: 'page:/a,Signed Up', ...query })
+    const { body } = await server.request(`/v1/funnel?${search}`, { key: tenant.privateKey })
+    return body.steps.map(({ people }: Row) => people)
+  }
+  const assertDevices = async () => {
+    for (const device of ['phone', 'tablet', 'computer', 'other']) {
+      const people = AGENTS.filter(([own]) => own === device).length
+      assert.deepEqual(await count({ device }), [people, people], device)
+    }
+    assert.deepEqual(await count({}), [AGENTS.length, AGENTS.length])
+  }
+  await assertDevices()
+  await computeDays()
+  await assertDevices()
+  const { status } = await server.request('/v1/funnel?steps=a,b&device=watch', { key: tenant.privateKey })
+  assert.equal(status, 400)
+})
+
+test('the device of a tracking event is that of its request', async () => {
+  const tenant = await server.tenantWithServerKey('device of a request')
+  const headers = { 'user-agent': 'Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) Mobile/15E148' }
+  for (const event_type of ['visit', 'sign_up'])
+    await server.request('/v1/track/', {
+      ...{ method: 'POST', key: tenant.trackingKey, headers, body: json({ event_type, visitor: 'v1', data: {} }) },
+    })
+  await server.settled()
+  for (const [device, people] of [
+    ['phone', 1],
+    ['computer', 0],
+  ] as const) {
+    const path = `/v1/funnel?steps=visit,sign_up&device=${device}`
+    const { body } = await server.request(path, { key: tenant.privateKey })
+    assert.deepEqual(
+      body.steps.map((step: Row) => step.people),
+      [people, people],
+    )
+  }
+})

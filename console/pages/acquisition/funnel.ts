@@ -39,17 +39,22 @@ export const funnelPage = definePage(
     const sales = countTypes(sold?.results ?? []).slice(0, 5)
     const chosen = (query.get('steps') ?? '').split(',').filter(Boolean)
     const steps = chosen.length > 0 ? chosen : suggest(types, sales)
-    const [within_days, breakdown] = [query.get('within_days') ?? '30', query.get('breakdown')]
-    const asked = { steps: steps.join(','), within_days, breakdown, ...boundsOf(readPeriod()) }
+    const [within_days, device, breakdown] = [
+      query.get('within_days') ?? '30',
+      query.get('device'),
+      query.get('breakdown'),
+    ]
+    const asked = { steps: steps.join(','), within_days, device, breakdown, ...boundsOf(readPeriod()) }
     return {
       types: [...types, ...sales],
       steps,
       within_days,
+      device,
       breakdown,
       funnel: steps.length < 2 ? null : await customers.funnel(asked, signal),
     }
   },
-  ({ data: { types, steps, within_days, breakdown, funnel } }) =>
+  ({ data: { types, steps, within_days, device, breakdown, funnel } }) =>
     h(
       AcquisitionPage,
       { name: 'funnel', lead: 'How many people took these steps in this order. Each person counts once.' },
@@ -60,7 +65,7 @@ export const funnelPage = definePage(
             command: trackCommand(),
             action: keyHint('tracking'),
           })
-        : h(FunnelForm, { types, steps, within_days, breakdown }),
+        : h(FunnelForm, { types, steps, within_days, device, breakdown }),
       funnel && h(FunnelResult, { funnel, by: breakdown }),
     ),
 )
@@ -71,27 +76,41 @@ function suggest(types: TypeCounts, sales: TypeCounts): string[] {
 }
 
 const WINDOWS = ['1', '7', '14', '30', '90', '365'].map(days => [days, plural(Number(days), 'day')] as const)
+const DEVICES = [
+  ['', 'All'],
+  ['phone', 'Phones'],
+  ['tablet', 'Tablets'],
+  ['computer', 'Computers'],
+  ['other', 'Unknown'],
+] as const
 const BREAKDOWNS = [
   ['', 'None'],
   ['channel', 'Channel'],
   ['source', 'Source'],
 ] as const
 
-type FunnelFormProps = { types: TypeCounts; steps: string[]; within_days: string; breakdown: string | null }
+type FunnelFormProps = {
+  types: TypeCounts
+  steps: string[]
+  within_days: string
+  device: string | null
+  breakdown: string | null
+}
 
-function FunnelForm({ types, steps, within_days, breakdown }: FunnelFormProps): VNode {
+function FunnelForm({ types, steps, within_days, device, breakdown }: FunnelFormProps): VNode {
   // One empty field more than there are steps.
   const fields = Array.from({ length: Math.min(MAX_STEPS, Math.max(3, steps.length + 1)) }, (_, i) => steps[i] ?? '')
   return h(
     Form<string>,
     {
-      key: `${steps} ${within_days} ${breakdown}`,
+      key: `${steps} ${within_days} ${device} ${breakdown}`,
       submit: 'Count',
       layout: 'filter',
       run: values => {
         const given = fields.map((_, i) => String(values[`step${i}`]).trim()).filter(Boolean)
         if (given.length < 2) throw new Error('Enter at least two steps.')
-        const changes = { within_days: values.within_days ?? null, breakdown: values.breakdown || null }
+        const { within_days = null, device, breakdown } = values
+        const changes = { within_days, device: device || null, breakdown: breakdown || null }
         go(link('funnel', { steps: given.join(','), ...changes }))
       },
     },
@@ -102,6 +121,7 @@ function FunnelForm({ types, steps, within_days, breakdown }: FunnelFormProps): 
       }),
     ),
     h(SelectField, { id: 'within_days', label: 'Within', value: within_days, options: WINDOWS }),
+    h(SelectField, { id: 'device', label: 'Device at start', value: device ?? '', options: DEVICES }),
     h(SelectField, { id: 'breakdown', label: 'Breakdown', value: breakdown ?? '', options: BREAKDOWNS }),
     html`
       <datalist id="funnel-types">

@@ -1,8 +1,12 @@
 /** Events of a type, or page views whose path matches a pattern with `*`. */
 export type FunnelStep = { eventType: string } | { page: string }
 
+/** By the user agent of an event. `other`: it says nothing about the device, or there is none. */
+export const DEVICES = ['phone', 'tablet', 'computer', 'other'] as const
+export type Device = (typeof DEVICES)[number]
+
 /** What a funnel knows about some events: the types that they count as and, of a page view, the path, else ''. */
-export type EventKind = { types: readonly string[]; path: string; isSale: boolean }
+export type EventKind = { types: readonly string[]; path: string; device: Device; isSale: boolean }
 
 /** Events ordered by time and receipt, in columns: 5 bytes with the node, 4 with the milliseconds since `start`, 3 with the kind. */
 export type EventColumns = {
@@ -21,6 +25,8 @@ export type FunnelTerms = {
   until: number
   withinMs: number
   pageTypes: ReadonlySet<string>
+  /** The device of the first step. Null: any. Later steps may happen elsewhere: many people buy on another device. */
+  device: Device | null
 }
 
 /** Events that are steps, in order. `steps` has a bit for each step that an event is. In columns, because there may be a million. */
@@ -55,14 +61,17 @@ function readUint32(bytes: Uint8Array, at: number): number {
 }
 
 /** A bit for each step that events of this kind are. */
-export function matchSteps({ types, path, isSale }: EventKind, { steps, pageTypes }: FunnelTerms): number {
+export function matchSteps(
+  { types, path, device, isSale }: EventKind,
+  { steps, pageTypes, device: wanted }: FunnelTerms,
+): number {
   let found = 0
   steps.forEach((step, i) => {
     const matches =
       'page' in step
         ? !isSale && types.some(type => pageTypes.has(type)) && matchesPattern(path, step.page)
         : types.includes(step.eventType)
-    if (matches) found |= 1 << i
+    if (matches && (i > 0 || wanted === null || device === wanted)) found |= 1 << i
   })
   return found
 }

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { FunnelStep } from '../../domain/customers/funnel.ts'
+import { DEVICES, type FunnelStep } from '../../domain/customers/funnel.ts'
 import { storableText } from '../../domain/json/json.ts'
 import { Timestamp } from '../../domain/shapes.ts'
 import type { Scope } from '../../domain/tenants/keys.ts'
@@ -109,6 +109,12 @@ export function funnelRoute(app: App, { pool, now }: Deps): void {
             default: 30,
             description: 'Maximum time from the first step to the last',
           }),
+          device: Type.Optional(
+            Type.Enum([...DEVICES], {
+              description:
+                'Only people who did the first step on this kind of device, known from the user agent of the event',
+            }),
+          ),
           breakdown: Type.Optional(
             Type.Enum(['channel', 'source'], {
               description: 'Also counts by the channel or the source of the first touch',
@@ -123,7 +129,7 @@ export function funnelRoute(app: App, { pool, now }: Deps): void {
       const { names, steps } = readSteps(query.steps)
       const { timeZone, channels: rules } = await newestPolicy(pool, tenantId)
       const window = readWindow(query, now(), timeZone)
-      const question = { steps, ...window, withinDays: query.within_days }
+      const question = { steps, ...window, withinDays: query.within_days, device: query.device ?? null }
       const breakdown = query.breakdown === undefined ? null : { by: query.breakdown as 'channel' | 'source', rules }
       const funnel = await funnelReport(pool, tenantId, question, breakdown)
       if (funnel === null)

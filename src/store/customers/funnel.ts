@@ -1,6 +1,6 @@
-import { type EventColumns, type FunnelTerms, matchSteps } from '../../domain/customers/funnel.ts'
+import { type Device, type EventColumns, type FunnelTerms, matchSteps } from '../../domain/customers/funnel.ts'
 import { type Db, queryRows } from '../../postgres/database.ts'
-import { DAY_IS_CURRENT, pathOf, toColumns } from '../events/days.ts'
+import { DAY_IS_CURRENT, DEVICE, pathOf, toColumns } from '../events/days.ts'
 
 type ColumnsRow = { nodes: Buffer; times: Buffer; kinds: Buffer; kindNames: string }
 const COLUMNS = `nodes, times, kinds, kind_names as "kindNames"`
@@ -24,7 +24,9 @@ export async function readCurrentDays(
     [tenantId, new Date(since), new Date(until)],
   )
   return rows.map(({ start, ...row }) =>
-    decode(start.getTime(), row, ([type, path]) => matchSteps({ types: [type!], path: path!, isSale: false }, terms)),
+    decode(start.getTime(), row, ([type, path, device]) =>
+      matchSteps({ types: [type!], path: path!, device: device as Device, isSale: false }, terms),
+    ),
   )
 }
 
@@ -43,13 +45,16 @@ export async function readEventColumns(
       'page' in step
         ? `event_type = any(${pageTypes}) and path like ${add(likePattern(step.page))}`
         : `event_type = ${add(step.eventType)}`
-    return `case when ${matches} then ${1 << i} else 0 end`
+    const isOn = i === 0 && terms.device !== null ? `and device = ${add(terms.device)}` : ''
+    return `case when ${matches} ${isOn} then ${1 << i} else 0 end`
   })
   const rows = await queryRows<ColumnsRow>(
     db,
     `select ${COLUMNS} from (${toColumns(
-      `select occurred_at, id, node, (${bits.join(' + ')})::text as name, '' as path from (
-         select occurred_at, id, node, event_type, ${pathOf(pageTypes)} as path from events
+      `select occurred_at, id, node, (${bits.join(' + ')})::text as name, '' as path, '' as device from (
+         select occurred_at, id, node, event_type, ${pathOf(pageTypes)} as path,
+           ${terms.device === null ? `''` : DEVICE} as device
+         from events
          where tenant_id = $1 and occurred_at >= $2 and occurred_at < $3 and event_type = any($4) and not conversion
            and node is not null
          limit $5
@@ -73,7 +78,7 @@ export async function readSaleColumns(
   { types, limit, terms }: { types: string[]; limit: number; terms: FunnelTerms },
 ): Promise<EventColumns> {
   const window = 'tenant_id = $1 and occurred_at >= $2 and occurred_at < $3 and listed and node is not null'
-  const columns = `occurred_at, id, node, conversion_type as name, coalesce(event_type, '') as path`
+  const columns = `occurred_at, id, node, conversion_type as name, coalesce(event_type, '') as path, '' as device`
   const rows = await queryRows<ColumnsRow>(
     db,
     `select ${COLUMNS} from (${toColumns(
@@ -87,7 +92,9 @@ export async function readSaleColumns(
     )}) c`,
     [tenantId, new Date(since), new Date(until), types, limit],
   )
-  return decode(since, rows[0]!, types => matchSteps({ types, path: '', isSale: true }, terms))
+  return decode(since, rows[0]!, ([conversion, event]) =>
+    matchSteps({ types: [conversion!, event!], path: '', device: 'other', isSale: true }, terms),
+  )
 }
 
 /** `stepsOf`: the steps of a kind by its names. */

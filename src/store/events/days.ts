@@ -40,19 +40,30 @@ const PATH = `coalesce(nullif(regexp_replace(regexp_replace(${URL}, '^[a-zA-Z]+:
 // Anyone can send any number of paths. The columns of such a day are not stored, and funnels read its events.
 const MAX_NAME_BYTES = 4_000_000
 
-/** `found`: a query of rows with occurred_at, id, node, name and path; `start`: the moment that the times are relative to. */
+// Mobile SDKs name the system of the device instead of a user agent. That of a webhook belongs to the sender's server.
+const AGENT = `left(coalesce(payload::json -> 'context' ->> 'userAgent',
+  case when source_config_id is null then headers::json ->> 'user-agent' end, ''), 500)`
+export const DEVICE = `(
+  select case
+    when agent ~ 'iPad|Tablet|Kindle|Silk/' or (agent ~ 'Android' and agent !~ 'Mobile') then 'tablet'
+    when agent ~ 'Mobi|iPhone|iPod' or lower(payload::json -> 'context' -> 'device' ->> 'type') in ('ios', 'android') then 'phone'
+    when agent ~ '^Mozilla/.*(Windows NT|Macintosh|X11|CrOS)' then 'computer'
+    else 'other' end
+  from (select ${AGENT} as agent) a)`
+
+/** `found`: a query of rows with occurred_at, id, node, name, path and device; `start`: the moment that the times are relative to. */
 export const toColumns = (found: string, start: string) => `
   with found as materialized (${found}),
   named as materialized (
-    select name, path, row_number() over () - 1 as kind from (select distinct name, path from found) n
+    select name, path, device, row_number() over () - 1 as kind from (select distinct name, path, device from found) n
   )
   select coalesce(string_agg(substring(int8send(f.node) from 4), '' order by f.occurred_at, f.id), '') as nodes,
     coalesce(string_agg(int4send((1000 * (date_part('epoch', f.occurred_at) - date_part('epoch', ${start})))::int), ''
       order by f.occurred_at, f.id), '') as times,
     coalesce(string_agg(substring(int4send(n.kind::int) from 2), '' order by f.occurred_at, f.id), '') as kinds,
     case when (select coalesce(sum(octet_length(name) + octet_length(path)), 0) from named) <= ${MAX_NAME_BYTES}
-      then coalesce((select json_agg(json_build_array(name, path) order by kind) from named)::text, '[]') end as kind_names
-  from found f join named n on n.name = f.name and n.path = f.path`
+      then coalesce((select json_agg(json_build_array(name, path, device) order by kind) from named)::text, '[]') end as kind_names
+  from found f join named n on n.name = f.name and n.path = f.path and n.device = f.device`
 
 /** The path of an event `e` whose type is in the parameter `types`, else ''. */
 export const pathOf = (types: string) => `case when event_type = any(${types}) then ${PATH} else '' end`
@@ -110,7 +121,7 @@ async function computeColumns(
            from events where ${window} and visitor is not null and ${NOT_A_TEST}
          ) pairs
        ) v, (${toColumns(
-         `select occurred_at, id, node, event_type as name, ${pathOf('$3::text[]')} as path from events
+         `select occurred_at, id, node, event_type as name, ${pathOf('$3::text[]')} as path, ${DEVICE} as device from events
           where ${window} and node is not null`,
          '$2::date::timestamptz',
        )}) c
