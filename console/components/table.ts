@@ -33,7 +33,7 @@ export function Table<Row>({ csv, ...table }: TableProps<Row>): VNode {
 
 function Rows<Row>({ caption, columns, rows, rowKey }: TableProps<Row>): VNode {
   return html`
-    <div class="scroller" role="region" aria-label=${caption} tabindex="0" onMouseOver=${showFullText}>
+    <div class="scroller" ref=${watchWidth} role="region" aria-label=${caption} tabindex="0" onMouseOver=${showFullText}>
       <table class="stacking" role="table">
         <caption class="unseen">${caption}</caption>
         <thead role="rowgroup">
@@ -45,6 +45,15 @@ function Rows<Row>({ caption, columns, rows, rowKey }: TableProps<Row>): VNode {
       </table>
     </div>
   `
+}
+
+const widths = new ResizeObserver(entries => {
+  for (const { target } of entries) target.classList.toggle('fits', target.scrollWidth <= target.clientWidth)
+})
+
+/** The ref of a scrolling container. While its table fits, it does not scroll, so that the header can stay in view. */
+export function watchWidth(container: Element | null): void {
+  if (container) widths.observe(container)
 }
 
 export function headerCells<Row>(columns: Column<Row>[]): VNode[] {

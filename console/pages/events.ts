@@ -8,7 +8,7 @@ import { ActionButton, Form, RefreshButton, TextField } from '../components/form
 import { EmptyState, ProblemArea } from '../components/notice.ts'
 import { JsonView, Page, Section } from '../components/page.ts'
 import { Plot } from '../components/plot.ts'
-import { type Column, CsvButton, headerCells, rowCells, showFullText } from '../components/table.ts'
+import { type Column, CsvButton, headerCells, rowCells, showFullText, watchWidth } from '../components/table.ts'
 import { Breakable } from '../components/text.ts'
 import { Time } from '../components/time.ts'
 import { countTypes, filterOf, NoMatches, TimeFilter, TypeButtons } from '../components/time-filter.ts'
@@ -135,7 +135,7 @@ function EventRows({ rows, names }: { rows: Event[]; names: Names }): VNode {
     opened.value = next
   }
   return html`
-    <div class="scroller" role="region" aria-label="Events" tabindex="0" onMouseOver=${showFullText}>
+    <div class="scroller" ref=${watchWidth} role="region" aria-label="Events" tabindex="0" onMouseOver=${showFullText}>
       <table class="stacking">
         <caption class="unseen">Events</caption>
         <thead>

@@ -201,6 +201,11 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     await page.getByRole('button', { name: 'Show more' }).click()
     await page.locator('.live-list tbody tr').nth(69).waitFor()
     assert.equal(await page.getByRole('button', { name: 'Show more' }).count(), 0)
+    await page.locator('.live-list tbody tr').nth(69).scrollIntoViewIfNeeded()
+    // The header of the table stays in view, below the bar.
+    await page.waitForFunction(`Math.abs(
+      document.querySelector('.live-list thead th').getBoundingClientRect().top -
+      document.querySelector('.bar').getBoundingClientRect().bottom) < 2`)
   })
 
   await t.test('a source is created, receives an event, is tested and disabled', async () => {
