@@ -137,7 +137,7 @@ async function fill(session: Session, target: DemoTenant, server: ReachedServer,
   const shop = shopYear(year)
   const keys = { privateKey: privateKey.key, trackingKey: serverKey.key }
   const delivery = await deliver(shop, { url: server.url, ...keys, source }, out.say)
-  const isApplied = await waitUntilApplied(session, out)
+  const isApplied = await waitUntilApplied(session, tenant.id, out)
   out.say(`Done in ${((performance.now() - startedAt) / 1000).toFixed(1)} s.`)
   out.json({
     tenant: tenant.id,

@@ -294,7 +294,7 @@ async function throughServer(session: Session, wanted: FileImport, run: Run, sig
     const { target, close } = await wanted.openTarget(session, wanted.tenant, send)
     try {
       const totals = await run(target)
-      if (totals.isWhole && !(await waitUntilApplied(session, out))) out.exitCode = 1
+      if (totals.isWhole && !(await waitUntilApplied(session, wanted.tenant, out))) out.exitCode = 1
       return totals
     } finally {
       await close()

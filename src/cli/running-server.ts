@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findServer } from '../../embedded-postgres/cluster.ts'
 import type { Config } from '../config/config.ts'
+import { parseTenantId } from '../domain/tenants/tenants.ts'
 import { databaseNow } from '../postgres/database.ts'
+import { countDeferred } from '../store/entries/parked.ts'
 import { openLogger } from '../telemetry/logging.ts'
 import type { Output } from './output.ts'
 import { type RunningServer, readServerFile } from './server-file.ts'
@@ -81,16 +83,22 @@ const LAG_POLL_MS = 100
 // Nodes derive the time from PostgreSQL's clock, so their clocks may differ a little.
 const CLOCK_SKEW_MS = 1_000
 
-/** Waits until every entry accepted so far is applied. Returns false if there is no progress for 60 s. */
-export async function waitUntilApplied({ pool, log }: Session, out: Output): Promise<boolean> {
+/**
+ * Waits until every entry of the tenant accepted so far is applied, or failed and will be retried. Returns false if there is
+ * no progress for 60 s.
+ */
+export async function waitUntilApplied({ pool, log }: Session, tenant: string, out: Output): Promise<boolean> {
+  const tenantId = parseTenantId(tenant)!
   const sentBy = (await databaseNow(pool)).getTime() + CLOCK_SKEW_MS
   let [fewest, movedAt] = [Number.POSITIVE_INFINITY, Date.now()]
   for (;;) {
     const waiting = (await log.lag({ complete: true })).filter(
       ({ oldestAt }) => oldestAt !== null && oldestAt.getTime() <= sentBy,
     )
-    if (waiting.length === 0) return true
-    const entries = waiting.reduce((sum, partition) => sum + partition.entries, 0)
+    // After the log: an entry is parked in the transaction that reads it from the log.
+    const deferred = await countDeferred(pool, tenantId, new Date(sentBy))
+    if (waiting.length === 0 && deferred === 0) return true
+    const entries = waiting.reduce((sum, partition) => sum + partition.entries, deferred)
     if (entries < fewest) [fewest, movedAt] = [entries, Date.now()]
     if (Date.now() - movedAt > MAX_STALL_MS) {
       out.say(`${entries} accepted entries are not processed. Is a process with the surface "worker" running?`)

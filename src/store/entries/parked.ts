@@ -163,6 +163,17 @@ export async function countParked(db: Db, tenantId: number, receivedBy: Date): P
   return rows[0]!.count
 }
 
+/** Parked entries of a tenant that were received by then and only wait for their turn: neither they nor one before them failed. */
+export async function countDeferred(db: Db, tenantId: number, receivedBy: Date): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    `select count(*) from parked_entries p where tenant_id = $1 and received_at <= $2 and not exists (
+       select from parked_entries f where f.partition = p.partition and f.tenant_id = p.tenant_id
+         and f.ordering_key = p.ordering_key and f.attempts > 0)`,
+    [tenantId, receivedBy],
+  )
+  return rows[0]!.count
+}
+
 /** The number of parked entries of a tenant, and the oldest time. */
 export async function summarizeParked(db: Db, tenantId: number): Promise<{ entries: number; oldestAt: Date | null }> {
   const { rows } = await db.query<{ entries: number; oldestAt: Date | null }>(
