@@ -95,7 +95,7 @@ export async function visitorSeries(
 ): Promise<{ total: number; results: { at: Date; count: number }[] } | null> {
   const buckets = buildBuckets(request.interval, request)
   if (buckets === null) return null
-  // A generic plan: PostgreSQL scanned whole partitions for each day when it planned for the dates.
+  // In a snapshot, PostgreSQL uses a generic plan. With a plan for these dates, it scanned whole partitions for each day.
   const counts = await inSnapshot(pool, db => countVisitors(db, tenantId, buckets))
   return {
     total: counts.get(null) ?? 0,
