@@ -89,16 +89,13 @@ const CLOCK_SKEW_MS = 1_000
  */
 export async function waitUntilApplied({ pool, log }: Session, tenant: string, out: Output): Promise<boolean> {
   const tenantId = parseTenantId(tenant)!
-  const sentBy = (await databaseNow(pool)).getTime() + CLOCK_SKEW_MS
+  const sentBy = new Date((await databaseNow(pool)).getTime() + CLOCK_SKEW_MS)
   let [fewest, movedAt] = [Number.POSITIVE_INFINITY, Date.now()]
   for (;;) {
-    const waiting = (await log.lag({ complete: true })).filter(
-      ({ oldestAt }) => oldestAt !== null && oldestAt.getTime() <= sentBy,
-    )
-    // After the log: an entry is parked in the transaction that reads it from the log.
-    const deferred = await countDeferred(pool, tenantId, new Date(sentBy))
-    if (waiting.length === 0 && deferred === 0) return true
-    const entries = waiting.reduce((sum, partition) => sum + partition.entries, deferred)
+    // In the order in which entries move: an entry that is parked meanwhile is found there.
+    const unread = (await log.unread(tenantId, sentBy)).entries
+    const entries = unread + (await countDeferred(pool, tenantId, sentBy))
+    if (entries === 0) return true
     if (entries < fewest) [fewest, movedAt] = [entries, Date.now()]
     if (Date.now() - movedAt > MAX_STALL_MS) {
       out.say(`${entries} accepted entries are not processed. Is a process with the surface "worker" running?`)
