@@ -1,36 +1,57 @@
-import type { Page, Route } from 'playwright-core'
+import type { Page, Request, Route } from 'playwright-core'
 
-const QUIET_MS = 100
+const API = /\/(v1|admin\/v1)\/|\/console\/session$/
 
 /**
  * Opens a page and counts how often requests had to wait for the responses of others: each wave of responses is held
- * until no more requests come.
+ * until the page has nothing left to do without them.
  */
 export async function countWaves(page: Page, open: () => Promise<unknown>): Promise<number> {
   const held: Route[] = []
-  let newest = performance.now()
-  const pattern = /\/(v1|admin\/v1)\/|\/console\/session$/
-  await page.route(pattern, route => {
+  await page.route(API, route => {
     // A stream does not end.
     if (route.request().url().includes('/live')) return route.continue()
     held.push(route)
-    newest = performance.now()
   })
-  const opened = open()
+  const files = watchFiles(page)
   let isOpen = true
-  opened.finally(() => {
+  const opened = open().finally(() => {
     isOpen = false
   })
   let waves = 0
-  const isQuiet = () => performance.now() - newest > QUIET_MS
-  while (isOpen || held.length > 0 || !isQuiet()) {
-    await new Promise(resolve => setTimeout(resolve, 20))
-    if (held.length === 0 || !isQuiet()) continue
+  while (isOpen || held.length > 0) {
+    const known = held.length
+    if (!(await isIdle(page)) || files.loading > 0 || held.length > known || known === 0) continue
     waves++
-    newest = performance.now()
     await Promise.all(held.splice(0).map(route => route.continue()))
   }
   await opened
-  await page.unroute(pattern)
+  files.stop()
+  await page.unroute(API)
   return waves
+}
+
+/** Whether the page has run all its scripts. False while it is replaced by another one. */
+function isIdle(page: Page): Promise<boolean> {
+  return page.evaluate<boolean>(WAIT_UNTIL_IDLE).catch(() => false)
+}
+
+const WAIT_UNTIL_IDLE = `new Promise(resolve => {
+  requestIdleCallback(() => requestIdleCallback(() => setTimeout(() => resolve(document.readyState !== 'loading'))))
+})`
+
+/** Counts the scripts, styles and documents that are loading. */
+function watchFiles(page: Page) {
+  const loading = new Set<Request>()
+  const start = (request: Request) => {
+    if (!API.test(request.url())) loading.add(request)
+  }
+  const end = (request: Request) => loading.delete(request)
+  page.on('request', start).on('requestfinished', end).on('requestfailed', end)
+  return {
+    get loading() {
+      return loading.size
+    },
+    stop: () => page.off('request', start).off('requestfinished', end).off('requestfailed', end),
+  }
 }
