@@ -52,6 +52,8 @@ async function raiseAlert(tenant: TestTenant): Promise<void> {
   for (let i = 0; i < 2; i++) await evaluate()
 }
 
+// All mail servers of this file have the same port, so a delivery that is retried later reaches the mail server of another test.
+// Each test therefore has addresses of its own.
 const sentTo = (mails: ReceivedMail[], address: string) => mails.filter(({ to }) => to.includes(address))
 
 test('an alert reaches e-mail addresses and a chat, once each, and names cannot add headers or markup', async t => {
@@ -94,6 +96,7 @@ test('an alert reaches e-mail addresses and a chat, once each, and names cannot 
   assert.equal(message!.headers['webhook-signature'], undefined)
   const replayed = (id: string) => server.admin.destinations.replay(id, day(1))
   assert.deepEqual([(await replayed(other.body.id)).queued, (await replayed(made.body.id)).queued], [0, 1])
+  await eventually('the replayed e-mail', () => sentTo(mail.received, 'ops@example.com').length === 2)
 })
 
 test('an alert waits while the mail server is unreachable, over a restart, and the failure is shown', async t => {
@@ -128,7 +131,7 @@ test('a refused login, recipient or encryption is reported and nothing is sent w
   execFileSync('openssl', [...made, ...subject, '-keyout', key, '-out', certificate], { stdio: 'ignore' })
   const encrypted = (await startMailServer(t, { certificate, key, password: PASSWORD }))!
 
-  const target = { type: 'email', url: 'mailto:ops@example.com', keys: [], headers: {} } as const
+  const target = { type: 'email', url: 'mailto:refused@example.com', keys: [], headers: {} } as const
   const send = async (settings: object, url: string = target.url) => {
     const mailServer = { host: 'localhost', user: null, password: null, ...settings } as never
     const mail = { server: mailServer, from: 'kontor@example.com' }
@@ -148,7 +151,7 @@ test('a refused login, recipient or encryption is reported and nothing is sent w
   assert.match(await send({ port: encrypted.port, tls: 'starttls', ...login }), /self-signed/)
   const reports = await send({ port, tls: 'off', ...login, password: 'wrong' })
   assert.doesNotMatch(reports, /wrong$|p@ss/, 'no password in the error')
-  assert.deepEqual([plain.received, guarded.received, encrypted.received], [[], [], []])
+  assert.deepEqual([plain.received, sentTo(guarded.received, 'refused@example.com'), encrypted.received], [[], [], []])
 
   const tenant = await server.anotherTenant('encrypted')
   const { id } = await server.admin.destinations.create({ tenant: tenant.id, url: 'mailto:safe@example.com' })
@@ -180,8 +183,9 @@ test('a test message of a rule goes to those who receive the rule, from the API 
   useDatabase(server.databaseUrl, { ...SMTP, KONTOR_SECRET_KEY: TEST_SECRET_KEY })
   const { code, json } = await kontor('alert', 'test', tenant.name, 'mrr_drop')
   assert.deepEqual([code, (json() as { url: string }[]).map(({ url }) => url)], [0, ['mailto:all@example.com']])
-  await eventually('three e-mails', () => mail.received.length >= 3)
-  assert.match(mail.received[0]!.text, /test of the alert rule lag/)
+  const sent = (address: string) => sentTo(mail.received, address)
+  await eventually('three e-mails', () => sent('all@example.com').length === 2 && sent('lag@example.com').length === 1)
+  assert.match(sent('lag@example.com')[0]!.text, /test of the alert rule lag/)
   assert.equal((await ask('POST', path, { rule: 'no_rule' })).status, 400)
   const bound = await server.admin.keys.create({ kind: 'admin', tenant: server.tenant.id })
   const strange = await server.request(path, { method: 'POST', key: bound.key, body: '{"rule": "lag"}' })
@@ -263,8 +267,8 @@ test('the weekly digest is sent once, by one of several nodes, with figures and 
   await run()
   assert.equal(await queued(), 1)
 
-  await eventually('the digest', () => mail.received.length > 0)
-  const [got, ...more] = mail.received
+  await eventually('the digest', () => sentTo(mail.received, 'ceo@example.com').length > 0)
+  const [got, ...more] = sentTo(mail.received, 'ceo@example.com')
   assert.deepEqual([got!.to, more], [['ceo@example.com'], []])
   assert.match(headerOf(got!, 'subject')!, /^\[weekly\] Week to .*: MRR EUR 100\.00 \(EUR 0\.00\)$/)
   for (const line of [

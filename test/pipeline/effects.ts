@@ -97,9 +97,10 @@ export async function openPipeline() {
       scheduler.start()
       return scheduler
     },
-    /** Stops the workers and deletes all effects. */
+    /** Stops the workers and deletes all entries and effects: what a failed test leaves must not fail the next one. */
     async reset() {
       await Promise.all(schedulers.splice(0).map(scheduler => scheduler.stop()))
+      await pool.query('delete from log')
       await pool.query('truncate effects, parked_entries, dead_letters')
     },
     settled: () => settled(pool),
