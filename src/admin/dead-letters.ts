@@ -137,7 +137,7 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
       const filter = await filterOf(query)
       const letter = await ofOne(filter)
       if (body !== undefined && letter?.kind !== 'events')
-        throwIfInvalid([{ pointer: '/body', message: 'must be absent: only events can be edited' }])
+        throwIfInvalid([{ pointer: '/body', message: 'is not allowed: only events can be edited' }])
       const replays: Replay[] = []
       while (atMost === undefined || replays.length < atMost) {
         const more = await replaySome(filter, replays.length === 0, body)
@@ -239,7 +239,7 @@ async function toReplayEntry(client: pg.PoolClient, letter: Entry, now: Date): P
 function validateBody(body: string | undefined, { id }: ReplayQuery) {
   if (body === undefined) return []
   const pointer = '/body'
-  if (id === undefined) return [{ pointer, message: 'must be absent, unless the id of one dead letter is given' }]
+  if (id === undefined) return [{ pointer, message: 'is not allowed, unless the id of one dead letter is given' }]
   if (Buffer.byteLength(body) > MAX_EDITED_BYTES)
     return [{ pointer, message: `must have at most ${MAX_EDITED_BYTES} bytes` }]
   try {

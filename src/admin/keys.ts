@@ -292,7 +292,7 @@ const LIMITS = ['origins', 'event_types', 'rate_limit'] as const
 function validateKeyLimits(kind: string, input: KeyLimitsInput): ValidationError[] {
   if (kind === 'tracking') return validateLimits(givenLimits(input))
   const named = LIMITS.filter(name => input[name] !== undefined)
-  return named.map(name => ({ pointer: `/${name}`, message: 'must be absent: only tracking keys have this limit' }))
+  return named.map(name => ({ pointer: `/${name}`, message: 'is not allowed: only tracking keys have this limit' }))
 }
 
 /** The limits that are present in the input. */
@@ -309,21 +309,21 @@ function validateNewKey(input: NewKey, now: Date): ValidationError[] {
   if (!KEY_KINDS.includes(input.kind as KeyKind)) reject('/kind', `must be one of ${KEY_KINDS.join(', ')}`)
   if (input.kind !== 'admin' && !input.tenant) reject('/tenant', 'is required: the id or name of a tenant')
   if (input.scopes && input.kind !== 'private' && KEY_KINDS.includes(input.kind as KeyKind))
-    reject('/scopes', `must be absent: a key of kind ${input.kind} has no scopes`)
+    reject('/scopes', `is not allowed: a key of kind ${input.kind} has no scopes`)
   else if (input.scopes?.length === 0) reject('/scopes', 'must contain at least one scope')
   for (const [index, scope] of (input.scopes ?? []).entries())
     if (!SCOPES.includes(scope as Scope))
       reject(`/scopes/${index}`, `${JSON.stringify(scope)} is not a scope; the scopes are ${SCOPES.join(', ')}`)
   if (input.server && input.kind !== 'tracking')
-    reject('/server', 'must be absent: only a tracking key can be a server key')
-  if (input.role !== undefined && input.kind !== 'admin') reject('/role', 'must be absent: only admin keys have a role')
+    reject('/server', 'is not allowed: only a tracking key can be a server key')
+  if (input.role !== undefined && input.kind !== 'admin') reject('/role', 'is not allowed: only admin keys have a role')
   else if (input.role !== undefined && !ROLES.includes(input.role as Role))
     reject('/role', `must be one of ${ROLES.join(', ')}`)
   if ((input.name ?? '').trim().length > MAX_NAME || !isPrintable(input.name ?? ''))
     reject('/name', `must have at most ${MAX_NAME} printable characters`)
   const networks = input.allowed_addresses ?? []
   if (networks.length > 0 && input.kind === 'tracking')
-    reject('/allowed_addresses', 'must be absent: browsers use tracking keys from any address')
+    reject('/allowed_addresses', 'is not allowed: browsers use tracking keys from any address')
   else if (networks.length > MAX_NETWORKS || !networks.every(isNetwork))
     reject('/allowed_addresses', `must be ${NETWORKS}`)
   errors.push(...validateKeyLimits(input.kind, input))

@@ -81,7 +81,7 @@ export async function parseRates(csv: string): Promise<DailyRate[]> {
     relax_column_count: true,
   }) as string[][]
   if (header[0] !== 'Date') {
-    throw invalidFile('the first line must list Date and currencies: Date,USD,JPY,…')
+    throw invalidFile('the first line must list Date and currencies, for example Date,USD,JPY')
   }
   const rates = new Map<string, DailyRate>()
   for (const [i, [day = '', ...cells]] of lines.entries()) {

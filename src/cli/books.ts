@@ -12,7 +12,7 @@ export function addBooks(program: Command, out: Output): void {
   books
     .command('close')
     .description('Close a month. Reports with basis=as_closed then return its figures as they are now.')
-    .argument('<month>', 'YYYY-MM; it must have ended in the time zone of the policy')
+    .argument('<month>', 'YYYY-MM; it must have ended, in the time zone of the tenant')
     .addOption(tenantOption())
     .addOption(dataOption())
     .addHelpText('after', examples('kontor books close --tenant acme 2026-10'))

@@ -21,7 +21,7 @@ export function addDestination(program: Command, out: Output): void {
   )
   destination
     .command('create')
-    .description('Create a destination. Kontor sends it everything that happens from now on.')
+    .description('Create a destination. Kontor sends it what happens from now on.')
     .requiredOption('--tenant <tenant>', 'tenant id or name')
     .requiredOption('--url <url>', 'endpoint to post to (https), or mailto: and an e-mail address')
     .option('--type <type>', `${DESTINATION_TYPES.join(', ')} (default: email for mailto:, otherwise webhook)`)

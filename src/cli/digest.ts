@@ -16,7 +16,7 @@ export function addDigest(program: Command, out: Output): void {
     .addHelpText('after', examples('kontor digest preview acme', 'kontor digest set acme --weekday monday --hour 8'))
   digest
     .command('show')
-    .description('Show the schedule, the next time and the recipients.')
+    .description('Show the schedule, the next delivery and the recipients.')
     .argument('<tenant>', 'tenant id or name')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor digest show acme'))

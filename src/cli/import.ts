@@ -120,7 +120,7 @@ function addTable(group: Command, table: keyof typeof TABLES | 'events', out: Ou
 const EVENT_NOTES = `
 CSV columns are event_type, visitor, session_id, user_id, event_id and occurred_at; every other column becomes data.<column>.
 A line of NDJSON is a body of POST /v1/track, or a call of Segment's SDKs (track, identify, page, screen, group, alias).
-Other columns need --map FILE. Events without an id get one that is derived from the row.
+For fields in columns with other names, use --map FILE. Events without an id get one that is derived from the row.
 ${IMPORT_NOTES}`
 
 function parseDelimiter(text: string): string {

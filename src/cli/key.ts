@@ -28,7 +28,7 @@ export function addKey(program: Command, out: Output): void {
     .addOption(
       new Option(
         '--role <role>',
-        'role of an admin key; viewers read, operators also enable and disable sources and replay',
+        'role of an admin key: viewers read, operators also replay and enable or disable sources, admins do everything',
       ).choices(ROLES),
     )
     .option('--allowed-addresses <a,b>', 'IP addresses or networks that may use the key; not for tracking keys')

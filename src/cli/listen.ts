@@ -20,7 +20,7 @@ one at a time and in order. Authorization, Cookie, Host and connection headers a
 decompressed. Prints one line per request on a terminal, and one JSON object per line in a pipe or with --json.
 
 With KONTOR_URL and KONTOR_KEY (a private key with events:read and conversions:read), reads from that server, otherwise from
-the database. Kontor keeps requests for three days after the first \`kontor listen\`, and the first 1000 of a new source.`
+the database. Kontor stores requests from the first \`kontor listen\` on, and the first 1,000 of a new source, for three days each.`
 
 type Options = { forward?: URL; since?: Date; retry?: true; json?: true; data?: string }
 

@@ -9,7 +9,7 @@ import { dataOption, withReadAdmin } from './session.ts'
 
 const NOTES = `
 Stores the URL and an admin key in ~/.config/kontor/profiles.json, which only you can read. Commands that the admin API offers then
-run on that server: with --profile NAME or KONTOR_PROFILE, or without either in a folder without a database.
+run on that server if you set --profile NAME or KONTOR_PROFILE, or if the current folder has no database.
 Create a key on the server: kontor key create --kind admin`
 
 export function addLogin(program: Command, out: Output): void {

@@ -87,8 +87,8 @@ export function addPerson(program: Command, out: Output): void {
 
 const VERIFY_NOTES = `
 A link is verified if a record, a signed source, a server key or an operator made it. What a browser claims is unverified.
-Exports and erasures cover what verified links connect, and what only browsers sent.`
+Exports and erasures cover the data that verified links connect, and data that only browsers sent.`
 
 const SPLIT_NOTES = `
 Removes the link between the identifier and the person. Events, conversions and attribution are updated accordingly.
-The link stays undone until you merge them again.`
+The identifier stays unlinked until you merge it again.`

@@ -6,12 +6,12 @@ import type { Output } from './output.ts'
 import { dataOption, printChange, printRead } from './session.ts'
 
 const NOTES = `
-Settings:
+Settings (the default is named first):
 ${Object.values(SETTINGS)
   .map(({ name, values }) => `  ${name.padEnd(20)} ${values}`)
   .join('\n')}
 
-Prints the policy. "applied": false means that reports use the previous policy until a running server has restated the
+Prints the policy. "applied": false means that reports use the previous policy until a running server has recomputed the
 ledger. The settings are explained in docs/guides/subscriptions.md`
 
 export function addPolicy(program: Command, out: Output): void {

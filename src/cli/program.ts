@@ -120,7 +120,7 @@ function commandLoaders(name: string | undefined) {
 
 /** Applies what the help and the errors of every command have in common. */
 function prepareCommand(command: Command): void {
-  if (command.options.some(({ long }) => long === '--data')) addSharedOptions(command)
+  if (usesDatabase(command)) addSharedOptions(command)
   const required = command.options.filter(option => option.mandatory && option.long !== '--tenant')
   for (const option of command.options) if (option.mandatory && option.long === '--tenant') makeTenantOptional(option)
   for (const option of required) option.description += ' (required)'
@@ -135,11 +135,16 @@ function prepareCommand(command: Command): void {
 
 const PROFILE_FLAGS = '--profile <name>'
 
+/** `start` and `check-config` read the settings of this machine only. */
+function usesDatabase(command: Command): boolean {
+  return command.options.some(({ long }) => long === '--data') && !['start', 'check-config'].includes(command.name())
+}
+
 /** For every command that uses the database or the admin API. */
 function addSharedOptions(command: Command): void {
   const has = (long: string) => command.options.some(option => option.long === long)
   if (!has('--profile')) command.option(PROFILE_FLAGS, 'use the server of this profile, see `kontor login`')
-  if (!has('--json')) command.option('--json', 'print JSON on a terminal too, instead of a table')
+  if (!has('--json')) command.option('--json', 'print lists as JSON instead of tables')
 }
 
 const NEEDS_TENANT = new WeakSet<Option>()

@@ -16,7 +16,7 @@ export function addSnapshot(program: Command, out: Output): void {
     .command('snapshot')
     .description('Write missing daily snapshots of MRR per account. A running server does this automatically.')
     .option('--date <YYYY-MM-DD>', 'only this day, in UTC (default: every past day without a snapshot)')
-    .option('--rebuild', 'write all snapshots again, and recompute the daily and series totals')
+    .option('--rebuild', 'write all snapshots again, and recompute daily totals and time series')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor snapshot', 'kontor snapshot --date 2026-01-31', 'kontor snapshot --rebuild'))

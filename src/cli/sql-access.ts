@@ -7,7 +7,7 @@ import { dataOption, printChange, printRead, tenantFilter, tenantOption, withDat
 
 const NOTES = `
 The role can read the rows of its tenant in the views of the schema kontor_bi (docs/guides/bi.md), and no tables. The password
-is shown only once. Visible rows and the number of connections are enforced. A running server ends a session that exceeds the
+is shown only once. PostgreSQL limits the rows and the connections. A running server ends a session that exceeds the
 statement timeout or holds a lock, and restores the password if the role changes it.`
 
 export function addSqlAccess(program: Command, out: Output): void {

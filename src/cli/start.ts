@@ -365,7 +365,7 @@ function exampleCommands({ url, surfaces }: StartedServer, created: FirstStart):
       ? [{ what: 'track a page view', line: post('/v1/track/', bearer(created.trackingKey.key), visit) }]
       : []),
     ...(surfaces.includes('inbound')
-      ? [{ what: 'receive a webhook', line: post(created.source.path, bearer(created.source.token), hook) }]
+      ? [{ what: 'send a webhook', line: post(created.source.path, bearer(created.source.token), hook) }]
       : []),
     ...reading,
   ]

@@ -56,7 +56,10 @@ function addInvite(user: Command, out: Output): void {
     .description('Create a user and print an invitation link.')
     .argument('<name>', 'name to sign in with, usually an e-mail address')
     .addOption(
-      new Option('--role <role>', 'viewers read, operators also enable and disable sources and replay')
+      new Option(
+        '--role <role>',
+        'viewers read, operators also replay and enable or disable sources, admins do everything',
+      )
         .choices(ROLES)
         .default('viewer' as const),
     )

@@ -18,8 +18,8 @@ export function formatValidationError({ pointer, message }: ValidationError): st
 export function validationErrorSentence({ pointer, message }: ValidationError): string {
   const end = pointer.lastIndexOf('/')
   const namesField = end >= 0 && message.startsWith(`${pointer.slice(end + 1)} `)
-  if (!namesField && !/^(an?|the) /.test(message)) return `${pointer || 'The body'} ${message}`
-  const where = namesField ? pointer.slice(0, end) : pointer
+  if (!namesField && !/^(an?|the) /.test(message)) return `${pointer.slice(1) || 'The body'} ${message}`
+  const where = (namesField ? pointer.slice(0, end) : pointer).slice(1)
   if (where !== '') return `${where}: ${message}`
   return namesField ? message : message[0]!.toUpperCase() + message.slice(1)
 }

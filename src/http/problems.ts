@@ -96,12 +96,12 @@ export const problems = {
   notFound(detail = 'No such resource.', code = 'not_found') {
     return new Problem({ status: 404, code, title: 'Not found', detail })
   },
-  methodNotAllowed(allow: readonly string[]) {
+  methodNotAllowed(method: string, allow: readonly string[]) {
     return new Problem({
       status: 405,
       code: 'method_not_allowed',
       title: 'Method not allowed',
-      detail: `The method is not allowed. This path accepts ${allow.join(', ')}.`,
+      detail: `${method} is not allowed. This path accepts ${allow.join(', ')}.`,
       headers: { allow: allow.join(', ') },
     })
   },
@@ -217,8 +217,8 @@ function toAdminProblem(error: AdminError): Problem {
       return problems.conflict(error.code, error.message, error.choices)
     case 'invalid':
       return error.errors.length > 0
-        ? problems.invalid(error.errors, error.message)
-        : problems.malformed(error.message, error.code)
+        ? problems.invalid(error.errors)
+        : new Problem({ status: 400, code: error.code, title: 'Invalid request', detail: error.message })
   }
 }
 

@@ -66,7 +66,7 @@ export function seriesText(
 }
 
 export function tooManyBuckets() {
-  const message = `and until must not be more than ${MAX_BUCKETS} intervals apart`
+  const message = `must not be more than ${MAX_BUCKETS} intervals before until`
   return problems.invalid([{ pointer: '/since', message }])
 }
 

@@ -252,7 +252,7 @@ function unmatchedPayload(app: App, request: FastifyRequest, reply: FastifyReply
   }
   // Only `openCors` declares OPTIONS routes.
   if (app.findRoute({ method: 'OPTIONS', url }) !== null) allowOrigin(request, reply)
-  return problemPayload(request, reply, problems.methodNotAllowed(allow))
+  return problemPayload(request, reply, problems.methodNotAllowed(request.method, allow))
 }
 
 type Timeouts = {

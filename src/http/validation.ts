@@ -97,7 +97,10 @@ export function readValidationErrors(error: unknown): ValidationError[] {
 
 function toValidationErrors(errors: ErrorObject[]): ValidationError[] {
   const found = new Map<string, ValidationError>()
-  for (const error of withoutAlternatives(errors.slice(0, MAX_ERRORS))) {
+  const first = withoutAlternatives(errors.slice(0, MAX_ERRORS))
+  const listed = new Set(first.flatMap(({ keyword, instancePath }) => (keyword === 'enum' ? [instancePath] : [])))
+  for (const error of first) {
+    if (error.keyword === 'type' && listed.has(error.instancePath)) continue // the list of values says it as well
     const validationError = { pointer: buildPointer(error), message: buildMessage(error) }
     found.set(`${validationError.pointer} ${validationError.message}`, validationError)
     if (found.size === MAX_VALIDATION_ERRORS) break
@@ -160,6 +163,8 @@ function buildMessage(error: ErrorObject): string {
       return choiceMessage(schema as Schema[])
     case 'format':
       return formatMessage(String(schema))
+    case 'pattern':
+      return patternMessage(error.parentSchema as Schema)
     default:
       return limitMessage(keyword, Number(schema)) ?? error.message ?? 'is not valid'
   }
@@ -182,6 +187,12 @@ function formatMessage(format: string): string {
   return format === 'timestamp'
     ? 'must be an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z'
     : `must be a valid ${format}`
+}
+
+/** A regular expression does not help a reader. */
+function patternMessage({ examples }: Schema): string {
+  const [example] = (examples ?? []) as unknown[]
+  return example === undefined ? 'has an invalid format' : `must have the format of this example: ${example}`
 }
 
 function limitMessage(keyword: string, limit: number): string | null {

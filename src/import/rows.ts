@@ -186,7 +186,7 @@ function parseLine(text: string, line: number): Row | Rejection | null {
     const cells = parseJson(text)
     return isObject(cells) ? { line, cells, text } : { line, column: null, reason: 'is not a JSON object' }
   } catch (error) {
-    return { line, column: null, reason: (error as Error).message }
+    return { line, column: null, reason: (error as Error).message.replace('The body', 'The line') }
   }
 }
 

@@ -127,7 +127,7 @@ function documentRows(text: string, line: number, lastPages: LastPages): (Row | 
   try {
     value = parseJson(text)
   } catch (error) {
-    return [{ line, column: null, reason: (error as Error).message }]
+    return [{ line, column: null, reason: (error as Error).message.replace('The body', 'The file') }]
   }
   if (Array.isArray(value)) return itemRows(text, text, line, lastPages)
   if (!isObject(value)) return [{ line, column: null, reason: 'is not a JSON object' }]

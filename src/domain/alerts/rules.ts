@@ -9,7 +9,7 @@ export const RULES = {
   refused_share: {
     ...{ threshold: 0.1, least: 0.001, most: 1 },
     means:
-      'share of webhook requests with a valid credential that were rejected in the last hour, without 429; needs at least ten rejections',
+      'share of webhook requests rejected in the last hour, of those with a valid credential; 429 does not count; at least ten',
   },
   dead_letters: {
     ...{ threshold: 1, least: 1, most: 1_000_000_000 },

@@ -88,9 +88,9 @@ export function mailAddressOf(url: string): string {
 export function validateDestinationUrl(text: string, { allowPrivate }: { allowPrivate: boolean }): string | null {
   if (isMailUrl(text))
     return isMailAddress(mailAddressOf(text)) ? null : 'contain one e-mail address, like mailto:ops@example.com'
-  if (!URL.canParse(text) || text.length > 2_000) return 'be an address like https://example.com/hooks'
+  if (!URL.canParse(text) || text.length > 2_000) return 'be a URL, for example https://example.com/hooks'
   const { protocol, hostname, port, username, password } = new URL(text)
-  if (protocol !== 'https:' && protocol !== 'http:') return 'be an address like https://example.com/hooks'
+  if (protocol !== 'https:' && protocol !== 'http:') return 'be a URL, for example https://example.com/hooks'
   if (username !== '' || password !== '') return 'not contain a user or password: put them into a header'
   if (port === '0') return 'not use port 0'
   if (allowPrivate) return null
@@ -101,4 +101,4 @@ export function validateDestinationUrl(text: string, { allowPrivate }: { allowPr
 }
 
 export const PRIVATE =
-  'not lead into a private network or to this machine (unless KONTOR_ALLOW_PRIVATE_DESTINATIONS=true)'
+  'not point to a private network or to this machine (unless KONTOR_ALLOW_PRIVATE_DESTINATIONS=true)'

@@ -154,7 +154,7 @@ function describeSyntaxError(text: string, error: Error): string {
   if (text.trim() === '') return 'it is empty'
   const position = /position (\d+)/.exec(error.message)?.[1]
   if (position !== undefined) return `unexpected character at position ${position}`
-  return /end of JSON input|Unterminated/.test(error.message) ? 'it ends too early' : 'unexpected character'
+  return /end of JSON input|Unterminated/.test(error.message) ? 'it is incomplete' : 'unexpected character'
 }
 
 /** Whether PostgreSQL can store this JSON unchanged. */

@@ -13,6 +13,7 @@ import { adminRoutes, type RequestAdmin } from './routes.ts'
 import { DestinationChangeBody, KeyRotationBody, NewDestinationBody, settingsIn, whole } from './schemas.ts'
 
 const MESSAGE = '^msg_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+const MESSAGE_EXAMPLE = 'msg_0197f6d2-7c1e-7000-8a51-9b1f3a2c4d5e'
 
 export function destinationRoutes(app: App, parts: { admin: RequestAdmin }): void {
   const { route, list, pages } = adminRoutes(app, parts, 'Admin: destinations')
@@ -97,6 +98,7 @@ export function destinationRoutes(app: App, parts: { admin: RequestAdmin }): voi
       message: Type.Optional(
         Type.String({
           pattern: MESSAGE,
+          examples: [MESSAGE_EXAMPLE],
           description: 'Id of a message: msg_…. The message of an event is msg_ and the event id',
         }),
       ),
@@ -114,7 +116,9 @@ export function destinationRoutes(app: App, parts: { admin: RequestAdmin }): voi
   route('GET', '/admin/v1/destinations/:id/message', {
     summary: 'Get the body of a message',
     description: 'As it is sent to the destination. Messages are kept for 30 days by default.',
-    query: Type.Object({ message: Type.String({ pattern: MESSAGE, description: 'Id of a message: msg_…' }) }),
+    query: Type.Object({
+      message: Type.String({ pattern: MESSAGE, examples: [MESSAGE_EXAMPLE], description: 'Id of a message: msg_…' }),
+    }),
     returns: SentMessage,
     run: (admin, { params, query }) => admin.destinations.message(params.id, query.message.slice('msg_'.length)),
   })

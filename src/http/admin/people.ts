@@ -150,7 +150,7 @@ function changeRoutes(app: App, admin: RequestAdmin): void {
         ...documented,
         summary: 'Unlink an identifier from a person',
         description:
-          'Events, conversions and attribution become what they would be without the link. The link stays undone until the two are merged again.',
+          'Events, conversions and attribution become what they would be without the link. The identifier stays unlinked until the two are merged again.',
         params: ById,
         body: Type.Object(
           { tenant, name: Type.String({ description: 'The identifier to unlink' }) },

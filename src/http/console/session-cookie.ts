@@ -29,10 +29,10 @@ export function requireOwnPage(publicUrl: string | null, request: FastifyRequest
   const { headers } = request.raw
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   if (headers[OWN_HEADER] !== undefined && (isRead || isOwnOrigin(publicUrl, headers))) return
-  const own = publicUrl === null ? 'this server' : new URL(publicUrl).origin
+  const own = publicUrl === null ? '/console' : `${new URL(publicUrl).origin}/console`
   throw problems.forbidden(
     'not_from_the_console',
-    `Only pages of ${own}/console may use the session cookie. Programs must use an admin key.`,
+    `Only pages of ${own} may use the session cookie. Programs must send an admin key.`,
   )
 }
 

@@ -239,7 +239,11 @@ function readItem(
   try {
     body = parseJson(text)
   } catch (error) {
-    return { body: null, key: undefined, errors: [{ pointer: '', message: (error as Error).message }] }
+    return {
+      body: null,
+      key: undefined,
+      errors: [{ pointer: '', message: (error as Error).message.replace('The body', 'the record') }],
+    }
   }
   const own = isObject(body) && typeof body.idempotencyKey === 'string' ? body.idempotencyKey : undefined
   const key = own ?? fallbackKey

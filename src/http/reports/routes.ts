@@ -136,7 +136,7 @@ function accountRoute(app: App, deps: ReportDeps): void {
     problems: [404],
     errors: ({ customer, subscription_id }) =>
       customer === undefined && subscription_id === undefined
-        ? [{ pointer: '/customer', message: 'or subscription_id is required' }]
+        ? [{ pointer: '/customer', message: 'is required, unless subscription_id is given' }]
         : [],
     async build(db, question, query) {
       const report = await accountReport(db, question, {

@@ -408,7 +408,7 @@ function sharesContext(item: unknown): boolean {
 /** The message for a request that is rejected as a whole, or null. */
 export function tooManyItems(items: Items): string | null {
   const { length } = items.values
-  return length > MAX_ITEMS ? `A request may hold ${MAX_ITEMS} events; this one has ${length}.` : null
+  return length > MAX_ITEMS ? `A request may contain at most ${MAX_ITEMS} events. This one contains ${length}.` : null
 }
 
 export function tooManyBytes(bytes: number): string | null {
