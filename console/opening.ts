@@ -135,6 +135,6 @@ function isNotLoaded(error: unknown): boolean {
 }
 
 function needsAdminKey(): Problem {
-  const detail = 'This page requires an admin key (adm_…). Sign out, then sign in with one.'
+  const detail = 'This page requires an admin key (adm_…) or a user account. Sign out, then sign in with one.'
   return new Problem({ status: 403, title: 'Admin key required', detail })
 }

@@ -22,7 +22,7 @@ export function ChangeBars({ caption, changes, currency }: ChangeBarsProps): VNo
     <table class="bars">
       <caption class="unseen">${caption}</caption>
       <thead class="unseen">
-        <tr><th scope="col">Change</th><th scope="col">Chart</th><th scope="col">Amount</th>${isCompared && html`<th scope="col">Before</th>`}</tr>
+        <tr><th scope="col">Change</th><th scope="col">Chart</th><th scope="col">Amount</th>${isCompared && html`<th scope="col">Compared period</th>`}</tr>
       </thead>
       <tbody>
         ${changes.map(

@@ -68,7 +68,7 @@ export const alertsPage = definePage(
       Page,
       {
         title: 'Alerts',
-        lead: 'Kontor evaluates the rules every minute. An alert is raised after two minutes over its threshold, and resolved after three minutes below it.',
+        lead: 'Kontor evaluates the rules every minute. An alert is raised after two minutes over its threshold, and resolved after three minutes below 80% of it.',
       },
       h(SelectFilter, {
         ...{ id: 'state', label: 'Alerts', options: STATES, value: readState(query) },
@@ -291,7 +291,7 @@ const KINDS = [
 
 function describeReceived({ what, alert_rules: rules }: Destination): string {
   const received = [
-    what.includes('alerts') && (rules.length === 0 ? 'all alerts' : rules.map(rule => RULES[rule].label).join(', ')),
+    what.includes('alerts') && (rules.length === 0 ? 'all alerts' : rules.map(rule => RULES[rule].name).join(', ')),
     what.includes('digests') && 'weekly digest',
   ]
   return received.filter(Boolean).join('; ')
@@ -347,6 +347,8 @@ function DigestForm({ digest, refresh }: { digest: Digest; refresh(): Promise<vo
 }
 
 type RuleText = {
+  name: string
+  /** Names the field of the threshold. */
   label: string
   /** The sentence around the threshold: "Alert me when {before} {threshold} {after}". */
   before: string
@@ -359,6 +361,7 @@ type RuleText = {
 
 const RULES: Record<RuleName, RuleText> = {
   mrr_drop: {
+    name: 'Lost MRR',
     label: 'Lost MRR in %',
     before: 'MRR falls by at least',
     after: '% within seven days',
@@ -367,6 +370,7 @@ const RULES: Record<RuleName, RuleText> = {
     href: link('movements'),
   },
   source_silent: {
+    name: 'Silent source',
     label: 'Silent source, multiple of its longest gap',
     before: 'a source has been quiet for at least',
     after: 'times its longest usual gap',
@@ -375,6 +379,7 @@ const RULES: Record<RuleName, RuleText> = {
     href: link('sources'),
   },
   refused_share: {
+    name: 'Rejected webhooks',
     label: 'Rejected webhooks in %',
     before: 'at least',
     after: '% of the webhook requests of the last hour were rejected',
@@ -383,6 +388,7 @@ const RULES: Record<RuleName, RuleText> = {
     href: link('issues'),
   },
   dead_letters: {
+    name: 'Dead letters',
     label: 'Dead letters',
     before: 'there are at least',
     after: 'dead letters',
@@ -391,6 +397,7 @@ const RULES: Record<RuleName, RuleText> = {
     href: link('deadLetters'),
   },
   lag: {
+    name: 'Lag',
     label: 'Lag in seconds',
     before: 'processing is at least',
     after: 'seconds behind',
@@ -404,7 +411,7 @@ const RULE_NAMES = Object.keys(RULES) as RuleName[]
 
 const CHOICES = [
   ['all', 'All alerts'],
-  ...RULE_NAMES.map(rule => [rule, `Only: ${RULES[rule].label}`] as const),
+  ...RULE_NAMES.map(rule => [rule, `Only: ${RULES[rule].name}`] as const),
   ['none', 'None'],
 ] as const
 

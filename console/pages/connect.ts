@@ -85,7 +85,7 @@ const SHORTEST_SECRET = 16
 const GUIDES: Record<SourceSender, { where: string; what: string; secret: string }> = {
   stripe: {
     where: 'Stripe: Developers → Webhooks → Add endpoint. Paste this as the endpoint’s URL:',
-    what: 'Select customer.subscription.*, invoice.*, charge.refunded and customer.*. The subscription reports are based on them.',
+    what: 'Select all events of customer, invoice, invoice_payment, charge, refund, credit_note, coupon and promotion_code.',
     secret: 'The endpoint’s signing secret: whsec_…',
   },
   shopify: {

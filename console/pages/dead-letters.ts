@@ -62,7 +62,7 @@ export const deadLettersPage = definePage(
             h(ActionButton, { label: 'Replay all', run: replayAll, problem }),
           h(RefreshButton, { refresh }),
         ],
-        lead: 'Requests that were accepted but could not be processed. Fix the cause, then replay them.',
+        lead: 'Data that is not valid or could not be applied. Fix the cause, then replay it.',
       },
       h(SelectFilter, {
         id: 'reason',

@@ -473,7 +473,7 @@ export const eventLookupPage = definePage(
       {
         title: outcomeTitle(outcome),
         actions: replayLink(outcome),
-        lead: id === '' && 'Shows whether an event arrived, whether it counted, and why not.',
+        lead: id === '' && 'Shows whether an event arrived, and why it counted or did not.',
       },
       h(LookupForm, { id, source }),
       outcome ? h(Outcome, { outcome, trace, effect }) : id !== '' && h(UnknownEvent, { id }),

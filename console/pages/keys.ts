@@ -136,7 +136,7 @@ function keyColumns({ problem, refresh, rotate, hints }: KeyActions): Column<Key
       label: 'Created',
       cell: ({ created_at }) => h(Day, { at: created_at }),
     },
-    { label: 'Owner', cell: ({ created_by: actor }) => (actor ? h(Actor, { actor, hints }) : NONE), kind: 'long' },
+    { label: 'Created by', cell: ({ created_by: actor }) => (actor ? h(Actor, { actor, hints }) : NONE), kind: 'long' },
     {
       label: 'Expires',
       cell: ({ expires_at }) => (expires_at ? h(Day, { at: expires_at }) : 'never'),

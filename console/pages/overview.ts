@@ -251,7 +251,7 @@ function HealthSigns({ health, hours }: { health: Health; hours: SeriesRow[] | n
       spark: { label: 'Rejected requests per hour', values: refused.by_hour, isBad: true },
     },
     {
-      label: 'Held by rate limits',
+      label: 'Deferred by rate limits',
       value: number(deferred.events),
       note: deferred.oldest_at ? html`<span>oldest ${h(Ago, { at: deferred.oldest_at })}</span>` : 'events',
     },

@@ -214,7 +214,7 @@ function nameColumns(person: Person, problem: Signal<unknown>, refresh: () => Pr
   }
   const split = async ({ kind, value }: PersonName) => {
     const title = `Unlink ${kind} ${value}?`
-    const text = 'Its events become those of another person. You can merge the two again.'
+    const text = 'Its events then belong to another person. You can merge the two again.'
     if (!(await askConfirmation({ title, text, yes: 'Unlink' }))) return
     await people.split(tenant, id, `${kind}:${value}`)
     announce('Identifier unlinked')

@@ -51,7 +51,7 @@ const SNIPPETS: Record<KeySender, (key: string, url: string) => Snippet[]> = {
     },
   ],
   sdk: (key, url) => [
-    { title: 'Install', text: 'npm install @kontor/sdk' },
+    { title: 'Install', text: `npm install ${url}/sdk/js.tgz` },
     {
       title: 'On a server',
       text: `import { Kontor } from '@kontor/sdk'

@@ -33,8 +33,7 @@ export const settingsPage = definePage(
         title: 'Settings',
         lead: `Reports, exchange rates, MRR, events and channels of ${own.name}. The audit log lists every change.`,
       },
-      !policy.applied &&
-        html`<p class="notice">The ledger is being restated. Reports still use the previous settings.</p>`,
+      !policy.applied && html`<p class="notice">MRR is being recomputed. Reports still use the previous settings.</p>`,
       html`<div class="beside">
         ${h(Section, { title: 'Reports' }, h(ReportForm, { policy, refresh }))}
         ${h(Section, { title: 'Exchange rates' }, h(RateForm, { policy }))}
@@ -262,7 +261,7 @@ function ChannelForm(props: PolicyProps): VNode {
   }
   return html`
     <p>
-      The UTM parameters and the referrer of a person’s first visit decide the channel. These rules come first, in their
+      The UTM parameters and the referrer of a person’s first visit determine the channel. These rules come first, in their
       order, and also apply to the past. All conditions of a rule must match; separate patterns with commas,
       ${' '}<code>*</code> stands for any text. To remove a rule, empty its row.
       ${' '}<a href=${link('channels')}>See the channels</a>.
@@ -309,7 +308,7 @@ function PlanGroupForm(props: PolicyProps): VNode {
         value: text,
         rows: Math.max(3, Object.keys(groups).length + 1),
       },
-      hint: 'One line per group: Business: Team, Scale. Plans are named by their name, or by the id of the price or product.',
+      hint: 'One line per group: Business: Team, Scale. List plans by name, or by the id of their price or product.',
     }),
   )
 }

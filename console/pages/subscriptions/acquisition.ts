@@ -6,7 +6,7 @@ import { ShareBar } from '../../components/bars.ts'
 import { SelectField } from '../../components/form.ts'
 import { EmptyState } from '../../components/notice.ts'
 import { type Column, PagedTable } from '../../components/table.ts'
-import { money, number, percent, words } from '../../format.ts'
+import { money, number, percent } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
@@ -73,8 +73,11 @@ function SourceName({ row: { source, medium, campaign } }: { row: AcquisitionSou
   `
 }
 
+const NOT_RETAINED = { horizon_not_reached: 'no accounts then', insufficient_history: 'no data for that day' }
+
 function Retained({ row }: { row: AcquisitionSource }): VNode {
-  if (row.retention_status !== 'available') return html`<span class="faint">${words(row.retention_status)}</span>`
+  if (row.retention_status !== 'available')
+    return html`<span class="faint">${NOT_RETAINED[row.retention_status]}</span>`
   return html`
     <span>${money(row.retained_mrr, currency.value)} <span class="faint">${percent(row.retention_rate)}</span></span>
   `

@@ -160,9 +160,9 @@ const COLUMNS: Column<MovementRow>[] = [
 ]
 
 const CAUSES: Partial<Record<MovementRow['cause'], string>> = {
-  quantity: 'other quantity',
-  price: 'other price',
-  plan: 'other plan',
+  quantity: 'quantity changed',
+  price: 'price changed',
+  plan: 'plan changed',
   discount_end: 'discount ended',
   pause: 'paused',
   resume: 'resumed',
