@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { DAY_MS, HOUR_MS } from '../domain/time.ts'
+import { IDEMPOTENCY_KEY_DAYS } from '../log/postgres/claims.ts'
 import { hasEntriesSince } from '../log/postgres/reader.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { dropPartitionsBefore, type PartitionedTable } from '../postgres/partitions.ts'
@@ -10,7 +11,6 @@ import { lockRetentionClock, type RetentionClock, writeRetentionClock } from '..
 import { dropEventSums } from '../store/sums/fold.ts'
 import type { Job } from './jobs.ts'
 
-const IDEMPOTENCY_KEYS_MS = 30 * DAY_MS
 // If the clock is wrongly ahead, dropped partitions cannot come back: used idempotency keys and event ids would be accepted again.
 const JUMP_MS = 7 * DAY_MS
 const STEADY_MS = DAY_MS
@@ -65,7 +65,7 @@ async function dropExpired({ pool, settings }: RetentionOptions, now: Date, wait
   const limits: [PartitionedTable, Date][] = [
     ['log', unlessNeeded(settings.logRetentionMs)],
     ['operations', unlessNeeded(settings.operationsRetentionMs)],
-    ['idempotency_keys', ago(IDEMPOTENCY_KEYS_MS)],
+    ['idempotency_keys', ago(IDEMPOTENCY_KEY_DAYS * DAY_MS)],
     ['receipts', unlessNeeded(settings.receiptsRetentionMs)],
     ['archive', unlessNeeded(settings.archiveRetentionMs)],
     ['processed_events', ago(settings.processedRetentionMs)],

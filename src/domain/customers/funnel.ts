@@ -1,7 +1,7 @@
 /** Events of a type, or page views whose path matches a pattern with `*`. */
 export type FunnelStep = { eventType: string } | { page: string }
 
-/** By the user agent of an event. `other`: it says nothing about the device, or there is none. */
+/** By the user agent of an event (`DEVICE` in store/events/days.ts). `other`: it says nothing about the device, or there is none. */
 export const DEVICES = ['phone', 'tablet', 'computer', 'other'] as const
 export type Device = (typeof DEVICES)[number]
 

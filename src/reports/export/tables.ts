@@ -23,6 +23,8 @@ import { conversionText, eventText, plainNumber, recordText } from '../../store/
 import type { StoredRecord } from '../../store/records/records.ts'
 import { accountNames } from '../../store/reports/accounts.ts'
 
+/** Customers are not among these tables: http/export/ writes the rows of http/customers/list.ts, with its filters. */
+
 /** json: JSON text as it is stored; number: a JavaScript number, or exact decimal text. */
 export type ColumnType = 'text' | 'timestamp' | 'number' | 'boolean' | 'json'
 export type Column<Row> = { name: string; type: ColumnType; of(row: Row): Cell }
