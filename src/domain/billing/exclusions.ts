@@ -14,7 +14,7 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
   },
   other_currency: {
     reason: "The subscription's currency is not the currency of this report.",
-    fixHint: "Request the report in the subscription's currency; amounts are never converted.",
+    fixHint: "Request the report in the subscription's currency, or with currency=reporting.",
   },
   missing_currency: {
     reason: 'The subscription has no currency, or one that is not in ISO 4217.',
