@@ -89,7 +89,7 @@ export function sourceTestAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
       report(
         'process',
         last.outcome !== 'dead_letter',
-        `The outcome in the receipt is ${last.outcome}${last.detail ? `: ${last.detail}` : ''}.`,
+        `The receipt has the outcome ${last.outcome}${last.detail ? ` (${last.detail})` : ''}.`,
       )
       const archived = await findArchived(pool, source.tenantId, eventId)
       if (archived) {

@@ -24,7 +24,10 @@ export function addBooks(program: Command, out: Output): void {
     .addOption(tenantOption())
     .addOption(dataOption())
     .addHelpText('after', examples('kontor books reopen --tenant acme 2026-10'))
-    .action((month, { tenant, ...options }) => printChange(options, out, admin => admin.books.reopen(tenant, month)))
+    .action(async (month, { tenant, ...options }) => {
+      await printChange(options, out, admin => admin.books.reopen(tenant, month))
+      out.say(`${month} is open again. The output shows how it was closed.`)
+    })
   books
     .command('status')
     .description('List closed months, and what changed in them since (restatements, 100 per page).')
