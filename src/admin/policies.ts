@@ -82,7 +82,7 @@ const policySettings = {
   pause: either('churn', 'keep')('Whether a paused subscription leaves MRR or keeps its amount'),
   trial_on_paying: either('churn', 'keep')('The same for a paying subscription that is set to trial'),
   past_due_grace_days: Type.Union([Type.Literal('none'), Type.Integer()], {
-    description: 'Number of days for which a past-due subscription counts; null: no limit',
+    description: 'Number of days for which a past-due subscription counts; none: no limit',
   }),
   time_zone: Type.String({
     description: 'IANA time zone of days, weeks and months in reports',
@@ -118,7 +118,7 @@ export const PolicyView = Type.Object(
     ...policySettings,
     set_at: NullableTimestamp,
     set_by: NullableText,
-    applied: Type.Boolean({ description: 'Whether reports use this version; false: the ledger is being restated' }),
+    applied: Type.Boolean({ description: 'Whether reports use this version; false: the ledger is being recomputed' }),
     applied_version: Type.Integer({ description: 'The version that reports use' }),
   },
   {

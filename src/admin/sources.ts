@@ -394,11 +394,34 @@ type SecretSettings = { token?: string; signing_secret?: string | null }
 
 type Schemas<Fields extends Record<string, Field>> = { [Name in keyof Fields]: Fields[Name]['schema'] }
 
+/** For the API reference. */
+const MEANINGS: Record<keyof typeof SOURCE_FIELDS, string> = {
+  name: 'Display name',
+  enabled: 'A disabled source rejects requests with 403',
+  preset: 'The provider that sends the events: how it signs them, and where their type and id are',
+  event_type_override: 'Where the type of an event comes from; null: the event itself',
+  event_id_path: 'Where the body has the id of an event, if it is not in inbound_event_id: payload.id',
+  require_timestamped_signature: 'Whether to reject signatures without a time, because such requests can be repeated',
+  require_event_id: 'Whether to reject events without an id. Null: true with a preset whose events have ids',
+  billing:
+    'Whether events feed the subscription ledger. Null: true for webhook and automation, false for cdp, shopify and github',
+  namespace:
+    'The namespace of the ids of subscriptions, customers and invoices. Null: the name of the preset, or default without one',
+  records: 'Whether objects of a shop become products, contacts and orders. Null: true with the preset of a shop',
+  custom: 'With the preset custom: how the sender signs requests',
+  rate_limit: 'The number of events per interval that are processed at once',
+  overflow:
+    'What happens to events over the rate limit. defer: they are processed later; drop: only a receipt is stored',
+  max_body_bytes: 'The maximum size of a request after decompression; at most 8388608 (8 MiB)',
+  headers: 'Names of additional request headers to store with the events. Credentials are never stored',
+  allowed_addresses: 'Addresses and networks from which requests are accepted; empty: all',
+}
+
 /** The settings of a source as documented schema properties. */
 export const SOURCE_SETTINGS = Object.fromEntries(
-  Object.entries(SOURCE_FIELDS).map(([name, { schema, expects }]) => [
+  Object.entries(SOURCE_FIELDS).map(([name, { schema }]) => [
     name,
-    { description: `Must be ${expects}`, ...schema },
+    { description: MEANINGS[name as keyof typeof SOURCE_FIELDS], ...schema },
   ]),
 ) as unknown as Schemas<typeof SOURCE_FIELDS>
 

@@ -75,7 +75,7 @@ const TAGS = {
   'Admin: users': 'Users and sessions of the console.',
   'Admin: keys': 'Create, limit, rotate and revoke keys.',
   'Admin: sources': 'The senders of webhooks, with their credentials and limits.',
-  'Admin: destinations': 'URLs to which Kontor sends signed webhooks.',
+  'Admin: destinations': 'Endpoints, chats and e-mail addresses to which Kontor sends data.',
   'Admin: inbound events': 'Receipts, rejected requests and archived results of webhooks.',
   'Admin: dead letters': 'Entries that were rejected or failed: read, replay and resolve them.',
   'Admin: people': 'Look up, merge, split, export and erase people.',

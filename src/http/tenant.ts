@@ -21,7 +21,7 @@ export const TenantBody = Type.Object(
   },
   {
     title: 'TenantFacts',
-    description: 'What the caller of a report needs to know about the tenant',
+    description: 'The settings of the tenant that reports depend on',
     examples: [{ id: 'ten_1', time_zone: 'Europe/Berlin', currencies: ['EUR', 'USD'], reporting_currency: 'EUR' }],
   },
 )

@@ -192,7 +192,7 @@ function formatMessage(format: string): string {
 /** A regular expression does not help a reader. */
 function patternMessage({ examples }: Schema): string {
   const [example] = (examples ?? []) as unknown[]
-  return example === undefined ? 'has an invalid format' : `must have the format of this example: ${example}`
+  return example === undefined ? 'has an invalid format' : `must be like ${example}`
 }
 
 function limitMessage(keyword: string, limit: number): string | null {

@@ -763,7 +763,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description What became of an event */
+                /** @description The outcome of an event */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -874,7 +874,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description What became of an event */
+                /** @description The outcome of an event */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -2058,7 +2058,7 @@ export interface paths {
                     as_of?: components["parameters"]["as_of"];
                     /** @description restated: everything that is known now; as_closed: if the report ends in a closed month, what was known when the month was closed */
                     basis?: components["parameters"]["basis"];
-                    /** @description plan, plan_group, interval, source, channel, country, or metadata. and a key */
+                    /** @description plan, plan_group, interval, source, channel, country, or metadata.KEY */
                     by: string;
                     /** @description Only accounts with this channel */
                     channel?: components["parameters"]["channel"];
@@ -3442,7 +3442,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description What the caller of a report needs to know about the tenant */
+                /** @description The settings of the tenant that reports depend on */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -3942,7 +3942,7 @@ export interface components {
             verified: boolean;
             visitor: string | null;
         };
-        /** @description What became of an event */
+        /** @description The outcome of an event */
         EventOutcome: {
             attempts: number | null;
             conversion: boolean | null;
@@ -4311,7 +4311,7 @@ export interface components {
             unit_amount: number | null;
             usage_type: string | null;
         };
-        /** @description What the caller of a report needs to know about the tenant */
+        /** @description The settings of the tenant that reports depend on */
         TenantFacts: {
             /** @description Currencies of subscriptions and recent sales. The one with the most paying accounts is first */
             currencies: string[];

@@ -100,7 +100,7 @@ export function tenantRoutes(app: App, parts: { admin: RequestAdmin }): void {
   route('POST', '/admin/v1/tenants/:id/rates', {
     summary: 'Import exchange rates',
     description:
-      'Daily rates in the CSV format of the European Central Bank, for reports that convert currencies. Existing rates are replaced. Split a file that is larger than the limit of a request; each part has the first line.',
+      'Daily rates in the CSV format of the European Central Bank, for reports that convert currencies. Existing rates are replaced. Split a file that is larger than the limit of a request; each part needs the first line.',
     body: Type.Object(
       { csv: Type.String({ description: 'One line per day, one column per currency: units for one euro' }) },
       { ...whole, examples: [{ csv: 'Date,USD\n2026-03-30,1.08\n2026-03-31,1.09' }] },
@@ -111,7 +111,7 @@ export function tenantRoutes(app: App, parts: { admin: RequestAdmin }): void {
   route('PUT', '/admin/v1/tenants/:id/policy', {
     summary: 'Update the MRR policy of a tenant',
     description:
-      'Fields that are absent stay unchanged. Reports use the new policy immediately, or all at once when the ledger has been restated (`applied`).',
+      'Fields that are absent stay unchanged. Reports use the new policy immediately, or all at once when the ledger has been recomputed (`applied`).',
     body: PolicyBody,
     returns: PolicyView,
     run: (admin, { params, body }) => admin.policies.set(params.id, body),

@@ -45,7 +45,7 @@ export const EventOutcomeBody = Type.Object(
     conversion: Nullable(Type.Boolean()),
     event: Nullable(EventBody),
   },
-  { title: 'EventOutcome', description: 'What became of an event' },
+  { title: 'EventOutcome', description: 'The outcome of an event' },
 )
 
 export const ConversionBody = Type.Object(

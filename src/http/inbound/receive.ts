@@ -229,7 +229,7 @@ export const InboundAnswer = Type.Object(
   {
     title: 'InboundAnswer',
     description:
-      'The four numbers add up to the number of items in the request. If rejected_total is present, it is the number of rejected items.',
+      'The three numbers and the rejected items add up to the items of the request. If rejected_total is present, it is the number of rejected items.',
     examples: [
       { accepted: 1, duplicates: 0, deferred: 0, rejected: [] },
       { accepted: 2, duplicates: 1, deferred: 0, rejected: [{ index: 3, message: 'event is required' }] },

@@ -68,7 +68,7 @@ export function seriesRoutes(app: App, deps: ReportDeps): void {
     whole: 'breakdown',
     own: {
       by: Type.String({
-        description: `${DIMENSIONS.join(', ')}, or metadata. and a key`,
+        description: `${DIMENSIONS.join(', ')}, or metadata.KEY`,
         examples: ['plan', 'metadata.segment'],
       }),
       ...BasisQuery,
