@@ -2,14 +2,8 @@ import { ErasureReceipt } from '../../admin/erasure-run.ts'
 import { ErasurePreview, RemovedSuppression, SuppressionList } from '../../admin/erasures.ts'
 import { Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'
-import { security } from '../openapi.ts'
-import type { RequestAdmin } from './routes.ts'
-import { ById, List, whole } from './schemas.ts'
-
-const documented = { tags: ['Admin: people'], security: security.admin }
-
-// Together with the wait for earlier entries, less than the time limit of a request.
-const MAX_WAIT_MS = 15_000
+import { adminRoutes, type RequestAdmin } from './routes.ts'
+import { ofTenant, whole } from './schemas.ts'
 
 const NewErasure = Type.Object(
   {
@@ -45,101 +39,55 @@ const NewErasure = Type.Object(
   },
 )
 
-export function erasureRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
-  app.post(
-    '/admin/v1/erasures',
-    {
-      config: { problems: [404, 409] },
-      schema: {
-        ...documented,
-        summary: 'Erase a person',
-        description:
-          'Deletes events, identifiers and the contact, and anonymizes sales. 201: completed. 202: it takes longer than 15 seconds and continues in the background, even after a crash; see GET /admin/v1/erasures/:id.',
-        querystring: Type.Object({}, whole),
-        body: NewErasure,
-        response: { 200: ErasurePreview, 201: ErasureReceipt, 202: ErasureReceipt },
-      },
-    },
-    async (request, reply) => {
-      const { dry_run, ...query } = request.body
-      const { erasures } = admin(request)
-      if (dry_run) return reply.code(200).send(await erasures.preview(query))
-      const receipt = await erasures.start(query, MAX_WAIT_MS)
-      return reply
-        .code(receipt.status === 'completed' ? 201 : 202)
-        .header('location', `/admin/v1/erasures/${receipt.id}`)
-        .send(receipt)
-    },
-  )
-  app.get(
-    '/admin/v1/erasures/:id',
-    {
-      schema: {
-        ...documented,
-        summary: 'Get an erasure',
-        description:
-          'The receipt of an erasure: `running`, then `completed` with the number of deleted objects. It contains no personal data: the subject is a hash.',
-        params: ById,
-        response: { 200: ErasureReceipt },
-      },
-    },
-    async request => admin(request).erasures.show(request.params.id),
-  )
-  app.get(
-    '/admin/v1/erasures',
-    {
-      config: { problems: [404] },
-      schema: {
-        ...documented,
-        summary: 'List erasures',
-        description:
-          'The last 100 receipts of a tenant, newest first. They contain no personal data; find the receipt of a person by `subject_hash`.',
-        querystring: Type.Object({ tenant: Type.String({ description: 'Id or name' }) }),
-        response: { 200: List(ErasureReceipt) },
-      },
-    },
-    async request => ({
-      results: await admin(request).erasures.list(request.query.tenant),
-      next_cursor: null,
-    }),
-  )
+export function erasureRoutes(app: App, parts: { admin: RequestAdmin }): void {
+  const { route, list, work } = adminRoutes(app, parts, 'Admin: people')
+  work('/admin/v1/erasures', {
+    summary: 'Erase a person',
+    description:
+      'Deletes events, identifiers and the contact, and anonymizes sales. 201: completed. 202: it takes longer than 15 seconds and continues in the background, even after a crash; see GET /admin/v1/erasures/:id.',
+    problems: [404, 409],
+    body: NewErasure,
+    preview: { returns: ErasurePreview, run: (admin, query) => admin.erasures.preview(query) },
+    start: { returns: ErasureReceipt, run: (admin, query, waitMs) => admin.erasures.start(query, waitMs) },
+  })
+  route('GET', '/admin/v1/erasures/:id', {
+    summary: 'Get an erasure',
+    description:
+      'The receipt of an erasure: `running`, then `completed` with the number of deleted objects. It contains no personal data: the subject is a hash.',
+    returns: ErasureReceipt,
+    run: (admin, { params }) => admin.erasures.show(params.id),
+  })
+  list('/admin/v1/erasures', {
+    summary: 'List erasures',
+    description:
+      'The last 100 receipts of a tenant, newest first. They contain no personal data; find the receipt of a person by `subject_hash`.',
+    problems: [404],
+    query: ofTenant,
+    item: ErasureReceipt,
+    run: (admin, { query }) => admin.erasures.list(query.tenant),
+  })
 }
 
-export function suppressionRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
-  const querystring = Type.Object({ tenant: Type.String({ description: 'Id or name' }) })
-  app.get(
-    '/admin/v1/suppressions',
-    {
-      config: { problems: [404] },
-      schema: {
-        ...documented,
-        summary: 'List suppressions',
-        description:
-          'The last 1,000 erased people who are no longer tracked, newest first. Only hashes of their identifiers are stored. `not_recorded` counts the dropped events and records.',
-        querystring,
-        response: { 200: SuppressionList },
-      },
-    },
-    async request => admin(request).suppressions.list(request.query.tenant),
-  )
-  app.delete(
-    '/admin/v1/suppressions/:id',
-    {
-      config: { body: 'none' },
-      schema: {
-        ...documented,
-        summary: 'Delete a suppression',
-        description:
-          'Tracks the person again from now on. All identifiers of the person are removed from the list. Data that was dropped meanwhile is not restored.',
-        params: Type.Object({
-          id: Type.String({
-            description: 'The id of a suppression, an e-mail address, or the hash of an identifier',
-          }),
-        }),
-        querystring,
-        response: { 200: RemovedSuppression },
-      },
-    },
-    async request => admin(request).suppressions.remove({ tenant: request.query.tenant, id: request.params.id }),
-  )
+export function suppressionRoutes(app: App, parts: { admin: RequestAdmin }): void {
+  const { route } = adminRoutes(app, parts, 'Admin: people')
+  route('GET', '/admin/v1/suppressions', {
+    summary: 'List suppressions',
+    description:
+      'The last 1,000 erased people who are no longer tracked, newest first. Only hashes of their identifiers are stored. `not_recorded` counts the dropped events and records.',
+    problems: [404],
+    query: ofTenant,
+    returns: SuppressionList,
+    run: (admin, { query }) => admin.suppressions.list(query.tenant),
+  })
+  route('DELETE', '/admin/v1/suppressions/:id', {
+    summary: 'Delete a suppression',
+    description:
+      'Tracks the person again from now on. All identifiers of the person are removed from the list. Data that was dropped meanwhile is not restored.',
+    params: Type.Object({
+      id: Type.String({ description: 'The id of a suppression, an e-mail address, or the hash of an identifier' }),
+    }),
+    query: ofTenant,
+    returns: RemovedSuppression,
+    run: (admin, { params, query }) => admin.suppressions.remove({ tenant: query.tenant, id: params.id }),
+  })
 }

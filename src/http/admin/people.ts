@@ -5,8 +5,8 @@ import { Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { sendJson } from '../paging.ts'
-import type { RequestAdmin } from './routes.ts'
-import { whole } from './schemas.ts'
+import { adminRoutes, type RequestAdmin } from './routes.ts'
+import { ofTenant, whole } from './schemas.ts'
 
 const documented = { tags: ['Admin: people'], security: security.admin }
 
@@ -18,28 +18,22 @@ const ById = Type.Object({
 })
 const tenant = Type.String({ description: 'Id or name' })
 
-export function peopleRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
-  readRoutes(app, admin)
-  changeRoutes(app, admin)
+export function peopleRoutes(app: App, parts: { admin: RequestAdmin }): void {
+  readRoutes(app, parts)
+  changeRoutes(app, parts)
 }
 
-function readRoutes(app: App, admin: RequestAdmin): void {
-  app.get(
-    '/admin/v1/people/:id',
-    {
-      config: { problems: [409] },
-      schema: {
-        ...documented,
-        summary: 'Get a person',
-        description:
-          'The identifiers of a person: when each was linked, by which event, and whether the link is verified. Find the person by profile id, e-mail address, user id, contact id or visitor id. If an identifier matches several people (409), prefix it with its kind: `user:…`, `contact:…`, `visitor:…` or `email:…`.',
-        params: ById,
-        querystring: Type.Object({ tenant }),
-        response: { 200: PersonView },
-      },
-    },
-    async request => admin(request).people.show({ tenant: request.query.tenant, id: request.params.id }),
-  )
+function readRoutes(app: App, { admin }: { admin: RequestAdmin }): void {
+  adminRoutes(app, { admin }, 'Admin: people').route('GET', '/admin/v1/people/:id', {
+    summary: 'Get a person',
+    description:
+      'The identifiers of a person: when each was linked, by which event, and whether the link is verified. Find the person by profile id, e-mail address, user id, contact id or visitor id. If an identifier matches several people (409), prefix it with its kind: `user:…`, `contact:…`, `visitor:…` or `email:…`.',
+    problems: [409],
+    params: ById,
+    query: ofTenant,
+    returns: PersonView,
+    run: (admin, { params, query }) => admin.people.show({ tenant: query.tenant, id: params.id }),
+  })
   app.get(
     '/admin/v1/people/:id/timeline',
     {
@@ -50,7 +44,7 @@ function readRoutes(app: App, admin: RequestAdmin): void {
         description:
           'Conversions, contact, orders, billing accounts, and up to 500 events of the last 365 days. The objects have the form of the export, which has all events.',
         params: ById,
-        querystring: Type.Object({ tenant }),
+        querystring: ofTenant,
         response: { 200: Type.Array(OpenObject()) },
       },
     },
@@ -103,62 +97,45 @@ function readRoutes(app: App, admin: RequestAdmin): void {
   )
 }
 
-function changeRoutes(app: App, admin: RequestAdmin): void {
-  app.post(
-    '/admin/v1/people/:id/merge',
-    {
-      config: { problems: [409] },
-      schema: {
-        ...documented,
-        summary: 'Merge two people',
-        description:
-          'This person becomes part of the other. Events, sales and billing change immediately. 409 if both are one person already. `POST …/split` reverts a merge.',
-        params: ById,
-        body: Type.Object(
-          { tenant, into: Type.String({ description: 'The person that keeps its profile id' }) },
-          { ...whole, examples: [{ tenant: 'acme', into: 'ada@example.com' }] },
-        ),
-        response: { 200: PersonView },
-      },
-    },
-    async request => admin(request).people.merge({ id: request.params.id, ...request.body }),
-  )
-  app.post(
-    '/admin/v1/people/:id/verify',
-    {
-      config: { problems: [409] },
-      schema: {
-        ...documented,
-        summary: 'Verify an identifier of a person',
-        description:
-          'Confirms a link that only unverified input made. Exports and erasures that start from the identifier then cover the whole person.',
-        params: ById,
-        body: Type.Object(
-          { tenant, name: Type.String({ description: 'The identifier to verify' }) },
-          { ...whole, examples: [{ tenant: 'acme', name: 'user:ada' }] },
-        ),
-        response: { 200: PersonView },
-      },
-    },
-    async request => admin(request).people.verify({ id: request.params.id, ...request.body }),
-  )
-  app.post(
-    '/admin/v1/people/:id/split',
-    {
-      config: { problems: [409] },
-      schema: {
-        ...documented,
-        summary: 'Unlink an identifier from a person',
-        description:
-          'Events, conversions and attribution become what they would be without the link. The identifier stays unlinked until the two are merged again.',
-        params: ById,
-        body: Type.Object(
-          { tenant, name: Type.String({ description: 'The identifier to unlink' }) },
-          { ...whole, examples: [{ tenant: 'acme', name: 'visitor:v-81' }] },
-        ),
-        response: { 200: SplitPeople },
-      },
-    },
-    async request => admin(request).people.split({ id: request.params.id, ...request.body }),
-  )
+function changeRoutes(app: App, parts: { admin: RequestAdmin }): void {
+  const { route } = adminRoutes(app, parts, 'Admin: people')
+  route('POST', '/admin/v1/people/:id/merge', {
+    summary: 'Merge two people',
+    description:
+      'This person becomes part of the other. Events, sales and billing change immediately. 409 if both are one person already. `POST …/split` reverts a merge.',
+    problems: [409],
+    params: ById,
+    body: Type.Object(
+      { tenant, into: Type.String({ description: 'The person that keeps its profile id' }) },
+      { ...whole, examples: [{ tenant: 'acme', into: 'ada@example.com' }] },
+    ),
+    returns: PersonView,
+    run: (admin, { params, body }) => admin.people.merge({ id: params.id, ...body }),
+  })
+  route('POST', '/admin/v1/people/:id/verify', {
+    summary: 'Verify an identifier of a person',
+    description:
+      'Confirms a link that only unverified input made. Exports and erasures that start from the identifier then cover the whole person.',
+    problems: [409],
+    params: ById,
+    body: Type.Object(
+      { tenant, name: Type.String({ description: 'The identifier to verify' }) },
+      { ...whole, examples: [{ tenant: 'acme', name: 'user:ada' }] },
+    ),
+    returns: PersonView,
+    run: (admin, { params, body }) => admin.people.verify({ id: params.id, ...body }),
+  })
+  route('POST', '/admin/v1/people/:id/split', {
+    summary: 'Unlink an identifier from a person',
+    description:
+      'Events, conversions and attribution become what they would be without the link. The identifier stays unlinked until the two are merged again.',
+    problems: [409],
+    params: ById,
+    body: Type.Object(
+      { tenant, name: Type.String({ description: 'The identifier to unlink' }) },
+      { ...whole, examples: [{ tenant: 'acme', name: 'visitor:v-81' }] },
+    ),
+    returns: SplitPeople,
+    run: (admin, { params, body }) => admin.people.split({ id: params.id, ...body }),
+  })
 }

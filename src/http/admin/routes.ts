@@ -4,7 +4,7 @@ import { type Static, type TObject, type TProperties, type TSchema, Type } from 
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'
-import { ById, List } from './schemas.ts'
+import { ById, List, whole } from './schemas.ts'
 
 /** The admin actions of the caller, in the name of the key or the console user. */
 export type RequestAdmin = (request: FastifyRequest) => Admin
@@ -18,6 +18,8 @@ type Params<Path extends string> = Path extends `${string}/:id${string}` ? { id:
 type Documented = Pick<FastifyContextConfig, 'role' | 'problems'> & { summary: string; description: string }
 
 type Route<Path extends string, Query extends TSchema, Body extends TSchema, Result extends TSchema> = Documented & {
+  /** Describes `:id` if it is more than an id. */
+  params?: TObject
   query?: Query
   body?: Body
   isBodyOptional?: boolean
@@ -52,6 +54,20 @@ type PagedRoute<Path extends string, Fields extends TProperties, Item extends TS
   placeOf(row: Static<Item>): [at: string, id: string]
 }
 
+type WorkRoute<Body extends TSchema, Preview extends TSchema, Receipt extends TSchema> = Documented & {
+  /** With a field `dry_run` for the preview. */
+  body: Body
+  preview: { returns: Preview; run(admin: Admin, query: Omit<Static<Body>, 'dry_run'>): Promise<Static<Preview>> }
+  /** Starts the work, and waits for its end for at most `waitMs`. */
+  start: {
+    returns: Receipt
+    run(admin: Admin, query: Omit<Static<Body>, 'dry_run'>, waitMs: number): Promise<Static<Receipt>>
+  }
+}
+
+// Together with the wait for earlier entries, less than the time limit of a request.
+const MAX_WAIT_MS = 15_000
+
 /** Declares the routes of one tag. A path with `:id` has that parameter; a route without `body` accepts none. */
 export function adminRoutes(app: App, { admin }: { admin: RequestAdmin }, tag: string) {
   function route<
@@ -64,11 +80,11 @@ export function adminRoutes(app: App, { admin }: { admin: RequestAdmin }, tag: s
     path: Path,
     { summary, description, role, problems, ...route }: Route<Path, Query, Body, Result>,
   ): void {
-    const { query, body, isBodyOptional, isValidatedByAdmin, returns, status = 200, hasLocation } = route
+    const { params = ById, query, body, isBodyOptional, isValidatedByAdmin, returns, status = 200, hasLocation } = route
     const bodyMode = body === undefined ? 'none' : isBodyOptional ? 'optional-json' : 'json'
     const schema: FastifySchema = {
       ...{ tags: [tag], security: security.admin, summary, description },
-      ...(path.includes('/:id') && { params: ById }),
+      ...(path.includes('/:id') && { params }),
       ...(query && { querystring: query }),
       ...(body && { body }),
       response: { [status]: returns },
@@ -114,5 +130,31 @@ export function adminRoutes(app: App, { admin }: { admin: RequestAdmin }, tag: s
     })
   }
 
-  return { route, list, pages }
+  /** Work that may take longer than a request. It answers 200 with a preview, 201 if it is completed, 202 if it continues. */
+  function work<Body extends TSchema, Preview extends TSchema, Receipt extends TSchema>(
+    path: string,
+    { summary, description, role, problems, body, preview, start }: WorkRoute<Body, Preview, Receipt>,
+  ): void {
+    const schema: FastifySchema = {
+      ...{ tags: [tag], security: security.admin, summary, description },
+      ...{ querystring: Type.Object({}, whole), body },
+      response: { 200: preview.returns, 201: start.returns, 202: start.returns },
+    }
+    app.route({
+      ...{ method: 'POST', url: path, schema },
+      config: { ...(role && { role }), ...(problems && { problems }) },
+      async handler(request, reply) {
+        const { dry_run, ...query } = request.body as { dry_run?: boolean }
+        if (dry_run) return reply.code(200).send(await preview.run(admin(request), query as never))
+        const receipt = await start.run(admin(request), query as never, MAX_WAIT_MS)
+        const { id, status } = receipt as { id: string; status: string }
+        return reply
+          .code(status === 'completed' ? 201 : 202)
+          .header('location', `${path}/${id}`)
+          .send(receipt)
+      },
+    })
+  }
+
+  return { route, list, pages, work }
 }

@@ -21,6 +21,7 @@ export const ById = Type.Object({ id: Type.String({ description: 'As listed; a t
  */
 export const whole = { additionalProperties: false } as const
 
+export const ofTenant = Type.Object({ tenant: Type.String({ description: 'Id or name' }) })
 export const byTenant = { tenant: Type.Optional(Type.String({ description: 'Id or name; default: all tenants' })) }
 export const bySource = { source: Type.Optional(Type.String({ description: 'Id of a source: src_…' })) }
 export const timeRange = {
