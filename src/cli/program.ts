@@ -1,4 +1,4 @@
-import { Command, CommanderError, type Option } from '@commander-js/extra-typings'
+import { Command, CommanderError, Option } from '@commander-js/extra-typings'
 import { version } from '../config/version.ts'
 import { explain } from './errors.ts'
 import { examples } from './options.ts'
@@ -134,6 +134,13 @@ function prepareCommand(command: Command): void {
 }
 
 const PROFILE_FLAGS = '--profile <name>'
+const profileOption = () => new Option(PROFILE_FLAGS, 'use the server of this profile, see `kontor login`')
+
+/** With `--profile`, these only explain that the admin API does not offer them (docs/configuration.md has the list). */
+const NEEDS_DATABASE = new Set([
+  ...['status', 'doctor', 'migrate', 'backup', 'restore', 'archive', 'sql-access', 'import', 'reconcile', 'snapshot'],
+  ...['demo', 'trigger', 'tail', 'logs'],
+])
 
 /** `start` and `check-config` read the settings of this machine only. */
 function usesDatabase(command: Command): boolean {
@@ -143,7 +150,8 @@ function usesDatabase(command: Command): boolean {
 /** For every command that uses the database or the admin API. */
 function addSharedOptions(command: Command): void {
   const has = (long: string) => command.options.some(option => option.long === long)
-  if (!has('--profile')) command.option(PROFILE_FLAGS, 'use the server of this profile, see `kontor login`')
+  if (!has('--profile'))
+    command.addOption(profileOption().hideHelp(NEEDS_DATABASE.has(commandPath(command).split(' ')[1]!)))
   if (!has('--json')) command.option('--json', 'print lists as JSON instead of tables')
 }
 
@@ -192,7 +200,7 @@ export async function runCommand(words: string[], out: Output): Promise<number> 
   // `kontor --data DIR tenant list` is equivalent to `kontor tenant list --data DIR`.
   program
     .addOption(dataOption())
-    .option(PROFILE_FLAGS, 'use the server of this profile, see `kontor login`')
+    .addOption(profileOption())
     .hook('preAction', async (_, chosen) => {
       command = chosen as Command
       const given = program.opts() as Place
