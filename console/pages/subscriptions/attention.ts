@@ -1,3 +1,4 @@
+import { dayIn } from 'kontor-time-zone'
 import type { VNode } from 'preact'
 import { type Amount, sumAmounts, toNumber } from '../../amount.ts'
 import { reports } from '../../api/data.ts'
@@ -12,8 +13,9 @@ import { lowerWords, money, NONE, number, plural, text, words } from '../../form
 import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
+import { countDays } from '../../period.ts'
 import { link, type Route } from '../../router.ts'
-import { currency } from '../../view.ts'
+import { currency, timeZone } from '../../view.ts'
 import { isWrittenOff } from './figures.ts'
 import { AccountLink, NoSubscriptions, pageLink, ReportPage, readScope, reportCsv, type Scope } from './report-page.ts'
 
@@ -174,14 +176,14 @@ function attentionColumns(): AttentionColumns {
     ],
     cancellations: [
       account,
-      { label: 'End date', cell: row => dueCell(row.cancels_at, row.days_until) },
+      { label: 'End date', cell: row => dueCell(row.cancels_at) },
       { label: 'MRR at risk', cell: row => amount(row.mrr_at_risk), kind: 'number' },
       { label: 'Reason', cell: row => (row.reason ? words(row.reason) : NONE), kind: 'long' },
       subscription,
     ],
     renewals: [
       account,
-      { label: 'Renewal date', cell: row => dueCell(row.renews_at, row.days_until) },
+      { label: 'Renewal date', cell: row => dueCell(row.renews_at) },
       { label: 'Amount', cell: row => amount(row.renewal_amount), kind: 'number' },
       { label: 'Term', cell: row => plural(row.interval_count, row.interval) },
       { label: 'MRR', cell: row => amount(row.mrr), kind: 'number' },
@@ -189,7 +191,7 @@ function attentionColumns(): AttentionColumns {
     ],
     upcomingBilling: [
       account,
-      { label: 'Billing date', cell: row => dueCell(row.bills_at, row.days_until) },
+      { label: 'Billing date', cell: row => dueCell(row.bills_at) },
       {
         label: 'Estimate',
         cell: row => `${amount(row.estimated_amount)}${row.includes_metered ? ' + usage' : ''}`,
@@ -202,8 +204,10 @@ function attentionColumns(): AttentionColumns {
   }
 }
 
-function dueCell(at: string, daysUntil: number): VNode {
-  const distance = daysUntil === 0 ? 'today' : `in ${plural(daysUntil, 'day')}`
+/** In days of the calendar, as the date beside it. `days_until` of the API counts hours as a whole day. */
+function dueCell(at: string): VNode {
+  const days = countDays(dayIn(timeZone.value, new Date()), dayIn(timeZone.value, new Date(at))) - 1
+  const distance = days === 0 ? 'today' : `in ${plural(days, 'day')}`
   return html`<span>${h(Day, { at })} <span class="faint">${distance}</span></span>`
 }
 
