@@ -39,17 +39,17 @@ const isRow = (value: unknown): value is Row => typeof value === 'object' && val
 
 const MAX_CELL = 40
 
-/** Fields that are objects or lists are left out, and those that are empty in every row. `--json` prints them. */
+/** Fields that are objects or lists are left out, and those that are empty in every row; `--json` prints them. Only the last column is never cut. */
 export function formatTable(rows: Row[]): string {
   if (rows.length === 0) return '(none)'
   const names = [...new Set(rows.flatMap(Object.keys))].filter(name =>
     rows.some(row => !isEmpty(row[name]) && typeof row[name] !== 'object'),
   )
-  const cell = (value: unknown) => {
+  const cell = (value: unknown, isLast: boolean) => {
     const text = isEmpty(value) || typeof value === 'object' ? '' : printable(String(value))
-    return text.length > MAX_CELL ? `${text.slice(0, MAX_CELL - 1)}…` : text
+    return text.length > MAX_CELL && !isLast ? `${text.slice(0, MAX_CELL - 1)}…` : text
   }
-  const lines = [names, ...rows.map(row => names.map(name => cell(row[name])))]
+  const lines = [names, ...rows.map(row => names.map((name, i) => cell(row[name], i === names.length - 1)))]
   const widths = names.map((_, column) => Math.max(...lines.map(line => line[column]!.length)))
   return lines
     .map(line =>

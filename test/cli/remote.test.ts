@@ -349,12 +349,12 @@ test('without --tenant, a command uses KONTOR_TENANT or the only tenant', async 
 test('a list is a table for people: without nested values, and control characters cannot reach the terminal', () => {
   const rows = [
     { id: 'src_1', name: 'shop\u001b[2J', config: { a: 1 }, empty: null, at: '2026' },
-    { id: 'src_22', name: null, config: {}, empty: null, at: '2027', long: 'x'.repeat(60) },
+    { id: 'src_22', name: null, config: {}, empty: null, at: '2027', long: 'x'.repeat(60), last: 'y'.repeat(60) },
   ]
   const long = `${'x'.repeat(39)}…`
   assert.equal(
     formatTable(rows),
-    `id      name      at    long\nsrc_1   shop [2J  2026\nsrc_22            2027  ${long}`,
+    `id      name      at    ${'long'.padEnd(40)}  last\nsrc_1   shop [2J  2026\nsrc_22            2027  ${long}  ${'y'.repeat(60)}`,
   )
   assert.equal(formatTable([]), '(none)')
 })
