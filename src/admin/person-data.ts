@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type pg from 'pg'
 import { parseStoredEvent } from '../domain/events/stored.ts'
 import {
+  containsAddress,
   decodePayload,
   findItems,
   findLetterItems,
@@ -167,9 +168,11 @@ export function findReadEntries(
 ): Promise<EntryName[]> {
   const keysOf = (entityType: EntityType, ids: string[]) =>
     ids.map(value => recordOrderingKey(entityType, { name: 'id', value }))
+  const emails = searchableEmails(names)
   return log.findRead(tenantId, {
     orderingKeys: [...keysOf('contact', contactIds), ...keysOf('order', orderIds)],
-    patterns: addressPatterns(searchableEmails(names)),
+    patterns: addressPatterns(emails),
+    isWanted: body => containsAddress(body, emails),
   })
 }
 

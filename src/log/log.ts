@@ -99,13 +99,16 @@ type LogContents = {
   /** The first unread event entries of a tenant with this string in their body. `unavailable`: why a part of the log could not be searched. */
   unreadWith(tenantId: number, text: string): Promise<{ entries: Entry[]; unavailable: LogUnavailable | null }>
   /**
-   * The read entries of a tenant with one of these ordering keys, or whose body matches one of these ILIKE patterns. Scans the tenant's
-   * entries: an index would make every append slower. Only of the log in PostgreSQL: `forgetRead` deletes the others.
+   * The read entries of a tenant that match the query. Scans the tenant's entries: an index would make every append slower. Only of
+   * the log in PostgreSQL: `forgetRead` deletes the others.
    */
-  findRead(tenantId: number, query: { orderingKeys: string[]; patterns: string[] }): Promise<EntryName[]>
+  findRead(tenantId: number, query: ReadEntriesQuery): Promise<EntryName[]>
   /** Deletes those of these entries that were read. Returns how many; with `dryRun` it only counts them. */
   forget(db: Db, tenantId: number, entries: EntryName[], options?: { dryRun?: boolean }): Promise<number>
 }
+
+/** Entries with one of the ordering keys, and those whose body matches one of the ILIKE patterns and is wanted. */
+export type ReadEntriesQuery = { orderingKeys: string[]; patterns: string[]; isWanted: (body: string) => boolean }
 
 /** The part of a log that is on a separate server. */
 export type OutsideLog = {

@@ -452,6 +452,37 @@ test('every version of a contact or order, and every repeat of an event, leaves 
   assert.ok((await tracesOf(server, tenant, '49 30 333')).includes('log: 1'))
 })
 
+test('an address that ends or begins like the erased one stays in the log', async () => {
+  const tenant = await server.anotherTenant('similar addresses')
+  const others = ['normal@x.example', 'a.mal@x.example', 'a+mal%40x.example', 'mal@x.example.org', 'mal@x.examples']
+  for (const [i, email] of others.entries()) {
+    await record(tenant, 'contact', `other-${i}`, { email, name: `Other-${i}` })
+    await track(tenant, { event_type: 'login', visitor: `v-${i}`, data: { text: `${email}, Visit-${i}` } })
+  }
+  const own = [
+    ...[
+      'mal@x.example',
+      'To: <MAL@x.example>',
+      'a\nmal@x.example.',
+      'x?q%3Dmal%40x.example',
+      '{"a":"b\\nmal@x.example"}',
+    ],
+    ...['normal@x.example, mal@x.example', `key ${Buffer.from('mal@x.example').toString('base64')}`],
+  ]
+  for (const [i, text] of own.entries())
+    await track(tenant, { event_type: 'mention', visitor: `m-${i}`, data: { text, note: `Secret-${i}` } })
+  await server.settled()
+  const query = { tenant: tenant.name, email: 'mal@x.example' }
+  const preview = await server.admin.erasures.preview(query)
+  const receipt = await erase(query)
+  assert.equal(receipt.erased.log_entries, own.length)
+  assert.equal(preview.would_erase.log_entries, own.length)
+  const isLogged = async (text: string) => (await tracesOf(server, tenant, text)).includes('log: 1')
+  for (const i of others.keys())
+    assert.deepEqual([await isLogged(`Other-${i}`), await isLogged(`Visit-${i}`)], [true, true], others[i])
+  for (const i of own.keys()) assert.equal(await isLogged(`Secret-${i}`), false, own[i])
+})
+
 test('an encoded address is found, and the receipt names the encodings that are not', async () => {
   const tenant = await server.anotherTenant('encoded addresses')
   const base64 = Buffer.from('Ada L. <Ada@Example.com>').toString('base64')

@@ -110,6 +110,42 @@ export function mentionsAny(raw: string, { wanted, emails, ids }: IdentifierInde
   return false
 }
 
+/**
+ * Whether a request contains one of the addresses, also within other text such as an id. An address that is only a part
+ * of another one does not count: mal@x.example in normal@x.example.
+ */
+export function containsAddress(raw: string, emails: string[]): boolean {
+  const base64 = emails.flatMap(base64Spellings).map(spelling => spelling.toLowerCase())
+  for (const found of textsIn(raw)) {
+    const text = found.toLowerCase()
+    if (base64.some(spelling => text.includes(spelling))) return true
+    const plain = decodeAddresses(found.normalize('NFKC').replace(/\\u0040/gi, '@'))
+      .replaceAll('=40', '@')
+      // JSON within a string.
+      .replace(/\\(?:u[\da-f]{4}|[bfnrt])/gi, ' ')
+      .toLowerCase()
+    for (const word of plain.split(DELIMITERS))
+      if (emails.some(email => word.includes(email)) && !isAnotherAddress(word, emails)) return true
+  }
+  return false
+}
+
+function* textsIn(raw: string): Generator<string> {
+  let value: unknown
+  try {
+    value = JSON.parse(raw)
+  } catch {
+    yield raw
+    return
+  }
+  for (const { text } of stringsInJson(value)) yield text
+}
+
+function isAnotherAddress(word: string, emails: string[]): boolean {
+  const address = word.replace(/^[^\p{L}\p{N}]+/u, '').replace(/[._+-]{1,100}$/, '')
+  return !emails.includes(address) && /^[\p{L}\p{N}._+-]+@[\p{L}\p{N}.-]+$/u.test(address)
+}
+
 // Text with more ids than this is a list of something else.
 const MAX_IDS = 1_000
 
@@ -270,17 +306,22 @@ function characterOf(code: number): string {
   return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : ' '
 }
 
-/** The spellings of an address to search for in stored text. In base64, the beginning depends on the characters before it. */
+/** The spellings of an address to search for in stored text. */
 export function addressSpellings(email: string): string[] {
   const encoded = encodeURIComponent(email)
-  const base64 = [0, 1, 2].map(offset =>
+  const plain = [...AT_SIGNS.map(at => email.replace('@', at)), encoded, encodeURIComponent(encoded)]
+  return [...new Set([...plain, ...base64Spellings(email)])]
+}
+
+/** The beginning depends on the characters before it. */
+function base64Spellings(email: string): string[] {
+  return [0, 1, 2].map(offset =>
     Buffer.from(`${' '.repeat(offset)}${email}`)
       .toString('base64')
       .replaceAll('=', '')
       // Without the characters that also depend on what is before and after the address.
       .slice(offset && offset + 1, (offset + email.length) % 3 === 0 ? undefined : -1),
   )
-  return [...new Set([...AT_SIGNS.map(at => email.replace('@', at)), encoded, encodeURIComponent(encoded), ...base64])]
 }
 
 /** A JSON text with its encoded addresses decoded, so that they are read like plain ones. */

@@ -1,12 +1,13 @@
 import type pg from 'pg'
 import type { Entry } from '../../domain/entries/entry.ts'
 import { idToTime } from '../../domain/ids.ts'
-import { type Db, queryLong, queryPrepared } from '../../postgres/database.ts'
+import { type Db, inTransaction, queryLong, queryPrepared } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
 import {
   type EntryName,
   MAX_BYTES_PER_PARTITION,
   type PartitionName,
+  type ReadEntriesQuery,
   type Taken,
   type TakeOptions,
   type Unread,
@@ -167,18 +168,32 @@ export async function find(db: Db, tenantId: number, id: string): Promise<Entry 
   return rows[0] ?? null
 }
 
+// Bodies have at most a megabyte each, except in large batches.
+const BODIES_AT_A_TIME = 50
+
 export async function findRead(
-  db: Db,
+  pool: pg.Pool,
   tenantId: number,
-  { orderingKeys, patterns }: { orderingKeys: string[]; patterns: string[] },
+  { orderingKeys, patterns, isWanted }: ReadEntriesQuery,
 ): Promise<EntryName[]> {
-  const { rows } = await queryLong<EntryName>(
-    db,
-    `select l.id, l.received_at as "receivedAt" from log l join log_cursors c on ${READ}
-     where l.tenant_id = $1 and (l.ordering_key = any($2) or l.body ilike any($3))`,
-    [tenantId, orderingKeys, patterns],
-  )
-  return rows
+  return inTransaction(pool, async client => {
+    await client.query(
+      `declare read_entries no scroll cursor for
+       select l.id, l.received_at as "receivedAt", case when l.ordering_key = any($2) then null else l.body end as body
+       from log l join log_cursors c on ${READ}
+       where l.tenant_id = $1 and (l.ordering_key = any($2) or l.body ilike any($3))`,
+      [tenantId, orderingKeys, patterns],
+    )
+    const found: EntryName[] = []
+    for (;;) {
+      const { rows } = await queryLong<EntryName & { body: string | null }>(
+        client,
+        `fetch ${BODIES_AT_A_TIME} from read_entries`,
+      )
+      for (const { id, receivedAt, body } of rows) if (body === null || isWanted(body)) found.push({ id, receivedAt })
+      if (rows.length < BODIES_AT_A_TIME) return found
+    }
+  })
 }
 
 export async function forget(db: Db, tenantId: number, entries: EntryName[], { dryRun = false } = {}): Promise<number> {
