@@ -129,20 +129,25 @@ test('a funnel of one device counts the people who started on it', async () => {
 test('the device of a tracking event is that of its request', async () => {
   const tenant = await server.tenantWithServerKey('device of a request')
   const headers = { 'user-agent': 'Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) Mobile/15E148' }
-  for (const event_type of ['visit', 'sign_up'])
+  const events = ['visit', 'purchase', 'sign_up'].map(event_type => ({ event_type, visitor: 'v1', data: {} }))
+  for (const event of events)
     await server.request('/v1/track/', {
-      ...{ method: 'POST', key: tenant.trackingKey, headers, body: json({ event_type, visitor: 'v1', data: {} }) },
+      ...{ method: 'POST', key: tenant.trackingKey, headers, body: json(event) },
     })
   await server.settled()
-  for (const [device, people] of [
-    ['phone', 1],
-    ['computer', 0],
-  ] as const) {
-    const path = `/v1/funnel?steps=visit,sign_up&device=${device}`
-    const { body } = await server.request(path, { key: tenant.privateKey })
-    assert.deepEqual(
-      body.steps.map((step: Row) => step.people),
-      [people, people],
-    )
-  }
+  // A purchase is a sale, which is not in the columns of a day.
+  for (const first of ['visit', 'purchase'])
+    for (const [device, people] of [
+      ['phone', 1],
+      ['computer', 0],
+      ['other', 0],
+    ] as const) {
+      const path = `/v1/funnel?steps=${first},sign_up&device=${device}`
+      const { body } = await server.request(path, { key: tenant.privateKey })
+      assert.deepEqual(
+        body.steps.map((step: Row) => step.people),
+        [people, people],
+        path,
+      )
+    }
 })

@@ -78,22 +78,27 @@ export async function readSaleColumns(
   { types, limit, terms }: { types: string[]; limit: number; terms: FunnelTerms },
 ): Promise<EventColumns> {
   const window = 'tenant_id = $1 and occurred_at >= $2 and occurred_at < $3 and listed and node is not null'
-  const columns = `occurred_at, id, node, conversion_type as name, coalesce(event_type, '') as path, '' as device`
+  const [first] = terms.steps
+  const typeOnDevice = terms.device !== null && 'eventType' in first! ? first.eventType : null
+  const columns = `occurred_at, id, node, conversion_type as name, coalesce(event_type, '') as path,
+    case when $6 in (conversion_type, event_type) then coalesce((
+      select ${DEVICE} from events e
+      where e.tenant_id = $1 and e.occurred_at = c.event_occurred_at and e.id = c.event_id), 'other') else '' end as device`
   const rows = await queryRows<ColumnsRow>(
     db,
     `select ${COLUMNS} from (${toColumns(
       `select * from (
-         select ${columns} from conversions where ${window} and conversion_type = any($4)
+         select ${columns} from conversions c where ${window} and conversion_type = any($4)
          union all
-         select ${columns} from conversions
+         select ${columns} from conversions c
          where ${window} and event_type = any($4) and event_type <> conversion_type and not conversion_type = any($4)
        ) sales limit $5`,
       '$2::timestamptz',
     )}) c`,
-    [tenantId, new Date(since), new Date(until), types, limit],
+    [tenantId, new Date(since), new Date(until), types, limit, typeOnDevice],
   )
-  return decode(since, rows[0]!, ([conversion, event]) =>
-    matchSteps({ types: [conversion!, event!], path: '', device: 'other', isSale: true }, terms),
+  return decode(since, rows[0]!, ([conversion, event, device]) =>
+    matchSteps({ types: [conversion!, event!], path: '', device: device as Device, isSale: true }, terms),
   )
 }
 
