@@ -94,7 +94,7 @@ const startOfDay = (ms: number) => Math.floor(ms / DAY_MS) * DAY_MS
  * others. Null: too many.
  */
 async function readSteps(db: Db, tenantId: number, range: { since: number; until: number }, terms: FunnelTerms) {
-  const typed = terms.steps.flatMap(step => ('page' in step ? [] : step.eventType))
+  const typed = terms.steps.flatMap(step => ('pages' in step ? [] : step.eventType))
   const pageTypes = typed.length < terms.steps.length ? [...terms.pageTypes] : []
   const types = [...new Set([...typed, ...pageTypes])]
   const limit = MAX_FUNNEL_EVENTS * terms.steps.length + 1

@@ -106,6 +106,10 @@ test('page patterns match the path of page views, in all formats', async () => {
     ['click', -3, page('/pricing')],
     ['page_view', -2, { page: 1e3, huge: '1e400000' }],
   ])
+  await journey(people, 'f', [
+    ['page_view', -3, page('/%C3%BCber-uns/50%25')],
+    ['page_view', -2, page('/straße')],
+  ])
   const { status } = await server.request('/v1/batch', {
     method: 'POST',
     headers: { authorization: `Basic ${Buffer.from(`${people.tenant.trackingKey}:`).toString('base64')}` },
@@ -128,8 +132,11 @@ test('page patterns match the path of page views, in all formats', async () => {
   assert.deepEqual(await count('page:/pricing', 'page:/docs/a_b'), [2, 2])
   assert.deepEqual(await count('page:/', 'page:*out'), [1, 1])
   assert.deepEqual(await count('page:/pri%', 'page_view'), [0, 0])
+  for (const about of ['/über-uns/50%', '/%C3%BCber-uns/*', '/über*'])
+    for (const street of ['/straße', '/stra%C3%9Fe'])
+      assert.deepEqual(await count(`page:${about}`, `page:${street}`), [1, 1], `${about} ${street}`)
   // One event is not two steps.
-  assert.deepEqual(await count('page_view', 'page:/about'), [4, 1])
+  assert.deepEqual(await count('page_view', 'page:/about'), [5, 1])
   assert.deepEqual(await count('page:/about', 'page_view'), [1, 0])
 })
 

@@ -101,14 +101,20 @@ test('a funnel of one device counts the people who started on it', async () => {
   const tenant = await server.tenantWithServerKey('devices')
   const at = (hours: number) => new Date(Date.now() - DAY_MS + hours * HOUR_MS).toISOString()
   const visits = AGENTS.flatMap(([, context], i) => [
-    { type: 'page', anonymousId: `v${i}`, timestamp: at(0), context, properties: { url: 'https://shop.example/a' } },
+    {
+      type: 'page',
+      anonymousId: `v${i}`,
+      timestamp: at(0),
+      context,
+      properties: { url: 'https://shop.example/%C3%A4' },
+    },
     // The second step happens on a server.
     { type: 'track', event: 'Signed Up', anonymousId: `v${i}`, timestamp: at(1) },
   ])
   await post('/v1/batch', tenant.trackingKey, { batch: visits })
   await server.settled()
   const count = async (query: Record<string, string>) => {
-    const search = new URLSearchParams({ steps: 'page:/a,Signed Up', ...query })
+    const search = new URLSearchParams({ steps: 'page:/ä,Signed Up', ...query })
     const { body } = await server.request(`/v1/funnel?${search}`, { key: tenant.privateKey })
     return body.steps.map(({ people }: Row) => people)
   }

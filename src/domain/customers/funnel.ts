@@ -1,5 +1,16 @@
-/** Events of a type, or page views whose path matches a pattern with `*`. */
-export type FunnelStep = { eventType: string } | { page: string }
+/** Events of a type, or page views whose path matches one of the patterns with `*`. */
+export type FunnelStep = { eventType: string } | { pages: string[] }
+
+/** A pattern as typed and as browsers send it: `/über-uns` is `/%C3%BCber-uns` in their URLs. */
+export function pageSpellings(pattern: string): string[] {
+  let plain = pattern
+  try {
+    plain = decodeURI(pattern)
+  } catch {
+    // A percent sign that encodes nothing.
+  }
+  return [...new Set([pattern, plain, encodeURI(plain)])]
+}
 
 /** By the user agent of an event (`DEVICE` in store/events/days.ts). `other`: it says nothing about the device, or there is none. */
 export const DEVICES = ['phone', 'tablet', 'computer', 'other'] as const
@@ -68,8 +79,8 @@ export function matchSteps(
   let found = 0
   steps.forEach((step, i) => {
     const matches =
-      'page' in step
-        ? !isSale && types.some(type => pageTypes.has(type)) && matchesPattern(path, step.page)
+      'pages' in step
+        ? !isSale && types.some(type => pageTypes.has(type)) && step.pages.some(page => matchesPattern(path, page))
         : types.includes(step.eventType)
     if (matches && (i > 0 || wanted === null || device === wanted)) found |= 1 << i
   })

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { DEVICES, type FunnelStep } from '../../domain/customers/funnel.ts'
+import { DEVICES, type FunnelStep, pageSpellings } from '../../domain/customers/funnel.ts'
 import { storableText } from '../../domain/json/json.ts'
 import { Timestamp } from '../../domain/shapes.ts'
 import type { Scope } from '../../domain/tenants/keys.ts'
@@ -162,7 +162,7 @@ function readSteps(text: string): { names: string[]; steps: FunnelStep[] } {
     if (!page.startsWith('/') && !page.startsWith('*'))
       throw invalid(`must name a page by its path, for example ${PAGE}/pricing*`)
     if (page.split('*').length > MAX_WILDCARDS + 1) throw invalid(`must have at most ${MAX_WILDCARDS} * in a page`)
-    return { page }
+    return { pages: pageSpellings(page) }
   })
   return { names, steps }
 }

@@ -39,11 +39,11 @@ export async function readEventColumns(
 ): Promise<EventColumns> {
   const values: unknown[] = [tenantId, new Date(since), new Date(until), types, limit]
   const add = (value: unknown) => `$${values.push(value)}`
-  const pageTypes = terms.steps.some(step => 'page' in step) ? `${add([...terms.pageTypes])}::text[]` : `'{}'::text[]`
+  const pageTypes = terms.steps.some(step => 'pages' in step) ? `${add([...terms.pageTypes])}::text[]` : `'{}'::text[]`
   const bits = terms.steps.map((step, i) => {
     const matches =
-      'page' in step
-        ? `event_type = any(${pageTypes}) and path like ${add(likePattern(step.page))}`
+      'pages' in step
+        ? `event_type = any(${pageTypes}) and path like any(${add(step.pages.map(likePattern))}::text[])`
         : `event_type = ${add(step.eventType)}`
     const isOn = i === 0 && terms.device !== null ? `and device = ${add(terms.device)}` : ''
     return `case when ${matches} ${isOn} then ${1 << i} else 0 end`
