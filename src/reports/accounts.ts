@@ -1,5 +1,6 @@
 import { accountTimeline, planName, summarizeAccount, type TimelineEntry } from '../domain/billing/account.ts'
 import { markSuperseded } from '../domain/billing/cash.ts'
+import { isFiltered } from '../domain/billing/dimensions.ts'
 import { candidateIds } from '../domain/billing/namespace.ts'
 import { computeArr } from '../domain/billing/price.ts'
 import type { Segment } from '../domain/billing/timeline.ts'
@@ -59,7 +60,8 @@ async function accountEntries(
   const customers = await customersOfAccounts(db, tenantId, accounts)
   const issues = await withPaymentIssues(db, question, {
     subscriptions: segments.map(segment => segment.subscriptionId),
-    customers: [...customers.values()].flat(),
+    // A filter selects subscriptions, so it leaves out invoices without one.
+    customers: isFiltered(question.filter) ? [] : [...customers.values()].flat(),
   })
   const byAccount = Map.groupBy(segments, segment => segment.account)
   return accounts.map(account => {

@@ -112,6 +112,38 @@ test('payment issues: each type, with every field, for any window', async () => 
   assert.ok(!then.payment_issues.results.some((row: Body) => row.invoice_id === 'in_overdue'))
 })
 
+test('an account has a payment issue exactly if the list has one of it, at any time and with a filter', async () => {
+  const tenant = await server.anotherTenant('accounts with issues')
+  const failed = (id: string, subscription: string | null, customer: string) =>
+    invoice('payment_failed', id, {
+      ...{ subscription, customer, status: 'open', total: 10, attempt_count: 1 },
+      ...{ finalized_at: inDays(-50), updated_at: inDays(-49) },
+    })
+  await send(
+    server,
+    [
+      ...['own', 'none', 'unseen', 'other', 'fine'].map(id => created(id, { started_at: inDays(-300) })),
+      created('later', { customer: 'cus_fine', started_at: inDays(-20) }),
+      failed('in_own', 'own', 'cus_own'),
+      failed('in_none', null, 'cus_none'),
+      failed('in_unseen', 'never received', 'cus_unseen'),
+      // It belongs to the account of its subscription.
+      failed('in_other', 'own', 'cus_other'),
+      failed('in_later', 'later', 'cus_fine'),
+    ],
+    tenant,
+  )
+  for (const query of [{}, { as_of: inDays(-40) }, { status: 'active' }]) {
+    const { payment_issues } = await reportOf(server, 'attention', query, tenant)
+    const { accounts } = await reportOf(server, 'overview', query, tenant)
+    const listed = new Set(payment_issues.results.map((row: Body) => row.customer))
+    const flagged = accounts.results.filter((row: Body) => row.has_payment_issue).map((row: Body) => row.customer)
+    assert.deepEqual(flagged.toSorted(), [...listed].toSorted(), JSON.stringify(query))
+    assert.ok(listed.has('cus_own') && !listed.has('cus_other'))
+    assert.equal(listed.has('cus_unseen'), !('status' in query))
+  }
+})
+
 test('renewals: the next one of each term longer than a month, unless a cancellation is scheduled', async () => {
   const tenant = await server.anotherTenant('renewals')
   const renewsAt = inDays(20)

@@ -100,17 +100,19 @@ export async function withPaymentIssues(
 ): Promise<{ subscriptions: Set<string>; customers: Set<string> }> {
   const { rows } = await queryPrepared<{ subscriptionId: string | null; customer: string | null }>(
     db,
-    `select subscription_id as "subscriptionId", customer from billing_invoice_states
+    // the issue of an invoice with a known subscription belongs to the subscription
+    `select subscription_id as "subscriptionId", null as customer from billing_invoice_states
      where tenant_id = $1 and currency = $2 and issue_from <= $3 and valid_to > $3 and subscription_id = any($4)
      union
-     select subscription_id, customer from billing_invoice_states
-     where tenant_id = $1 and currency = $2 and issue_from <= $3 and valid_to > $3 and customer = any($5)`,
+     select null, customer from billing_invoice_states i
+     where tenant_id = $1 and currency = $2 and issue_from <= $3 and valid_to > $3 and customer = any($5)
+       and not exists (select from billing_segments g where g.tenant_id = $1 and g.subscription_id = i.subscription_id
+         and g.valid_from <= $3 and g.valid_to > $3)`,
     [tenantId, currency, asOf, of.subscriptions, of.customers],
   )
   return {
     subscriptions: new Set(rows.flatMap(row => row.subscriptionId ?? [])),
-    // the issue of an invoice with a subscription belongs to the subscription
-    customers: new Set(rows.flatMap(row => (row.subscriptionId === null ? (row.customer ?? []) : []))),
+    customers: new Set(rows.flatMap(row => row.customer ?? [])),
   }
 }
 
