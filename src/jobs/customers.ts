@@ -3,7 +3,7 @@ import { describeCustomer } from '../domain/customers/customers.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { LOCKS, sharePeople, tryLock } from '../postgres/locks.ts'
 import { newestPolicy } from '../store/billing/policies.ts'
-import { readCustomerFacts, takeOutdated, writeCustomers } from '../store/customers/refresh.ts'
+import { isAnyCustomerOutdated, readCustomerFacts, takeOutdated, writeCustomers } from '../store/customers/refresh.ts'
 import type { Job } from './jobs.ts'
 
 const PEOPLE_AT_A_TIME = 1_000
@@ -14,7 +14,7 @@ export function customerJob(pool: pg.Pool, now: () => Date): Job {
     name: 'customers',
     everyMs: 500,
     async run() {
-      while (await refreshCustomers(pool, now()));
+      while ((await isAnyCustomerOutdated(pool, now())) && (await refreshCustomers(pool, now())));
     },
   }
 }

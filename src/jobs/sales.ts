@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { withSaleChanges } from '../admin/people.ts'
 import { foldNextPortion } from '../pipeline/conversions/conversions.ts'
+import { hasFolds } from '../store/conversions/conversions.ts'
 import type { Job } from './jobs.ts'
 
 /** Folds unverified sales of orders that verified input reported later, in short transactions. */
@@ -9,7 +10,7 @@ export function saleFoldJob(pool: pg.Pool): Job {
     name: 'sale folds',
     everyMs: 1_000,
     async run() {
-      while (await withSaleChanges(pool, foldNextPortion));
+      while ((await hasFolds(pool)) && (await withSaleChanges(pool, foldNextPortion)));
     },
   }
 }

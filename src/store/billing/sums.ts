@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type Db, inTransaction } from '../../postgres/database.ts'
+import { type Db, inTransaction, queryPrepared } from '../../postgres/database.ts'
 import { LOCKS, lock, tryLock } from '../../postgres/locks.ts'
 import { ACCOUNT_FIGURES, STATE_EFFECTS } from './accounts.ts'
 import { CASH_EFFECTS, CASH_FIGURES, INVOICE_EFFECTS } from './cash.ts'
@@ -35,12 +35,19 @@ const SUMS_AT_A_TIME = 2_000
 
 /** Compacts the rows of some sums into one each. Returns whether there may be more. */
 export async function compactSums(pool: pg.Pool): Promise<boolean> {
+  if (!(await hasAddedRows(pool))) return false
   return inTransaction(pool, async client => {
     if (!(await tryLock(client, LOCKS.daySums))) return false
     let isFull = false
     for (const table of SUM_TABLES) isFull = (await compact(client, table)) === SUMS_AT_A_TIME || isFull
     return isFull
   })
+}
+
+async function hasAddedRows(db: Db): Promise<boolean> {
+  const added = SUM_TABLES.map(({ name }) => `exists (select from ${name} where not compacted)`)
+  const { rows } = await queryPrepared<{ has: boolean }>(db, `select ${added.join(' or ')} as has`)
+  return rows[0]!.has
 }
 
 async function compact(db: Db, { name, key, sums }: SumTable): Promise<number> {

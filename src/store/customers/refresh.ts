@@ -51,6 +51,16 @@ export async function takeOutdated(
   return { people, mayBeMore: people.length > 0 || rows[0]!.notes === limit }
 }
 
+/** For a job that runs twice a second: one cheap statement, instead of a transaction, when there is nothing to do. */
+export async function isAnyCustomerOutdated(db: Db, now: Date): Promise<boolean> {
+  const { rows } = await queryPrepared<{ has: boolean }>(
+    db,
+    `select exists (select from customer_changes) or exists (select from customers where refresh_at <= $1) as has`,
+    [now],
+  )
+  return rows[0]!.has
+}
+
 export async function hasOutdatedCustomers(db: Db, tenantId: number): Promise<boolean> {
   const { rows } = await db.query<{ has: boolean }>(
     'select exists (select from customer_changes where tenant_id = $1) as has',

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type Db, inTransaction } from '../../postgres/database.ts'
+import { type Db, inTransaction, queryPrepared } from '../../postgres/database.ts'
 import { LOCKS, lock, tryLock } from '../../postgres/locks.ts'
 import { deleteEventDays, OUTDATE_DAYS } from '../events/days.ts'
 import { NOT_A_TEST } from '../events/events.ts'
@@ -16,6 +16,7 @@ const DROPPED_AT_A_TIME = 20_000
  * dropped. Returns whether there may be more.
  */
 export async function foldSeries(pool: pg.Pool): Promise<boolean> {
+  if (!(await hasWork(pool))) return false
   return inTransaction(pool, async client => {
     if (!(await tryLock(client, LOCKS.series))) return false
     if (await deleteDropped(client)) return true
@@ -23,6 +24,15 @@ export async function foldSeries(pool: pg.Pool): Promise<boolean> {
     const conversions = await foldConversions(client)
     return events === ADDED_AT_A_TIME || conversions === ADDED_AT_A_TIME
   })
+}
+
+async function hasWork(db: Db): Promise<boolean> {
+  const { rows } = await queryPrepared<{ has: boolean }>(
+    db,
+    `select exists (select from event_sums_added) or exists (select from conversion_sums_added)
+       or exists (select from event_sums_dropped) as has`,
+  )
+  return rows[0]!.has
 }
 
 // Events that are imported with old times would otherwise have a sum of their own each: 150 bytes and most of the work.
