@@ -9,6 +9,7 @@ import { inTransaction, isConflict, RestartTransaction } from '../../src/postgre
 import { lockTenants, TENANT_LOCKS } from '../../src/postgres/locks.ts'
 import { configVersion } from '../../src/store/tenants/config-version.ts'
 import { eventually } from '../eventually.ts'
+import { runs } from '../long.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { startNode } from './node.ts'
 import { json, type Row, rowsOf } from './rows.ts'
@@ -118,7 +119,7 @@ test('groups of records and servers give the same profiles in any order, in any 
         for (const tenantId of [tenantA, tenantB, tenantC]) assert.deepEqual(await clustersOf(tenantId), expected)
       },
     ),
-    { numRuns: 40 },
+    { numRuns: runs(40) },
   )
 })
 
@@ -134,7 +135,7 @@ test('events of a public key never merge two identified people', async () => {
       for (const names of await clustersOf(tenantId))
         assert.ok((names.match(/user:|contact:/g) ?? []).length <= 1, names)
     }),
-    { numRuns: 40 },
+    { numRuns: runs(40) },
   )
 })
 

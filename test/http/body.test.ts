@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import type { App } from '../../src/http/app.ts'
 import type { RawBody } from '../../src/http/body.ts'
 import { eventually } from '../eventually.ts'
+import { runs } from '../long.ts'
 import { exchange, listen, openShell, problemIn } from './shell.ts'
 
 const KIB = 1024
@@ -140,7 +141,7 @@ test('any gzipped body is decompressed to the original bytes', async t => {
       const answer = await app.inject({ method: 'POST', url: '/raw', payload: gzipSync(bytes), headers })
       assert.equal(answer.json().hex, Buffer.from(bytes).toString('hex'))
     }),
-    { numRuns: 30 },
+    { numRuns: runs(30) },
   )
 })
 

@@ -7,6 +7,7 @@ import { hexArray, int4Array } from '../../src/postgres/binary.ts'
 import { boolean, copyTable, int2, int4, int8, text, timestamp, uuid } from '../../src/postgres/copy.ts'
 import { openPool, withClient } from '../../src/postgres/database.ts'
 import { testDatabase } from '../database.ts'
+import { runs } from '../long.ts'
 
 let database: Awaited<ReturnType<typeof testDatabase>>
 let pool: pg.Pool
@@ -75,7 +76,7 @@ test('every value is read from the table as it was written', async () => {
     fc.asyncProperty(fc.array(anyRow, { maxLength: 30 }), async rows => {
       assert.deepEqual(await copyAndRead(rows), rows)
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   )
 })
 
@@ -115,6 +116,6 @@ test('binary arrays work as parameters', async () => {
         pairs,
       )
     }),
-    { numRuns: 40 },
+    { numRuns: runs(40) },
   )
 })

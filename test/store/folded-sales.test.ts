@@ -6,6 +6,7 @@ import { inTransaction } from '../../src/postgres/database.ts'
 import { ensurePartitions } from '../../src/postgres/partitions.ts'
 import { upsertEventSales } from '../../src/store/conversions/conversions.ts'
 import { openedAdmin } from '../admin/opened.ts'
+import { runs } from '../long.ts'
 
 const { pool, admin } = await openedAdmin()
 await ensurePartitions(pool, new Date())
@@ -81,7 +82,7 @@ test('a sale is the same whether its events arrive one by one, in any order, in 
       const batches = [order.slice(0, cut), order.slice(cut)].filter(batch => batch.length > 0)
       assert.deepEqual(await storedAfter(batches.map(batch => [foldSales(batch)])), together)
     }),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   )
 })
 
@@ -102,6 +103,6 @@ test('verified events alone determine a sale that one of them reports; the first
       )
       assert.deepEqual(stored.event_node, firstOf(verified.map(({ person }) => person?.node)))
     }),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   )
 })

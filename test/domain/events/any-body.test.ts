@@ -8,6 +8,7 @@ import { readTouch } from '../../../src/domain/identity/attribution.ts'
 import { eventIdentifiers } from '../../../src/domain/identity/identity.ts'
 import type { EventTypeOverride } from '../../../src/domain/inbound/source-config.ts'
 import { storable } from '../../../src/domain/json/json.ts'
+import { runs } from '../../long.ts'
 import { anyText, anyValue } from '../json/any-json.ts'
 import { cdpContext, inboundContext, received, trackContext } from './received.ts'
 
@@ -75,7 +76,7 @@ test('intake and pipeline read any body alike, and nothing throws', () => {
       assert.ok(inspection.errors.length >= rejected.length)
       for (const { message } of rejected) assert.ok(message.length > 0)
     }),
-    { numRuns: 3000 },
+    { numRuns: runs(3000) },
   )
 })
 
@@ -102,7 +103,7 @@ test('every accepted event can be stored and processed', () => {
         orderConversion(event.subject)
       }
     }),
-    { numRuns: 3000 },
+    { numRuns: runs(3000) },
   )
   assert.ok(seen > 100, `only ${seen} bodies were good`)
 })

@@ -12,6 +12,7 @@ import {
   planLinks,
   type VisitorId,
 } from '../../../src/domain/identity/linking.ts'
+import { runs } from '../../long.ts'
 
 const json = JSON.stringify
 
@@ -189,7 +190,7 @@ test('messages that do not contradict each other give the same profiles in any o
         assert.deepEqual(peopleAfter(inOrder(first)), peopleAfter(inOrder(second)))
       },
     ),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000) },
   )
 })
 
@@ -212,7 +213,7 @@ test('conflicts resolve by precedence: the order of processing does not matter, 
         assert.deepEqual(peopleAfter(first), peopleAfter(second))
       },
     ),
-    { numRuns: 3_000 },
+    { numRuns: runs(3_000) },
   )
 })
 
@@ -231,7 +232,7 @@ test('unverified messages never merge two user ids or two contacts, whatever is 
           )
         }
     }),
-    { numRuns: 3_000 },
+    { numRuns: runs(3_000) },
   )
 })
 
@@ -298,7 +299,7 @@ test('the person of every event is a function of the times of receipt, whenever 
         assert.deepEqual(placesOf(mixed), placesOf([...visits, ...records]))
       },
     ),
-    { numRuns: 3_000 },
+    { numRuns: runs(3_000) },
   )
 })
 
@@ -323,7 +324,7 @@ test('unverified messages do not move a visitor id that verified input linked to
         if (last) assert.ok(places[i]!.split(' ').includes(last), `${json(visits)}: ${places[i]} instead of ${last}`)
       }
     }),
-    { numRuns: 3_000 },
+    { numRuns: runs(3_000) },
   )
 })
 

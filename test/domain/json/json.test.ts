@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { MAX_DEPTH, openJson, parseJson, storable, unstorablePointers } from '../../../src/domain/json/json.ts'
+import { runs } from '../../long.ts'
 import { anyJson, anyText, sanitize } from './any-json.ts'
 
 test('integers beyond 2^53 keep their digits', () => {
@@ -53,7 +54,7 @@ test('text that JSON.parse rejects is a SyntaxError that does not quote the text
       const value = parseJson(text)
       if (storable(text)) assert.deepEqual(value, expected)
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   )
 })
 
@@ -115,7 +116,7 @@ test('sanitized JSON is storable, keeps its structure, and differs only where ne
       if (opened.plain) assert.deepEqual(openJson(text, true), opened)
       if (sanitized) assert.ok(!opened.plain)
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   )
 })
 

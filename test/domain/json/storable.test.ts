@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import pg from 'pg'
 import { MAX_DEPTH, storable } from '../../../src/domain/json/json.ts'
 import { testDatabase } from '../../database.ts'
+import { runs } from '../../long.ts'
 import { anyJson, sanitize } from './any-json.ts'
 
 let database: Awaited<ReturnType<typeof testDatabase>>
@@ -38,7 +39,7 @@ test('PostgreSQL accepts sanitized and storable text', async () => {
       if (storable(text)) assert.ok(await stores(text), text)
       else assert.ok(await stores(sanitize(text).text), text)
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
   for (const text of [
     '['.repeat(MAX_DEPTH) + ']'.repeat(MAX_DEPTH),

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { readBillingEvent } from '../../../src/domain/billing/read.ts'
 import { divideAmount, minorToMajor } from '../../../src/domain/providers/adapter.ts'
 import { readShopChanges } from '../../../src/domain/providers/shops.ts'
+import { runs } from '../../long.ts'
 
 const NOW = new Date('2026-01-01T00:00:00Z')
 
@@ -73,7 +74,7 @@ test('adapters and connectors never throw, for any body of any provider', () => 
         for (const change of changes) if (change.kind === 'subscription') assert.ok(change.version.id.length > 0)
         for (const change of readShopChanges({ ...common, payload: '{}' })) assert.match(change.at, /^\d{4}-.*Z$/)
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     )
 })
 
