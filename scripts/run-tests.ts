@@ -12,11 +12,19 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const FILE_LIMIT_MS = 900_000 // ends a file that hangs; the slowest one takes a minute on two idle cores
 
-// Kills and failures at random, the packed release and SDK, every shell block of the guides, every link of the console, and an
-// aborted test run: half of the time of all tests.
+// What belongs here is slow and repeats, in another way, what another file proves: kills and failures at random; a second log engine
+// secured, clustered, moved or lost; an older compiler; a start as root; whole-product stories in a browser; the packed release and SDK;
+// every shell block of the guides; every link of the console; an aborted test run.
 const CHECK_ONLY = [
   ...['test/torture/', 'test/crash/', 'test/release/', 'test/guides/', 'test/console/crawl', 'test/events/kill'],
   ...['test/embedded-postgres/crash', 'test/security/fuzz', 'test/sdk/js/installed', 'test/scripts/interrupted-run'],
+  ...[
+    'test/log/jetstream-moves',
+    'test/log/jetstream-secured',
+    'test/log/jetstream-cluster',
+    'test/log/jetstream-losses',
+  ],
+  ...['test/cli/start-as-root', 'test/console/stories', 'test/sdk/js/typescript-5'],
 ]
 
 // The slowest files start first. Started last, each would run alone at the end.
@@ -41,12 +49,13 @@ const ALONE = [
   ...[
     'test/log/jetstream-',
     'test/cli/start',
+    'test/cli/processes',
     'test/cli/backup',
     'test/hostile/linear',
     'test/scripts/interrupted-run',
   ],
 ]
-const FILES_PER_PROCESS = 6
+const FILES_PER_PROCESS = 10
 
 const paths = process.argv.slice(2).filter(argument => argument !== '--all')
 const all = process.argv.includes('--all')

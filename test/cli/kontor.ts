@@ -1,10 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readdir, readlink, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { findAccount, inaccessiblePart } from '../../embedded-postgres/account.ts'
 import type { Output } from '../../src/cli/output.ts'
 import { runCommand } from '../../src/cli/program.ts'
 import { eventually } from '../eventually.ts'
@@ -117,4 +120,40 @@ export async function hears({ err, ended }: Running, pattern: RegExp): Promise<R
     },
     { state: err },
   )
+}
+
+/** The last lines that a server prints when it has started. */
+export const END_OF_BANNER = /kill -TERM \d+/
+export const START_SETTINGS = { KONTOR_OPS_PORT: '0', KONTOR_LOG_LEVEL: 'warn' }
+
+export async function stop({ child, ended }: Running): Promise<number | null> {
+  child.kill('SIGTERM')
+  return ended
+}
+
+/** Whether a server that root starts can change to another user: not in a checkout that only root can read, for example. */
+export async function canChangeUser(): Promise<boolean> {
+  if (process.getuid?.() !== 0) return false
+  const account = await findAccount('nobody')
+  return account !== null && (await inaccessiblePart(import.meta.dirname, account, 0o5)) === null
+}
+
+/** A stop ends in time while the embedded PostgreSQL hangs. */
+export async function stopsFrozen(t: TestContext, running: Running, dataDir: string): Promise<void> {
+  const [pid] = (await readFile(`${dataDir}/postgres/data/postmaster.pid`, 'utf8')).split('\n')
+  const { stdout } = await promisify(execFile)('ps', ['-o', 'pid=', '--ppid', pid!])
+  const all = [pid!, ...stdout.split('\n')].map(Number).filter(Boolean)
+  t.after(() => {
+    for (const each of all) tryKill(each, 'SIGKILL')
+  })
+  for (const each of all) tryKill(each, 'SIGSTOP')
+  assert.equal(await stop(running), 3)
+}
+
+function tryKill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // it has exited
+  }
 }

@@ -1,32 +1,31 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
-import { request } from 'node:http'
-import { json } from 'node:stream/consumers'
-import { type TestContext, test } from 'node:test'
+import { readFile, stat, writeFile } from 'node:fs/promises'
+import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
-import { findAccount, inaccessiblePart } from '../../embedded-postgres/account.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { testDatabase } from '../database.ts'
 import { openWire } from '../events/wire.ts'
 import { eventually } from '../eventually.ts'
 import { isLong } from '../long.ts'
 import {
+  canChangeUser,
+  END_OF_BANNER,
   hears,
   kontor,
-  type Running,
+  START_SETTINGS,
   startKontor,
   startKontorInShell,
   startProgram,
+  stop,
+  stopsFrozen,
   temporaryDirectory,
 } from './kontor.ts'
 
 const bin = fileURLToPath(new URL('../../bin/kontor.mjs', import.meta.url))
 
-const END_OF_BANNER = /kill -TERM \d+/
 const isRoot = process.getuid?.() === 0
-const settings = { KONTOR_OPS_PORT: '0', KONTOR_LOG_LEVEL: 'warn' }
+const settings = START_SETTINGS
+const changesUser = await canChangeUser()
 
 /** Runs the curl commands of the banner and returns their responses. */
 async function tryLines(banner: string): Promise<{ line: string; status: number; body: never }[]> {
@@ -61,15 +60,6 @@ function awaitOutcome(written: Response, headers: [string, string][]): Promise<n
   })
 }
 
-async function stop({ child, ended }: Running): Promise<number | null> {
-  child.kill('SIGTERM')
-  return ended
-}
-
-// No other user can read the program in a checkout under /root, for example.
-const account = await findAccount('nobody')
-const canChangeUser = isRoot && account !== null && (await inaccessiblePart(import.meta.dirname, account, 0o5)) === null
-
 test('the first start waits for PostgreSQL and prints keys with working commands; the next start prints none, logs an outage once, and stops in time while PostgreSQL hangs', async t => {
   const database = await testDatabase({ partitioned: true })
   t.after(() => database.drop())
@@ -83,7 +73,7 @@ test('the first start waits for PostgreSQL and prints keys with working commands
   const first = startKontor(t, ['start', '--port', '0'], env)
   await hears(first, /PostgreSQL is unreachable: .* Waiting up to 60 s/)
   wire.reconnect()
-  await hears(first, canChangeUser ? /Started as root\. Kontor now runs as nobody\./ : END_OF_BANNER)
+  await hears(first, changesUser ? /Started as root\. Kontor now runs as nobody\./ : END_OF_BANNER)
   const banner = first.err()
   // Without a terminal, keys are not written to the log.
   assert.doesNotMatch(banner, /adm_\w|private-\w{38}|trk_\w{38}|tok_\w{38}/)
@@ -92,7 +82,7 @@ test('the first start waits for PostgreSQL and prints keys with working commands
   const written = await readFile(`${dataDir}/keys`, 'utf8')
   for (const key of [/private-\w{38}/, /trk_\w{38}/, /tok_\w{38}/, /adm_\w{38}/]) assert.match(written, key)
   assert.equal((await stat(`${dataDir}/keys`)).mode & 0o777, 0o600)
-  if (canChangeUser) assert.match(await readFile(`/proc/${first.child.pid}/status`, 'utf8'), /^Uid:(\t65534){4}$/m)
+  if (changesUser) assert.match(await readFile(`/proc/${first.child.pid}/status`, 'utf8'), /^Uid:(\t65534){4}$/m)
   assert.ok(!banner.includes(new URL(database.url).password))
   assert.equal(first.out(), '')
 
@@ -179,31 +169,11 @@ test('commands work on an empty data directory, and beside a running server', as
 
   assert.equal(await stop(server), 0)
   assert.equal((await status()).running, false)
-  if (canChangeUser) return
+  if (changesUser) return
   const again = startKontor(t, ['start', '--port', '0', '--data', dataDir], { ...settings, KONTOR_DRAIN_TIMEOUT: '1s' })
   await hears(again, END_OF_BANNER)
   await stopsFrozen(t, again, dataDir)
 })
-
-/** A stop ends in time while the embedded PostgreSQL hangs. */
-async function stopsFrozen(t: TestContext, running: Running, dataDir: string): Promise<void> {
-  const [pid] = (await readFile(`${dataDir}/postgres/data/postmaster.pid`, 'utf8')).split('\n')
-  const { stdout } = await promisify(execFile)('ps', ['-o', 'pid=', '--ppid', pid!])
-  const all = [pid!, ...stdout.split('\n')].map(Number).filter(Boolean)
-  t.after(() => {
-    for (const each of all) tryKill(each, 'SIGKILL')
-  })
-  for (const each of all) tryKill(each, 'SIGSTOP')
-  assert.equal(await stop(running), 3)
-}
-
-function tryKill(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal)
-  } catch {
-    // it has exited
-  }
-}
 
 test('a data directory that cannot be created is reported at once', async t => {
   const server = startKontor(t, ['start', '--port', '0', '--data', '/proc/x'], settings)
@@ -294,104 +264,4 @@ test('a server whose clock is a year behind uses the time of PostgreSQL; a port 
   assert.equal(ended.code, 1)
   assert.match(ended.err, new RegExp(`No server answers at .*:${opsPort}.*covers only the database`))
   assert.match(command.err(), /Stopping \(the kontor command has ended\)/)
-})
-
-if (canChangeUser)
-  test('started by root on a new data directory, the server and PostgreSQL run as another user, also after a restart, and a stop ends in time while PostgreSQL hangs', async t => {
-    const directory = await temporaryDirectory(t)
-    await chmod(directory, 0o711)
-    const dataDir = `${directory}/data`
-    for (const round of ['first', 'second']) {
-      const running = startKontor(t, ['start', '--port', '0', '--data', dataDir, '--surfaces', 'data'], {
-        ...settings,
-        ...{ KONTOR_USER: 'nobody', KONTOR_DRAIN_TIMEOUT: '5s' },
-      })
-      await hears(running, /Started as root\. Kontor and PostgreSQL now run as nobody\./)
-      const [postmaster] = (await readFile(`${dataDir}/postgres/data/postmaster.pid`, 'utf8')).split('\n')
-      for (const pid of [running.child.pid, postmaster])
-        assert.match(await readFile(`/proc/${pid}/status`, 'utf8'), /^Uid:(\t65534){4}$/m, round)
-      if (round === 'first') assert.equal(await stop(running), 0)
-      else await stopsFrozen(t, running, dataDir)
-    }
-  })
-
-/** Uses a new connection, which any of the processes may accept. */
-function receive(
-  url: string,
-  { id, token }: { id: string; token: string },
-  eventId: string,
-): Promise<{ accepted: number }> {
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-  return new Promise((resolve, reject) => {
-    const sent = request(`${url}/ingest/inbound/${id}`, { method: 'POST', agent: false, headers }, answer => {
-      json(answer).then(body => resolve(body as { accepted: number }), reject)
-    })
-    sent.on('error', reject)
-    sent.end(JSON.stringify({ inbound_event_id: eventId, event_type: 'a', payload: {} }))
-  })
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
-}
-
-async function listChildren(pid: number): Promise<number[]> {
-  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
-  return text.trim().split(' ').filter(Boolean).map(Number)
-}
-
-test('several processes serve one port with a shared budget and shared metrics, and survive the loss of any process', async t => {
-  const database = await testDatabase({ partitioned: true })
-  t.after(() => database.drop())
-  const dataDir = `${await temporaryDirectory(t)}/data`
-  const env = { ...settings, DATABASE_URL: database.url, KONTOR_DATA_DIR: dataDir, KONTOR_PROCESSES: '2' }
-  const server = startKontor(t, ['start', '--port', '0'], { ...env, KONTOR_USER: 'nobody' })
-  await hears(server, END_OF_BANNER)
-  const [, url] = server.err().match(/is running at (\S+)/)!
-  const [, opsUrl] = server.err().match(/Operations +(http:\/\/[^/]+)/)!
-  const keys = await readFile(`${dataDir}/keys`, 'utf8')
-  const [[key], [adminKey]] = [keys.match(/private-\w+/)!, keys.match(/adm_\w+/)!]
-  const processes = await listChildren(server.child.pid!)
-  assert.equal(processes.length, 2)
-
-  const created = await fetch(`${url}/admin/v1/sources`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${adminKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      ...{ tenant: 'default', type: 'webhook', overflow: 'drop' },
-      rate_limit: { events: 5, per_seconds: 3600 },
-    }),
-  })
-  assert.equal(created.status, 201)
-  const source = (await created.json()) as { id: string; token: string }
-  const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => receive(url!, source, `e-${i}`)))
-  assert.equal(
-    answers.reduce((sum, { accepted }) => sum + accepted, 0),
-    5,
-  )
-
-  await eventually('the scrape has the requests of both', async () => {
-    const text = await (await fetch(`${opsUrl}/metrics`)).text()
-    const [, count] = text.match(/http_requests_total\{[^}]*inbound[^}]*2xx[^}]*\} (\d+)/) ?? []
-    return Number(count) === 20
-  })
-
-  process.kill(processes[0]!, 'SIGKILL')
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', prefer: 'wait=10' }
-  const contact = { entityType: 'contact', id: 'c', sourceUpdatedAt: '2026-01-01T00:00:00Z', data: {} }
-  const write = () => fetch(`${url}/v1/contacts`, { method: 'POST', headers, body: JSON.stringify(contact) })
-  // Connections of the killed process break. A retry succeeds.
-  const written = await eventually('an answer of the other one', () => write().catch(() => null))
-  assert.equal(written.headers.get('preference-applied'), 'wait=10')
-  const replaced = async () => (await listChildren(server.child.pid!)).filter(pid => pid !== processes[0])
-  await eventually('another one that has started', async () => (await replaced()).length === 2)
-
-  const left = await replaced()
-  server.child.kill('SIGKILL')
-  await server.ended
-  await eventually('the end of what it looked after', () => left.every(pid => !isAlive(pid)))
 })
