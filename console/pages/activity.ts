@@ -41,8 +41,8 @@ export type Activity = Latest & {
   mrr: MrrHistory | null
   /** Why amounts could not be converted. */
   missingRate: Problem | null
-  /** Failed and overdue payments now, by currency. */
-  paymentIssues: { currency: string; count: number }[]
+  /** Failed and overdue payments now, by currency. `isMore`: there may be more. */
+  paymentIssues: { currency: string; count: number; isMore: boolean }[]
   lastRefused: Rejection | null
   /** Which of the first steps are done. `source` null: unknown. */
   started: { event: boolean; record: boolean; source: boolean | null }
@@ -94,7 +94,9 @@ async function readPaymentIssues(signal: AbortSignal): Promise<Activity['payment
   const found = await Promise.all(
     codes.map(async currency => {
       const issues = (await nullOn(403, reports.attention({ currency, page_size: 50 }, signal)))?.payment_issues
-      return { currency, count: issues ? issues.count - issues.results.filter(isWrittenOff).length : 0 }
+      const rows = issues?.results ?? []
+      const count = rows.filter(row => !isWrittenOff(row)).length
+      return { currency, count, isMore: rows.length < (issues?.count ?? 0) }
     }),
   )
   return found.filter(({ count }) => count > 0)

@@ -187,8 +187,8 @@ function listIssues({ activity }: StatusProps): ComponentChildren[] {
       health.disk_days_left < SOON_DAYS &&
       html`At the current rate, the disk will be full in ${plural(Math.max(1, Math.floor(health.disk_days_left)), 'day')}.`,
     ...activity.paymentIssues.map(
-      ({ currency: code, count }) =>
-        html`<a href=${link('attention', { currency: code })}>${plural(count, 'payment')}</a> in ${code} failed or ${count === 1 ? 'is' : 'are'} overdue.`,
+      ({ currency: code, count, isMore }) =>
+        html`<a href=${link('attention', { currency: code })}>${isMore ? `${count}+ payments` : plural(count, 'payment')}</a> in ${code} failed or ${count === 1 && !isMore ? 'is' : 'are'} overdue.`,
     ),
   ].filter(Boolean) as ComponentChildren[]
 }
