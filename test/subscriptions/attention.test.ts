@@ -133,7 +133,8 @@ test('an account has a payment issue exactly if the list has one of it, at any t
     ],
     tenant,
   )
-  for (const query of [{}, { as_of: inDays(-40) }, { status: 'active' }]) {
+  const queries: Record<string, string>[] = [{}, { as_of: inDays(-40) }, { status: 'active' }]
+  for (const query of queries) {
     const { payment_issues } = await reportOf(server, 'attention', query, tenant)
     const { accounts } = await reportOf(server, 'overview', query, tenant)
     const listed = new Set(payment_issues.results.map((row: Body) => row.customer))
