@@ -9,7 +9,7 @@ import {
   type LaunchOptions,
 } from 'playwright-core'
 
-// The headless shell has no address bar, profile or extensions: a test needs a third less processor time than in the whole browser.
+// The headless shell has no address bar, profile or extensions, so it needs less processor time than the whole browser.
 const INSTALLED = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium']
 export const CHROMIUM = INSTALLED.find(path => existsSync(path)) ?? INSTALLED[0]!
 /** `npm test` starts one Chromium for the run; this variable holds its address. */
