@@ -301,6 +301,7 @@ function toAttempt(destination: Destination, due: Due, sent: Sent, attemptedAt: 
     id: due.id,
     type: due.type!,
     attempt,
+    dueAt: due.dueAt,
     attemptedAt,
     outcome: sent.isDelivered ? 'delivered' : delayMs === null ? 'failed' : 'retrying',
     status: sent.status,

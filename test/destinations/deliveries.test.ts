@@ -276,6 +276,22 @@ test('410 disables a destination; a replay sends what occurred meanwhile, with t
   assert.deepEqual(types, new Set(['event.page_view', 'event.signup']))
 })
 
+test('a message that is replayed while its first attempt is running is sent again', async () => {
+  const tenant = await server.anotherTenant('replayed at once')
+  const url = `${receiver.url}/at-once`
+  const destination = await destinations.create({ tenant: tenant.id, url, what: ['events'] })
+  const running: (() => void)[] = []
+  receiver.answerWith((_, response) => running.push(() => response.writeHead(200).end()))
+  await track(tenant, { event_type: 'page_view', visitor: 'v-7' })
+  await sentTo('/at-once', 1)
+  assert.equal((await destinations.replay(destination.id, '2020-01-01')).queued, 1)
+  receiver.answerWith((_, response) => response.writeHead(200).end())
+  for (const end of running) end()
+  const [first, again] = await sentTo('/at-once', 2)
+  assert.equal(again!.headers['webhook-id'], first!.headers['webhook-id'])
+  await drained(destination.id)
+})
+
 test('after five days without a success a destination is disabled', async () => {
   const tenant = await server.anotherTenant('silent')
   const destination = await destinations.create({

@@ -225,6 +225,8 @@ export type Due = {
   id: string
   at: Date
   attempts: number
+  /** When it became due, with microseconds. A replay changes it. */
+  dueAt: string
   /** Both are null if the message was deleted: nothing is sent. */
   type: string | null
   data: string | null
@@ -271,7 +273,7 @@ export async function readDue(
 ): Promise<Due[]> {
   return queryRows<Due>(
     db,
-    `select due.id, due.at, due.attempts, o.type, o.data
+    `select due.id, due.at, due.attempts, due.next_attempt_at::text as "dueAt", o.type, o.data
      from (
        select q.*, sum(coalesce(o.bytes, 0)) over (order by q.next_attempt_at, q.id rows unbounded preceding)
          - coalesce(o.bytes, 0) as bytes_before
@@ -296,6 +298,8 @@ export type Attempt = {
   id: string
   type: string
   attempt: number
+  /** Of the message: see Due. */
+  dueAt: string
   attemptedAt: Date
   outcome: 'delivered' | 'retrying' | 'failed'
   status: number | null
@@ -326,7 +330,7 @@ export async function saveAttempts(
     db,
     `with a as materialized (
        select * from json_to_recordset($1) as a ("tenantId" int, "destinationId" text, id uuid, type text, attempt int,
-         "attemptedAt" timestamptz, outcome text, status int, error text, response text, "durationMs" int,
+         "dueAt" timestamptz, "attemptedAt" timestamptz, outcome text, status int, error text, response text, "durationMs" int,
          "nextAttemptAt" timestamptz)
      ), logged as (
        insert into delivery_attempts (attempted_at, tenant_id, destination_id, id, type, attempt, outcome, status, error,
@@ -336,10 +340,10 @@ export async function saveAttempts(
      ), done as (
        -- a message that was queued again meanwhile stays
        delete from delivery_queue q using a
-       where q.destination_id = a."destinationId" and q.id = a.id and q.attempts = a.attempt - 1 and a.outcome <> 'retrying'
+       where q.destination_id = a."destinationId" and q.id = a.id and q.next_attempt_at = a."dueAt" and a.outcome <> 'retrying'
      ), later as (
        update delivery_queue q set attempts = a.attempt, next_attempt_at = a."nextAttemptAt" from a
-       where q.destination_id = a."destinationId" and q.id = a.id and q.attempts = a.attempt - 1 and a.outcome = 'retrying'
+       where q.destination_id = a."destinationId" and q.id = a.id and q.next_attempt_at = a."dueAt" and a.outcome = 'retrying'
      )
      update destination_states s set last_attempt_at = h."lastAttemptAt",
        last_success_at = coalesce(h."lastSuccessAt", s.last_success_at),
