@@ -64,8 +64,12 @@ export async function buildServer(options: ServerOptions): Promise<App> {
   app.setSerializerCompiler(() => data => JSON.stringify(data))
   app.addHook('onRequest', (request, _reply, done) => {
     request.startedAt = performance.now()
-    done()
+    const { headers, httpVersion } = request.raw
+    const isHostMissing = headers.host === undefined && httpVersion === '1.1' && !request.is404
+    done(isHostMissing ? problems.malformed('The header `Host` is missing.', 'malformed_request') : undefined)
   })
+  // By default Node responds 417 without a body. HTTP allows servers to ignore expectations that they do not know.
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   if (options.tracing) traceRequests(app, options.tracing)
   const bodies = openBodiesInFlight({
     maxBytes: options.maxInFlightBytes ?? DEFAULT_IN_FLIGHT_BYTES,
@@ -115,6 +119,8 @@ function createApp(options: ServerOptions, timeouts: Timeouts, newRequestId: Ret
     requestTimeout: timeouts.requestMs,
     keepAliveTimeout: timeouts.keepAliveMs,
     http: {
+      // Node's own response to a request without Host has neither a body nor a request id. A hook responds instead.
+      requireHostHeader: false,
       headersTimeout: timeouts.headersMs,
       requestTimeout: timeouts.requestMs,
       connectionsCheckingInterval: Math.min(5_000, Math.max(50, timeouts.headersMs / 4)),

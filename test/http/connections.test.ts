@@ -61,6 +61,8 @@ test('input that is not valid HTTP gets a problem as response', async t => {
   for (const [bytes, status] of [
     ['\x16\x03\x01 hello\r\n\r\n', 400],
     ['GET\r\n\r\n', 400],
+    ['GET /held HTTP/1.1\r\nconnection: close\r\n\r\n', 400],
+    ['GET /unknown HTTP/1.1\r\nconnection: close\r\n\r\n', 404],
     [`${head}content-length: x\r\n\r\n`, 400],
     [`${head}content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n{}`, 400],
     [`${head}transfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n`, 400],
@@ -69,9 +71,18 @@ test('input that is not valid HTTP gets a problem as response', async t => {
     const answer = await exchange(port, bytes)
     assert.match(answer, new RegExp(`^HTTP/1\\.1 ${status} `), JSON.stringify(bytes.slice(0, 80)))
     assert.match(answer, /content-type: application\/problem\+json/i)
+    assert.match(answer, /^x-request-id: \S+/im)
     const [, body = ''] = answer.split('\r\n\r\n')
     assert.equal(JSON.parse(body).status, status)
   }
+})
+
+test('an expectation that Kontor does not know is ignored', async t => {
+  const { app } = await openShell(t, held().register)
+  const head = 'POST /post HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-type: application/json\r\n'
+  const answer = await exchange(await listen(app), `${head}expect: a-miracle\r\ncontent-length: 2\r\n\r\n{}`)
+  assert.match(answer, /^HTTP\/1\.1 200 /)
+  assert.match(answer, /^x-request-id: \S+/im)
 })
 
 test('a body shorter than its Content-Length is a 400 problem', async t => {
