@@ -121,6 +121,20 @@ test('a session has the role and the tenant of its user, on the admin API and th
   assert.equal(keys.length, 2, 'no key was created for the session')
 })
 
+test('after the browser has deleted the cookie, the console reads that the session has ended', async () => {
+  const browser = openBrowser(server.url)
+  for (const [method, path] of [
+    ['GET', '/v1/events'],
+    ['GET', '/admin/v1/tenants'],
+    ['POST', '/admin/v1/tenants'],
+  ] as const) {
+    const body = method === 'POST' ? { name: 'x' } : undefined
+    const answer = await browser.call(method, path, body, { 'x-kontor-tenant': server.tenant.id })
+    assert.deepEqual([answer.status, answer.body.code], [401, 'session_ended'], `${method} ${path}`)
+  }
+  assert.equal((await browser.call('GET', '/console/session')).status, 204)
+})
+
 test('only pages of this server can sign in and use the cookie', async () => {
   const { browser } = await signedUp('olga', { role: 'admin' })
   for (const headers of [{ origin: 'https://evil.example' }, { origin: 'null' }, { origin: '' }]) {

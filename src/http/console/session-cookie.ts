@@ -4,7 +4,7 @@ import type { ConsoleSession, ConsoleSessions } from '../../admin/console-sessio
 import { isAllowed } from '../../domain/tenants/addresses.ts'
 import { problems } from '../problems.ts'
 
-/** The console session of a request, by its cookie; null without a cookie. Rejects with a Problem. */
+/** The console session of a request, by its cookie; null if the request is not from the console or has a key. Rejects with a Problem. */
 export type FindSession = (request: FastifyRequest) => Promise<ConsoleSession> | null
 
 type SessionCookie = { name: string; isSecure: boolean }
@@ -43,6 +43,8 @@ function isOwnOrigin(publicUrl: string | null, { origin, host }: IncomingHttpHea
   return new URL(origin).host === host
 }
 
+const sessionEnded = () => problems.unauthorized('session_ended', 'Your session has ended. Sign in again.')
+
 export function sessionReader(options: {
   sessions: Pick<ConsoleSessions, 'find'>
   publicUrl: string | null
@@ -50,16 +52,18 @@ export function sessionReader(options: {
   const { sessions, publicUrl } = options
   return request => {
     const { headers } = request.raw
-    const token = cookieIn(headers, sessionCookie(publicUrl, request).name)
     // If the request also has a key, only the key counts.
-    if (token === null || headers.authorization !== undefined || headers['x-api-key'] !== undefined) return null
-    return find(token, request)
+    if (headers.authorization !== undefined || headers['x-api-key'] !== undefined) return null
+    const token = cookieIn(headers, sessionCookie(publicUrl, request).name)
+    if (token !== null) return find(token, request)
+    // The browser deletes the cookie when the session expires.
+    return headers[OWN_HEADER] === undefined ? null : Promise.reject(sessionEnded())
   }
 
   async function find(token: string, request: FastifyRequest): Promise<ConsoleSession> {
     requireOwnPage(publicUrl, request)
     const session = await sessions.find(token)
-    if (session === null) throw problems.unauthorized('session_ended', 'Your session has ended. Sign in again.')
+    if (session === null) throw sessionEnded()
     if (!isAllowed(session.allowedAddresses, request.ip)) throw problems.addressNotAllowed(request.ip)
     return session
   }
