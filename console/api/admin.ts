@@ -1,5 +1,7 @@
 import type { Query } from '../router.ts'
+import { tenant as selectedTenant } from '../session.ts'
 import { requestAdmin } from './client.ts'
+import { Problem } from './request.ts'
 import type {
   Alert,
   AlertRules,
@@ -61,6 +63,13 @@ type Signal = AbortSignal | undefined
 
 const sourcePath = (id: string) => `/sources/${encodeURIComponent(id)}`
 const post = <Body>(path: string, body?: unknown) => requestAdmin<Body>(path, { method: 'POST', body })
+
+/** The admin API finds objects of all tenants by id. A page shows only those of the selected tenant. */
+async function ofSelectedTenant<Found extends { tenant: string }>(answer: Promise<Found>): Promise<Found> {
+  const found = await answer
+  if (found.tenant === selectedTenant.peek()) return found
+  throw new Problem({ status: 404, title: 'Not found', detail: 'The selected tenant has nothing with this id.' })
+}
 
 export const tenants = {
   list: (signal?: Signal) => requestAdmin<List<TenantSettings>>('/tenants', { signal }),
@@ -132,7 +141,7 @@ export const sessions = {
 export const sources = {
   list: (tenant: string | null, signal?: Signal) =>
     requestAdmin<List<Source>>('/sources', { query: { tenant }, signal }),
-  find: (id: string, signal?: Signal) => requestAdmin<Source>(sourcePath(id), { signal }),
+  find: (id: string, signal?: Signal) => ofSelectedTenant(requestAdmin<Source>(sourcePath(id), { signal })),
   activity: (id: string, signal?: Signal) => requestAdmin<SourceActivity>(`${sourcePath(id)}/activity`, { signal }),
   create: (source: NewSource) => post<CreatedSource>('/sources', source),
   change: (id: string, settings: JsonObject) =>
@@ -153,7 +162,7 @@ const destinationPath = (id: string) => `/destinations/${encodeURIComponent(id)}
 export const destinations = {
   list: (tenant: string, signal?: Signal) =>
     requestAdmin<List<Destination>>('/destinations', { query: { tenant }, signal }),
-  find: (id: string, signal?: Signal) => requestAdmin<Destination>(destinationPath(id), { signal }),
+  find: (id: string, signal?: Signal) => ofSelectedTenant(requestAdmin<Destination>(destinationPath(id), { signal })),
   activity: (id: string, signal?: Signal) =>
     requestAdmin<DestinationActivity>(`${destinationPath(id)}/activity`, { signal }),
   create: (tenant: string, settings: NewDestinationSettings) =>
@@ -194,7 +203,7 @@ export const inbound = {
 export const deadLetters = {
   list: (query: Query, signal?: Signal) => requestAdmin<List<DeadLetter>>('/dead-letters', { query, signal }),
   find: (id: string, signal?: Signal) =>
-    requestAdmin<DeadLetterWithBody>(`/dead-letters/${encodeURIComponent(id)}`, { signal }),
+    ofSelectedTenant(requestAdmin<DeadLetterWithBody>(`/dead-letters/${encodeURIComponent(id)}`, { signal })),
   replay: (order: ReplayOrder) => post<ReplayResult>('/dead-letters/replay', order),
   /** Closes dead letters without a replay. */
   resolve: (order: ReplayOrder) => post<{ resolved: number; remaining: number }>('/dead-letters/resolve', order),

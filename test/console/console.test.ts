@@ -234,6 +234,13 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     assert.equal(source!.enabled, false)
   })
 
+  await t.test('a source of another tenant is not shown under the selected tenant', async () => {
+    const { id: tenant } = await server.admin.tenants.create({ name: 'elsewhere' })
+    const { id } = await server.admin.sources.create({ tenant, type: 'webhook', name: 'source of another tenant' })
+    await goTo(page, `#/sources/${id}?tenant=${server.tenant.id}`)
+    await text(page, 'The selected tenant has nothing with this id.')
+  })
+
   await t.test('a new token stays visible when the page cannot be refreshed', async () => {
     const [source] = await server.admin.sources.list(server.tenant.id)
     const {
