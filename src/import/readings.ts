@@ -22,6 +22,10 @@ export function recordReading(
 ): Reading {
   return readEachRow(row => {
     const wrong: WrongValue[] = []
+    const { entityType: given } = row.cells
+    // A column of that name in a CSV file, or in a file with a map, is only data.
+    if (!mapping && row.text !== undefined && given !== undefined && given !== entityType)
+      return { line: row.line, column: 'entityType', reason: `must be "${entityType}"` }
     const fields = mapping ? applyMapping(mapping, row.cells, time, wrong) : readFields(row)
     if (wrong[0]) return { line: row.line, ...wrong[0] }
     return recordItem(entityType, row.line, fields)
@@ -118,11 +122,16 @@ function eventItem(line: number, event: JsonObject | string): Read {
     return { line, column: null, reason: `an event may have at most ${MAX_ITEM_BYTES} bytes` }
   const { errors } = inspect(openBody(`[${text}]`), { route: 'cdp', kind: 'batch', ip: null, headers: {} })
   const [error] = errors
-  if (error) return { line, column: toColumn(error.pointer), reason: error.message }
+  if (error) return { line, ...toWrongValue(error) }
   return { line, id: String(id), text }
 }
 
-const toColumn = (pointer: string) => pointer.split('/').slice(2).join('.') || null
+/** The messages of the API start with the name of the field, which is the column here. */
+function toWrongValue({ pointer, message }: { pointer: string; message: string }) {
+  const path = pointer.split('/').slice(2)
+  const name = `${path.at(-1)} `
+  return { column: path.join('.') || null, reason: message.startsWith(name) ? message.slice(name.length) : message }
+}
 
 function readEvent(row: Row): JsonObject | string {
   const { cells, text } = row

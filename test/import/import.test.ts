@@ -106,6 +106,18 @@ test('invalid rows are rejected with their line, and the others are imported', a
   assert.ok(rejected.every(({ reason }) => typeof reason === 'string' && reason !== ''))
 })
 
+test('a row of another type is rejected, and the reason does not repeat the column', async t => {
+  const tenant = await server.anotherTenant('other types')
+  const body = (entityType: string, id: string) =>
+    JSON.stringify({ entityType, id, sourceUpdatedAt: '2026-01-01T00:00:00Z', data: { sku: id } })
+  const records = await imported(t, tenant, 'products', `${body('contact', 'A')}\n${body('product', 'B')}\n`)
+  assert.deepEqual(counts(records), { read: 2, accepted: 1, duplicates: 0, rejected: 1 })
+  assert.match(records.err, /^Line 1: entityType must be "product"$/m)
+  assert.equal(await get(tenant, '/v1/products/A'), 404)
+  const events = await imported(t, tenant, 'events', '{"event_type":"signup","data":[1]}\n', '--dry-run')
+  assert.match(events.err, /^Line 1: data must be an object$/m)
+})
+
 test('a dry run checks and sends nothing', async t => {
   const tenant = await server.anotherTenant('dry')
   const run = await imported(t, tenant, 'contacts', 'id,sourceUpdatedAt\na,2026-01-01\n,2026-01-01\n', '--dry-run')
