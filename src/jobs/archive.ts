@@ -41,9 +41,11 @@ export function startArchive(options: ArchiveOptions): { stop(): Promise<void> }
 
   async function flushRepeatedly(): Promise<void> {
     let failures = 0
-    while (!stopping.signal.aborted) {
+    for (let isLast = false; !isLast; ) {
       const waitMs = failures > 0 ? Math.min(MAX_BACKOFF_MS, 1_000 * 2 ** failures) : flushMs
       await sleep(waitMs, undefined, { signal: stopping.signal }).catch(() => {})
+      // A stop during a flush is followed by another one, for the rows that arrived in the meantime.
+      isLast = stopping.signal.aborted
       failures = (await flush()) ? 0 : failures + 1
     }
   }
@@ -78,15 +80,23 @@ export async function flushArchive({
   owner,
 }: Pick<ArchiveOptions, 'pool' | 'storage'> & { owner: string }): Promise<void> {
   if (!(await archiveState(pool)).enabled || !(await leaseArchive(pool, owner))) return
+  /** Returns false if another node has the lease now. */
+  async function writePlanned(): Promise<boolean> {
+    for (let file = await nextFile(pool); file !== null; file = await nextFile(pool)) {
+      const { rows, bytes } = await encode(pool, file)
+      if (rows > 0) await storage.put(filePath(file), bytes)
+      await markWritten(pool, file.id, { rows, bytes: bytes.length })
+      if (!(await leaseArchive(pool, owner))) return false
+    }
+    return true
+  }
   try {
-    do {
-      for (let file = await nextFile(pool); file !== null; file = await nextFile(pool)) {
-        const { rows, bytes } = await encode(pool, file)
-        if (rows > 0) await storage.put(filePath(file), bytes)
-        await markWritten(pool, file.id, { rows, bytes: bytes.length })
-        if (!(await leaseArchive(pool, owner))) return
-      }
-    } while ((await inTransaction(pool, planFiles)) > 0)
+    // Files of an interrupted flush come first. Rows that arrive from now on wait for the next flush: files would be tiny otherwise.
+    if (!(await writePlanned())) return
+    for (let isMore = true; isMore; ) {
+      isMore = await inTransaction(pool, planFiles)
+      if (!(await writePlanned())) return
+    }
     await recordArchiveFailure(pool, null)
   } finally {
     await releaseArchive(pool, owner)

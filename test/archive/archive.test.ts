@@ -279,6 +279,31 @@ test('files are written to a bucket too, and nothing is lost while it is unreach
   await assert.rejects(refused.put('x.parquet', Buffer.from('x')), /S3 responded with 403/)
 })
 
+test('rows that arrive during a flush wait for the next one, and the status counts rows', async () => {
+  await flush()
+  const { waiting } = await archiveView(server.pool)
+  assert.equal(waiting, 0)
+  const track = async (visitor: string) => {
+    await post('/v1/track', server.tenant.trackingKey, { event_type: 'page_view', visitor })
+    await server.settled()
+  }
+  for (const visitor of ['w-1', 'w-2', 'w-3']) await track(visitor)
+  const broken: Storage = { put: () => Promise.reject(new Error('read-only')) }
+  await assert.rejects(flush(broken), /read-only/)
+  assert.equal((await archiveView(server.pool)).waiting, 3)
+  let written = 0
+  await flush({
+    async put(path, bytes) {
+      if (++written < 5) await track(`w-${3 + written}`)
+      await storage.put(path, bytes)
+    },
+  })
+  // The file of the failed flush, and one with what waited when this flush planned its own.
+  assert.equal(written, 2)
+  assert.equal((await archiveView(server.pool)).waiting, 1)
+  await flush()
+})
+
 test('a disabled archive records nothing; after it is enabled again, new events are recorded', async () => {
   await switchArchive(server.pool, SYSTEM, false)
   await batch(server.tenant, 10_000, 5)

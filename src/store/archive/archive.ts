@@ -78,8 +78,8 @@ const PLANNED_ROWS = 50_000
 // Size of a file before compression: the whole file is held in memory.
 const FILE_BYTES = 33_554_432
 
-/** Plans the next files, one or more per tenant, table and hour. Returns the number of rows. */
-export async function planFiles(db: Db): Promise<number> {
+/** Plans the next files, one or more per tenant, table and hour. Returns whether more rows may wait than one plan takes. */
+export async function planFiles(db: Db): Promise<boolean> {
   const { rows } = await db.query<{ planned: number }>(
     `with picked as materialized (
        select ctid as place, * from archive_queue limit ${PLANNED_ROWS} for update skip locked
@@ -98,7 +98,7 @@ export async function planFiles(db: Db): Promise<number> {
      )
      select count(*) as planned from picked`,
   )
-  return rows[0]!.planned
+  return rows[0]!.planned === PLANNED_ROWS
 }
 
 export type PlannedFile = {
@@ -128,8 +128,9 @@ export async function markWritten(db: Db, id: string, { rows, bytes }: { rows: n
 }
 
 type ArchiveProgress = {
-  /** Counted up to one million. */
+  /** Rows in no file plan, counted up to one million. */
   waiting: number
+  /** Rows of files that are planned but not written. */
   unwritten: number
   files: number
   rows: number
@@ -143,7 +144,7 @@ export async function archiveProgress(db: Db): Promise<ArchiveProgress> {
   const { rows } = await db.query<ArchiveProgress>(
     `select (select count(*) from (select from archive_queue limit 1000000) q) as waiting, f.*, failed_at as "failedAt", error
      from archive_progress, (
-       select count(*) filter (where written_at is null) as unwritten, count(*) filter (where written_at is not null) as files,
+       select coalesce(sum(rows) filter (where written_at is null), 0)::bigint as unwritten, count(*) filter (where written_at is not null) as files,
          coalesce(sum(rows) filter (where written_at is not null), 0)::bigint as rows, coalesce(sum(bytes), 0)::bigint as bytes,
          max(written_at) as "lastWrittenAt"
        from archive_files) f`,
