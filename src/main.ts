@@ -7,10 +7,11 @@ enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/compiled', impo
 const { processOutput } = await import('./cli/output.ts')
 const { runCommand } = await import('./cli/program.ts')
 
-// `kontor … | head` closes the pipe early. That is not an error.
-process.stdout.on('error', error => {
-  if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error
-})
+// `kontor … | head` closes a pipe early. That is not an error, and a server whose log is no longer read continues and stops cleanly.
+for (const stream of [process.stdout, process.stderr])
+  stream.on('error', error => {
+    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error
+  })
 
 // process.exit would discard output that is still buffered for a pipe.
 process.exitCode = await runCommand(process.argv.slice(2), processOutput())

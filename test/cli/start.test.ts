@@ -181,6 +181,18 @@ test('a data directory that cannot be created is reported at once', async t => {
   assert.match(server.err(), /\/proc\/x cannot be .*\nNo directory can be created there\. Use another data directory\./)
 })
 
+test('a server whose log is no longer read stops cleanly', async t => {
+  const database = await testDatabase({ partitioned: true })
+  t.after(() => database.drop())
+  const server = startKontor(t, ['start', '--port', '0'], {
+    ...{ ...settings, DATABASE_URL: database.url },
+    KONTOR_DATA_DIR: await temporaryDirectory(t),
+  })
+  await hears(server, END_OF_BANNER)
+  server.child.stderr!.destroy()
+  assert.equal(await stop(server), 0)
+})
+
 test('a stop ends in time while PostgreSQL hangs during the start', async t => {
   const env = { ...settings, KONTOR_DRAIN_TIMEOUT: '1s' }
   const database = await testDatabase()
