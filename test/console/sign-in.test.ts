@@ -352,7 +352,7 @@ test('in Chromium: sign in, act, be rejected, return, sign out', { timeout: 300_
     ])
     assert.equal(answer.status(), 401)
     assert.equal((await server.admin.sources.show(source.id)).enabled, false)
-    await evil.close()
+    // It closes with the context: closing a page while it navigates hangs in Chromium's headless shell now and then.
   })
   await t.test('an expired session leads to the sign-in page and back', async () => {
     await server.pool.query('delete from console_sessions')
