@@ -183,10 +183,10 @@ export async function* ndjsonRows(chunks: AsyncIterable<string>): AsyncGenerator
 function parseLine(text: string, line: number): Row | Rejection | null {
   if (text.trim() === '') return null
   try {
-    const cells = parseJson(text)
+    const cells = parseJson(text, 'The line')
     return isObject(cells) ? { line, cells, text } : { line, column: null, reason: 'is not a JSON object' }
   } catch (error) {
-    return { line, column: null, reason: (error as Error).message.replace('The body', 'The line') }
+    return { line, column: null, reason: (error as Error).message }
   }
 }
 

@@ -125,9 +125,9 @@ export async function* stripeFileRows(chunks: AsyncIterable<string>): AsyncGener
 function documentRows(text: string, line: number, lastPages: LastPages): (Row | Rejection)[] {
   let value: unknown
   try {
-    value = parseJson(text)
+    value = parseJson(text, 'The file')
   } catch (error) {
-    return [{ line, column: null, reason: (error as Error).message.replace('The body', 'The file') }]
+    return [{ line, column: null, reason: (error as Error).message }]
   }
   if (Array.isArray(value)) return itemRows(text, text, line, lastPages)
   if (!isObject(value)) return [{ line, column: null, reason: 'is not a JSON object' }]

@@ -41,13 +41,14 @@ export function startArchive(options: ArchiveOptions): { stop(): Promise<void> }
 
   async function flushRepeatedly(): Promise<void> {
     let failures = 0
-    for (let isLast = false; !isLast; ) {
+    let isLast: boolean
+    do {
       const waitMs = failures > 0 ? Math.min(MAX_BACKOFF_MS, 1_000 * 2 ** failures) : flushMs
       await sleep(waitMs, undefined, { signal: stopping.signal }).catch(() => {})
       // A stop during a flush is followed by another one, for the rows that arrived in the meantime.
       isLast = stopping.signal.aborted
       failures = (await flush()) ? 0 : failures + 1
-    }
+    } while (!isLast)
   }
 
   async function flush(): Promise<boolean> {
@@ -93,10 +94,11 @@ export async function flushArchive({
   try {
     // Files of an interrupted flush come first. Rows that arrive from now on wait for the next flush: files would be tiny otherwise.
     if (!(await writePlanned())) return
-    for (let isMore = true; isMore; ) {
+    let isMore: boolean
+    do {
       isMore = await inTransaction(pool, planFiles)
       if (!(await writePlanned())) return
-    }
+    } while (isMore)
     await recordArchiveFailure(pool, null)
   } finally {
     await releaseArchive(pool, owner)

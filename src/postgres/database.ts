@@ -159,6 +159,24 @@ export function queryLong<R extends pg.QueryResultRow>(
   return db.query<R>(config)
 }
 
+/** Yields the rows of a query in portions, in the caller's transaction. One such query at a time. */
+export async function* readPortions<R extends pg.QueryResultRow>(
+  client: pg.PoolClient,
+  { text, values, rowsAtATime }: { text: string; values: unknown[]; rowsAtATime: number },
+): AsyncGenerator<R[]> {
+  await client.query(`declare portions no scroll cursor for ${text}`, values)
+  try {
+    for (;;) {
+      const { rows } = await queryLong<R>(client, `fetch ${rowsAtATime} from portions`)
+      if (rows.length > 0) yield rows
+      if (rows.length < rowsAtATime) return
+    }
+  } finally {
+    // After a failure the transaction is aborted, and its cursor is closed already.
+    await client.query('close portions').catch(() => {})
+  }
+}
+
 /** Runs `action` after the transaction that `inTransaction` opened on this connection has committed. It does not run after a rollback. */
 export function afterCommit(client: pg.PoolClient, action: () => void): void {
   commitActions(client).push(action)

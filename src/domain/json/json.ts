@@ -86,19 +86,19 @@ function isUnstorableNumber(token: string): boolean {
 
 /**
  * JSON.parse, but integers beyond 2^53 become strings with their exact digits, and unstorable numbers become NaN.
- * Throws SyntaxError, also if the nesting is too deep.
+ * Throws SyntaxError, also if the nesting is too deep. `subject`: what the message calls the text.
  */
-export function parseJson(text: string): unknown {
-  return parseSurveyed(text, survey(text))
+export function parseJson(text: string, subject = 'The body'): unknown {
+  return parseSurveyed(text, survey(text), subject)
 }
 
-function parseSurveyed(text: string, flags: number): unknown {
+function parseSurveyed(text: string, flags: number, subject = 'The body'): unknown {
   if (flags & TOO_DEEP) throw new SyntaxError(`The JSON is nested deeper than ${MAX_DEPTH} levels`)
   try {
     if (flags & UNSTORABLE_NUMBER) return JSON.parse(text, exactNumber)
     return JSON.parse(flags & WIDE_NUMBER ? withQuotedIntegers(text) : text)
   } catch (error) {
-    throw new SyntaxError(`The body is not valid JSON: ${describeSyntaxError(text, error as Error)}`)
+    throw new SyntaxError(`${subject} is not valid JSON: ${describeSyntaxError(text, error as Error)}`)
   }
 }
 

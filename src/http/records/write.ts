@@ -237,13 +237,9 @@ function readItem(
 ): { body: unknown; key: string | undefined; errors: ValidationError[] } {
   let body: unknown
   try {
-    body = parseJson(text)
+    body = parseJson(text, 'the record')
   } catch (error) {
-    return {
-      body: null,
-      key: undefined,
-      errors: [{ pointer: '', message: (error as Error).message.replace('The body', 'the record') }],
-    }
+    return { body: null, key: undefined, errors: [{ pointer: '', message: (error as Error).message }] }
   }
   const own = isObject(body) && typeof body.idempotencyKey === 'string' ? body.idempotencyKey : undefined
   const key = own ?? fallbackKey

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Entry } from '../../domain/entries/entry.ts'
 import { idToTime } from '../../domain/ids.ts'
-import { type Db, inTransaction, queryLong, queryPrepared } from '../../postgres/database.ts'
+import { type Db, inTransaction, queryLong, queryPrepared, readPortions } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
 import {
   type EntryName,
@@ -177,22 +177,15 @@ export async function findRead(
   { orderingKeys, patterns, isWanted }: ReadEntriesQuery,
 ): Promise<EntryName[]> {
   return inTransaction(pool, async client => {
-    await client.query(
-      `declare read_entries no scroll cursor for
-       select l.id, l.received_at as "receivedAt", case when l.ordering_key = any($2) then null else l.body end as body
-       from log l join log_cursors c on ${READ}
-       where l.tenant_id = $1 and (l.ordering_key = any($2) or l.body ilike any($3))`,
-      [tenantId, orderingKeys, patterns],
-    )
     const found: EntryName[] = []
-    for (;;) {
-      const { rows } = await queryLong<EntryName & { body: string | null }>(
-        client,
-        `fetch ${BODIES_AT_A_TIME} from read_entries`,
-      )
+    const text = `
+      select l.id, l.received_at as "receivedAt", case when l.ordering_key = any($2) then null else l.body end as body
+      from log l join log_cursors c on ${READ}
+      where l.tenant_id = $1 and (l.ordering_key = any($2) or l.body ilike any($3))`
+    const query = { text, values: [tenantId, orderingKeys, patterns], rowsAtATime: BODIES_AT_A_TIME }
+    for await (const rows of readPortions<EntryName & { body: string | null }>(client, query))
       for (const { id, receivedAt, body } of rows) if (body === null || isWanted(body)) found.push({ id, receivedAt })
-      if (rows.length < BODIES_AT_A_TIME) return found
-    }
+    return found
   })
 }
 

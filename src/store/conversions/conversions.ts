@@ -270,12 +270,12 @@ export async function requestFolds(db: Db, orders: OrderKey[]): Promise<void> {
   )
 }
 
-/** Locks a requested fold until the transaction ends. Null if there is none that no other transaction holds. */
 export async function hasFolds(db: Db): Promise<boolean> {
   const { rows } = await queryPrepared<{ has: boolean }>(db, 'select exists (select from sale_folds) as has')
   return rows[0]!.has
 }
 
+/** Locks a requested fold until the transaction ends. Null if there is none that no other transaction holds. */
 export async function takeFold(db: Db): Promise<OrderKey | null> {
   const { rows } = await queryPrepared<OrderKey>(
     db,

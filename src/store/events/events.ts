@@ -4,7 +4,7 @@ import type { NormalizedEvent } from '../../domain/events/events.ts'
 import type { StoredEvent } from '../../domain/events/stored.ts'
 import { firstIdAt, idToTime } from '../../domain/ids.ts'
 import { boolean, copyTable, int4, int8, text, timestamp, uuid } from '../../postgres/copy.ts'
-import { type Db, queryLong, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryPrepared, readPortions } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
 import { DEAD_LETTER_COLUMNS, type DeadLetter } from '../entries/dead-letters.ts'
 
@@ -303,21 +303,11 @@ export async function* readStored(
   if (receivedUntil) add(n => `e.id < ${n}::uuid`, firstIdAt(receivedUntil))
   if (keyId !== undefined) add(n => `e.key_id = ${n}`, keyId)
   if (mentioning) add(n => `(e.payload ilike any(${n}::text[]) or ${BESIDES} ilike any(${n}))`, mentioning)
-  await client.query(
-    `declare stored_events no scroll cursor for
-     select e.tableoid::int8 as table, e.ctid::text as row, e.id, e.event_type as "eventType", e.occurred_at as "occurredAt", e.received_at as "receivedAt", e.source,
+  yield* readPortions<StoredNode>(client, {
+    text: `select e.tableoid::int8 as table, e.ctid::text as row, e.id, e.event_type as "eventType", e.occurred_at as "occurredAt", e.received_at as "receivedAt", e.source,
        e.source_config_id as "sourceConfigId", e.inbound_event_id as "inboundEventId", e.key_id as "keyId", e.visitor, e.user_id as "userId", e.node, e.conversion, e.payload, e.meta,
        ${IS_VERIFIED} as trusted, ${mentioning ? BESIDES : 'null'} as besides
      from events e where ${where.join(' and ')} order by e.id`,
-    values,
-  )
-  try {
-    for (;;) {
-      const { rows } = await queryLong<StoredNode>(client, `fetch ${AT_A_TIME} from stored_events`)
-      if (rows.length > 0) yield rows
-      if (rows.length < AT_A_TIME) return
-    }
-  } finally {
-    await client.query('close stored_events')
-  }
+    ...{ values, rowsAtATime: AT_A_TIME },
+  })
 }

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Entry } from '../../domain/entries/entry.ts'
 import { addressSpellings } from '../../domain/identity/erasure.ts'
 import type { IdentifierKind } from '../../domain/identity/identity.ts'
-import { type Db, queryLong } from '../../postgres/database.ts'
+import { type Db, queryLong, readPortions } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
 import { SUBTRACT_EVENTS } from '../sums/series.ts'
 import { deleteLinks } from './identities.ts'
@@ -262,16 +262,10 @@ export async function* readEntries(
   table: EntryTable,
   tenantId: number,
 ): AsyncGenerator<EntryRow[]> {
-  await client.query(
-    `declare waiting_entries no scroll cursor for
-     select ctid::text as row, ${ENTRY_COLUMNS} from ${table} where tenant_id = $1`,
-    [tenantId],
-  )
-  for (;;) {
-    const { rows } = await queryLong<Entry & { row: string }>(client, `fetch ${ROWS_AT_A_TIME} from waiting_entries`)
-    if (rows.length > 0) yield rows.map(row => ({ row: row.row, entry: toEntry(row) }))
-    if (rows.length < ROWS_AT_A_TIME) return
-  }
+  const text = `select ctid::text as row, ${ENTRY_COLUMNS} from ${table} where tenant_id = $1`
+  const query = { text, values: [tenantId], rowsAtATime: ROWS_AT_A_TIME }
+  for await (const rows of readPortions<Entry & { row: string }>(client, query))
+    yield rows.map(row => ({ row: row.row, entry: toEntry(row) }))
 }
 
 /** Returns false if the entry has been applied or moved in the meantime. */
