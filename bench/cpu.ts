@@ -22,6 +22,18 @@ export function cpuSeconds(pid: number, withChildren = false): number | null {
   }
 }
 
+/** CPU seconds of every thread of a process, by the name of the thread. */
+export function threadSeconds(pid: number): Record<string, number> {
+  const seconds: Record<string, number> = {}
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    const fields = readStat(`${pid}/task/${thread}`)
+    if (!fields) continue
+    const name = readFileSync(`/proc/${pid}/task/${thread}/comm`, 'utf8').trim()
+    seconds[name] = (seconds[name] ?? 0) + (Number(fields[11]) + Number(fields[12])) / TICKS_PER_S
+  }
+  return seconds
+}
+
 /** The fields after the name (which may contain spaces): state, parent, … */
 function readStat(pid: string): string[] | null {
   try {

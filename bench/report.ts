@@ -4,7 +4,8 @@ import { costsIn, formatPlan, type PlanQuestion, planFor, ratePossible } from '.
 import { type Bars, barChart, stackedChart } from './plots.ts'
 import { listFigures, movesSince, type Release, type Result, worseBy } from './result.ts'
 import type { Bar } from './scenario.ts'
-import type { StageFacts } from './scenarios/stages.ts'
+import type { GrowthFacts } from './scenarios/growth.ts'
+import type { KindCost, StageFacts } from './scenarios/stages.ts'
 
 /** Writes docs/performance.md with its plots from a complete run. */
 export function writeReport({
@@ -96,6 +97,7 @@ ${costs ? costsPart(costs, results) : ''}
 ## Results and targets
 
 ${results.map(scenarioPart).join('\n')}
+${growthPart(results)}
 ${movesPart(baseline, results)}
 ${historyPart(releases)}`
 }
@@ -120,7 +122,7 @@ ${rows.join('\n')}
 }
 
 function costsPart(costs: StageFacts, results: Result[]): string {
-  const rows = Object.entries({
+  const rows: [string, KindCost][] = Object.entries({
     'a single event': costs.single,
     'an event in a batch of 100': costs.batched,
     'a record write': costs.record,
@@ -142,10 +144,42 @@ ${rows
   })
   .join('\n')}
 
+### Where the time goes
+
+Microseconds of processor time per event or write. Accepting and processing are measured one after the other.
+
+${partsTable(rows, ({ accept, process }) => ({
+  ...prefixed('accept', accept.parts),
+  ...prefixed('process', process.parts),
+}))}
+
+### Where the bytes go
+
+Bytes on disk per event or write, for each table and each index. Entries of the log are deleted after their retention.
+
+${partsTable(rows, ({ keptParts }) => keptParts)}
+
 ${batch ? `According to these costs, ${results[0]!.machine.cores} cores that do nothing else could process ${number(predicted)} events per second in batches. With the load generator on the same cores, the measured rate was ${number(batch)}.` : ''}
 [Capacity planning](scale.md) computes the number of machines from these costs.
 
 `
+}
+
+const prefixed = (stage: string, parts: Record<string, number>) =>
+  Object.fromEntries(Object.entries(parts).map(([name, value]) => [`${stage}: ${name}`, value]))
+
+/** A row for every part, the largest of an event in a batch first. */
+function partsTable(kinds: [string, KindCost][], partsIn: (cost: KindCost) => Record<string, number>): string {
+  const columns = kinds.map(([, cost]) => partsIn(cost))
+  const names = [...new Set(columns.flatMap(Object.keys))].sort((a, b) => (columns[1]![b] ?? 0) - (columns[1]![a] ?? 0))
+  const rows = names.map(
+    name => `| ${name} | ${columns.map(parts => (parts[name] ? number(parts[name]) : '–')).join(' | ')} |`,
+  )
+  const total = columns.map(parts => number(Object.values(parts).reduce((sum, each) => sum + each, 0)))
+  return `| | ${kinds.map(([name]) => name).join(' | ')} |
+|---|${'--:|'.repeat(kinds.length)}
+${rows.join('\n')}
+| **sum** | ${total.join(' | ')} |`
 }
 
 function scenarioPart({ scenario, bars, failed }: Result): string {
@@ -155,6 +189,24 @@ function scenarioPart({ scenario, bars, failed }: Result): string {
       `| ${bar.what} | ${number(bar.value)} | ${formatSpread(bar)} | ${formatBar(bar)} | ${bar.held ? '✓' : 'missed'} |`,
   )
   return `**${scenario}**\n\n| | median | spread | target | |\n|---|--:|--:|--:|---|\n${rows.join('\n')}\n`
+}
+
+/** The time of each question with few and with many events. */
+function growthPart(results: Result[]): string {
+  const growth = results.find(({ scenario, failed }) => scenario === 'growth' && !failed)
+  if (!growth) return ''
+  const { small, large } = growth.facts as GrowthFacts
+  const rows = Object.keys(large.idle).map(name =>
+    [name, small.idle[name], large.idle[name], small.busy[name], large.busy[name]].join(' | '),
+  )
+  return `## Response times with ${number(small.events)} and ${number(large.events)} events
+
+Median milliseconds, while no events arrive and while events arrive.
+
+| | idle, few | idle, many | events arrive, few | events arrive, many |
+|---|--:|--:|--:|--:|
+${rows.map(row => `| ${row} |`).join('\n')}
+`
 }
 
 function movesPart(baseline: Result[] | null, results: Result[]): string {

@@ -90,6 +90,17 @@ export function productWrites(): Sent[] {
   }))
 }
 
+/** Batches of 1,000 products with unique ids. */
+export function productBatches(): Sent[] {
+  return range(10, () => ({
+    method: 'POST',
+    path: '/v1/products/batch',
+    body: JSON.stringify({
+      records: range(KINDS, index => ({ ...record('product', index), id: `p-@@-${index}` })),
+    }),
+  }))
+}
+
 /** Batches of the records that `contactReads` and `productReads` read. */
 export function storedRecords(count: number): Sent[] {
   return (['contact', 'product'] as const).flatMap(entityType =>

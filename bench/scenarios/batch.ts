@@ -29,7 +29,7 @@ export const batch: Scenario = async options => {
         {
           what: 'events accepted and processed per second',
           value: processed / accepted.doneAfterS,
-          atLeast: 25_000,
+          atLeast: 50_000,
         },
         { what: 'errors', value: accepted.refused + accepted.broken, atMost: 0 },
         // wrk does not count responses after its end, so a few more batches are processed than it reports

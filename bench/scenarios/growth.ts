@@ -3,6 +3,7 @@ import { DAY_MS } from '../../src/domain/time.ts'
 import { countRows, median } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'
 import { type Service, startService } from '../service.ts'
+import { residentBytes } from './memory.ts'
 
 const SMALL = 100_000
 const LARGE = Number(process.env.BENCH_GROWTH_EVENTS ?? 10_000_000)
@@ -48,6 +49,7 @@ export const growth: Scenario = async () => {
         { what: 'slowest answer, idle (ms)', value: Math.max(...Object.values(large.idle)), atMost: 20 },
         { what: 'slowest answer while events arrive (ms)', value: Math.max(...Object.values(large.busy)), atMost: 20 },
         { what: 'bytes per event, after the retention of the log', value: keptBytes(large), atMost: 700 },
+        { what: 'MB resident at the end', value: residentBytes(service.pid) / 1_000_000, atMost: 250 },
         { what: 'rate with many events / rate with few', value: large.perSecond / small.perSecond, atLeast: 0.85 },
       ],
     }
@@ -55,6 +57,8 @@ export const growth: Scenario = async () => {
     await service.stop()
   }
 }
+
+export type GrowthFacts = { small: Stage; large: Stage }
 
 type Stage = {
   events: number

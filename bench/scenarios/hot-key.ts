@@ -29,6 +29,7 @@ export const hotKey: Scenario = async ({ seconds }) => {
     return {
       facts: rates,
       bars: [
+        { what: 'events of one person, processed per second', value: mean(rates.hot), atLeast: 25_000 },
         {
           what: 'events of one person / of many, processed per second',
           value: mean(rates.hot) / mean(rates.spread),

@@ -10,7 +10,7 @@ import { cdpBatches, trackingEvents } from '../traffic.ts'
 
 const STEADY_PER_SECOND = 100
 // A p99 over a few seconds depends on the worst moment of the machine, so rounds alternate and the median counts.
-const ROUNDS = 5
+const ROUNDS = 3
 // Share of the maximum rate: a busy neighbor, far below a flood.
 const BUSY_PER_SECOND = { singles: 200, batches: 25 }
 
@@ -58,11 +58,6 @@ export const neighbors: Scenario = async ({ connections, seconds }) => {
     return {
       facts: { p99Ms, rounds, ...reads },
       bars: [
-        {
-          what: 'p99 beside a flooding tenant / p99 alone',
-          value: p99Ms.besideFlood / p99Ms.alone,
-          atMost: 2,
-        },
         {
           what: 'p99 beside a flooding tenant / p99 beside a busy tenant',
           value: p99Ms.besideFlood / p99Ms.besideBusy,

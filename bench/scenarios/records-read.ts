@@ -28,8 +28,8 @@ export const recordsRead: Scenario = async options => {
     return {
       facts: { floor: beside, ...result },
       bars: [
-        { what: 'by id, throughput / floor', value: byId.perSecond / beside.perSecond, atLeast: 0.5 },
-        { what: 'by SKU, throughput / floor', value: bySku.perSecond / beside.perSecond, atLeast: 0.5 },
+        { what: 'by id, throughput / floor', value: byId.perSecond / beside.perSecond, atLeast: 0.9 },
+        { what: 'by SKU, throughput / floor', value: bySku.perSecond / beside.perSecond, atLeast: 0.9 },
         { what: 'errors', value: byId.refused + byId.broken + bySku.refused + bySku.broken, atMost: 0 },
         {
           what: 'errors of the floor',

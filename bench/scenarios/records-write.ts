@@ -1,9 +1,9 @@
 import { besideFloor, countRows, loadService } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'
 import { startService } from '../service.ts'
-import { productWrites } from '../traffic.ts'
+import { productBatches, productWrites } from '../traffic.ts'
 
-/** Single writes of different products. The time ends when the last one is applied. */
+/** Single writes and batches of different products. The time ends when the last one is applied. */
 export const recordsWrite: Scenario = async options => {
   const { connections, seconds } = options
   const traffic = productWrites()
@@ -16,18 +16,23 @@ export const recordsWrite: Scenario = async options => {
       const before = await countRows(service, 'records')
       const accepted = await loadService(service, { ...writing, seconds })
       const applied = (await countRows(service, 'records')) - before
-      return {
-        accepted,
-        applied,
-        appliedPerSecond: applied / accepted.doneAfterS,
-      }
+      return { accepted, applied, appliedPerSecond: applied / accepted.doneAfterS }
     })
     const { accepted } = result
+    const sending = { traffic: productBatches(), connections: 4, authorization: service.private, warmUp: false }
+    const before = await countRows(service, 'records')
+    const batches = await loadService(service, { ...sending, seconds })
+    const ofBatches = (await countRows(service, 'records')) - before
     return {
-      facts: { floor, ...result, shareOfFloor: accepted.perSecond / floor.perSecond },
+      facts: { floor, ...result, shareOfFloor: accepted.perSecond / floor.perSecond, batches },
       bars: [
-        { what: 'writes accepted and applied per second', value: result.appliedPerSecond, atLeast: 3_000 },
-        { what: 'errors', value: accepted.refused + accepted.broken, atMost: 0 },
+        { what: 'writes accepted and applied per second', value: result.appliedPerSecond, atLeast: 8_000 },
+        {
+          what: 'records of batches of 1,000 accepted and applied per second',
+          value: ofBatches / batches.doneAfterS,
+          atLeast: 20_000,
+        },
+        { what: 'errors', value: accepted.refused + accepted.broken + batches.refused + batches.broken, atMost: 0 },
         { what: 'writes lost', value: Math.max(0, accepted.requests - result.applied), atMost: 0 },
       ],
     }

@@ -22,8 +22,8 @@ export const track: Scenario = async (options: Options) => {
     return {
       facts: { floor, ...result },
       bars: [
-        { what: 'throughput / floor', value: full.perSecond / floor.perSecond, atLeast: 0.35 },
-        { what: 'p99 at half load / p50 of the floor', value: half.p99Ms / floor.p50Ms, atMost: 25 },
+        { what: 'throughput / floor', value: full.perSecond / floor.perSecond, atLeast: 0.5 },
+        { what: 'p99 at half load / p50 of the floor', value: half.p99Ms / floor.p50Ms, atMost: 5 },
         { what: 'errors', value: full.refused + full.broken + half.refused + half.broken, atMost: 0 },
       ],
     }

@@ -4,12 +4,13 @@ import { formatPlan, parseQuestion, planFor, ratePossible } from '../../bench/pl
 import { listFigures, movesSince, type Result } from '../../bench/result.ts'
 import type { KindCost, StageFacts } from '../../bench/scenarios/stages.ts'
 
-const stage = (nodeUs: number, postgresUs: number) => ({ nodeUs, postgresUs, walBytes: 500, syncs: 0.01 })
+const stage = (nodeUs: number, postgresUs: number) => ({ nodeUs, postgresUs, walBytes: 500, syncs: 0.01, parts: {} })
 const single: KindCost = {
   count: 1_000,
   accept: stage(100, 50),
   process: stage(40, 60),
   kept: { log: 400, events: 600, identities: 100 },
+  keptParts: {},
 }
 const batched: KindCost = { ...single, accept: stage(20, 5), process: stage(15, 30) }
 const costs: StageFacts = { single, batched, record: single }
