@@ -42,8 +42,8 @@ export type Unread = { entries: number; oldestAt: Date | null }
 /** An entry's id, with the time that its partition is found by. */
 export type EntryName = { id: string; receivedAt: Date }
 
-/** A batch is limited by size too: a hundred bodies of 1 MiB would hold up the other partitions. */
-export const MAX_BYTES_PER_PARTITION = 250_000
+/** A transaction is limited by size too: a hundred bodies of 1 MiB would hold up everything behind them. */
+export const HEAVY_BYTES = 1_000_000
 /** A transaction with this many entries has enough work. Other workers take the rest. */
 export const HEAVY_ENTRIES = 256
 

@@ -8,7 +8,7 @@ const CAREFUL_RUNS = 8
 // If isolation does not help, this many transactions take one partition each, so that a failing one affects no others.
 const ALONE_RUNS = 64
 // While entries arrive, a short pause lets the next transaction take more of them. This halves the cost of an event.
-const GATHER_MS = 10
+const GATHER_MS = 20
 // Like HEAVY_ENTRIES: after a transaction of this size there is no pause, and another worker starts beside it.
 const HEAVY_LENGTH = 250_000
 // Without a wake-up (another process appended, a retry came due) one of the workers polls this often.
@@ -37,6 +37,8 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
   let polling = 0
   let lastPollAt = 0
   let hasNews = false
+  /** Of the last transaction of any worker. */
+  let load: 'light' | 'heavy' = 'light'
   let stopping = false
   let isOutageReported = false
 
@@ -69,8 +71,11 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
         const took = await runTransaction({
           careful: careful > 0 || alone > 0,
           alone: alone > 0,
+          load,
           onTaken({ entries, length }) {
             isHeavy = entries >= HEAVY_ENTRIES || length >= HEAVY_LENGTH
+            // Nothing is left if another worker owns all partitions.
+            if (entries > 0) load = isHeavy ? 'heavy' : 'light'
             if (!isHeavy) return
             setPolling(false)
             wakeOne()

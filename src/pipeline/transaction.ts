@@ -29,8 +29,9 @@ import { applyCarefully, attempt } from './isolate.ts'
 import { openProfileLocks } from './profile-lock.ts'
 import type { BatchTrace, Kind, Learned, Transaction, Unit } from './unit.ts'
 
-const MAX_PARTITIONS = 4
-const MAX_ENTRIES_PER_PARTITION = 500
+// One worker is enough for a light load. It takes all partitions, because the same work costs less in one transaction. Under a
+// heavy load, several workers share the partitions.
+const TAKEN = { light: { maxPartitions: 16, maxEntries: 125 }, heavy: { maxPartitions: 4, maxEntries: 500 } }
 const MAX_RETRIES = { rows: 500, bytes: 250_000 }
 // How often to look for partitions with due retries. Not every transaction pays for the query.
 const FIND_DUE_EVERY_MS = 250
@@ -70,11 +71,12 @@ export type TransactionOptions = {
 /**
  * Runs one transaction: takes partitions of the log, applies their entries and advances their cursors. Returns the
  * number of entries taken. `careful`: isolate units that fail and apply the others.
- * `alone`: take one partition only, and record a stall if the transaction fails.
+ * `alone`: take one partition only, and record a stall if the transaction fails. `load`: of the transaction before.
  */
 export type RunTransaction = (options: {
   careful: boolean
   alone: boolean
+  load: 'light' | 'heavy'
   onTaken(load: { entries: number; length: number }): void
 }) => Promise<number>
 
@@ -93,7 +95,7 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
     await options.applyBatch(transaction, units)
   }
 
-  return async ({ careful, alone, onTaken }) => {
+  return async ({ careful, alone, load, onTaken }) => {
     const learned: Learned = { nodes: [], touches: [], suppressed: [] }
     let hasDeferred = false
     let firstPartition: PartitionName | undefined
@@ -101,8 +103,8 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
     let tenantIds: ReadonlySet<number> = new Set()
     const taken = await inTransaction(pool, async client => {
       const read = await log.take(client, {
-        maxPartitions: alone ? 1 : MAX_PARTITIONS,
-        maxEntries: MAX_ENTRIES_PER_PARTITION,
+        ...TAKEN[load],
+        ...(alone && { maxPartitions: 1 }),
         alsoPartitions: (await findDuePartitions(client)) ?? [],
       })
       const taken = await moveToOverflow(client, read)

@@ -63,7 +63,7 @@ test('after a deadlock, a transaction of the same tenants waits for the profile 
   }
   const logger = { error: () => {}, warn: () => {} }
   const runTransaction = openTransactions({ pool, log, logger, ...asOnlyKind(kind) })
-  const run = () => runTransaction({ careful: false, alone: false, onTaken: () => {} })
+  const run = () => runTransaction({ careful: false, alone: false, load: 'light', onTaken: () => {} })
   const waits = (objid: number) =>
     eventually(`a session to wait for lock ${objid}`, async () => {
       const { rowCount } = await pool.query(

@@ -1,5 +1,5 @@
 import type { Db } from '../../postgres/database.ts'
-import { HEAVY_ENTRIES, MAX_BYTES_PER_PARTITION, type PartitionName, type Taken, type TakeOptions } from '../log.ts'
+import { HEAVY_BYTES, HEAVY_ENTRIES, type PartitionName, type Taken, type TakeOptions } from '../log.ts'
 import { type Cursor, moveCursors, ownCursors, type Position, type Step } from './cursors.ts'
 import { recordSkippedMessages, type SkippedMessage } from './known-streams.ts'
 import { getNext, type Message } from './messages.ts'
@@ -9,8 +9,7 @@ import { type OpenStream, refuseTaken } from './stream.ts'
 // Fetched ahead of each partition, or one message if it is larger.
 const AHEAD_BYTES = 1_000_000
 // A stream has a quarter of the partitions of the PostgreSQL log: a transaction takes as much from half as many, and leaves the rest to other workers.
-const MAX_BYTES_OF_ONE = 2 * MAX_BYTES_PER_PARTITION
-const HEAVY_BYTES = 4 * MAX_BYTES_PER_PARTITION
+const MAX_BYTES_OF_ONE = HEAVY_BYTES / 2
 // How long a take waits for new messages. Records continue while NATS is slow.
 const WAIT_MS = 300
 // How often a failure to read is logged.

@@ -5,7 +5,7 @@ import { type Db, inTransaction, queryLong, queryPrepared, readPortions } from '
 import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
 import {
   type EntryName,
-  MAX_BYTES_PER_PARTITION,
+  HEAVY_BYTES,
   type PartitionName,
   type ReadEntriesQuery,
   type Taken,
@@ -33,7 +33,7 @@ export async function take(
     cursors.map(cursor => cursor.xid),
     cursors.map(cursor => cursor.ord),
     maxEntries,
-    MAX_BYTES_PER_PARTITION,
+    Math.ceil(HEAVY_BYTES / cursors.length),
     epoch,
   ])
   const taken = new Map<number, Taken>(
