@@ -211,7 +211,7 @@ function SavedViews(): VNode {
   const remove = (view: SavedView) => writeViews(readViews().filter(({ name }) => name !== view.name))
   return h(
     Dropdown,
-    { id: 'views', label: 'Views', title: 'Saved views' },
+    { id: 'views', label: 'Saved views', title: 'Saved views' },
     views.length > 0
       ? html`<ul class="options">${views.map(view => savedView(view, remove))}</ul>`
       : html`<p class="faint">No saved views. A view is this page with its filters, period and currency.</p>`,

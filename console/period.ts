@@ -105,6 +105,15 @@ export function comparisonOf(period: Period, comparison: Comparison, zone: strin
   }
 }
 
+/**
+ * The moment of the comparison with which MRR and other levels are compared. If the comparison ends where the period
+ * begins, it is that moment, so that the difference is the change within the period.
+ */
+export function levelTime(period: Period, comparison: Period): Date {
+  const isAdjacent = addDays(comparison.to, 1) === period.from
+  return isAdjacent ? new Date(period.since!.getTime() - 1) : comparison.until
+}
+
 function previousShift({ name, from, to }: Period & { from: Day }): Shift {
   const preset = PRESETS.find(each => each.name === name)
   if (preset?.back) return preset.back

@@ -20,6 +20,13 @@ const state = signal<State>(JSON.parse(sessionStorage.getItem(STORED_AS) ?? '{}'
 export const person = computed(() => state.value.person ?? null)
 export const isAdmin = computed(() => state.value.person !== undefined)
 export const isSignedIn = computed(() => isAdmin.value || state.value.privateKey !== undefined)
+const RANKS: Record<Role, number> = { viewer: 0, operator: 1, admin: 2 }
+
+/** Whether the person may do what needs this role. The server checks it again. */
+export function hasRole(needed: Role): boolean {
+  return person.value === null || RANKS[person.value.role] >= RANKS[needed]
+}
+
 /** The id of the selected tenant; null with a private key, which has only one. */
 export const tenant = computed(() => state.value.tenant ?? null)
 export function chooseTenant(id: string | null): void {

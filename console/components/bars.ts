@@ -21,10 +21,13 @@ export function ChangeBars({ caption, changes, currency }: ChangeBarsProps): VNo
   return html`
     <table class="bars">
       <caption class="unseen">${caption}</caption>
-      <thead class="unseen">
-        <tr><th scope="col">Change</th><th scope="col">Chart</th><th scope="col">Amount</th>${isCompared && html`<th scope="col">Compared period</th>`}</tr>
-      </thead>
       <tbody>
+        <tr class=${isCompared ? 'faint' : 'unseen'}>
+          <th scope="col"><span class="unseen">Change</span></th>
+          <td class="drawing"></td>
+          <th scope="col" class="number">This period</th>
+          ${isCompared && html`<th scope="col" class="number">Comparison</th>`}
+        </tr>
         ${changes.map(
           ({ label, amount, before, note, href }) => html`
             <tr>

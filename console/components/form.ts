@@ -1,6 +1,8 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
+import type { Role } from '../api/types.ts'
 import { h, html } from '../html.ts'
+import { hasRole } from '../session.ts'
 import { ProblemArea } from './notice.ts'
 
 /** Runs one action at a time and puts its error into `problem`. */
@@ -29,11 +31,14 @@ type ActionButtonProps = {
   /** Receives the error. Buttons of one page share a ProblemArea. */
   problem: Signal<unknown>
   kind?: ButtonKind
+  /** The role that the action requires. Without it there is no button. */
+  needs?: Role
 }
 
 /** A button with an asynchronous action. It stays enabled while busy, because disabling would remove the focus. */
-export function ActionButton({ label, run, problem, kind = '' }: ActionButtonProps): VNode {
+export function ActionButton({ label, run, problem, kind = '', needs = 'viewer' }: ActionButtonProps): VNode | null {
   const { isBusy, start } = useAction(problem)
+  if (!hasRole(needs)) return null
   return html`
     <button type="button" class=${kind} aria-busy=${isBusy.value ? 'true' : null} onClick=${() => start(run)}>
       ${label}
@@ -57,12 +62,14 @@ type FormProps<Name extends string> = {
   aside?: ComponentChildren
   /** For actions that cannot be undone: the button is red and disabled until this returns true. */
   isConfirmed?(values: FormValues<Name>): boolean
+  /** The role that submitting requires. */
+  needs?: Role
   children?: ComponentChildren
 }
 
 /** A form that shows its progress and its errors. */
 export function Form<Name extends string>(props: FormProps<Name>): VNode {
-  const { submit, layout, run, aside, isConfirmed, children } = props
+  const { submit, layout, run, aside, isConfirmed, needs = 'viewer', children } = props
   const problem = useSignal<unknown>(null)
   const isReady = useSignal(isConfirmed === undefined)
   const { isBusy, start } = useAction(problem)
@@ -80,10 +87,10 @@ export function Form<Name extends string>(props: FormProps<Name>): VNode {
       ${children}
       <div class="field end">
         <button
-          type="submit" class=${isConfirmed ? 'main final' : 'main'} disabled=${!isReady.value}
+          type="submit" class=${isConfirmed ? 'main final' : 'main'} disabled=${!isReady.value || !hasRole(needs)}
           aria-busy=${isBusy.value ? 'true' : null}
         >${submit}</button>
-        ${aside}
+        ${hasRole(needs) ? aside : html`<span class="faint">Requires the role ${needs}.</span>`}
       </div>
       ${h(ProblemArea, { problem })}
     </form>

@@ -51,7 +51,7 @@ export function TimeFilter({ page, query, types, isSearchable = false }: FilterP
     `,
     isSearchable &&
       h(TextField, {
-        ...{ id: 'with', label: 'Visitor, contact, source …', value: query.get('with') ?? '', size: 24 },
+        ...{ id: 'with', label: 'Visitor, contact or source', value: query.get('with') ?? '', size: 24 },
       }),
   )
 }

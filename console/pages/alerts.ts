@@ -146,8 +146,8 @@ function RuleForm({ rules, values, refresh }: RuleProps): VNode {
     ${h(
       Form<RuleName>,
       {
-        ...{ key: JSON.stringify(rules), submit: 'Save', layout: 'filter', run: save },
-        aside: h(ActionButton, { label: 'Reset to defaults', run: reset, problem, kind: 'quiet' }),
+        ...{ key: JSON.stringify(rules), submit: 'Save', needs: 'admin', layout: 'filter', run: save },
+        aside: h(ActionButton, { label: 'Reset to defaults', needs: 'admin', run: reset, problem, kind: 'quiet' }),
       },
       html`<div class="rules">
         ${RULE_NAMES.map(rule => {
@@ -168,7 +168,7 @@ function RuleForm({ rules, values, refresh }: RuleProps): VNode {
                 <span>${after}</span>
               </label>
               <span>${currentValue(rule, values, threshold)}</span>
-              ${h(ActionButton, { label: 'Send test', run: () => test(rule), problem, kind: 'link' })}
+              ${h(ActionButton, { label: 'Send test', needs: 'operator', run: () => test(rule), problem, kind: 'link' })}
             </div>
           `
         })}
@@ -246,9 +246,9 @@ function Recipients({ recipients, canEmail, refresh }: RecipientProps): VNode {
     {
       label: 'Actions',
       cell: row => [
-        h(ActionButton, { label: 'Send test', run: () => test(row), problem, kind: 'link' }),
+        h(ActionButton, { label: 'Send test', needs: 'operator', run: () => test(row), problem, kind: 'link' }),
         ' ',
-        h(ActionButton, { label: 'Remove', run: () => remove(row), problem, kind: 'link' }),
+        h(ActionButton, { label: 'Remove', needs: 'admin', run: () => remove(row), problem, kind: 'link' }),
       ],
     },
   ]
@@ -265,7 +265,7 @@ function Recipients({ recipients, canEmail, refresh }: RecipientProps): VNode {
     ${!canEmail && html`<p class="faint">To send e-mail, set KONTOR_SMTP_URL and KONTOR_SMTP_FROM on the server.</p>`}
     ${h(
       Form<RecipientField>,
-      { key: String(recipients.length), submit: 'Add recipient', layout: 'filter', run: add },
+      { key: String(recipients.length), submit: 'Add recipient', needs: 'admin', layout: 'filter', run: add },
       h(SelectField, { id: 'kind', label: 'Send to', options: canEmail ? KINDS : KINDS.slice(1) }),
       h(TextField, {
         ...{ id: 'addresses', label: 'Addresses, separated by commas' },
@@ -337,7 +337,7 @@ function DigestForm({ digest, refresh }: { digest: Digest; refresh(): Promise<vo
     ${h(
       Form<'weekday' | 'hour'>,
       {
-        ...{ key: `${weekday} ${hour}`, submit: 'Set schedule', layout: 'filter', run: save },
+        ...{ key: `${weekday} ${hour}`, submit: 'Set schedule', needs: 'admin', layout: 'filter', run: save },
         aside: h(ActionButton, { label: 'Preview', run: preview, problem, kind: 'quiet' }),
       },
       h(SelectField, { id: 'weekday', label: 'Send every', options: WEEKDAYS, value: weekday }),
@@ -374,7 +374,8 @@ const RULES: Record<RuleName, RuleText> = {
     label: 'Silent source, multiple of its longest gap',
     before: 'a source has been quiet for at least',
     after: 'times its longest usual gap',
-    means: 'Time since the last event, relative to the longest gap of the previous week. Applies from ten minutes.',
+    means:
+      'Time since the last event, divided by the longest gap of the previous week or ten minutes, whichever is longer.',
     unit: 'times',
     href: link('sources'),
   },

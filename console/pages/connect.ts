@@ -55,8 +55,8 @@ function ConnectWithKey({ sender }: { sender: KeySender }): VNode {
     ${
       key === undefined
         ? html`<p>
-            ${h(ActionButton, { label: 'Create a tracking key', run: make, problem, kind: 'main' })}${' '}
-            <span class="faint">or insert one that you have. A tracking key can only send events.</span>
+            ${h(ActionButton, { label: 'Create a tracking key', needs: 'admin', run: make, problem, kind: 'main' })}${' '}
+            <span class="faint">or replace <code>$TRACKING_KEY</code> with one that you have. A tracking key can only send events.</span>
           </p>`
         : html`<p class="notice">
             The tracking key is filled in below. It is shown only once: save it now. It can only send events, and is valid
@@ -162,7 +162,7 @@ function NewSourceForm({ sender, title, set }: StepProps & { title: string }): V
   }
   return h(
     Form<'name'>,
-    { submit: 'Create source', layout: 'filter', run: create },
+    { submit: 'Create source', needs: 'admin', layout: 'filter', run: create },
     h(TextField, { id: 'name', label: 'Name', value: title }),
   )
 }
@@ -184,7 +184,7 @@ function SecretForm({ sender, progress, set }: StepProps & { progress: Progress 
   }
   return h(
     Form<'secret'>,
-    { submit: 'Save secret', layout: 'filter', run: save },
+    { submit: 'Save secret', needs: 'admin', layout: 'filter', run: save },
     h(TextField, { id: 'secret', label: 'Signing secret', hint: GUIDES[sender].secret, size: 34 }),
   )
 }
@@ -198,7 +198,7 @@ function Arrivals(): VNode {
   return html`
     <p class="live-bar">
       <span class=${isConnected.value ? 'dot on' : 'dot'} aria-hidden="true"></span>
-      ${newest.length > 0 ? 'Events are arriving.' : 'Waiting for the first event. It appears here when it arrives.'}
+      ${newest.length > 0 ? 'Events are arriving.' : 'Waiting for new events. They appear here when they arrive.'}
     </p>
     ${
       newest.length > 0 &&

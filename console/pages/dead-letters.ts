@@ -59,7 +59,7 @@ export const deadLettersPage = definePage(
         actions: [
           closed === null &&
             data.results.length > 0 &&
-            h(ActionButton, { label: 'Replay all', run: replayAll, problem }),
+            h(ActionButton, { label: 'Replay all', needs: 'operator', run: replayAll, problem }),
           h(RefreshButton, { refresh }),
         ],
         lead: 'Data that is not valid or could not be applied. Fix the cause, then replay it.',
@@ -118,7 +118,8 @@ const LETTER_COLUMNS: Column<DeadLetter>[] = [
 function replayColumn(replay: (id: string) => unknown, problem: Signal<unknown>): Column<DeadLetter> {
   return {
     label: 'Replay',
-    cell: ({ id }) => h(ActionButton, { label: 'Replay', run: () => replay(id), problem, kind: 'link' }),
+    cell: ({ id }) =>
+      h(ActionButton, { label: 'Replay', needs: 'operator', run: () => replay(id), problem, kind: 'link' }),
   }
 }
 
@@ -150,9 +151,9 @@ export const deadLetterPage = definePage(
         title: 'Dead letter',
         lead: describeNext(letter, isOpen),
         actions: isOpen && [
-          h(ActionButton, { label: 'Resolve', run: resolve, problem }),
+          h(ActionButton, { label: 'Resolve', needs: 'admin', run: resolve, problem }),
           h(ActionButton, {
-            ...{ label: 'Replay', run: () => replay(), problem },
+            ...{ label: 'Replay', needs: 'operator', run: () => replay(), problem },
             ...(letter.reason !== 'rejected' && { kind: 'main' as const }),
           }),
         ],
@@ -185,7 +186,7 @@ function EditForm({ letter, replay }: EditFormProps): VNode {
       <summary>Edit and replay</summary>
       ${h(
         Form<'body'>,
-        { submit: 'Replay edited body', layout: 'stacked', run: values => replay(values.body) },
+        { submit: 'Replay edited body', needs: 'admin', layout: 'stacked', run: values => replay(values.body) },
         h(TextArea, {
           ...{ id: 'body', label: 'Body', value: body, rows: Math.min(30, body.split('\n').length + 3) },
           hint: `Error to fix: ${letter.error}`,

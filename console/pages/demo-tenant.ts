@@ -37,7 +37,7 @@ export function DemoTenantForm(): VNode {
     <p class="faint">Creates a tenant with one year of sample data: products, orders, visits and subscriptions.</p>
     ${h(
       Form<'size'>,
-      { submit: 'Create demo tenant', layout: 'filter', run: fill },
+      { submit: 'Create demo tenant', needs: 'admin', layout: 'filter', run: fill },
       h(SelectField, { id: 'size', label: 'Size', options: SIZES }),
     )}
     ${progress.value !== '' && html`<p class="notice" role="status">${progress.value}</p>`}

@@ -9,6 +9,7 @@ import type {
   DestinationSettings,
   DestinationTest,
   List,
+  Role,
   SentMessage,
 } from '../api/types.ts'
 import { toast } from '../components/announcer.ts'
@@ -164,13 +165,13 @@ function DestinationActions({
     await destinations.remove(id)
     go(link('destinations'))
   }
-  const button = (label: string, run: () => unknown) => h(ActionButton, { label, run, problem })
+  const button = (label: string, needs: Role, run: () => unknown) => h(ActionButton, { label, needs, run, problem })
   return html`
-    ${enabled && health.pending > 0 && button('Retry now', retry)}
-    ${button('Send test message', test)}
-    ${secrets.length > 0 && button('Rotate secret', rotate)}
-    ${button(enabled ? 'Disable' : 'Enable', toggle)}
-    ${button('Delete', remove)}
+    ${enabled && health.pending > 0 && button('Retry now', 'operator', retry)}
+    ${button('Send test message', 'operator', test)}
+    ${secrets.length > 0 && button('Rotate secret', 'admin', rotate)}
+    ${button(enabled ? 'Disable' : 'Enable', 'operator', toggle)}
+    ${button('Delete', 'admin', remove)}
   `
 }
 
@@ -186,7 +187,7 @@ function ReplayForm({ destination, result, refresh }: ActionProps): VNode {
     <p>Sends all messages since the given time again, delivered or not, with their original ids.</p>
     ${h(
       Form<'since'>,
-      { submit: 'Replay', layout: 'filter', run: replay },
+      { submit: 'Replay', needs: 'operator', layout: 'filter', run: replay },
       h(TextField, { id: 'since', label: 'Since', type: 'datetime-local' }),
     )}
   `

@@ -139,6 +139,7 @@ export function DestinationForm({ submit, destination, run }: DestinationFormPro
     {
       key: destination?.updated_at ?? '',
       submit,
+      needs: 'admin',
       layout: 'stacked',
       run: (values, all) => run(readForm(values, all.getAll('what') as What[])),
     },

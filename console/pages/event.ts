@@ -54,9 +54,9 @@ function replayLink(outcome: EventOutcome | null): VNode | false {
 }
 
 const STATUS: Record<EventStatus, { meaning: string; tone: Tone }> = {
-  queued: { meaning: 'Accepted and waiting to be applied.', tone: 'neutral' },
+  queued: { meaning: 'Accepted and waiting to be processed.', tone: 'neutral' },
   deferred: { meaning: 'Accepted and deferred until its source is below its rate limit.', tone: 'neutral' },
-  stored: { meaning: 'Accepted and applied.', tone: 'good' },
+  stored: { meaning: 'Accepted and processed.', tone: 'good' },
   duplicate: {
     meaning: 'An event with the same id was received earlier. This one has no effect.',
     tone: 'neutral',
@@ -314,7 +314,7 @@ function appliedStep({ status, reason, conversion }: EventOutcome, isRejected: b
 }
 
 function deliveredStep({ sent, destinations: all }: EventTrace): Step {
-  const title = 'Delivered'
+  const title = 'Delivery'
   if (all === 0) return { title, tone: 'neutral', text: 'No destinations' }
   if (sent.length === 0) return { title, tone: 'neutral', text: 'Not selected by any destination' }
   const pending = sent.filter(({ last }) => last.outcome !== 'delivered')

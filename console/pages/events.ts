@@ -307,7 +307,7 @@ export function LookupForm({ id = '', source = '' }: { id?: string; source?: str
       layout: 'filter',
       run: values => go(link('eventLookup', { id: values.event.trim(), source: values.source.trim() })),
     },
-    h(TextField, { id: 'event', label: 'Event id', value: id }),
+    h(TextField, { id: 'event', label: 'Event id of the sender, or id in Kontor', value: id }),
     h(TextField, { id: 'source', label: 'Source (optional)', value: source, placeholder: 'src_…' }),
   )
 }

@@ -6,7 +6,7 @@ import type { HistoryReport, SeriesRow } from '../api/types.ts'
 import type { Tile } from '../components/page.ts'
 import type { Series, Zoom } from '../components/plot.ts'
 import { dayRange } from '../format.ts'
-import { countDays, type Period, type Step, stepOf } from '../period.ts'
+import { countDays, levelTime, type Period, type Step, stepOf } from '../period.ts'
 import { plotStart, readPortions, type Steps, seriesQuery, toSteps } from '../series.ts'
 import { currency, isReporting, REPORTING, readComparison, readPeriod, reportCurrency, timeZone } from '../view.ts'
 
@@ -99,7 +99,8 @@ export async function readVisitorCourse(frame: Frame, signal: AbortSignal): Prom
   }
 }
 
-export type MrrHistory = { now: HistoryReport; before: HistoryReport | null }
+/** `mrrBefore`: the MRR to compare with (see `levelTime`). */
+export type MrrHistory = { now: HistoryReport; before: HistoryReport | null; mrrBefore: Amount | null }
 
 /** MRR and its movements, by day, week or month. null: the key may not read them, or there are none. */
 export async function readMrr({ period, comparison, step }: Frame, signal: AbortSignal): Promise<MrrHistory | null> {
@@ -117,8 +118,13 @@ export async function readMrr({ period, comparison, step }: Frame, signal: Abort
         signal,
       ),
     )
-  const [now, before] = await Promise.all([read(period, false), comparison ? read(comparison, period.isOpen) : null])
-  return now && { now, before }
+  const level = comparison && { ...comparison, from: comparison.to, until: levelTime(period, comparison) }
+  const [now, before, last] = await Promise.all([
+    read(period, false),
+    comparison && read(comparison, period.isOpen),
+    level && read(level, false),
+  ])
+  return now && { now, before, mrrBefore: last && lastMrr(last) }
 }
 
 export const lastMrr = ({ results }: HistoryReport): Amount => results.at(-1)?.mrr ?? 0

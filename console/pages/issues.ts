@@ -72,7 +72,7 @@ export const issuesPage = definePage(
       {
         title: 'Issues',
         actions: h(RefreshButton, { refresh }),
-        lead: 'Dead letters, rejected requests, failed deliveries and billing values that cannot be read, grouped by cause. Fix the cause, then replay the dead letters. Senders must send rejected requests again.',
+        lead: 'Dead letters, rejected requests, failed deliveries and billing data that could not be interpreted, grouped by cause. Fix the cause, then replay the dead letters. Rejected requests are not stored; their senders must send them again.',
       },
       h(ProblemArea, { problem }),
       h(OutcomeArea, { outcome }),
@@ -148,11 +148,11 @@ function issueActions(issue: Issue, { replay, resolve, problem }: GroupActions):
   if (issue.kind === 'refused')
     return html`
       ${rejectionLink(issue)}
-      <span class="reason faint">Removed automatically ${KEPT_DAYS} days after the last one</span>
+      <span class="reason faint">Removed automatically ${KEPT_DAYS} days after the last occurrence</span>
     `
   return html`<span class="choices">
-    ${h(ActionButton, { label: 'Replay all', run: () => replay(issue), problem, kind: 'link' })}
-    ${h(ActionButton, { label: 'Resolve', run: () => resolve(issue), problem, kind: 'link' })}
+    ${h(ActionButton, { label: 'Replay all', needs: 'operator', run: () => replay(issue), problem, kind: 'link' })}
+    ${h(ActionButton, { label: 'Resolve', needs: 'admin', run: () => resolve(issue), problem, kind: 'link' })}
   </span>`
 }
 

@@ -145,7 +145,8 @@ function keyColumns({ problem, refresh, rotate, hints }: KeyActions): Column<Key
       label: 'Actions',
       cell: key =>
         key.revoked_at === null && [
-          !isInactive(key) && h(ActionButton, { label: 'Rotate', run: () => rotate(key), problem, kind: 'link' }),
+          !isInactive(key) &&
+            h(ActionButton, { label: 'Rotate', needs: 'admin', run: () => rotate(key), problem, kind: 'link' }),
           ' ',
           h(ActionButton, { label: 'Revoke', run: () => revoke(key), problem, kind: 'link' }),
         ],

@@ -82,7 +82,7 @@ function PersonPage({ person, customer, rows, refresh }: PersonPageProps): VNode
     Page,
     {
       title,
-      actions: h(ActionButton, { label: 'Export data', run: save, problem }),
+      actions: h(ActionButton, { label: 'Export data', needs: 'admin', run: save, problem }),
       lead: personLead(person, customer),
     },
     h(ProblemArea, { problem }),
@@ -120,7 +120,7 @@ function valueTiles(customer: Customer): Tile[] {
     {
       label: 'MRR',
       value: amountsText(customer.mrr, code),
-      note: customer.plans?.join(', '),
+      note: customer.plans?.join(' · '),
       href: customer.customer === null ? undefined : link('account', { customer: customer.customer }),
     },
     { label: 'Channel', value: channelName(customer.channel) },
@@ -138,9 +138,12 @@ function customerFacts({ contact }: Person, customer: Customer): Fact[] {
     email !== null && ['E-mail', email],
     company !== null && ['Company', company],
     country !== null && ['Country', country],
-    plans !== null && plans.length > 0 && ['Plans', plans.join(', ')],
+    plans !== null && plans.length > 0 && ['Plans', plans.join(' · ')],
     customer_since !== null && ['Customer since', h(Day, { at: customer_since })],
-    account !== null && ['Subscriptions', html`<a href=${link('account', { customer: account })}>Show the account</a>`],
+    account !== null && [
+      'Subscriptions',
+      html`<a href=${link('account', { customer: account })}>View subscriptions</a>`,
+    ],
     contact !== null && [
       'Contact record',
       html`<a href=${link('record', { type: 'contacts', id: contact.id })}>${contact.id}</a>`,
@@ -224,8 +227,9 @@ function nameColumns(person: Person, problem: Signal<unknown>, refresh: () => Pr
     name.moved_on_at === null &&
     person.names.length > 1 &&
     html`${
-      !name.verified && h(ActionButton, { label: 'Verify', run: () => verify(name), problem, kind: 'link' })
-    } ${h(ActionButton, { label: 'Unlink', run: () => split(name), problem, kind: 'link' })}`
+      !name.verified &&
+      h(ActionButton, { label: 'Verify', needs: 'admin', run: () => verify(name), problem, kind: 'link' })
+    } ${h(ActionButton, { label: 'Unlink', needs: 'admin', run: () => split(name), problem, kind: 'link' })}`
   return [...NAME_COLUMNS, { label: 'Action', cell: actions }]
 }
 
@@ -429,7 +433,7 @@ function EraseForm({ person, title, erased }: EraseFormProps): VNode {
     ${h(ProblemArea, { problem })}
     ${
       preview.value === null
-        ? html`<p>${h(ActionButton, { label: 'Preview erasure', run: loadPreview, problem })}</p>`
+        ? html`<p>${h(ActionButton, { label: 'Preview erasure', needs: 'admin', run: loadPreview, problem })}</p>`
         : html`
             <p>Affected data: ${describeErased(preview.value.would_erase)}.</p>
             ${h(NotCovered, { preview: preview.value, includeAll, problem })}
@@ -440,7 +444,7 @@ function EraseForm({ person, title, erased }: EraseFormProps): VNode {
             }
             ${h(
               Form<'confirmation'>,
-              { submit: 'Erase permanently', layout: 'filter', run: erase, isConfirmed },
+              { submit: 'Erase permanently', needs: 'admin', layout: 'filter', run: erase, isConfirmed },
               h(TextField, {
                 ...{ id: 'confirmation', label: `Type ${title} to confirm` },
                 ...(title !== id && { hint: `Or ${id}` }),

@@ -91,7 +91,14 @@ function suppressedColumns(problem: Signal<unknown>, refresh: () => Promise<void
     { label: 'Erasure', cell: ({ id }) => html`<code>${id}</code>`, kind: 'long' },
     {
       label: 'Action',
-      cell: row => h(ActionButton, { label: 'Resume tracking', run: () => resumeTracking(row), problem, kind: 'link' }),
+      cell: row =>
+        h(ActionButton, {
+          label: 'Resume tracking',
+          needs: 'admin',
+          run: () => resumeTracking(row),
+          problem,
+          kind: 'link',
+        }),
     },
   ]
 }
@@ -154,7 +161,7 @@ function SuppressForm({ refresh }: FormProps): VNode {
       chosen === null
         ? h(
             Form<'email'>,
-            { key: 'look', submit: 'Preview erasure', layout: 'filter', run: values => look(values) },
+            { key: 'look', submit: 'Preview erasure', needs: 'admin', layout: 'filter', run: values => look(values) },
             h(TextField, { id: 'email', label: 'E-mail', placeholder: 'ada@example.com', size: 30 }),
           )
         : html`
@@ -170,7 +177,7 @@ function SuppressForm({ refresh }: FormProps): VNode {
             ${h(
               Form<'confirmation'>,
               {
-                ...{ key: 'confirm', submit: 'Erase and stop tracking' },
+                ...{ key: 'confirm', submit: 'Erase and stop tracking', needs: 'admin' },
                 ...{ layout: 'filter', run: suppress, isConfirmed },
               },
               h(TextField, { id: 'confirmation', label: `Type ${chosen.email} to confirm`, size: 30 }),
@@ -189,7 +196,7 @@ function ResumeForm({ refresh }: FormProps): VNode {
   }
   return h(
     Form<'again'>,
-    { submit: 'Resume', layout: 'filter', run },
+    { submit: 'Resume', needs: 'admin', layout: 'filter', run },
     h(TextField, { id: 'again', label: 'E-mail of the person', placeholder: 'ada@example.com', size: 30 }),
   )
 }

@@ -76,7 +76,7 @@ function ReportForm(props: PolicyProps): VNode {
   const used = tenantFacts.value?.currencies ?? []
   return h(
     Form<'time_zone' | 'reporting_currency'>,
-    { key: `${zone} ${reporting}`, submit: 'Save reports', layout: 'stacked', run: save },
+    { key: `${zone} ${reporting}`, submit: 'Save reports', needs: 'admin', layout: 'stacked', run: save },
     h(TextField, {
       ...{ id: 'time_zone', label: 'Time zone', value: zone, list: 'time-zones' },
       hint: 'Days, weeks and months of all reports, for example Europe/Berlin.',
@@ -128,7 +128,7 @@ function RateForm({ policy }: { policy: Policy }): VNode {
     </p>
     ${h(
       Form<'rates'>,
-      { submit: 'Import rates', layout: 'stacked', run },
+      { submit: 'Import rates', needs: 'admin', layout: 'stacked', run },
       html`<div class="field"><label for="rates">Rates (CSV)</label><input id="rates" name="rates" type="file" accept=".csv,text/csv" /></div>`,
     )}
     ${done && html`<p class="notice">${number(done.rates)} rates of ${plural(done.days, 'day')} imported, from ${day(done.first)} to ${day(done.last)}.</p>`}
@@ -154,7 +154,7 @@ function MrrForm(props: PolicyProps): VNode {
   }
   return h(
     Form<MrrField>,
-    { key: JSON.stringify(policy), submit: 'Save MRR', layout: 'stacked', run: save },
+    { key: JSON.stringify(policy), submit: 'Save MRR', needs: 'admin', layout: 'stacked', run: save },
     h(SelectField, { id: 'pause', label: 'A paused subscription', options: EFFECTS, value: policy.pause }),
     h(SelectField, {
       ...{ id: 'trial_on_paying', label: 'A paying subscription that is set to trial' },
@@ -197,7 +197,7 @@ function EventForm({ own, refresh }: { own: TenantSettings; refresh(): Promise<v
   }
   return h(
     Form<EventField>,
-    { key: JSON.stringify(own), submit: 'Save events', layout: 'stacked', run: save },
+    { key: JSON.stringify(own), submit: 'Save events', needs: 'admin', layout: 'stacked', run: save },
     h(TextField, {
       ...{ id: 'conversion_types', label: 'Event types that count as conversions' },
       ...{ value: types?.join(', ') ?? '', placeholder: 'convert, purchase' },
@@ -269,8 +269,8 @@ function ChannelForm(props: PolicyProps): VNode {
     ${h(
       Form<string>,
       {
-        ...{ submit: 'Save channels', layout: 'stacked', run: save },
-        aside: h(ActionButton, { label: 'Add a rule', run: add, problem }),
+        ...{ submit: 'Save channels', needs: 'admin', layout: 'stacked', run: save },
+        aside: h(ActionButton, { label: 'Add a rule', needs: 'admin', run: add, problem }),
       },
       html`<div class="scroller" role="region" aria-label="Channel rules" tabindex="0">
         <table class="inputs stacking">
@@ -300,7 +300,7 @@ function PlanGroupForm(props: PolicyProps): VNode {
     .join('\n')
   return h(
     Form<'plan_groups'>,
-    { key: text, submit: 'Save plan groups', layout: 'stacked', run: save },
+    { key: text, submit: 'Save plan groups', needs: 'admin', layout: 'stacked', run: save },
     h(TextArea, {
       ...{
         id: 'plan_groups',

@@ -7,6 +7,7 @@ import type {
   List,
   Receipt,
   Rejection,
+  Role,
   SecretKind,
   Source,
   SourceActivity,
@@ -82,7 +83,7 @@ export const sourcePage = definePage(
       h(SourceFacts, { source, backlog }),
       h(
         Section,
-        { title: 'Receipts' },
+        { title: 'Received events' },
         h(ReceiptTable, { source, first: receipts, outcome: route.query.get('outcome') }),
       ),
       h(Section, { title: 'Rejected requests' }, h(RejectionTable, { source, first: rejections })),
@@ -100,15 +101,15 @@ function SourceFacts({ source, backlog }: { source: Source; backlog: Backlog | u
         [h(SourceState, { source }), backlog && ` ${plural(backlog.events, 'event')} deferred by the rate limit`],
       ],
       ['Type', sourceType(source)],
-      ['Address', h(Copyable, { text: location.origin + source.path, label: 'Copy the address' })],
+      ['URL', h(Copyable, { text: location.origin + source.path, label: 'Copy the URL' })],
       ['Tokens', h(Credentials, { credentials: source.tokens })],
       [
         'Signing secrets',
-        secrets.length > 0 ? h(Credentials, { credentials: secrets }) : 'none: requests are not signed',
+        secrets.length > 0 ? h(Credentials, { credentials: secrets }) : 'None. Signatures are not checked.',
       ],
       [
         'Rate limit',
-        `${number(limit.events)} events per ${number(limit.per_seconds)} s, then ${overflow === 'defer' ? 'deferred' : 'dropped'}`,
+        `${number(limit.events)} events per ${number(limit.per_seconds)} s. Events above the limit are ${overflow === 'defer' ? 'deferred' : 'dropped'}.`,
       ],
     ],
   })
@@ -146,14 +147,14 @@ function SourceActions({ source, problem, result, refresh }: SourceActionsProps)
     await sources.setEnabled(id, !enabled)
     await refresh()
   }
-  const button = (label: string, run: () => unknown) => h(ActionButton, { label, run, problem })
+  const button = (label: string, needs: Role, run: () => unknown) => h(ActionButton, { label, needs, run, problem })
   const secretLabel = signing_secrets.length > 0 ? 'Rotate signing secret' : 'Add signing secret'
   return html`
-    ${button('Send test event', test)}
-    ${button('Rotate token', () => rotate('token', 'token'))}
-    ${button(secretLabel, () => rotate('signing_secret', 'signing secret'))}
-    ${button(enabled ? 'Disable' : 'Enable', toggle)}
-    ${button('Delete', () => remove(source))}
+    ${button('Send test event', 'operator', test)}
+    ${button('Rotate token', 'admin', () => rotate('token', 'token'))}
+    ${button(secretLabel, 'admin', () => rotate('signing_secret', 'signing secret'))}
+    ${button(enabled ? 'Disable' : 'Enable', 'operator', toggle)}
+    ${button('Delete', 'admin', () => remove(source))}
   `
 }
 
@@ -214,7 +215,7 @@ function SettingsForm({ source, refresh }: { source: Source; refresh(): Promise<
       <summary>Edit settings</summary>
       ${h(
         Form<'settings'>,
-        { key: source.updated_at, submit: 'Save', layout: 'stacked', run: save },
+        { key: source.updated_at, submit: 'Save', needs: 'admin', layout: 'stacked', run: save },
         h(TextArea, {
           id: 'settings',
           label: 'Settings as JSON',
@@ -259,7 +260,7 @@ function ReceiptTable({ source, first, outcome }: ReceiptTableProps): VNode {
       onChange: chosen => go(link('source', { id }, { outcome: chosen })),
     })}
     ${h(GrowingTable<Receipt>, {
-      caption: 'Receipts',
+      caption: 'Received events',
       columns: receiptColumns,
       rowKey: receiptKey,
       first,
@@ -300,7 +301,7 @@ const receiptColumns: Column<Receipt>[] = [
     kind: 'long',
   },
   {
-    label: 'Archive',
+    label: 'Result',
     cell: ({ id, archived }) =>
       archived && html`<button type="button" class="link" onClick=${() => showArchived(id)}>Show</button>`,
   },

@@ -133,7 +133,7 @@ function SourceForm({ created, preset }: SourceFormProps): VNode {
   }
   return h(
     Form<Field>,
-    { submit: 'Create source', layout: 'stacked', run: create },
+    { submit: 'Create source', needs: 'admin', layout: 'stacked', run: create },
     h(TextField, { id: 'name', label: 'Name', placeholder: 'shop' }),
     h(SelectField, { id: 'type', label: 'Type', options: TYPES }),
     h(SelectField, {
@@ -200,7 +200,7 @@ function CreatedNotice({ source }: { source: CreatedSource }): VNode {
     html`<p>The token is shown only once. Save it now.</p>`,
     h(Facts, {
       facts: [
-        ['Address', h(Copyable, { text: location.origin + path, label: 'Copy the address' })],
+        ['URL', h(Copyable, { text: location.origin + path, label: 'Copy the URL' })],
         ['Token', h(Copyable, { text: token, label: 'Copy the token' })],
         secret && ['Signing secret', h(Copyable, { text: secret, label: 'Copy the signing secret' })],
       ],

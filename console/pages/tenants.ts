@@ -60,7 +60,7 @@ function NewTenantForm(): VNode {
   }
   return h(
     Form<'tenant_name'>,
-    { submit: 'Create tenant', layout: 'filter', run: create },
+    { submit: 'Create tenant', needs: 'admin', layout: 'filter', run: create },
     h(TextField, { id: 'tenant_name', label: 'Name', placeholder: 'acme' }),
   )
 }

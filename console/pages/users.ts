@@ -82,7 +82,7 @@ function InviteForm({ invite }: { invite(user: NewUser): Promise<void> }): VNode
     invite({ name, role: role as NewUser['role'], ...(reach === 'this' && { tenant: tenant.peek()! }) })
   return h(
     Form<'user_name' | 'role' | 'reach'>,
-    { submit: 'Create invitation', layout: 'stacked', run },
+    { submit: 'Create invitation', needs: 'admin', layout: 'stacked', run },
     h(TextField, {
       id: 'user_name',
       label: 'Name',
@@ -123,10 +123,11 @@ function userColumns({ problem, refresh, reset }: UserActions): Column<User>[] {
     {
       label: 'Actions',
       cell: user => [
-        h(ActionButton, { label: 'Reset', run: () => reset(user), problem, kind: 'link' }),
+        h(ActionButton, { label: 'Reset', needs: 'admin', run: () => reset(user), problem, kind: 'link' }),
         ' ',
         h(ActionButton, {
           label: user.state === 'disabled' ? 'Enable' : 'Disable',
+          needs: 'admin',
           run: () => toggle(user),
           problem,
           kind: 'link',
@@ -148,7 +149,7 @@ function sessionColumns({ problem, refresh }: Pick<UserActions, 'problem' | 'ref
   }
   return [
     { label: 'Who', cell: ({ actor, role }) => `${actor} (${role})`, kind: 'long' },
-    { label: 'Address', cell: ({ ip }) => html`<code>${ip}</code>` },
+    { label: 'IP address', cell: ({ ip }) => html`<code>${ip}</code>` },
     {
       label: 'Browser',
       cell: ({ user_agent: agent }) => html`<span title=${agent}>${describeBrowser(agent)}</span>`,

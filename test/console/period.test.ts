@@ -11,7 +11,7 @@ registerHooks({
       context,
     ),
 })
-const { comparisonOf, countDays, PRESETS, resolvePeriod, startOfStep, stepPeriod } = await import(
+const { comparisonOf, countDays, levelTime, PRESETS, resolvePeriod, startOfStep, stepPeriod } = await import(
   '../../console/period.ts'
 )
 const { toSteps } = await import('../../console/series.ts')
@@ -69,6 +69,18 @@ test('a month in progress is compared with as many days of the month before, a w
   assert.deepEqual(compared('30d', 'year').slice(0, 2), ['2025-10-19', '2025-11-17'])
   assert.equal(comparisonOf(resolvePeriod('all', NOW, BERLIN), 'previous', BERLIN), null)
   assert.equal(comparisonOf(resolvePeriod('7d', NOW, BERLIN), 'none', BERLIN), null)
+})
+
+test('MRR is compared with the moment before the period, or with the same moment of another month', () => {
+  const compared = (name: string, how: 'previous' | 'year' = 'previous') => {
+    const period = resolvePeriod(name, NOW, BERLIN)
+    return levelTime(period, comparisonOf(period, how, BERLIN)!).toISOString()
+  }
+  assert.equal(compared('today'), '2026-11-16T22:59:59.999Z')
+  assert.equal(compared('30d'), '2026-10-18T21:59:59.999Z')
+  assert.equal(compared('last_month'), '2026-09-30T21:59:59.999Z')
+  assert.equal(compared('month'), '2026-10-17T09:30:00.000Z')
+  assert.equal(compared('30d', 'year'), '2025-11-17T10:30:00.000Z')
 })
 
 test('stepping back and forward returns to the same day, and never starts in the future', () => {

@@ -324,6 +324,14 @@ test('in Chromium: sign in, act, be rejected, return, sign out', { timeout: 300_
   await page.getByRole('button', { name: 'Enable' }).waitFor()
   assert.equal((await server.admin.sources.show(source.id)).enabled, false)
 
+  await t.test('the page offers only the actions that the role allows', async () => {
+    assert.equal(await page.getByRole('button', { name: 'Send test event' }).count(), 1)
+    for (const name of ['Rotate token', 'Delete'])
+      assert.equal(await page.getByRole('button', { name }).count(), 0, name)
+    await page.getByText('Edit settings').click()
+    await page.getByText('Requires the role admin.').waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Save', exact: true }).isDisabled(), true)
+  })
   await t.test('an action that the role does not allow shows an explanation', async () => {
     await page.goto(`${home}/console#/overview`)
     await heading('Overview')

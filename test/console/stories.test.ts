@@ -59,7 +59,7 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     const command = String(await page.locator('.copyable code').first().textContent())
     const [, key] = /Bearer (trk_\w+)/.exec(command)!
     const [, body] = /-d '(.*)'/.exec(command)!
-    await text(page, 'Waiting for the first event.')
+    await text(page, 'Waiting for new events.')
     await server.request('/v1/track/', { method: 'POST', key: key!, body: body! })
     await page.getByRole('link', { name: 'page_view' }).waitFor()
     await text(page, 'Events are arriving.')

@@ -17,9 +17,9 @@ import { bucketStart } from '../figures.ts'
 import { NoSubscriptions, ReportPage, readScope, reportCsv } from './report-page.ts'
 
 const MEASURES = [
-  ['net_revenue_retention', 'Net revenue'],
-  ['gross_revenue_retention', 'Gross revenue'],
-  ['logo_retention', 'Accounts'],
+  ['net_revenue_retention', 'Net revenue retention'],
+  ['gross_revenue_retention', 'Gross revenue retention'],
+  ['logo_retention', 'Account retention'],
 ] as const
 type Measure = (typeof MEASURES)[number][0]
 
@@ -73,7 +73,7 @@ function HeatMap({ rows, measure }: { rows: Cohort[]; measure: Measure }): VNode
             <th scope="col">Cohort</th>
             <th scope="col" class="number">Starting MRR</th>
             <th scope="col" class="number">Accounts</th>
-            ${months.map(month => html`<th scope="col" class="number" title=${plural(month, 'month')}>${month === 0 ? 'Start' : `+${month} mo`}</th>`)}
+            ${months.map(month => html`<th scope="col" class="number" title=${plural(month, 'month')}>${month === 0 ? 'First month' : `+${month} mo`}</th>`)}
           </tr>
         </thead>
         <tbody>

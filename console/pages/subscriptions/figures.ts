@@ -11,13 +11,13 @@ import { link } from '../../router.ts'
 import { bucketStart, lastMrr, type MrrHistory, netNewMrr } from '../figures.ts'
 
 /** MRR and net new MRR, each with its change. */
-export function mrrTiles({ now, before }: MrrHistory): Tile[] {
+export function mrrTiles({ now, before, mrrBefore }: MrrHistory): Tile[] {
   const { currency } = now
   const shown = (value: Parameters<typeof money>[0]) => money(value, currency)
   return [
     {
       ...{ label: 'MRR', value: shown(lastMrr(now)), href: link('subscriptions') },
-      change: before && { now: lastMrr(now), before: lastMrr(before), shown },
+      change: mrrBefore === null ? null : { now: lastMrr(now), before: mrrBefore, shown },
       spark: { label: 'MRR over time', values: now.results.map(({ mrr }) => toNumber(mrr)), isLine: true },
     },
     {
@@ -28,7 +28,7 @@ export function mrrTiles({ now, before }: MrrHistory): Tile[] {
   ]
 }
 
-/** MRR, ARR, ARPA and active subscriptions at the end of the period, compared with the end of the comparison. */
+/** MRR, ARR, ARPA and active subscriptions at the end of the period, compared with those of the comparison (see `levelTime`). */
 export function Headline({ report, before }: { report: OverviewReport; before: OverviewReport | null }): VNode {
   const { currency, active_subscriptions: active } = report
   const shown = (value: Parameters<typeof money>[0]) => money(value, currency)

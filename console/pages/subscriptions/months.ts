@@ -49,7 +49,7 @@ export const monthsPage = definePage(
       onChange: chosen => go(linkWith(route, { span: chosen })),
     })
     if (!report || !hasMrr(report)) return h(ReportPage, { name: 'months', filter }, h(NoSubscriptions, {}))
-    const history = { now: report, before: null }
+    const history = { now: report, before: null, mrrBefore: null }
     const closed = new Map(books?.months.map(month => [month.month, month]))
     const rows = report.results.map((row, index) => ({ ...row, before: report.results[index - 1] ?? null }))
     return h(

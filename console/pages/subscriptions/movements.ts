@@ -166,7 +166,7 @@ const CAUSES: Partial<Record<MovementRow['cause'], string>> = {
   discount_end: 'discount ended',
   pause: 'paused',
   resume: 'resumed',
-  trial_end: 'trial ended',
+  trial_end: 'end of the trial',
   cancellation_voluntary: 'canceled by the customer',
   cancellation_failed_payment: 'canceled after failed payments',
 }

@@ -22,6 +22,7 @@ import { day, lowerWords, money, NONE, number, percent, plural, text, words } fr
 import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
+import { levelTime } from '../../period.ts'
 import { link, linkWith, type Query, type Route } from '../../router.ts'
 import { currency, isReporting } from '../../view.ts'
 import { amountsText, channelName, customerLink, StatusBadge } from '../customers.ts'
@@ -47,7 +48,13 @@ export const subscriptionsPage = definePage(
     const [report, before, moved, movedBefore, history, breakdown, found] = await Promise.all([
       nullOn(404, reports.overview({ ...scope, page: route.query.get('page') }, signal)),
       comparison &&
-        nullOn(404, reports.overview({ currency: asked, as_of: comparison.until.toISOString(), page_size: 1 }, signal)),
+        nullOn(
+          404,
+          reports.overview(
+            { currency: asked, as_of: levelTime(period, comparison).toISOString(), page_size: 1 },
+            signal,
+          ),
+        ),
       nullOn(404, reports.movements({ ...scope, ...windowOf(period), page_size: 1 }, signal)),
       comparison && nullOn(404, reports.movements({ currency: asked, ...windowOf(comparison), page_size: 1 }, signal)),
       nullOn(404, readMrr(frame, signal)),

@@ -19,13 +19,13 @@ import { currency, isReporting, readPeriod, reportCurrency, tenantFacts } from '
 const TABS = [
   { name: 'subscriptions', title: 'Overview' },
   { name: 'movements', title: 'Movements' },
-  { name: 'months', title: 'Months' },
+  { name: 'months', title: 'By month' },
   { name: 'forecast', title: 'Forecast' },
   { name: 'revenue', title: 'Revenue' },
   { name: 'attention', title: 'Needs attention' },
   { name: 'acquisition', title: 'MRR by source' },
   { name: 'cohorts', title: 'Cohorts' },
-  { name: 'excluded', title: 'Excluded' },
+  { name: 'excluded', title: 'Excluded from MRR' },
 ] as const
 
 type ReportName = (typeof TABS)[number]['name']
