@@ -23,26 +23,27 @@ export type Plan = {
   syncsPerSecond: number
   keptGigabytesPerDay: number
   diskGigabytes: number
-  postgresClusters: number
-  /** The resource that limits one cluster. */
-  clustersFor: ClusterLimit
-  tenantsPerCluster: number
-  /** Partitions of a log on JetStream in front of one cluster. Each handles a few hundred synced messages per second. */
+  /** Separate installations, each with its own PostgreSQL server. */
+  installations: number
+  /** The resource that limits one server. */
+  limitedBy: ServerLimit
+  tenantsPerInstallation: number
+  /** Partitions of a log on JetStream in front of one server. Each handles a few hundred synced messages per second. */
   streamPartitions: number
 }
 
 /** The capacity of one PostgreSQL server. More needs another server. */
-type ClusterLimit = 'cores' | 'WAL' | 'disk' | 'connections'
+type ServerLimit = 'cores' | 'WAL' | 'disk' | 'connections'
 
 // Headroom for peaks, reports and other work.
 const BUSY_AT_MOST = 0.6
 // Cores of a commonly available PostgreSQL server.
-const CLUSTER_CORES = 32
+const SERVER_CORES = 32
 // What such a server can write and replicate, and what can be backed up and restored within a day.
-const CLUSTER_WAL_MB = 200
-const CLUSTER_DISK_GB = 30_000
+const SERVER_WAL_MB = 200
+const SERVER_DISK_GB = 30_000
 // Each is a process of PostgreSQL, which shares locks and snapshots with all others.
-const CLUSTER_CONNECTIONS = 500
+const SERVER_CONNECTIONS = 500
 // KONTOR_POOL_SIZE and a listener. A node with workers also has connections for the workers, deliveries and scheduled jobs.
 const CONNECTIONS_OF_HTTP = 13
 const CONNECTIONS_OF_WORKER = 18
@@ -75,14 +76,14 @@ export function planFor(
   const diskGigabytes = (perDay(kept) * retentionDays + perDay(passing) * LOG_DAYS) * HEADROOM_OF_DISK
   const httpProcesses = Math.max(1, Math.ceil(httpCores / BUSY_AT_MOST))
   const workers = Math.max(1, Math.ceil(workerCores / BUSY_AT_MOST))
-  const needed: Record<ClusterLimit, number> = {
-    cores: postgresCores / (CLUSTER_CORES * BUSY_AT_MOST),
-    WAL: walMegabytesPerSecond / CLUSTER_WAL_MB,
-    disk: diskGigabytes / CLUSTER_DISK_GB,
-    connections: (httpProcesses * CONNECTIONS_OF_HTTP + workers * CONNECTIONS_OF_WORKER) / CLUSTER_CONNECTIONS,
+  const needed: Record<ServerLimit, number> = {
+    cores: postgresCores / (SERVER_CORES * BUSY_AT_MOST),
+    WAL: walMegabytesPerSecond / SERVER_WAL_MB,
+    disk: diskGigabytes / SERVER_DISK_GB,
+    connections: (httpProcesses * CONNECTIONS_OF_HTTP + workers * CONNECTIONS_OF_WORKER) / SERVER_CONNECTIONS,
   }
-  const [clustersFor, most] = Object.entries(needed).sort(([, a], [, b]) => b - a)[0]!
-  const postgresClusters = Math.ceil(most)
+  const [limitedBy, most] = Object.entries(needed).sort(([, a], [, b]) => b - a)[0]!
+  const installations = Math.ceil(most)
   return {
     httpCores,
     workerCores,
@@ -91,18 +92,18 @@ export function planFor(
     workers,
     partitions: Math.min(
       PARTITIONS_AT_MOST,
-      Math.max(PARTITIONS_AT_LEAST, powerOfTwo(eventsPerSecond / postgresClusters / perPartition / BUSY_AT_MOST)),
+      Math.max(PARTITIONS_AT_LEAST, powerOfTwo(eventsPerSecond / installations / perPartition / BUSY_AT_MOST)),
     ),
     walMegabytesPerSecond,
     syncsPerSecond: eventsPerSecond * mixed(kind => kind.accept.syncs + kind.process.syncs),
     keptGigabytesPerDay: perDay(kept),
     diskGigabytes,
-    postgresClusters,
-    clustersFor: clustersFor as ClusterLimit,
-    tenantsPerCluster: Math.ceil(tenants / postgresClusters),
+    installations,
+    limitedBy: limitedBy as ServerLimit,
+    tenantsPerInstallation: Math.ceil(tenants / installations),
     streamPartitions: Math.min(
       PARTITIONS_AT_MOST,
-      Math.max(4, powerOfTwo(eventsPerSecond / postgresClusters / EVENTS_PER_MESSAGE / SYNCED_MESSAGES_PER_SECOND)),
+      Math.max(4, powerOfTwo(eventsPerSecond / installations / EVENTS_PER_MESSAGE / SYNCED_MESSAGES_PER_SECOND)),
     ),
   }
 }
@@ -170,34 +171,38 @@ export function parseQuestion(words: Words): { question: PlanQuestion; errors: s
   return { question, errors: checks.flatMap(([isValid, error]) => (isValid ? [] : [error])) }
 }
 
-const LIMIT_TEXTS: Record<ClusterLimit, string> = {
-  cores: `limited by cores: ${CLUSTER_CORES} per server, at most ${BUSY_AT_MOST * 100} % busy`,
-  WAL: `limited by WAL: at most ${CLUSTER_WAL_MB} MB/s per server`,
-  disk: `limited by disk: at most ${CLUSTER_DISK_GB.toLocaleString('en')} GB per server`,
-  connections: `limited by connections: at most ${CLUSTER_CONNECTIONS} per server`,
+const LIMIT_TEXTS: Record<ServerLimit, string> = {
+  cores: `limited by cores: ${SERVER_CORES} per server, at most ${BUSY_AT_MOST * 100} % busy`,
+  WAL: `limited by WAL: at most ${SERVER_WAL_MB} MB/s per server`,
+  disk: `limited by disk: at most ${SERVER_DISK_GB.toLocaleString('en')} GB per server`,
+  connections: `limited by connections: at most ${SERVER_CONNECTIONS} per server`,
 }
 
 export function formatPlan(question: PlanQuestion, plan: Plan): string {
   const { eventsPerSecond, retentionDays, tenants, singleShare, averageShare } = question
   const n = (value: number) => (value < 10 ? Number(value.toPrecision(2)) : Math.round(value)).toLocaleString('en')
   const counted = (count: number, word: string, ending = 's') => `${n(count)} ${word}${count === 1 ? '' : ending}`
-  const clusters = counted(plan.postgresClusters, 'cluster')
-  const why = plan.postgresClusters === 1 ? '' : ` (${LIMIT_TEXTS[plan.clustersFor]})`
+  const installations = counted(plan.installations, 'installation')
+  const isOne = plan.installations === 1
+  const inEach = (total: number) => Math.ceil(total / plan.installations)
+  const per = isOne ? '' : ' per installation'
+  const why = isOne ? '' : ` (${LIMIT_TEXTS[plan.limitedBy]})`
+  const diskOfEach = isOne ? '' : `, ${n(plan.diskGigabytes / plan.installations)} GB${per}`
   const lines = [
     `${n(eventsPerSecond)} events per second in the busiest hour, ${n(eventsPerSecond * averageShare)} on average, of ${counted(tenants, 'tenant')}, ${Math.round(singleShare * 100)} % sent one by one, stored for ${n(retentionDays)} days`,
     '',
-    `HTTP        ${n(plan.httpCores)} cores busy: ${counted(plan.httpProcesses, 'process', 'es')}`,
-    `Workers     ${n(plan.workerCores)} cores busy: ${counted(plan.workers, 'worker')}, KONTOR_LOG_PARTITIONS=${plan.partitions}`,
-    `PostgreSQL  ${n(plan.postgresCores)} cores busy: ${clusters}${why}, ${counted(plan.tenantsPerCluster, 'tenant')} each`,
+    `HTTP        ${n(plan.httpCores)} cores busy: ${counted(inEach(plan.httpProcesses), 'process', 'es')}${per}`,
+    `Workers     ${n(plan.workerCores)} cores busy: ${counted(inEach(plan.workers), 'worker')}${per}, KONTOR_LOG_PARTITIONS=${plan.partitions}`,
+    `PostgreSQL  ${n(plan.postgresCores)} cores busy: ${installations}${why}, ${counted(plan.tenantsPerInstallation, 'tenant')}${isOne ? '' : ' each'}`,
     `WAL         ${n(plan.walMegabytesPerSecond)} MB/s, ${n(plan.syncsPerSecond)} syncs per second`,
-    `Disk        ${n(plan.keptGigabytesPerDay)} GB per day, ${n(plan.diskGigabytes)} GB in total, ${n(plan.diskGigabytes / plan.postgresClusters)} GB per cluster`,
-    `JetStream   ${n(plan.streamPartitions)} partitions, if the log is on JetStream`,
+    `Disk        ${n(plan.keptGigabytesPerDay)} GB per day, ${n(plan.diskGigabytes)} GB in total${diskOfEach}`,
+    `JetStream   ${n(plan.streamPartitions)} partitions${per}, if the log is on JetStream`,
   ]
-  // A tenant cannot span several clusters, so the numbers beyond one cluster are only theoretical.
-  if (plan.postgresClusters > tenants)
+  // A tenant cannot span several installations, so the numbers beyond one are only theoretical.
+  if (plan.installations > tenants)
     lines.push(
       '',
-      `Not possible: a tenant is stored on one cluster, and ${counted(tenants, 'tenant')} would need ${clusters}. Shorten the retention, or use more tenants.`,
+      `Not possible: a tenant is stored in one installation, and ${counted(tenants, 'tenant')} would need ${installations}. Shorten the retention, or use more tenants.`,
     )
   return lines.join('\n')
 }

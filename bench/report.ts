@@ -146,7 +146,7 @@ ${rows
 
 ### Where the time goes
 
-Microseconds of processor time per event or write. Accepting and processing are measured one after the other.
+Microseconds of CPU time per event or write. Accepting and processing are measured one after the other.
 
 ${partsTable(rows, ({ accept, process }) => ({
   ...prefixed('accept', accept.parts),
@@ -179,7 +179,7 @@ function partsTable(kinds: [string, KindCost][], partsIn: (cost: KindCost) => Re
   return `| | ${kinds.map(([name]) => name).join(' | ')} |
 |---|${'--:|'.repeat(kinds.length)}
 ${rows.join('\n')}
-| **sum** | ${total.join(' | ')} |`
+| **total** | ${total.join(' | ')} |`
 }
 
 function scenarioPart({ scenario, bars, failed }: Result): string {

@@ -25,7 +25,7 @@ const question = {
 test('a plan is the cost of one event times the rate, plus headroom', () => {
   const plan = planFor(question, costs)
   assert.deepEqual([plan.httpCores, plan.workerCores, plan.postgresCores], [0.2, 0.15, 0.35])
-  assert.deepEqual([plan.httpProcesses, plan.workers, plan.postgresClusters], [1, 1, 1])
+  assert.deepEqual([plan.httpProcesses, plan.workers, plan.installations], [1, 1, 1])
   assert.equal(plan.walMegabytesPerSecond, 10)
   // 700 bytes per event are kept, and 400 bytes stay in the log for a week
   assert.equal(plan.keptGigabytesPerDay, (700 * 5_000 * 86_400) / 1e9)
@@ -36,33 +36,37 @@ test('a plan is the cost of one event times the rate, plus headroom', () => {
   )
 })
 
-test('more events never need fewer machines, and several clusters share the tenants', () => {
+test('more events never need fewer machines, and several installations share the tenants', () => {
   const rates = [1, 1_000, 50_000, 1_000_000, 10_000_000].map(eventsPerSecond =>
     planFor({ ...question, eventsPerSecond }, costs),
   )
   for (const [i, plan] of rates.entries()) {
     const next = rates[i + 1]
     if (!next) continue
-    for (const part of ['httpProcesses', 'workers', 'postgresClusters', 'diskGigabytes'] as const)
+    for (const part of ['httpProcesses', 'workers', 'installations', 'diskGigabytes'] as const)
       assert.ok(next[part] >= plan[part], part)
   }
-  const { postgresClusters, tenantsPerCluster } = rates.at(-1)!
-  assert.ok(postgresClusters > 1)
-  assert.ok(postgresClusters * tenantsPerCluster >= question.tenants)
+  const { installations, tenantsPerInstallation } = rates.at(-1)!
+  assert.ok(installations > 1)
+  assert.ok(installations * tenantsPerInstallation >= question.tenants)
 })
 
-test('a plan shows the resource that requires several clusters, and reports an impossible plan', () => {
+test('a plan shows the resource that requires several installations, and reports an impossible plan', () => {
   const words = (given: Partial<typeof question>) => {
     const asked = { ...question, ...given }
     return formatPlan(asked, planFor(asked, costs))
   }
-  assert.doesNotMatch(words({ retentionDays: 1 }), /limited by/)
-  assert.match(words({ retentionDays: 365 }), /clusters \(limited by disk: at most 30,000 GB/)
+  const one = words({ retentionDays: 1 })
+  assert.match(one, /1 installation, 10 tenants$/m)
+  assert.doesNotMatch(one, /limited by|each|per installation/)
+  const several = words({ retentionDays: 365 })
+  assert.match(several, /5 installations \(limited by disk: at most 30,000 GB per server\), 2 tenants each$/m)
+  assert.match(several, /: 1 worker per installation,/)
   assert.match(
     words({ eventsPerSecond: 1e6, retentionDays: 1, averageShare: 0.01 }),
-    /clusters \(limited by WAL: at most 200 MB/,
+    /installations \(limited by WAL: at most 200 MB/,
   )
-  assert.match(words({ eventsPerSecond: 1e9, tenants: 1 }), /Not possible: a tenant is stored on one cluster/)
+  assert.match(words({ eventsPerSecond: 1e9, tenants: 1 }), /Not possible: a tenant is stored in one installation/)
 })
 
 test('invalid input is explained', () => {
