@@ -128,7 +128,7 @@ function signInErrors(config: Config, name: (key: Key) => string): string[] {
   )
   if (config.publicUrl !== null && !isSecureUrl(new URL(config.publicUrl)))
     errors.push(
-      `${name('publicUrl')} must be an https address if ${name('oidcIssuer')} is set (http only on localhost), because session cookies would otherwise be sent unencrypted.`,
+      `${name('publicUrl')} must be an https URL if ${name('oidcIssuer')} is set (http only on localhost), because session cookies would otherwise be sent unencrypted.`,
     )
   return errors
 }
@@ -178,7 +178,7 @@ export function remoteServer(env: NodeJS.ProcessEnv = process.env): RemoteServer
   const { KONTOR_URL: url = 'http://localhost:8080', KONTOR_KEY: key } = env
   if (!key) return null
   if (!/^https?:\/\//.test(url) || !URL.canParse(url))
-    throw new ConfigError(['KONTOR_URL must be an http or https address, for example http://localhost:8080.'])
+    throw new ConfigError(['KONTOR_URL must be an http or https URL, for example http://localhost:8080.'])
   return { url: withoutTrailingSlash(url), key }
 }
 

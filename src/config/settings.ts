@@ -62,8 +62,8 @@ const archiveSettings = {
   archiveUrl: withoutDefault({
     name: 'KONTOR_ARCHIVE_URL',
     meaning:
-      'Where Kontor writes events and conversions as Parquet files, beginning with the first start that has this ' +
-      'setting: a directory (`file:///srv/archive`) or a bucket (`s3://bucket/prefix`, with the AWS_… variables).',
+      'Where Kontor writes events and conversions as Parquet files: a directory (`file:///srv/archive`) or a bucket ' +
+      '(`s3://bucket/prefix`, with the AWS_… variables). Data that arrived before you set it is not written.',
     expects: 'file:///directory or s3://bucket/prefix, for example file:///srv/archive',
     read: archiveUrl,
   }),
@@ -77,8 +77,8 @@ const archiveSettings = {
   }),
   awsEndpointUrl: withoutDefault({
     name: 'AWS_ENDPOINT_URL',
-    meaning: 'The address of an S3-compatible service other than AWS (MinIO, R2, …).',
-    expects: 'an http or https address, for example https://minio.internal:9000',
+    meaning: 'The URL of an S3-compatible service other than AWS (MinIO, R2, …).',
+    expects: 'an http or https URL, for example https://minio.internal:9000',
     read: httpUrl,
   }),
   awsRegion: withoutDefault({
@@ -123,13 +123,13 @@ const mailSettings = {
       'The mail server that sends alerts and weekly digests. `smtp://` requires STARTTLS (port 587), `smtps://` uses TLS ' +
       'from the start (port 465). `?tls=off` turns encryption off; a password is then accepted only for a server on ' +
       'this machine.',
-    expects: 'an address like smtp://USER:PASSWORD@mail.example.com:587, smtps://… or smtp://mailpit:1025?tls=off',
+    expects: 'a URL like smtp://USER:PASSWORD@mail.example.com:587, smtps://… or smtp://mailpit:1025?tls=off',
     read: smtpUrl,
     show: hideSmtpPassword,
   }),
   smtpFrom: withoutDefault({
     name: 'KONTOR_SMTP_FROM',
-    meaning: 'The sender address of e-mails. Required with KONTOR_SMTP_URL.',
+    meaning: 'The e-mail address of the sender. Required with KONTOR_SMTP_URL.',
     expects: 'an e-mail address, for example kontor@example.com',
     read: mailAddress,
   }),
@@ -141,9 +141,9 @@ const natsSettings = {
     name: 'NATS_URL',
     meaning:
       'The servers of a NATS cluster, separated by commas. Kontor then keeps events and inbound requests in JetStream ' +
-      'until they are processed (docs/guides/scaling.md). The address may contain a user and password, or a token. ' +
+      'until they are processed (docs/guides/scaling.md). The URL may contain a user and password, or a token. ' +
       '`tls://` encrypts the connection.',
-    expects: 'addresses separated by commas, for example nats://kontor:PASSWORD@nats-1:4222,nats://nats-2:4222',
+    expects: 'URLs separated by commas, for example nats://kontor:PASSWORD@nats-1:4222,nats://nats-2:4222',
     read: readNatsUrl,
     show: hideNatsCredentials,
   }),
@@ -166,9 +166,9 @@ const natsSettings = {
     name: 'KONTOR_NATS_PARTITIONS',
     default: '4',
     meaning:
-      'The number of subjects of the stream, which is also the maximum number of workers that can share it. A flush ' +
-      'sends one message to each subject, so keep the number low if NATS syncs every message. Fixed when the stream is ' +
-      'created.',
+      'The number of subjects of the stream, which is also the maximum number of workers that can share it. A group ' +
+      'commit sends one message to each subject, so keep the number low if NATS syncs every message. Fixed when the ' +
+      'stream is created.',
     expects: 'a number from 1 to 256, for example 4',
     read: integer(1, 256),
   }),
@@ -202,8 +202,8 @@ const natsSettings = {
     name: 'KONTOR_NATS_TAKE_OVER',
     default: 'false',
     meaning:
-      'Takes over a stream that belongs to another database. Set it for one start, and only if this database ' +
-      'permanently replaces the other one (after a restore, a move or an upgrade).',
+      'Takes over a stream that belongs to another database. Set it only if this database permanently replaces the other ' +
+      'one (after a restore, a move or an upgrade), and remove it after Kontor has started once.',
     expects: 'true or false',
     read: boolean,
   }),
@@ -211,7 +211,7 @@ const natsSettings = {
     name: 'KONTOR_NATS_SYSTEM_URL',
     meaning:
       'The same servers with a user of the system account. Kontor then checks by itself whether the servers sync.',
-    expects: 'addresses separated by commas, for example nats://sys:PASSWORD@nats-1:4222',
+    expects: 'URLs separated by commas, for example nats://sys:PASSWORD@nats-1:4222',
     read: readNatsUrl,
     show: hideNatsCredentials,
   }),
@@ -230,7 +230,7 @@ const signInSettings = {
     meaning:
       'The OpenID Connect provider through which users sign in to the console. Requires KONTOR_OIDC_CLIENT_ID, ' +
       'KONTOR_OIDC_CLIENT_SECRET, KONTOR_OIDC_ROLES and KONTOR_PUBLIC_URL.',
-    expects: 'an https address (http only on localhost), for example https://login.example.com/realms/staff',
+    expects: 'an https URL (http only on localhost), for example https://login.example.com/realms/staff',
     read: issuerUrl,
   }),
   oidcClientId: withoutDefault({
@@ -253,7 +253,7 @@ const signInSettings = {
     default: 'groups',
     meaning:
       'The claim that determines the role of a user: a string or a list of strings. Dots select nested fields ' +
-      '(`realm_access.roles`). The claim `email` counts only if the provider has verified the address.',
+      '(`realm_access.roles`). The claim `email` counts only if the provider has verified it.',
     expects: 'a claim name, for example groups',
     read: claimName,
   }),
@@ -284,7 +284,8 @@ export const settings = {
     name: 'KONTOR_HOST',
     flag: 'host',
     default: '127.0.0.1',
-    meaning: 'The address to listen on. 0.0.0.0 makes Kontor reachable from other machines and containers.',
+    meaning:
+      'The IP address or host name to listen on. 0.0.0.0 makes Kontor reachable from other machines and containers.',
     expects: 'an IP address or a host name, for example 0.0.0.0',
     read: host,
   }),
@@ -300,7 +301,7 @@ export const settings = {
   opsHost: setting({
     name: 'KONTOR_OPS_HOST',
     default: '127.0.0.1',
-    meaning: 'The address that the operations port listens on. The port requires no credentials, so keep it private.',
+    meaning: 'The IP address or host name of the operations port, which requires no credentials: keep it private.',
     expects: 'an IP address or a host name, for example 0.0.0.0',
     read: host,
   }),
@@ -316,11 +317,11 @@ export const settings = {
   databaseUrl: withoutDefault({
     name: 'DATABASE_URL',
     meaning:
-      'The address of your own PostgreSQL (version 15 or newer, also behind a transaction-mode pooler), which replaces ' +
+      'The URL of your own PostgreSQL (version 15 or newer, also behind a transaction-mode pooler), which replaces ' +
       'the embedded one. With several hosts, separated by commas, Kontor uses the host that accepts writes and searches ' +
       'again when it loses the connection.',
     expects:
-      'an address with a database name, for example postgres://kontor:PASSWORD@db.internal:5432/kontor ' +
+      'a URL with a database name, for example postgres://kontor:PASSWORD@db.internal:5432/kontor ' +
       'or postgres://kontor:PASSWORD@db-1:5432,db-2:5432/kontor?target_session_attrs=read-write',
     read: readDatabaseUrl,
     show: hidePassword,
@@ -362,14 +363,14 @@ export const settings = {
   receiptsRetentionMs: setting({
     name: 'KONTOR_RECEIPTS_RETENTION',
     default: '30d',
-    meaning: 'How long receipts of inbound events are kept.',
+    meaning: 'How long receipts are kept: one per inbound event, with its time, id and outcome.',
     expects: 'a duration of at least 1d, for example 30d',
     read: retention,
   }),
   archiveRetentionMs: setting({
     name: 'KONTOR_ARCHIVE_RETENTION',
     default: '30d',
-    meaning: 'How long the archived results of inbound events are kept.',
+    meaning: 'How long the processing results of inbound events are kept. Does not affect the Parquet archive.',
     expects: 'a duration of at least 1d, for example 30d',
     read: retention,
   }),
@@ -393,8 +394,8 @@ export const settings = {
     name: 'KONTOR_PROCESSED_RETENTION',
     default: '90d',
     meaning:
-      'How long Kontor recognizes a repeated event. Must be at least as long as the retention of receipts and of the ' +
-      'archive.',
+      'How long Kontor recognizes a repeated event. Must be at least as long as KONTOR_RECEIPTS_RETENTION and ' +
+      'KONTOR_ARCHIVE_RETENTION.',
     expects: 'a duration of at least 1d, for example 90d',
     read: retention,
   }),
@@ -460,9 +461,9 @@ export const settings = {
     name: 'KONTOR_PROCESSES',
     default: '1',
     meaning:
-      'The number of processes that serve requests on one port. `auto` starts one per processor. With more than one, ' +
-      'the pipeline and the jobs run in a separate process, each process has its own connection pool and limits, and ' +
-      'the budgets of volume protection are counted in PostgreSQL.',
+      'The number of processes that serve requests on one port. `auto` starts one per core. With more than one, the ' +
+      'pipeline and the jobs run in a separate process, each process has its own connection pool and limits, and the ' +
+      'rate limits of sources and tracking keys are counted in PostgreSQL.',
     expects: 'a number from 1 to 64 or "auto", for example 4',
     read: text => (text === 'auto' ? Math.min(availableParallelism(), 64) : integer(1, 64)(text)),
   }),
@@ -515,8 +516,8 @@ export const settings = {
     name: 'KONTOR_FAILED_AUTH_LIMIT',
     default: '20',
     meaning:
-      'The number of invalid credentials per second and client address that Kontor answers with 401. It answers further ' +
-      'ones with 429. Valid credentials are unaffected. `off` removes the limit.',
+      'The number of invalid credentials per second and client IP address that Kontor answers with 401. It answers ' +
+      'further ones with 429. Valid credentials are unaffected. `off` removes the limit.',
     expects: 'a number from 1 to 1000000 or "off", for example 20',
     read: orOff(integer(1, 1_000_000)),
   }),
@@ -524,9 +525,10 @@ export const settings = {
     name: 'KONTOR_USER',
     default: 'kontor',
     meaning:
-      'The user that a server started as root switches to: before it starts the embedded PostgreSQL, which then runs as ' +
-      'the same user, or otherwise after it has bound its ports. If the switch is impossible (no such user, a port ' +
-      'below 1024, a data directory that belongs to another user), the server logs a warning and continues as root.',
+      'The user that a server started as root switches to. With DATABASE_URL, it switches after binding its ports. With ' +
+      'the embedded PostgreSQL, it switches before starting PostgreSQL, which then runs as the same user. If the switch ' +
+      'is impossible (no such user, a port below 1024, a data directory that belongs to another user), the server logs ' +
+      'a warning and continues as root.',
     expects: 'the name of a user on this machine, for example kontor',
     read: userName,
   }),
@@ -540,7 +542,9 @@ export const settings = {
   volumeStore: setting({
     name: 'KONTOR_VOLUME_STORE',
     default: 'memory',
-    meaning: 'Where the budgets of volume protection are counted: memory (one node) or postgres (shared by all nodes).',
+    meaning:
+      'Where the rate limits of sources and tracking keys are counted: memory (each node separately) or postgres (all ' +
+      'nodes together).',
     expects: 'memory or postgres',
     read: word('memory', 'postgres'),
   }),
@@ -548,15 +552,16 @@ export const settings = {
     name: 'KONTOR_TRUST_PROXY',
     default: 'off',
     meaning:
-      'The proxies whose X-Forwarded-For header Kontor trusts: off, all, a number of hops, or addresses and networks ' +
+      'The proxies whose X-Forwarded-For header Kontor trusts: off, all, a number of hops, or IP addresses and networks ' +
       'separated by commas.',
-    expects: '"off", "all", a number of hops from 1 to 9, or addresses and networks, for example 10.0.0.0/8,loopback',
+    expects:
+      '"off", "all", a number of hops from 1 to 9, or IP addresses and networks, for example 10.0.0.0/8,loopback',
     read: trustedProxies,
   }),
   publicUrl: withoutDefault({
     name: 'KONTOR_PUBLIC_URL',
-    meaning: 'The address at which clients reach Kontor. It is used in links and printed examples.',
-    expects: 'an http or https address, for example https://data.example.com',
+    meaning: 'The URL at which clients reach Kontor. It is used in links and printed examples.',
+    expects: 'an http or https URL, for example https://data.example.com',
     read: httpUrl,
   }),
   ...natsSettings,
@@ -565,8 +570,8 @@ export const settings = {
   stripeApiUrl: setting({
     name: 'KONTOR_STRIPE_API_URL',
     default: 'https://api.stripe.com',
-    meaning: 'The address of the Stripe API that `kontor import stripe` and `kontor reconcile stripe` read from.',
-    expects: 'an http or https address, for example https://api.stripe.com',
+    meaning: 'The URL of the Stripe API that `kontor import stripe` and `kontor reconcile stripe` read from.',
+    expects: 'an http or https URL, for example https://api.stripe.com',
     read: httpUrl,
   }),
   ...signInSettings,
@@ -581,8 +586,8 @@ export const settings = {
     name: 'KONTOR_START_TIMEOUT',
     default: '60s',
     meaning:
-      'How long a start waits for a PostgreSQL that does not answer or does not accept writes, for example during its ' +
-      'own start or a failover. `0s` does not wait.',
+      'How long Kontor waits at startup for a PostgreSQL that does not answer or does not accept writes, for example ' +
+      'during a failover. `0s` does not wait.',
     expects: 'a duration from 0s to 10m, for example 60s',
     read: duration(0, 600_000),
   }),
@@ -590,8 +595,8 @@ export const settings = {
     name: 'KONTOR_DRAIN_TIMEOUT',
     default: '10s',
     meaning:
-      'How long a stop waits for requests in flight, and then for workers and jobs. If something is still running after ' +
-      'both waits, the process exits with code 3.',
+      'How long a server that stops waits for requests in flight, and then for workers and jobs. If something is still ' +
+      'running after both waits, the process exits with code 3.',
     expects: 'a duration from 1s to 10m, for example 10s',
     read: duration(1_000, 600_000),
   }),

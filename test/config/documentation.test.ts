@@ -11,7 +11,7 @@ test('docs/configuration.md lists every setting with its default and meaning, an
     .filter(line => /^\| `[A-Z_]+` +\|/.test(line))
     .map(cellsOf)
   const expected = Object.values(settings).map(({ name, default: value, meaning }) =>
-    cellsOf(`| \`${name}\` | ${value === null ? '' : `\`${value}\``} | ${meaning} |`),
+    cellsOf(`| \`${name}\` | ${value === null ? 'none' : `\`${value}\``} | ${meaning} |`),
   )
   assert.deepEqual(documented.toSorted(), expected.toSorted())
 })
