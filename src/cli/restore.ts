@@ -12,7 +12,7 @@ import { type Output, reportProgress } from './output.ts'
 import { dataOption, withBareDatabase } from './session.ts'
 
 const NOTES = `
-Prints the same object as \`kontor backup\`, and "waiting": the number of accepted entries that the next start will process.
+Prints the same object as \`kontor backup\`, and "waiting": the number of accepted entries that Kontor processes when it starts.
 The restore is one transaction. If it fails or is killed, the database remains empty and you can repeat it.
 A backup of an older version is migrated. A backup of a newer version is rejected.`
 

@@ -28,8 +28,8 @@ import {
 import { currentUser, dataOption, loadSecrets, ownEmbedded } from './session.ts'
 
 const NOTES = `
-The first start creates the tenant "default" with keys, and prints them once. Without a terminal, they are written to the file keys
-in the data directory instead, which only its owner can read.
+When Kontor starts for the first time, it creates the tenant "default" with keys, and prints them once. Without a
+terminal, it writes them to the file keys in the data directory instead, which only its owner can read.
 If your own PostgreSQL is unavailable, the server waits for it (KONTOR_START_TIMEOUT).
 On SIGINT or SIGTERM, the server completes the requests in flight and stops. Work that does not end in time
 (KONTOR_DRAIN_TIMEOUT) is aborted, with exit code 3. A second signal stops the server immediately.

@@ -24,7 +24,7 @@ With DATABASE_URL, the server is found through its operations port on this machi
 export function addStatus(program: Command, out: Output): void {
   program
     .command('status')
-    .description('Show whether a server is running, its address, and the state of the pipeline.')
+    .description('Show whether a server is running, its URL, and the state of the pipeline.')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor status', 'kontor status --data /var/lib/kontor | jq .pipeline'))

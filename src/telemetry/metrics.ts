@@ -59,13 +59,13 @@ export function openMetrics(): Metrics {
 
   const appendSeconds = new Histogram({
     name: 'kontor_log_append_seconds',
-    help: 'Seconds until a flush was durable',
+    help: 'Duration of a group commit to the log in seconds',
     buckets: APPEND_SECONDS,
     registers,
   })
   const flushEntries = new Histogram({
     name: 'kontor_flush_entries',
-    help: 'Entries per flush',
+    help: 'Entries per group commit',
     buckets: FLUSH_ENTRIES,
     registers,
   })
@@ -108,21 +108,21 @@ export function openMetrics(): Metrics {
       watchNumber(
         registry,
         'kontor_suppressed_items',
-        'Events and records that were not recorded because of a suppression',
+        'Events and records that were not recorded because the person is suppressed',
         read,
       ),
     watchUnlinked: read =>
       watchNumber(
         registry,
         'kontor_unlinked_identifiers',
-        'Unverified identifiers that are not linked because a profile has 200 of them',
+        'Public-key identifiers that are not linked because a profile has 200 of them',
         read,
       ),
     watchExcessClaims: read =>
       watchNumber(
         registry,
         'kontor_excess_sale_claims',
-        'Unverified events beyond the 20th that name the order of a verified sale',
+        'Public-key events that name an order with a verified sale, from the 21st per order',
         read,
       ),
     watchStalled: read =>

@@ -744,7 +744,7 @@ export interface paths {
         };
         /**
          * Get an event
-         * @description The state of an event or conversion, by its Kontor id. queued: accepted, not yet applied. deferred: over the budget of its source. duplicate: an event with the same id was processed before. dead_letter: it could not be processed; see reason.
+         * @description The state of an event or conversion, by its Kontor id. queued: accepted, not yet applied. deferred: above the rate limit of its source. duplicate: an event with the same id was processed before. dead_letter: it could not be processed; see reason.
          *
          *     Scope: `events:read`.
          */

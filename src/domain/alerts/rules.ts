@@ -18,7 +18,7 @@ export const RULES = {
   source_silent: {
     ...{ threshold: 3, least: 1, most: 1_000 },
     means:
-      'time since the last event of a source, as a multiple of its longest pause in the week before; at least ten minutes',
+      'time since the last event of a source, divided by its longest silence in the week before or by ten minutes, whichever is longer',
   },
   mrr_drop: {
     ...{ threshold: 0.1, least: 0.001, most: 1 },

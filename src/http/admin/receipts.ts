@@ -63,8 +63,7 @@ export function receiptRoutes(app: App, { admin }: { admin: RequestAdmin }): voi
   )
   list('/admin/v1/overflow', {
     summary: 'List sources with deferred events',
-    description:
-      'The number of events per source that exceed its limit and wait for budget, for all tenants that the key can access.',
+    description: 'The number of deferred events per source, for all tenants that the key can access.',
     item: BacklogView,
     run: admin => admin.receipts.backlogs(),
   })

@@ -62,7 +62,7 @@ export function lookupRoutes(app: App, deps: Deps): void {
         tags: ['Events'],
         summary: 'Get an event',
         description:
-          'The state of an event or conversion, by its Kontor id. queued: accepted, not yet applied. deferred: over the budget of its source. duplicate: an event with the same id was processed before. dead_letter: it could not be processed; see reason.',
+          'The state of an event or conversion, by its Kontor id. queued: accepted, not yet applied. deferred: above the rate limit of its source. duplicate: an event with the same id was processed before. dead_letter: it could not be processed; see reason.',
         params: Type.Object({ id: Type.String({ description: 'The Kontor id of the event: a UUID' }) }),
         response: { 200: EventOutcomeBody },
       },

@@ -250,7 +250,7 @@ const DESCRIPTION = `Accepts an event or a batch from an external system. The so
 * **Signature**, where the source has a signing secret: \`t=<unix>,v1=<hex>\` with HMAC-SHA256(secret, "<t>." + raw body), at most
   300 s old; or \`sha256=<hex>\`, bare hex or base64 over the raw body, unless the source requires timestamps.
 * The body is parsed as JSON, whatever its Content-Type; gzip is accepted. 200 means: authenticated, valid and durable.
-* Volume protection never changes the status: events over the limit are processed later (\`deferred\`) or dropped (\`rejected\`).
+* The rate limit of a source never changes the status: events above it are processed later (\`deferred\`) or dropped (\`rejected\`).
 * Invalid items of a batch are listed in \`rejected\`, the others are accepted. A request without any valid item returns 400.`
 
 /** The source that a request is posted to. */
