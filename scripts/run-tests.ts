@@ -80,8 +80,8 @@ process.env.KONTOR_TEST_USES = ['sharedServer(', 'launchChromium(']
 const options: RunOptions & { globalSetupPath: string } = {
   files: groupFiles(files),
   cwd: root,
-  // One more than processors: a fifth of the time a file waits for PostgreSQL, a browser or a timeout.
-  concurrency: Math.max(2, availableParallelism() + 1),
+  // Two more than processors: a third of the time a file waits for PostgreSQL, a browser or a timeout.
+  concurrency: availableParallelism() + 2,
   timeout: FILE_LIMIT_MS,
   globalSetupPath: join(root, 'test/global-setup.ts'),
   execArgv: ['--import', join(root, 'test/leak-watch.ts')],

@@ -120,13 +120,12 @@ async function measureCost(service: Service, { seconds, table, ...work }: Work):
       parts: partsSince(before, accepted),
     },
     process: {
-      // of a process that started with this stage
+      // The server and its PostgreSQL started with this stage.
       nodeUs: us(processed.node - idle.node),
-      postgresUs: us(processed.postgres - accepted.postgres),
+      postgresUs: us(processed.postgres - idle.postgres),
       walBytes: round(per(processed.wal - accepted.wal)),
       syncs: round(per(processed.syncs - accepted.syncs)),
-      // Threads and connections are new; PostgreSQL's own processes are those of the first stage.
-      parts: partsSince({ ...idle, background: accepted.background }, processed),
+      parts: partsSince(idle, processed),
     },
     kept: bytesSince('tables'),
     keptParts: bytesSince('relations'),
