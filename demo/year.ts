@@ -25,13 +25,11 @@ export function createYear({ seed, scale, end }: { seed: number; scale: number; 
 
 /** The name of the shop's source without the end of its year, which is a day or a minute. A later run finds the source by this prefix. */
 export function sourceNamePrefix({ seed, scale }: Year): string {
-  return `Demo shop${seed === 1 ? '' : ` ${seed}`}${scale === 1 ? '' : ` × ${scale}`}, until `
+  return `Demo shop${seed === 1 ? '' : ` ${seed}`}${scale === 1 ? '' : ` × ${scale}`} (until `
 }
 
 export function sourceName(year: Year): string {
-  return (
-    sourceNamePrefix(year) + isoTime(year.end).replace(/(T00:00)?:00\.000Z$/, (_, midnight) => (midnight ? '' : 'Z'))
-  )
+  return `${sourceNamePrefix(year)}${isoTime(year.end).replace(/(T00:00)?:00\.000Z$/, (_, midnight) => (midnight ? '' : 'Z'))})`
 }
 
 export function isoTime(at: number): string {

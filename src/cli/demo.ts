@@ -119,7 +119,7 @@ async function findOrCreateSource(
     })
     return [created, year]
   }
-  const knownEnd = Date.parse(known.name.slice(prefix.length))
+  const knownEnd = Date.parse(known.name.slice(prefix.length, -1))
   if (end !== undefined && end !== knownEnd)
     throw new UsageError(
       `This tenant already has the year of seed ${seed}, ending on ${isoDate(knownEnd)}. Use another --seed or --tenant.`,

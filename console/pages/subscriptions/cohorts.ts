@@ -103,23 +103,24 @@ function retentionCell(row: Cohort | undefined, measure: Measure): VNode {
   const value = row?.[measure]
   if (value === undefined) return html`<td></td>`
   if (value === null) return html`<td class="number">${NONE}</td>`
-  const share = toNumber(value)
-  return html`<td class=${`number ${heatOf(share)}`}>${percent(Math.round(share * 100) / 100)}</td>`
+  const shown = Math.round(toNumber(value) * 100)
+  return html`<td class=${`number ${heatOf(shown)}`}>${percent(shown / 100)}</td>`
 }
 
+/** The color of every whole percentage below a limit. */
 const STEPS = [
-  [0.5, 'lost'],
-  [0.7, 'low'],
-  [0.85, 'fair'],
-  [0.95, 'good'],
-  [1.005, 'kept'],
-  [1.15, 'grown'],
+  [50, 'lost'],
+  [70, 'low'],
+  [85, 'fair'],
+  [95, 'good'],
+  [101, 'kept'],
+  [116, 'grown'],
   [Number.POSITIVE_INFINITY, 'doubled'],
 ] as const
-const LABELS = ['below 50%', '50–70%', '70–85%', '85–95%', '95–100%', '100–115%', 'above 115%']
+const LABELS = ['below 50%', '50–69%', '70–84%', '85–94%', '95–100%', '101–115%', 'above 115%']
 
-function heatOf(share: number): string {
-  return STEPS.find(([limit]) => share < limit)![1]
+function heatOf(percentage: number): string {
+  return STEPS.find(([limit]) => percentage < limit)![1]
 }
 
 function Scale(): VNode {
