@@ -90,7 +90,8 @@ export function Form<Name extends string>(props: FormProps<Name>): VNode {
           type="submit" class=${isConfirmed ? 'main final' : 'main'} disabled=${!isReady.value || !hasRole(needs)}
           aria-busy=${isBusy.value ? 'true' : null}
         >${submit}</button>
-        ${hasRole(needs) ? aside : html`<span class="faint">Requires the role ${needs}.</span>`}
+        ${aside}
+        ${!hasRole(needs) && html`<span class="faint">Requires the role ${needs}.</span>`}
       </div>
       ${h(ProblemArea, { problem })}
     </form>

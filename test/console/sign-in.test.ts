@@ -331,6 +331,10 @@ test('in Chromium: sign in, act, be rejected, return, sign out', { timeout: 300_
     await page.getByText('Edit settings').click()
     await page.getByText('Requires the role admin.').waitFor()
     assert.equal(await page.getByRole('button', { name: 'Save', exact: true }).isDisabled(), true)
+    await page.goto(`${home}/console#/alerts`)
+    await heading('Alerts')
+    assert.equal(await page.getByRole('button', { name: 'Preview' }).count(), 1)
+    assert.equal(await page.getByRole('button', { name: 'Set schedule' }).isDisabled(), true)
   })
   await t.test('an action that the role does not allow shows an explanation', async () => {
     await page.goto(`${home}/console#/overview`)
