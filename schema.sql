@@ -725,12 +725,16 @@ END) stored,
   constraint conversions_pkey PRIMARY KEY (tenant_id, sale_key),
   constraint conversions_order_state_check CHECK ((order_state = ANY (ARRAY['live'::text, 'deleted'::text])))
 ) with (fillfactor=90);
+CREATE INDEX conversions_by_claim_node ON public.conversions USING btree (tenant_id, claim_node) WHERE (claim_node IS NOT NULL);
 CREATE INDEX conversions_by_claimant ON public.conversions USING btree (tenant_id, claim_node, order_id) WHERE ((order_id IS NOT NULL) AND (NOT verified));
 CREATE INDEX conversions_by_claims ON public.conversions USING btree (claims) WHERE (verified AND (claims > 20));
+CREATE INDEX conversions_by_contact ON public.conversions USING btree (tenant_id, order_contact_id) WHERE (order_contact_id IS NOT NULL);
+CREATE INDEX conversions_by_event_node ON public.conversions USING btree (tenant_id, event_node) WHERE (event_node IS NOT NULL);
 CREATE INDEX conversions_by_event_type ON public.conversions USING btree (tenant_id, event_type, occurred_at, id) WHERE (listed AND (event_type <> conversion_type));
 CREATE UNIQUE INDEX conversions_by_id ON public.conversions USING btree (tenant_id, id);
 CREATE INDEX conversions_by_node ON public.conversions USING btree (tenant_id, node) WHERE listed;
 CREATE INDEX conversions_by_order ON public.conversions USING btree (tenant_id, order_id, id) WHERE ((order_id IS NOT NULL) AND (NOT verified));
+CREATE INDEX conversions_by_order_node ON public.conversions USING btree (tenant_id, order_node) WHERE (order_node IS NOT NULL);
 CREATE INDEX conversions_by_time ON public.conversions USING btree (tenant_id, occurred_at, id) WHERE listed;
 CREATE INDEX conversions_by_type ON public.conversions USING btree (tenant_id, conversion_type, occurred_at, id) WHERE listed;
 

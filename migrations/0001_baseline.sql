@@ -933,12 +933,16 @@ create index conversions_by_type on conversions (tenant_id, conversion_type, occ
 -- Rows that conversions_by_type does not find under their event type.
 create index conversions_by_event_type on conversions (tenant_id, event_type, occurred_at, id)
   where listed and event_type <> conversion_type;
--- The unverified rows of an order, in order of receipt, and those of one person.
+-- The unverified rows of an order, in order of receipt, and those of one person or of nobody.
 create index conversions_by_order on conversions (tenant_id, order_id, id) where order_id is not null and not verified;
 create index conversions_by_claimant on conversions (tenant_id, claim_node, order_id)
   where order_id is not null and not verified;
--- The sales of a person.
+-- The sales of a person, and everything that connects a sale with a person.
 create index conversions_by_node on conversions (tenant_id, node) where listed;
+create index conversions_by_event_node on conversions (tenant_id, event_node) where event_node is not null;
+create index conversions_by_claim_node on conversions (tenant_id, claim_node) where claim_node is not null;
+create index conversions_by_order_node on conversions (tenant_id, order_node) where order_node is not null;
+create index conversions_by_contact on conversions (tenant_id, order_contact_id) where order_contact_id is not null;
 -- For the metric: few sales have more claims than this.
 create index conversions_by_claims on conversions (claims) where verified and claims > 20;
 

@@ -4,7 +4,8 @@ import pg from 'pg'
 import { ensurePartitionsFor } from '../../src/postgres/partitions.ts'
 import { conversionPage } from '../../src/store/conversions/conversions.ts'
 import { eventPage, type TimePage } from '../../src/store/events/events.ts'
-import { newestEvents } from '../../src/store/identity/people.ts'
+import { newestEvents, profileCounts } from '../../src/store/identity/people.ts'
+import { tracedSales } from '../../src/store/identity/traces.ts'
 import { testDatabase } from '../database.ts'
 
 let pool: pg.Pool
@@ -31,10 +32,12 @@ before(async () => {
   )
   await pool.query(
     `insert into conversions (tenant_id, sale_key, id, event_id, event_occurred_at, event_type, event_conversion_type,
-       event_source)
+       event_source, event_node, claim_node, order_node, order_contact_id)
      select $1, 'event:' || n, gen_random_uuid(), gen_random_uuid(),
        timestamptz '2025-01-01' + n * interval '1 minute', case when n % 100 = 1 then 'rare' when n % 2 = 0 then 'plain' else 'convert' end,
-       case when n % 100 = 3 then 'rare' when n % 2 = 0 then 'plain' else 'convert' end, 'tracking'
+       case when n % 100 = 3 then 'rare' when n % 2 = 0 then 'plain' else 'convert' end, 'tracking',
+       case when n % 10000 = 2 then 42 else n end, case when n % 10000 = 3 then 42 else n end,
+       case when n % 10000 = 4 then 42 when n % 2 = 0 then n end, case when n % 10000 = 5 then 'c-42' end
      from generate_series(0, 49999) n`,
     [TENANT],
   )
@@ -127,6 +130,14 @@ test('the timeline of a person reads only events of that person', async () => {
   const scans = await scansOf(newestEvents(TENANT, { nodes: [41, 42, 43], since: day('2025-09-01'), limit: 500 }))
   const read = scans.reduce((sum, scan) => sum + scan.read, 0)
   assert.ok(read > 15 && read <= 60, `${read} rows`)
+})
+
+test('the sales of a person are found through indexes, whatever connects them with the person', async () => {
+  for (const statement of [profileCounts(TENANT, [42], ['c-42']), tracedSales(TENANT, [42], ['c-42'])]) {
+    const sales = (await scansOf(statement)).filter(({ table }) => table === 'conversions')
+    const read = sales.reduce((sum, scan) => sum + scan.read, 0)
+    assert.ok(read >= 20 && read <= 40, `${read} rows`)
+  }
 })
 
 test('the same holds for conversions, also if the event type may be in one of two columns', async () => {

@@ -169,15 +169,17 @@ export async function countProfileData(
   nodes: number[],
   contactIds: string[],
 ): Promise<{ events: number; conversions: number }> {
-  const { rows } = await db.query<{ events: number; conversions: number }>(
-    `select (select count(*) from events where tenant_id = $1 and node = any($2::bigint[])) as events,
-       (select count(*) from conversions
-        where tenant_id = $1 and listed
-          and ${IS_THEIR_SALE}
-       ) as conversions`,
-    [tenantId, nodes, contactIds],
-  )
+  const { text, values } = profileCounts(tenantId, nodes, contactIds)
+  const { rows } = await db.query<{ events: number; conversions: number }>(text, values)
   return rows[0]!
+}
+
+/** The statement. Exported so that a test can check its plan. */
+export function profileCounts(tenantId: number, nodes: number[], contactIds: string[]) {
+  const text = `
+    select (select count(*) from events where tenant_id = $1 and node = any($2::bigint[])) as events,
+      (select count(*) from conversions where tenant_id = $1 and listed and ${IS_THEIR_SALE}) as conversions`
+  return { text, values: [tenantId, nodes, contactIds] }
 }
 
 type NamedContact = { id: string; profile: number | null; data: string }

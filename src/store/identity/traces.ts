@@ -139,19 +139,22 @@ export async function findSales(
   nodes: number[],
   contactIds: string[],
 ): Promise<TracedSale[]> {
-  const { rows } = await queryLong<TracedSale>(
-    db,
-    `select sale_key as "saleKey", case when order_state = 'live' and is_theirs then order_id end as "orderId",
-       verified and not is_theirs as "isClaim"
-     from (
-       select *, coalesce(event_node = any($2::bigint[]), false) or coalesce(order_node = any($2::bigint[]), false)
-         or coalesce(order_contact_id = any($3), false) as is_theirs
-       from conversions where tenant_id = $1
-     ) c
-     where is_theirs or claim_node = any($2::bigint[])`,
-    [tenantId, nodes, contactIds],
-  )
+  const { text, values } = tracedSales(tenantId, nodes, contactIds)
+  const { rows } = await queryLong<TracedSale>(db, text, values)
   return rows
+}
+
+/** The statement. Exported so that a test can check its plan. */
+export function tracedSales(tenantId: number, nodes: number[], contactIds: string[]) {
+  const isTheirs = `event_node = any($2::bigint[]) or order_node = any($2::bigint[]) or order_contact_id = any($3)`
+  const text = `
+    select sale_key as "saleKey", case when order_state = 'live' and is_theirs then order_id end as "orderId",
+      verified and not is_theirs as "isClaim"
+    from (
+      select *, coalesce(${isTheirs}, false) as is_theirs from conversions
+      where tenant_id = $1 and (${isTheirs} or claim_node = any($2::bigint[]))
+    ) c`
+  return { text, values: [tenantId, nodes, contactIds] }
 }
 
 /** The sale stays without a person, so that totals in reports do not change. Returns the number of their own sales. */
