@@ -8,7 +8,7 @@ import { openAgenda, openIssues } from './attention.ts'
 import { cashSince } from './cash.ts'
 import { type Coverage, readCoverage } from './coverage.ts'
 import { type ExclusionEntry, excludedItems, exclusionList } from './exclusions.ts'
-import { openLedger, toSpan } from './ledger.ts'
+import { type Ledger, openLedger, type SeriesLedger, toSpan } from './ledger.ts'
 import { type MovementTotals, movementTotals, sumRetained } from './movements.ts'
 import { daysFrom, type ReportList, type ReportQuestion, sum } from './question.ts'
 
@@ -39,56 +39,72 @@ export type OverviewReport = {
 }
 
 export async function overviewReport(db: Db, question: ReportQuestion): Promise<OverviewReport> {
-  const { currency, asOf } = question
-  const since = daysFrom(asOf, -WINDOW_DAYS)
+  const since = overviewStart(question)
   const ledger = await openLedger(db, question)
   const { matched } = ledger
-  const figures = await ledger.figures(asOf, since)
-  const own = figures.filter(source => source.currency === currency)
-  const mrr = sum(own, source => source.mrr)
-  const activeAccounts = sum(own, source => source.activeAccounts)
-  const { coverage, pending, isThenCovered } = await readCoverage(db, question, figures, since)
-  const agenda = await openAgenda(db, question, WINDOW_DAYS, matched)
-  const issues = (await openIssues(db, question, matched)).counts
-  const cash = await cashSince(db, question, since, matched)
-  const span = toSpan({ since, until: asOf })
-  const [moved] = await ledger.movedWithin([span.from, span.to])
-  const [retained] = await ledger.retainedWithin([span])
-  const openingMrr = sum(own, source => source.cohortMrr)
-  const movements = movementTotals(moved!, openingMrr, mrr)
-  const arpa = computeArpa(mrr, activeAccounts)
+  const { figures, own, pending, report } = await summarizeLedger(db, question, ledger)
   return {
-    mrr,
-    arr: computeArr(mrr),
-    arpa,
-    committedMrr: sum(own, source => source.committedMrr),
-    activeSubscriptions: sum(own, source => source.activeSubscriptions),
-    activeAccounts,
-    coverage,
-    attention: {
-      paymentIssues: issues.invoices + issues.subscriptions,
-      renewals: agenda.counts.renewal,
-      cancellations: agenda.counts.cancellation,
-      upcomingBilling: agenda.counts.charge,
-    },
-    ...shownCash(cash),
-    windowDays: WINDOW_DAYS,
-    movements,
-    rates: computeRates({
-      moved: movements,
-      openingMrr,
-      openingAccounts: sum(own, source => source.cohortAccounts),
-      retained: sumRetained(retained!),
-      arpa,
-    }),
+    ...report,
+    attention: await countAttention(db, question, matched),
+    ...shownCash(await cashSince(db, question, since, matched)),
     accounts: accountList(
       db,
       question,
       ledger,
       sum(own, source => source.accounts),
     ),
+    exclusions: exclusionList(db, question, ledger, { ...excludedItems(figures, question.currency), pending }),
+  }
+}
+
+export function overviewStart({ asOf }: ReportQuestion): Date {
+  return daysFrom(asOf, -WINDOW_DAYS)
+}
+
+/** What the ledger of one currency and the converted ledger of all currencies have in common. */
+export async function summarizeLedger(db: Db, question: ReportQuestion, ledger: SeriesLedger) {
+  const { currency, asOf } = question
+  const since = overviewStart(question)
+  const figures = await ledger.figures(asOf, since)
+  const own = figures.filter(source => source.currency === currency)
+  const mrr = sum(own, source => source.mrr)
+  const activeAccounts = sum(own, source => source.activeAccounts)
+  const { coverage, pending, isThenCovered } = await readCoverage(db, question, figures, since)
+  const span = toSpan({ since, until: asOf })
+  const [moved] = await ledger.movedWithin([span.from, span.to])
+  const [retained] = await ledger.retainedWithin([span])
+  const openingMrr = sum(own, source => source.cohortMrr)
+  const movements = movementTotals(moved!, openingMrr, mrr)
+  const arpa = computeArpa(mrr, activeAccounts)
+  const report = {
+    ...{ mrr, arr: computeArr(mrr), arpa, activeAccounts, coverage, movements, windowDays: WINDOW_DAYS },
+    committedMrr: sum(own, source => source.committedMrr),
+    activeSubscriptions: sum(own, source => source.activeSubscriptions),
+    rates: computeRates({
+      moved: movements,
+      openingMrr,
+      retentionBaseMrr: sum(own, source => source.retentionBaseMrr ?? source.cohortMrr),
+      openingAccounts: sum(own, source => source.cohortAccounts),
+      retained: sumRetained(retained!),
+      arpa,
+    }),
     acquisitionSources: await sourceList(db, question, { figures, retained: retained!, isThenCovered }),
-    exclusions: exclusionList(db, question, ledger, { ...excludedItems(figures, currency), pending }),
+  }
+  return { figures, own, pending, report }
+}
+
+export async function countAttention(
+  db: Db,
+  question: ReportQuestion,
+  matched: Ledger['matched'],
+): Promise<OverviewReport['attention']> {
+  const { counts } = await openAgenda(db, question, WINDOW_DAYS, matched)
+  const issues = (await openIssues(db, question, matched)).counts
+  return {
+    paymentIssues: issues.invoices + issues.subscriptions,
+    renewals: counts.renewal,
+    cancellations: counts.cancellation,
+    upcomingBilling: counts.charge,
   }
 }
 

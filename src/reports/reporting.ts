@@ -1,7 +1,6 @@
 /** Reports in the reporting currency. Lists contain the rows of all currencies, converted. */
 
-import { computeRates } from '../domain/billing/policy.ts'
-import { computeArpa, computeArr } from '../domain/billing/price.ts'
+import { computeArr } from '../domain/billing/price.ts'
 import { splitSlice } from '../domain/list-slices.ts'
 import { DAY_MS, type Day, toDay } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
@@ -10,10 +9,8 @@ import { excludedByCurrency, unlinkedInvoices } from '../store/reports/exclusion
 import { type ChurnReasonRow, churnReasons } from '../store/reports/outcomes.ts'
 import type { Bucket, Cash } from '../store/reports/totals.ts'
 import { type AccountEntry, accountList } from './accounts.ts'
-import { sourceList } from './acquisition.ts'
-import { type AttentionReport, attentionReport, type Named, openAgenda, openIssues } from './attention.ts'
+import { type AttentionReport, attentionReport, type Named } from './attention.ts'
 import { cashWithin } from './cash.ts'
-import { readCoverage } from './coverage.ts'
 import {
   type Convert,
   type Currencies,
@@ -34,55 +31,28 @@ import {
   type ForecastReport,
   forecastReport,
 } from './forecast.ts'
-import { toSpan } from './ledger.ts'
-import { movementTotals, type SeriesWindow, sumRetained } from './movements.ts'
-import { type OverviewReport, shownCash, WINDOW_DAYS } from './overview.ts'
-import { daysFrom, type ReportList, type ReportQuestion, sum } from './question.ts'
+import type { SeriesWindow } from './movements.ts'
+import { countAttention, type OverviewReport, overviewStart, shownCash, summarizeLedger } from './overview.ts'
+import { type ReportList, type ReportQuestion, sum } from './question.ts'
 
 export async function reportingOverview(db: Db, question: ReportQuestion): Promise<OverviewReport> {
-  const { currency: target, asOf } = question
-  const since = daysFrom(asOf, -WINDOW_DAYS)
+  const { asOf } = question
+  const since = overviewStart(question)
   const today = toDay(asOf)
   const currencies = await openCurrencies(db, question)
   const { ledgers, convert, olderRates } = currencies
-  const exchanged = await exchangedLedger(db, question, currencies)
-  const figures = await exchanged.figures(asOf, since)
-  const own = figures.filter(source => source.currency === target)
-  const { coverage, pending, isThenCovered } = await readCoverage(db, question, figures, since)
+  const { pending, report } = await summarizeLedger(db, question, await exchangedLedger(db, question, currencies))
   const attention = { paymentIssues: 0, renewals: 0, cancellations: 0, upcomingBilling: 0 }
   for (const { question: asked, ledger } of ledgers) {
-    const { counts } = await openAgenda(db, asked, WINDOW_DAYS, ledger.matched)
-    const issues = (await openIssues(db, asked, ledger.matched)).counts
-    attention.paymentIssues += issues.invoices + issues.subscriptions
-    attention.renewals += counts.renewal
-    attention.cancellations += counts.cancellation
-    attention.upcomingBilling += counts.charge
+    const counts = await countAttention(db, asked, ledger.matched)
+    for (const name of Object.keys(counts) as (keyof typeof counts)[]) attention[name] += counts[name]
   }
-  const span = toSpan({ since, until: asOf })
-  const [moved] = await exchanged.movedWithin([span.from, span.to])
-  const [retained] = await exchanged.retainedWithin([span])
-  const mrr = sum(own, source => source.mrr)
-  const openingMrr = sum(own, source => source.cohortMrr)
-  const activeAccounts = sum(own, source => source.activeAccounts)
-  const movements = movementTotals(moved!, openingMrr, mrr)
-  const arpa = computeArpa(mrr, activeAccounts)
   return {
-    ...{ mrr, arr: computeArr(mrr), arpa, activeAccounts, coverage, attention, olderRates },
-    committedMrr: sum(own, source => source.committedMrr),
-    activeSubscriptions: sum(own, source => source.activeSubscriptions),
+    ...report,
+    olderRates,
+    attention,
     ...shownCash(await exchangedCash(db, ledgers, convert, { since, asOf })),
-    windowDays: WINDOW_DAYS,
-    movements,
-    rates: computeRates({
-      moved: movements,
-      openingMrr,
-      retentionBaseMrr: sum(own, source => source.retentionBaseMrr ?? 0),
-      openingAccounts: sum(own, source => source.cohortAccounts),
-      retained: sumRetained(retained!),
-      arpa,
-    }),
     accounts: exchangedAccounts(db, currencies, today),
-    acquisitionSources: await sourceList(db, question, { figures, retained: retained!, isThenCovered }),
     exclusions: exchangedExclusions(db, currencies, today, pending),
   }
 }
