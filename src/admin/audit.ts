@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { newEntryId } from '../domain/ids.ts'
 import { Nullable, NullableText, Timestamp, Uuid } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
-import { parseTimestamp } from '../domain/time.ts'
+import { parseTimestamp, TIME_FORMAT } from '../domain/time.ts'
 import { endIn, UTC } from '../domain/time-zone.ts'
 import { type Static, Type } from '../domain/typebox.ts'
 import type { Db } from '../postgres/database.ts'
@@ -82,7 +82,7 @@ export function auditAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
 
 function parseTime(name: 'since' | 'until', text: string | undefined): Date | null {
   const at = name === 'since' ? parseTimestamp(text) : endIn(UTC, text)
-  const message = 'must be an ISO 8601 date-time, for example 2026-01-31T00:00:00Z'
+  const message = `must be ${TIME_FORMAT}`
   if (text !== undefined && at === null) throwIfInvalid([{ pointer: `/${name}`, message }])
   return at
 }

@@ -16,7 +16,7 @@ import { newEntryId } from '../domain/ids.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
 import { hintOf, newPublicId, newSigningSecret } from '../domain/tenants/keys.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
-import { HOUR_MS, parseTimestamp } from '../domain/time.ts'
+import { HOUR_MS, parseTimestamp, TIME_FORMAT } from '../domain/time.ts'
 import { type Static, Type } from '../domain/typebox.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
 import type { MailSettings } from '../pipeline/deliveries/mail.ts'
@@ -182,10 +182,7 @@ export function destinationAdmin(deps: Deps) {
     /** Queues all messages since then again, delivered or not. They keep their ids. */
     async replay(id: string, since: string): Promise<{ id: string; since: string; queued: number }> {
       const from = parseTimestamp(since)
-      if (from === null)
-        throwIfInvalid([
-          { pointer: '/since', message: 'must be an ISO 8601 date-time, for example 2026-01-31T09:30:00Z' },
-        ])
+      if (from === null) throwIfInvalid([{ pointer: '/since', message: `must be ${TIME_FORMAT}` }])
       const destination = await own(id)
       requireEnabled(destination)
       let queued = 0
@@ -440,7 +437,7 @@ const DESTINATION_FIELDS = {
   type: { schema: Type.Enum([...DESTINATION_TYPES]), expects: `one of ${DESTINATION_TYPES.join(', ')}` },
   url: {
     schema: Type.String({ minLength: 1, maxLength: 2_000 }),
-    expects: 'a URL, for example https://example.com/hooks or mailto:ops@example.com',
+    expects: 'a URL that begins with https:// or mailto:, for example https://example.com/hooks',
   },
   what: {
     schema: Type.Array(Type.Enum([...WHATS]), { minItems: 1, maxItems: WHATS.length, uniqueItems: true }),

@@ -17,7 +17,7 @@ import {
   validateLimits,
 } from '../domain/tenants/keys.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
-import { DAY_MS, HOUR_MS, parseTimestamp } from '../domain/time.ts'
+import { DAY_MS, HOUR_MS, parseTimestamp, TIME_FORMAT } from '../domain/time.ts'
 import { type Static, Type } from '../domain/typebox.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
@@ -329,7 +329,7 @@ function validateNewKey(input: NewKey, now: Date): ValidationError[] {
   errors.push(...validateKeyLimits(input.kind, input))
   if (input.expires_at) {
     const at = parseTimestamp(input.expires_at)
-    if (at === null) reject('/expires_at', 'must be an ISO 8601 date-time, for example 2030-01-31T00:00:00Z')
+    if (at === null) reject('/expires_at', `must be ${TIME_FORMAT}`)
     else if (at <= now) reject('/expires_at', 'must be in the future')
   }
   return errors

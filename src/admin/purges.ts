@@ -4,7 +4,7 @@ import { parseStoredEvent } from '../domain/events/stored.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
 import { Count, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
-import { CLOCKS_APART_MS, parseTimestamp } from '../domain/time.ts'
+import { CLOCKS_APART_MS, parseTimestamp, TIME_FORMAT } from '../domain/time.ts'
 import { endIn, UTC } from '../domain/time-zone.ts'
 import { type Static, Type } from '../domain/typebox.ts'
 import { rebuildSales, saleAmong, saleNamed } from '../pipeline/conversions/conversions.ts'
@@ -66,7 +66,7 @@ export function purgeAdmin({ pool, log, actor }: Storage & { actor: Actor }) {
     if (!keys.some(({ id, kind }) => id === query.key && kind === 'tracking')) throw notFound('key', query.key)
     const since = parseTimestamp(query.since)
     const until = parseExclusiveEnd(query.until)
-    const message = 'must be an ISO 8601 date-time, for example 2026-01-31T00:00:00Z'
+    const message = `must be ${TIME_FORMAT}`
     throwIfInvalid([
       ...(since ? [] : [{ pointer: '/since', message }]),
       ...(query.until && !until ? [{ pointer: '/until', message }] : []),

@@ -1,5 +1,5 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { pointerToken, unstorablePointers } from '../domain/json/json.ts'
+import { findUnstorable, pointerToken } from '../domain/json/json.ts'
 import type { TSchema } from '../domain/typebox.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
 export type Field = {
@@ -21,9 +21,7 @@ export function validateSettings(given: object, fields: Record<string, Field>): 
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined
     if (!field) return [{ pointer, message: `is not a setting; the settings are ${Object.keys(fields).join(', ')}` }]
     const isGood =
-      ajv.validate(field.schema, value) &&
-      unstorablePointers(value).length === 0 &&
-      (field.check?.(value as never) ?? true)
+      ajv.validate(field.schema, value) && findUnstorable(value).length === 0 && (field.check?.(value as never) ?? true)
     return isGood ? [] : [{ pointer, message: `must be ${field.expects}` }]
   })
 }

@@ -206,12 +206,14 @@ function validateCustom({ preset, custom }: { preset?: unknown; custom?: unknown
   return [{ pointer: '/custom', message: 'is required with the preset custom: how the sender signs requests' }]
 }
 
+const PROVIDER_HINT = 'For a provider such as Stripe or Shopify, use webhook and set preset'
+
 function validateNewSource(tenant: string, { type, ...settings }: Unchecked): ValidationError[] {
   const errors: ValidationError[] = []
   if (typeof tenant !== 'string' || tenant === '')
     errors.push({ pointer: '/tenant', message: 'is required: the id or name of a tenant' })
   if (!SOURCE_TYPES.includes(type as SourceType))
-    errors.push({ pointer: '/type', message: `must be one of ${SOURCE_TYPES.join(', ')}` })
+    errors.push({ pointer: '/type', message: `must be one of ${SOURCE_TYPES.join(', ')}. ${PROVIDER_HINT}` })
   const others = validateSettings(settings, { ...SOURCE_FIELDS, ...SECRET_FIELDS })
   if (others.length === 0)
     errors.push(...validateSecret(settings.signing_secret, settings.preset), ...validateCustom(settings))

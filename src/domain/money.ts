@@ -36,6 +36,9 @@ function digits(count: number, codes: string): Record<string, number> {
   return Object.fromEntries(codes.split(' ').map(code => [code, count]))
 }
 
+/** For messages: completes "must be …". */
+export const CURRENCY_FORMAT = 'a three-letter ISO 4217 currency code, for example EUR'
+
 /** The code in capitals, or null for anything that is not a currency in use. */
 export function knownCurrency(value: unknown): string | null {
   if (typeof value !== 'string') return null

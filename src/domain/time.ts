@@ -10,6 +10,9 @@ const TIMESTAMP =
 const EARLIEST_MS = Date.parse('0001-01-01T00:00:00Z')
 const LATEST_MS = Date.parse('9999-12-31T23:59:59.999Z')
 
+/** For messages: completes "must be …". */
+export const TIME_FORMAT = 'a valid ISO 8601 date or time, for example 2026-01-31 or 2026-01-31T09:30:00Z'
+
 /** The assumed maximum difference between the clocks of nodes. */
 export const CLOCKS_APART_MS = MINUTE_MS
 

@@ -10,8 +10,15 @@ export const ValidationError = Type.Object(
 )
 export type ValidationError = Static<typeof ValidationError>
 
-export function formatValidationError({ pointer, message }: ValidationError): string {
+export function formatValidationError(error: ValidationError): string {
+  const { pointer, message } = withoutFieldName(error)
   return `${pointer || 'the body'}: ${message}`
+}
+
+/** Messages that are also shown without the pointer start with the name of the field. Beside the pointer it is omitted. */
+export function withoutFieldName({ pointer, message }: ValidationError): ValidationError {
+  const name = `${pointer.slice(pointer.lastIndexOf('/') + 1)} `
+  return { pointer, message: pointer !== '' && message.startsWith(name) ? message.slice(name.length) : message }
 }
 
 /** The error as a sentence. Some messages start with the field, or with their own subject ("a …", "the …"). */

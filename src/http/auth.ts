@@ -156,7 +156,7 @@ function readAs(request: FastifyRequest, session: ConsoleSession, tenant: string
     return problems.forbidden('read_only', 'The console only reads this API. Use a private key to write.')
   const tenantId = parseTenantId(tenant)
   if (tenantId === null || (session.tenantId !== null && session.tenantId !== tenantId))
-    return problems.notFound(`No such tenant: ${JSON.stringify(tenant.slice(0, 100))}.`, 'tenant_not_found')
+    return problems.unknown('tenant', tenant, 'tenant_not_found')
   const { actor: id, createdAt, expiresAt } = session
   const rights = { kind: 'private' as const, scopes: READ_SCOPES, server: false, role: null, limits: NO_LIMITS }
   const dates = { createdAt, expiresAt, revokedAt: null, lastUsedAt: null }
@@ -275,11 +275,14 @@ function lookUp({ directory }: Deps, secret: string): KeyOfTenant | null | Promi
 
 function accept({ directory, now }: Deps, kind: KeyKind, key: KeyOfTenant | null): KeyOfTenant {
   if (key === null)
-    throw problems.unauthorized('invalid_credentials', `Unknown key. This route requires ${KINDS[kind]}.`)
+    throw problems.unauthorized(
+      'invalid_credentials',
+      `Unknown key. This route requires ${KINDS[kind]}. ${howToCreate(kind)}`,
+    )
   if (key.kind !== kind)
     throw problems.unauthorized(
       'wrong_key_kind',
-      `This route requires ${KINDS[kind]}, but the request has ${KINDS[key.kind]}.`,
+      `This route requires ${KINDS[kind]}, but the request has ${KINDS[key.kind]}. ${howToCreate(kind)}`,
     )
   const at = now()
   if (key.revokedAt !== null) throw problems.unauthorized('key_revoked', 'This key was revoked. Use another key.')
@@ -296,5 +299,12 @@ function toCaller(key: KeyOfTenant): Caller {
 
 function missing(kind: KeyKind): Problem {
   const how = kind === 'tracking' ? 'Authorization: Bearer or ?key=' : 'Authorization: Bearer or x-api-key'
-  return problems.unauthorized('missing_credentials', `This route requires ${KINDS[kind]}. Send it as ${how}.`)
+  return problems.unauthorized(
+    'missing_credentials',
+    `This route requires ${KINDS[kind]}. Send it as ${how}. ${howToCreate(kind)}`,
+  )
+}
+
+function howToCreate(kind: KeyKind): string {
+  return `Create one with \`kontor key create --kind ${kind}\`.`
 }

@@ -64,7 +64,7 @@ export function bodyReader(
     receive(bodies, request, sentLimit, (problem, bytes) => {
       // The response is sent before the body has arrived completely.
       if (problem !== null && !message.complete) reply.header('connection', 'close')
-      if (problem?.status === 413) done(problems.tooLarge(limitBytes))
+      if (problem?.status === 413) done(problems.tooLarge(limitBytes, { isCompressed: isGzip }))
       else if (isGzip && problem === null && bytes.length > 0) {
         inflate(bytes, limitBytes, (inflateError, inflated) => {
           const fits = inflateError !== null || bodies.hold(request, inflated.length - bytes.length)
@@ -180,7 +180,7 @@ function isTooLong(error: unknown): boolean {
 
 function inflateProblem(error: unknown, limitBytes: number): Problem {
   return isTooLong(error)
-    ? problems.tooLarge(limitBytes)
+    ? problems.tooLarge(limitBytes, { isCompressed: true })
     : problems.malformed('Content-Encoding is gzip, but the body is not valid gzip.', 'malformed_gzip')
 }
 

@@ -5,6 +5,7 @@ import { gzip } from 'node:zlib'
 import swagger from '@fastify/swagger'
 import Fastify, { type RouteOptions } from 'fastify'
 import type { Scope } from '../domain/tenants/keys.ts'
+import { TIME_FORMAT } from '../domain/time.ts'
 import type { App } from './app.ts'
 import { type Asset, asset, sendAsset } from './assets.ts'
 import { shareParameters, withReferences } from './components.ts'
@@ -86,7 +87,7 @@ const TAGS = {
 const EXAMPLES: Record<number, Problem> = {
   400: problems.invalid([
     { pointer: '/id', message: 'is required' },
-    { pointer: '/sourceUpdatedAt', message: 'must be an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z' },
+    { pointer: '/sourceUpdatedAt', message: `must be ${TIME_FORMAT}` },
   ]),
   401: problems.unauthorized('missing_credentials', 'This route requires a private key (private-…).'),
   403: problems.insufficientScope('products:read'),

@@ -10,7 +10,7 @@ import type { ValidationError } from '../domain/validation-error.ts'
 import { csvLine, csvText } from '../reports/export/export.ts'
 import type { Column } from '../reports/export/tables.ts'
 import type { TimePage } from '../store/events/events.ts'
-import { problems } from './problems.ts'
+import { type Problem, problems } from './problems.ts'
 
 const MAX_LIMIT = 100
 
@@ -65,7 +65,13 @@ export function decodeCursor<Checks extends PartCheck[]>(
   const parts = parseCursor(cursor)
   if (parts?.length === checks.length && checks.every((isValid, index) => isValid(parts[index]!)))
     return parts as { [Index in keyof Checks]: string }
-  throw problems.invalid([{ pointer: '/cursor', message: 'is not a cursor of this list' }])
+  throw invalidCursor()
+}
+
+export function invalidCursor(): Problem {
+  const message =
+    'is invalid. Use next_cursor of the previous page of this list, or omit it to start with the first page'
+  return problems.invalid([{ pointer: '/cursor', message }])
 }
 
 function parseCursor(cursor: string): string[] | null {

@@ -1,6 +1,6 @@
 import { AdminError, type PersonChoice } from '../admin/error.ts'
 import { type Static, Type } from '../domain/typebox.ts'
-import { ValidationError, validationErrorSentence } from '../domain/validation-error.ts'
+import { ValidationError, validationErrorSentence, withoutFieldName } from '../domain/validation-error.ts'
 import { Overloaded } from '../overload/limits.ts'
 import { readValidationErrors } from './validation.ts'
 
@@ -60,12 +60,14 @@ export class Problem extends Error {
 // A 503 is meant to be retried soon. SDKs that obey Retry-After would lose time with a larger value; the others ignore it.
 const RETRY_AFTER_S = 1
 export const ADDRESS_NOT_ALLOWED = 'address_not_allowed'
+const MAX_SHOWN_ID = 100
 const REALM = 'Bearer realm="kontor"'
 
 /** All error responses. No other file decides the status of an error. */
 export const problems = {
   invalid(errors: ValidationError[], detail = invalidDetail(errors)) {
-    return new Problem({ status: 400, code: 'invalid_request', title: 'Invalid request', detail, errors })
+    const title = 'Invalid request'
+    return new Problem({ status: 400, code: 'invalid_request', title, detail, errors: errors.map(withoutFieldName) })
   },
   malformed(detail: string, code = 'malformed_json', cause?: unknown) {
     return new Problem({ status: 400, code, title: 'Malformed request', detail, cause })
@@ -93,6 +95,9 @@ export const problems = {
     const detail = `This credential is not accepted from ${address}.`
     return problems.forbidden(ADDRESS_NOT_ALLOWED, detail)
   },
+  unknown(what: string, id: string, code?: string): Problem {
+    return problems.notFound(`No such ${what}: ${JSON.stringify(id.slice(0, MAX_SHOWN_ID))}.`, code)
+  },
   notFound(detail = 'No such resource.', code = 'not_found') {
     return new Problem({ status: 404, code, title: 'Not found', detail })
   },
@@ -112,8 +117,9 @@ export const problems = {
   conflict(code: string, detail: string, choices?: PersonChoice[]) {
     return new Problem({ status: 409, code, title: 'Conflict', detail, choices })
   },
-  tooLarge(limitBytes: number) {
-    return problems.payloadTooLarge(`The body is larger than the limit of ${limitBytes} bytes (after decompression).`)
+  tooLarge(limitBytes: number, { isCompressed = false } = {}) {
+    const how = isCompressed ? ' Compressed bodies are measured after decompression.' : ''
+    return problems.payloadTooLarge(`The body is larger than ${limitBytes.toLocaleString('en')} bytes.${how}`)
   },
   payloadTooLarge(detail: string): Problem {
     return new Problem({ status: 413, code: 'payload_too_large', title: 'Payload too large', detail })

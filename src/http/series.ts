@@ -66,7 +66,7 @@ export function seriesText(
 }
 
 export function tooManyBuckets() {
-  const message = `must not be more than ${MAX_BUCKETS} intervals before until`
+  const message = `must be later, or interval must be longer: the series would have more than ${MAX_BUCKETS} intervals`
   return problems.invalid([{ pointer: '/since', message }])
 }
 

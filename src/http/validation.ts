@@ -1,6 +1,6 @@
 import { Ajv2020, type ErrorObject, type Options, type ValidateFunction } from 'ajv/dist/2020.js'
 import { pointerToken } from '../domain/json/json.ts'
-import { parseTimestamp } from '../domain/time.ts'
+import { parseTimestamp, TIME_FORMAT } from '../domain/time.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
 
 // A hostile body can have an error in every byte. More than this number is of no use to a reader.
@@ -184,9 +184,7 @@ function choiceMessage(alternatives: Schema[]): string {
 }
 
 function formatMessage(format: string): string {
-  return format === 'timestamp'
-    ? 'must be an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z'
-    : `must be a valid ${format}`
+  return `must be ${format === 'timestamp' ? TIME_FORMAT : `a valid ${format}`}`
 }
 
 /** A regular expression does not help a reader. */

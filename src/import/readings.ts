@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { inspect, MAX_ITEM_BYTES, openBody } from '../domain/events/normalize/normalize.ts'
-import { isObject, type JsonObject, objectFields, storable } from '../domain/json/json.ts'
+import { findUnstorable, isObject, type JsonObject, objectFields, storable, UNSTORABLE } from '../domain/json/json.ts'
 import type { EntityType } from '../domain/records/records.ts'
 import { parseTimestamp } from '../domain/time.ts'
 import { FileError, type Read, type Reading, type Row, readEachRow } from './rows.ts'
@@ -47,7 +47,7 @@ export function recordItem(entityType: EntityType, line: number, fields: RecordF
   const dataText = fields.dataText ?? JSON.stringify(data)
   const content = `${JSON.stringify({ entityType, id, sourceUpdatedAt, externalId }).slice(0, -1)},"data":${dataText}`
   if (!storable(content))
-    return { line, column: null, reason: 'contains a NUL character, an unpaired surrogate or a number out of range' }
+    return { line, column: null, reason: findUnstorable({ id, externalId, data })[0]?.message ?? UNSTORABLE }
   // The key is a hash of the row, so that importing the same row twice adds nothing.
   const key = `import-${hash('sha256', content, 'hex').slice(0, 40)}`
   return { line, id, text: `${content},"idempotencyKey":"${key}"}` }

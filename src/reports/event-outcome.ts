@@ -207,13 +207,13 @@ export function outcomeText({ id, status, reason, receivedAt, ...more }: EventOu
   return `${facts.slice(0, -1)},"conversion":${event?.conversion ?? null},"event":${event ? eventText(event) : null}}`
 }
 
-const UNKNOWN = 'No such event.'
+const unknownEvent = (id: string) => `No such event: ${JSON.stringify(id.slice(0, 100))}.`
 
 /** Explains why no event has this id: its person may have been erased after its arrival. */
 export async function whyUnknown(pool: pg.Pool, tenantId: number, id: string): Promise<string> {
   return (await hasErasedSince(pool, tenantId, idToTime(id)))
-    ? `${UNKNOWN} People were erased after that time; the event may have been about one of them.`
-    : UNKNOWN
+    ? `${unknownEvent(id)} People were erased after that time; the event may have been about one of them.`
+    : unknownEvent(id)
 }
 
 /** The same for a sender's id. Kontor keeps a hash of the ids of processed events. */
@@ -223,7 +223,7 @@ export async function whyUnknownSent(
   { sentId, sourceId }: { sentId: string; sourceId: string | undefined },
 ): Promise<string> {
   const [first] = await findFirsts(pool, tenantId, sentId, await sourcesAsked(pool, tenantId, sourceId))
-  if (first === undefined) return UNKNOWN
+  if (first === undefined) return unknownEvent(sentId)
   return (await hasErasedSince(pool, tenantId, idToTime(first)))
     ? 'An event with this id was processed, but is no longer stored: it was erased with its person, purged, or has expired.'
     : 'An event with this id was processed, but is no longer stored: it was purged or has expired.'

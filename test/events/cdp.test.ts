@@ -97,7 +97,7 @@ test('/v1/track is the native route with event_type, the CDP route otherwise', a
   assert.deepEqual((await post('/v1/track', message('track'))).body, { success: true })
   const refused = await post('/v1/track', { messageId: messageId(), userId: 'u' })
   assert.equal(refused.status, 400)
-  assert.deepEqual(refused.body.errors, [{ pointer: '/event', message: 'event is required' }])
+  assert.deepEqual(refused.body.errors, [{ pointer: '/event', message: 'is required' }])
 })
 
 test('credentials are accepted in every form that SDKs send', async () => {

@@ -211,6 +211,7 @@ test('one event may have 64 KiB after decompression', async () => {
   const over = await track(gzipSync(eventOfBytes(65_537)), { headers })
   assert.equal(over.status, 413)
   assert.equal(over.body.code, 'payload_too_large')
+  assert.match(over.body.detail, /^The body is larger than 65,536 bytes\. Compressed bodies are measured after/)
 })
 
 test('a trailing slash does not matter', async () => {

@@ -75,7 +75,7 @@ test('all validation errors of a body are in one response, in plain words', asyn
       { pointer: '/id', message: 'must not be empty' },
       {
         pointer: '/sourceUpdatedAt',
-        message: 'must be an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z',
+        message: 'must be a valid ISO 8601 date or time, for example 2026-01-31 or 2026-01-31T09:30:00Z',
       },
       { pointer: '/size', message: 'must be one of s, m' },
       { pointer: '/count', message: 'must be at least 1' },

@@ -70,6 +70,18 @@ for (const [what, body, pointers] of bodies) {
   })
 }
 
+test('a missing field is reported with what to send', async () => {
+  const { body } = await api.post('/v1/contacts', '{}')
+  assert.deepEqual(body.errors, [
+    { pointer: '/entityType', message: 'is required: "contact"' },
+    { pointer: '/id', message: 'is required' },
+    {
+      pointer: '/sourceUpdatedAt',
+      message: 'is required: the time of the last change in your system, for example 2026-01-31T09:30:00Z',
+    },
+  ])
+})
+
 const timestamps: [text: unknown, instant: string | null][] = [
   ['2026-01-31T09:30:00Z', '2026-01-31T09:30:00.000Z'],
   ['2026-01-31T09:30:00.123456789Z', '2026-01-31T09:30:00.123Z'],

@@ -84,13 +84,15 @@ export function mailAddressOf(url: string): string {
   return url.slice(MAILTO.length)
 }
 
+const WITH_SCHEME = 'begins with https:// or mailto:, for example https://example.com/hooks'
+
 /** What is wrong with the URL of a destination, completing "must …". Null if it is valid; DNS is not queried. */
 export function validateDestinationUrl(text: string, { allowPrivate }: { allowPrivate: boolean }): string | null {
   if (isMailUrl(text))
     return isMailAddress(mailAddressOf(text)) ? null : 'contain one e-mail address, like mailto:ops@example.com'
-  if (!URL.canParse(text) || text.length > 2_000) return 'be a URL, for example https://example.com/hooks'
+  if (!URL.canParse(text) || text.length > 2_000) return `be a URL that ${WITH_SCHEME}`
   const { protocol, hostname, port, username, password } = new URL(text)
-  if (protocol !== 'https:' && protocol !== 'http:') return 'be a URL, for example https://example.com/hooks'
+  if (protocol !== 'https:' && protocol !== 'http:') return `be a URL that ${WITH_SCHEME}`
   if (username !== '' || password !== '') return 'not contain a user or password: put them into a header'
   if (port === '0') return 'not use port 0'
   if (allowPrivate) return null

@@ -22,6 +22,8 @@ export function orderKey(entry: Pick<Entry, 'tenantId' | 'kind' | 'orderingKey'>
 export const DEAD_LETTER_REASONS = ['rejected', 'failed'] as const
 export type DeadLetterReason = (typeof DEAD_LETTER_REASONS)[number]
 
+// An example explains a value to the sender. Without its numbers it is not readable.
+const EXAMPLE = /, for example [^;]*/g
 // The parts of an error message that vary though the cause is the same: quoted values, ids, numbers.
 const QUOTED = /"[^"]*"|'[^']*'/g
 const UUID = /[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/gi
@@ -30,5 +32,6 @@ const MAX_CAUSE = 300
 
 /** The error without its varying parts. Failures with the same cause have the same text. */
 export function failureCause(error: string): string {
-  return error.replaceAll(QUOTED, '…').replaceAll(UUID, '…').replaceAll(NUMBER, '…').slice(0, MAX_CAUSE).toWellFormed()
+  const cause = error.replaceAll(EXAMPLE, '').replaceAll(QUOTED, '…').replaceAll(UUID, '…').replaceAll(NUMBER, '…')
+  return cause.slice(0, MAX_CAUSE).toWellFormed()
 }

@@ -233,32 +233,39 @@ export function openJson(original: string, isKnownPlain = false): Document {
   return { value: sanitized ? parseSurveyed(text, flags) : value, text, original, plain: flags === 0 }
 }
 
-/** JSON pointers of the strings, keys and numbers that PostgreSQL cannot store. */
-export function unstorablePointers(value: unknown): string[] {
-  const pointers: string[] = []
-  collectUnstorable(value, '', pointers)
-  return pointers
+/** The message if the place of the unstorable value is not known. */
+export const UNSTORABLE = 'contains a NUL character, an unpaired surrogate or a number out of range'
+
+type Unstorable = { pointer: string; message: string }
+
+/** The strings, keys and numbers that PostgreSQL cannot store, with the reason. */
+export function findUnstorable(value: unknown): Unstorable[] {
+  const found: Unstorable[] = []
+  collectUnstorable(value, '', found)
+  return found
 }
 
-function collectUnstorable(value: unknown, pointer: string, pointers: string[]): void {
+function collectUnstorable(value: unknown, pointer: string, found: Unstorable[]): void {
   if (typeof value === 'string') {
-    if (!isStorableText(value)) pointers.push(pointer)
+    const message = unstorableText(value)
+    if (message !== null) found.push({ pointer, message })
   } else if (typeof value === 'number') {
-    if (!Number.isFinite(value)) pointers.push(pointer)
+    if (!Number.isFinite(value)) found.push({ pointer, message: 'is a number out of range' })
   } else if (Array.isArray(value)) {
-    for (let i = 0; i < value.length; i++) collectUnstorable(value[i], `${pointer}/${i}`, pointers)
+    for (let i = 0; i < value.length; i++) collectUnstorable(value[i], `${pointer}/${i}`, found)
   } else if (isObject(value)) {
     for (const key of Object.keys(value)) {
-      const storableKey = isStorableText(key)
-      const at = `${pointer}/${pointerToken(storableKey ? key : storableText(key))}`
-      if (!storableKey) pointers.push(at)
-      collectUnstorable(value[key], at, pointers)
+      const message = unstorableText(key)
+      const at = `${pointer}/${pointerToken(message === null ? key : storableText(key))}`
+      if (message !== null) found.push({ pointer: at, message: `has a name that ${message}` })
+      collectUnstorable(value[key], at, found)
     }
   }
 }
 
-function isStorableText(text: string): boolean {
-  return text.isWellFormed() && !text.includes('\0')
+function unstorableText(text: string): string | null {
+  if (text.includes('\0')) return 'contains a NUL character'
+  return text.isWellFormed() ? null : 'contains an unpaired surrogate'
 }
 
 /** Makes plain text (not JSON) storable in PostgreSQL. */

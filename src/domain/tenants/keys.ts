@@ -90,6 +90,10 @@ function randomText(length: number): string {
 export const ROLES = ['viewer', 'operator', 'admin'] as const
 export type Role = (typeof ROLES)[number]
 
+/** For descriptions of roles. */
+export const ROLE_RIGHTS =
+  'viewers can read; operators can also replay, send tests, and enable or disable sources and destinations; admins can do everything'
+
 export function hasRole(role: Role, needed: Role): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(needed)
 }

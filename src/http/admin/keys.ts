@@ -48,7 +48,7 @@ export function keyRoutes(app: App, parts: { admin: RequestAdmin }): void {
   route('POST', '/admin/v1/keys/:id/revoke', {
     summary: 'Revoke a key',
     description:
-      'Takes effect on every node within two seconds. Role: `admin`; viewers and operators can revoke keys that they created. The response lists what was created with the key.',
+      'Takes effect on every server within two seconds. Role: `admin`; viewers and operators can revoke keys that they created. The response lists what was created with the key.',
     role: 'viewer',
     body: RevocationBody,
     isBodyOptional: true,

@@ -5,7 +5,7 @@ import { SOURCE_TYPES } from '../../domain/events/events.ts'
 import { isObject, type JsonObject } from '../../domain/json/json.ts'
 import { Nullable, OpenObject } from '../../domain/shapes.ts'
 import { MAX_NETWORKS } from '../../domain/tenants/addresses.ts'
-import { KEY_KINDS, KeyLimits, ROLES, SCOPES } from '../../domain/tenants/keys.ts'
+import { KEY_KINDS, KeyLimits, ROLE_RIGHTS, ROLES, SCOPES } from '../../domain/tenants/keys.ts'
 import { WHOLE_DAY } from '../../domain/time-zone.ts'
 import { type TSchema, Type } from '../../domain/typebox.ts'
 import { problems } from '../problems.ts'
@@ -81,12 +81,11 @@ export const NewKeyBody = Type.Object(
       Type.Array(Type.String(), { maxItems: 100, description: `For a private key; default: ${SCOPES.join(', ')}` }),
     ),
     server: Type.Optional(
-      Type.Boolean({ description: 'A tracking key for servers only: it may alias and merge people' }),
+      Type.Boolean({ description: 'A server key: a tracking key that may also link and merge people. Keep it secret' }),
     ),
     role: Type.Optional(
       Type.Enum([...ROLES], {
-        description:
-          'For an admin key (default: admin). Viewers read; operators also enable and disable sources and replay; admins do everything',
+        description: `For an admin key (default: admin): ${ROLE_RIGHTS}`,
       }),
     ),
     allowed_addresses: Type.Optional(

@@ -36,7 +36,7 @@ export function sourceRoutes(app: App, parts: { admin: RequestAdmin }): void {
   route('PATCH', '/admin/v1/sources/:id', {
     summary: 'Update a source',
     description:
-      'Settings that are absent stay unchanged. Changes apply to new requests on every node within two seconds. Use `POST …/rotate` to change the token or secret.',
+      'Settings that are absent stay unchanged. Changes apply to new requests on every server within two seconds. Use `POST …/rotate` to change the token or secret.',
     body: SourceChangeBody,
     isValidatedByAdmin: true,
     returns: SourceView,
@@ -68,7 +68,7 @@ export function sourceRoutes(app: App, parts: { admin: RequestAdmin }): void {
     route('POST', `/admin/v1/sources/:id/${verb}`, {
       summary: enabled ? 'Enable a source' : 'Disable a source',
       description:
-        'Role: `operator`. A disabled source rejects events with 403. Takes effect on every node within two seconds. Events that were accepted before are still processed.',
+        'Role: `operator`. A disabled source rejects events with 403. Takes effect on every server within two seconds. Events that were accepted before are still processed.',
       role: 'operator',
       returns: SourceView,
       run: (admin, { params }) => admin.sources.setEnabled(params.id, enabled),

@@ -36,7 +36,7 @@ export function tenantRoutes(app: App, parts: { admin: RequestAdmin }): void {
   route('PATCH', '/admin/v1/tenants/:id', {
     summary: 'Update a tenant',
     description:
-      'Conversion types, maximum age of events, handling of IP addresses. Fields that are absent stay unchanged. Changes apply to new data on every node within two seconds, not to existing data.',
+      'Conversion types, maximum age of events, handling of IP addresses. Fields that are absent stay unchanged. Changes apply to new data on every server within two seconds, not to existing data.',
     body: TenantChangeBody,
     returns: TenantView,
     run: (admin, { params, body }) => admin.tenants.update(params.id, body),

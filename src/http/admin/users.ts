@@ -40,7 +40,7 @@ export function userRoutes(app: App, parts: { admin: RequestAdmin }): void {
   })
   route('POST', '/admin/v1/users/:id/disable', {
     summary: 'Disable a user',
-    description: 'Ends all sessions of the user. Takes effect immediately on every node.',
+    description: 'Ends all sessions of the user. Takes effect immediately on every server.',
     returns: UserView,
     run: (admin, { params }) => admin.users.setDisabled(params.id, true),
   })
@@ -64,7 +64,7 @@ export function userRoutes(app: App, parts: { admin: RequestAdmin }): void {
   })
   route('POST', '/admin/v1/sessions/:id/end', {
     summary: 'End a console session',
-    description: 'Takes effect immediately on every node. Role: `admin`, or any role for a session of one’s own.',
+    description: 'Takes effect immediately on every server. Role: `admin`, or any role for a session of one’s own.',
     role: 'viewer',
     returns: SessionView,
     run: (admin, { params }) => admin.sessions.end(params.id),

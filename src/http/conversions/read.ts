@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { isUuid } from '../../domain/ids.ts'
-import { knownCurrency } from '../../domain/money.ts'
+import { CURRENCY_FORMAT, knownCurrency } from '../../domain/money.ts'
 import { Type } from '../../domain/typebox.ts'
 import { CONVERSION_COLUMNS } from '../../reports/export/tables.ts'
 import { conversionSeries, exchangeSeries, selectCurrency } from '../../reports/series.ts'
@@ -56,7 +56,7 @@ export function conversionRoute(app: App, { pool }: { pool: pg.Pool }): void {
     async ({ params, caller }, reply) => {
       const id = params.id.toLowerCase()
       const found = isUuid(id) ? await findConversion(pool, caller.tenantId, id) : null
-      if (!found) throw problems.notFound('No such conversion.')
+      if (!found) throw problems.unknown('conversion', params.id)
       return sendJson(reply, conversionText(found))
     },
   )
@@ -108,5 +108,5 @@ function readCurrency(given: string | undefined): string | null {
   if (given === undefined) return null
   const currency = given.toLowerCase() === REPORTING ? REPORTING : knownCurrency(given)
   if (currency !== null) return currency
-  throw problems.invalid([{ pointer: '/currency', message: 'must be a currency code, for example EUR, or reporting' }])
+  throw problems.invalid([{ pointer: '/currency', message: `must be ${CURRENCY_FORMAT}, or reporting` }])
 }

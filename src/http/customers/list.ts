@@ -5,7 +5,7 @@ import { stripNamespaces } from '../../domain/billing/namespace.ts'
 import { CUSTOMER_STATUSES, type CustomerStatus, NEW_CUSTOMER_DAYS, wordsOf } from '../../domain/customers/customers.ts'
 import { publicProfileId } from '../../domain/identity/identity.ts'
 import { storableText } from '../../domain/json/json.ts'
-import { knownCurrency, parseDecimal, toMajor } from '../../domain/money.ts'
+import { CURRENCY_FORMAT, knownCurrency, parseDecimal, toMajor } from '../../domain/money.ts'
 import type { Scope } from '../../domain/tenants/keys.ts'
 import { DAY_MS } from '../../domain/time.ts'
 import { WHOLE_DAY } from '../../domain/time-zone.ts'
@@ -113,7 +113,7 @@ export async function customerList(
   const isByAmount = sort === 'revenue' || sort === 'mrr'
   const currency = knownCurrency(query.currency)
   if (currency === null && (isByAmount || query.currency !== undefined))
-    throw problems.invalid([{ pointer: '/currency', message: 'must be a currency code, for example EUR' }])
+    throw problems.invalid([{ pointer: '/currency', message: `must be ${CURRENCY_FORMAT}` }])
   const { since, until } = timeWindow(query, timeZone)
   const descending = query.order === undefined ? sort !== 'name' : query.order === 'desc'
   const words = query.q === undefined ? [] : wordsOf([storableText(query.q)])

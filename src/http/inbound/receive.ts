@@ -286,7 +286,7 @@ function admit(deps: Deps) {
 }
 
 function checkSource(deps: Deps, request: FastifyRequest, source: Source | null): Problem | null {
-  if (source === null) return problems.notFound('No such source.', 'source_not_found')
+  if (source === null) return unknownSource(request)
   const credentials = deps.credentials(source)
   request.target = { source, credentials }
   const { headers } = request.raw
@@ -299,6 +299,10 @@ function checkSource(deps: Deps, request: FastifyRequest, source: Source | null)
   if (hasToken) request.isAuthenticated = true
   // Unauthenticated callers must not learn that a source is disabled: without a token, the signature is checked first.
   return source.enabled || !hasToken ? null : disabled()
+}
+
+function unknownSource({ params }: FastifyRequest): Problem {
+  return problems.unknown('source', (params as { sourceConfigId: string }).sourceConfigId, 'source_not_found')
 }
 
 function disabled(): Problem {
@@ -385,7 +389,9 @@ function tokenProblem(credentials: Credentials, headers: IncomingHttpHeaders, no
   if (found === null)
     return problems.unauthorized(
       'invalid_credentials',
-      'The token does not match this source. Send Authorization: Bearer tok_….',
+      token === null
+        ? 'The header Authorization must be "Bearer" followed by the token (tok_…) of this source.'
+        : 'The token does not belong to this source. Use the token that was shown when the source was created, or create a new one with `kontor source rotate ID --token`.',
     )
   if (found.expiresAt <= now.getTime())
     return problems.unauthorized('token_expired', 'This token was replaced and has expired. Use the current token.')

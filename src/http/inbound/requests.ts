@@ -6,6 +6,7 @@ import { isRequestCursor, readRequests } from '../../reports/inbound-requests.ts
 import type { Directory } from '../../store/tenants/directory.ts'
 import type { App } from '../app.ts'
 import { requireScope } from '../auth.ts'
+import { invalidCursor } from '../paging.ts'
 import { problems } from '../problems.ts'
 import { InboundAnswer, InboundParams } from './receive.ts'
 
@@ -69,10 +70,10 @@ export function requestListRoute(app: App, { pool, directory }: Deps): void {
     async (request, reply) => {
       const { caller, params, query } = request
       const source = await directory.source(params.sourceConfigId)
-      if (source?.tenantId !== caller.tenantId) throw problems.notFound('No such source.', 'source_not_found')
+      if (source?.tenantId !== caller.tenantId)
+        throw problems.unknown('source', params.sourceConfigId, 'source_not_found')
       requireScope(caller, 'conversions:read')
-      if (query.cursor !== undefined && !isRequestCursor(query.cursor))
-        throw problems.invalid([{ pointer: '/cursor', message: 'is not a cursor of this list' }])
+      if (query.cursor !== undefined && !isRequestCursor(query.cursor)) throw invalidCursor()
       const leave = listeners.acquire(caller.tenantId)
       if (!leave) throw problems.unavailable('Too many concurrent listeners. Retry shortly.')
       const ending = new AbortController()

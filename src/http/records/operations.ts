@@ -29,7 +29,7 @@ export function operationRoute(app: App, { pool, log }: { pool: pg.Pool; log: Lo
     async request => {
       const { operationId } = request.params
       const { tenantId } = request.caller
-      const notFound = problems.notFound('No such operation.')
+      const notFound = problems.unknown('operation', operationId)
       if (!isUuid(operationId)) throw notFound
       const [done] = await findOperations(pool, [tenantId], [operationId])
       const operation = done ? toBody(done) : queuedBody(await findQueued(pool, log, tenantId, operationId))

@@ -54,7 +54,7 @@ export function readRoutes(app: App, entityType: EntityType, { pool }: { pool: p
         entityType === 'product'
           ? await findProduct(pool, tenantId, id)
           : await findRecord(pool, tenantId, entityType, id)
-      if (!record) throw problems.notFound(`No such ${entityType}.`)
+      if (!record) throw problems.unknown(entityType, id)
       return sendJson(reply, recordText(record))
     },
   )

@@ -4,12 +4,13 @@ import type pg from 'pg'
 import { newEntryId } from '../../domain/ids.ts'
 import {
   arrayItems,
+  findUnstorable,
   isObject,
   objectFields,
   parseJson,
   pointerToken,
   storable,
-  unstorablePointers,
+  UNSTORABLE,
 } from '../../domain/json/json.ts'
 import {
   deleteTarget,
@@ -99,7 +100,7 @@ function changeHandler(op: RecordContext['op'], entityType: EntityType, options:
       idempotencyHeader(request) ?? (typeof body?.idempotencyKey === 'string' ? body.idempotencyKey : undefined)
     const { tenantId } = request.caller
     const errors = [
-      ...readValidationErrors(request.validationError),
+      ...nameMissing(entityType, readValidationErrors(request.validationError)),
       ...validateChange(op, entityType, { body, text, key }),
     ]
     if (errors.length > 0) {
@@ -244,7 +245,11 @@ function readItem(
   const own = isObject(body) && typeof body.idempotencyKey === 'string' ? body.idempotencyKey : undefined
   const key = own ?? fallbackKey
   const schemaErrors = validateWrite(body) ? [] : readValidationErrors({ validation: validateWrite.errors })
-  return { body, key, errors: [...schemaErrors, ...validateChange('write', entityType, { body, text, key })] }
+  return {
+    body,
+    key,
+    errors: [...nameMissing(entityType, schemaErrors), ...validateChange('write', entityType, { body, text, key })],
+  }
 }
 
 export function recordRoutes(
@@ -273,6 +278,18 @@ function idempotencyHeader(request: FastifyRequest): string | undefined {
   return header === undefined ? undefined : String(header)
 }
 
+/** Says what to send for a missing field. */
+function nameMissing(entityType: EntityType, errors: ValidationError[]): ValidationError[] {
+  const values: Record<string, string> = {
+    '/entityType': JSON.stringify(entityType),
+    '/sourceUpdatedAt': 'the time of the last change in your system, for example 2026-01-31T09:30:00Z',
+  }
+  return errors.map(({ pointer, message }) => {
+    const value = message === 'is required' ? values[pointer] : undefined
+    return { pointer, message: value === undefined ? message : `${message}: ${value}` }
+  })
+}
+
 /** Validation errors of a change that the schema of its body cannot express. */
 function validateChange(
   op: RecordContext['op'],
@@ -291,11 +308,9 @@ function validateChange(
     errors.push(missingTarget(entityType, body))
   }
   if (!storable(text)) {
-    const pointers = unstorablePointers(body)
+    const found = findUnstorable(body)
     // With a repeated JSON key, the character may be in the value that parsing discards. The text still contains it.
-    for (const pointer of pointers.length > 0 ? pointers : ['']) {
-      errors.push({ pointer, message: 'contains a NUL character, an unpaired surrogate or a number out of range' })
-    }
+    errors.push(...(found.length > 0 ? found : [{ pointer: '', message: UNSTORABLE }]))
   }
   return errors
 }

@@ -3,7 +3,7 @@ import { type Filter, isDimension } from '../../domain/billing/dimensions.ts'
 import { normalizeCountry } from '../../domain/billing/fields.ts'
 import type { Policy } from '../../domain/billing/policy.ts'
 import type { Slice } from '../../domain/list-slices.ts'
-import { knownCurrency } from '../../domain/money.ts'
+import { CURRENCY_FORMAT, knownCurrency } from '../../domain/money.ts'
 import { endIn, momentBefore, WHOLE_DAY } from '../../domain/time-zone.ts'
 import { type TSchema, Type } from '../../domain/typebox.ts'
 import type { ValidationError } from '../../domain/validation-error.ts'
@@ -129,7 +129,7 @@ export function readCurrency(request: FastifyRequest, more: ValidationError[] = 
   const currency = isReporting ? REPORTING : knownCurrency(given)
   const errors = [...readValidationErrors(request.validationError), ...more]
   if (currency === null && !errors.some(({ pointer }) => pointer === '/currency')) {
-    errors.push({ pointer: '/currency', message: 'must be a currency code, for example EUR' })
+    errors.push({ pointer: '/currency', message: `must be ${CURRENCY_FORMAT}` })
   }
   if (errors.length > 0) throw problems.invalid(errors)
   return currency!

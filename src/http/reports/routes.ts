@@ -143,7 +143,7 @@ function accountRoute(app: App, deps: ReportDeps): void {
         customer: (query.customer as string | undefined) ?? null,
         subscriptionId: (query.subscription_id as string | undefined) ?? null,
       })
-      if (!report) throw problems.notFound('No such account.')
+      if (!report) throw problems.unknown('account', String(query.customer ?? query.subscription_id))
       return shownAccount(report, question.currency)
     },
   })

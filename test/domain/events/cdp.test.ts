@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { itemId } from '../../../src/domain/ids.ts'
+import { TIME_FORMAT } from '../../../src/domain/time.ts'
 import { cdpContext, cdpEvent, ENTRY_ID, inboundContext, RECEIVED_AT, received } from './received.ts'
 
 test('a track call has a name, ids and properties', () => {
@@ -90,7 +91,7 @@ test("the client's clock is corrected only if it is wrong", () => {
   const ahead = cdpEvent({ type: 'page', timestamp: '2025-01-02T00:00:00Z' })
   assert.deepEqual([ahead.occurredAt, ahead.meta.client_time], [RECEIVED_AT, '2025-01-02T00:00:00Z'])
   const { rejected } = received({ type: 'page', timestamp: 'yesterday' }, cdpContext())
-  assert.equal(rejected[0]?.message, 'timestamp must be an ISO 8601 timestamp')
+  assert.equal(rejected[0]?.message, `timestamp must be ${TIME_FORMAT}`)
 })
 
 test('a write key in the body is not stored', () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inspect, openBody } from '../../../src/domain/events/normalize/normalize.ts'
+import { TIME_FORMAT } from '../../../src/domain/time.ts'
 import { ENTRY_ID, RECEIVED_AT, received, trackContext, trackEvent } from './received.ts'
 
 const errors = (body: unknown) => inspect(openBody(JSON.stringify(body)), trackContext).errors
@@ -79,7 +80,7 @@ test('all validation errors of an event are reported together', () => {
       { pointer: '/event_id', message: 'event_id must be a string' },
       { pointer: '/visitor', message: 'visitor must be a string' },
       { pointer: '/session_id', message: 'session_id must not be longer than 255 characters' },
-      { pointer: '/occurred_at', message: 'occurred_at must be an ISO 8601 timestamp' },
+      { pointer: '/occurred_at', message: `occurred_at must be ${TIME_FORMAT}` },
     ],
   )
   const { rejected } = received({ event_type: '', data: 'x' }, trackContext)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { MAX_DEPTH, openJson, parseJson, storable, unstorablePointers } from '../../../src/domain/json/json.ts'
+import { findUnstorable, MAX_DEPTH, openJson, parseJson, storable } from '../../../src/domain/json/json.ts'
 import { runs } from '../../long.ts'
 import { anyJson, anyText, sanitize } from './any-json.ts'
 
@@ -105,8 +105,8 @@ test('sanitized JSON is storable, keeps its structure, and differs only where ne
       const { text: clean, sanitized } = sanitize(text)
       assert.equal(sanitized, !storable(text))
       assert.ok(storable(clean))
-      assert.equal(unstorablePointers(JSON.parse(clean)).length, 0)
-      assert.equal(storable(text), unstorablePointers(JSON.parse(text)).length === 0)
+      assert.equal(findUnstorable(JSON.parse(clean)).length, 0)
+      assert.equal(storable(text), findUnstorable(JSON.parse(text)).length === 0)
       if (!sanitized) assert.equal(clean, text)
       const opened = openJson(text)
       assert.deepEqual(opened, {
@@ -128,8 +128,15 @@ test('only text that needs no sanitizing is plain, and a normal event is plain',
   assert.ok(!plain('{"s":"\\u0000"}'))
 })
 
-test('unstorable strings, keys and numbers are reported by JSON pointer', () => {
+test('unstorable strings, keys and numbers are reported by JSON pointer, with the reason', () => {
   const text = '{"ok":"x","a/b":["y","\\u0000"],"k\\ud800":{"~":1e999},"n":-1e-900}'
-  assert.deepEqual(unstorablePointers(parseJson(text)), ['/a~1b/1', '/k\ufffd', '/k\ufffd/~0', '/n'])
-  assert.deepEqual(unstorablePointers(parseJson(`[1, ${'7'.repeat(400)}, 820982911946154508]`)), ['/1'])
+  assert.deepEqual(findUnstorable(parseJson(text)), [
+    { pointer: '/a~1b/1', message: 'contains a NUL character' },
+    { pointer: '/k\ufffd', message: 'has a name that contains an unpaired surrogate' },
+    { pointer: '/k\ufffd/~0', message: 'is a number out of range' },
+    { pointer: '/n', message: 'is a number out of range' },
+  ])
+  assert.deepEqual(findUnstorable(parseJson(`[1, ${'7'.repeat(400)}, 820982911946154508]`)), [
+    { pointer: '/1', message: 'is a number out of range' },
+  ])
 })

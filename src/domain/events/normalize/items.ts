@@ -10,7 +10,7 @@ import {
   storableText,
   withoutField,
 } from '../../json/json.ts'
-import { parseTimestamp } from '../../time.ts'
+import { parseTimestamp, TIME_FORMAT } from '../../time.ts'
 import type { ValidationError } from '../../validation-error.ts'
 import {
   CDP_KINDS,
@@ -76,7 +76,7 @@ export function looseId(value: unknown): string | null {
 function timeField(value: unknown, field: string, errors: ValidationError[]): Date | null {
   if (value === undefined || value === null) return null
   const time = parseTimestamp(value)
-  if (!time) errors.push({ pointer: `/${field}`, message: `${field} must be an ISO 8601 timestamp` })
+  if (!time) errors.push({ pointer: `/${field}`, message: `${field} must be ${TIME_FORMAT}` })
   return time
 }
 
