@@ -389,7 +389,7 @@ const checkSources: Check = async function* (installation) {
   if (undecryptable.size > 0 && !installation.hasMasterKey) {
     yield {
       code: 'secrets_unchecked',
-      what: `This command has no master key, so it cannot check ${formatCount(undecryptable.size, 'signing secret').toLowerCase()}.`,
+      what: `This command has no secret key, so it cannot check ${formatCount(undecryptable.size, 'signing secret').toLowerCase()}.`,
       means: 'The server decrypts them with its own KONTOR_SECRET_KEY. Nothing has to be rotated.',
       help: 'Run the command with the KONTOR_SECRET_KEY of the server',
     }
@@ -400,7 +400,7 @@ const checkSources: Check = async function* (installation) {
     const rotate = isSource ? `source rotate ${id} --signing-secret` : `destination rotate ${id}`
     yield {
       code: 'secrets_closed',
-      what: `The signing secret of ${isSource ? 'source' : 'destination'} ${id} cannot be decrypted with the configured master key.`,
+      what: `The signing secret of ${isSource ? 'source' : 'destination'} ${id} cannot be decrypted with the configured secret key.`,
       means: isSource
         ? 'Kontor answers requests to this source with 503. Senders must retry.'
         : 'Kontor sends nothing to it. Messages wait in the outbox.',

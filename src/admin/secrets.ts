@@ -15,8 +15,8 @@ export type Secrets = {
 const FORMAT = 'v1'
 const KEY_FILE = 'secret.key'
 const MISSING =
-  'Signing secrets need a master key for encryption, and KONTOR_SECRET_KEY is not set. ' +
-  'Create one with `openssl rand -hex 32` and set it on every node.'
+  'Signing secrets need a secret key for encryption, and KONTOR_SECRET_KEY is not set. ' +
+  'Create one with `openssl rand -hex 32` and set it on every server.'
 
 /** The first key encrypts, all keys decrypt, so that a master key can be replaced. Null: there is no key. */
 export function openSecrets(keys: readonly Buffer[] | null): Secrets {
@@ -38,7 +38,7 @@ export function openSecrets(keys: readonly Buffer[] | null): Secrets {
         const text = decrypt(key, iv, tag, data)
         if (text !== null) return text
       }
-      throw new Error('a signing secret was encrypted with a different master key than KONTOR_SECRET_KEY')
+      throw new Error('a signing secret was encrypted with a different secret key than KONTOR_SECRET_KEY')
     },
   }
 }
@@ -92,7 +92,7 @@ async function readKeyFile(path: string): Promise<Buffer[]> {
     .split(/\s+/)
     .map(line => Buffer.from(line, 'hex'))
   if (keys.some(key => key.length !== 32))
-    throw new Error(`${path} does not contain a master key. Restore it from a backup.`)
+    throw new Error(`${path} does not contain a secret key. Restore it from a backup.`)
   return keys
 }
 

@@ -13,7 +13,7 @@ import { dataOption, readMasterKeys, requireData, withBareDatabase } from './ses
 const NOTES = `
 Prints {"file", "bytes", "tenants", "records", "events", "taken_at", "version"}. A running server is not affected.
 An existing file is replaced when the new backup is complete.
-The backup does not contain the master key that encrypts signing secrets (secret.key, KONTOR_SECRET_KEY). Store that key
+The backup does not contain the secret key that encrypts signing secrets (secret.key, KONTOR_SECRET_KEY). Store that key
 separately, or use --include-secret-key and protect the file like a password.
 With NATS_URL, entries in JetStream are processed first, so that the backup contains them.`
 
@@ -21,8 +21,9 @@ export function addBackup(program: Command, out: Output): void {
   const backup = program
     .command('backup')
     .description('Write a consistent backup of all data to one file, or verify a backup.')
-    .option('--to <file>', 'file to write')
-    .option('--include-secret-key', 'include the master key in the backup')
+    .usage('--to <file> [options]')
+    .option('--to <file>', 'backup file to write (required)')
+    .option('--include-secret-key', 'include the secret key in the backup')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(
@@ -34,13 +35,13 @@ export function addBackup(program: Command, out: Output): void {
       ),
     )
     .action(async ({ to, includeSecretKey, ...options }) => {
-      if (to === undefined) throw new UsageError('The option --to FILE is required.')
+      if (to === undefined) throw new UsageError('The option --to <file> is required.')
       const path = await writablePath(to)
       await requireData(options)
       await withBareDatabase(options, out, async ({ pool, config, log }) => {
         const secretKeys = includeSecretKey ? await readMasterKeys(config) : null
         if (includeSecretKey && !secretKeys?.length)
-          throw new UsageError('--include-secret-key: there is no master key, because KONTOR_SECRET_KEY is not set.')
+          throw new UsageError('--include-secret-key: there is no secret key, because KONTOR_SECRET_KEY is not set.')
         await drain(log, out)
         out.json(await backUp({ pool, path, version, secretKeys, progress: reportProgress(out, 'Copied') }))
       })
@@ -48,7 +49,7 @@ export function addBackup(program: Command, out: Output): void {
   backup
     .command('verify')
     .description('Check that a backup is complete and undamaged, and print its contents.')
-    .argument('<file>')
+    .argument('<file>', 'backup file to check')
     .addHelpText('after', '\nPrints the same object as `kontor backup`. Needs no database.')
     .addHelpText('after', examples('kontor backup verify /backup/kontor-2026-01-31.backup'))
     .action(async file => out.json(await verifyBackup(resolve(file), reportProgress(out, 'Checked'))))

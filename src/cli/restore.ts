@@ -14,7 +14,9 @@ import { dataOption, withBareDatabase } from './session.ts'
 const NOTES = `
 Prints the same object as \`kontor backup\`, and "waiting": the number of accepted entries that Kontor processes when it starts.
 The restore is one transaction. If it fails or is killed, the database remains empty and you can repeat it.
-A backup of an older version is migrated. A backup of a newer version is rejected.`
+A backup of an older version is migrated. A backup of a newer version is rejected.
+If the backup does not contain the secret key, copy secret.key to the data directory, or set KONTOR_SECRET_KEY, before you start the
+server. Without the key, sources that require a signature answer 503, and destinations receive nothing.`
 
 export function addRestore(program: Command, out: Output): void {
   program
@@ -102,11 +104,11 @@ async function restoreSecrets({
   if (unopened === 0) return
   if (included.length > 0 && !isEmbedded) {
     const value = included.map(key => key.toString('hex')).join(',')
-    out.say(`The signing secrets need the master key of the backup. Set KONTOR_SECRET_KEY=${value}`)
+    out.say(`The signing secrets need the secret key of the backup. Set KONTOR_SECRET_KEY=${value}`)
     return
   }
   out.say(
-    `${unopened === 1 ? 'One signing secret' : `${unopened} signing secrets`} cannot be decrypted with the current master key. ` +
+    `${unopened === 1 ? 'One signing secret' : `${unopened} signing secrets`} cannot be decrypted with the current secret key. ` +
       `Before you start the server, ${isEmbedded ? `copy the old secret.key to ${dataDir}, or ` : ''}` +
       'set KONTOR_SECRET_KEY to the old key. Without it, the affected sources answer 503 and destinations receive nothing.',
   )

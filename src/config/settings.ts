@@ -243,7 +243,7 @@ const signInSettings = {
   }),
   oidcClientSecret: withoutDefault({
     name: 'KONTOR_OIDC_CLIENT_SECRET',
-    meaning: "Kontor's client secret at the provider. Set the same value on every node.",
+    meaning: "Kontor's client secret at the provider. Set the same value on every server.",
     expects: 'at least 16 characters without spaces',
     read: text => (text.length >= 16 ? line(text) : undefined),
     show: () => '(hidden)',
@@ -309,7 +309,7 @@ export const settings = {
     name: 'KONTOR_DATA_DIR',
     flag: 'data',
     default: './data',
-    meaning: 'The directory of the embedded PostgreSQL and the master key. Not used with DATABASE_URL.',
+    meaning: 'The directory of the embedded PostgreSQL and the secret key. Not used with DATABASE_URL.',
     expects: 'a directory, for example /var/lib/kontor',
     read: text => (text.includes('\0') ? undefined : resolve(text)),
     show: text => resolve(text),
@@ -337,9 +337,9 @@ export const settings = {
   secretKeys: withoutDefault({
     name: 'KONTOR_SECRET_KEY',
     meaning:
-      'The master key that encrypts signing secrets: 32 random bytes as hex or base64. With the embedded PostgreSQL, ' +
+      'The secret key that encrypts signing secrets: 32 random bytes as hex or base64. With the embedded PostgreSQL, ' +
       'Kontor creates one on first use (`secret.key` in the data directory). With DATABASE_URL, set it to the same ' +
-      'value on every node before you add a signing secret to a source. With several keys, separated by commas, the ' +
+      'value on every server before you add a signing secret to a source. With several keys, separated by commas, the ' +
       'first key encrypts and all keys decrypt.',
     expects:
       '32 bytes as 64 hex digits or 44 base64 characters (several are separated by commas). Create one with: openssl rand -hex 32',

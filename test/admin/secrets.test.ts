@@ -40,7 +40,7 @@ test('a changed seal, or one of another key, does not open', () => {
     ['v2', iv, tag, data],
   ])
     assert.throws(() => secrets.open(changed.join('.')), changed.join('.'))
-  assert.throws(() => openSecrets([NEW]).open(sealed), /different master key/)
+  assert.throws(() => openSecrets([NEW]).open(sealed), /different secret key/)
 })
 
 test('a master key is replaced by putting the new one first', () => {
