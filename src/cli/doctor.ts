@@ -1,9 +1,11 @@
 import { statfs } from 'node:fs/promises'
 import type { Command } from '@commander-js/extra-typings'
+import type pg from 'pg'
 import { findHome } from '../../embedded-postgres/home.ts'
 import { type Disk, databaseMissing, diagnose, type Finding } from '../admin/doctor.ts'
 import { findMasterKeys, openSecrets } from '../admin/secrets.ts'
 import type { Config } from '../config/config.ts'
+import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
 import { emptyDataDir, requireLocal } from './remote.ts'
@@ -11,7 +13,8 @@ import { dataOption, withBareDatabase } from './session.ts'
 
 const NOTES = `
 This command changes nothing. Exit code 0 if there are no findings, 1 otherwise.
-With --json: {"ok", "findings": [{"code", "what", "means", "help"}]}. Codes are stable across versions.`
+With --json: {"ok", "findings": [{"code", "what", "means", "help"}]}: the problem, its effect, and a command or step that helps. Codes
+are stable across versions. Dead letters alone are no finding, but the command mentions them.`
 
 export function addDoctor(program: Command, out: Output): void {
   program
@@ -41,8 +44,16 @@ export function addDoctor(program: Command, out: Output): void {
           disk: () => readDisk(config),
         })
         report(findings)
+        await mentionDeadLetters(pool, out)
       })
     })
+}
+
+/** Invalid items of senders are usual, so they are a note and do not change the exit code. */
+async function mentionDeadLetters(pool: pg.Pool, out: Output): Promise<void> {
+  // The database may be unavailable, or have another schema: then that is the finding.
+  const count = await countDeadLetters(pool).catch(() => 0)
+  if (count > 0) out.say(`Dead letters: ${count.toLocaleString('en')}. To see them, run \`kontor dead-letters list\`.`)
 }
 
 /** Null for an external database: its disk is not visible from here. */

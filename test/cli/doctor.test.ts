@@ -136,6 +136,16 @@ test('reports an increasing number of dead letters', () =>
     undo: 'delete from dead_letters',
   }))
 
+test('mentions dead letters that are no finding', async () => {
+  await pool.query(`insert into dead_letters
+             (tenant_id, id, kind, ordering_key, reason, error, attempts, received_at, context, body)
+           values (1, gen_random_uuid(), 'events', 'key', 'rejected', 'event is required', 1, now(), '{}', '{}')`)
+  const { out, err } = await kontor('doctor').finally(() => pool.query('delete from dead_letters'))
+  assert.doesNotMatch(out, /dead_letters/)
+  assert.match(err, /^Dead letters: 1\. To see them, run `kontor dead-letters list`\.$/m)
+  assert.doesNotMatch((await kontor('doctor')).err, /dead letter/i)
+})
+
 test('reports a silent source, one that is over its budget for hours, and one whose secret cannot be decrypted', async () => {
   const days = [2, 3, 4].map(n => new Date(Date.now() - n * DAY_MS))
   await ensurePartitionsFor(pool, 'receipts', days)
