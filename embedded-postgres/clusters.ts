@@ -67,7 +67,7 @@ export function reasonToKeep({ directory, dataDir, isLinked, isRunning }: Omit<C
   if (dataDir === null)
     return (
       `It is unknown which data directory points to ${directory}: no server or command has used it since Kontor records this. ` +
-      'Start a server on its data directory once to record it. If you are sure that there is none, remove the cluster manually.'
+      'Start a server on its data directory once to record it. If you are sure that there is none, delete that directory manually.'
     )
   return null
 }

@@ -9,40 +9,39 @@ import {
 } from '../../embedded-postgres/clusters.ts'
 import { AdminError } from '../admin/error.ts'
 import { UsageError } from './errors.ts'
-import { examples } from './options.ts'
+import { examples, jsonOption } from './options.ts'
 import type { Output } from './output.ts'
 import { systemDirectory } from './session.ts'
 
+const DIRECTORY = `${systemDirectory}/clusters`
+
 const NOTES = `
 If Kontor runs as root and PostgreSQL's user cannot access the data directory, the database is stored in
-${systemDirectory}/clusters and a link in the data directory points to it. Deleting the data directory does not delete
-that cluster. Only \`kontor data remove\` does.`
+${DIRECTORY} and a link in the data directory points to it. Deleting the data directory does not delete that
+database. Only \`kontor data remove\` does.`
 
 export function addData(program: Command, out: Output): void {
   const data = program
     .command('data')
-    .description('List or remove embedded databases that are stored outside their data directories.')
+    .description(`List or delete embedded databases in ${DIRECTORY} (used when Kontor runs as root).`)
   data.addHelpText('after', NOTES)
   data.addHelpText('after', examples('kontor data list', 'kontor data remove 14b765a161112d47'))
   data
     .command('list')
-    .description(`List the database clusters in ${systemDirectory} with their data directories and disk usage.`)
+    .description(`List the databases in ${DIRECTORY} with their data directories and disk usage.`)
+    .addOption(jsonOption())
     .addHelpText('after', examples('kontor data list', 'kontor data list | jq -r ".[] | select(.linked | not).name"'))
     .action(async () => out.json((await listClusters(systemDirectory)).map(toView)))
   data
     .command('remove')
-    .description('Permanently delete a cluster that no data directory points to.')
-    .argument('<name>', 'name of the cluster, see `kontor data list`')
+    .description('Permanently delete a database that no data directory points to.')
+    .argument('<name>', 'name of the database, see `kontor data list`')
     .option('--yes', 'do not ask for confirmation')
     .addHelpText('after', examples('kontor data remove 14b765a161112d47 --yes'))
     .action(async (name, { yes }) => {
       const cluster = await findCluster(systemDirectory, name)
       if (cluster === null)
-        throw new AdminError(
-          'not_found',
-          'no_cluster',
-          `No such cluster in ${systemDirectory}: ${JSON.stringify(name)}.`,
-        )
+        throw new AdminError('not_found', 'no_cluster', `No such database in ${DIRECTORY}: ${JSON.stringify(name)}.`)
       throwIfRefused(reasonToKeep(cluster))
       if (!yes && !(await isConfirmed(cluster))) return out.say('Nothing was removed.')
       throwIfRefused(await removeCluster(cluster))

@@ -11,12 +11,14 @@ const PAGE = 100
 const WAIT_MS = 5_000
 const sourceOption = () => new Option('--source <id>', 'only dead letters of this source (src_…)')
 const reasonOption = () =>
-  new Option('--reason <reason>', 'rejected (invalid) or failed (could not be applied)').choices(DEAD_LETTER_REASONS)
+  new Option('--reason <reason>', 'rejected (invalid data) or failed (an error while processing)').choices(
+    DEAD_LETTER_REASONS,
+  )
 
 export function addDeadLetters(program: Command, out: Output): void {
   const letters = program
     .command('dead-letters')
-    .description('List, show or replay dead letters: entries that could not be processed.')
+    .description('List, show or replay dead letters: accepted data that could not be processed.')
   letters.addHelpText('after', examples('kontor dead-letters list', 'kontor dead-letters replay --all'))
   letters
     .command('list')
@@ -26,7 +28,7 @@ export function addDeadLetters(program: Command, out: Output): void {
     .addOption(reasonOption())
     .option('--id <id>', 'only the dead letter with this id')
     .option('--limit <n>', 'maximum number of dead letters (default: no limit)', parseLimit)
-    .option('--all', 'list all dead letters (the default)')
+    .addOption(new Option('--all', 'list all dead letters (the default)').hideHelp())
     .addOption(dataOption())
     .addHelpText(
       'after',
@@ -50,7 +52,7 @@ export function addDeadLetters(program: Command, out: Output): void {
     .command('replay')
     .description('Process dead letters again: one, those of a source or with a reason, or all.')
     .option('--id <id>', 'replay the dead letter with this id')
-    .option('--all', 'replay all dead letters (of the tenant, if --tenant is given)')
+    .option('--all', 'replay all dead letters, or all of the tenant with --tenant')
     .addOption(tenantFilter())
     .addOption(sourceOption())
     .addOption(reasonOption())
@@ -97,6 +99,6 @@ function parseLimit(text: string): number {
 }
 
 const REPLAY_NOTES = `
-Prints {"replayed", "applied", "failed_again", "waiting", "remaining"} after at most 5 seconds. Each dead letter is appended
-to the log once, and a running server processes it. An event that was processed in the meantime is not applied twice.
+Queues the dead letters for the running server, waits up to 5 seconds, and prints
+{"replayed", "applied", "failed_again", "waiting", "remaining"}. An event that was processed in the meantime is not applied again.
 Events are read with the current settings of their source.`

@@ -21,14 +21,14 @@ export function addDestination(program: Command, out: Output): void {
   )
   destination
     .command('create')
-    .description('Create a destination. Kontor sends it what happens from now on.')
+    .description('Create a destination. Kontor sends new data to it, not earlier data.')
     .requiredOption('--tenant <tenant>', 'tenant id or name')
-    .requiredOption('--url <url>', 'endpoint to post to (https), or mailto: and an e-mail address')
+    .requiredOption('--url <url>', URL_FORMAT)
     .option('--type <type>', `${DESTINATION_TYPES.join(', ')} (default: email for mailto:, otherwise webhook)`)
     .option('--name <name>', 'display name (default: the host of the URL)')
     .option('--what <list>', `${WHAT} (default: events,conversions; alerts for slack and email)`, parseList)
     .option('--event-types <list>', EVENT_TYPES, parseList)
-    .option('--alert-rules <list>', ALERT_RULES, parseList)
+    .option('--alert-rules <list>', `${ALERT_RULES} (default: all)`, parseList)
     .option('--header <name:value>', HEADER, addHeader)
     .addOption(dataOption())
     .addHelpText('after', '\nPrints the destination with its "secret". The secret is shown only once.')
@@ -66,12 +66,12 @@ export function addDestination(program: Command, out: Output): void {
     .command('update')
     .description('Change a destination. Omitted options keep their values.')
     .argument('<id>', ID)
-    .option('--url <url>', 'endpoint to post to (https), or mailto: and an e-mail address')
+    .option('--url <url>', URL_FORMAT)
     .option('--name <name>', 'display name')
     .option('--what <list>', WHAT, parseList)
     .option('--event-types <list>', `${EVENT_TYPES}; use * for all types`, parseList)
     .option('--alert-rules <list>', `${ALERT_RULES}; use * for all rules`, parseList)
-    .option('--header <name:value>', `${HEADER}; replaces all existing headers`, addHeader)
+    .option('--header <name:value>', `${HEADER}; the given headers replace all existing ones`, addHeader)
     .addOption(dataOption())
     .addHelpText('after', examples(`kontor destination update ${EXAMPLE_ID} --what events,records`))
     .action((id, options) =>
@@ -86,7 +86,7 @@ export function addDestination(program: Command, out: Output): void {
     .command('rotate')
     .description('Replace the signing secret. Messages are signed with both secrets during the overlap.')
     .argument('<id>', ID)
-    .addOption(overlapOption())
+    .addOption(overlapOption('secret'))
     .addOption(dataOption())
     .addHelpText('after', '\nPrints the destination with its new "secret".')
     .addHelpText('after', examples(`kontor destination rotate ${EXAMPLE_ID}`))
@@ -148,7 +148,10 @@ export function addDestination(program: Command, out: Output): void {
     .command('replay')
     .description('Send all messages since a given time again, with the same ids, even if already delivered.')
     .argument('<id>', ID)
-    .requiredOption('--since <time>', 'start time, for example 2026-01-31T09:30:00Z')
+    .requiredOption(
+      '--since <time>',
+      'send messages at or after this time, for example 2026-01-31 or 2026-01-31T09:30:00Z',
+    )
     .addOption(dataOption())
     .addHelpText('after', '\nPrints {"id", "since", "queued"}. A running server sends the messages.')
     .addHelpText('after', examples(`kontor destination replay ${EXAMPLE_ID} --since 2026-01-31`))
@@ -164,8 +167,9 @@ const addHeader = (text: string, before: Record<string, string> = {}) => {
 
 const WHAT = `comma-separated list of what to send: ${WHATS.join(', ')}`
 const EVENT_TYPES = 'comma-separated list of event types to send; order.* matches all types with that prefix'
-const ALERT_RULES = `comma-separated list of alert rules to send: ${RULE_NAMES.join(', ')} (default: all)`
-const HEADER = 'additional request header; repeatable'
+const ALERT_RULES = `comma-separated list of alert rules to send: ${RULE_NAMES.join(', ')}`
+const HEADER = 'additional request header; can be repeated'
+const URL_FORMAT = 'https URL, or mailto:<address>'
 
 function parseOutcome(text: string): 'delivered' | 'retrying' | 'failed' {
   if (text === 'delivered' || text === 'retrying' || text === 'failed') return text

@@ -16,10 +16,13 @@ export class UsageError extends Error {
 export function explain(error: unknown): { words: string; exitCode: 1 | 2 } | null {
   if (error instanceof UsageError) return { words: error.message, exitCode: 2 }
   if (error instanceof ConfigError)
-    return { words: [error.message, ...error.errors.map(each => `  - ${each}`)].join('\n'), exitCode: 1 }
+    return {
+      words: [error.message, ...error.errors.map(each => `  - ${each}`)].join('\n'),
+      exitCode: error.errors.every(isAboutOption) ? 2 : 1,
+    }
   if (error instanceof AdminError) {
     const errors = error.errors.map(({ pointer, message }) => `  - ${pointer.slice(1)} ${message}`)
-    return { words: [error.message, ...errors].join('\n'), exitCode: error.kind === 'invalid' ? 2 : 1 }
+    return { words: [explainNotFound(error), ...errors].join('\n'), exitCode: error.kind === 'invalid' ? 2 : 1 }
   }
   if (error instanceof EmbeddedError) return { words: `${error.message}\n${DATABASE_HINT}`, exitCode: 1 }
   if (error instanceof FileError) return { words: error.message, exitCode: 1 }
@@ -28,6 +31,23 @@ export function explain(error: unknown): { words: string; exitCode: 1 | 2 } | nu
   if (error instanceof SchemaError) return { words: error.message, exitCode: 1 }
   const words = explainSystemError(error as SystemError)
   return words === null ? null : { words, exitCode: 1 }
+}
+
+/** A setting may be given as an option or as a variable. Its errors begin with the name that was used. */
+const isAboutOption = (error: string) => error.startsWith('--')
+
+const HINTS: Record<string, string> = {
+  tenant_not_found: 'Run `kontor tenant list` to see all tenants.',
+  key_not_found: 'Use the id (key_…) that `kontor key list` shows.',
+  source_not_found: 'Use the id (src_…) that `kontor source list` shows.',
+  destination_not_found: 'Use the id (dst_…) that `kontor destination list` shows.',
+  user_not_found: 'Run `kontor user list` to see all users.',
+  dead_letter_not_found: 'Use the id that `kontor dead-letters list` shows.',
+}
+
+function explainNotFound({ code, message }: AdminError): string {
+  const hint = message.startsWith('No such ') ? HINTS[code] : undefined
+  return hint === undefined ? message : `${message} ${hint}`
 }
 
 const RETRY_HINT = 'Accepted rows are stored. Run the same command again to continue.'

@@ -1,5 +1,5 @@
 import { type Command, Option } from '@commander-js/extra-typings'
-import { ROLES, SCOPES } from '../domain/tenants/keys.ts'
+import { ROLE_RIGHTS, ROLES, SCOPES } from '../domain/tenants/keys.ts'
 import { UsageError } from './errors.ts'
 import { examples, overlapOption, parseRateLimitOrOff } from './options.ts'
 import type { Output } from './output.ts'
@@ -20,22 +20,23 @@ export function addKey(program: Command, out: Output): void {
     )
     .option(
       '--tenant <tenant>',
-      'tenant id or name (default: KONTOR_TENANT, or the only tenant); restricts an admin key to this tenant',
+      'tenant id or name. For private and tracking keys, default: KONTOR_TENANT, or the only tenant. For admin keys: restricts the key to this tenant (default: all tenants)',
     )
     .option('--name <name>', 'what the key is for')
-    .option('--scopes <a,b>', 'scopes of a private key (default: all)')
-    .option('--server', 'tracking key for servers only: it may alias and merge people')
-    .addOption(
-      new Option(
-        '--role <role>',
-        'role of an admin key: viewers read, operators also replay and enable or disable sources, admins do everything',
-      ).choices(ROLES),
+    .option('--scopes <list>', 'comma-separated scopes of a private key (default: all)')
+    .option(
+      '--server',
+      'create a server key: a tracking key that may also link and merge people; keep it secret, do not use it in browsers',
     )
-    .option('--allowed-addresses <a,b>', 'IP addresses or networks that may use the key; not for tracking keys')
-    .option('--origins <a,b>', ORIGINS)
-    .option('--event-types <a,b>', EVENT_TYPES)
-    .option('--rate-limit <n/s>', RATE_LIMIT, parseRateLimitOrOff)
-    .option('--expires <date>', 'expiry date in ISO 8601 (default: never)')
+    .addOption(new Option('--role <role>', `role of an admin key (default: admin): ${ROLE_RIGHTS}`).choices(ROLES))
+    .option(
+      '--allowed-addresses <list>',
+      'comma-separated IP addresses or networks that may use the key; not for tracking keys',
+    )
+    .option('--origins <list>', ORIGINS)
+    .option('--event-types <list>', EVENT_TYPES)
+    .option('--rate-limit <events/seconds>', RATE_LIMIT, parseRateLimitOrOff)
+    .option('--expires <time>', 'when the key expires, for example 2030-01-31 or 2030-01-31T09:30:00Z (default: never)')
     .addOption(dataOption())
     .addHelpText('after', CREATE_NOTES)
     .addHelpText(
@@ -45,7 +46,7 @@ export function addKey(program: Command, out: Output): void {
         'kontor key create --tenant acme --kind private --scopes orders:read,orders:write --expires 2030-01-31',
         'kontor key create --tenant acme --kind tracking',
         'kontor key create --tenant acme --kind tracking --server',
-        'kontor key create --tenant acme --kind tracking --origins https://shop.example --rate-limit 100/1',
+        'kontor key create --tenant acme --kind tracking --origins https://shop.example --rate-limit 100/60',
         'kontor key create --tenant acme --kind private --allowed-addresses 10.0.0.0/8,203.0.113.7',
         'kontor key create --kind admin',
         'kontor key create --kind admin --role viewer --tenant acme',
@@ -73,9 +74,11 @@ export function addKey(program: Command, out: Output): void {
     })
   key
     .command('list')
-    .description('List the keys of a tenant or the admin keys. The keys themselves are not shown.')
-    .option('--tenant <tenant>', 'tenant id or name')
-    .option('--admin', 'list the admin keys of all tenants')
+    .description(
+      'List the private and tracking keys of a tenant, or the admin keys. The keys themselves are not shown.',
+    )
+    .option('--tenant <tenant>', 'list the keys of this tenant (id or name)')
+    .option('--admin', 'list all admin keys')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor key list --tenant acme', 'kontor key list --admin'))
     .action(async options => {
@@ -93,9 +96,9 @@ export function addKey(program: Command, out: Output): void {
     .command('update')
     .description('Change the limits of a tracking key. Omitted options keep their values.')
     .argument('<id>', ID)
-    .option('--origins <a,b>', `${ORIGINS}; off allows all`)
-    .option('--event-types <a,b>', `${EVENT_TYPES}; off allows all`)
-    .option('--rate-limit <n/s>', `${RATE_LIMIT}; off removes the limit`, parseRateLimitOrOff)
+    .option('--origins <list>', `${ORIGINS}; off allows all`)
+    .option('--event-types <list>', `${EVENT_TYPES}; off allows all`)
+    .option('--rate-limit <events/seconds>', `${RATE_LIMIT}; off removes the limit`, parseRateLimitOrOff)
     .addOption(dataOption())
     .addHelpText(
       'after',
@@ -112,7 +115,7 @@ export function addKey(program: Command, out: Output): void {
     .command('rotate')
     .description('Replace a key; the previous key remains valid during the overlap.')
     .argument('<id>', ID)
-    .addOption(overlapOption())
+    .addOption(overlapOption('key'))
     .addOption(dataOption())
     .addHelpText(
       'after',
@@ -131,7 +134,7 @@ export function addKey(program: Command, out: Output): void {
     )
   key
     .command('revoke')
-    .description('Revoke a key permanently. Every node rejects it within two seconds.')
+    .description('Revoke a key permanently. Every server rejects it within two seconds.')
     .argument('<id>', ID)
     .addOption(dataOption())
     .option('--with-made', 'also revoke keys and disable sources and destinations that were created with this key')
@@ -154,9 +157,9 @@ ${SCOPES.slice(6).join(', ')}
 
 Prints {"id", "key", "kind", "scopes", "tenant"}. Kontor stores only a hash of the key and cannot show it again.`
 
-const ORIGINS = 'origins that may use a tracking key, for example https://shop.example'
-const EVENT_TYPES = 'event types that a tracking key may send'
-const RATE_LIMIT = 'rate limit of a tracking key as events/seconds, for example 100/1'
+const ORIGINS = 'comma-separated origins of pages that may use a tracking key, for example https://shop.example'
+const EVENT_TYPES = 'comma-separated event types that a tracking key may send'
+const RATE_LIMIT = 'rate limit of a tracking key, for example 100/60: 100 events per 60 seconds'
 
 function parseListOrOff(text: string | undefined): string[] | undefined {
   return text === 'off' ? [] : parseList(text)

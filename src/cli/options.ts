@@ -19,10 +19,16 @@ export function parseHeader(text: string, example: string): [name: string, value
   return [name, value]
 }
 
-export const overlapOption = () =>
+/** For options that take the end of a period. */
+export const END_OF_DAY = 'a date without a time means the end of that day (UTC)'
+
+export const jsonOption = () => new Option('--json', 'print JSON instead of a table')
+
+/** `what`: the credential that is replaced. */
+export const overlapOption = (what: string) =>
   new Option(
     '--overlap-hours <n>',
-    `how many hours the previous one remains valid (default: ${DEFAULT_OVERLAP_HOURS})`,
+    `number of hours for which the previous ${what} remains valid (default: ${DEFAULT_OVERLAP_HOURS})`,
   ).argParser(text => (text.trim() === '' ? Number.NaN : Number(text)))
 
 type RateLimit = { events: number; per_seconds: number }

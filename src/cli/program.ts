@@ -1,7 +1,8 @@
 import { Command, CommanderError, Option } from '@commander-js/extra-typings'
+import { nearest } from '../config/spelling.ts'
 import { version } from '../config/version.ts'
 import { explain } from './errors.ts'
-import { examples } from './options.ts'
+import { examples, jsonOption } from './options.ts'
 import type { Output } from './output.ts'
 import type { Place } from './remote.ts'
 import { chooseTenant, dataOption } from './session.ts'
@@ -9,10 +10,17 @@ import { chooseTenant, dataOption } from './session.ts'
 const NOTES = `
 Commands print their result on stdout and messages on stderr. Results are JSON (one object, or an array for a list); on a terminal,
 lists are tables, unless you add --json.
-Exit codes: 0 success, 1 failure, 2 usage error.
+Exit codes: 0 success, 1 failure, 2 usage error. Some commands have more; see their help.
 Commands use the database of DATABASE_URL, or else the embedded database in the data directory. They also work while a server runs.
-For a remote server, run kontor login, or set KONTOR_URL and KONTOR_KEY (an admin key).
-Settings: docs/configuration.md`
+For a remote server, run kontor login, or set KONTOR_URL and KONTOR_KEY (an admin key; kontor listen and kontor mcp need a private
+key). If several of these are set, see kontor login --help for their order. Settings: docs/configuration.md
+
+Terms:
+  record      a product, a contact or an order
+  conversion  an event that reports a sale
+  entry       a request that Kontor accepted and processes afterwards
+  ledger      the history of subscriptions, invoices and refunds, from which Kontor computes MRR
+  movement    a change of the MRR of an account: new, expansion, contraction, churn or reactivation`
 
 const GROUPS = {
   'Tenants, keys and data:': [
@@ -127,7 +135,8 @@ function prepareCommand(command: Command): void {
   const usage = usageLine(command)
   command
     .usage([...required.map(({ flags }) => flags), usage].join(' '))
-    .showHelpAfterError(`(${commandPath(command)} --help shows the usage)`)
+    .showHelpAfterError(usageHint(command))
+    .configureOutput({ outputError: (text, write) => write(formatUsageError(command, text)) })
     .helpCommand(false) // it supports one level only; see runCommand
   checkRequiredLast(command, required)
   for (const child of command.commands) prepareCommand(child as Command)
@@ -152,7 +161,13 @@ function addSharedOptions(command: Command): void {
   const has = (long: string) => command.options.some(option => option.long === long)
   if (!has('--profile'))
     command.addOption(profileOption().hideHelp(NEEDS_DATABASE.has(commandPath(command).split(' ')[1]!)))
-  if (!has('--json')) command.option('--json', 'print lists as JSON instead of tables')
+  if (!has('--json')) command.addOption(jsonOption().hideHelp(!printsList(command)))
+}
+
+/** All commands accept --json, so that a script can always add it. It changes only lists on a terminal. */
+function printsList(command: Command): boolean {
+  const path = commandPath(command)
+  return /^(list|deliveries)$/.test(command.name()) || path === 'kontor alert values' || path === 'kontor alert test'
 }
 
 const NEEDS_TENANT = new WeakSet<Option>()
@@ -178,9 +193,9 @@ function takesServer(command: Command): boolean {
 }
 
 function usageLine(command: Command): string {
-  if (command.commands.length === 0) return command.usage()
   // `kontor backup --to FILE` is a command and has subcommands.
-  return command.options.some(option => option.required) ? '[options] | <command>' : '<command> [options]'
+  const isGroup = command.commands.length > 0 && !command.options.some(option => option.required)
+  return isGroup ? '<command> [options]' : command.usage()
 }
 
 /** Reports a misspelled option before a missing one: `--kidn private` is reported as unknown, not as a missing --kind. */
@@ -219,7 +234,7 @@ export async function runCommand(words: string[], out: Output): Promise<number> 
     const explained = explain(error)
     if (explained === null) throw error
     out.say(explained.words)
-    if (explained.exitCode === 2 && command) out.say(`(${commandPath(command)} --help shows the usage)`)
+    if (explained.exitCode === 2 && command) out.say(usageHint(command))
     return explained.exitCode
   }
 }
@@ -232,6 +247,49 @@ function rejectMissingValues(command: Command, words: string[]): void {
     const isOption = value.startsWith('--') && !words.includes(`${option.long}=${value}`)
     if (value === '' || isOption) command.error(`error: option '${option.flags}' argument missing`)
   }
+}
+
+function usageHint(command: Command): string {
+  return `Run \`${commandPath(command)} --help\` for usage.`
+}
+
+/** Commander's messages, as sentences. */
+const USAGE_ERRORS: [message: RegExp, sentence: string][] = [
+  [/^option '([^']+)' argument '([^']*)' is invalid\. /, 'Invalid value "$2" for $1. '],
+  [/^command-argument value '([^']*)' is invalid for argument '([^']+)'\. /, 'Invalid value "$1" for <$2>. '],
+  [/^option '([^']+)' argument missing$/, 'The option $1 needs a value.'],
+  [/^required option '([^']+)' not specified$/, 'The option $1 is required.'],
+  [/^missing required argument '([^']+)'$/, 'The argument <$1> is required.'],
+  [/^unknown (option|command) '([^']*)'(?:\n\(([^)]*)\))?$/, 'Unknown $1: $2. $3'],
+]
+
+function formatUsageError(command: Command, text: string): string {
+  const message = text.trimEnd().replace(/^error: /, '')
+  if (message.startsWith('too many arguments')) return describeArguments(command)
+  const known = USAGE_ERRORS.find(([pattern]) => pattern.test(message))
+  const sentence = known ? message.replace(...known).trimEnd() : message
+  return `${sentence}${suggestChoice(message)}`
+}
+
+function suggestChoice(message: string): string {
+  const [, choices] = message.split('Allowed choices are ')
+  const [, value] = /(?:argument|value) '([^']*)' is invalid/.exec(message) ?? []
+  const near =
+    choices === undefined || value === undefined ? undefined : nearest(value, choices.slice(0, -1).split(', '))
+  return near === undefined ? '' : ` Did you mean ${near}?`
+}
+
+/** For a command that was given too many arguments. */
+function describeArguments(command: Command): string {
+  const names = command.registeredArguments.map(argument => `<${argument.name()}>`)
+  const path = `\`${commandPath(command)}\``
+  if (names.length > 0)
+    return `Too many arguments: ${path} takes only ${names.join(' ')}. Put quotes around a value with spaces.`
+  const options = command.options.filter(
+    ({ required, long, flags }) => required && !['--tenant', '--data'].includes(long!) && flags !== PROFILE_FLAGS,
+  )
+  const instead = options.length === 0 ? '' : ` Use an option: ${options.map(({ flags }) => flags).join(', ')}.`
+  return `${path} takes no arguments.${instead}`
 }
 
 function commandPath(command: Command): string {

@@ -121,8 +121,8 @@ async function request({ url, key }: RemoteServer, path: string, init: RequestIn
     throw new AdminError('not_found', 'unreachable', `${url} is unreachable: ${reason}`)
   })
   if (response.ok) return response
-  const reason = explainProblem(url, response.status, await response.text())
-  throw new AdminError(ERROR_KINDS[response.status] ?? 'invalid', 'refused', reason)
+  const { code, reason } = explainProblem(url, response.status, await response.text())
+  throw new AdminError(ERROR_KINDS[response.status] ?? 'invalid', code, reason)
 }
 
 const ERROR_KINDS: Record<number, AdminError['kind']> = {
@@ -132,16 +132,18 @@ const ERROR_KINDS: Record<number, AdminError['kind']> = {
   409: 'conflict',
 }
 
-function explainProblem(url: string, status: number, text: string): string {
+function explainProblem(url: string, status: number, text: string): { code: string; reason: string } {
   try {
-    const { detail, errors = [] } = JSON.parse(text) as {
+    const problem = JSON.parse(text) as {
+      code?: string
       detail?: string
       errors?: { pointer: string; message: string }[]
     }
-    if (errors.length > 0) return errors.map(({ pointer, message }) => `${pointer.slice(1)}: ${message}`).join('\n')
-    if (detail) return detail
+    const { code = 'refused', detail, errors = [] } = problem
+    const lines = errors.map(({ pointer, message }) => `${pointer.slice(1)}: ${message}`)
+    if (lines.length > 0 || detail) return { code, reason: lines.join('\n') || detail! }
   } catch {}
-  return `${url} answered ${status}. Is it a Kontor server?`
+  return { code: 'refused', reason: `${url} answered ${status}. Is it a Kontor server?` }
 }
 
 export function readDigestPreview(server: RemoteServer, tenant: string) {

@@ -7,10 +7,12 @@ import type { Output } from './output.ts'
 import { dataOption, printChange, printRead, withAdmin, withAppendingAdmin } from './session.ts'
 
 const ID = 'id of the source (src_…)'
+const SENDER =
+  'kind of sender: webhook (Stripe, Shopify, your own system), automation (Zapier, n8n), cdp (a customer data platform such as Segment)'
 const EXAMPLE_ID = 'src_4fTzQ9aXw2LmN8pB'
 
 export function addSource(program: Command, out: Output): void {
-  const source = program.command('source').description('Manage sources: external systems that post events.')
+  const source = program.command('source').description('Manage sources: external systems that send events to Kontor.')
   source.addHelpText(
     'after',
     examples('kontor source create --tenant acme --type webhook', 'kontor source list --tenant acme'),
@@ -19,17 +21,31 @@ export function addSource(program: Command, out: Output): void {
     .command('create')
     .description('Create a source: an endpoint to which an external system posts events.')
     .requiredOption('--tenant <tenant>', 'tenant id or name')
-    .requiredOption('--type <type>', 'kind of sender: webhook, automation or cdp')
+    .requiredOption('--type <type>', SENDER)
     .option('--name <name>', 'display name (default: its type)')
-    .option('--token <value>', 'bearer token of the sender (default: a random one); - reads standard input')
+    .option('--token <value>', 'bearer token of the sender (default: a random one); use - to read from standard input')
     .option('--token-file <path>', 'file that contains the token')
-    .option('--signing-secret <value|generate>', 'require signatures with this secret; - reads standard input')
+    .option(
+      '--signing-secret <value|generate>',
+      'require signatures with this secret; use - to read from standard input',
+    )
     .option('--signing-secret-file <path>', 'file that contains the secret')
     .option('--event-type <type>', 'set the type of every event')
-    .option('--rate-limit <n/s>', 'rate limit as events/seconds (default: 6000/60)', parseRateLimit)
-    .option('--overflow <defer|drop>', 'defer or drop events above the rate limit (default: defer)')
+    .option(
+      '--rate-limit <events/seconds>',
+      'for example 100/60: 100 events per 60 seconds (default: 6000/60)',
+      parseRateLimit,
+    )
+    .option(
+      '--overflow <defer|drop>',
+      'events above the rate limit: defer accepts them and processes them later, drop discards them (default: defer)',
+    )
     .option('--preset <name>', `format of the sender: ${PRESET_NAMES.join(', ')}`)
-    .option('--config <json>', 'settings as a JSON object; options take precedence', parseSettings)
+    .option(
+      '--config <json>',
+      'more settings as a JSON object; the options above override the same setting here',
+      parseSettings,
+    )
     .addOption(dataOption())
     .addHelpText('after', SETTINGS_NOTE)
     .addHelpText('after', CREATE_NOTES)
@@ -89,6 +105,8 @@ export function addSource(program: Command, out: Output): void {
       'after',
       examples(
         `kontor source update src_4fTzQ9aXw2LmN8pB --config '{"rate_limit": {"events": 100, "per_seconds": 60}}'`,
+        `kontor source update src_4fTzQ9aXw2LmN8pB --config '{"overflow": "drop", "allowed_addresses": ["203.0.113.0/24"]}'`,
+        `kontor source update src_4fTzQ9aXw2LmN8pB --config '{"event_type_override": {"prefix": "shop."}}'`,
         `kontor source update src_4fTzQ9aXw2LmN8pB --config '{"event_type_override": null}'`,
       ),
     )
@@ -99,9 +117,9 @@ export function addSource(program: Command, out: Output): void {
     .argument('<id>', ID)
     .option('--token', 'replace the bearer token')
     .option('--signing-secret', 'replace the signing secret, or set the first one')
-    .option('--value <value>', 'new value (default: a random one); - reads standard input')
+    .option('--value <value>', 'new value (default: a random one); use - to read from standard input')
     .option('--value-file <path>', 'file that contains the new value')
-    .addOption(overlapOption())
+    .addOption(overlapOption('token or secret'))
     .addOption(dataOption())
     .addHelpText('after', '\nPrints {"id", "token"} or {"id", "signing_secret"}, and "previous_expires_at".')
     .addHelpText(
@@ -175,7 +193,8 @@ export function addSource(program: Command, out: Output): void {
 
 const SETTINGS_NOTE = `
 Settings for --config: name, enabled, preset, event_type_override, event_id_path, rate_limit, overflow, max_body_bytes,
-require_timestamped_signature, require_event_id, billing, namespace, records, custom, headers, allowed_addresses.`
+require_timestamped_signature, require_event_id, billing, namespace, records, custom, headers, allowed_addresses.
+They are explained in docs/guides/webhooks.md.`
 
 /** The value of --config. */
 function parseSettings(text: string): JsonObject {
@@ -198,8 +217,8 @@ function definedOnly<T extends object>(object: T): Partial<T> {
 }
 
 const TEST_NOTES = `
-The sample is a test event. A running server processes it and lists it with the type kontor.test, unless the source sets another
-type. It does not count in any total. With --body or --header, the event is real and counts like any event of the source.
+A running server processes the sample. It appears in lists (with the type kontor.test, or the type that the source sets), but is not
+counted in reports. With --body or --header, the event is real and counts like any event of the source.
 Token, signature and rate limit are not checked. Exit code 1 if the event is not processed.`
 
 function parseSeconds(text: string): number {

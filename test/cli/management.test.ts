@@ -94,7 +94,7 @@ test('a key is revoked', async () => {
   assert.notEqual((await done('key', 'revoke', id)).revoked_at, null)
   const unknown = await kontor('key', 'revoke', 'key_nothing')
   assert.equal(unknown.code, 1)
-  assert.match(unknown.err, /No such key: "key_nothing"/)
+  assert.match(unknown.err, /No such key: "key_nothing"\. Use the id \(key_…\) that `kontor key list` shows\./)
 })
 
 const createSource = (...words: string[]) => done('source', 'create', '--tenant', 'acme', '--type', 'webhook', ...words)

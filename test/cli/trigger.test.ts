@@ -127,7 +127,7 @@ test('an unreachable server, or another program at its address, is reported in o
   for (const url of ['notaurl', 'ftp://localhost', 'http://']) {
     const { code, err } = await send(url)
     assert.equal(code, 2, err)
-    assert.match(err, /'--url <url>'.*Expected a URL/)
+    assert.match(err, /for --url <url>\. Expected a URL/)
   }
 })
 

@@ -120,7 +120,7 @@ test('an invalid option is explained', async () => {
     const { code, out, err } = await kontor('demo', `${flag}=${value}`)
     assert.deepEqual({ code, out }, { code: 2, out: '' }, `${flag} ${value}`)
     const [line] = err.split('\n')
-    assert.ok(line!.startsWith(`error: option '${flag} <`) && line!.endsWith(`' is invalid. ${message}`), err)
+    assert.ok(line!.startsWith(`Invalid value "${value}" for ${flag} <`) && line!.endsWith(`>. ${message}`), err)
   }
 })
 
