@@ -68,7 +68,7 @@ export const alertsPage = definePage(
       Page,
       {
         title: 'Alerts',
-        lead: 'Kontor evaluates the rules every minute. An alert is raised after two minutes over its threshold, and resolved after three minutes below 80% of it.',
+        lead: 'Kontor evaluates the rules every minute. An alert is raised if a value reaches its threshold in two consecutive checks, and resolved after three checks below 80% of it.',
       },
       h(SelectFilter, {
         ...{ id: 'state', label: 'Alerts', options: STATES, value: readState(query) },
@@ -374,8 +374,7 @@ const RULES: Record<RuleName, RuleText> = {
     label: 'Silent source, multiple of its longest gap',
     before: 'a source has been quiet for at least',
     after: 'times its longest usual gap',
-    means:
-      'Time since the last event, divided by the longest gap of the previous week or ten minutes, whichever is longer.',
+    means: 'Silence of a source, as a multiple of its longest silence in the previous week (at least ten minutes).',
     unit: 'times',
     href: link('sources'),
   },

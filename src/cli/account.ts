@@ -3,10 +3,12 @@ import { examples } from './options.ts'
 import type { Output } from './output.ts'
 import { dataOption, printChange, printRead, tenantOption } from './session.ts'
 
-const WHICH = 'id of a customer, or namespace:id'
+const WHICH = 'id of a customer in the billing system, or namespace:id if several billing systems use the same id'
 
 export function addAccount(program: Command, out: Output): void {
-  const account = program.command('account').description('Merge billing accounts of one customer.')
+  const account = program
+    .command('account')
+    .description('Merge accounts: report several customers of a billing system as one.')
   account.addHelpText(
     'after',
     examples('kontor account merge --tenant acme cus_43 cus_42', 'kontor account unmerge --tenant acme cus_43'),
@@ -15,7 +17,7 @@ export function addAccount(program: Command, out: Output): void {
     .command('merge')
     .description('Merge two accounts. Reports show the subscriptions and invoices of the first as those of the second.')
     .argument('<account>', WHICH)
-    .argument('<into>', 'account that reports show')
+    .argument('<into>', 'account that reports show instead, in the same format')
     .addOption(tenantOption())
     .addOption(dataOption())
     .addHelpText('after', examples('kontor account merge --tenant acme cus_43 cus_42'))
@@ -25,7 +27,7 @@ export function addAccount(program: Command, out: Output): void {
   account
     .command('unmerge')
     .description('Undo a merge.')
-    .argument('<account>', 'account that was merged')
+    .argument('<account>', 'account that was merged into another one')
     .addOption(tenantOption())
     .addOption(dataOption())
     .addHelpText('after', examples('kontor account unmerge --tenant acme cus_43'))

@@ -1,15 +1,21 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import type { RulesChange } from '../admin/alerts.ts'
-import { RULE_NAMES, RULES } from '../domain/alerts/rules.ts'
+import { RULE_NAMES, RULES, type Rule } from '../domain/alerts/rules.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
 import { dataOption, printRead, withAdmin, withReadAdmin } from './session.ts'
 
 const NOTES = `
-Rules and their default thresholds:
-${RULE_NAMES.map(rule => `  ${rule.padEnd(14)} ${String(RULES[rule].threshold).padEnd(4)} ${RULES[rule].means}`).join('\n')}
-Allowed thresholds: 0.001 to 1 for a share, at least 1 for seconds and dead letters, 1 to 1000 for a multiple.
-Kontor raises an alert after two minutes above the threshold, and resolves it after three minutes below 80 % of it.`
+Rules, with their default thresholds and the allowed range:
+${RULE_NAMES.map(describeRule).join('\n')}
+
+Kontor checks the values every minute. It raises an alert if a value reaches its threshold in two consecutive checks, and resolves
+the alert if the value is below 80 % of the threshold in three consecutive checks.`
+
+function describeRule(rule: Rule): string {
+  const { threshold, least, most, means } = RULES[rule]
+  return `  ${rule.padEnd(14)} ${String(threshold).padEnd(4)} ${`(${least} to ${most})`.padEnd(17)} ${means}`
+}
 
 export function addAlert(program: Command, out: Output): void {
   const alert = program
@@ -31,7 +37,7 @@ export function addAlert(program: Command, out: Output): void {
     .command('rules')
     .description('Show or change the alert thresholds of a tenant.')
     .argument('<tenant>', 'tenant id or name')
-    .option('--set <rule=value,…>', 'a number, off, or default', parseChange)
+    .option('--set <rule=value,…>', 'thresholds to change: a number, off, or default', parseChange)
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor alert rules acme', 'kontor alert rules acme --set lag=600,dead_letters=off'))
@@ -52,9 +58,12 @@ export function addAlert(program: Command, out: Output): void {
     .command('test')
     .description('Send a test message to every destination that receives the alerts of a rule.')
     .argument('<tenant>', 'tenant id or name')
-    .argument('<rule>', RULE_NAMES.join(', '))
+    .argument('<rule>', `one of ${RULE_NAMES.join(', ')}`)
     .addOption(dataOption())
-    .addHelpText('after', '\nExit code 1 if a message was not delivered, or if no destination receives the rule.')
+    .addHelpText(
+      'after',
+      '\nExit code 1 if a message was not delivered, or if no destination receives alerts of this rule.',
+    )
     .addHelpText('after', examples('kontor alert test acme mrr_drop'))
     .action((tenant, rule, options) =>
       withAdmin(options, out, async ({ admin }) => {

@@ -4,10 +4,13 @@ import { examples } from './options.ts'
 import type { Output } from './output.ts'
 import { currentUser, dataOption, withDatabase, withReadDatabase } from './session.ts'
 
+const ARCHIVE =
+  'Show, enable or disable the archive: events and conversions as Parquet files in the storage that KONTOR_ARCHIVE_URL names.'
+
+const AFTER_RESTORE = 'A restore disables the archive, because the original server may still write to it.'
+
 export function addArchive(program: Command, out: Output): void {
-  const archive = program
-    .command('archive')
-    .description('Show, enable or disable the archive: events and conversions as Parquet files (KONTOR_ARCHIVE_URL).')
+  const archive = program.command('archive').description(ARCHIVE)
   archive.addHelpText('after', examples('kontor archive status'))
   archive
     .command('status')
@@ -23,7 +26,7 @@ export function addArchive(program: Command, out: Output): void {
       }),
     )
   for (const [verb, enabled, description] of [
-    ['enable', true, 'Resume writing files. Also needed after a restore.'],
+    ['enable', true, `Resume writing files. ${AFTER_RESTORE}`],
     ['disable', false, 'Stop writing files. Data that arrives while the archive is disabled is not archived.'],
   ] as const)
     archive

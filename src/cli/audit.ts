@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import type { AuditView } from '../admin/audit.ts'
-import { examples } from './options.ts'
+import { END_OF_DAY, examples } from './options.ts'
 import type { Output } from './output.ts'
 import { dataOption, withReadAdmin } from './session.ts'
 
@@ -8,14 +8,14 @@ const PAGE = 100
 const DEFAULT_ROWS = 100
 
 export function addAudit(program: Command, out: Output): void {
-  const audit = program.command('audit').description('Show the audit log. It cannot be changed.')
+  const audit = program.command('audit').description('Show the audit log. Its entries cannot be changed.')
   audit.addHelpText('after', examples('kontor audit list'))
   audit
     .command('list')
-    .description('List changes to tenants, keys, sources and settings, erasures and replays. Newest first.')
+    .description('List erasures, replays, and changes to tenants, keys, sources and settings, newest first.')
     .option('--tenant <tenant>', 'only changes of this tenant (id or name)')
-    .option('--since <date>', 'only changes since this time (ISO 8601)')
-    .option('--until <date>', 'only changes until this time (ISO 8601; a date includes that day in UTC)')
+    .option('--since <time>', 'only changes at or after this time, for example 2026-01-31 or 2026-01-31T09:30:00Z')
+    .option('--until <time>', `only changes until this time; ${END_OF_DAY}`)
     .option('--limit <n>', `maximum number of changes (default: ${DEFAULT_ROWS})`, parseLimit)
     .addOption(dataOption())
     .addHelpText(

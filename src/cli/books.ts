@@ -3,23 +3,30 @@ import { examples } from './options.ts'
 import type { Output } from './output.ts'
 import { dataOption, printChange, printRead, tenantOption } from './session.ts'
 
+const BOOKS = 'Close months: keep their figures as they are now, and list later changes as restatements.'
+
 export function addBooks(program: Command, out: Output): void {
-  const books = program.command('books').description('Close months, so that their figures do not change.')
+  const books = program.command('books').description(BOOKS)
   books.addHelpText(
     'after',
     examples('kontor books close --tenant acme 2026-10', 'kontor books status --tenant acme 2026-10'),
   )
   books
     .command('close')
-    .description('Close a month. Reports with basis=as_closed then return its figures as they are now.')
-    .argument('<month>', 'YYYY-MM; it must have ended, in the time zone of the tenant')
+    .description(
+      'Close a month. Reports with basis=as_closed keep its current figures; other reports include later changes.',
+    )
+    .argument(
+      '<month>',
+      'YYYY-MM; it must have ended in the time zone of the tenant (setting time_zone of kontor policy)',
+    )
     .addOption(tenantOption())
     .addOption(dataOption())
     .addHelpText('after', examples('kontor books close --tenant acme 2026-10'))
     .action((month, { tenant, ...options }) => printChange(options, out, admin => admin.books.close(tenant, month)))
   books
     .command('reopen')
-    .description('Reopen a closed month. Its figures as closed and its restatements are deleted.')
+    .description('Reopen a closed month. This deletes the figures that were kept, and the list of restatements.')
     .argument('<month>', 'YYYY-MM')
     .addOption(tenantOption())
     .addOption(dataOption())
@@ -30,7 +37,7 @@ export function addBooks(program: Command, out: Output): void {
     })
   books
     .command('status')
-    .description('List closed months, and what changed in them since (restatements, 100 per page).')
+    .description('List closed months and their restatements: changes since the month was closed, 100 per page.')
     .argument('[month]', 'only restatements of this month (YYYY-MM)')
     .option('--page <number>', 'page of the restatements', parsePage, 1)
     .addOption(tenantOption())

@@ -4,7 +4,8 @@ import { examples } from './options.ts'
 import type { Output } from './output.ts'
 
 const NOTES = `
-Prints {"ok", "faults", "warnings", "settings"}. Secrets are masked. Exit code 1 if a setting is invalid.
+Prints {"ok", "faults", "warnings", "settings"}: "faults" lists the invalid settings, "warnings" the unknown variables, and
+"settings" every setting with its value and origin. Secrets are masked. Exit code 1 if a setting is invalid.
 This command starts nothing and opens no connection.`
 
 export function addCheckConfig(program: Command, out: Output): void {
@@ -14,7 +15,7 @@ export function addCheckConfig(program: Command, out: Output): void {
     .option('--port <n>', 'as for `kontor start`')
     .option('--host <address>', 'as for `kontor start`')
     .option('--data <directory>', 'as for `kontor start`')
-    .option('--surfaces <a,b>', 'as for `kontor start`')
+    .option('--surfaces <list>', 'as for `kontor start`')
     .addHelpText('after', NOTES)
     .addHelpText(
       'after',

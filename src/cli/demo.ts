@@ -12,12 +12,12 @@ import { type ReachedServer, reachServer, waitUntilApplied } from './running-ser
 import { dataOption, type Session, urlOption, withNewDatabase } from './session.ts'
 
 const NOTES = `
-Sends products, contacts, orders, visits, subscriptions, invoices and refunds through the public APIs of the
-running server. If no server runs, the command starts one until it is done.
+Sends products, contacts, orders, visits, subscriptions, invoices and refunds through the public APIs of the running server.
+If no server is running, the command starts one and stops it at the end.
 Repeating the command with the same seed and scale adds nothing.
 
-Prints {"tenant", "private_key", "tracking_key", "source", …, "counts"}. If the tenant existed before, the
-created keys expire after one day.`
+Prints {"tenant", "private_key", "tracking_key", "source", …, "counts"}. The command creates these keys. In an existing tenant, they
+expire after one day.`
 
 export function addDemo(program: Command, out: Output): void {
   program
@@ -26,7 +26,7 @@ export function addDemo(program: Command, out: Output): void {
     .option('--tenant <tenant>', 'tenant to fill; created if it does not exist', 'demo')
     .option('--seed <n>', 'random seed; the same seed generates the same shop', parseSeed, 1)
     .option('--scale <n>', 'size of the shop; 1 is about 300 contacts and 8,000 visits', parseScale, 1)
-    .option('--end <YYYY-MM-DD>', 'last day of the year (default: until now)', parseEnd)
+    .option('--end <YYYY-MM-DD>', 'last day of the generated year (default: today)', parseEnd)
     .addOption(urlOption())
     .addOption(dataOption())
     .addHelpText('after', NOTES)

@@ -23,7 +23,9 @@ export function addDigest(program: Command, out: Output): void {
     .action((tenant, options) => printRead(options, out, admin => admin.digests.show(tenant)))
   digest
     .command('set')
-    .description("Change the schedule. Weekday and hour are in the tenant's time zone.")
+    .description(
+      'Change the schedule. Weekday and hour are in the time zone of the tenant (setting time_zone of kontor policy).',
+    )
     .argument('<tenant>', 'tenant id or name')
     .option('--weekday <day>', `${WEEKDAYS.join(', ')}`, parseWeekday)
     .option('--hour <hour>', '0 to 23', parseHour)

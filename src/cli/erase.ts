@@ -6,9 +6,8 @@ import { dataOption, withAdmin, withReadAdmin } from './session.ts'
 
 const NOTES = `
 Prints a receipt with the number of deleted items. Kontor keeps the receipt; it contains no personal data.
-All identifiers of the person are erased. A person with more than 20 identifiers needs --yes.
-Verified identifiers that only unverified input (a browser) links to the address are not erased. The receipt lists them
-in "not_covered"; --confirm-profile erases them, too.
+A verified identifier that only unverified input (a browser) links to the person is not erased, because it may belong to another
+person. The receipt lists it in "not_covered"; --confirm-profile erases it, too.
 The command waits up to 10 seconds for entries that are accepted but not processed. If the receipt contains
 "not_yet_processed", run it again. A running server completes an interrupted erasure.
 Erase the person in the shop and the CRM first, because data that they send again is stored again. With --suppress,
@@ -17,14 +16,20 @@ Kontor drops later events and contacts of the person and stores sales without th
 export function addErase(program: Command, out: Output): void {
   program
     .command('erase')
-    .description('Erase a person: delete events, identifiers and contact; keep sales without the person.')
+    .description('Erase a person: delete events, identifiers and contact, and remove the person from sales.')
     .requiredOption('--tenant <tenant>', 'tenant id or name')
     .option('--email <address>', 'e-mail address of the person')
-    .option('--profile <id>', 'profile id of the person (profile_id of an event or conversion)')
+    .option('--profile <id>', 'profile id of the person (prof_…); not a server profile, which KONTOR_PROFILE selects')
     .option('--dry-run', 'only show what would be deleted, and the identifiers of the person')
-    .option('--suppress', 'also stop recording data of the person in the future; stores only hashes of the identifiers')
-    .option('--yes', 'erase a person with more than 20 identifiers')
-    .option('--confirm-profile', 'cover the whole profile, also what only unverified input links to the person')
+    .option(
+      '--suppress',
+      'do not record data of the person in the future; Kontor stores only hashes of the identifiers',
+    )
+    .option('--yes', 'allow erasing a person with more than 20 identifiers')
+    .option(
+      '--confirm-profile',
+      'also erase verified identifiers that only unverified input (a browser) links to the person',
+    )
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(

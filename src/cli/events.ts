@@ -1,5 +1,5 @@
 import type { Command } from '@commander-js/extra-typings'
-import { examples } from './options.ts'
+import { END_OF_DAY, examples } from './options.ts'
 import type { Output } from './output.ts'
 import { dataOption, withAdmin, withReadAdmin } from './session.ts'
 
@@ -11,7 +11,7 @@ updated. A running server completes an interrupted purge.`
 export function addEvents(program: Command, out: Output): void {
   const events = program
     .command('events')
-    .description('Delete events sent with a key.')
+    .description('Delete the events of a leaked key. To list events, use kontor tail or kontor export.')
     .addHelpText(
       'after',
       examples('kontor events purge --tenant acme --key key_4fTzQ9aXw2LmN8pB --since 2026-01-31T09:30:00Z'),
@@ -20,12 +20,12 @@ export function addEvents(program: Command, out: Output): void {
     .command('purge')
     .description('Delete events sent with a leaked or abused tracking key.')
     .requiredOption('--tenant <tenant>', 'tenant id or name')
-    .requiredOption('--key <id>', 'id of the tracking key (key_…); may be revoked')
-    .requiredOption('--since <time>', 'delete events received at or after this time (ISO 8601)')
-    .option(
-      '--until <time>',
-      'delete events received before this time (default: no limit; a date includes that day in UTC)',
+    .requiredOption('--key <id>', 'id of the tracking key (key_…), which may be revoked already')
+    .requiredOption(
+      '--since <time>',
+      'delete events received at or after this time, for example 2026-01-31 or 2026-01-31T09:30:00Z',
     )
+    .option('--until <time>', `delete events received before this time (default: no limit); ${END_OF_DAY}`)
     .option('--dry-run', 'only show what would be deleted')
     .addOption(dataOption())
     .addHelpText('after', PURGE_NOTES)

@@ -5,12 +5,12 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Argument, type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { parseTenantId } from '../domain/tenants/tenants.ts'
-import { parseTimestamp } from '../domain/time.ts'
+import { parseTimestamp, TIME_FORMAT } from '../domain/time.ts'
 import { endIn, UTC } from '../domain/time-zone.ts'
 import { exportBytes, FORMATS } from '../reports/export/export.ts'
 import { findTable, TABLES } from '../reports/export/tables.ts'
 import { UsageError } from './errors.ts'
-import { examples } from './options.ts'
+import { END_OF_DAY, examples } from './options.ts'
 import { type Output, openProgressLine } from './output.ts'
 import { download } from './remote.ts'
 import { dataOption, withReadAdmin } from './session.ts'
@@ -20,9 +20,10 @@ const PERSON = 'person'
 const NOTES = `
 Rows have the fields of the API's lists. Nested values are JSON strings in CSV and Parquet. Each row appears exactly once, even
 if data arrives during the export. --since and --until are inclusive and compare occurred_at (events, conversions, movements),
-updatedAt (records) or updated_at (subscriptions). A person is exported as one JSON array. The "type" of an item is its
-kind, for example person, contact or event. With --out, the command prints
-{"file", "rows", "bytes", "seconds"}, and the file appears when it is complete. From a remote server, rows is null.`
+updatedAt (records) or updated_at (subscriptions). With --out, the command prints {"file", "rows", "bytes", "seconds"}, and the file
+appears when it is complete. From a remote server, rows is null.
+\`kontor export person\` is the same as \`kontor person export --format json\`: one JSON array whose items are the person, their
+contact, events and so on, as "type" says.`
 
 export function addExport(program: Command, out: Output): void {
   program
@@ -31,9 +32,9 @@ export function addExport(program: Command, out: Output): void {
     .addArgument(new Argument('<what>', 'what to export').choices([...TABLES, PERSON] as const))
     .addOption(new Option('--tenant <tenant>', 'tenant id or name').makeOptionMandatory())
     .option('--email <address>', 'with person: e-mail address')
-    .option('--id <id>', 'with person: profile id, user id, contact id or visitor id')
-    .option('--since <ISO>', 'only rows since this time (inclusive)', text => parseMoment(text))
-    .option('--until <ISO>', 'only rows until this time (inclusive); a date includes that day in UTC', parseEnd)
+    .option('--id <id>', 'with person: profile id (prof_…), user id, contact id or visitor id')
+    .option('--since <time>', 'only rows at or after this time, for example 2026-01-31', text => parseMoment(text))
+    .option('--until <time>', `only rows until this time; ${END_OF_DAY}`, parseEnd)
     .addOption(new Option('--format <format>', 'output format').choices([...FORMATS]).default('ndjson' as const))
     .option('--out <file>', 'file to write (default: stdout)')
     .addOption(dataOption())
@@ -101,8 +102,7 @@ async function* encode(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array>
 const parseEnd = (text: string) => parseMoment(text, endIn(UTC, text))
 
 function parseMoment(text: string, moment: unknown = parseTimestamp(text)): Date {
-  if (!(moment instanceof Date))
-    throw new InvalidArgumentError('Expected an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z.')
+  if (!(moment instanceof Date)) throw new InvalidArgumentError(`Expected ${TIME_FORMAT}.`)
   return moment
 }
 

@@ -3,7 +3,7 @@ import { basename, join } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import type { EntityType } from '../domain/records/records.ts'
 import { parseTenantId } from '../domain/tenants/tenants.ts'
-import { CLOCKS_APART_MS, DAY_MS, parseTimestamp } from '../domain/time.ts'
+import { CLOCKS_APART_MS, DAY_MS, parseTimestamp, TIME_FORMAT } from '../domain/time.ts'
 import { type Input, openErrorsFile, openInput, openJournal } from '../import/files.ts'
 import { PRESETS, type Preset } from '../import/presets.ts'
 import {
@@ -46,13 +46,14 @@ import {
 } from './stripe.ts'
 
 const IMPORT_NOTES = `
-Sends the rows through the public APIs of the running server. If no server runs, the command starts one until it is done.
-Importing the same file twice adds nothing. After an interruption, run the same command again to continue.
+Sends the rows through the public APIs of the running server. If no server is running, the command starts one and stops it at the
+end. It creates the key that it needs, and revokes it at the end.
+Importing the same file again adds nothing. After an interruption, run the same command again to continue.
 
 Prints {"read", "accepted", "duplicates", "rejected", "seconds"}. Exit code 1 if a row was rejected.`
 
 const TABLES = { products: 'product', contacts: 'contact', orders: 'order' } as const
-const FILE = 'file to import; - reads standard input'
+const FILE = 'file to import; use - to read from standard input'
 
 export function addImport(program: Command, out: Output): void {
   const group = program
@@ -89,7 +90,10 @@ function addTable(group: Command, table: keyof typeof TABLES | 'events', out: Ou
         'encoding of the file: utf-8, windows-1252 (Excel), utf-16le … (default: utf-8)',
       ).argParser(parseEncoding),
     )
-    .option('--map <file>', 'JSON file that maps columns to fields')
+    .option(
+      '--map <file>',
+      `JSON file with the column of each field, for example ${table === 'events' ? EVENT_MAP : RECORD_MAP}`,
+    )
     .option('--dry-run', 'only read and check the file')
     .option(
       '--errors <file>',
@@ -117,6 +121,9 @@ function addTable(group: Command, table: keyof typeof TABLES | 'events', out: Ou
     )
 }
 
+const RECORD_MAP = '{"id": "Handle", "data": {"sku": "Variant SKU"}}'
+const EVENT_MAP = '{"event_type": "Event", "data": {"page": "URL"}}'
+
 const EVENT_NOTES = `
 CSV columns are event_type, visitor, session_id, user_id, event_id and occurred_at; every other column becomes data.<column>.
 A line of NDJSON is a body of POST /v1/track, or a call of Segment's SDKs (track, identify, page, screen, group, alias).
@@ -140,11 +147,11 @@ function parseEncoding(text: string): string {
 
 const STRIPE_NOTES = `
 With a key, reads customers, subscriptions, invoices, payments, refunds, credit notes, disputes and coupons of the account from
-Stripe, all pages. The key needs read permission for them. A file contains responses of Stripe's list endpoints: pages, or a
-sequence of objects. A file with an incomplete list is rejected.
+Stripe, all pages. The key needs read permission for them. A file contains responses of Stripe's list endpoints: whole pages, or one
+object per line. A file with an incomplete list is rejected.
 
-An imported state has the time at which it was read from Stripe. A file does not contain that time for most objects, so it
-requires --as-of. A state never overrides a newer one.
+Kontor records each object as it was at the time when it was read from Stripe. Most objects in a file do not contain that time, so a
+file requires --as-of. An import never overrides newer data of an object.
 ${IMPORT_NOTES}`
 
 function addStripe(group: Command, out: Output): void {
@@ -199,7 +206,7 @@ function addStripe(group: Command, out: Output): void {
 
 function parseAsOf(text: string): Date {
   const at = parseTimestamp(text)
-  if (at === null) throw new InvalidArgumentError('Expected an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z.')
+  if (at === null) throw new InvalidArgumentError(`Expected ${TIME_FORMAT}.`)
   if (at.getTime() > Date.now() + CLOCKS_APART_MS) throw new InvalidArgumentError('The time is in the future.')
   return at
 }

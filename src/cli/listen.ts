@@ -15,12 +15,13 @@ import { createStopSignal, formatLine, type Output } from './output.ts'
 import { dataOption, withReadDatabase } from './session.ts'
 
 const NOTES = `
-Shows every request that the source accepts, including duplicates. With --forward, sends each request unchanged to the handler,
-one at a time and in order. Authorization, Cookie, Host and connection headers are omitted, and compressed bodies are
-decompressed. Prints one line per request on a terminal, and one JSON object per line in a pipe or with --json.
+Shows every request that the source accepts, including duplicates. With --forward, sends each request to the handler, one at a time
+and in order, with its body (decompressed) and its headers, except Authorization, Cookie, Host and connection headers.
+Prints one line per request on a terminal, and one JSON object per line in a pipe or with --json.
 
 With KONTOR_URL and KONTOR_KEY (a private key with events:read and conversions:read), reads from that server, otherwise from
-the database. Kontor stores requests from the first \`kontor listen\` on, and the first 1,000 of a new source, for three days each.`
+the database. Kontor keeps requests for three days: the first 1,000 on the first day of a source, and all requests in the seven days
+after you run kontor listen for it.`
 
 type Options = { forward?: URL; since?: Date; retry?: true; json?: true; data?: string }
 
@@ -30,7 +31,11 @@ export function addListen(program: Command, out: Output): void {
     .description('Show the requests that a source receives, and forward them to a local handler.')
     .argument('<source>', 'id of the source (src_…)')
     .option('--forward <url>', 'URL to forward each request to, for example http://localhost:3000/hook', parseUrl)
-    .option('--since <time>', 'start with requests since this time: 10m, 2h, 1d, or ISO 8601', parseSince)
+    .option(
+      '--since <time>',
+      'start with requests since this time: 10m (ago), 2h, 1d, or for example 2026-01-31T09:30:00Z',
+      parseSince,
+    )
     .option('--retry', 'while the handler is unreachable, retry the request instead of skipping it')
     .option('--json', 'print JSON lines with headers and body, also on a terminal')
     .addOption(dataOption())

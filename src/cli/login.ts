@@ -8,17 +8,28 @@ import { openRemote, writeProfile } from './remote.ts'
 import { dataOption, withReadAdmin } from './session.ts'
 
 const NOTES = `
-Stores the URL and an admin key in ~/.config/kontor/profiles.json, which only you can read. Commands that the admin API offers then
-run on that server if you set --profile NAME or KONTOR_PROFILE, or if the current folder has no database.
-Create a key on the server: kontor key create --kind admin`
+Stores the URL and an admin key in ~/.config/kontor/profiles.json, which only you can read. To create a key, run this on the server:
+kontor key create --kind admin
+
+A command uses the first of these that is set:
+  1. the server of --profile NAME or KONTOR_PROFILE
+  2. the database of DATABASE_URL
+  3. the database in the data directory of --data
+  4. the server of KONTOR_URL, with the admin key KONTOR_KEY
+  5. the database in KONTOR_DATA_DIR or ./data, if it exists
+  6. the server of the profile "default"
+Some commands work only on a database; docs/configuration.md lists them.`
 
 export function addLogin(program: Command, out: Output): void {
   program
     .command('login')
     .description('Store the URL and the admin key of a remote server.')
     .argument('<url>', 'URL of the server', parseUrl)
-    .option('--profile <name>', 'name of the profile (default: default)')
-    .option('--key <key>', 'admin key (adm_…); - reads standard input (default: -)')
+    .option('--profile <name>', 'name of the profile (default: "default")')
+    .option(
+      '--key <key>',
+      'admin key (adm_…); without --key and --key-file, the command asks for it; use - to read from standard input',
+    )
     .option('--key-file <path>', 'file that contains the admin key')
     .addHelpText('after', NOTES)
     .addHelpText(

@@ -7,14 +7,14 @@ import { examples } from './options.ts'
 import type { Output } from './output.ts'
 
 const NOTES = `
-For agents that start MCP servers as local programs. Passes each Model Context Protocol message to KONTOR_URL
-(default http://localhost:8080) with the private key KONTOR_KEY. The scopes of the key determine the available tools, which
+Use it for agents that start MCP servers as local programs. The command passes each Model Context Protocol message to KONTOR_URL
+(default: http://localhost:8080) with the private key KONTOR_KEY. The scopes of the key determine the available tools, which
 are all read-only. Clients that support MCP over HTTP can use /mcp directly. See docs/guides/agents.md.`
 
 export function addMcp(program: Command, out: Output): void {
   program
     .command('mcp')
-    .description('Run an MCP server over stdio.')
+    .description('Run an MCP server over stdio, for AI agents.')
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('KONTOR_URL=https://kontor.example.com KONTOR_KEY=private-… kontor mcp'))
     .action(async () => {

@@ -7,10 +7,10 @@ import type { Output } from './output.ts'
 import { dataOption, printChange, printRead, tenantOption, withReadAdmin } from './session.ts'
 
 const NOTES = `
-Identify a person by profile id, e-mail address, user id, contact id or visitor id. If an id matches several people, add its
+Identify a person by profile id (prof_…), e-mail address, user id, contact id or visitor id. If an id matches several people, add its
 kind: user:…, contact:…, visitor:… or email:…`
 
-const WHO = 'profile id, e-mail address, user id, contact id or visitor id'
+const WHO = 'profile id (prof_…), e-mail address, user id, contact id or visitor id'
 
 export function addPerson(program: Command, out: Output): void {
   const person = program
@@ -29,7 +29,10 @@ export function addPerson(program: Command, out: Output): void {
   person
     .command('merge')
     .description('Merge two people.')
-    .argument('<id>', 'person to merge into the other')
+    .argument(
+      '<id>',
+      'person to merge into the other: profile id (prof_…), e-mail address, user id, contact id or visitor id',
+    )
     .argument('<into>', 'person whose profile id is kept')
     .addOption(tenantOption())
     .addOption(dataOption())
@@ -39,9 +42,14 @@ export function addPerson(program: Command, out: Output): void {
     )
   person
     .command('split')
-    .description('Unlink an identifier from a profile.')
+    .description('Unlink an identifier from a person.')
     .argument('<id>', WHO)
-    .addOption(new Option('--name <name>', 'identifier to unlink').makeOptionMandatory())
+    .addOption(
+      new Option(
+        '--name <name>',
+        'identifier to unlink, as kind:value, for example visitor:v-81',
+      ).makeOptionMandatory(),
+    )
     .addOption(tenantOption())
     .addOption(dataOption())
     .addHelpText('after', SPLIT_NOTES)
@@ -51,9 +59,11 @@ export function addPerson(program: Command, out: Output): void {
     )
   person
     .command('verify')
-    .description('Confirm that an identifier belongs to a profile.')
+    .description('Confirm that an identifier belongs to a person.')
     .argument('<id>', WHO)
-    .addOption(new Option('--name <name>', 'identifier to verify').makeOptionMandatory())
+    .addOption(
+      new Option('--name <name>', 'identifier to verify, as kind:value, for example user:ada').makeOptionMandatory(),
+    )
     .addOption(tenantOption())
     .addOption(dataOption())
     .addHelpText('after', VERIFY_NOTES)
@@ -71,9 +81,13 @@ export function addPerson(program: Command, out: Output): void {
         .choices(['ndjson', 'json'])
         .default('ndjson'),
     )
-    .option('--confirm-profile', 'export the whole profile, also what only unverified input links to the person')
+    .option(
+      '--confirm-profile',
+      'also export verified identifiers that only unverified input (a browser) links to the person',
+    )
     .option('--out <file>', 'file to write (default: stdout)')
     .addOption(dataOption())
+    .addHelpText('after', '\n`kontor export person` does the same, with --format json.')
     .addHelpText('after', examples('kontor person export --tenant acme ada@example.com --format json --out ada.json'))
     .action((id, options) =>
       withReadAdmin(options, out, async ({ admin }) => {
@@ -86,8 +100,9 @@ export function addPerson(program: Command, out: Output): void {
 }
 
 const VERIFY_NOTES = `
-A link is verified if a record, a signed source, a server key or an operator made it. What a browser claims is unverified.
-Exports and erasures cover the data that verified links connect, and data that only browsers sent.`
+A link is verified if it comes from a record, a source, a server key or an operator. A link that only browsers sent is unverified.
+Exports and erasures of a person cover the identifiers with verified links, and identifiers that only browsers sent. They do not cover
+a verified identifier with only an unverified link, because it may belong to another person, unless you add --confirm-profile.`
 
 const SPLIT_NOTES = `
 Removes the link between the identifier and the person. Events, conversions and attribution are updated accordingly.

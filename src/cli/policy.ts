@@ -6,9 +6,9 @@ import type { Output } from './output.ts'
 import { dataOption, printChange, printRead } from './session.ts'
 
 const NOTES = `
-Settings (the default is named first):
+Settings, with their values (the default is first) and their meaning:
 ${Object.values(SETTINGS)
-  .map(({ name, values }) => `  ${name.padEnd(20)} ${values}`)
+  .map(({ name, values, meaning }) => `  ${name.padEnd(20)} ${values}\n${' '.repeat(23)}${meaning}`)
   .join('\n')}
 
 Prints the policy. "applied": false means that reports use the previous policy until a running server has recomputed the

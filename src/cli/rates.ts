@@ -12,8 +12,10 @@ export function addRates(program: Command, out: Output): void {
   rates.addHelpText('after', examples(example))
   rates
     .command('import')
-    .description('Import rates in the CSV format of the European Central Bank. Existing rates are replaced.')
-    .argument('<file>', 'eurofxref-hist.csv, or - for standard input')
+    .description(
+      'Import rates in the CSV format of the European Central Bank. A rate that exists for a day and currency is replaced.',
+    )
+    .argument('<file>', 'for example eurofxref-hist.csv; use - to read from standard input')
     .requiredOption('--tenant <tenant>', 'tenant id or name')
     .addOption(dataOption())
     .addHelpText('after', examples(example))

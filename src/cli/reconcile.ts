@@ -26,17 +26,20 @@ is a difference, so a file must contain all subscriptions, invoices and refunds.
 
 Prints {"compared": {"subscriptions", "invoices", "refunds"}, "differences": [{"kind", "id", "field", "here", "there"}]}. "here" is
 the ledger, "there" is Stripe. At most 10,000 differences are listed; "differences_total" then counts all of them.
-Exit code 0: everything was compared and agrees. Comparing nothing is an error.`
+Exit code 0 if everything was compared and agrees, 1 if there are differences or nothing was compared.`
 
 export function addReconcile(program: Command, out: Output): void {
   const group = program
     .command('reconcile')
-    .description('Compare the ledger with a billing system, object by object.')
+    .description('Compare the subscriptions, invoices and refunds in Kontor with those in a billing system.')
     .addHelpText('after', examples('kontor reconcile stripe --key-file stripe.key --tenant acme'))
   group
     .command('stripe')
     .description('Compare subscriptions, invoices and refunds with a Stripe account.')
-    .argument('[file]', 'responses of the list endpoints, as for `kontor import stripe`; - reads standard input')
+    .argument(
+      '[file]',
+      'responses of the list endpoints, as for `kontor import stripe`; use - to read from standard input',
+    )
     .addOption(tenantOption())
     .addOption(keyOption())
     .addOption(keyFileOption())

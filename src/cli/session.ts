@@ -23,7 +23,10 @@ export const dataOption = () => new Option('--data <directory>', 'data directory
 
 /** For commands that send requests to a server. */
 export const urlOption = () =>
-  new Option('--url <url>', 'server to send to (default: the server of the data directory)').argParser(parseServerUrl)
+  new Option(
+    '--url <url>',
+    'URL of the server to send to, which must use the same database (default: the server of the data directory)',
+  ).argParser(parseServerUrl)
 
 function parseServerUrl(text: string): string {
   if (/^https?:\/\//i.test(text) && URL.canParse(text)) return withoutTrailingSlash(text)
@@ -188,7 +191,7 @@ export async function chooseTenant(options: Place, out: Output): Promise<string>
   throw new UsageError(
     tenants.length === 0
       ? 'There is no tenant yet. Create one with kontor start or kontor tenant create.'
-      : 'There are several tenants. Choose one with --tenant or KONTOR_TENANT.',
+      : 'There are several tenants. Choose one with --tenant or KONTOR_TENANT. `kontor tenant list` shows them.',
   )
 }
 

@@ -9,7 +9,7 @@ import { dataOption, withDatabase } from './session.ts'
 
 const NOTES = `
 Prints {"snapshots": [{"tenant", "from", "to", "accounts"}]}: the days written, and the number of accounts on the last day.
-Late events update the snapshots of the days they affect. Backdated events create missing snapshots.`
+If an event arrives late, a running server updates the snapshots of the days it affects, and writes missing ones.`
 
 export function addSnapshot(program: Command, out: Output): void {
   program

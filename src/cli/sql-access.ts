@@ -6,9 +6,9 @@ import type { Output } from './output.ts'
 import { dataOption, printChange, printRead, tenantFilter, tenantOption, withDatabase } from './session.ts'
 
 const NOTES = `
-The role can read the rows of its tenant in the views of the schema kontor_bi (docs/guides/bi.md), and no tables. The password
-is shown only once. PostgreSQL limits the rows and the connections. A running server ends a session that exceeds the
-statement timeout or holds a lock, and restores the password if the role changes it.`
+The role can read the views of the schema kontor_bi (docs/guides/bi.md), but no tables. The password is shown only once.
+PostgreSQL enforces that the role sees only the rows of its tenant, and limits its connections. A running server ends a session
+that exceeds the statement timeout or holds a lock, and restores the password if the role changes it.`
 
 export function addSqlAccess(program: Command, out: Output): void {
   const access = program

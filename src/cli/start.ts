@@ -29,11 +29,14 @@ import { currentUser, dataOption, loadSecrets, ownEmbedded } from './session.ts'
 
 const NOTES = `
 When Kontor starts for the first time, it creates the tenant "default" with keys, and prints them once. Without a
-terminal, it writes them to the file keys in the data directory instead, which only its owner can read.
-If your own PostgreSQL is unavailable, the server waits for it (KONTOR_START_TIMEOUT).
+terminal, it writes them to the file \`keys\` in the data directory instead. Only the owner of the file can read it.
+If your own PostgreSQL is unavailable, the server waits for it up to KONTOR_START_TIMEOUT (default: 60s), then exits.
 On SIGINT or SIGTERM, the server completes the requests in flight and stops. Work that does not end in time
 (KONTOR_DRAIN_TIMEOUT) is aborted, with exit code 3. A second signal stops the server immediately.
 All other settings are environment variables: see docs/configuration.md and \`kontor check-config\`.`
+
+const SURFACES =
+  'comma-separated parts of the server to run: data, events, inbound (the three APIs), console, worker (processes accepted requests) (default: all)'
 
 export function addStart(program: Command, out: Output): void {
   program
@@ -42,13 +45,13 @@ export function addStart(program: Command, out: Output): void {
     .option('--port <n>', 'port to listen on (default: KONTOR_PORT, or 8080)')
     .option('--host <address>', 'address to listen on (default: KONTOR_HOST, or 127.0.0.1)')
     .addOption(dataOption())
-    .option('--surfaces <a,b>', 'surfaces to run: data, events, inbound, console, worker (default: all)')
+    .option('--surfaces <list>', SURFACES)
     .addHelpText('after', NOTES)
     .addHelpText(
       'after',
       examples(
         'kontor start',
-        'kontor start --port 9000 --data /var/lib/kontor',
+        'kontor start --port 9000 --data /srv/kontor',
         'DATABASE_URL=postgres://kontor:PASSWORD@db.internal/kontor kontor start --surfaces events,inbound',
       ),
     )

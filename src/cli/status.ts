@@ -17,7 +17,16 @@ import { readServerFile } from './server-file.ts'
 import { type Database, dataOption, openSession, type Session, schemaProblem, withBareDatabase } from './session.ts'
 
 const NOTES = `
-Prints one JSON object. Exit code 0 if a server is running and responds, otherwise 1.
+Prints one JSON object. Exit code 0 if a server is running and responds, otherwise 1. Its fields include:
+  version          version of the running server; command_version: version of this command
+  ops_url          URL of the operations port (/healthz, /readyz, /metrics); null: off
+  schema           newest migration of the database
+  pipeline         accepted entries that wait to be processed; "stalled" lists partitions of the log that fail
+  jetstream        the same for the log in NATS JetStream; "streams" lists the streams that servers have used
+  backlog          waiting entries in total, and the limit above which requests are rejected (KONTOR_MAX_BACKLOG)
+  dead_letters     number of dead letters that are neither replayed nor resolved
+  expiring_keys    keys that expire within 14 days
+  retention_held   why expired data is not deleted; null: it is deleted
 For a database of an older version, it prints the schema version and how to migrate, and changes nothing.
 With DATABASE_URL, the server is found through its operations port on this machine (KONTOR_OPS_HOST, KONTOR_OPS_PORT).`
 
@@ -27,7 +36,7 @@ export function addStatus(program: Command, out: Output): void {
     .description('Show whether a server is running, its URL, and the state of the pipeline.')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
-    .addHelpText('after', examples('kontor status', 'kontor status --data /var/lib/kontor | jq .pipeline'))
+    .addHelpText('after', examples('kontor status', 'kontor status --data /srv/kontor | jq .pipeline'))
     .action(async options => {
       await requireLocal(options)
       const config = readConfig(undefined, { dataDir: options.data })

@@ -16,13 +16,19 @@ export const sourceOption = () =>
   new Option('--source <source>', 'the Stripe source of this account, id or name (default: the only Stripe source)')
 
 export const namespaceOption = () =>
-  new Option('--namespace <namespace>', 'the namespace of the ids, instead of --source').argParser(text => {
+  new Option(
+    '--namespace <namespace>',
+    'namespace of the ids, instead of --source; it keeps the ids of several billing systems apart',
+  ).argParser(text => {
     if (/^[A-Za-z0-9][A-Za-z0-9_.-]{0,49}$/.test(text)) return text
     throw new InvalidArgumentError('Expected up to 50 letters, digits, "_", "." or "-".')
   })
 
 export const keyOption = () =>
-  new Option('--key <key>', 'restricted key of the Stripe account, to read from its API; - reads standard input')
+  new Option(
+    '--key <key>',
+    'restricted key of the Stripe account, to read from its API; use - to read the key from standard input',
+  )
 
 export const keyFileOption = () => new Option('--key-file <file>', 'file that contains the key')
 

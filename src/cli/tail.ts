@@ -12,7 +12,7 @@ import { currentUser, dataOption, type Session, withReadDatabase } from './sessi
 
 const NOTES = `
 Prints one line per item on a terminal, and one JSON object per line in a pipe, with the fields of the API. Press Ctrl-C to stop.
-Polls the newest items every second. Backdated items appear only in the lists of the API.`
+Reads the newest items every second. Items that arrive with an older occurred_at may not appear; use GET /v1/events.`
 
 const KINDS = ['events', 'conversions', 'refused'] as const
 type Kind = (typeof KINDS)[number]
@@ -24,7 +24,11 @@ export function addTail(program: Command, out: Output): void {
   program
     .command('tail')
     .description('Follow new events, conversions or rejected requests.')
-    .addArgument(new Argument('[what]', 'what to follow').choices(KINDS).default('events' as const))
+    .addArgument(
+      new Argument('[what]', 'what to follow; refused: rejected requests and dead letters')
+        .choices(KINDS)
+        .default('events' as const),
+    )
     .requiredOption('--tenant <tenant>', 'tenant id or name')
     .option('--last <n>', 'number of existing items to show first', parseCount, 10)
     .option('--event-type <type>', 'only events of this type')

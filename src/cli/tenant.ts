@@ -1,4 +1,5 @@
 import { type Command, Option } from '@commander-js/extra-typings'
+import { DEFAULT_CONVERSION_TYPES } from '../domain/conversions/conversions.ts'
 import { IP_MODES } from '../domain/tenants/ip-addresses.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
@@ -14,10 +15,7 @@ export function addTenant(program: Command, out: Output): void {
     .argument('<name>', 'unique name')
     .addOption(dataOption())
     .addHelpText('after', '\nPrints {"id", "name"}. Other commands accept either of them.')
-    .addHelpText(
-      'after',
-      examples('kontor tenant create acme', 'kontor tenant create "Acme Inc." --data /var/lib/kontor'),
-    )
+    .addHelpText('after', examples('kontor tenant create acme', 'kontor tenant create "Acme Inc." --data /srv/kontor'))
     .action((name, options) =>
       withNewAdmin(options, out, async ({ admin }) => {
         const made = await admin.tenants.create({ name })
@@ -36,7 +34,7 @@ export function addTenant(program: Command, out: Output): void {
     .argument('<tenant>', 'tenant id or name')
     .option(
       '--events-floor <time>',
-      'maximum age of events sent with a public tracking key: for example 3650d, off, or default (KONTOR_EVENTS_FLOOR)',
+      'maximum age of events sent with a tracking key (not a server key), for example 3650d; older events get this age. off: no limit. default: KONTOR_EVENTS_FLOOR',
     )
     .addOption(
       new Option(
@@ -69,7 +67,7 @@ export function addTenant(program: Command, out: Output): void {
     .command('conversions')
     .description('Show or set which event types count as conversions.')
     .argument('<tenant>', 'tenant id or name')
-    .option('--set <a,b>', 'replace the list with these event types')
+    .option('--set <list>', 'comma-separated event types that replace the list')
     .option('--reset', 'restore the default list')
     .addOption(dataOption())
     .addHelpText('after', CONVERSIONS_NOTES)
@@ -93,4 +91,5 @@ export function addTenant(program: Command, out: Output): void {
 }
 
 const CONVERSIONS_NOTES = `
-"conversion_types": null in the output means the default list. A \`convert\` event is always a conversion.`
+"conversion_types": null in the output means the default list. A \`convert\` event is always a conversion.
+Default list: ${DEFAULT_CONVERSION_TYPES.join(', ')}`

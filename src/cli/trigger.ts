@@ -24,8 +24,9 @@ import { currentUser, dataOption, loadSecrets, type Session, urlOption, withRead
 const NOTES = `
 A sample is a request body as documented by its sender, with new ids each time. It is sent to the same endpoint as a real one:
 to the event API with a temporary tracking key, or to the source with the matching preset, signed with its secret. For a source
-without a signing secret, give its token with --token. Stripe's samples are in test mode (livemode: false): they are listed as
-events and count in no total; --set livemode=true sends real data. All other samples are real data: lists and reports include them.
+without a signing secret, give its token with --token.
+Stripe's samples are in test mode (livemode: false): lists show them, but reports do not count them; --set livemode=true sends real
+data. All other samples are real data: lists and reports include them.
 
 Prints one JSON object per request. Exit code 1 if a request is not accepted.`
 
@@ -47,10 +48,14 @@ export function addTrigger(program: Command, out: Output): void {
     .description('Send a realistic sample: a page event, or a webhook of Stripe, Shopify and others.')
     .argument('[sample]', 'name of the sample; --list shows all')
     .option('--tenant <tenant>', 'tenant id or name (default: KONTOR_TENANT, or the only tenant)')
-    .option('--source <id>', 'source to send to (default: the only one with the preset)')
+    .option('--source <id>', 'source to send to (default: the only source with the preset of the sample)')
     .option('--token <token>', 'token of the source (tok_…), if it has no signing secret')
     .option('--count <n>', 'number of requests to send', parseCount, 1)
-    .option('--set <path=value>', 'change a field, for example data.object.amount_paid=4900; repeatable', addChange)
+    .option(
+      '--set <path=value>',
+      'change a field, for example data.object.amount_paid=4900; can be repeated',
+      addChange,
+    )
     .option('--edit', 'edit the body in $EDITOR before sending it')
     .option('--list', 'list the samples')
     .option('--json', 'with --list: print a JSON array')

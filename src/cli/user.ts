@@ -1,13 +1,13 @@
 import { type Command, Option } from '@commander-js/extra-typings'
 import type { InvitedUser } from '../admin/users.ts'
-import { ROLES } from '../domain/tenants/keys.ts'
+import { ROLE_RIGHTS, ROLES } from '../domain/tenants/keys.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
 import { dataOption, printRead, withAdmin } from './session.ts'
 
 const NOTES = `
-People sign in to the console with a name and a password of their own, so that the audit log shows who did what. The person
-sets the password with the link of an invitation. The link works once and expires after 7 days.`
+People sign in to the console with a name and a password of their own, so that the audit log shows who did what. The invited
+person opens the link and sets a password. The link works once and expires after 7 days.`
 
 export function addUser(program: Command, out: Output): void {
   const user = program.command('user').description('Manage people who sign in to the console with a password.')
@@ -55,15 +55,8 @@ function addInvite(user: Command, out: Output): void {
     .command('invite')
     .description('Create a user and print an invitation link.')
     .argument('<name>', 'name to sign in with, usually an e-mail address')
-    .addOption(
-      new Option(
-        '--role <role>',
-        'viewers read, operators also replay and enable or disable sources, admins do everything',
-      )
-        .choices(ROLES)
-        .default('viewer' as const),
-    )
-    .option('--tenant <tenant>', 'tenant id or name; restricts the user to this tenant')
+    .addOption(new Option('--role <role>', ROLE_RIGHTS).choices(ROLES).default('viewer' as const))
+    .option('--tenant <tenant>', 'tenant id or name; restricts the user to this tenant (default: all tenants)')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(
@@ -97,7 +90,7 @@ export function addSession(program: Command, out: Output): void {
     })
   session
     .command('end')
-    .description('End a session. It takes effect immediately on every node.')
+    .description('End a session. It takes effect immediately on every server.')
     .argument('<id>', 'id of the session (ses_…), see `kontor session list`')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor session end ses_4fTzQ9aXw2LmN8pB'))

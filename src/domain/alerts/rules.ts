@@ -4,25 +4,24 @@ const DAY_S = 86_400
 export const RULES = {
   lag: {
     ...{ threshold: 300, least: 1, most: 30 * DAY_S },
-    means: 'age in seconds of the oldest accepted entry that is not processed',
+    means: 'age in seconds of the oldest accepted entry that is not processed yet',
   },
   refused_share: {
     ...{ threshold: 0.1, least: 0.001, most: 1 },
     means:
-      'share of webhook requests rejected in the last hour, of those with a valid credential; 429 does not count; at least ten',
+      'share of webhook requests with valid credentials that were rejected in the last hour, not counting 429; needs at least ten rejected requests',
   },
   dead_letters: {
     ...{ threshold: 1, least: 1, most: 1_000_000_000 },
-    means: 'number of dead letters that were not replayed',
+    means: 'number of dead letters that are neither replayed nor resolved',
   },
   source_silent: {
     ...{ threshold: 3, least: 1, most: 1_000 },
-    means:
-      'time since the last event of a source, divided by its longest silence in the week before or by ten minutes, whichever is longer',
+    means: 'silence of a source, as a multiple of its longest silence in the previous week (at least ten minutes)',
   },
   mrr_drop: {
     ...{ threshold: 0.1, least: 0.001, most: 1 },
-    means: 'decrease of the MRR since seven days ago, as a share, per currency',
+    means: 'decrease of the MRR compared with seven days ago, as a share, per currency',
   },
 } as const
 export type Rule = keyof typeof RULES

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { CHANNEL_RULES_FORM, type ChannelRule, parseChannelRules } from '../customers/channels.ts'
 import { isObject } from '../json/json.ts'
-import { knownCurrency } from '../money.ts'
+import { CURRENCY_FORMAT, knownCurrency } from '../money.ts'
 import { isTimeZone } from '../time-zone.ts'
 import type { ValidationError } from '../validation-error.ts'
 
@@ -100,12 +100,15 @@ type Setting<Name extends keyof Policy> = {
   name: string
   /** The allowed values, for messages. */
   values: string
+  /** For the help. */
+  meaning: string
   /** undefined: not an allowed value. Strings are parsed, for the command line. */
   parse(value: unknown): Policy[Name] | undefined
 }
 
-const oneOf = <Value extends string>(name: string, ...values: Value[]) => ({
+const oneOf = <Value extends string>(name: string, meaning: string, ...values: Value[]) => ({
   name,
+  meaning,
   values: values.join(' or '),
   parse: (value: unknown) => values.find(known => known === value),
 })
@@ -114,10 +117,16 @@ const MAX_GRACE_DAYS = 3650
 
 /** The public name and the parser of each field. */
 export const SETTINGS: { [Name in keyof Policy]: Setting<Name> } = {
-  pause: oneOf('pause', 'churn', 'keep'),
-  trialOnPaying: oneOf('trial_on_paying', 'churn', 'keep'),
+  pause: oneOf('pause', 'whether a paused subscription churns or keeps its MRR', 'churn', 'keep'),
+  trialOnPaying: oneOf(
+    'trial_on_paying',
+    'whether a paying subscription churns or keeps its MRR while it is in a trial again',
+    'churn',
+    'keep',
+  ),
   pastDueGraceDays: {
     name: 'past_due_grace_days',
+    meaning: 'days after which a past-due subscription stops counting; none: it counts until it is unpaid or canceled',
     values: `none or an integer from 0 to ${MAX_GRACE_DAYS}`,
     parse(value) {
       if (value === 'none' || value === null) return null
@@ -129,24 +138,38 @@ export const SETTINGS: { [Name in keyof Policy]: Setting<Name> } = {
   },
   timeZone: {
     name: 'time_zone',
+    meaning: 'time zone of days, weeks and months in reports',
     values: 'UTC or another IANA time zone, for example Europe/Berlin',
     parse: value => (typeof value === 'string' && isTimeZone(value) ? value : undefined),
   },
   netWithinDay: {
     name: 'net_within_day',
+    meaning: 'whether the changes of one account on one day count as one movement',
     values: 'false or true',
     parse: value =>
       value === true || value === 'true' ? true : value === false || value === 'false' ? false : undefined,
   },
-  retentionBase: oneOf('retention_base', 'first_instant', 'end_of_month'),
+  retentionBase: oneOf(
+    'retention_base',
+    'whether retention is measured by the first MRR of an account, or by its MRR at the end of its first month',
+    'first_instant',
+    'end_of_month',
+  ),
   reportingCurrency: {
     name: 'reporting_currency',
-    values: 'none or a currency code, for example EUR',
+    meaning: 'currency of reports with currency=reporting, which convert all currencies',
+    values: `none or ${CURRENCY_FORMAT}`,
     parse: value => (value === 'none' || value === null ? null : (knownCurrency(value) ?? undefined)),
   },
-  channels: { name: 'channels', values: CHANNEL_RULES_FORM, parse: parseChannelRules },
+  channels: {
+    name: 'channels',
+    meaning: 'rules that assign customers to marketing channels, before the default rules',
+    values: CHANNEL_RULES_FORM,
+    parse: parseChannelRules,
+  },
   planGroups: {
     name: 'plan_groups',
+    meaning: 'groups of plans for breakdowns and filters',
     values:
       'a JSON object of at most 100 groups with the names of their plans, for example {"Business":["Team","Scale"]}',
     parse: parsePlanGroups,
