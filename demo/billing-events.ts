@@ -75,6 +75,9 @@ export type InvoiceState = {
   taxCents: number
   attempts: number
   nextAttemptAt: number | null
+  /** What it pays for. */
+  periodStart: number
+  periodEnd: number
   finalizedAt: number
   dueAt: number | null
   paidAt: number | null
@@ -99,6 +102,8 @@ export function invoicePayload(agreement: Agreement, invoice: InvoiceState, at: 
     customer_email: agreement.person.email,
     status: invoice.status,
     currency: agreement.currency,
+    period_start: isoTime(invoice.periodStart),
+    period_end: isoTime(invoice.periodEnd),
     total,
     tax: invoice.taxCents / 100,
     amount_due: total,

@@ -214,6 +214,8 @@ function newInvoice(simulation: Simulation, at: number, netCents: number): Invoi
     taxCents: taxOn(netCents, agreement.currency),
     attempts: 0,
     nextAttemptAt: null,
+    periodStart: at,
+    periodEnd: simulation.state.periodEnd,
     finalizedAt: at,
     dueAt: null,
     paidAt: null,
