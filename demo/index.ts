@@ -1,4 +1,4 @@
 /** The entry point for the console. */
 export { deliver, type Target } from './deliver.ts'
 export { shopYear } from './shop.ts'
-export { createYear, sourceName } from './year.ts'
+export { createYear, findEnd, sourceName } from './year.ts'

@@ -1,4 +1,4 @@
-import { DAY_MS, HOUR_MS } from '../src/domain/time.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../src/domain/time.ts'
 import type { Random } from './random.ts'
 
 export { DAY_MS, HOUR_MS }
@@ -23,13 +23,22 @@ export function createYear({ seed, scale, end }: { seed: number; scale: number; 
   }
 }
 
-/** The name of the shop's source without the end of its year, which is a day or a minute. A later run finds the source by this prefix. */
-export function sourceNamePrefix({ seed, scale }: Year): string {
-  return `Demo shop${seed === 1 ? '' : ` ${seed}`}${scale === 1 ? '' : ` × ${scale}`} (until `
+/** The name of the shop's source. A year ends with the minute in which its source was created, unless `end` is given: a day. */
+export function sourceName({ seed, scale }: Pick<Year, 'seed' | 'scale'>, end?: number): string {
+  const shop = `Demo shop${seed === 1 ? '' : ` ${seed}`}${scale === 1 ? '' : ` × ${scale}`}`
+  return end === undefined ? shop : `${shop}${YEAR_TO}${isoTime(end).slice(0, 10)}`
 }
 
-export function sourceName(year: Year): string {
-  return `${sourceNamePrefix(year)}${isoTime(year.end).replace(/(T00:00)?:00\.000Z$/, (_, midnight) => (midnight ? '' : 'Z'))})`
+const YEAR_TO = ', year to '
+
+/** The end of the year of this source, for a later run that continues it; null: it is the source of another shop. */
+export function findEnd(
+  source: { name: string; created_at: string },
+  shop: Pick<Year, 'seed' | 'scale'>,
+): number | null {
+  const name = sourceName(shop)
+  if (source.name === name) return Math.floor(Date.parse(source.created_at) / MINUTE_MS) * MINUTE_MS
+  return source.name.startsWith(name + YEAR_TO) ? Date.parse(source.name.slice(name.length + YEAR_TO.length)) : null
 }
 
 export function isoTime(at: number): string {

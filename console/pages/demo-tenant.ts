@@ -14,10 +14,11 @@ import { readTenants } from '../tenant-list.ts'
 const SEED = 1
 /** The scale: 1 is 300 contacts and 8,000 visits. */
 const SIZES = [
-  ['0.5', '150 contacts, 4,000 visits'],
-  ['0.1', '30 contacts, 800 visits'],
-  ['2', '600 contacts, 16,000 visits'],
+  ['0.1', 'Small (30 contacts, 800 visits)'],
+  ['0.5', 'Medium (150 contacts, 4,000 visits)'],
+  ['2', 'Large (600 contacts, 16,000 visits)'],
 ] as const
+const DEFAULT_SIZE = '0.5'
 
 /** Creates a tenant with the data of a sample shop through the public APIs, as `kontor demo` does. */
 export function DemoTenantForm(): VNode {
@@ -38,7 +39,7 @@ export function DemoTenantForm(): VNode {
     ${h(
       Form<'size'>,
       { submit: 'Create demo tenant', needs: 'admin', layout: 'filter', run: fill },
-      h(SelectField, { id: 'size', label: 'Size', options: SIZES }),
+      h(SelectField, { id: 'size', label: 'Size', options: SIZES, value: DEFAULT_SIZE }),
     )}
     ${progress.value !== '' && html`<p class="notice" role="status">${progress.value}</p>`}
   `
@@ -46,10 +47,8 @@ export function DemoTenantForm(): VNode {
 
 async function createDemoTenant(scale: number, progress: Signal<string>): Promise<string> {
   progress.value = 'Generating sample data …'
-  const { createYear, deliver, shopYear, sourceName } = await import('kontor-demo')
-  // Until now, so that today is not without data.
-  const end = Math.floor(Date.now() / 60_000) * 60_000
-  const year = createYear({ seed: SEED, scale, end })
+  const { createYear, deliver, findEnd, shopYear, sourceName } = await import('kontor-demo')
+  const shop = { seed: SEED, scale }
   const { id } = await newTenant()
   const expires_at = new Date(Date.now() + DAY_MS).toISOString()
   const [privateKey, trackingKey, source] = await Promise.all([
@@ -57,12 +56,12 @@ async function createDemoTenant(scale: number, progress: Signal<string>): Promis
     keys.create({ kind: 'tracking', tenant: id, expires_at }),
     sources.create({
       ...{ tenant: id, type: 'webhook', overflow: 'defer' },
-      name: sourceName(year),
+      name: sourceName(shop),
       rate_limit: { events: 100_000_000, per_seconds: 60 },
     }),
   ])
   await deliver(
-    shopYear(year),
+    shopYear(createYear({ ...shop, end: findEnd(source, shop)! })),
     { url: location.origin, privateKey: privateKey.key, trackingKey: trackingKey.key, source },
     line => {
       progress.value = `Sent ${line.trim().replace(/ \([\d.]+ s\)$/, '')} …`

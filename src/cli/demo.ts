@@ -1,10 +1,9 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { deliver, Refused } from '../../demo/deliver.ts'
 import { type Shop, shopYear } from '../../demo/shop.ts'
-import { createYear, DAY_MS, sourceName, sourceNamePrefix, type Year } from '../../demo/year.ts'
+import { createYear, DAY_MS, findEnd, sourceName, type Year } from '../../demo/year.ts'
 import { AdminError } from '../admin/error.ts'
 import type { CreatedKey } from '../admin/keys.ts'
-import { MINUTE_MS } from '../domain/time.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
@@ -99,27 +98,24 @@ async function prepare({ admin }: Session, shape: Shape): Promise<DemoTenant> {
 
 const isoDate = (at: number) => new Date(at).toISOString().slice(0, 10)
 
-/** The source's name contains the end of the year. A run on a later day with the same seed therefore continues the same year. */
+/** The source shows the end of the year, so a run on a later day with the same seed continues the same year. */
 async function findOrCreateSource(
   admin: Session['admin'],
   tenant: string,
   { seed, scale, end }: Shape,
 ): Promise<[DemoTenant['source'], Year]> {
-  // Until now, so that today is not without data.
-  const now = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS
-  const year = createYear({ seed, scale, end: end ?? now })
-  const prefix = sourceNamePrefix(year)
-  const known = (await admin.sources.list(tenant)).find(({ name }) => name.startsWith(prefix))
+  const shop = { seed, scale }
+  const known = (await admin.sources.list(tenant)).find(source => findEnd(source, shop) !== null)
   if (!known) {
     const created = await admin.sources.create({
       tenant,
       type: 'webhook',
-      name: sourceName(year),
+      name: sourceName(shop, end),
       rate_limit: { events: 100_000_000, per_seconds: 60 },
     })
-    return [created, year]
+    return [created, createYear({ ...shop, end: findEnd(created, shop)! })]
   }
-  const knownEnd = Date.parse(known.name.slice(prefix.length, -1))
+  const knownEnd = findEnd(known, shop)!
   if (end !== undefined && end !== knownEnd)
     throw new UsageError(
       `This tenant already has the year of seed ${seed}, ending on ${isoDate(knownEnd)}. Use another --seed or --tenant.`,
