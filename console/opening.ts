@@ -119,7 +119,7 @@ function pageKey(route: Route | null): string {
 }
 
 function notFoundPage(): VNode {
-  const action = html`<a href=${link('overview')}>Overview</a>`
+  const action = html`<a href=${link('overview')}>Go to Overview</a>`
   return h(Page, { title: 'Page not found' }, h(EmptyState, { title: 'No page exists at this address.', action }))
 }
 

@@ -109,11 +109,18 @@ export function linkForAnyTenant({ name, params }: Route): string {
   return (link as (name: RouteName, ...given: unknown[]) => string)(target, ...given)
 }
 
+/** Addresses without the part that selects a tab. */
+const SHORT: ReadonlyMap<string, string[]> = new Map([
+  ['', ['overview']],
+  ['records', ['records', 'products']],
+  ['connect', ['connect', 'curl']],
+])
+
 /** Parses an address; null if no route matches. */
 export function parseRoute(hash: string): Route | null {
   const [path = '', queryText = ''] = hash.replace(/^#\/?/, '').split('?')
-  const parts = path.split('/').filter(Boolean).map(decoded)
-  if (parts.length === 0) parts.push('overview')
+  const given = path.split('/').filter(Boolean).map(decoded)
+  const parts = SHORT.get(given.join('/')) ?? given
   const name = (Object.keys(PATTERNS) as RouteName[]).find(candidate => matches(candidate, parts))
   if (name === undefined) return null
   const named = PATTERNS[name].split('/').flatMap((part, index) => {

@@ -8,7 +8,15 @@ const HEIGHT = 20
 const THIN = 4
 
 /** Losses are negative. */
-type Change = { label: string; amount: Amount; before?: Amount | null; note: string; href?: string }
+type Change = {
+  label: string
+  amount: Amount
+  before?: Amount | null
+  note: string
+  href?: string
+  /** The class of its color; default: by its sign. */
+  color?: string
+}
 
 type ChangeBarsProps = { caption: string; changes: Change[]; currency: string }
 
@@ -29,10 +37,10 @@ export function ChangeBars({ caption, changes, currency }: ChangeBarsProps): VNo
           ${isCompared && html`<th scope="col" class="number">Comparison</th>`}
         </tr>
         ${changes.map(
-          ({ label, amount, before, note, href }) => html`
+          ({ label, amount, before, note, href, color }) => html`
             <tr>
               <th scope="row" title=${note}>${href ? html`<a href=${href}>${label}</a>` : label}</th>
-              <td class="drawing" aria-hidden="true">${h(ChangeBar, { amount, scale })}</td>
+              <td class="drawing" aria-hidden="true">${h(ChangeBar, { amount, color, scale })}</td>
               <td class="number">${signedMoney(amount, currency)}</td>
               ${isCompared && html`<td class="number faint">${signedMoney(before ?? 0, currency)}</td>`}
             </tr>
@@ -54,14 +62,16 @@ function computeScale(changes: Change[]): Scale {
   return { zero: loss * unit, unit }
 }
 
-function ChangeBar({ amount, scale: { zero, unit } }: { amount: Amount; scale: Scale }): VNode {
+type ChangeBarProps = { amount: Amount; color: string | undefined; scale: Scale }
+
+function ChangeBar({ amount, color, scale: { zero, unit } }: ChangeBarProps): VNode {
   const size = Math.abs(toNumber(amount))
   const length = size === 0 ? 0 : Math.max(size * unit, THIN)
   const isLoss = isNegative(amount)
   const start = Math.max(0, Math.min(isLoss ? zero - length : zero, WIDTH - length))
   return html`
     <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" focusable="false">
-      <rect class=${isLoss ? 'loss' : 'gain'} x=${start} y="2" width=${length} height=${HEIGHT - 4} />
+      <rect class=${color ?? (isLoss ? 'loss' : 'gain')} x=${start} y="2" width=${length} height=${HEIGHT - 4} />
       <line x1=${zero} x2=${zero} y1="0" y2=${HEIGHT} vector-effect="non-scaling-stroke" />
     </svg>
   `

@@ -155,6 +155,8 @@ const HEIGHT = 220
 const HALF_A_LABEL = 32
 /** The minimum distance of labels, in pixels. */
 const SPACES: Record<TimeUnit, number> = { hour: 66, day: 84, week: 84, month: 72 }
+/** The class of a series' color in CSS. */
+export const colorClass = (index: number): string => COLORS[index % COLORS.length]!.slice(2)
 const COLORS = ['--accent', '--second', '--third', '--fourth', '--bad', '--fifth']
 const ASIDE = ['--faint', '--second']
 
@@ -204,8 +206,10 @@ function ticksOf(plot: uPlot, { moments, unit = 'hour' }: Drawn): number[] {
   const span = (moments.at(-1)?.getTime() ?? 0) - first
   const ticks: number[] = []
   let before = Number.POSITIVE_INFINITY
-  for (const at of moments.toReversed()) {
-    const x = span === 0 ? 0 : ((at.getTime() - first) / span) * width
+  for (const [index, at] of [...moments.entries()].toReversed()) {
+    // Months count as equally long, so that February is not left out.
+    const share = unit === 'month' ? index / (moments.length - 1) : (at.getTime() - first) / span
+    const x = span === 0 ? 0 : share * width
     if (before - x < SPACES[unit]) continue
     ticks.unshift(at.getTime() / 1000)
     before = x

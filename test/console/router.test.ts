@@ -13,6 +13,8 @@ test('an address is parsed to its route, or to null', () => {
   assert.equal(parseRouteName('#/sources/src_1'), 'source')
   assert.equal(parseRouteName('#/events/1/2'), null)
   assert.equal(parseRouteName('#/nothing'), null)
+  assert.deepEqual(parseRoute('#/records')?.params, { type: 'products' })
+  assert.deepEqual(parseRoute('#/connect')?.params, { sender: 'curl' })
   assert.equal(parseRouteName('#/events/%E0%A4%A'), 'event', 'what cannot be decoded is taken as it is')
 })
 
