@@ -14,6 +14,11 @@ const LONGEST = 20
 const relativeFormat = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
 const numberFormat = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: LONGEST })
 const percentFormat = new Intl.NumberFormat(LOCALE, { style: 'percent', maximumFractionDigits: 1 })
+const changeFormat = new Intl.NumberFormat(LOCALE, {
+  style: 'percent',
+  minimumFractionDigits: 1,
+  maximumFractionDigits: 1,
+})
 const moneyFormats = new Map<string, Intl.NumberFormat>()
 
 export function number(value: Maybe<Amount>): string {
@@ -37,6 +42,11 @@ export function percent(fraction: Maybe<Amount>): string {
   return fraction === null || fraction === undefined ? NONE : formatAmount(percentFormat, fraction)
 }
 
+/** Always with one decimal, so that a column lines up. */
+export function percentChange(fraction: number): string {
+  return changeFormat.format(fraction)
+}
+
 export function plural(count: Amount, one: string, many = `${one}s`): string {
   return `${number(count)} ${Number(count) === 1 ? one : many}`
 }
@@ -50,6 +60,20 @@ export function words(name: Maybe<string>): string {
 /** payment_failed → payment failed */
 export function lowerWords(name: Maybe<string>): string {
   return String(name ?? '').replaceAll('_', ' ')
+}
+
+const ROUTES: Record<string, string> = {
+  tracking: 'Events API',
+  cdp: 'CDP SDK',
+  webhook: 'Webhook',
+  automation: 'Automation',
+  orders: 'Order record',
+  billing: 'Billing',
+}
+
+/** How an event or a sale arrived: the API's name of it, in words. */
+export function receivedVia(source: string): string {
+  return ROUTES[source] ?? words(source)
 }
 
 /** Not for validation errors, which start with the name of a field. */

@@ -120,7 +120,7 @@ export const pages: { [Name in RouteName]: Entry<Name> } = {
     load: async () => (await import('./pages/subscriptions/attention.ts')).attentionPage,
   },
   acquisition: {
-    bar: REPORT,
+    bar: ['period', 'currency'],
     section: 'subscriptions',
     title: 'Subscriptions',
     load: async () => (await import('./pages/subscriptions/acquisition.ts')).acquisitionPage,

@@ -142,7 +142,7 @@ const MORE_PAGES = [
   { title: 'Products', href: link('records', { type: 'products' }) },
   { title: 'Attention: payment issues, renewals, cancellations', href: link('attention') },
   { title: 'Movements: MRR changes by month and account', href: link('movements') },
-  { title: 'Acquisition', href: link('acquisition') },
+  { title: 'MRR by source', href: link('acquisition') },
   { title: 'Cohorts and retention', href: link('cohorts') },
   { title: 'Items excluded from MRR', href: link('excluded') },
   { title: 'Event lookup', href: link('eventLookup') },

@@ -125,13 +125,15 @@ export function GrowingTable<Row>({ first, load, empty, csv, ...table }: Growing
 
 type PagedTableProps<Row> = Omit<TableProps<Row>, 'rows'> & {
   list: Paged<Row>
+  /** What the list counts; default: rows. */
+  counted?: string
   /** The address of another page. */
   linkTo(page: number): string
   empty: ComponentChildren
 }
 
 /** A list of a report, page by page. */
-export function PagedTable<Row>({ list, linkTo, empty, csv, ...table }: PagedTableProps<Row>): VNode {
+export function PagedTable<Row>({ list, counted, linkTo, empty, csv, ...table }: PagedTableProps<Row>): VNode {
   const { results, page, pages, count } = list
   if (count === 0) return html`<div>${empty}</div>`
   const step = (label: string, target: number) =>
@@ -146,7 +148,7 @@ export function PagedTable<Row>({ list, linkTo, empty, csv, ...table }: PagedTab
           pages > 1 &&
           html`
             ${step('Previous', page - 1)}
-            <span>Page ${page} of ${pages} (${plural(count, 'row')})</span>
+            <span>Page ${page} of ${pages} (${counted ?? plural(count, 'row')})</span>
             ${step('Next', page + 1)}
           `
         }

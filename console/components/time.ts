@@ -6,9 +6,10 @@ import { html } from '../html.ts'
 
 type TimeProps = { at: string | null | undefined }
 
-/** Local time; the tooltip has UTC. */
-export function Time({ at }: TimeProps): VNode {
-  return timeElement(at, moment => ({ shown: shortDateTime(moment), title: utc(moment) }))
+/** Local time; the tooltip has UTC. `hasYear`: also in the current year. */
+export function Time({ at, hasYear = false }: TimeProps & { hasYear?: boolean }): VNode {
+  const shown = hasYear ? dateTime : shortDateTime
+  return timeElement(at, moment => ({ shown: shown(moment), title: utc(moment) }))
 }
 
 export function Day({ at }: TimeProps): VNode {

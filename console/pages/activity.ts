@@ -1,5 +1,5 @@
 import { alerts, destinations, inbound, tenants } from '../api/admin.ts'
-import { conversions, events, readNames, records, reports } from '../api/data.ts'
+import { conversions, events, readNames, records } from '../api/data.ts'
 import { nullOn, type Problem } from '../api/request.ts'
 import type { Alert, Conversion, Destination, Event, Health, List, Rejection, SeriesRow } from '../api/types.ts'
 import { isRateMissing } from '../components/missing-rate.ts'
@@ -14,7 +14,7 @@ import {
   readMrr,
   readVisitorCourse,
 } from './figures.ts'
-import { isWrittenOff } from './subscriptions/figures.ts'
+import { countPaymentIssues } from './subscriptions/figures.ts'
 
 const NEWEST_ROWS = 8
 
@@ -93,10 +93,8 @@ async function readPaymentIssues(signal: AbortSignal): Promise<Activity['payment
   const codes = tenantFacts.peek()?.currencies.slice(0, MOST_CURRENCIES) ?? []
   const found = await Promise.all(
     codes.map(async currency => {
-      const issues = (await nullOn(403, reports.attention({ currency, page_size: 50 }, signal)))?.payment_issues
-      const rows = issues?.results ?? []
-      const count = rows.filter(row => !isWrittenOff(row)).length
-      return { currency, count, isMore: rows.length < (issues?.count ?? 0) }
+      const issues = await nullOn(403, countPaymentIssues({ currency }, signal))
+      return { currency, count: issues?.open ?? 0, isMore: issues?.isMore ?? false }
     }),
   )
   return found.filter(({ count }) => count > 0)

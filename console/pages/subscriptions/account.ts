@@ -124,7 +124,7 @@ function Summary({ report: { summary, currency }, contact }: SummaryProps): VNod
         {
           label: 'MRR',
           value: money(summary.mrr, currency),
-          note: `${money(summary.committed_mrr, currency)} after scheduled cancellations`,
+          note: `${money(summary.committed_mrr, currency)} after all scheduled cancellations`,
         },
         { label: 'ARR', value: money(summary.arr, currency) },
         {
@@ -139,7 +139,7 @@ function Summary({ report: { summary, currency }, contact }: SummaryProps): VNod
         ['Customer', html`${summary.customer}${isLinked && h(ContactLinks, { contact })}`],
         ['E-mail', text(summary.customer_email)],
         [
-          'State',
+          'Status',
           [
             h(Badge, { text: lowerWords(summary.status) }),
             summary.has_payment_issue && [' ', h(Badge, { text: 'payment issue', tone: 'bad' })],

@@ -33,7 +33,7 @@ export const acquisitionPage = definePage(
         name: 'acquisition',
         filter: h(SelectField, {
           id: 'horizon',
-          label: 'Retained since',
+          label: 'Compare with MRR of',
           options: HORIZONS,
           value: horizon,
           onChange: chosen => go(link('acquisition', { horizon: chosen })),
@@ -41,12 +41,17 @@ export const acquisitionPage = definePage(
       },
       html`
         <p>
-          The sources below add up to an MRR of <strong>${money(report.mrr, currency.value)}</strong>.
+          The sources below add up to an MRR of <strong>${money(report.mrr, currency.value)}</strong>. Net retention is the
+          current MRR of the accounts that had MRR ${horizon} days ago, divided by their MRR then.
+        </p>
+        <p class="faint">
+          Source, medium and campaign are listed as received. <a href=${link('channels')}>Acquisition</a> groups them into
+          channels: google.com, for example, belongs to Organic search.
         </p>
       `,
       h(PagedTable<AcquisitionSource>, {
         caption: 'Acquisition sources',
-        columns: COLUMNS,
+        columns: columns(horizon),
         list: report.sources,
         csv: reportCsv('acquisition', 'sources', { ...scope, horizon }),
         linkTo: pageLink(route, 'page'),
@@ -56,13 +61,13 @@ export const acquisitionPage = definePage(
   },
 )
 
-const COLUMNS: Column<AcquisitionSource>[] = [
+const columns = (horizon: string): Column<AcquisitionSource>[] => [
   { label: 'Source', cell: row => h(SourceName, { row }), kind: 'long' },
   { label: 'MRR', cell: ({ mrr }) => money(mrr, currency.value), kind: 'number' },
   { label: 'Share', cell: ({ mrr_share }) => h(ShareBar, { share: mrr_share }), kind: 'number' },
   { label: 'Accounts', cell: ({ accounts }) => number(accounts), kind: 'number', isMinor: true },
   { label: 'ARPA', cell: ({ arpa }) => money(arpa, currency.value), kind: 'number', isMinor: true },
-  { label: 'Retained', cell: row => h(Retained, { row }), kind: 'number', isMinor: true },
+  { label: 'Net retention', cell: row => h(Retention, { row, horizon }), kind: 'number', isMinor: true },
 ]
 
 function SourceName({ row: { source, medium, campaign } }: { row: AcquisitionSource }): VNode {
@@ -73,12 +78,11 @@ function SourceName({ row: { source, medium, campaign } }: { row: AcquisitionSou
   `
 }
 
-const NOT_RETAINED = { horizon_not_reached: 'no accounts then', insufficient_history: 'no data for that day' }
-
-function Retained({ row }: { row: AcquisitionSource }): VNode {
-  if (row.retention_status !== 'available')
-    return html`<span class="faint">${NOT_RETAINED[row.retention_status]}</span>`
-  return html`
-    <span>${money(row.retained_mrr, currency.value)} <span class="faint">${percent(row.retention_rate)}</span></span>
-  `
+/** The rate, and the MRR behind it: then and now. */
+function Retention({ row, horizon }: { row: AcquisitionSource; horizon: string }): VNode {
+  const amount = (value: AcquisitionSource['retained_mrr']) => money(value, currency.value)
+  if (row.retention_status === 'available')
+    return html`<span>${percent(row.retention_rate)} <span class="faint">${amount(row.cohort_starting_mrr)} → ${amount(row.retained_mrr)}</span></span>`
+  const isNew = row.retention_status === 'horizon_not_reached'
+  return html`<span class="faint">${isNew ? `No accounts ${horizon} days ago` : 'No data for that day'}</span>`
 }

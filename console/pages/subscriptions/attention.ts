@@ -6,7 +6,7 @@ import { nullOn } from '../../api/request.ts'
 import type { AttentionReport, Cancellation, Paged, PaymentIssue, Renewal, UpcomingBilling } from '../../api/types.ts'
 import { SelectField } from '../../components/form.ts'
 import { Badge } from '../../components/notice.ts'
-import { Section, Tiles } from '../../components/page.ts'
+import { Section, type Tile, Tiles } from '../../components/page.ts'
 import { type Column, PagedTable, Table } from '../../components/table.ts'
 import { Day } from '../../components/time.ts'
 import { lowerWords, money, NONE, number, plural, text, words } from '../../format.ts'
@@ -42,7 +42,7 @@ export const attentionPage = definePage(
         name: 'attention',
         filter: h(SelectField, {
           id: 'days',
-          label: 'Period',
+          label: 'Next',
           options: WINDOWS,
           value: days,
           onChange: chosen => go(link('attention', { days: chosen })),
@@ -103,39 +103,46 @@ function Lists({ report, route, scope }: ListsProps): VNode {
 
 const amountDue = (row: PaymentIssue): Amount => row.amount_remaining ?? row.amount_due ?? 0
 
-/** The money at risk on the pages shown, before the lists behind it. */
+/** The money at risk, before the lists behind it. Of a list with several pages, only the amount of this page is known. */
 function AtRisk({ report }: { report: AttentionReport }): VNode {
   const amount = (value: Amount) => money(value, currency.value)
   const { payment_issues: issues, cancellations, renewals, upcoming_billing: billing } = report
   // Of several invoices of one subscription, its MRR counts once.
   const open = issues.results.filter(row => !isWrittenOff(row))
   const failing = new Map(open.map(row => [row.subscription_id ?? row.invoice_id, row.mrr_at_risk]))
-  const first = (rows: { pages: number; count: number; results: unknown[] }) =>
-    rows.pages > 1 ? `the first ${number(rows.results.length)} of ${number(rows.count)}` : null
+  const tile = (label: string, rows: Paged<unknown>, amounts: Amount[], note: string, count = note): Tile => {
+    const total = amount(sumAmounts(amounts))
+    if (rows.pages <= 1) return { label, value: total, note }
+    const shown = number(rows.results.length)
+    return {
+      label,
+      value: count,
+      note: `${total} for ${rows.page === 1 ? `the first ${shown}` : `the ${shown} on this page`}`,
+    }
+  }
+  const due = issues.pages > 1 ? plural(issues.count, 'payment issue') : plural(open.length, 'payment issue')
   return h(Tiles, {
     tiles: [
-      {
-        ...{ label: 'MRR at risk', value: amount(sumAmounts([...failing.values()])) },
-        note: first(issues) ?? plural(open.length, 'payment issue'),
-      },
-      {
-        label: 'Amount due',
-        value: amount(sumAmounts(open.map(amountDue))),
-        note: first(issues) ?? 'failed and overdue invoices',
-      },
-      {
-        ...{ label: 'MRR ending', value: amount(sumAmounts(cancellations.results.map(row => row.mrr_at_risk))) },
-        note: first(cancellations) ?? plural(cancellations.count, 'cancellation'),
-      },
-      {
-        ...{ label: 'Renewing', value: amount(sumAmounts(renewals.results.map(row => row.renewal_amount ?? 0))) },
-        note: first(renewals) ?? plural(renewals.count, 'renewal'),
-      },
-      {
-        label: 'Expected charges',
-        value: amount(sumAmounts(billing.results.map(row => row.estimated_amount ?? 0))),
-        note: first(billing) ?? plural(billing.count, 'charge'),
-      },
+      tile('MRR at risk', issues, [...failing.values()], due),
+      tile('Amount due', issues, open.map(amountDue), 'failed and overdue invoices', due),
+      tile(
+        'MRR ending',
+        cancellations,
+        cancellations.results.map(row => row.mrr_at_risk),
+        plural(cancellations.count, 'cancellation'),
+      ),
+      tile(
+        'Renewing',
+        renewals,
+        renewals.results.map(row => row.renewal_amount ?? 0),
+        plural(renewals.count, 'renewal'),
+      ),
+      tile(
+        'Expected charges',
+        billing,
+        billing.results.map(row => row.estimated_amount ?? 0),
+        plural(billing.count, 'charge'),
+      ),
     ],
   })
 }
@@ -177,7 +184,7 @@ function attentionColumns(): AttentionColumns {
     cancellations: [
       account,
       { label: 'End date', cell: row => dueCell(row.cancels_at) },
-      { label: 'MRR at risk', cell: row => amount(row.mrr_at_risk), kind: 'number' },
+      { label: 'MRR ending', cell: row => amount(row.mrr_at_risk), kind: 'number' },
       { label: 'Reason', cell: row => (row.reason ? words(row.reason) : NONE), kind: 'long' },
       subscription,
     ],

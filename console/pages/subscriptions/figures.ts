@@ -1,13 +1,14 @@
 import type { VNode } from 'preact'
 import { absolute, isNegative, isZero, negate, toNumber } from '../../amount.ts'
+import { reports } from '../../api/data.ts'
 import type { HistoryReport, Movements, OverviewReport, PaymentIssue } from '../../api/types.ts'
 import { ChangeBars } from '../../components/bars.ts'
 import { type Tile, Tiles } from '../../components/page.ts'
-import { Plot } from '../../components/plot.ts'
+import { colorClass, Plot } from '../../components/plot.ts'
 import { compactMoney, dayRange, money, number, plural, type TimeUnit } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import type { Period } from '../../period.ts'
-import { link } from '../../router.ts'
+import { link, type Query } from '../../router.ts'
 import { bucketStart, lastMrr, type MrrHistory, netNewMrr } from '../figures.ts'
 
 /** MRR and net new MRR, each with its change. */
@@ -38,7 +39,7 @@ export function Headline({ report, before }: { report: OverviewReport; before: O
   })
   return h(Tiles, {
     tiles: [
-      amount('MRR', 'mrr', `${shown(report.committed_mrr)} after scheduled cancellations`, link('movements')),
+      amount('MRR', 'mrr', `${shown(report.committed_mrr)} after all scheduled cancellations`, link('movements')),
       amount('ARR', 'arr', 'MRR × 12'),
       amount('ARPA', 'arpa', 'MRR per paying account'),
       {
@@ -51,6 +52,20 @@ export function Headline({ report, before }: { report: OverviewReport; before: O
 
 /** What was lost already needs no attention. */
 export const isWrittenOff = (row: PaymentIssue) => isZero(row.mrr_at_risk) && row.issue_type === 'uncollectible'
+
+const MOST_COUNTED = 50
+
+/** `isMore`: there are more than those that were counted. */
+export type PaymentIssueCounts = { open: number; writtenOff: number; isMore: boolean }
+
+export async function countPaymentIssues(
+  asked: Query & { currency: string },
+  signal: AbortSignal,
+): Promise<PaymentIssueCounts> {
+  const { payment_issues: issues } = await reports.attention({ ...asked, page_size: MOST_COUNTED }, signal)
+  const writtenOff = issues.results.filter(isWrittenOff).length
+  return { open: issues.results.length - writtenOff, writtenOff, isMore: issues.results.length < issues.count }
+}
 
 type Totals = Omit<Movements, 'window_days'>
 
@@ -74,8 +89,9 @@ export function MovementSummary(props: {
     ${h(ChangeBars, {
       ...{ caption: 'MRR movements', currency },
       changes: [
-        ...CHANGES.map(({ kind, label, note, isLoss }) => ({
-          ...{ label, note, href: link('movements') },
+        ...CHANGES.map(({ kind, label, note, isLoss }, index) => ({
+          // The colors of the plot above.
+          ...{ label, note, href: link('movements'), color: colorClass(index) },
           amount: isLoss ? negate(totals[kind]) : totals[kind],
           before: before && (isLoss ? negate(before[kind]) : before[kind]),
         })),

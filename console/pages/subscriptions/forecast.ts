@@ -34,7 +34,7 @@ export const forecastPage = definePage(
   },
   ({ data: { months, asked, report }, route }) => {
     const filter = h(SelectField, {
-      ...{ id: 'months', label: 'Ahead', options: SPANS, value: months },
+      ...{ id: 'months', label: 'Horizon', options: SPANS, value: months },
       onChange: chosen => go(linkWith(route, { months: chosen, page: null })),
     })
     const last = report?.months.at(-1)
@@ -85,8 +85,8 @@ const amount = (value: Amount) => (isZero(value) ? NONE : signedMoney(value, cur
 const MONTHS: Column<ForecastMonth>[] = [
   { label: 'Month', cell: ({ date }) => shortTime(bucketStart(date), 'month') },
   { label: 'MRR at month end', cell: ({ mrr }) => money(mrr, currency.value), kind: 'number' },
-  { label: 'Net', cell: ({ net }) => signedMoney(net, currency.value), kind: 'number' },
-  { label: 'Ending trials', cell: ({ trial_ends }) => amount(trial_ends), kind: 'number' },
+  { label: 'Net new', cell: ({ net }) => signedMoney(net, currency.value), kind: 'number' },
+  { label: 'Trials ending', cell: ({ trial_ends }) => amount(trial_ends), kind: 'number' },
   { label: 'New', cell: row => amount(row.new), kind: 'number' },
   { label: 'Expansion', cell: row => amount(row.expansion), kind: 'number' },
   { label: 'Contraction', cell: row => amount(negate(row.contraction)), kind: 'number' },
@@ -95,6 +95,8 @@ const MONTHS: Column<ForecastMonth>[] = [
 
 const TONES: Partial<Record<ForecastChange['kind'], Tone>> = { cancellation: 'bad', trial_end: 'good', start: 'good' }
 
+const describeKind = (kind: ForecastChange['kind']) => (kind === 'trial_end' ? 'trial ending' : lowerWords(kind))
+
 const CHANGES: Column<ForecastChange>[] = [
   {
     label: 'Account',
@@ -102,7 +104,7 @@ const CHANGES: Column<ForecastChange>[] = [
     kind: 'long',
   },
   { label: 'Date', cell: ({ at }) => h(Day, { at }) },
-  { label: 'Change', cell: ({ kind }) => h(Badge, { text: lowerWords(kind), tone: TONES[kind] ?? 'neutral' }) },
+  { label: 'Change', cell: ({ kind }) => h(Badge, { text: describeKind(kind), tone: TONES[kind] ?? 'neutral' }) },
   { label: 'MRR', cell: ({ mrr_delta }) => amount(mrr_delta), kind: 'number' },
   {
     label: 'Charge',

@@ -9,7 +9,7 @@ import { Section } from '../../components/page.ts'
 import { type Column, PagedTable, Table } from '../../components/table.ts'
 import { Actor } from '../../components/text.ts'
 import { Day } from '../../components/time.ts'
-import { money, NONE, percent, plural, shortTime, signedMoney } from '../../format.ts'
+import { money, NONE, percentChange, plural, shortTime, signedMoney } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
@@ -109,7 +109,7 @@ function MrrCell({ row: { mrr, before } }: { row: Row }): VNode {
   const tone = share === null || share === 0 ? 'same' : share > 0 ? 'up' : 'down'
   const sign = share === null || share === 0 ? '' : share > 0 ? '+' : '−'
   return html`
-    <span class="whole">${money(mrr, currency.value)}${share !== null && html` <span class="change"><span class=${tone}>${sign}${percent(Math.abs(Math.round(share * 1000) / 1000))}</span></span>`}</span>
+    <span class="whole">${money(mrr, currency.value)}${share !== null && html` <span class="change"><span class=${tone}>${sign}${percentChange(Math.abs(share))}</span></span>`}</span>
   `
 }
 
@@ -130,7 +130,7 @@ function Books({ books, month, linkTo }: BooksProps): VNode {
     return h(
       Section,
       { title: 'Closed months' },
-      html`<p class="faint">No month is closed. Closing a month keeps its figures as they are, and lists what changes in it later: <code>kontor books close</code>.</p>`,
+      html`<p class="faint">No closed months. Closing a month freezes its figures; later changes are listed separately. To close a month, run <code>kontor books close</code>.</p>`,
     )
   const latest = books.months[0]!
   return h(

@@ -16,7 +16,7 @@ import { Form, SelectField, SelectFilter, TextField } from '../../components/for
 import { Badge, EmptyState } from '../../components/notice.ts'
 import { Section, Tiles } from '../../components/page.ts'
 import { type Column, GrowingTable, PagedTable, Table } from '../../components/table.ts'
-import { Prose } from '../../components/text.ts'
+import { Breakable, Prose } from '../../components/text.ts'
 import { Day } from '../../components/time.ts'
 import { day, lowerWords, money, NONE, number, percent, plural, text, words } from '../../format.ts'
 import { h, html } from '../../html.ts'
@@ -27,7 +27,14 @@ import { link, linkWith, type Query, type Route } from '../../router.ts'
 import { currency, isReporting } from '../../view.ts'
 import { amountsText, channelName, customerLink, StatusBadge } from '../customers.ts'
 import { readFrame, readMrr } from '../figures.ts'
-import { Headline, MovementPlot, MovementSummary, MrrPlot } from './figures.ts'
+import {
+  countPaymentIssues,
+  Headline,
+  MovementPlot,
+  MovementSummary,
+  MrrPlot,
+  type PaymentIssueCounts,
+} from './figures.ts'
 import {
   AccountLink,
   hasSubscriptions,
@@ -45,7 +52,7 @@ export const subscriptionsPage = definePage(
     const frame = readFrame()
     const { currency: asked } = scope
     const { period, comparison } = frame
-    const [report, before, moved, movedBefore, history, breakdown, found] = await Promise.all([
+    const [report, before, moved, movedBefore, history, breakdown, issues, found] = await Promise.all([
       nullOn(404, reports.overview({ ...scope, page: route.query.get('page') }, signal)),
       comparison &&
         nullOn(
@@ -59,11 +66,12 @@ export const subscriptionsPage = definePage(
       comparison && nullOn(404, reports.movements({ currency: asked, ...windowOf(comparison), page_size: 1 }, signal)),
       nullOn(404, readMrr(frame, signal)),
       nullOn(404, reports.breakdown({ ...scope, by: readDimension(route.query) }, signal)),
+      nullOn(404, countPaymentIssues(scope, signal)),
       isSearched(route) ? customers.list(accountQuery(route), signal) : null,
     ])
-    return { scope, frame, report, before, moved, movedBefore, history, breakdown, found }
+    return { scope, frame, report, before, moved, movedBefore, history, breakdown, issues, found }
   },
-  ({ data: { scope, frame, report, before, moved, movedBefore, history, breakdown, found }, route }) => {
+  ({ data: { scope, frame, report, before, moved, movedBefore, history, breakdown, issues, found }, route }) => {
     if (!hasSubscriptions(report)) return h(ReportPage, { name: 'subscriptions' }, h(NoSubscriptions, {}))
     const { period, comparison } = frame
     return h(
@@ -88,10 +96,10 @@ export const subscriptionsPage = definePage(
           }),
           html`<p class="further"><a href=${link('movements')}>Movements by account</a></p>`,
         ),
-      h(Section, { title: 'Needs attention' }, h(AttentionCounts, { report })),
+      h(Section, { title: 'Needs attention' }, h(AttentionCounts, { report, issues })),
       html`<div class="plots">
         ${breakdown && h(Section, { title: 'MRR breakdown' }, h(Breakdown, { report: breakdown, route }))}
-        ${h(Section, { title: `Rates of the 30 days to ${day(frame.period.to)}` }, h(Cash, { report }), h(RatesTable, { report }))}
+        ${h(Section, { title: `Cash and rates, 30 days to ${day(frame.period.to)}` }, h(Cash, { report }), h(RatesTable, { report }))}
       </div>`,
       h(
         Section,
@@ -103,6 +111,7 @@ export const subscriptionsPage = definePage(
               caption: 'Accounts',
               columns: ACCOUNT_COLUMNS,
               list: report.accounts,
+              counted: `${plural(report.accounts.count, 'account')}, ${number(report.active_accounts)} paying`,
               csv: reportCsv('overview', 'accounts', scope),
               linkTo: pageLink(route, 'page'),
               empty: h(EmptyState, { title: `No account has a subscription in ${currency.value}.` }),
@@ -166,8 +175,8 @@ function FoundAccounts({ found, query }: { found: List<Customer>; query: Query }
       kind: 'long',
     },
     { label: 'MRR', cell: ({ mrr }) => amountsText(mrr, currency.value), kind: 'number' },
-    { label: 'State', cell: ({ status }) => h(StatusBadge, { status }) },
-    { label: 'Plans', cell: ({ plans }) => text(plans?.join(', ')), kind: 'long' },
+    { label: 'Status', cell: ({ status }) => h(StatusBadge, { status }) },
+    { label: 'Plans', cell: ({ plans }) => text(plans?.join(' · ')), kind: 'long' },
     { label: 'Channel', cell: ({ channel }) => channelName(channel) },
     { label: 'Since', cell: ({ customer_since }) => h(Day, { at: customer_since }) },
   ]
@@ -187,16 +196,20 @@ type ReportProps = { report: OverviewReport }
 function NoneIncluded({ report: { exclusions, currency } }: ReportProps): VNode {
   const excluded = exclusions.count > 0 && `, and ${plural(exclusions.count, 'item is', 'items are')} excluded`
   return html`
-    <p class="notice">No subscriptions are included in ${currency}${excluded}. Try another currency, or see Excluded.</p>
+    <p class="notice">No subscriptions are included in ${currency}${excluded}. Try another currency, or see <a href=${link('excluded')}>Excluded from MRR</a>.</p>
   `
 }
 
 function Cash({ report: { currency, invoiced, collected } }: ReportProps): VNode {
   return h(Tiles, {
     tiles: [
-      { label: 'Invoiced', value: money(invoiced.amount, currency), note: plural(invoiced.count, 'invoice') },
       {
-        label: 'Collected',
+        label: 'Invoiced, including tax',
+        value: money(invoiced.amount, currency),
+        note: plural(invoiced.count, 'invoice'),
+      },
+      {
+        label: 'Collected, including tax',
         value: money(collected.amount, currency),
         note: plural(collected.count, 'payment'),
       },
@@ -204,14 +217,19 @@ function Cash({ report: { currency, invoiced, collected } }: ReportProps): VNode
   })
 }
 
-function AttentionCounts({ report: { attention } }: ReportProps): VNode {
+function AttentionCounts({
+  report: { attention },
+  issues,
+}: ReportProps & { issues: PaymentIssueCounts | null }): VNode {
   const href = link('attention')
+  const isCounted = issues !== null && !issues.isMore
+  const writtenOff = isCounted && issues.writtenOff > 0 && `plus ${plural(issues.writtenOff, 'written-off invoice')}`
   return h(Tiles, {
     tiles: [
       {
         label: 'Payment issues',
-        value: number(attention.payment_issues),
-        note: 'including written-off invoices',
+        value: number(isCounted ? issues.open : attention.payment_issues),
+        note: isCounted ? writtenOff || 'failed or overdue payments' : 'including written-off invoices',
         href,
       },
       { label: 'Renewals', value: number(attention.renewals), note: 'of terms longer than a month', href },
@@ -233,9 +251,9 @@ const ACCOUNT_COLUMNS: Column<Account>[] = [
     kind: 'long',
   },
   { label: 'MRR', cell: ({ mrr }) => money(mrr, currency.value), kind: 'number' },
-  { label: 'State', cell: stateCell },
-  { label: 'Plans', cell: ({ plan_names }) => text(plan_names.join(', ')), kind: 'long' },
-  { label: 'Source', cell: ({ acquisition_source }) => text(acquisition_source), kind: 'long' },
+  { label: 'Status', cell: stateCell },
+  { label: 'Plans', cell: ({ plan_names }) => text(plan_names.join(' · ')), kind: 'long' },
+  { label: 'Source', cell: ({ acquisition_source: source }) => h(Breakable, { text: text(source) }), kind: 'long' },
   { label: 'Since', cell: ({ customer_since }) => h(Day, { at: customer_since }) },
   { label: 'Next billing', cell: ({ next_billing_at }) => h(Day, { at: next_billing_at }) },
 ]
@@ -251,8 +269,8 @@ function CoverageText({ report: { coverage, exclusions } }: ReportProps): VNode 
   const { subscriptions_seen, subscriptions_included, warnings } = coverage
   return html`
     <p>
-      ${number(subscriptions_included)} of ${plural(subscriptions_seen, 'subscription')} are included in MRR${' '}
-      (<a href=${link('excluded')}>${plural(exclusions.count, 'exclusion')}</a>). The acquisition source of${' '}
+      ${number(subscriptions_included)} of ${plural(subscriptions_seen, 'subscription')} are included in MRR.${' '}
+      ${exclusions.count > 0 && html`${plural(exclusions.count, 'item is', 'items are')} excluded: <a href=${link('excluded')}>see why</a>. `}The acquisition source of${' '}
       ${percent(coverage.attribution_rate)} of the accounts is known. Billing events date from${' '}
       ${h(Day, { at: coverage.first_event_at })} to ${h(Day, { at: coverage.last_event_at })}.
     </p>
@@ -300,14 +318,26 @@ function Breakdown({ report, route }: { report: BreakdownReport; route: Route })
 
 type Rate = { name: RateName; label: string; value: string; formula: string }
 
-const LABELS: Record<RateName, string> = {
-  customer_churn_rate: 'Customer churn',
-  gross_mrr_churn_rate: 'Gross MRR churn',
-  net_mrr_churn_rate: 'Net MRR churn',
-  gross_revenue_retention: 'Gross revenue retention',
-  net_revenue_retention: 'Net revenue retention',
-  quick_ratio: 'Quick ratio',
-  ltv: 'Lifetime value',
+const RATES: Record<RateName, { label: string; formula: string }> = {
+  customer_churn_rate: {
+    label: 'Customer churn',
+    formula: 'Accounts with MRR at the start of the period and none at the end ÷ accounts with MRR at the start',
+  },
+  gross_mrr_churn_rate: { label: 'Gross MRR churn', formula: '(Contraction + churn) ÷ starting MRR' },
+  net_mrr_churn_rate: {
+    label: 'Net MRR churn',
+    formula: '(Contraction + churn − expansion − reactivation) ÷ starting MRR',
+  },
+  gross_revenue_retention: {
+    label: 'Gross revenue retention',
+    formula: 'Current MRR of accounts that had MRR at the start, each capped at its starting MRR ÷ starting MRR',
+  },
+  net_revenue_retention: {
+    label: 'Net revenue retention',
+    formula: 'Current MRR of accounts that had MRR at the start ÷ starting MRR',
+  },
+  quick_ratio: { label: 'Quick ratio', formula: '(New + expansion + reactivation) ÷ (contraction + churn)' },
+  ltv: { label: 'Lifetime value', formula: 'ARPA ÷ customer churn' },
 }
 
 const COLUMNS: Column<Rate>[] = [
@@ -321,20 +351,19 @@ const COLUMNS: Column<Rate>[] = [
 ]
 
 /** Churn and retention rates with their formulas. */
-function RatesTable({ report: { rates, policy, currency } }: { report: OverviewReport }): VNode {
-  const names = Object.keys(LABELS) as RateName[]
+function RatesTable({ report: { rates, currency } }: { report: OverviewReport }): VNode {
+  const names = Object.keys(RATES) as RateName[]
   return h(Table<Rate>, {
     caption: 'Rates',
     columns: COLUMNS,
     csv: {
-      rows: names.map(name => ({ name, value: rates[name], formula: policy.rates[name] ?? '' })),
+      rows: names.map(name => ({ name, value: rates[name], formula: RATES[name].formula })),
       name: 'rates',
     },
     rows: names.map(name => ({
       name,
-      label: LABELS[name],
+      ...RATES[name],
       value: formatRate(name, rates[name], currency),
-      formula: policy.rates[name] ?? '',
     })),
     rowKey: ({ name }) => name,
   })

@@ -21,7 +21,7 @@ const TABS = [
   { name: 'movements', title: 'Movements' },
   { name: 'months', title: 'By month' },
   { name: 'forecast', title: 'Forecast' },
-  { name: 'revenue', title: 'Revenue' },
+  { name: 'revenue', title: 'Recognized revenue' },
   { name: 'attention', title: 'Needs attention' },
   { name: 'acquisition', title: 'MRR by source' },
   { name: 'cohorts', title: 'Cohorts' },

@@ -75,7 +75,7 @@ function Revenue({ report, from, isAlone }: RevenueProps): VNode {
     h(Tiles, {
       tiles: [
         { label: 'Recognized', value: total('recognized'), note: 'in these months' },
-        { label: 'Invoiced', value: total('invoiced'), note: 'without tax' },
+        { label: 'Invoiced, excluding tax', value: total('invoiced'), note: 'in these months' },
         { label: 'Deferred', value: shown(last.deferred), note: 'invoiced, not yet recognized' },
       ],
     }),
@@ -94,11 +94,11 @@ function Revenue({ report, from, isAlone }: RevenueProps): VNode {
         {
           label: 'Month',
           cell: ({ date }) =>
-            html`<a href=${link('revenue', { month: date, in: code })}>${shortTime(bucketStart(date), 'month')}</a>`,
+            html`<span class="whole"><a href=${link('revenue', { month: date, in: code })}>${shortTime(bucketStart(date), 'month')}</a>${date.slice(0, 7) === today().slice(0, 7) && html` <span class="faint">so far</span>`}</span>`,
         },
         { label: 'Invoiced', cell: ({ invoiced }) => shown(invoiced), kind: 'number' },
         { label: 'Recognized', cell: ({ recognized }) => shown(recognized), kind: 'number' },
-        { label: 'Deferred at its end', cell: ({ deferred }) => shown(deferred), kind: 'number' },
+        { label: 'Deferred at month end', cell: ({ deferred }) => shown(deferred), kind: 'number' },
       ],
       rows: results.toReversed(),
       rowKey: ({ date }) => date,
