@@ -22,24 +22,36 @@ export const SEGMENTS = [
   ['new', 'New'],
   ['active', 'Active'],
   ['at_risk', 'At risk'],
-  ['trial', 'On trial'],
+  ['trial', 'Trial'],
   ['churned', 'Churned'],
-  ['buyer', 'Buyers'],
-  ['lead', 'Leads'],
+  ['buyer', 'Buyer'],
+  ['lead', 'Lead'],
 ] as const
 
 const SORTS = [
   ['last_seen_at', 'Last seen'],
   ['mrr', 'MRR'],
-  ['revenue', 'Revenue'],
+  ['revenue', 'Total revenue'],
   ['first_seen_at', 'First seen'],
   ['name', 'Name'],
 ] as const
 
 const TONES: Partial<Record<Customer['status'], Tone>> = { active: 'good', at_risk: 'bad', churned: 'bad' }
 
+/** Tooltips. */
+const MEANINGS: Record<Exclude<(typeof SEGMENTS)[number][0], ''>, string> = {
+  new: 'First purchase or payment in the last 30 days',
+  active: 'Has MRR',
+  at_risk: 'Has an overdue payment or a scheduled cancellation',
+  trial: 'In a trial, no payment yet',
+  churned: 'Paid for a subscription before, no MRR now',
+  buyer: 'Has purchases, but never paid for a subscription',
+  lead: 'No purchase and no payment yet',
+}
+
 export function StatusBadge({ status }: Pick<Customer, 'status'>): VNode {
-  return h(Badge, { text: words(status), tone: TONES[status] ?? 'neutral' })
+  const badge = h(Badge, { text: words(status), tone: TONES[status] ?? 'neutral' })
+  return html`<span title=${MEANINGS[status]}>${badge}</span>`
 }
 
 /** Channels have names in snake case; null: nothing says where the person came from. */
@@ -60,10 +72,15 @@ const PERSON: Column<Customer> = { label: 'Customer', cell: personCell, kind: 'l
 const COLUMNS: CustomerColumn[] = [
   { name: 'status', label: 'Status', cell: ({ status }) => h(StatusBadge, { status }) },
   { name: 'mrr', label: 'MRR', cell: ({ mrr }) => amountsText(mrr, currency.value), kind: 'number' },
-  { name: 'revenue', label: 'Revenue', cell: ({ revenue }) => amountsText(revenue, currency.value), kind: 'number' },
-  { name: 'orders', label: 'Orders', cell: ({ orders }) => number(orders), kind: 'number' },
+  {
+    name: 'revenue',
+    label: 'Total revenue',
+    cell: ({ revenue }) => amountsText(revenue, currency.value),
+    kind: 'number',
+  },
+  { name: 'orders', label: 'Purchases', cell: ({ orders }) => number(orders), kind: 'number' },
   { name: 'channel', label: 'Channel', cell: ({ channel }) => channelName(channel) },
-  { name: 'plan', label: 'Plan', cell: ({ plans }) => text(plans?.join(', ')), kind: 'long' },
+  { name: 'plan', label: 'Plan', cell: ({ plans }) => text(plans?.join(' · ')), kind: 'long' },
   { name: 'country', label: 'Country', cell: ({ country }) => text(country) },
   { name: 'last_seen', label: 'Last seen', cell: ({ last_seen_at }) => h(Ago, { at: last_seen_at }) },
   { name: 'first_seen', label: 'First seen', cell: ({ first_seen_at }) => h(Day, { at: first_seen_at }) },
@@ -137,7 +154,8 @@ export const customersPage = definePage(
 
 function leadText({ query }: Route): ComponentChildren {
   const [since, until] = [query.get('since'), query.get('until')]
-  if (since === null || until === null) return 'People with a purchase, a subscription or a contact.'
+  if (since === null || until === null)
+    return 'People with a purchase, a subscription or a contact record. Each row is a profile: everything known about one person, including their billing account.'
   return `People who came in ${dayRange(since.slice(0, 10), until.slice(0, 10))}.`
 }
 
@@ -187,7 +205,7 @@ function SegmentButtons({ route }: { route: Route }): VNode {
       ${SEGMENTS.map(
         ([name, label]) => html`
           <button
-            key=${name} type="button" aria-pressed=${String(name === chosen)}
+            key=${name} type="button" aria-pressed=${String(name === chosen)} title=${name === '' ? null : MEANINGS[name]}
             onClick=${() => go(linkWith(route, { segment: name || null, ...(name === 'at_risk' && { sort: 'mrr' }) }))}
           >${label}</button>
         `,

@@ -116,7 +116,11 @@ function PersonPage({ person, customer, rows, refresh }: PersonPageProps): VNode
 function valueTiles(customer: Customer): Tile[] {
   const code = currency.value
   return [
-    { label: 'Revenue', value: amountsText(customer.revenue, code), note: plural(customer.orders ?? 0, 'order') },
+    {
+      label: 'Total revenue',
+      value: amountsText(customer.revenue, code),
+      note: plural(customer.orders ?? 0, 'purchase'),
+    },
     {
       label: 'MRR',
       value: amountsText(customer.mrr, code),
@@ -133,12 +137,11 @@ function valueTiles(customer: Customer): Tile[] {
 }
 
 function customerFacts({ contact }: Person, customer: Customer): Fact[] {
-  const { email, company, country, plans, customer_since, customer: account } = customer
+  const { email, company, country, customer_since, customer: account } = customer
   const given: (Fact | false)[] = [
     email !== null && ['E-mail', email],
     company !== null && ['Company', company],
     country !== null && ['Country', country],
-    plans !== null && plans.length > 0 && ['Plans', plans.join(' · ')],
     customer_since !== null && ['Customer since', h(Day, { at: customer_since })],
     account !== null && [
       'Subscriptions',
@@ -275,7 +278,7 @@ const COLUMNS: Column<Moment>[] = [
   { label: 'Activity', cell: ({ title }) => title, kind: 'long' },
   { label: 'Detail', cell: ({ detail }) => detail, kind: 'long' },
   { label: 'Kind', cell: ({ what }) => h(Badge, { text: what, tone: what === 'sale' ? 'good' : 'neutral' }) },
-  { label: 'Time', cell: ({ at }) => h(Time, { at }) },
+  { label: 'Time', cell: ({ at }) => h(Time, { at, hasYear: true }) },
 ]
 
 /** Shown when it has arrived. */

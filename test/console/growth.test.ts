@@ -85,7 +85,7 @@ test('stories about growth in Chromium', { timeout: 900_000 }, async t => {
     await page.getByRole('link', { name: 'Ada Lovelace' }).click()
     await heading(page, 'Ada Lovelace')
     const tiles = (await page.locator('.tiles li').allTextContents()).map(tile => tile.replace(/\s+/g, ' ').trim())
-    assert.match(tiles[0]!, /Revenue ?€40\.00 ?1 order/)
+    assert.match(tiles[0]!, /Total revenue ?€40\.00 ?1 purchase/)
     assert.ok(
       tiles.some(tile => /Channel ?Paid search/.test(tile)),
       tiles.join('; '),

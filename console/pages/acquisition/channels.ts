@@ -13,12 +13,12 @@ import type { Period } from '../../period.ts'
 import { link } from '../../router.ts'
 import { keyHint, trackCommand } from '../../samples.ts'
 import { isAdmin } from '../../session.ts'
-import { currency, readComparison, readPeriod } from '../../view.ts'
+import { currency, isReporting, readComparison, readPeriod } from '../../view.ts'
 import { amountsText, channelName } from '../customers.ts'
 
 const TABS = [
   { name: 'channels', title: 'Channels', href: link('channels') },
-  { name: 'payers', title: 'Payers by month', href: link('payers') },
+  { name: 'payers', title: 'Customers by month', href: link('payers') },
   { name: 'funnel', title: 'Funnel', href: link('funnel') },
 ]
 
@@ -66,20 +66,19 @@ type ChannelsProps = { bounds: Bounds; rows: Channel[]; before: Channel[] | null
 
 function Channels({ bounds, rows, before }: ChannelsProps): VNode {
   const [total, earlier] = [sum(rows), before && sum(before)]
-  const tile = (label: string, name: Count, of: Count | null): Tile => ({
-    label,
-    value: number(total[name]),
-    note: of && `${percent(rate(total[name], total[of]))} of ${LABELS[of]}`,
+  const tile = (label: string, name: Count, note: string | null): Tile => ({
+    ...{ label, value: number(total[name]), note },
     change: earlier && { now: total[name], before: earlier[name], shown: number },
   })
+  const ofIdentified = (name: Count) => `${percent(rate(total[name], total.identified))} of identified people`
   const hasTrials = total.trials > 0 || (earlier?.trials ?? 0) > 0
   return html`
     ${h(Tiles, {
       tiles: [
-        tile('Visitors', 'visitors', null),
-        tile('Identified', 'identified', 'visitors'),
-        hasTrials && tile('Trials', 'trials', 'identified'),
-        { ...tile('Customers', 'customers', 'identified'), href: link('customers', { ...bounds }) },
+        tile('New visitors', 'visitors', null),
+        tile('Identified', 'identified', identifiedNote(rows)),
+        hasTrials && tile('Trials', 'trials', ofIdentified('trials')),
+        { ...tile('Customers', 'customers', ofIdentified('customers')), href: link('customers', { ...bounds }) },
       ],
     })}
     ${h(Table<Channel>, {
@@ -91,7 +90,7 @@ function Channels({ bounds, rows, before }: ChannelsProps): VNode {
       csv: { api: 'data', path: '/channels', query: bounds, name: 'channels' },
     })}
     <p class="faint">
-      Each person counts once, in the channel of their first visit. Add rules for your own channels in
+      Each person counts once, in the channel of their first visit. ${otherCurrenciesNote(rows)}Add rules for your own channels in
       ${' '}${isAdmin.value ? html`<a href=${link('settings')}>Settings</a>` : html`<a href="/docs/guides/customers#channels">the policy of the tenant</a>`}.
     </p>
   `
@@ -99,12 +98,6 @@ function Channels({ bounds, rows, before }: ChannelsProps): VNode {
 
 type Count = 'visitors' | 'identified' | 'trials' | 'customers'
 const COUNTS = ['visitors', 'identified', 'trials', 'customers'] as const
-const LABELS: Record<Count, string> = {
-  visitors: 'visitors',
-  identified: 'identified people',
-  trials: 'trials',
-  customers: 'customers',
-}
 
 function sum(rows: Channel[]): Record<Count, number> {
   const total = (name: Count) => rows.reduce((all, row) => all + (row[name] ?? 0), 0)
@@ -115,6 +108,32 @@ function rate(part: number, whole: number): number | null {
   return whole === 0 ? null : part / whole
 }
 
+/** People without a channel were imported, or came before Kontor: they are no share of the visitors. */
+function identifiedNote(rows: Channel[]): string {
+  const visited = sum(rows.filter(({ channel }) => channel !== null))
+  const others = sum(rows).identified - visited.identified
+  const share = rate(visited.identified, visited.visitors)
+  const parts = [
+    share !== null && `${percent(share)} of new visitors`,
+    others > 0 && `${share === null ? '' : 'plus '}${number(others)} without a visit`,
+  ]
+  return parts.filter(Boolean).join(', ')
+}
+
+/** The amounts of the selected currency; with converted reports, those of all currencies, because they are not converted here. */
+function shownAmounts(amounts: Channel['revenue']): string {
+  const code = currency.value
+  const own = Object.entries(amounts ?? {}).filter(([each]) => isReporting.value || each === code)
+  return amountsText(Object.fromEntries(own), code)
+}
+
+function otherCurrenciesNote(rows: Channel[]): string {
+  const code = currency.value
+  const used = rows.flatMap(({ revenue, mrr }) => [...Object.keys(revenue ?? {}), ...Object.keys(mrr ?? {})])
+  const others = [...new Set(used)].filter(each => each !== code)
+  return others.length === 0 || isReporting.value ? '' : `Amounts in ${others.join(', ')} are not included. `
+}
+
 function channelColumns(bounds: Bounds, hasTrials: boolean): Column<Channel>[] {
   const step = (label: string, name: Count, of: Count): Column<Channel> => ({
     label,
@@ -122,21 +141,20 @@ function channelColumns(bounds: Bounds, hasTrials: boolean): Column<Channel>[] {
       html`<span class="pair">${number(row[name])} <span class="faint">${shareOf(row, name, of)}</span></span>`,
     kind: 'number',
   })
-  const code = currency.value
   return [
     { label: 'Channel', cell: row => h(ChannelLink, { row, bounds }), kind: 'long' },
-    { label: 'Visitors', cell: ({ visitors }) => number(visitors), kind: 'number' },
+    { label: 'New visitors', cell: ({ visitors }) => number(visitors), kind: 'number' },
     step('Identified', 'identified', 'visitors'),
     ...(hasTrials ? [step('Trials', 'trials', 'identified')] : []),
     step('Customers', 'customers', 'identified'),
     {
-      label: 'Visitors who pay',
+      label: 'Visitor → customer',
       cell: ({ visitors, customers }) =>
         visitors === 0 ? '–' : h(ShareBar, { share: Math.min(1, customers / visitors) }),
       kind: 'number',
     },
-    { label: 'Revenue', cell: ({ revenue }) => amountsText(revenue, code), kind: 'number' },
-    { label: 'MRR', cell: ({ mrr }) => amountsText(mrr, code), kind: 'number' },
+    { label: 'Revenue', cell: ({ revenue }) => shownAmounts(revenue), kind: 'number' },
+    { label: 'MRR', cell: ({ mrr }) => shownAmounts(mrr), kind: 'number' },
   ]
 }
 

@@ -68,20 +68,20 @@ function PayerTable({ cohorts }: { cohorts: Cohort[] }): VNode {
   const rows = cohorts.map(cohort => ({
     month: cohort.month.slice(0, 7),
     people: sum(cohort.rows, 'visitors'),
-    payers: sum(cohort.rows, 'customers'),
+    customers: sum(cohort.rows, 'customers'),
     ...Object.fromEntries(channels.map(channel => [channelName(channel), payersIn(cohort, channel)])),
   }))
   return html`
-    <p class="faint">Each cell shows how many people have paid, and their share of all people who came in that month through that channel. People of recent months have had less time to pay.</p>
+    <p class="faint">Each cell shows how many people became customers, and their share of all people who came in that month through that channel. People of recent months have had less time.</p>
     <p class="sideways faint">Scroll the table sideways to see all channels.</p>
-    <div class="scroller" role="region" aria-label="Payers by month of arrival" tabindex="0">
+    <div class="scroller" role="region" aria-label="Customers by month of arrival" tabindex="0">
       <table class="heat">
-        <caption class="unseen">Payers by month of arrival and channel</caption>
+        <caption class="unseen">Customers by month of arrival and channel</caption>
         <thead>
           <tr>
             <th scope="col">Month</th>
             <th scope="col" class="number">People</th>
-            <th scope="col" class="number">Payers</th>
+            <th scope="col" class="number">Customers</th>
             ${channels.map(channel => html`<th scope="col" class="number">${channelName(channel)}</th>`)}
           </tr>
         </thead>
@@ -90,7 +90,7 @@ function PayerTable({ cohorts }: { cohorts: Cohort[] }): VNode {
         </tbody>
       </table>
     </div>
-    <p class="more">${h(CsvButton, { csv: { rows, name: 'payers-by-month' } })}</p>
+    <p class="more">${h(CsvButton, { csv: { rows, name: 'customers-by-month' } })}</p>
   `
 }
 
@@ -113,11 +113,11 @@ function cohortRow(cohort: Cohort, channels: (string | null)[]): VNode {
     <tr key=${month}>
       <th scope="row" class="whole"><a href=${link('channels', { period: periodOfStep(month, 'month') })}>${name}</a></th>
       <td class="number">${number(people)}</td>
-      ${payerCell(paying, people, link('customers', { since, until }), `${plural(paying, 'payer')} of ${name}`)}
+      ${payerCell(paying, people, link('customers', { since, until }), `${plural(paying, 'customer')} of ${name}`)}
       ${channels.map(channel => {
         const row = rows.find(each => each.channel === channel)
         const href = link('customers', { since, until, channel: channel ?? 'unattributed' })
-        const label = `${plural(row?.customers ?? 0, 'payer')} of ${name}, ${channelName(channel)}`
+        const label = `${plural(row?.customers ?? 0, 'customer')} of ${name}, ${channelName(channel)}`
         return payerCell(row?.customers ?? 0, row?.visitors ?? 0, href, label)
       })}
     </tr>
