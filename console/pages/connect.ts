@@ -9,7 +9,7 @@ import { Page, Section, Tabs } from '../components/page.ts'
 import { Table } from '../components/table.ts'
 import { Breakable, Copyable } from '../components/text.ts'
 import { Ago } from '../components/time.ts'
-import { money, text } from '../format.ts'
+import { money, receivedVia, text } from '../format.ts'
 import { h, html } from '../html.ts'
 import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
@@ -207,7 +207,7 @@ function Arrivals(): VNode {
         columns: [
           { label: 'Type', cell: row => h(ArrivalName, { row }), kind: 'long' },
           { label: 'Time', cell: ({ occurred_at }) => h(Ago, { at: occurred_at }) },
-          { label: 'Source', cell: ({ source }) => source },
+          { label: 'Received via', cell: ({ source }) => receivedVia(source) },
           { label: 'Visitor', cell: ({ visitor }) => text(visitor), kind: 'long' },
         ],
         rows: newest,

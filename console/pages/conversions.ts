@@ -11,7 +11,7 @@ import { type Column, GrowingTable } from '../components/table.ts'
 import { Breakable } from '../components/text.ts'
 import { Ago, Time } from '../components/time.ts'
 import { countTypes, filterOf, NoMatches, TimeFilter, TypeButtons } from '../components/time-filter.ts'
-import { compactMoney, date, money, number, sentence, text, words } from '../format.ts'
+import { compactMoney, date, money, number, receivedVia, sentence, text, words } from '../format.ts'
 import { h, html } from '../html.ts'
 import { hrefWithView } from '../navigation.ts'
 import { definePage } from '../page-definition.ts'
@@ -118,8 +118,8 @@ export const conversionColumns: Column<Conversion>[] = [
   },
   { label: 'Amount', cell: ({ amount, currency }) => money(amount, currency), kind: 'number' },
   { label: 'Time', cell: ({ occurred_at }) => h(Time, { at: occurred_at }) },
-  { label: 'Source', cell: ({ source }) => source },
-  { label: 'Object id', cell: ({ source_object_id }) => text(source_object_id), kind: 'long' },
+  { label: 'Received via', cell: ({ source }) => receivedVia(source) },
+  { label: 'Order or invoice id', cell: ({ source_object_id }) => text(source_object_id), kind: 'long' },
   { label: 'Person', cell: personCell, kind: 'long' },
 ]
 
@@ -171,8 +171,8 @@ export const conversionPage = definePage(
           event?.reason && ['Note', sentence(event.reason)],
           ['Type', row.conversion_type],
           row.event_type !== row.conversion_type && ['Event type', text(row.event_type)],
-          ['Source', row.source],
-          row.source_object_id && ['Object id', row.source_object_id],
+          ['Received via', receivedVia(row.source)],
+          row.source_object_id && ['Order or invoice id', row.source_object_id],
           row.visitor && ['Visitor', row.visitor],
           row.company_name && ['Company', row.company_name],
           row.integration_id && ['Integration', row.integration_id],

@@ -20,7 +20,7 @@ import { Badge, EmptyState, ProblemArea, type Tone } from '../components/notice.
 import { type Fact, Facts, JsonView, Page, Section, TextView } from '../components/page.ts'
 import { Table } from '../components/table.ts'
 import { Time } from '../components/time.ts'
-import { formatJson, lowerWords, money, number, plural, sentence, signedMoney, words } from '../format.ts'
+import { formatJson, lowerWords, money, number, plural, receivedVia, sentence, signedMoney, words } from '../format.ts'
 import { h, html } from '../html.ts'
 import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
@@ -56,7 +56,7 @@ function replayLink(outcome: EventOutcome | null): VNode | false {
 const STATUS: Record<EventStatus, { meaning: string; tone: Tone }> = {
   queued: { meaning: 'Accepted and waiting to be processed.', tone: 'neutral' },
   deferred: { meaning: 'Accepted and deferred until its source is below its rate limit.', tone: 'neutral' },
-  stored: { meaning: 'Accepted and processed.', tone: 'good' },
+  stored: { meaning: '', tone: 'good' },
   duplicate: {
     meaning: 'An event with the same id was received earlier. This one has no effect.',
     tone: 'neutral',
@@ -79,7 +79,10 @@ function Outcome({ outcome, trace, effect }: OutcomeProps): VNode {
     ${h(TraceSteps, { outcome, trace })}
     ${h(Facts, {
       facts: [
-        ['Status', html`${h(Badge, { text: lowerWords(status), tone })} ${meaning}`],
+        [
+          'Status',
+          html`${h(Badge, { text: status === 'stored' ? 'processed' : lowerWords(status), tone })} ${meaning}`,
+        ],
         outcome.reason && ['Reason', status === 'stored' ? sentence(outcome.reason) : outcome.reason],
         ['Id', html`<code>${id}</code>`],
         ['Received', h(Time, { at: outcome.received_at })],
@@ -162,10 +165,7 @@ function Details({ event, source }: { event: Event; source: string | null }): VN
       { title: 'Person and source' },
       h(Facts, {
         facts: [
-          [
-            'Source type',
-            html`${event.source_type} ${h(Badge, event.verified ? { text: 'verified', tone: 'good' } : { text: 'unverified', tone: 'neutral' })}`,
-          ],
+          ['Received via', html`${receivedVia(event.source_type)} ${h(Authentication, { event })}`],
           event.source_config_id && ['Source', sourceLink(event.source_config_id, source)],
           event.inbound_event_id && ["Sender's id", event.inbound_event_id],
           event.provider_event_id && ["Provider's id", event.provider_event_id],
@@ -180,6 +180,14 @@ function Details({ event, source }: { event: Event; source: string | null }): VN
       }),
     )}
   `
+}
+
+/** How the sender proved who it is. A public tracking key proves nothing. */
+function Authentication({ event: { source_config_id: source, verified, meta } }: { event: Event }): VNode {
+  if (!verified) return h(Badge, { text: 'public key' })
+  if (source === null) return h(Badge, { text: 'server key', tone: 'good' })
+  const isSigned = 'signature' in meta
+  return h(Badge, { text: isSigned ? 'signature verified' : 'authenticated by token', tone: 'good' })
 }
 
 function sourceLink(id: string, name: string | null): ComponentChildren {
@@ -268,7 +276,7 @@ async function readSent(results: Destination[], { id, event }: EventOutcome, sig
 
 type Step = { title: string; tone: Tone; text: ComponentChildren; at?: string | null | undefined }
 
-/** Received, normalized, applied, delivered. */
+/** Received, normalized, processed, delivered. */
 function TraceSteps({ outcome, trace }: { outcome: EventOutcome; trace: EventTrace | null }): VNode {
   return html`
     <ol class="trace">
@@ -288,7 +296,7 @@ function TraceSteps({ outcome, trace }: { outcome: EventOutcome; trace: EventTra
 function traceSteps(outcome: EventOutcome, trace: EventTrace | null): Step[] {
   const { event, status, reason } = outcome
   const isRejected = status === 'dead_letter' && outcome.attempts === 0
-  const from = event ? `From ${trace?.source ?? event.source_config_id ?? event.source_type}` : 'Accepted'
+  const from = event ? `From ${trace?.source ?? event.source_config_id ?? receivedVia(event.source_type)}` : 'Accepted'
   const received: Step = { title: 'Received', tone: 'good', text: from, at: outcome.received_at }
   const normalized: Step = event
     ? { title: 'Normalized', tone: 'good', text: event.event_type, at: event.occurred_at }
@@ -297,11 +305,11 @@ function traceSteps(outcome: EventOutcome, trace: EventTrace | null): Step[] {
         tone: isRejected ? 'bad' : 'neutral',
         text: isRejected ? reason : 'See below',
       }
-  return [received, normalized, appliedStep(outcome, isRejected), ...(trace ? [deliveredStep(trace)] : [])]
+  return [received, normalized, processedStep(outcome, isRejected), ...(trace ? [deliveredStep(trace)] : [])]
 }
 
-function appliedStep({ status, reason, conversion }: EventOutcome, isRejected: boolean): Step {
-  const title = 'Applied'
+function processedStep({ status, reason, conversion }: EventOutcome, isRejected: boolean): Step {
+  const title = 'Processed'
   if (status === 'stored')
     return {
       title,
@@ -397,9 +405,9 @@ function ReceiptsAndDeliveries({ outcome, trace }: { outcome: EventOutcome; trac
       trace.receipts.length > 1 &&
       h(
         Section,
-        { title: `Received ${plural(trace.receipts.length, 'time')}` },
+        { title: `Duplicates: received ${plural(trace.receipts.length, 'time')}` },
         h(Table<Receipt>, {
-          caption: 'Receipts with the same id',
+          caption: 'Duplicates',
           columns: [
             {
               label: 'Event',
@@ -420,9 +428,9 @@ function ReceiptsAndDeliveries({ outcome, trace }: { outcome: EventOutcome; trac
       trace.sent.length > 0 &&
       h(
         Section,
-        { title: 'Sent to' },
+        { title: 'Deliveries' },
         h(Table<Sent>, {
-          caption: 'Destinations',
+          caption: 'Deliveries',
           columns: [
             {
               label: 'Destination',

@@ -12,7 +12,7 @@ import { type Column, CsvButton, headerCells, rowCells, showFullText, watchWidth
 import { Breakable } from '../components/text.ts'
 import { Time } from '../components/time.ts'
 import { countTypes, filterOf, NoMatches, TimeFilter, TypeButtons } from '../components/time-filter.ts'
-import { compact, NONE, number, plural } from '../format.ts'
+import { compact, NONE, number, plural, receivedVia } from '../format.ts'
 import { h, html } from '../html.ts'
 import { go } from '../navigation.ts'
 import { definePage } from '../page-definition.ts'
@@ -65,12 +65,7 @@ export const eventsPage = definePage(
         ...{ first: list, names, query },
         empty: isEmpty ? h(NoEvents, {}) : h(NoMatches, { page: 'events', query }),
       }),
-      h(
-        Section,
-        { title: 'Event lookup' },
-        html`<p>Find an event by its Kontor id, or by the id that its sender gave it (event_id, messageId, inbound_event_id).</p>`,
-        h(LookupForm, {}),
-      ),
+      h(Section, { title: 'Event lookup' }, h(LookupForm, {})),
     ),
 )
 
@@ -204,7 +199,7 @@ export function eventColumns(names: Names): Column<Event>[] {
     { label: 'Summary', cell: event => summarize(event) || NONE, kind: 'long' },
     { label: 'Person', cell: event => personCell(event, names), kind: 'long' },
     { label: 'Time', cell: ({ occurred_at }) => h(Time, { at: occurred_at }) },
-    { label: 'Source', cell: ({ source_type }) => source_type },
+    { label: 'Received via', cell: ({ source_type }) => receivedVia(source_type) },
   ]
 }
 
@@ -307,7 +302,10 @@ export function LookupForm({ id = '', source = '' }: { id?: string; source?: str
       layout: 'filter',
       run: values => go(link('eventLookup', { id: values.event.trim(), source: values.source.trim() })),
     },
-    h(TextField, { id: 'event', label: 'Event id of the sender, or id in Kontor', value: id }),
+    h(TextField, {
+      ...{ id: 'event', label: 'Event id', value: id },
+      hint: "The sender's id (event_id, messageId or inbound_event_id) or the Kontor id.",
+    }),
     h(TextField, { id: 'source', label: 'Source (optional)', value: source, placeholder: 'src_…' }),
   )
 }
