@@ -19,9 +19,9 @@ import { tenant } from '../session.ts'
 
 const ROWS = 50
 const REASONS = [
-  ['', 'All reasons'],
-  ['rejected', 'Rejected: not valid'],
-  ['failed', 'Failed: could not be applied'],
+  ['', 'All types'],
+  ['rejected', 'Invalid data'],
+  ['failed', 'Failed to process'],
 ] as const
 
 const filterOf = (query: URLSearchParams) => ({
@@ -62,11 +62,11 @@ export const deadLettersPage = definePage(
             h(ActionButton, { label: 'Replay all', needs: 'operator', run: replayAll, problem }),
           h(RefreshButton, { refresh }),
         ],
-        lead: 'Data that is not valid or could not be applied. Fix the cause, then replay it.',
+        lead: 'Data that is invalid or could not be processed. Fix the cause, then replay the data.',
       },
       h(SelectFilter, {
         id: 'reason',
-        label: 'Reason',
+        label: 'Type',
         options: REASONS,
         value: reason ?? '',
         onChange: chosen => go(link('deadLetters', { reason: chosen, cause, closed })),
@@ -98,15 +98,20 @@ export const deadLettersPage = definePage(
   },
 )
 
+/** Rejected requests are something else, so a letter that the API calls rejected is invalid here. */
+export function letterType(reason: string): string {
+  return reason === 'rejected' ? 'invalid' : reason
+}
+
 const LETTER_COLUMNS: Column<DeadLetter>[] = [
   {
     label: 'Error',
     cell: ({ id, error }) => html`<a href=${link('deadLetter', { id })}>${error}</a>`,
     kind: 'long',
   },
-  { label: 'Reason', cell: ({ reason }) => h(Badge, { text: reason, tone: 'bad' }) },
-  { label: 'Failed', cell: ({ failed_at }) => h(Time, { at: failed_at }) },
-  { label: 'Kind', cell: ({ kind }) => kind },
+  { label: 'Type', cell: ({ reason }) => h(Badge, { text: letterType(reason), tone: 'bad' }) },
+  { label: 'Time', cell: ({ failed_at }) => h(Time, { at: failed_at }) },
+  { label: 'Data', cell: ({ kind }) => kind },
   {
     label: "Sender's id",
     cell: ({ inbound_event_id }) => text(inbound_event_id),
@@ -172,8 +177,8 @@ export const deadLetterPage = definePage(
 /** The same body is rejected again. */
 function describeNext({ reason, kind }: DeadLetterWithBody, isOpen: boolean): string {
   if (!isOpen) return 'This dead letter is closed.'
-  if (reason === 'rejected' && kind === 'events') return 'The body is not valid. Edit it below, then replay it.'
-  return 'Fix the cause, then replay it.'
+  if (reason === 'rejected' && kind === 'events') return 'The body is invalid. Edit it below, then replay it.'
+  return 'Fix the cause, then replay the data.'
 }
 
 type EditFormProps = { letter: DeadLetterWithBody; replay(body: string): Promise<void> }
@@ -201,8 +206,8 @@ function LetterFacts({ letter }: { letter: DeadLetterWithBody }): VNode {
   return h(Facts, {
     facts: [
       ['Error', letter.error],
-      ['Reason', h(Badge, { text: letter.reason, tone: 'bad' })],
-      ['Kind', letter.kind],
+      ['Type', h(Badge, { text: letterType(letter.reason), tone: 'bad' })],
+      ['Data', letter.kind],
       ['Id', html`<code>${letter.id}</code>`],
       source && ['Source', html`<a href=${link('source', { id: source })}>${source}</a>`],
       letter.inbound_event_id && ["Sender's id", letter.inbound_event_id],
@@ -224,7 +229,7 @@ function replayLink(kind: DeadLetterWithBody['kind'], id: string): VNode {
 /** Describes the result of a replay. */
 export function replayOutcome({ replayed, applied, failed_again, waiting, remaining }: ReplayResult): Outcome {
   const parts = [
-    `${number(applied)} applied`,
+    `${number(applied)} processed`,
     failed_again > 0 && `${number(failed_again)} failed again`,
     waiting > 0 && `${number(waiting)} waiting`,
     remaining > 0 && `${number(remaining)} remaining`,

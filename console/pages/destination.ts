@@ -66,8 +66,8 @@ export const destinationPage = definePage(
       h(Tiles, {
         isSmall: true,
         tiles: [
-          activityTile('Delivered in 24 hours', activity.delivered),
-          activityTile('Failed attempts in 24 hours', activity.failed, true),
+          activityTile('Delivered (24 h)', activity.delivered),
+          activityTile('Failed attempts (24 h)', activity.failed, true),
         ],
       }),
       h(DestinationFacts, { destination }),
@@ -96,15 +96,15 @@ function DestinationFacts({ destination }: { destination: Destination }): VNode 
   const names = Object.keys(headers)
   return h(Facts, {
     facts: [
-      ['State', [h(DestinationState, { destination }), reason && ` ${reason}`]],
+      ['Status', [h(DestinationState, { destination }), reason && ` ${reason}`]],
       health.failing_since && [
         'Failing since',
         html`${h(Ago, { at: health.failing_since })}${health.last_error && `: ${health.last_error}`}`,
       ],
-      ['Pending', plural(health.pending, 'message')],
+      ['Pending deliveries', number(health.pending)],
       ['Last delivery', health.last_success_at ? h(Ago, { at: health.last_success_at }) : 'never'],
       ['Address', destination.url],
-      ['Data', describeData(destination)],
+      ['Sends', describeData(destination)],
       destination.secrets.length > 0 && ['Secrets', h(Credentials, { credentials: destination.secrets })],
       names.length > 0 && ['Headers', names.join(', ')],
       ['Id', html`<code>${destination.id}</code>`],

@@ -26,7 +26,7 @@ export const destinationsPage = definePage(
       {
         title: 'Destinations',
         actions: html`<a class="button main" href=${link('newDestination')}>New destination</a>`,
-        lead: 'Kontor sends new data to destinations: signed webhooks, chats and e-mail addresses.',
+        lead: 'Kontor sends new data to destinations: signed webhooks, chat channels and e-mail addresses.',
       },
       results.length > 0
         ? h(Table<Destination>, {
@@ -55,19 +55,19 @@ const columns = (activity: ReadonlyMap<string, DestinationActivity>): Column<Des
     cell: nameCell,
     kind: 'long',
   },
-  { label: 'State', cell: destination => h(DestinationState, { destination }) },
+  { label: 'Status', cell: destination => h(DestinationState, { destination }) },
   {
-    label: 'Delivered, 24 h',
+    label: 'Delivered (24 h)',
     cell: ({ id }) => number(activity.get(id)?.delivered.last_24_hours ?? null),
     kind: 'number',
   },
   {
-    label: 'Failed, 24 h',
+    label: 'Failed attempts (24 h)',
     cell: ({ id }) => h(Failed, { count: activity.get(id)?.failed.last_24_hours ?? null }),
     kind: 'number',
   },
-  { label: 'Pending', cell: ({ health }) => number(health.pending), kind: 'number' },
-  { label: 'Data', cell: describeData, kind: 'long' },
+  { label: 'Pending deliveries', cell: ({ health }) => number(health.pending), kind: 'number' },
+  { label: 'Sends', cell: describeData, kind: 'long' },
   { label: 'Last delivery', cell: lastDelivery },
 ]
 

@@ -15,7 +15,7 @@ import { h, html } from '../html.ts'
 import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
 import { tenant } from '../session.ts'
-import { replayOutcome } from './dead-letters.ts'
+import { letterType, replayOutcome } from './dead-letters.ts'
 export const issuesPage = definePage(
   'issues',
   async ({ signal }) => {
@@ -72,7 +72,7 @@ export const issuesPage = definePage(
       {
         title: 'Issues',
         actions: h(RefreshButton, { refresh }),
-        lead: 'Dead letters, rejected requests, failed deliveries and billing data that could not be interpreted, grouped by cause. Fix the cause, then replay the dead letters. Rejected requests are not stored; their senders must send them again.',
+        lead: 'Dead letters, rejected requests, pending deliveries and billing data that could not be interpreted, grouped by cause. Fix the cause, then replay the dead letters. Rejected requests are not stored: their senders must send them again. They are listed until 14 days after the last occurrence.',
       },
       h(ProblemArea, { problem }),
       h(OutcomeArea, { outcome }),
@@ -114,7 +114,7 @@ async function repeatUntilDone(work: () => Promise<Portion>, report: (sum: Porti
 const KINDS: Record<Issue['kind'], string> = {
   dead_letters: 'dead letters',
   refused: 'rejected requests',
-  failing_destination: 'failed deliveries',
+  failing_destination: 'pending deliveries',
   billing_warning: 'billing warnings',
 }
 
@@ -131,7 +131,7 @@ function issueColumns(actions: GroupActions): Column<Issue>[] {
     {
       label: 'Kind',
       cell: ({ kind, reason }) =>
-        h(Badge, { text: reason === null ? KINDS[kind] : `${KINDS[kind]}, ${reason}`, tone: 'bad' }),
+        h(Badge, { text: reason === null ? KINDS[kind] : `${KINDS[kind]}, ${letterType(reason)}`, tone: 'bad' }),
     },
     { label: 'Count', cell: ({ count }) => number(count), kind: 'number' },
     { label: 'First seen', cell: ({ first_at }) => h(Ago, { at: first_at }) },
@@ -145,19 +145,12 @@ function issueActions(issue: Issue, { replay, resolve, problem }: GroupActions):
     return html`<a href=${link('destination', { id: issue.destination_id })}>View destination</a>`
   if (issue.kind === 'billing_warning')
     return html`<span class="reason faint">Resolved when the source sends a newer version of the object</span>`
-  if (issue.kind === 'refused')
-    return html`
-      ${rejectionLink(issue)}
-      <span class="reason faint">Removed automatically ${KEPT_DAYS} days after the last occurrence</span>
-    `
+  if (issue.kind === 'refused') return rejectionLink(issue)
   return html`<span class="choices">
     ${h(ActionButton, { label: 'Replay all', needs: 'operator', run: () => replay(issue), problem, kind: 'link' })}
     ${h(ActionButton, { label: 'Resolve', needs: 'admin', run: () => resolve(issue), problem, kind: 'link' })}
   </span>`
 }
-
-/** How long the server keeps rejected requests. */
-const KEPT_DAYS = 14
 
 function rejectionLink(issue: Issue): VNode {
   return issue.route === null
@@ -165,25 +158,25 @@ function rejectionLink(issue: Issue): VNode {
     : html`<button type="button" class="link" onClick=${() => showExamples(issue)}>View examples</button>`
 }
 
-/** The cause, where it occurred, and its latest example. */
+/** The error; below it, where it occurred and its latest example. */
 function Cause({ issue, names }: { issue: Issue; names: Map<string, string> }): VNode {
-  const { kind, cause, reason, route, example, example_id, source_config_id: source } = issue
-  const words = kind === 'refused' && route === null ? lowerWords(cause) : cause
-  const title =
-    kind === 'dead_letters'
-      ? html`<a href=${link('deadLetters', { cause, reason })}>${cause}</a>`
-      : html`<span>${words}</span>`
-  const newest = example_id
-    ? html`<a href=${link(kind === 'billing_warning' ? 'event' : 'deadLetter', { id: example_id })}>latest example</a>`
-    : example !== cause && example
+  const { kind, cause, route, example, example_id, source_config_id: source } = issue
   const from = source && html`<a href=${link('source', { id: source })}>${names.get(source) ?? source}</a>`
-  const where = route ?? (kind === 'refused' ? from : null)
+  const where = kind === 'failing_destination' ? cause : (route ?? from)
+  const newest = example_id
+    ? html`<a href=${link(kind === 'billing_warning' ? 'event' : 'deadLetter', { id: example_id })}>View latest example</a>`
+    : kind === 'refused' && example !== cause && example
   return html`
-    ${title}
-    <span class="reason faint">
-      ${where}${where && newest && ': '}${newest}${from && kind !== 'refused' && html`, from ${from}`}
-    </span>
+    ${causeTitle(issue)}
+    <span class="reason faint">${where}${where && newest && ': '}${newest}</span>
   `
+}
+
+/** Causes of rejected webhooks are codes; the cause of a failing destination is its name. */
+function causeTitle({ kind, cause, reason, route, example }: Issue): VNode {
+  if (kind === 'dead_letters') return html`<a href=${link('deadLetters', { cause, reason })}>${cause}</a>`
+  if (kind === 'failing_destination') return html`<span>${example}</span>`
+  return html`<span>${kind === 'refused' && route === null ? lowerWords(cause) : cause}</span>`
 }
 
 const MAX_EXAMPLES = 5

@@ -164,10 +164,10 @@ function listIssues({ activity }: StatusProps): ComponentChildren[] {
     ),
     health &&
       health.dead_letters.open > 0 &&
-      html`<a href=${link('deadLetters')}>${plural(health.dead_letters.open, 'item')}</a> could not be processed. <a href=${link('issues')}>Show by cause</a>`,
+      html`<a href=${link('deadLetters')}>${plural(health.dead_letters.open, 'dead letter')}</a> could not be processed. <a href=${link('issues')}>View issues</a>`,
     health &&
       health.refused.last_24_hours > 0 &&
-      html`<a href=${link('issues')}>${plural(health.refused.last_24_hours, 'request')}</a> rejected in the last 24 hours${lastRejection(lastRefused)}.`,
+      html`<a href=${link('issues')}>${plural(health.refused.last_24_hours, 'request')}</a> ${health.refused.last_24_hours === 1 ? 'was' : 'were'} rejected in the last 24 hours.${lastRejection(lastRefused)}`,
     ...(failing ?? []).map(describeFailing),
     health &&
       isLate(health.waiting) &&
@@ -194,12 +194,12 @@ function listIssues({ activity }: StatusProps): ComponentChildren[] {
 }
 
 function lastRejection(last: Activity['lastRefused']): ComponentChildren {
-  return last && html`, most recently ${h(Ago, { at: last.rejected_at })}: ${lowerWords(last.code)}`
+  return last && html` Latest: ${lowerWords(last.code)}, ${h(Ago, { at: last.rejected_at })}.`
 }
 
 function describeFailing({ id, name, health, disabled_reason: reason }: Destination): ComponentChildren {
   const destination = html`<a href=${link('destination', { id })}>${name}</a>`
-  const waiting = health.pending > 0 && ` ${plural(health.pending, 'message is', 'messages are')} pending.`
+  const waiting = health.pending > 0 && ` ${plural(health.pending, 'delivery is', 'deliveries are')} pending.`
   if (reason !== null) return html`${destination} is disabled. ${reason}${waiting}`
   return html`Deliveries to ${destination} started to fail ${h(Ago, { at: health.failing_since })}.${waiting}`
 }
@@ -245,7 +245,7 @@ function HealthSigns({ health, hours }: { health: Health; hours: SeriesRow[] | n
       spark: { label: 'Dead letters per hour', values: letters.by_hour, isBad: true },
     },
     {
-      label: 'Rejected in 24 hours',
+      label: 'Rejected requests (24 h)',
       value: number(refused.last_24_hours),
       href: link('issues'),
       spark: { label: 'Rejected requests per hour', values: refused.by_hour, isBad: true },

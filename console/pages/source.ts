@@ -76,8 +76,8 @@ export const sourcePage = definePage(
       h(Tiles, {
         isSmall: true,
         tiles: [
-          activityTile('Received in 24 hours', activity.received),
-          activityTile('Rejected in 24 hours', activity.refused, true),
+          activityTile('Received (24 h)', activity.received),
+          activityTile('Rejected (24 h)', activity.refused, true),
         ],
       }),
       h(SourceFacts, { source, backlog }),
@@ -97,7 +97,7 @@ function SourceFacts({ source, backlog }: { source: Source; backlog: Backlog | u
   return h(Facts, {
     facts: [
       [
-        'State',
+        'Status',
         [h(SourceState, { source }), backlog && ` ${plural(backlog.events, 'event')} deferred by the rate limit`],
       ],
       ['Type', sourceType(source)],
@@ -159,7 +159,7 @@ function SourceActions({ source, problem, result, refresh }: SourceActionsProps)
 }
 
 async function remove({ id, name }: Source): Promise<void> {
-  const text = 'Data received from it is kept. Its address will return 404.'
+  const text = 'Data received from it is kept. Its URL will return 404.'
   if (!(await askConfirmation({ title: `Delete ${name}?`, text, yes: 'Delete' }))) return
   await sources.remove(id)
   go(link('sources'))
@@ -244,6 +244,7 @@ const OUTCOMES = [
   ['duplicate', 'Duplicate'],
   ['dropped', 'Dropped'],
   ['dead_letter', 'Dead letter'],
+  ['suppressed', 'Suppressed'],
 ] as const
 
 type ReceiptTableProps = { source: Source; first: List<Receipt>; outcome: string | null }

@@ -27,7 +27,7 @@ export const sourcesPage = definePage(
       {
         title: 'Sources',
         actions: html`<a class="button main" href=${link('newSource')}>New source</a>`,
-        lead: 'A source is an address to which an external system posts its events.',
+        lead: 'A source is a URL that an external system posts events to.',
       },
       results.length > 0
         ? h(Table<SourceRow>, {
@@ -63,19 +63,19 @@ const columns: Column<SourceRow>[] = [
     cell: ({ id, name }) => html`<a href=${link('source', { id })}>${name}</a>`,
     kind: 'long',
   },
-  { label: 'State', cell: source => h(SourceState, { source }) },
+  { label: 'Status', cell: source => h(SourceState, { source }) },
   { label: 'Type', cell: sourceType },
   { label: 'Last event', cell: ({ last }) => (last ? h(Ago, { at: last.received_at }) : 'none') },
-  { label: 'Received in 24 hours', cell: ({ activity }) => number(activity?.received.last_24_hours), kind: 'number' },
+  { label: 'Received (24 h)', cell: ({ activity }) => number(activity?.received.last_24_hours), kind: 'number' },
   {
-    label: 'Rejected in 24 hours',
+    label: 'Rejected (24 h)',
     cell: ({ id, activity }) =>
       activity && activity.refused.last_24_hours > 0
         ? html`<a class="bad-number" href=${link('source', { id })}>${number(activity.refused.last_24_hours)}</a>`
         : number(activity?.refused.last_24_hours),
     kind: 'number',
   },
-  { label: 'Signed', cell: ({ signing_secrets }) => (signing_secrets.length > 0 ? 'yes' : 'no') },
+  { label: 'Signature check', cell: ({ signing_secrets }) => (signing_secrets.length > 0 ? 'on' : 'off') },
   { label: 'Created', cell: ({ created_at }) => h(Day, { at: created_at }) },
 ]
 
@@ -206,7 +206,7 @@ function CreatedNotice({ source }: { source: CreatedSource }): VNode {
       ],
     }),
     preset && h(LocalAddressNote, { sender: words(preset) }),
-    html`<p>${preset ? `Enter the address in ${words(preset)}, or send a test event:` : 'Send a test event:'}</p>`,
+    html`<p>${preset ? `Enter the URL in ${words(preset)}, or send a test event:` : 'Send a test event:'}</p>`,
     h(Copyable, { text: testCommand(source), label: 'Copy the command' }),
     html`<p><a href=${link('source', { id })}>Open the source</a></p>`,
   )

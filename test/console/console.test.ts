@@ -181,7 +181,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     assert.equal(await page.locator('main b, main img').count(), 0)
 
     await page.evaluate(`location.hash = '#/events/lookup?id=e-1'`)
-    await text(page, 'Accepted and processed.')
+    await text(page, 'Stored as an event')
     await open(page, 'events?event_type=nothing', 'Events')
     await text(page, 'No results match these filters.')
     await page.getByLabel('Type').fill(markup)
@@ -279,7 +279,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     assert.equal(body.rejected.length, 1)
     await server.settled()
     await open(page, 'overview', 'Overview')
-    await page.locator('main').getByRole('link', { name: '1 item' }).click()
+    await page.locator('main').getByRole('link', { name: '1 dead letter' }).click()
     await heading(page, 'Dead letters')
     await page.getByRole('row').getByRole('link').click()
     await heading(page, 'Dead letter')

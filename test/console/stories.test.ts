@@ -86,7 +86,7 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     await page.getByRole('link', { name: 'customer.created' }).waitFor()
     await page.locator('.steps').getByRole('link', { name: 'Stripe' }).click()
     await heading(page, 'Stripe')
-    await text(page, 'Received in 24 hours')
+    await text(page, 'Received (24 h)')
   })
 
   await t.test('a demo tenant is created', async () => {
@@ -239,7 +239,7 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     const group = page.getByRole('row', { name: /event is required/ })
     await group.getByRole('button', { name: 'Replay all' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Replay' }).click()
-    await text(page, '2 dead letters replayed: 0 applied, 2 failed again.')
+    await text(page, '2 dead letters replayed: 0 processed, 2 failed again.')
     // Their bodies are unchanged, so they fail again.
     await server.settled()
     await eventually('the group to be back', async () => {
@@ -254,14 +254,14 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
 
   await t.test('tracking of a person is stopped and resumed', async () => {
     await goTo(page, '#/privacy')
-    await text(page, 'No suppressed people.')
+    await text(page, 'All people are tracked.')
     const { key } = await server.admin.keys.create({ tenant: server.tenant.id, kind: 'tracking', server: true })
     const login = JSON.stringify({ event_type: 'login', user_id: 'u-grace' })
     await server.request('/v1/track/', { method: 'POST', key, body: login })
     await track({ event_type: 'form', visitor: 'v-grace', user_id: 'u-grace', data: { email: 'grace@example.com' } })
     await server.settled()
     await page.getByLabel('E-mail').fill('grace@example.com')
-    await press(page, 'Preview erasure')
+    await press(page, 'Preview')
     await text(page, 'Affected data of')
     await text(page, /Not included: user u-grace, visitor v-grace/)
     await press(page, 'Include all identifiers')
@@ -274,7 +274,7 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     await page.getByRole('row', { name: /completed/ }).waitFor()
     await page.getByLabel('E-mail of the person').fill('grace@example.com')
     await press(page, 'Resume')
-    await text(page, 'No suppressed people.')
+    await text(page, 'All people are tracked.')
   })
 
   await t.test('the thresholds of alert rules are changed and reset', async () => {
@@ -306,13 +306,15 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     const rule = page.locator('.rule', { hasText: 'dead letters' })
     await rule.getByRole('button', { name: 'Send test' }).click()
     await text(page, 'No one receives this alert. Add a recipient below.')
+    await page.getByLabel('Send to').selectOption('email')
     await text(page, 'To send e-mail, set KONTOR_SMTP_URL and KONTOR_SMTP_FROM on the server.')
-    await page.getByLabel('Addresses').fill(`${chat.url}/one, ${chat.url}/two`)
+    await page.getByLabel('Send to').selectOption('slack')
+    await page.getByLabel('Webhook URL').fill(`${chat.url}/one, ${chat.url}/two`)
     await page.getByLabel('Which alerts').selectOption('dead_letters')
     await page.getByLabel('Weekly digest').check()
     await press(page, 'Add recipient')
     const row = (name: string) => page.getByRole('row', { name: new RegExp(`/${name} `) })
-    await row('one').getByText('Dead letters; weekly digest').waitFor()
+    await row('one').getByText('alerts when there are dead letters; weekly digest').waitFor()
     await rule.getByRole('button', { name: 'Send test' }).click()
     await text(page, `Test message delivered to ${chat.url}/one, ${chat.url}/two.`)
     assert.deepEqual(chat.received.map(({ path }) => path).sort(), ['/one', '/two'])
