@@ -1,8 +1,8 @@
 /** The roles and the reach of users and admin keys. Forms choose their own default: a person reads, a key does everything. */
 export const ROLES = [
-  ['viewer', 'Viewer: reads'],
-  ['operator', 'Operator: reads, enables and disables sources, replays'],
-  ['admin', 'Admin: everything'],
+  ['viewer', 'Viewer: can view all data'],
+  ['operator', 'Operator: can also enable, disable and test sources and destinations, and replay data'],
+  ['admin', 'Admin: full access'],
 ] as const
 
 export const REACH = [

@@ -69,15 +69,20 @@ export function Credentials({ credentials }: { credentials: Credential[] }): VNo
   `
 }
 
-/** The last characters of keys, by id. */
+/** The names of keys, by id. */
 export type Hints = ReadonlyMap<string, string>
 
-/** Who did something: a person by name, a key by its last characters. */
+/** Every page names a key like this: admin …Fybk */
+export function keyName({ name, kind, hint }: { name: string | null; kind: string; hint: string }): string {
+  return `${name ?? kind} ${hint}`
+}
+
+/** Who did something: a person by name, a key by its name and last characters. */
 export function Actor({ actor, hints }: { actor: string; hints: Hints }): VNode {
   const [kind, name] = [actor.slice(0, actor.indexOf(':')), actor.slice(actor.indexOf(':') + 1)]
   if (kind === 'user') return html`<span>${name}</span>`
-  if (kind === 'oidc') return html`<span>${name} <span class="faint">single sign-on</span></span>`
-  if (kind === 'cli') return html`<span>${name} <span class="faint">command line</span></span>`
-  if (actor.startsWith('key_')) return html`<span>Key <code title=${actor}>${hints.get(actor) ?? actor}</code></span>`
+  if (kind === 'oidc') return html`<span>${name}, <span class="faint">via single sign-on</span></span>`
+  if (kind === 'cli') return html`<span>${name}, <span class="faint">via command line</span></span>`
+  if (actor.startsWith('key_')) return html`<span title=${actor}>${hints.get(actor) ?? actor}</span>`
   return html`<span>${words(actor)}</span>`
 }

@@ -6,7 +6,7 @@ import { RefreshButton, SelectFilter } from '../components/form.ts'
 import { EmptyState } from '../components/notice.ts'
 import { Page } from '../components/page.ts'
 import { type Column, GrowingTable } from '../components/table.ts'
-import { Actor, type Hints } from '../components/text.ts'
+import { Actor, type Hints, keyName } from '../components/text.ts'
 import { Time } from '../components/time.ts'
 import { lowerWords, NONE, text, words } from '../format.ts'
 import { h, html } from '../html.ts'
@@ -35,7 +35,7 @@ export const auditPage = definePage(
       nullOn(403, keys.list(null, signal)),
       readNames(tenant.peek(), signal),
     ])
-    return { list, names, hints: new Map(admins?.results.map(({ id, hint }) => [id, hint])) }
+    return { list, names, hints: new Map(admins?.results.map(key => [key.id, keyName(key)])) }
   },
   ({ data: { list, names, hints }, route: { query }, refresh }) =>
     h(
@@ -47,7 +47,7 @@ export const auditPage = definePage(
       },
       h(SelectFilter, {
         id: 'of',
-        label: 'Scope',
+        label: 'Show',
         options: SCOPES,
         value: query.get('of') ?? '',
         onChange: of => go(link('audit', { of })),
@@ -80,7 +80,7 @@ async function readNames(whose: string | null, signal: AbortSignal): Promise<Nam
     ...(knownTenants.peek() ?? []).map(({ id, name }) => [id, name] as const),
     ...(ownSources?.results ?? []).map(({ id, name }) => [id, name] as const),
     ...(ownDestinations?.results ?? []).map(({ id, name }) => [id, name] as const),
-    ...(ownKeys?.results ?? []).map(({ id, name, kind, hint }) => [id, `${name ?? kind} ${hint}`] as const),
+    ...(ownKeys?.results ?? []).map(key => [key.id, keyName(key)] as const),
   ])
 }
 

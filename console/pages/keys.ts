@@ -7,7 +7,7 @@ import { ActionButton, Form, SelectField, TextField } from '../components/form.t
 import { Badge, EmptyState, ProblemArea, ShownOnce } from '../components/notice.ts'
 import { Page, Section } from '../components/page.ts'
 import { type Column, Table } from '../components/table.ts'
-import { Actor, Copyable, type Hints } from '../components/text.ts'
+import { Actor, Copyable, type Hints, keyName } from '../components/text.ts'
 import { Ago, Day } from '../components/time.ts'
 import { DAY_MS, NONE, plural } from '../format.ts'
 import { h, html } from '../html.ts'
@@ -25,14 +25,14 @@ export const keysPage = definePage(
   ({ data: { own, admins }, route: { query }, refresh }) => {
     const created = useSignal<CreatedKey | null>(null)
     const problem = useSignal<unknown>(null)
-    const rotate = async ({ id, hint, name }: Key) => {
-      const title = `Rotate key ${name ?? hint}?`
+    const rotate = async (key: Key) => {
+      const title = `Rotate ${keyName(key)}?`
       const text = 'A new key with the same settings is created and shown once. This key remains valid for 24 hours.'
       if (!(await askConfirmation({ title, text, yes: 'Rotate' }))) return
-      created.value = await keys.rotate(id)
+      created.value = await keys.rotate(key.id)
       await refresh()
     }
-    const hints = new Map([...own, ...admins].map(({ id, hint, name }) => [id, name ?? hint]))
+    const hints = new Map([...own, ...admins].map(key => [key.id, keyName(key)]))
     const columns = keyColumns({ problem, refresh, rotate, hints })
     const withEnded = query.get('ended') === 'yes'
     const list = (caption: string, all: Key[], of: string | null) =>
@@ -53,7 +53,7 @@ export const keysPage = definePage(
       Page,
       {
         title: 'Keys',
-        lead: 'A key is shown only once, when it is created. The lists show its name and last four characters.',
+        lead: 'A key is shown only once, when it is created. The list shows its name (or its kind) and last four characters.',
       },
       created.value && h(CreatedKeyNotice, { key: created.value.id, created: created.value }),
       endingSoon > 0 &&
@@ -107,8 +107,9 @@ type KeyActions = {
 }
 
 function keyColumns({ problem, refresh, rotate, hints }: KeyActions): Column<Key>[] {
-  const revoke = async ({ id, hint, name }: Key) => {
-    const title = `Revoke key ${name ?? hint}?`
+  const revoke = async (key: Key) => {
+    const { id } = key
+    const title = `Revoke ${keyName(key)}?`
     const text = 'Requests with this key are rejected within two seconds. This cannot be undone.'
     if (!(await askConfirmation({ title, text, yes: 'Revoke' }))) return
     const { made } = await keys.revoke(id)
@@ -123,7 +124,7 @@ function keyColumns({ problem, refresh, rotate, hints }: KeyActions): Column<Key
         return name === null ? what : html`${name}<span class="reason faint">${what}</span>`
       },
     },
-    { label: 'State', cell: stateCell },
+    { label: 'Status', cell: stateCell },
     {
       label: 'Scopes',
       cell: ({ kind, scopes }) => (kind === 'private' ? describeScopes(scopes) : NONE),
@@ -179,7 +180,7 @@ function isInactive({ revoked_at, expires_at }: Key): boolean {
 const KINDS = [
   ['private', 'Private: reads and writes data'],
   ['tracking', 'Tracking: sends events'],
-  ['admin', 'Admin: for operators'],
+  ['admin', 'Admin: manages Kontor'],
 ] as const
 const LIFETIMES = [
   ['1', 'In 1 day'],

@@ -22,7 +22,7 @@ export function SignIn({ reason }: { reason: unknown }): VNode {
     h(
       Form<'name' | 'password'>,
       { submit: 'Sign in', layout: 'stacked', run: ({ name, password }) => signInWithPassword(name, password) },
-      h(TextField, { id: 'name', label: 'Name', autocomplete: 'username', placeholder: 'ada@example.com' }),
+      h(TextField, { id: 'name', label: 'User name', autocomplete: 'username', placeholder: 'ada@example.com' }),
       h(TextField, { id: 'password', label: 'Password', type: 'password', autocomplete: 'current-password' }),
     ),
     html`<h2>Use a key</h2>`,

@@ -1,27 +1,33 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
-import { sessions, users } from '../api/admin.ts'
+import { keys, sessions, users } from '../api/admin.ts'
+import { nullOn } from '../api/request.ts'
 import type { InvitedUser, NewUser, Session, User } from '../api/types.ts'
 import { askConfirmation } from '../components/dialog.ts'
 import { ActionButton, Form, SelectField, TextField } from '../components/form.ts'
 import { Badge, EmptyState, ProblemArea, ShownOnce } from '../components/notice.ts'
 import { Page, Section } from '../components/page.ts'
 import { type Column, Table } from '../components/table.ts'
-import { Copyable } from '../components/text.ts'
+import { Actor, Copyable, type Hints, keyName } from '../components/text.ts'
 import { Ago, Day } from '../components/time.ts'
 import { h, html } from '../html.ts'
 import { definePage } from '../page-definition.ts'
 import { REACH, ROLES } from '../roles.ts'
-import { tenant } from '../session.ts'
+import { person, tenant } from '../session.ts'
 import { knownTenants } from '../tenant-list.ts'
 
 export const usersPage = definePage(
   'users',
   async ({ signal }) => {
-    const [people, open] = await Promise.all([users.list(signal), sessions.list(signal)])
-    return { people: people.results, open: open.results }
+    const [people, open, admins] = await Promise.all([
+      users.list(signal),
+      sessions.list(signal),
+      nullOn(403, keys.list(null, signal)),
+    ])
+    const hints: Hints = new Map(admins?.results.map(key => [key.id, keyName(key)]))
+    return { people: people.results, open: open.results, hints }
   },
-  ({ data: { people, open }, refresh }) => {
+  ({ data: { people, open, hints }, refresh }) => {
     const invited = useSignal<InvitedUser | null>(null)
     const problem = useSignal<unknown>(null)
     const invite = async (user: NewUser) => {
@@ -47,7 +53,7 @@ export const usersPage = definePage(
         people.length > 0
           ? h(Table<User>, {
               ...{ caption: 'Users', rows: people, rowKey: ({ id }) => id },
-              columns: userColumns({ problem, refresh, reset }),
+              columns: userColumns({ problem, refresh, reset, hints }),
               csv: { api: 'admin', path: '/users', query: {}, name: 'users' },
             })
           : h(EmptyState, { title: 'No users yet.', text: 'Invite the first person below.' }),
@@ -56,10 +62,10 @@ export const usersPage = definePage(
       h(
         Section,
         { title: 'Sessions' },
-        html`<p class="faint">Browsers that are signed in. A session ends after 12 hours.</p>`,
+        html`<p class="faint">Browsers that are signed in. Sessions end 12 hours after sign-in.</p>`,
         h(Table<Session>, {
           ...{ caption: 'Sessions', rows: open, rowKey: ({ id }) => id },
-          columns: sessionColumns({ problem, refresh }),
+          columns: sessionColumns({ problem, refresh, hints }),
           csv: { api: 'admin', path: '/sessions', query: {}, name: 'sessions' },
         }),
       ),
@@ -85,9 +91,9 @@ function InviteForm({ invite }: { invite(user: NewUser): Promise<void> }): VNode
     { submit: 'Create invitation', needs: 'admin', layout: 'stacked', run },
     h(TextField, {
       id: 'user_name',
-      label: 'Name',
+      label: 'User name',
       placeholder: 'ada@example.com',
-      hint: 'Usually an e-mail address.',
+      hint: 'Use the person’s e-mail address.',
     }),
     h(SelectField, { id: 'role', label: 'Role', options: ROLES, value: 'viewer' }),
     h(SelectField, { id: 'reach', label: 'Tenants', options: REACH }),
@@ -97,16 +103,21 @@ function InviteForm({ invite }: { invite(user: NewUser): Promise<void> }): VNode
 const tenantName = (id: string | null) =>
   id === null ? 'all' : (knownTenants.value?.find(known => known.id === id)?.name ?? id)
 
-type UserActions = { problem: Signal<unknown>; refresh(): Promise<void>; reset(user: User): Promise<void> }
+type UserActions = {
+  problem: Signal<unknown>
+  refresh(): Promise<void>
+  reset(user: User): Promise<void>
+  hints: Hints
+}
 
-function userColumns({ problem, refresh, reset }: UserActions): Column<User>[] {
+function userColumns({ problem, refresh, reset, hints }: UserActions): Column<User>[] {
   const toggle = async ({ id, state }: User) => {
     await users.setEnabled(id, state === 'disabled')
     await refresh()
   }
   return [
-    { label: 'Name', cell: ({ name }) => name, kind: 'long' },
-    { label: 'State', cell: stateCell },
+    { label: 'User name', cell: ({ name }) => name, kind: 'long' },
+    { label: 'Status', cell: stateCell },
     { label: 'Role', cell: ({ role }) => role },
     { label: 'Tenants', cell: row => tenantName(row.tenant) },
     {
@@ -115,9 +126,9 @@ function userColumns({ problem, refresh, reset }: UserActions): Column<User>[] {
     },
     {
       label: 'Created',
-      cell: ({ created_at, created_by }) => [
+      cell: ({ created_at, created_by: actor }) => [
         h(Day, { at: created_at }),
-        html`<span class="reason faint">by ${created_by}</span>`,
+        html`<span class="reason faint">by ${h(Actor, { actor, hints })}</span>`,
       ],
     },
     {
@@ -142,13 +153,13 @@ function stateCell({ state }: User): ComponentChildren {
   return h(Badge, { text, tone: state === 'active' ? 'good' : state === 'invited' ? 'neutral' : 'bad' })
 }
 
-function sessionColumns({ problem, refresh }: Pick<UserActions, 'problem' | 'refresh'>): Column<Session>[] {
+function sessionColumns({ problem, refresh, hints }: Omit<UserActions, 'reset'>): Column<Session>[] {
   const end = async (id: string) => {
     await sessions.end(id)
     await refresh()
   }
   return [
-    { label: 'Who', cell: ({ actor, role }) => `${actor} (${role})`, kind: 'long' },
+    { label: 'Who', cell: session => h(SignedIn, { session, hints }), kind: 'long' },
     { label: 'IP address', cell: ({ ip }) => html`<code>${ip}</code>` },
     {
       label: 'Browser',
@@ -156,12 +167,21 @@ function sessionColumns({ problem, refresh }: Pick<UserActions, 'problem' | 'ref
       kind: 'long',
     },
     { label: 'Last used', cell: ({ last_used_at: at }) => h(Ago, { at }) },
-    { label: 'Expires', cell: ({ expires_at: at }) => h(Day, { at }) },
+    { label: 'Expires', cell: ({ expires_at: at }) => h(Ago, { at }) },
     {
       label: 'Actions',
       cell: ({ id }) => h(ActionButton, { label: 'End', run: () => end(id), problem, kind: 'link' }),
     },
   ]
+}
+
+/** The list has no mark for the session of this browser, but no two sessions end in the same millisecond. */
+function SignedIn({ session, hints }: { session: Session; hints: Hints }): VNode {
+  const isThis = session.expires_at === person.value?.expires_at
+  return html`
+    ${h(Actor, { actor: session.actor, hints })} (${session.role})
+    ${isThis && html` ${h(Badge, { text: 'this session', tone: 'good' })}`}
+  `
 }
 
 const BROWSERS = ['Edg', 'OPR', 'Firefox', 'HeadlessChrome', 'Chrome', 'Safari']

@@ -252,14 +252,14 @@ test('sessions are listed and ended: all by an admin, otherwise one’s own', as
 test('an ended session and a revoked key stop working in another process, and a session ends with its key', async () => {
   const node = await startNode(server, 'console,data')
   try {
-    const { key, id } = await server.admin.keys.create({ kind: 'admin', role: 'operator' })
+    const { key, id, hint } = await server.admin.keys.create({ kind: 'admin', role: 'operator' })
     const { key: readKey, id: readKeyId } = await server.admin.keys.create({
       tenant: server.tenant.id,
       kind: 'private',
     })
     const here = openBrowser()
     assert.equal((await here.call('POST', '/console/session', { key })).status, 204)
-    assert.equal((await here.call('GET', '/console/session')).body.name, id)
+    assert.equal((await here.call('GET', '/console/session')).body.name, `admin ${hint}`)
     const { browser: uma, id: umaId } = await signedUp('uma')
     const there = (from: { cookie: string }) => openBrowser(node.url).adopt(from).call('GET', '/admin/v1/tenants')
     const withKey = async (secret: string, path: string) =>
@@ -334,7 +334,7 @@ test('in Chromium: invite, set a password, reload, open another tab, end the ses
   const second = await context.newPage()
   await second.goto(`${server.url}/console#/users`)
   await heading('Users', second)
-  const row = second.getByRole('row', { name: /user:grace@example\.com/ })
+  const row = second.getByRole('row', { name: /grace@example\.com \(admin\) this session/ })
   await row.getByRole('button', { name: 'End' }).click()
   await second.getByText('Your session has ended').waitFor()
   await second.getByLabel('Name').fill('grace@example.com')

@@ -26,9 +26,10 @@ export function sessionRoutes(app: App, { sessions, sessionOf, publicUrl }: Sess
       throw error
     })
     if (!session) return reply.code(204).send()
-    const { actor, role, tenantId, expiresAt } = session
+    const { actor, role, tenantId, expiresAt, keyName } = session
     const tenant = tenantId === null ? null : publicTenantId(tenantId)
-    return { name: actor.slice(actor.indexOf(':') + 1), role, tenant, expires_at: expiresAt.toISOString() }
+    const name = keyName ?? actor.slice(actor.indexOf(':') + 1)
+    return { name, role, tenant, expires_at: expiresAt.toISOString() }
   })
 
   const SignInBody = Type.Object({

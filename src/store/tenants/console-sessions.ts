@@ -14,6 +14,8 @@ export type ConsoleSession = {
   userAgent: string | null
   /** Networks that may use it, if it was started with an admin key that has such a limit. Empty: all. */
   allowedAddresses: string[]
+  /** Of the admin key that started it: its name or kind, and its last characters. */
+  keyName: string | null
 }
 
 /** How a session was started: the URL of the identity provider, or one of these. */
@@ -21,7 +23,8 @@ export const LOCAL = 'local'
 export const BY_KEY = 'key'
 
 const COLUMNS = `s.id, s.actor, s.role, s.tenant_id as "tenantId", s.created_at as "createdAt", s.last_used_at as "lastUsedAt",
-  s.expires_at as "expiresAt", s.ip, s.user_agent as "userAgent", coalesce(k.allowed_addresses, '{}') as "allowedAddresses"`
+  s.expires_at as "expiresAt", s.ip, s.user_agent as "userAgent", coalesce(k.allowed_addresses, '{}') as "allowedAddresses",
+  coalesce(k.name, k.kind) || ' ' || k.hint as "keyName"`
 
 /**
  * A session is valid as long as what it was started with: the user's account, the admin key, or the configured provider ($1). The rows are
