@@ -98,7 +98,7 @@ export function Form<Name extends string>(props: FormProps<Name>): VNode {
   `
 }
 
-type FieldProps = { id: string; label: string; hint?: string | undefined }
+type FieldProps = { id: string; label: string; hint?: ComponentChildren }
 
 type TextFieldProps = FieldProps & {
   value?: string

@@ -93,7 +93,7 @@ export const alertsPage = definePage(
 const columns: Column<Alert>[] = [
   { label: 'Alert', cell: alertCell, kind: 'text' },
   {
-    label: 'State',
+    label: 'Status',
     cell: ({ state }) => h(Badge, { text: state, tone: state === 'raised' ? 'bad' : 'good' }),
   },
   { label: 'Raised', cell: ({ raised_at }) => h(Ago, { at: raised_at }) },
@@ -185,11 +185,14 @@ function currentValue(rule: RuleName, values: AlertValue[], threshold: number | 
     null,
   )
   const value = highest?.value ?? 0
-  const subject = rule === 'mrr_drop' && highest?.subject ? ` in ${highest.subject}` : ''
-  const shown = `Now ${formatValue(rule, value)}${subject}`
+  const shown = `Now: ${rule === 'mrr_drop' ? describeDrop(value, highest?.subject ?? null) : formatValue(rule, value)}`
   return threshold !== null && value >= threshold
     ? h(Badge, { text: shown, tone: 'bad' })
     : html`<span class="faint">${shown}</span>`
+}
+
+function describeDrop(share: number, code: string | null): string {
+  return share > 0 ? `down ${percent(share)}${code ? ` (${code})` : ''}` : 'no decrease'
 }
 
 function describeTests(tests: DestinationTest[]): Outcome {
@@ -205,6 +208,8 @@ type RecipientProps = { recipients: Destination[]; canEmail: boolean; refresh():
 type RecipientField = 'kind' | 'addresses' | 'alerts'
 
 function Recipients({ recipients, canEmail, refresh }: RecipientProps): VNode {
+  const sendTo = useSignal(canEmail ? 'email' : 'slack')
+  const isEmail = sendTo.value === 'email'
   const problem = useSignal<unknown>(null)
   const outcome = useSignal<Outcome | null>(null)
   const test = async ({ id }: Destination) => {
@@ -222,7 +227,8 @@ function Recipients({ recipients, canEmail, refresh }: RecipientProps): VNode {
     const what = [...(chosen === 'none' ? [] : ['alerts' as const]), ...(all.has('digest') ? ['digests' as const] : [])]
     if (what.length === 0) throw new Error('Choose alerts, the weekly digest, or both.')
     const given = addresses.split(/[\s,;]+/).filter(Boolean)
-    if (given.length === 0) throw new Error('Enter an address.')
+    if (given.length === 0)
+      throw new Error(kind === 'email' ? 'Enter an e-mail address.' : 'Enter the URL of the webhook.')
     const alert_rules = chosen === 'all' || chosen === 'none' ? [] : [chosen as RuleName]
     for (const address of given) {
       const url = kind === 'email' ? `mailto:${address.replace(/^mailto:/, '')}` : address
@@ -238,7 +244,7 @@ function Recipients({ recipients, canEmail, refresh }: RecipientProps): VNode {
       kind: 'long',
     },
     { label: 'Receives', cell: describeReceived, kind: 'long' },
-    { label: 'State', cell: recipientState, kind: 'long' },
+    { label: 'Status', cell: recipientState, kind: 'long' },
     {
       label: 'Last sent',
       cell: ({ health }) => (health.last_success_at ? h(Ago, { at: health.last_success_at }) : 'never'),
@@ -256,21 +262,26 @@ function Recipients({ recipients, canEmail, refresh }: RecipientProps): VNode {
     ${h(ProblemArea, { problem })}
     ${h(OutcomeArea, { outcome })}
     ${
-      recipients.length > 0 &&
-      h(Table<Destination>, {
-        ...{ caption: 'Recipients', columns: recipientColumns, rows: recipients, rowKey: ({ id }) => id },
-      })
+      recipients.length > 0
+        ? h(Table<Destination>, {
+            ...{ caption: 'Recipients', columns: recipientColumns, rows: recipients, rowKey: ({ id }) => id },
+          })
+        : html`<p class="faint">No recipients yet.</p>`
     }
     <h3>Add recipients</h3>
-    ${!canEmail && html`<p class="faint">To send e-mail, set KONTOR_SMTP_URL and KONTOR_SMTP_FROM on the server.</p>`}
+    ${isEmail && !canEmail && html`<p class="faint">To send e-mail, set KONTOR_SMTP_URL and KONTOR_SMTP_FROM on the server.</p>`}
     ${h(
       Form<RecipientField>,
       { key: String(recipients.length), submit: 'Add recipient', needs: 'admin', layout: 'filter', run: add },
-      h(SelectField, { id: 'kind', label: 'Send to', options: canEmail ? KINDS : KINDS.slice(1) }),
+      h(SelectField, {
+        ...{ id: 'kind', label: 'Send to', options: KINDS, value: sendTo.value },
+        onChange: chosen => {
+          sendTo.value = chosen
+        },
+      }),
       h(TextField, {
-        ...{ id: 'addresses', label: 'Addresses, separated by commas' },
-        placeholder: canEmail ? 'ops@example.com, ceo@example.com' : 'https://hooks.slack.com/services/…',
-        size: 36,
+        ...{ id: 'addresses', label: isEmail ? 'E-mail addresses, separated by commas' : 'Webhook URL', size: 36 },
+        placeholder: isEmail ? 'ops@example.com, ceo@example.com' : 'https://hooks.slack.com/services/…',
       }),
       h(SelectField, { id: 'alerts', label: 'Which alerts', options: CHOICES }),
       html`<label class="check"><input type="checkbox" name="digest" value="on" />Weekly digest</label>`,
@@ -286,12 +297,13 @@ function recipientState(destination: Destination): ComponentChildren {
 
 const KINDS = [
   ['email', 'E-mail'],
-  ['slack', 'Slack-compatible webhook'],
+  ['slack', 'Slack or compatible'],
 ] as const
 
 function describeReceived({ what, alert_rules: rules }: Destination): string {
   const received = [
-    what.includes('alerts') && (rules.length === 0 ? 'all alerts' : rules.map(rule => RULES[rule].name).join(', ')),
+    what.includes('alerts') &&
+      (rules.length === 0 ? 'all alerts' : `alerts when ${rules.map(rule => RULES[rule].name).join(' or ')}`),
     what.includes('digests') && 'weekly digest',
   ]
   return received.filter(Boolean).join('; ')
@@ -361,7 +373,7 @@ type RuleText = {
 
 const RULES: Record<RuleName, RuleText> = {
   mrr_drop: {
-    name: 'Lost MRR',
+    name: 'MRR falls',
     label: 'Lost MRR in %',
     before: 'MRR falls by at least',
     after: '% within seven days',
@@ -370,25 +382,25 @@ const RULES: Record<RuleName, RuleText> = {
     href: link('movements'),
   },
   source_silent: {
-    name: 'Silent source',
+    name: 'a source sends nothing',
     label: 'Silent source, multiple of its longest gap',
-    before: 'a source has been quiet for at least',
-    after: 'times its longest usual gap',
+    before: 'a source has sent nothing for',
+    after: 'times its longest gap of the past week',
     means: 'Silence of a source, as a multiple of its longest silence in the previous week (at least ten minutes).',
     unit: 'times',
     href: link('sources'),
   },
   refused_share: {
-    name: 'Rejected webhooks',
+    name: 'webhook requests are rejected',
     label: 'Rejected webhooks in %',
     before: 'at least',
-    after: '% of the webhook requests of the last hour were rejected',
+    after: '% of the webhook requests of an hour are rejected',
     means: 'Share of the webhook requests with valid credentials in the last hour. Applies from ten rejected requests.',
     unit: 'share',
     href: link('issues'),
   },
   dead_letters: {
-    name: 'Dead letters',
+    name: 'there are dead letters',
     label: 'Dead letters',
     before: 'there are at least',
     after: 'dead letters',
@@ -397,7 +409,7 @@ const RULES: Record<RuleName, RuleText> = {
     href: link('deadLetters'),
   },
   lag: {
-    name: 'Lag',
+    name: 'processing is behind',
     label: 'Lag in seconds',
     before: 'processing is at least',
     after: 'seconds behind',
@@ -411,8 +423,8 @@ const RULE_NAMES = Object.keys(RULES) as RuleName[]
 
 const CHOICES = [
   ['all', 'All alerts'],
-  ...RULE_NAMES.map(rule => [rule, `Only: ${RULES[rule].name}`] as const),
-  ['none', 'None'],
+  ...RULE_NAMES.map(rule => [rule, `Only when ${RULES[rule].name}`] as const),
+  ['none', 'No alerts (digest only)'],
 ] as const
 
 function formatValue(rule: RuleName, value: number): string {

@@ -16,7 +16,7 @@ import { link } from '../router.ts'
 import { tenant } from '../session.ts'
 import { describeErased, NotCovered } from './person.ts'
 
-/** Erasures and suppressed people. */
+/** Erasures, and people who are not tracked. */
 export const privacyPage = definePage(
   'privacy',
   async ({ signal }) => {
@@ -32,17 +32,20 @@ export const privacyPage = definePage(
       Page,
       {
         title: 'Privacy',
-        lead: html`Erasures, and people who are not tracked. To erase one person, find them in <a href=${link('customers')}>Customers</a>.`,
+        lead: html`Erase a person’s data or stop tracking them. To erase without blocking future data, open the person in <a href=${link('customers')}>Customers</a>.`,
       },
       h(ProblemArea, { problem }),
       h(
         Section,
-        { title: 'Suppressed people' },
+        { title: 'People not tracked' },
         suppressed.results.length > 0 && h(Discarded, { left: suppressed.not_recorded }),
         suppressed.results.length === 0
-          ? h(EmptyState, { title: 'No suppressed people.', text: 'People whom you stop tracking below appear here.' })
+          ? h(EmptyState, {
+              title: 'All people are tracked.',
+              text: 'People whom you stop tracking below appear here.',
+            })
           : h(Table<Suppression>, {
-              ...{ caption: 'Suppressed people', columns: suppressedColumns(problem, refresh) },
+              ...{ caption: 'People not tracked', columns: suppressedColumns(problem, refresh) },
               ...{ rows: suppressed.results, rowKey: ({ id }) => id, csv: csv('suppressions') },
             }),
       ),
@@ -116,7 +119,7 @@ function countIdentifiers({ names }: Suppression): ComponentChildren {
 const erasureColumns: Column<ErasureReceipt>[] = [
   { label: 'Requested', cell: ({ requested_at }) => h(Time, { at: requested_at }) },
   {
-    label: 'State',
+    label: 'Status',
     cell: ({ status }) => h(Badge, { text: status, tone: status === 'completed' ? 'good' : 'neutral' }),
   },
   { label: 'Erased data', cell: erasedCell, kind: 'text' },
@@ -128,7 +131,7 @@ function erasedCell({ erased, mentions, not_covered, suppressed_names: names }: 
     ${describeErased(erased)}
     ${not_covered.length > 0 && html`<span class="reason faint">${plural(not_covered.length, 'identifier')} of the profile not included</span>`}
     ${mentions.events > 0 && html`<span class="reason faint">${plural(mentions.events, 'event')} of other people kept</span>`}
-    ${names !== undefined && html`<span class="reason faint">${plural(names, 'identifier')} suppressed</span>`}
+    ${names !== undefined && html`<span class="reason faint">${plural(names, 'identifier')} no longer tracked</span>`}
   `
 }
 
@@ -161,7 +164,7 @@ function SuppressForm({ refresh }: FormProps): VNode {
       chosen === null
         ? h(
             Form<'email'>,
-            { key: 'look', submit: 'Preview erasure', needs: 'admin', layout: 'filter', run: values => look(values) },
+            { key: 'look', submit: 'Preview', needs: 'admin', layout: 'filter', run: values => look(values) },
             h(TextField, { id: 'email', label: 'E-mail', placeholder: 'ada@example.com', size: 30 }),
           )
         : html`

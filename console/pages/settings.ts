@@ -1,12 +1,13 @@
 import { useSignal } from '@preact/signals'
 import type { VNode } from 'preact'
-import { tenants } from '../api/admin.ts'
+import { keys, tenants } from '../api/admin.ts'
+import { nullOn } from '../api/request.ts'
 import type { ImportedRates, Policy, TenantSettings } from '../api/types.ts'
 import { toast } from '../components/announcer.ts'
 import { ActionButton, Form, type FormValues, SelectField, TextArea, TextField } from '../components/form.ts'
 import { EmptyState, ProblemArea } from '../components/notice.ts'
 import { Page, Section } from '../components/page.ts'
-import { Actor } from '../components/text.ts'
+import { Actor, type Hints, keyName } from '../components/text.ts'
 import { Day } from '../components/time.ts'
 import { day, number, plural } from '../format.ts'
 import { h, html } from '../html.ts'
@@ -21,17 +22,22 @@ export const settingsPage = definePage(
   async ({ signal }) => {
     const id = tenant.peek()
     if (id === null) return null
-    const [{ results }, policy] = await Promise.all([tenants.list(signal), tenants.policy(id, signal)])
-    return { own: results.find(each => each.id === id) ?? null, policy }
+    const [{ results }, policy, admins] = await Promise.all([
+      tenants.list(signal),
+      tenants.policy(id, signal),
+      nullOn(403, keys.list(null, signal)),
+    ])
+    const hints: Hints = new Map(admins?.results.map(key => [key.id, keyName(key)]))
+    return { own: results.find(each => each.id === id) ?? null, policy, hints }
   },
   ({ data, refresh }) => {
     if (!data?.own) return h(Page, { title: 'Settings' }, h(NoTenant, {}))
-    const { own, policy } = data
+    const { own, policy, hints } = data
     return h(
       Page,
       {
         title: 'Settings',
-        lead: `Reports, exchange rates, MRR, events and channels of ${own.name}. The audit log lists every change.`,
+        lead: html`Settings of the tenant ${own.name}. The <a href=${link('audit')}>audit log</a> lists every change.`,
       },
       !policy.applied && html`<p class="notice">MRR is being recomputed. Reports still use the previous settings.</p>`,
       html`<div class="beside">
@@ -43,9 +49,9 @@ export const settingsPage = definePage(
         ${h(Section, { title: 'Events' }, h(EventForm, { own, refresh }))}
       </div>`,
       h(Section, { title: 'Channels' }, h(ChannelForm, { key: JSON.stringify(policy.channels), policy, refresh })),
-      h(Section, { title: 'Plan groups' }, h(PlanGroupForm, { policy, refresh })),
+      html`<div class="beside">${h(Section, { title: 'Plan groups' }, h(PlanGroupForm, { policy, refresh }))}</div>`,
       policy.set_at !== null &&
-        html`<p class="faint">Version ${policy.version} of the policy, set ${h(Day, { at: policy.set_at })} by ${policy.set_by !== null && h(Actor, { actor: policy.set_by, hints: new Map() })}. <a href=${link('audit')}>Audit log</a></p>`,
+        html`<p class="faint">Version ${policy.version} of the policy, set ${h(Day, { at: policy.set_at })} by ${policy.set_by !== null && h(Actor, { actor: policy.set_by, hints })}.</p>`,
     )
   },
 )
@@ -76,16 +82,16 @@ function ReportForm(props: PolicyProps): VNode {
   const used = tenantFacts.value?.currencies ?? []
   return h(
     Form<'time_zone' | 'reporting_currency'>,
-    { key: `${zone} ${reporting}`, submit: 'Save reports', needs: 'admin', layout: 'stacked', run: save },
+    { key: `${zone} ${reporting}`, submit: 'Save', needs: 'admin', layout: 'stacked', run: save },
     h(TextField, {
       ...{ id: 'time_zone', label: 'Time zone', value: zone, list: 'time-zones' },
-      hint: 'Days, weeks and months of all reports, for example Europe/Berlin.',
+      hint: 'Reports use this time zone, for example Europe/Berlin.',
     }),
     html`<datalist id="time-zones">${Intl.supportedValuesOf('timeZone').map(name => html`<option value=${name} />`)}</datalist>`,
     h(TextField, {
       ...{ id: 'reporting_currency', label: 'Reporting currency', value: reporting === NONE_SET ? '' : reporting },
       ...{ list: 'currencies', size: 8, placeholder: 'EUR' },
-      hint: 'Adds “All, in …” to the currency menu. Reports then convert all currencies to this one. Leave empty for none.',
+      hint: 'Reports can convert all amounts to this currency. Empty: no conversion.',
     }),
     html`<datalist id="currencies">${used.map(code => html`<option value=${code} />`)}</datalist>`,
   )
@@ -123,8 +129,8 @@ function RateForm({ policy }: { policy: Policy }): VNode {
   return html`
     <p>
       Reports in the reporting currency use the rate of each day, or the last rate before it. Import the file
-      ${' '}<code>eurofxref-hist.csv</code> of the European Central Bank, or one with the same columns:
-      ${' '}<code>Date,USD,GBP</code>, in units for one euro. Existing days are replaced.
+      ${' '}<code>eurofxref-hist.csv</code> of the European Central Bank, or your own. Columns: <code>Date</code>, then one
+      per currency, such as <code>USD</code>. Values: units per euro. Imported days replace existing ones.
     </p>
     ${h(
       Form<'rates'>,
@@ -154,28 +160,29 @@ function MrrForm(props: PolicyProps): VNode {
   }
   return h(
     Form<MrrField>,
-    { key: JSON.stringify(policy), submit: 'Save MRR', needs: 'admin', layout: 'stacked', run: save },
+    { key: JSON.stringify(policy), submit: 'Save', needs: 'admin', layout: 'stacked', run: save },
     h(SelectField, { id: 'pause', label: 'A paused subscription', options: EFFECTS, value: policy.pause }),
     h(SelectField, {
       ...{ id: 'trial_on_paying', label: 'A paying subscription that is set to trial' },
       ...{ options: EFFECTS, value: policy.trial_on_paying },
     }),
     h(TextField, {
-      ...{ id: 'past_due_grace_days', label: 'Days for which a past-due subscription counts', size: 8 },
-      ...{ value: String(policy.past_due_grace_days), hint: 'A number of days, or none for no limit.' },
+      ...{ id: 'past_due_grace_days', label: 'Keep past-due subscriptions in MRR for (days)', size: 8 },
+      value: policy.past_due_grace_days === NONE_SET ? '' : String(policy.past_due_grace_days),
+      hint: 'Empty: no limit.',
     }),
     h(SelectField, {
-      ...{ id: 'net_within_day', label: 'Movements of an account on one day', value: String(policy.net_within_day) },
+      ...{ id: 'net_within_day', label: 'Several changes on one day', value: String(policy.net_within_day) },
       options: [
-        ['false', 'Each counts'],
-        ['true', 'Combined'],
+        ['false', 'Count each'],
+        ['true', 'Count only the net change'],
       ],
     }),
     h(SelectField, {
-      ...{ id: 'retention_base', label: 'Base of retention', value: policy.retention_base },
+      ...{ id: 'retention_base', label: 'Retention starts from', value: policy.retention_base },
       options: [
-        ['first_instant', 'First payment of an account'],
-        ['end_of_month', 'End of its first month'],
+        ['first_instant', 'First MRR'],
+        ['end_of_month', 'MRR at the end of the first month'],
       ],
     }),
   )
@@ -197,7 +204,7 @@ function EventForm({ own, refresh }: { own: TenantSettings; refresh(): Promise<v
   }
   return h(
     Form<EventField>,
-    { key: JSON.stringify(own), submit: 'Save events', needs: 'admin', layout: 'stacked', run: save },
+    { key: JSON.stringify(own), submit: 'Save', needs: 'admin', layout: 'stacked', run: save },
     h(TextField, {
       ...{ id: 'conversion_types', label: 'Event types that count as conversions' },
       ...{ value: types?.join(', ') ?? '', placeholder: 'convert, purchase' },
@@ -261,15 +268,15 @@ function ChannelForm(props: PolicyProps): VNode {
   }
   return html`
     <p>
-      The UTM parameters and the referrer of a person’s first visit determine the channel. These rules come first, in their
-      order, and also apply to the past. All conditions of a rule must match; separate patterns with commas,
+      The UTM parameters and the referrer of a person’s first visit determine the channel. Your rules are checked first, from
+      top to bottom, and also apply to past visits. All conditions of a rule must match. Separate patterns with commas;
       ${' '}<code>*</code> stands for any text. To remove a rule, empty its row.
       ${' '}<a href=${link('channels')}>See the channels</a>.
     </p>
     ${h(
       Form<string>,
       {
-        ...{ submit: 'Save channels', needs: 'admin', layout: 'stacked', run: save },
+        ...{ submit: 'Save', needs: 'admin', layout: 'stacked', run: save },
         aside: h(ActionButton, { label: 'Add a rule', needs: 'admin', run: add, problem }),
       },
       html`<div class="scroller" role="region" aria-label="Channel rules" tabindex="0">
@@ -300,7 +307,7 @@ function PlanGroupForm(props: PolicyProps): VNode {
     .join('\n')
   return h(
     Form<'plan_groups'>,
-    { key: text, submit: 'Save plan groups', needs: 'admin', layout: 'stacked', run: save },
+    { key: text, submit: 'Save', needs: 'admin', layout: 'stacked', run: save },
     h(TextArea, {
       ...{
         id: 'plan_groups',
@@ -308,7 +315,7 @@ function PlanGroupForm(props: PolicyProps): VNode {
         value: text,
         rows: Math.max(3, Object.keys(groups).length + 1),
       },
-      hint: 'One line per group: Business: Team, Scale. List plans by name, or by the id of their price or product.',
+      hint: html`One line per group. List plans by name, or by the id of their price or product. Example:<br /><code>Business: Team, Scale</code>`,
     }),
   )
 }

@@ -197,7 +197,8 @@ test('the bar in Chromium', { timeout: 900_000 }, async t => {
     await page.locator('#currency').selectOption('unset')
     await heading(page, 'Settings')
     await page.getByLabel('Reporting currency').fill('EUR')
-    await page.getByRole('button', { name: 'Save reports' }).click()
+    const reports = page.locator('section').filter({ has: page.getByRole('heading', { name: 'Reports', exact: true }) })
+    await reports.getByRole('button', { name: 'Save' }).click()
     await page.locator('.toasts').getByText('Saved').waitFor()
 
     await goTo(page, '#/overview')
