@@ -183,9 +183,10 @@ function distinct(rows: Event[]): Event[] {
 function matches(text: string): (row: Event) => boolean {
   const wanted = text.trim().toLowerCase()
   return ({ event_type, source_type, source_config_id, visitor, contact_id, profile_id, session_id }) =>
-    [event_type, source_type, source_config_id, visitor, contact_id, profile_id, session_id].some(value =>
-      (value ?? '').toLowerCase().includes(wanted),
-    )
+    [
+      ...[event_type, source_type, receivedVia(source_type), source_config_id],
+      ...[visitor, contact_id, profile_id, session_id],
+    ].some(value => (value ?? '').toLowerCase().includes(wanted))
 }
 
 /** `names`: by contact id. */
