@@ -933,7 +933,7 @@ create index conversions_by_type on conversions (tenant_id, conversion_type, occ
 -- Rows that conversions_by_type does not find under their event type.
 create index conversions_by_event_type on conversions (tenant_id, event_type, occurred_at, id)
   where listed and event_type <> conversion_type;
--- The unverified rows of an order, in order of receipt, and those of one person or of nobody.
+-- The unverified rows of an order, in order of receipt, and those of one person or of no one.
 create index conversions_by_order on conversions (tenant_id, order_id, id) where order_id is not null and not verified;
 create index conversions_by_claimant on conversions (tenant_id, claim_node, order_id)
   where order_id is not null and not verified;
