@@ -49,7 +49,7 @@ type BackupOptions = {
   path: string
   /** The version of this Kontor. */
   version: string
-  /** The master keys, if the file should contain them. */
+  /** The secret keys, if the file should contain them. */
   secretKeys: readonly Buffer[] | null
   progress: Progress
 }
@@ -173,7 +173,7 @@ type Header = {
   migrations: AppliedMigration[]
   tables: StoredTable[]
   sequences: SequenceValue[]
-  /** The master keys in hex, if requested. */
+  /** The secret keys in hex, if requested. */
   secret_keys?: string[]
 }
 

@@ -8,7 +8,7 @@ import { AdminError } from './error.ts'
 /** Encrypts secrets that must be readable later (signing secrets); all others are only hashed. */
 export type Secrets = {
   seal(text: string): string
-  /** Throws if none of the master keys can decrypt it. */
+  /** Throws if none of the secret keys can decrypt it. */
   open(sealed: string): string
 }
 
@@ -18,7 +18,7 @@ const MISSING =
   'Signing secrets need a secret key for encryption, and KONTOR_SECRET_KEY is not set. ' +
   'Create one with `openssl rand -hex 32` and set it on every server.'
 
-/** The first key encrypts, all keys decrypt, so that a master key can be replaced. Null: there is no key. */
+/** The first key encrypts, all keys decrypt, so that a secret key can be replaced. Null: there is no key. */
 export function openSecrets(keys: readonly Buffer[] | null): Secrets {
   return {
     seal(text) {
@@ -53,7 +53,7 @@ function decrypt(key: Buffer, iv: Buffer, tag: Buffer, data: Buffer): string | n
   }
 }
 
-/** The signing secrets of sources and destinations that none of the master keys can decrypt. */
+/** The signing secrets of sources and destinations that none of the secret keys can decrypt. */
 export async function listUndecryptableSecrets(db: Db, secrets: Secrets): Promise<{ ownerId: string }[]> {
   return (await sealedSecrets(db)).filter(({ sealed }) => {
     try {

@@ -66,7 +66,7 @@ function reportDisabled({ destinations, archive }: Restored['disabled'], out: Ou
     )
 }
 
-// Allowed in a directory without a database: the master key, leftovers of a killed restore, and files that a volume contains.
+// Allowed in a directory without a database: the secret key, leftovers of a killed restore, and files that a volume contains.
 const ALLOWED_FILES = /^(secret\.key|usage|postgres\.partial-.*|lost\+found)$/
 
 /** `restore` checks that a database is empty. Without a database, the directory must be empty. */
@@ -83,7 +83,7 @@ async function rejectForeignDirectory(options: { data?: string | undefined }): P
   )
 }
 
-/** Stores the master key where the server finds it. If it is missing, the operator must know before the first webhook arrives. */
+/** Stores the secret key where the server finds it. If it is missing, the operator must know before the first webhook arrives. */
 async function restoreSecrets({
   backup,
   pool,

@@ -370,7 +370,7 @@ export const settings = {
   archiveRetentionMs: setting({
     name: 'KONTOR_ARCHIVE_RETENTION',
     default: '30d',
-    meaning: 'How long the processing results of inbound events are kept. Does not affect the Parquet archive.',
+    meaning: 'How long event results (the normalized inbound events) are kept. Does not affect the Parquet archive.',
     expects: 'a duration of at least 1d, for example 30d',
     read: retention,
   }),
@@ -470,7 +470,7 @@ export const settings = {
   workers: setting({
     name: 'KONTOR_WORKERS',
     default: '4',
-    meaning: 'The number of log partitions that this process handles at the same time.',
+    meaning: 'How many transactions process the log at the same time in this process. Each takes several partitions of the log.',
     expects: 'a number from 1 to 64, for example 4',
     read: integer(1, 64),
   }),

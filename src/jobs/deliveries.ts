@@ -30,7 +30,7 @@ import {
 import { createFailureLog, type FailureLogger } from './jobs.ts'
 
 const POLL_EVERY_MS = 250
-// After a failure that is not the destination's: the database is unavailable, or the master key cannot decrypt a secret.
+// After a failure that is not the destination's: the database is unavailable, or the secret key cannot decrypt a secret.
 const AFTER_FAILURE_MS = 2_000
 // Requests in flight at shutdown get this long. After that another node retries them.
 const GRACE_MS = 2_000

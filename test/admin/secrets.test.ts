@@ -43,14 +43,14 @@ test('a changed seal, or one of another key, does not open', () => {
   assert.throws(() => openSecrets([NEW]).open(sealed), /different secret key/)
 })
 
-test('a master key is replaced by putting the new one first', () => {
+test('a secret key is replaced by putting the new one first', () => {
   const sealed = openSecrets([OLD]).seal('whsec_abc')
   const both = openSecrets([NEW, OLD])
   assert.equal(both.open(sealed), 'whsec_abc')
   assert.equal(openSecrets([NEW]).open(both.seal('whsec_abc')), 'whsec_abc')
 })
 
-test('without a master key nothing is sealed, and the message says how to create one', () => {
+test('without a secret key nothing is sealed, and the message says how to create one', () => {
   assert.throws(() => openSecrets(null).seal('x'), {
     code: 'secret_key_missing',
     message: /KONTOR_SECRET_KEY/,

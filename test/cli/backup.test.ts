@@ -331,7 +331,7 @@ test('if the file cannot be written, the existing file stays and no partial file
   }
 })
 
-test('a backup is restored into a new data directory, with the master key if included, and can be backed up again', async t => {
+test('a backup is restored into a new data directory, with the secret key if included, and can be backed up again', async t => {
   const directory = await temporaryDirectory(t)
   const file = join(directory, 'kontor.backup')
   const taken = await kontorOn(server.databaseUrl, 'backup', '--to', file, '--include-secret-key')

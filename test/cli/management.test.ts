@@ -200,7 +200,7 @@ test('rotate prints the new value and the expiry of the previous one', async () 
   assert.deepEqual([kept!.tokens.length, kept!.signingSecrets.length], [1, 2])
 })
 
-test('without a master key, a signing secret is rejected and nothing is created', async t => {
+test('without a secret key, a signing secret is rejected and nothing is created', async t => {
   const key = process.env.KONTOR_SECRET_KEY!
   delete process.env.KONTOR_SECRET_KEY
   t.after(() => {

@@ -84,7 +84,7 @@ test('DATABASE_URL accepts several hosts and only writable session attributes', 
     assert.equal(inspectConfig({ DATABASE_URL: wrong }).config, null, wrong)
 })
 
-test('master keys are read from hex and base64, and several keep their order', () => {
+test('secret keys are read from hex and base64, and several keep their order', () => {
   const other = Buffer.alloc(32, 7)
   const config = readConfig({ KONTOR_SECRET_KEY: `${KEY}, ${other.toString('base64')}` })
   assert.deepEqual(config.secretKeys, [Buffer.from(KEY, 'hex'), other])

@@ -315,7 +315,7 @@ type Credentials = {
   tokens: { hash: Buffer; expiresAt: number }[]
   secrets: { secret: string; expiresAt: number }[]
   hasSecrets: boolean
-  /** Set if no master key decrypts a signing secret. A signature that does not match is then answered 503, not 401. */
+  /** Set if no secret key decrypts a signing secret. A signature that does not match is then answered 503, not 401. */
   unreadable: Error | null
 }
 

@@ -212,7 +212,7 @@ function errorMessage(error: unknown): string {
 
 type Opening = { open(sealed: string): string }
 
-/** Throws if the master key cannot decrypt the secrets. */
+/** Throws if the secret key cannot decrypt the secrets. */
 export function buildTarget(destination: Destination, secrets: Opening, now: Date): Target {
   const good = destination.secrets.filter(({ expires_at }) => expires_at === null || new Date(expires_at) > now)
   return {
