@@ -165,18 +165,19 @@ function Cause({ issue, names }: { issue: Issue; names: Map<string, string> }): 
   const where = kind === 'failing_destination' ? cause : (route ?? from)
   const newest = example_id
     ? html`<a href=${link(kind === 'billing_warning' ? 'event' : 'deadLetter', { id: example_id })}>View latest example</a>`
-    : kind === 'refused' && example !== cause && example
+    : kind === 'refused' && route === null && example
   return html`
     ${causeTitle(issue)}
     <span class="reason faint">${where}${where && newest && ': '}${newest}</span>
   `
 }
 
-/** Causes of rejected webhooks are codes; the cause of a failing destination is its name. */
+/** Causes of rejected webhooks are codes. Those of other requests are messages without numbers; the latest one has them. */
 function causeTitle({ kind, cause, reason, route, example }: Issue): VNode {
   if (kind === 'dead_letters') return html`<a href=${link('deadLetters', { cause, reason })}>${cause}</a>`
   if (kind === 'failing_destination') return html`<span>${example}</span>`
-  return html`<span>${kind === 'refused' && route === null ? lowerWords(cause) : cause}</span>`
+  if (kind === 'refused') return html`<span>${route === null ? lowerWords(cause) : (example ?? cause)}</span>`
+  return html`<span>${cause}</span>`
 }
 
 const MAX_EXAMPLES = 5
