@@ -158,9 +158,9 @@ function RuleForm({ rules, values, refresh }: RuleProps): VNode {
               <label>
                 <input
                   type="checkbox" name="on" value=${rule} defaultChecked=${threshold !== null}
-                  aria-label=${`Alert me when ${before} … ${after}`}
+                  aria-label=${`Alert when ${before} … ${after}`}
                 />
-                <span>Alert me when ${before}</span>
+                <span>Alert when ${before}</span>
                 <input
                   name=${rule} aria-label=${label} defaultValue=${toInput(rule, threshold)} placeholder="off"
                   inputmode="decimal" autocomplete="off"
@@ -362,7 +362,7 @@ type RuleText = {
   name: string
   /** Names the field of the threshold. */
   label: string
-  /** The sentence around the threshold: "Alert me when {before} {threshold} {after}". */
+  /** The sentence around the threshold: "Alert when {before} {threshold} {after}". */
   before: string
   after: string
   means: string
@@ -386,7 +386,8 @@ const RULES: Record<RuleName, RuleText> = {
     label: 'Silent source, multiple of its longest gap',
     before: 'a source has sent nothing for',
     after: 'times its longest gap of the past week',
-    means: 'Silence of a source, as a multiple of its longest silence in the previous week (at least ten minutes).',
+    means:
+      'Silence of a source, as a multiple of its longest silence in the previous week; shorter ones count as ten minutes.',
     unit: 'times',
     href: link('sources'),
   },

@@ -145,7 +145,7 @@ export const deadLetterPage = definePage(
     }
     const resolve = async () => {
       const text = 'It will no longer be listed or processed. It remains readable here until it expires.'
-      if (!(await askConfirmation({ title: 'Resolve without replaying?', text, yes: 'Resolve' }))) return
+      if (!(await askConfirmation({ title: 'Resolve without replaying?', text, yes: 'Mark as resolved' }))) return
       await deadLetters.resolve(order)
       toast('Resolved')
       await refresh()
@@ -156,7 +156,7 @@ export const deadLetterPage = definePage(
         title: 'Dead letter',
         lead: describeNext(letter, isOpen),
         actions: isOpen && [
-          h(ActionButton, { label: 'Resolve', needs: 'admin', run: resolve, problem }),
+          h(ActionButton, { label: 'Mark as resolved', needs: 'admin', run: resolve, problem }),
           h(ActionButton, {
             ...{ label: 'Replay', needs: 'operator', run: () => replay(), problem },
             ...(letter.reason !== 'rejected' && { kind: 'main' as const }),

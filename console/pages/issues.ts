@@ -53,7 +53,7 @@ export const issuesPage = definePage(
     const resolve = async (issue: Issue) => {
       const what = 'They will no longer be listed or processed. Each remains readable until it expires.'
       const title = `Resolve ${plural(issue.count, 'dead letter')} without replaying?`
-      if (!(await askConfirmation({ title, text: what, yes: 'Resolve' }))) return
+      if (!(await askConfirmation({ title, text: what, yes: 'Mark as resolved' }))) return
       await repeatUntilDone(
         async () => {
           const { resolved, remaining } = await deadLetters.resolve(replayFilter(issue))
@@ -72,7 +72,7 @@ export const issuesPage = definePage(
       {
         title: 'Issues',
         actions: h(RefreshButton, { refresh }),
-        lead: 'Dead letters, rejected requests, pending deliveries and billing data that could not be interpreted, grouped by cause. Fix the cause, then replay the dead letters. Rejected requests are not stored: their senders must send them again. They are listed until 14 days after the last occurrence.',
+        lead: 'Dead letters, rejected requests, pending deliveries and billing data that could not be interpreted, grouped by cause. Fix the cause, then replay the dead letters. Rejected requests cannot be replayed: their senders must send them again. They stay in this list until 14 days after the last one.',
       },
       h(ProblemArea, { problem }),
       h(OutcomeArea, { outcome }),
@@ -148,7 +148,7 @@ function issueActions(issue: Issue, { replay, resolve, problem }: GroupActions):
   if (issue.kind === 'refused') return rejectionLink(issue)
   return html`<span class="choices">
     ${h(ActionButton, { label: 'Replay all', needs: 'operator', run: () => replay(issue), problem, kind: 'link' })}
-    ${h(ActionButton, { label: 'Resolve', needs: 'admin', run: () => resolve(issue), problem, kind: 'link' })}
+    ${h(ActionButton, { label: 'Mark as resolved', needs: 'admin', run: () => resolve(issue), problem, kind: 'link' })}
   </span>`
 }
 

@@ -32,7 +32,7 @@ export const privacyPage = definePage(
       Page,
       {
         title: 'Privacy',
-        lead: html`Erase a person’s data or stop tracking them. To erase without blocking future data, open the person in <a href=${link('customers')}>Customers</a>.`,
+        lead: html`When you stop tracking a person, their data is erased and future data is discarded. To erase only, open the person in <a href=${link('customers')}>Customers</a>.`,
       },
       h(ProblemArea, { problem }),
       h(

@@ -212,7 +212,7 @@ function EventForm({ own, refresh }: { own: TenantSettings; refresh(): Promise<v
     }),
     h(TextField, {
       ...{ id: 'events_floor', label: 'Maximum event age', value: floor ?? '', placeholder: '3650d', size: 8 },
-      hint: 'In days, for example 3650d; off removes the limit. Leave empty for the server setting.',
+      hint: 'For events sent with public keys: older times are set to this age. For example 3650d; off removes the limit. Leave empty for the server setting.',
     }),
     h(SelectField, {
       ...{ id: 'ip_addresses', label: 'IP addresses of events', value: addresses },

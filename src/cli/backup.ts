@@ -48,7 +48,7 @@ export function addBackup(program: Command, out: Output): void {
     })
   backup
     .command('verify')
-    .description('Check that a backup is complete and undamaged, and print its contents.')
+    .description('Check that a backup is complete and undamaged, and print a summary.')
     .argument('<file>', 'backup file to check')
     .addHelpText('after', '\nPrints the same object as `kontor backup`. Needs no database.')
     .addHelpText('after', examples('kontor backup verify /backup/kontor-2026-01-31.backup'))

@@ -150,7 +150,7 @@ export function addDestination(program: Command, out: Output): void {
     .argument('<id>', ID)
     .requiredOption(
       '--since <time>',
-      'send messages at or after this time, for example 2026-01-31 or 2026-01-31T09:30:00Z',
+      'send messages created at or after this time, for example 2026-01-31 or 2026-01-31T09:30:00Z',
     )
     .addOption(dataOption())
     .addHelpText('after', '\nPrints {"id", "since", "queued"}. A running server sends the messages.')

@@ -53,7 +53,10 @@ export function addDoctor(program: Command, out: Output): void {
 async function mentionDeadLetters(pool: pg.Pool, out: Output): Promise<void> {
   // The database may be unavailable, or have another schema: then that is the finding.
   const count = await countDeadLetters(pool).catch(() => 0)
-  if (count > 0) out.say(`Dead letters: ${count.toLocaleString('en')}. To see them, run \`kontor dead-letters list\`.`)
+  if (count > 0)
+    out.say(
+      `Not counted as problems: dead letters (${count.toLocaleString('en')}). To see them, run \`kontor dead-letters list\`.`,
+    )
 }
 
 /** Null for an external database: its disk is not visible from here. */

@@ -6,8 +6,8 @@ import { dataOption, withAdmin, withReadAdmin } from './session.ts'
 
 const NOTES = `
 Prints a receipt with the number of deleted items. Kontor keeps the receipt; it contains no personal data.
-A verified identifier that only unverified input (a browser) links to the person is not erased, because it may belong to another
-person. The receipt lists it in "not_covered"; --confirm-profile erases it, too.
+An identifier that a trusted sender has reported, but that only a browser linked to the person, is not erased, because it may
+belong to another person. The receipt lists it in "not_covered"; --confirm-profile erases it, too.
 The command waits up to 10 seconds for entries that are accepted but not processed. If the receipt contains
 "not_yet_processed", run it again. A running server completes an interrupted erasure.
 Erase the person in the shop and the CRM first, because data that they send again is stored again. With --suppress,
@@ -28,7 +28,7 @@ export function addErase(program: Command, out: Output): void {
     .option('--yes', 'allow erasing a person with more than 20 identifiers')
     .option(
       '--confirm-profile',
-      'also erase verified identifiers that only unverified input (a browser) links to the person',
+      'also erase identifiers that only a browser linked to the person and that may belong to another person',
     )
     .addOption(dataOption())
     .addHelpText('after', NOTES)

@@ -21,9 +21,9 @@ const NOTES = `
 Rows have the fields of the API's lists. Nested values are JSON strings in CSV and Parquet. Each row appears exactly once, even
 if data arrives during the export. --since and --until are inclusive and compare occurred_at (events, conversions, movements),
 updatedAt (records) or updated_at (subscriptions). With --out, the command prints {"file", "rows", "bytes", "seconds"}, and the file
-appears when it is complete. From a remote server, rows is null.
-\`kontor export person\` is the same as \`kontor person export --format json\`: one JSON array whose items are the person, their
-contact, events and so on, as "type" says.`
+appears when it is complete. For a remote server, "rows" is null.
+\`kontor export person\` is the same as \`kontor person export --format json\`: one JSON array. The field "type"
+of each item says what it is: person, contact, event and so on.`
 
 export function addExport(program: Command, out: Output): void {
   program

@@ -47,7 +47,7 @@ import {
 
 const IMPORT_NOTES = `
 Sends the rows through the public APIs of the running server. If no server is running, the command starts one and stops it at the
-end. It creates the key that it needs, and revokes it at the end.
+end. It creates the API key of Kontor that it needs, and revokes it at the end.
 Importing the same file again adds nothing. After an interruption, run the same command again to continue.
 
 Prints {"read", "accepted", "duplicates", "rejected", "seconds"}. Exit code 1 if a row was rejected.`
@@ -90,10 +90,7 @@ function addTable(group: Command, table: keyof typeof TABLES | 'events', out: Ou
         'encoding of the file: utf-8, windows-1252 (Excel), utf-16le … (default: utf-8)',
       ).argParser(parseEncoding),
     )
-    .option(
-      '--map <file>',
-      `JSON file with the column of each field, for example ${table === 'events' ? EVENT_MAP : RECORD_MAP}`,
-    )
+    .option('--map <file>', `JSON file with the column of each field, for example ${MAPS[table]}`)
     .option('--dry-run', 'only read and check the file')
     .option(
       '--errors <file>',
@@ -121,8 +118,12 @@ function addTable(group: Command, table: keyof typeof TABLES | 'events', out: Ou
     )
 }
 
-const RECORD_MAP = '{"id": "Handle", "data": {"sku": "Variant SKU"}}'
-const EVENT_MAP = '{"event_type": "Event", "data": {"page": "URL"}}'
+const MAPS = {
+  products: '{"id": "Handle", "data": {"sku": "Variant SKU"}}',
+  contacts: '{"id": "Customer ID", "data": {"city": "City"}}',
+  orders: '{"id": "Name", "data": {"total": "Total"}}',
+  events: '{"event_type": "Event", "data": {"page": "URL"}}',
+}
 
 const EVENT_NOTES = `
 CSV columns are event_type, visitor, session_id, user_id, event_id and occurred_at; every other column becomes data.<column>.

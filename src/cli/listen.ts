@@ -20,15 +20,15 @@ and in order, with its body (decompressed) and its headers, except Authorization
 Prints one line per request on a terminal, and one JSON object per line in a pipe or with --json.
 
 With KONTOR_URL and KONTOR_KEY (a private key with events:read and conversions:read), reads from that server, otherwise from
-the database. Kontor keeps requests for three days: the first 1,000 on the first day of a source, and all requests in the seven days
-after you run kontor listen for it.`
+the database. Kontor stores the first 1,000 requests of a source's first day, and all requests in the seven days after each
+\`kontor listen\`. It deletes each stored request after three days.`
 
 type Options = { forward?: URL; since?: Date; retry?: true; json?: true; data?: string }
 
 export function addListen(program: Command, out: Output): void {
   program
     .command('listen')
-    .description('Show the requests that a source receives, and forward them to a local handler.')
+    .description('Show the requests that a source accepts, and forward them to a local handler.')
     .argument('<source>', 'id of the source (src_…)')
     .option('--forward <url>', 'URL to forward each request to, for example http://localhost:3000/hook', parseUrl)
     .option(

@@ -83,11 +83,11 @@ export function addPerson(program: Command, out: Output): void {
     )
     .option(
       '--confirm-profile',
-      'also export verified identifiers that only unverified input (a browser) links to the person',
+      'also export identifiers that only a browser linked to the person and that may belong to another person',
     )
     .option('--out <file>', 'file to write (default: stdout)')
     .addOption(dataOption())
-    .addHelpText('after', '\n`kontor export person` does the same, with --format json.')
+    .addHelpText('after', '\n`kontor export person` prints the same as this command with --format json.')
     .addHelpText('after', examples('kontor person export --tenant acme ada@example.com --format json --out ada.json'))
     .action((id, options) =>
       withReadAdmin(options, out, async ({ admin }) => {
@@ -101,8 +101,8 @@ export function addPerson(program: Command, out: Output): void {
 
 const VERIFY_NOTES = `
 A link is verified if it comes from a record, a source, a server key or an operator. A link that only browsers sent is unverified.
-Exports and erasures of a person cover the identifiers with verified links, and identifiers that only browsers sent. They do not cover
-a verified identifier with only an unverified link, because it may belong to another person, unless you add --confirm-profile.`
+Exports and erasures cover every identifier of the person, with one exception: an identifier that a trusted sender has reported, but
+that only a browser linked to this person. It may belong to another person. To include it, add --confirm-profile.`
 
 const SPLIT_NOTES = `
 Removes the link between the identifier and the person. Events, conversions and attribution are updated accordingly.

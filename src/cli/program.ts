@@ -8,7 +8,7 @@ import type { Place } from './remote.ts'
 import { chooseTenant, dataOption } from './session.ts'
 
 const NOTES = `
-Commands print their result on stdout and messages on stderr. Results are JSON (one object, or an array for a list); on a terminal,
+Commands print their result on stdout and messages on stderr. Most results are JSON (one object, or an array for a list); on a terminal,
 lists are tables, unless you add --json.
 Exit codes: 0 success, 1 failure, 2 usage error. Some commands have more; see their help.
 Commands use the database of DATABASE_URL, or else the embedded database in the data directory. They also work while a server runs.

@@ -12,7 +12,9 @@ const SENDER =
 const EXAMPLE_ID = 'src_4fTzQ9aXw2LmN8pB'
 
 export function addSource(program: Command, out: Output): void {
-  const source = program.command('source').description('Manage sources: external systems that send events to Kontor.')
+  const source = program
+    .command('source')
+    .description('Manage sources: endpoints to which external systems send events.')
   source.addHelpText(
     'after',
     examples('kontor source create --tenant acme --type webhook', 'kontor source list --tenant acme'),

@@ -17,16 +17,17 @@ import { readServerFile } from './server-file.ts'
 import { type Database, dataOption, openSession, type Session, schemaProblem, withBareDatabase } from './session.ts'
 
 const NOTES = `
-Prints one JSON object. Exit code 0 if a server is running and responds, otherwise 1. Its fields include:
+Prints one JSON object. Its fields include:
   version          version of the running server; command_version: version of this command
   ops_url          URL of the operations port (/healthz, /readyz, /metrics); null: off
   schema           newest migration of the database
-  pipeline         accepted entries that wait to be processed; "stalled" lists partitions of the log that fail
-  jetstream        the same for the log in NATS JetStream; "streams" lists the streams that servers have used
+  pipeline         accepted entries that wait to be processed; "stalled" lists those whose processing fails
+  jetstream        the same for entries in NATS JetStream; "streams" lists the streams that servers have used
   backlog          waiting entries in total, and the limit above which requests are rejected (KONTOR_MAX_BACKLOG)
   dead_letters     number of dead letters that are neither replayed nor resolved
   expiring_keys    keys that expire within 14 days
   retention_held   why expired data is not deleted; null: it is deleted
+Exit code 0 if a server is running and responds, otherwise 1.
 For a database of an older version, it prints the schema version and how to migrate, and changes nothing.
 With DATABASE_URL, the server is found through its operations port on this machine (KONTOR_OPS_HOST, KONTOR_OPS_PORT).`
 
@@ -70,7 +71,8 @@ const EMPTY_DATABASE = {
   retention_held: null,
 }
 
-/** For a database of an older version, reports only the schema: a server of that version may be using it. */
+/** Exit code 0 if a server is running and responds, otherwise 1.
+For a database of an older version, reports only the schema: a server of that version may be using it. */
 async function readSchemaOrAll(bare: Database, out: Output) {
   const problem = await schemaProblem(bare)
   if (problem === null) return readDatabase(await openSession(bare))

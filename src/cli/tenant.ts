@@ -34,7 +34,7 @@ export function addTenant(program: Command, out: Output): void {
     .argument('<tenant>', 'tenant id or name')
     .option(
       '--events-floor <time>',
-      'maximum age of events sent with a tracking key (not a server key), for example 3650d; older events get this age. off: no limit. default: KONTOR_EVENTS_FLOOR',
+      'maximum age of events sent with a tracking key (not a server key), for example 3650d; the time of older events is set to this limit. Use off for no limit, or default for KONTOR_EVENTS_FLOOR',
     )
     .addOption(
       new Option(

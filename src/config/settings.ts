@@ -470,7 +470,8 @@ export const settings = {
   workers: setting({
     name: 'KONTOR_WORKERS',
     default: '4',
-    meaning: 'How many transactions process the log at the same time in this process. Each takes several partitions of the log.',
+    meaning:
+      'How many transactions process the log at the same time in this process. Each takes several partitions of the log.',
     expects: 'a number from 1 to 64, for example 4',
     read: integer(1, 64),
   }),

@@ -73,7 +73,7 @@ for (const [what, body, pointers] of bodies) {
 test('a missing field is reported with what to send', async () => {
   const { body } = await api.post('/v1/contacts', '{}')
   assert.deepEqual(body.errors, [
-    { pointer: '/entityType', message: 'is required: "contact"' },
+    { pointer: '/entityType', message: 'is required and must be "contact"' },
     { pointer: '/id', message: 'is required' },
     {
       pointer: '/sourceUpdatedAt',

@@ -5,7 +5,7 @@ import { ShareBar } from '../../components/bars.ts'
 import { EmptyState } from '../../components/notice.ts'
 import { Page, Tabs, type Tile, Tiles } from '../../components/page.ts'
 import { type Column, Table } from '../../components/table.ts'
-import { DAY_MS, number, percent } from '../../format.ts'
+import { DAY_MS, number, percent, plural } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { hrefWithView } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
@@ -114,8 +114,8 @@ function identifiedNote(rows: Channel[]): string {
   const others = sum(rows).identified - visited.identified
   const share = rate(visited.identified, visited.visitors)
   const parts = [
-    share !== null && `${percent(share)} of new visitors`,
-    others > 0 && `${share === null ? '' : 'plus '}${number(others)} without a visit`,
+    share !== null && `${plural(visited.identified, 'new visitor')} (${percent(share)})`,
+    others > 0 && `${share === null ? '' : 'plus '}${plural(others, 'person', 'people')} without a visit`,
   ]
   return parts.filter(Boolean).join(', ')
 }

@@ -117,13 +117,13 @@ function AtRisk({ report }: { report: AttentionReport }): VNode {
     return {
       label,
       value: count,
-      note: `${total} for ${rows.page === 1 ? `the first ${shown}` : `the ${shown} on this page`}`,
+      note: `${total} for the ${shown} on this page`,
     }
   }
   const due = issues.pages > 1 ? plural(issues.count, 'payment issue') : plural(open.length, 'payment issue')
   return h(Tiles, {
     tiles: [
-      tile('MRR at risk', issues, [...failing.values()], due),
+      tile('MRR with payment issues', issues, [...failing.values()], due),
       tile('Amount due', issues, open.map(amountDue), 'failed and overdue invoices', due),
       tile(
         'MRR ending',
@@ -138,7 +138,7 @@ function AtRisk({ report }: { report: AttentionReport }): VNode {
         plural(renewals.count, 'renewal'),
       ),
       tile(
-        'Expected charges',
+        'Upcoming billing',
         billing,
         billing.results.map(row => row.estimated_amount ?? 0),
         plural(billing.count, 'charge'),

@@ -99,7 +99,7 @@ export const subscriptionsPage = definePage(
       h(Section, { title: 'Needs attention' }, h(AttentionCounts, { report, issues })),
       html`<div class="plots">
         ${breakdown && h(Section, { title: 'MRR breakdown' }, h(Breakdown, { report: breakdown, route }))}
-        ${h(Section, { title: `Cash and rates, 30 days to ${day(frame.period.to)}` }, h(Cash, { report }), h(RatesTable, { report }))}
+        ${h(Section, { title: `Cash and rates, 30 days to ${day(frame.period.to)}` }, WINDOW_NOTE, h(Cash, { report }), h(RatesTable, { report }))}
       </div>`,
       h(
         Section,
@@ -233,7 +233,7 @@ function AttentionCounts({
         href,
       },
       { label: 'Renewals', value: number(attention.renewals), note: 'of terms longer than a month', href },
-      { label: 'Cancellations', value: number(attention.cancellations), note: 'scheduled', href },
+      { label: 'Cancellations', value: number(attention.cancellations), note: 'in the next 30 days', href },
       {
         label: 'Upcoming billing',
         value: number(attention.upcoming_billing),
@@ -270,7 +270,7 @@ function CoverageText({ report: { coverage, exclusions } }: ReportProps): VNode 
   return html`
     <p>
       ${number(subscriptions_included)} of ${plural(subscriptions_seen, 'subscription')} are included in MRR.${' '}
-      ${exclusions.count > 0 && html`${plural(exclusions.count, 'item is', 'items are')} excluded: <a href=${link('excluded')}>see why</a>. `}The acquisition source of${' '}
+      ${exclusions.count > 0 && html`${plural(exclusions.count, 'subscription item is', 'subscription items are')} excluded: <a href=${link('excluded')}>see why</a>. `}The acquisition source of${' '}
       ${percent(coverage.attribution_rate)} of the accounts is known. Billing events date from${' '}
       ${h(Day, { at: coverage.first_event_at })} to ${h(Day, { at: coverage.last_event_at })}.
     </p>
@@ -330,7 +330,7 @@ const RATES: Record<RateName, { label: string; formula: string }> = {
   },
   gross_revenue_retention: {
     label: 'Gross revenue retention',
-    formula: 'Current MRR of accounts that had MRR at the start, each capped at its starting MRR ÷ starting MRR',
+    formula: '(Current MRR of accounts that had MRR at the start, each counted up to its starting MRR) ÷ starting MRR',
   },
   net_revenue_retention: {
     label: 'Net revenue retention',
@@ -374,3 +374,5 @@ function formatRate(name: RateName, value: Amount | null, currency: string): str
   if (name === 'ltv') return money(value, currency)
   return name === 'quick_ratio' ? number(Math.round(Number(value) * 100) / 100) : percent(value)
 }
+
+const WINDOW_NOTE = html`<p class="faint">Of exactly 30 × 24 hours. The movements above are of whole days, so they may differ slightly.</p>`

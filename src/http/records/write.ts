@@ -281,12 +281,12 @@ function idempotencyHeader(request: FastifyRequest): string | undefined {
 /** Says what to send for a missing field. */
 function nameMissing(entityType: EntityType, errors: ValidationError[]): ValidationError[] {
   const values: Record<string, string> = {
-    '/entityType': JSON.stringify(entityType),
-    '/sourceUpdatedAt': 'the time of the last change in your system, for example 2026-01-31T09:30:00Z',
+    '/entityType': ` and must be ${JSON.stringify(entityType)}`,
+    '/sourceUpdatedAt': ': the time of the last change in your system, for example 2026-01-31T09:30:00Z',
   }
   return errors.map(({ pointer, message }) => {
     const value = message === 'is required' ? values[pointer] : undefined
-    return { pointer, message: value === undefined ? message : `${message}: ${value}` }
+    return { pointer, message: value === undefined ? message : message + value }
   })
 }
 
