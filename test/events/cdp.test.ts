@@ -179,6 +179,36 @@ test('invalid items do not affect valid ones: the response lists them and they b
   )
 })
 
+test('an item that is nested too deep does not affect the others, but a single call is rejected', async () => {
+  const deep = (levels: number) =>
+    `{"type":"track","event":"Deep","messageId":"${messageId()}","properties":${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}}`
+  const valid = message('track', { type: 'track' })
+  for (const levels of [198, 1_000]) {
+    const { status, body } = await post(
+      '/v1/batch',
+      `{"batch":[${json({ ...valid, messageId: `${levels}` })},${deep(levels)}]}`,
+    )
+    assert.equal(status, 200)
+    assert.equal(body.rejected.length, 1)
+    assert.equal(body.rejected[0].index, 1)
+    assert.match(body.rejected[0].message, /nested 198 levels deep/)
+    await server.settled()
+    assert.ok((await byMessageId()).has(`${levels}`))
+  }
+  const { status, body } = await post('/v1/batch', `{"batch":[${deep(197)}]}`)
+  assert.equal(status, 200, json(body))
+  const shared = await post(
+    '/v1/batch',
+    `{"context":${'{"a":'.repeat(300)}1${'}'.repeat(300)},"batch":[${json(valid)}]}`,
+  )
+  assert.equal(shared.status, 400)
+  for (const text of [deep(200), `{"batch":[${deep(5_000)}]}`]) {
+    const { status, body } = await post(text.startsWith('{"batch"') ? '/v1/batch' : '/v1/track', text)
+    assert.equal(status, 400)
+    assert.equal(body.code, 'malformed_json')
+  }
+})
+
 test('only a batch without any valid item is a 400, with all errors', async () => {
   const refused = await post('/v1/batch', { batch: [{ type: 'track' }, { type: 'nothing' }, 5] })
   assert.equal(refused.status, 400)

@@ -13,6 +13,8 @@ export function isObject(value: unknown): value is JsonObject {
 
 /** jsonb parses recursively. This is far below its limit and far above any real document. */
 export const MAX_DEPTH = 200
+/** A batch with items that are nested too deep is read up to this depth, so that its other items are accepted. */
+const MAX_READ_DEPTH = 2_000
 /** A number with more characters is not accepted as data. */
 const MAX_NUMBER_LENGTH = 1000
 /** jsonb prints numbers without exponents: 1e-16000 has 16,000 digits. Doubles end at 1e308 and 5e-324. */
@@ -32,6 +34,7 @@ const TOO_DEEP = 1
 const WIDE_NUMBER = 2
 const UNSTORABLE_NUMBER = 4
 const UNSTORABLE_TEXT = 8
+const UNREADABLE = 16
 
 /** Scans the text once, before parsing. The text need not be valid JSON. */
 function survey(text: string): number {
@@ -42,7 +45,8 @@ function survey(text: string): number {
     if (c === QUOTE) {
       i = endOfString(text, i) - 1
     } else if (c === OPEN_BRACE || c === OPEN_BRACKET) {
-      if (++depth > MAX_DEPTH) return flags | TOO_DEEP
+      if (++depth > MAX_DEPTH) flags |= TOO_DEEP
+      if (depth > MAX_READ_DEPTH) return flags | UNREADABLE
     } else if (c === CLOSE_BRACE || c === CLOSE_BRACKET) {
       depth--
     } else if (isDigit(c)) {
@@ -89,11 +93,15 @@ function isUnstorableNumber(token: string): boolean {
  * Throws SyntaxError, also if the nesting is too deep. `subject`: what the message calls the text.
  */
 export function parseJson(text: string, subject = 'The body'): unknown {
-  return parseSurveyed(text, survey(text), subject)
+  const flags = survey(text)
+  if (flags & TOO_DEEP) throw new SyntaxError(NESTED_TOO_DEEP)
+  return parseSurveyed(text, flags, subject)
 }
 
+export const NESTED_TOO_DEEP = `The JSON is nested deeper than ${MAX_DEPTH} levels`
+
 function parseSurveyed(text: string, flags: number, subject = 'The body'): unknown {
-  if (flags & TOO_DEEP) throw new SyntaxError(`The JSON is nested deeper than ${MAX_DEPTH} levels`)
+  if (flags & UNREADABLE) throw new SyntaxError(NESTED_TOO_DEEP)
   try {
     if (flags & UNSTORABLE_NUMBER) return JSON.parse(text, exactNumber)
     return JSON.parse(flags & WIDE_NUMBER ? withQuotedIntegers(text) : text)
@@ -223,6 +231,8 @@ export type Document = {
   original: string
   /** Neither JSON.parse nor PostgreSQL changes anything in it: it need not be scanned again. */
   plain: boolean
+  /** A part of it is nested too deep to be stored. */
+  isTooDeep: boolean
 }
 
 /** Parses and sanitizes. The value is read from the sanitized text, so both always agree. */
@@ -230,7 +240,22 @@ export function openJson(original: string, isKnownPlain = false): Document {
   const flags = isKnownPlain ? 0 : survey(original)
   const value = parseSurveyed(original, flags)
   const { text, sanitized } = sanitize(original, flags)
-  return { value: sanitized ? parseSurveyed(text, flags) : value, text, original, plain: flags === 0 }
+  return {
+    ...{ value: sanitized ? parseSurveyed(text, flags) : value, text, original },
+    ...{ plain: flags === 0, isTooDeep: (flags & TOO_DEEP) !== 0 },
+  }
+}
+
+/** How many objects and arrays surround the innermost value of valid JSON. */
+export function nestingDepth(text: string): number {
+  let [depth, deepest] = [0, 0]
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i)
+    if (c === QUOTE) i = endOfString(text, i) - 1
+    else if (c === OPEN_BRACE || c === OPEN_BRACKET) deepest = Math.max(deepest, ++depth)
+    else if (c === CLOSE_BRACE || c === CLOSE_BRACKET) depth--
+  }
+  return deepest
 }
 
 /** The message if the place of the unstorable value is not known. */

@@ -5,6 +5,9 @@ import {
   type Document,
   isObject,
   type JsonObject,
+  MAX_DEPTH,
+  NESTED_TOO_DEEP,
+  nestingDepth,
   objectFields,
   openJson,
   storableText,
@@ -237,11 +240,17 @@ export type Body = Document & { error: string | null }
 
 export function openBody(text: string, isKnownPlain = false): Body {
   try {
-    return { ...openJson(text, isKnownPlain), error: null }
+    const document = openJson(text, isKnownPlain)
+    return { ...document, error: document.isTooDeep && !isBatch(document.value) ? NESTED_TOO_DEEP : null }
   } catch (error) {
     const { message } = error as Error
-    return { value: undefined, text: storableText(text), original: text, plain: false, error: message }
+    const nothing = { value: undefined, plain: false, isTooDeep: false }
+    return { ...nothing, text: storableText(text), original: text, error: message }
   }
+}
+
+function isBatch(value: unknown): boolean {
+  return Array.isArray(value) || (isObject(value) && Array.isArray(value.batch))
 }
 
 /** The items of a body, which is one event, an array of events, or an object with a `batch`. */
@@ -249,8 +258,12 @@ export type Items = { values: unknown[]; form: 'single' | 'array' | 'batch'; env
 
 /** Reads the items of a body. Returns null, and adds an error, if the body cannot contain any. */
 export function readItems(body: Body, context: EventContext, errors: ValidationError[]): Items | null {
-  const { value } = body
   if (body.error !== null) return reject(errors, '', body.error)
+  const items = findItems(body, context, errors)
+  return items?.form === 'single' && body.isTooDeep ? reject(errors, '', NESTED_TOO_DEEP) : items
+}
+
+function findItems({ value }: Body, context: EventContext, errors: ValidationError[]): Items | null {
   if (!mayBeBatch(context)) return { values: [value], form: 'single', envelope: NO_ENVELOPE }
   if (Array.isArray(value)) return { values: value, form: 'array', envelope: NO_ENVELOPE }
   if (!isObject(value) || !readsBatchField(context)) {
@@ -361,13 +374,15 @@ function readContext(value: JsonObject): SharedContext {
 const MAX_ITEMS = 5_000
 export const MAX_ITEM_BYTES = 65_536
 export const MAX_STORED_BYTES = 16_777_216
+/** An event of a batch is inside of an array, which may be inside of an object. */
+const MAX_ITEM_DEPTH = MAX_DEPTH - 2
 
 /** Up to this many invalid items of a request are reported and kept as dead letters. The others are only counted. */
 export const MAX_NAMED_REJECTIONS = 100
 
 /** The stored sizes of a request's items. */
 export type Sizes = {
-  /** The error of an item that is too large, or null. */
+  /** The error of an item that is too large or nested too deep, or null. */
   findError(index: number): ValidationError | null
   /** The total of the items at these indexes. */
   storedBytes(indexes: number[]): number
@@ -377,15 +392,20 @@ export function measureSizes(body: Body, items: Items, context: EventContext): S
   const bodyBytes = Buffer.byteLength(body.text)
   const shared = rawEnvelopeContext(body.text, items.envelope)
   const sharedBytes = shared === null ? 0 : Buffer.byteLength(shared)
-  // If the whole body is below the limit of one item, every item is too. Then no item is measured.
-  const raws = isBounded(context) && bodyBytes > MAX_ITEM_BYTES ? rawItems(body.text, items.form) : null
+  const isMeasured = isBounded(context) && bodyBytes > MAX_ITEM_BYTES
+  // If the whole body is below the limits of one item, every item is too. Then no item is measured.
+  const raws = isMeasured || body.isTooDeep ? rawItems(body.text, items.form) : null
+  const sharedDepth = shared !== null && body.isTooDeep ? 1 + nestingDepth(shared) : 0
   const headerBytes = JSON.stringify(context.headers).length
   return {
     findError(index) {
       if (raws === null) return null
+      const isSharing = sharesContext(items.values[index])
+      if (body.isTooDeep && Math.max(nestingDepth(raws[index]!), isSharing ? sharedDepth : 0) > MAX_ITEM_DEPTH)
+        return { pointer: '', message: `an event may be nested ${MAX_ITEM_DEPTH} levels deep; this one is deeper` }
       const own = Buffer.byteLength(raws[index]!)
-      const bytes = sharesContext(items.values[index]) ? own + sharedBytes : own
-      if (bytes <= MAX_ITEM_BYTES) return null
+      const bytes = isSharing ? own + sharedBytes : own
+      if (!isMeasured || bytes <= MAX_ITEM_BYTES) return null
       const message = `an event may have ${MAX_ITEM_BYTES} bytes, the shared context included; this one has ${bytes}`
       return { pointer: '', message }
     },
