@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { candidateIds, erasedAccountName, stripNamespaces, writtenId } from '../domain/billing/namespace.ts'
 import { parseEmail } from '../domain/identity/identity.ts'
 import { Timestamp } from '../domain/shapes.ts'
+import { quote } from '../domain/tenants/credentials.ts'
 import { type Static, Type } from '../domain/typebox.ts'
 import { mergeAccounts, unmergeAccounts } from '../pipeline/billing/merge.ts'
 import { type Db, databaseNow, inTransaction } from '../postgres/database.ts'
@@ -59,7 +60,7 @@ async function requireAccount(db: Db, tenantId: number, name: string): Promise<s
   const names = [...new Set(candidateIds(name, await listNamespaces(db, tenantId)))]
   const [known, ...others] = await findKnownAccounts(db, tenantId, names)
   if (known === undefined) {
-    const message = `No such account: ${JSON.stringify(name)}. An account is a customer of a subscription or an invoice.`
+    const message = `No such account: ${quote(name)}. An account is a customer of a subscription or an invoice.`
     throw new AdminError('not_found', 'account_not_found', message)
   }
   if (others.length > 0) throw ambiguousAccount(name, [known, ...others])

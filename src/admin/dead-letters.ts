@@ -5,6 +5,7 @@ import type { Edit, EventContext } from '../domain/events/events.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
 import { changedFields, isObject } from '../domain/json/json.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
+import { quote } from '../domain/tenants/credentials.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { type Static, Type } from '../domain/typebox.ts'
 import { effectSettings, requiresEventId } from '../intake/inbound.ts'
@@ -250,7 +251,7 @@ function validateBody(body: string | undefined, { id }: ReplayQuery) {
 }
 
 function deadLetterNotFound(id: string): AdminError {
-  return new AdminError('not_found', 'dead_letter_not_found', `No such dead letter: ${JSON.stringify(id)}.`)
+  return new AdminError('not_found', 'dead_letter_not_found', `No such dead letter: ${quote(id)}.`)
 }
 
 export function deadLetterView(letter: DeadLetter): DeadLetterView {

@@ -4,6 +4,7 @@ import { hashIdentifier } from '../domain/identity/erasure.ts'
 import { IDENTIFIER_KINDS, parseEmail, publicProfileId } from '../domain/identity/identity.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
 import { Count, NullableText, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
+import { quote } from '../domain/tenants/credentials.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { type Static, Type } from '../domain/typebox.ts'
 import type { Log } from '../log/log.ts'
@@ -161,7 +162,7 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
     async show(id: string): Promise<ErasureReceipt> {
       const erasure = isUuid(id) ? await findErasure(pool, id) : null
       if (!erasure || !canSee(actor, erasure.tenantId))
-        throw new AdminError('not_found', 'erasure_not_found', `No such erasure: ${JSON.stringify(id)}.`)
+        throw new AdminError('not_found', 'erasure_not_found', `No such erasure: ${quote(id)}.`)
       return toReceipt(erasure)
     },
     /** Newest first. */

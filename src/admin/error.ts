@@ -1,3 +1,4 @@
+import { quote } from '../domain/tenants/credentials.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
 
 /** `name` includes its kind: user:42. */
@@ -28,7 +29,7 @@ export class AdminError extends Error {
 }
 
 export function notFound(what: 'tenant' | 'key' | 'source' | 'destination' | 'user', name: string): AdminError {
-  return new AdminError('not_found', `${what}_not_found`, `No such ${what}: ${JSON.stringify(name)}.`)
+  return new AdminError('not_found', `${what}_not_found`, `No such ${what}: ${quote(name)}.`)
 }
 
 /** Does nothing without errors. */

@@ -10,6 +10,7 @@ import {
 import { verifiedCore } from '../domain/identity/linking.ts'
 import { storableText } from '../domain/json/json.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
+import { quote } from '../domain/tenants/credentials.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { DAY_MS } from '../domain/time.ts'
 import { type Static, Type } from '../domain/typebox.ts'
@@ -104,11 +105,7 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
         const sides =
           from === null ? null : await splitPerson(transaction, tenantId, { profile: person.profile, name: node, from })
         if (sides === null)
-          throw new AdminError(
-            'conflict',
-            'not_joined',
-            `No link is recorded between ${JSON.stringify(name)} and ${JSON.stringify(id)}.`,
-          )
+          throw new AdminError('conflict', 'not_joined', `No link is recorded between ${quote(name)} and ${quote(id)}.`)
         // The identifier is personal data and is not recorded; the profile ids are enough to find it.
         const [target, split_off] = [sides.kept, sides.splitOff].map(publicProfileId)
         const change = { action: 'person.split', target: target!, tenantId, after: { split_off } }
@@ -373,7 +370,7 @@ function normalizeValue(kind: IdentifierKind, text: string): string {
 }
 
 export function unknownPerson(id: string): AdminError {
-  return new AdminError('not_found', 'person_not_found', `No matching person: ${JSON.stringify(id)}.`)
+  return new AdminError('not_found', 'person_not_found', `No matching person: ${quote(id)}.`)
 }
 
 function ambiguousPerson(id: string, found: FoundIdentifier[]): AdminError {

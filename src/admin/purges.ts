@@ -3,6 +3,7 @@ import { type EventSale, orderSaleKey, readConversion } from '../domain/conversi
 import { parseStoredEvent } from '../domain/events/stored.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
 import { Count, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
+import { quote } from '../domain/tenants/credentials.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { CLOCKS_APART_MS, parseTimestamp, TIME_FORMAT } from '../domain/time.ts'
 import { endIn, UTC } from '../domain/time-zone.ts'
@@ -124,7 +125,7 @@ export function purgeAdmin({ pool, log, actor }: Storage & { actor: Actor }) {
     async show(id: string): Promise<PurgeReceipt> {
       const purge = isUuid(id) ? await findPurge(pool, id) : null
       if (!purge || !canSee(actor, purge.tenantId))
-        throw new AdminError('not_found', 'purge_not_found', `No such purge: ${JSON.stringify(id)}.`)
+        throw new AdminError('not_found', 'purge_not_found', `No such purge: ${quote(id)}.`)
       return JSON.parse(purge.receipt)
     },
   }

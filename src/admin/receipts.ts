@@ -4,6 +4,7 @@ import { findBatchItem } from '../domain/events/normalize/normalize.ts'
 import { idToTime, isUuid, itemIndex, toEntryId } from '../domain/ids.ts'
 import { RECEIPT_OUTCOMES, type ReceiptOutcome } from '../domain/inbound/receipts.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
+import { quote } from '../domain/tenants/credentials.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp } from '../domain/time.ts'
 import { endIn, UTC } from '../domain/time-zone.ts'
@@ -60,8 +61,7 @@ export function receiptAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     /** `result` is a JSON string. */
     async archived(id: string, tenant?: string): Promise<{ facts: ArchiveFacts; result: string }> {
       const found = isUuid(id) ? await findArchived(pool, await tenantIdOf(tenant), id) : null
-      if (!found)
-        throw new AdminError('not_found', 'archive_not_found', `No archived result has the id ${JSON.stringify(id)}.`)
+      if (!found) throw new AdminError('not_found', 'archive_not_found', `No archived result has the id ${quote(id)}.`)
       const { tenantId, sourceId, receivedAt, result } = found
       const facts = {
         id,

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type pg from 'pg'
+import { quote } from '../domain/tenants/credentials.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { inTransaction } from '../postgres/database.ts'
 import {
@@ -98,7 +99,7 @@ export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor })
     async revoke(role: string): Promise<SqlAccessView & { role_dropped: boolean }> {
       const known = (await listSqlAccess(pool, null)).find(access => access.role === role)
       if (!known || !canSee(actor, known.tenantId))
-        throw new AdminError('not_found', 'sql_access_not_found', `No such SQL access: ${JSON.stringify(role)}.`)
+        throw new AdminError('not_found', 'sql_access_not_found', `No such SQL access: ${quote(role)}.`)
       await inTransaction(pool, async client => {
         await deleteSqlAccess(client, role)
         if (await roleExists(client, role)) await disableRole(client, role)

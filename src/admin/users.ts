@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type pg from 'pg'
 import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
+import { quote } from '../domain/tenants/credentials.ts'
 import { hashOfSecret, newPublicId, ROLES, type Role } from '../domain/tenants/keys.ts'
 import { MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from '../domain/tenants/passwords.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
@@ -48,8 +49,7 @@ export function userAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       return inTransaction(pool, async tx => {
         const user = { id: newPublicId('usr'), name, role, tenantId, createdBy: actor.name }
         const created = await insertUser(tx, user, { hash: hashOfSecret(token), lifetimeMs: INVITATION_MS })
-        if (created === null)
-          throw new AdminError('conflict', 'user_exists', `There is already a user ${JSON.stringify(name)}.`)
+        if (created === null) throw new AdminError('conflict', 'user_exists', `There is already a user ${quote(name)}.`)
         await recordChange(tx, actor, { action: 'user.invite', target: created.id, tenantId, after: userView(created) })
         return { ...userView(created), invitation: token }
       })
@@ -92,7 +92,7 @@ export function sessionAdmin({ pool, actor, issuer }: { pool: pg.Pool; actor: Ac
     list: async (): Promise<SessionView[]> => (await visible()).map(sessionView),
     async end(id: string): Promise<SessionView> {
       const session = (await visible()).find(known => known.id === id)
-      if (!session) throw new AdminError('not_found', 'session_not_found', `There is no session ${JSON.stringify(id)}.`)
+      if (!session) throw new AdminError('not_found', 'session_not_found', `There is no session ${quote(id)}.`)
       if (session.actor !== actor.name) requireRole(actor, 'admin')
       await inTransaction(pool, async tx => {
         await deleteSession(tx, id)

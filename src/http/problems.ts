@@ -1,4 +1,5 @@
 import { AdminError, type PersonChoice } from '../admin/error.ts'
+import { quote } from '../domain/tenants/credentials.ts'
 import { type Static, Type } from '../domain/typebox.ts'
 import { ValidationError, validationErrorSentence, withoutFieldName } from '../domain/validation-error.ts'
 import { Overloaded } from '../overload/limits.ts'
@@ -60,14 +61,18 @@ export class Problem extends Error {
 // A 503 is meant to be retried soon. SDKs that obey Retry-After would lose time with a larger value; the others ignore it.
 const RETRY_AFTER_S = 1
 export const ADDRESS_NOT_ALLOWED = 'address_not_allowed'
-const MAX_SHOWN_ID = 100
+const MAX_POINTER = 200
 const REALM = 'Bearer realm="kontor"'
 
 /** All error responses. No other file decides the status of an error. */
 export const problems = {
-  invalid(errors: ValidationError[], detail = invalidDetail(errors)) {
-    const title = 'Invalid request'
-    return new Problem({ status: 400, code: 'invalid_request', title, detail, errors: errors.map(withoutFieldName) })
+  invalid(found: ValidationError[], detail?: string) {
+    const errors = found.map(shortenPointer)
+    return new Problem({
+      ...{ status: 400, code: 'invalid_request', title: 'Invalid request' },
+      detail: detail ?? invalidDetail(errors),
+      errors: errors.map(withoutFieldName),
+    })
   },
   malformed(detail: string, code = 'malformed_json', cause?: unknown) {
     return new Problem({ status: 400, code, title: 'Malformed request', detail, cause })
@@ -96,7 +101,7 @@ export const problems = {
     return problems.forbidden(ADDRESS_NOT_ALLOWED, detail)
   },
   unknown(what: string, id: string, code?: string): Problem {
-    return problems.notFound(`No such ${what}: ${JSON.stringify(id.slice(0, MAX_SHOWN_ID))}.`, code)
+    return problems.notFound(`No such ${what}: ${quote(id)}.`, code)
   },
   notFound(detail = 'No such resource.', code = 'not_found') {
     return new Problem({ status: 404, code, title: 'Not found', detail })
@@ -250,6 +255,14 @@ export function problemBody(problem: Problem, requestId: string): ProblemBody {
     ...(problem.errors && { errors: problem.errors }),
     ...(problem.choices && { choices: problem.choices }),
   }
+}
+
+/** A caller may send a field with a name of any length. */
+function shortenPointer(error: ValidationError): ValidationError {
+  const { pointer } = error
+  return pointer.length <= MAX_POINTER
+    ? error
+    : { ...error, pointer: `${pointer.slice(0, MAX_POINTER).toWellFormed()}…` }
 }
 
 function invalidDetail(errors: ValidationError[]): string {

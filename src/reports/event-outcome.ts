@@ -5,6 +5,7 @@ import type { EventContext, EventSource } from '../domain/events/events.ts'
 import { normalize } from '../domain/events/normalize/normalize.ts'
 import { parseStoredEvent } from '../domain/events/stored.ts'
 import { idToTime, toEntryId } from '../domain/ids.ts'
+import { quote } from '../domain/tenants/credentials.ts'
 import type { Log } from '../log/log.ts'
 import type { DeadLetter } from '../store/entries/dead-letters.ts'
 import {
@@ -207,7 +208,7 @@ export function outcomeText({ id, status, reason, receivedAt, ...more }: EventOu
   return `${facts.slice(0, -1)},"conversion":${event?.conversion ?? null},"event":${event ? eventText(event) : null}}`
 }
 
-const unknownEvent = (id: string) => `No such event: ${JSON.stringify(id.slice(0, 100))}.`
+const unknownEvent = (id: string) => `No such event: ${quote(id)}.`
 
 /** Explains why no event has this id: its person may have been erased after its arrival. */
 export async function whyUnknown(pool: pg.Pool, tenantId: number, id: string): Promise<string> {

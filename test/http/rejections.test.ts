@@ -204,3 +204,24 @@ test('an erasure deletes bodies, none is stored for a suppressed person, and add
   assert.equal(/ada@|u0040/i.test(kept), false)
   assert.equal(kept.includes('bob@'), true)
 })
+
+test('an error quotes what was sent: short, visible, and without keys', async () => {
+  const { privateKey } = await server.anotherTenant('quoted')
+  const long = 'x'.repeat(5_000)
+  const detailOf = async (path: string, by: string) => String((await server.request(path, { key: by })).body.detail)
+  for (const [path, by] of [
+    ['/v1/products/', privateKey],
+    ['/admin/v1/tenants/', key],
+    ['/admin/v1/dead-letters/', key],
+    ['/admin/v1/keys?tenant=', key],
+  ] as const) {
+    assert.ok((await detailOf(path + long, by)).length < 300, path)
+    assert.doesNotMatch(await detailOf(path + privateKey, by), new RegExp(privateKey), path)
+    assert.doesNotMatch(await detailOf(path + encodeURIComponent('a\u202eb'), by), /\u202e/, path)
+  }
+  assert.equal(await detailOf('/v1/products/p-1', privateKey), 'No such product: "p-1".')
+  assert.match(await detailOf(`/v1/products/${privateKey}`, privateKey), /"private-…"/)
+  const { status, body } = await post('/admin/v1/tenants', key, { name: 'a', [long]: 1 })
+  assert.equal(status, 400)
+  assert.ok(JSON.stringify(body).length < 2_000)
+})

@@ -22,6 +22,18 @@ export function withoutCredentials(text: string): string {
     .replace(CARD, digits => (passesLuhn(digits.replace(/\D/g, '')) ? '…' : digits))
 }
 
+const MAX_QUOTED = 100
+// Also characters that change the direction of the text after them.
+const INVISIBLE =
+  /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g
+
+/** What a caller sent, for the text of an error: short, visible and without secrets. */
+export function quote(text: string): string {
+  const shown = text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED)}…` : text
+  const visible = (found: string) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return JSON.stringify(withoutCredentials(shown.toWellFormed())).replace(INVISIBLE, visible)
+}
+
 /** True for card numbers, and for one in ten other numbers. */
 function passesLuhn(digits: string): boolean {
   let sum = 0
