@@ -4,7 +4,10 @@ import { KEY_PERIOD } from '../../postgres/partitions.ts'
 import type { Append, Appended, FirstUse } from '../log.ts'
 import { choosePartition } from '../log.ts'
 
-/** How long an idempotency key is valid. Partitions of older keys are dropped. */
+/**
+ * How long an idempotency key is stored at least. It is valid until its partition is dropped, because the clock that would
+ * exclude old keys may be wrong.
+ */
 export const IDEMPOTENCY_KEY_DAYS = 30
 
 /** The number of partitions and the epoch of the log; `firstOrd`: where a batch starts in its transaction. */
@@ -47,7 +50,7 @@ with clock as materialized (
 ), fresh as (
   select i.* from input i where i.claim_key is not null and not exists (
     select 1 from idempotency_keys k
-    where k.tenant_id = i.tenant_id and k.key = i.claim_key and k.created_at > now() - interval '${IDEMPOTENCY_KEY_DAYS} days')
+    where k.tenant_id = i.tenant_id and k.key = i.claim_key)
 ), before as (
   insert into idempotency_keys (period, tenant_id, key, operation_id, body_hash, entity_type, record_id)
   select period - 1, tenant_id, claim_key, id, decode(body_hash, 'hex'), entity_type, record_id
@@ -121,14 +124,13 @@ export async function findFirstUse(db: Db, tenantId: number, key: string): Promi
   return (await findFirstUses(db, [{ tenantId, key }]))[0] ?? null
 }
 
-/** The first use of each key that is still valid. */
+/** The first use of each key that is still stored. */
 async function findFirstUses(db: Db, keys: ClaimedKey[]): Promise<(FirstUse & ClaimedKey)[]> {
   const { rows } = await db.query<FirstUse & ClaimedKey>(
     `select distinct on (k.tenant_id, k.key) k.tenant_id as "tenantId", k.key, k.operation_id as "operationId",
        k.body_hash as "bodyHash", k.entity_type as "entityType", k.record_id as "recordId"
      from unnest($1::int[], $2::text[]) as used (tenant_id, key)
      join idempotency_keys k on k.tenant_id = used.tenant_id and k.key = used.key
-     where k.created_at > now() - interval '${IDEMPOTENCY_KEY_DAYS} days'
      order by k.tenant_id, k.key, k.created_at desc`,
     [keys.map(({ tenantId }) => tenantId), keys.map(({ key }) => key)],
   )
