@@ -331,9 +331,10 @@ const checkMaintenance: Check = async function* (installation) {
   if (newest !== null)
     yield {
       code: 'clock_off',
-      what: `The log has entries from ${formatAge(databaseNow, newest)} ahead of PostgreSQL's clock. The clock of a node is ahead, or PostgreSQL's clock is behind.`,
-      means: 'Times of receipt are wrong. From 5 minutes on, signatures are rejected and times of events are replaced.',
-      help: `Run ${kontorCommand(installation, 'doctor')} on each server to find the wrong clock. There: timedatectl set-ntp true`,
+      what: `The log has entries from ${formatAge(databaseNow, newest)} ahead of PostgreSQL's clock. All servers use PostgreSQL's clock, so it was ahead before, or is behind now.`,
+      means:
+        'Times of receipt are wrong. While the clock is more than 5 minutes off, signatures are rejected and times of events are replaced.',
+      help: `timedatectl set-ntp true (on the machine of PostgreSQL), then compare \`date -u\` with another machine`,
     }
   if (tables.length > 0)
     yield {
@@ -413,7 +414,7 @@ const CLOCK_OFF_MS = 10_000
 const LOW_BYTES = 2e9
 const LOW_SHARE = 0.05
 
-/** Compares the clock of this machine with PostgreSQL's. */
+/** Compares the clock of this machine with PostgreSQL's. Servers do not report their clocks: this must run on each machine. */
 const checkClocks: Check = async function* ({ pool, now }) {
   const before = now()
   const there = await databaseNow(pool)
@@ -425,9 +426,11 @@ const checkClocks: Check = async function* ({ pool, now }) {
   const which = offMs > 0 ? 'ahead of' : 'behind'
   yield {
     code: 'clock_off',
-    what: `The clock of this machine is ${formatDuration(Math.abs(offMs) / 1_000)} ${which} PostgreSQL's.`,
-    means: 'Times of receipt are wrong. From 5 minutes on, signatures are rejected and times of events are replaced.',
-    help: 'timedatectl set-ntp true (on both machines), then compare `date -u`',
+    what: `The clock of this machine is ${formatDuration(Math.abs(offMs) / 1_000)} ${which} PostgreSQL's, which gives all servers the time.`,
+    means:
+      "If PostgreSQL's clock is wrong, times of receipt are wrong. From 5 minutes on, signatures are rejected and times of events are replaced. " +
+      'If the clock of this machine is wrong, only log lines, rate limits and sign-ins through a provider are affected.',
+    help: 'timedatectl set-ntp true (on both machines), then compare `date -u` with another machine',
   }
 }
 

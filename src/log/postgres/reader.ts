@@ -218,7 +218,7 @@ export async function hasEntriesSince(db: Db, moment: Date): Promise<boolean> {
 }
 
 /**
- * When the newest entry was received, by the clock of its node, if that is ahead of PostgreSQL's clock by more than this. Once other
+ * When the newest entry was received, if that is ahead of PostgreSQL's clock by more than this. Once other
  * entries were received after it for an hour, the clock counts as corrected.
  */
 export async function newestAhead(db: Db, seconds: number): Promise<Date | null> {
