@@ -194,7 +194,7 @@ function addStripe(group: Command, out: Output): void {
           const plan = (signal: AbortSignal) => planStripeApi(session, { key, namespace, signal }, out)
           return importFile(session, { ...wanted, plan }, out)
         }
-        const opened = await openStripeFile(file!)
+        const opened = await openStripeFile(file!, 'import stripe')
         try {
           const plan = await planStripeFile(opened.input, options.asOf ?? null, namespace)
           await importFile(session, { ...wanted, plan: () => plan }, out)
@@ -411,7 +411,7 @@ export async function planImport(
   const mapText = map === undefined ? null : await readFile(map, 'utf8').catch(() => rejectMissingFile(map))
   const fields = table === 'events' ? EVENT_FIELDS : RECORD_FIELDS
   const mapping = mapText === null ? null : parseMapping(mapText, fields)
-  const input = await openInput(file, new Date(), encoding)
+  const input = await openInput(file, new Date(), { encoding })
   const check = (columns: string[]) => checkColumns(columns, { table, preset, mapping })
   const isCsv =
     format === 'csv' || preset !== null || delimiter !== undefined || (format === undefined && /\.csv$/i.test(file))

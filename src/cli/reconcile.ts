@@ -68,7 +68,7 @@ export function addReconcile(program: Command, out: Output): void {
             await reconcileStripe(pool, account, { events: readEvents(apiRows(session, key, out)), terms: new Map() }),
             out,
           )
-        const { input, close } = await openStripeFile(file!)
+        const { input, close } = await openStripeFile(file!, 'reconcile stripe')
         try {
           const terms = await collectTerms(readEvents(fileRows(input)), namespace)
           printResult(await reconcileStripe(pool, account, { events: readEvents(fileRows(input)), terms }), out)

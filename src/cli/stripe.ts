@@ -88,15 +88,18 @@ export function namespaceOf({ type, preset, billing, namespace }: SourceView): s
 }
 
 /** A file that is read twice. Standard input is copied to a temporary file, which `close` removes. */
-export async function openStripeFile(file: string): Promise<{ input: Input; close(): Promise<void> }> {
-  if (file !== '-') return { input: await openInput(file, new Date()), close: async () => {} }
+export async function openStripeFile(
+  file: string,
+  command: 'import stripe' | 'reconcile stripe',
+): Promise<{ input: Input; close(): Promise<void> }> {
+  if (file !== '-') return { input: await openInput(file, new Date(), { command }), close: async () => {} }
   const directory = await mkdtemp(join(tmpdir(), 'kontor-stripe-'))
   const close = () => rm(directory, { recursive: true, force: true })
   try {
     const path = join(directory, 'stdin')
     await pipeline(process.stdin, createWriteStream(path, { mode: 0o600 }))
     // without a path there is no journal, and messages say "the input"
-    return { input: { ...(await openInput(path, new Date())), path: null }, close }
+    return { input: { ...(await openInput(path, new Date(), { command })), path: null }, close }
   } catch (error) {
     await close()
     throw error

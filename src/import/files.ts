@@ -15,15 +15,19 @@ export type Input = {
   chunks(): AsyncGenerator<string>
 }
 
-/** `encoding`: a name that TextDecoder knows. */
-export async function openInput(file: string, now: Date, encoding = 'utf-8'): Promise<Input> {
+/** `encoding`: a name that TextDecoder knows. `command`: the command that reads the file, for messages. */
+export async function openInput(
+  file: string,
+  now: Date,
+  { encoding = 'utf-8', command = 'import' }: { encoding?: string | undefined; command?: string } = {},
+): Promise<Input> {
   let read = 0
   const count = (bytes: number) => {
     read += bytes
   }
+  const decode = (stream: AsyncIterable<Buffer>) => decoded(stream, count, { encoding, command })
   const readBytes = () => read
-  if (file === '-')
-    return { path: null, bytes: null, time: now, readBytes, chunks: () => decoded(process.stdin, count, encoding) }
+  if (file === '-') return { path: null, bytes: null, time: now, readBytes, chunks: () => decode(process.stdin) }
   const path = resolve(file)
   const found = await stat(path).catch(() => null)
   if (found && !found.isFile())
@@ -31,14 +35,14 @@ export async function openInput(file: string, now: Date, encoding = 'utf-8'): Pr
   if (!found) throw new FileError(`No such file: ${path}.`)
   // The modification time may be in the future.
   const time = new Date(Math.min(found.mtimeMs, now.getTime()))
-  const chunks = () => decoded(createReadStream(path, { highWaterMark: 262_144 }), count, encoding)
+  const chunks = () => decode(createReadStream(path, { highWaterMark: 262_144 }))
   return { path, bytes: found.size, time, readBytes, chunks }
 }
 
 async function* decoded(
   stream: AsyncIterable<Buffer>,
   count: (bytes: number) => void,
-  encoding: string,
+  { encoding, command }: { encoding: string; command: string },
 ): AsyncGenerator<string> {
   const decoder = new TextDecoder(encoding, { fatal: true })
   let isFirst = true
@@ -56,7 +60,9 @@ async function* decoded(
   for await (const bytes of stream) {
     count(bytes.length)
     if (isFirst && bytes[0] === 0x1f && bytes[1] === 0x8b)
-      throw new FileError('The file is compressed. Decompress it, or pipe it in (gunzip -c FILE | kontor import … -).')
+      throw new FileError(
+        `The file is compressed. Decompress it, or pipe it in (gunzip -c FILE | kontor ${command} … -).`,
+      )
     isFirst = false
     yield decode(bytes)
   }

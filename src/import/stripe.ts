@@ -14,13 +14,12 @@ export function stripeReading({ asOf }: { asOf: number | null }): Reading {
 }
 
 function eventItem({ line, cells: object, text }: Row, asOf: number | null): Read {
+  if (object.object === undefined)
+    return { line, column: null, reason: 'the object has no field "object"; expected a Stripe list or Stripe objects' }
   if (typeof object.id !== 'string' || object.id === '') return { line, column: 'id', reason: 'is missing' }
   if (object.object === 'event') return { line, id: object.id, text: text! }
   const buildEvent = typeof object.object === 'string' ? EVENTS[object.object] : undefined
-  if (!buildEvent) {
-    const name = JSON.stringify(object.object) ?? 'nothing'
-    return { line, column: 'object', reason: `objects of type ${name} are not supported` }
-  }
+  if (!buildEvent) return { line, column: 'object', reason: `${JSON.stringify(object.object)} is not supported` }
   const { type, at } = buildEvent(object)
   if (at === null && asOf === null)
     throw new FileError(

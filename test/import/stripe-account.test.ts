@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { readdir, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import { retryPauseMs } from '../../src/import/stripe-api.ts'
 import { kontor, temporaryDirectory, useDatabase } from '../cli/kontor.ts'
 import { startServer, TEST_SECRET_KEY, type TestTenant } from '../server.ts'
@@ -481,6 +482,22 @@ test('a malformed or endless page is an error message', async t => {
   const inFile = await reconcile(t, tenant, [{ object: 'list', url: '/v1/invoices', data: null }])
   assert.equal(inFile.code, 1)
   assert.match(inFile.err, /Line 1: data is not an array/)
+})
+
+test('a compressed file and objects that are not from Stripe are rejected with the reason', async t => {
+  const tenant = await server.anotherTenant('formats')
+  const file = join(await temporaryDirectory(t), 'stripe.json.gz')
+  await writeFile(file, gzipSync(JSON.stringify(subscription('sub_1'))))
+  const compared = await kontor('reconcile', 'stripe', file, '--tenant', tenant.name)
+  assert.match(compared.err, /gunzip -c FILE \| kontor reconcile stripe … -/)
+  const imported = await importFile(tenant, file, '--as-of', iso(NOW))
+  assert.match(imported.err, /gunzip -c FILE \| kontor import stripe … -/)
+  const plain = await importFile(tenant, await save(t, { id: 'x' }, {}), '--as-of', iso(NOW))
+  assert.equal(plain.code, 1)
+  assert.match(plain.err, /Line 1: the object has no field "object"; expected a Stripe list or Stripe objects/)
+  assert.match(plain.err, /Line 2: the object has no field "object"/)
+  const other = await importFile(tenant, await save(t, { object: 'payout', id: 'po_1' }), '--as-of', iso(NOW))
+  assert.match(other.err, /Line 1: object "payout" is not supported/)
 })
 
 test('refunds that the ledger knows only from the total of their charge are not missing', async t => {
