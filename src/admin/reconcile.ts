@@ -113,7 +113,7 @@ export async function reconcileStripe(
   }
 
   const refunds = new Map<string, Refund>()
-  const refunded = new Map<string, { total: number; missing: string[] }>()
+  const refunded = new Map<string, { total: number; missing: Refund[] }>()
   async function compareRefunds(): Promise<void> {
     const ledger = await keptRefunds(pool, account.tenantId, [...refunds.keys()])
     for (const [id, refund] of refunds) {
@@ -122,9 +122,9 @@ export async function reconcileStripe(
       const sum = refunded.get(payment) ?? { total: 0, missing: [] }
       if (refund.counts) sum.total += refund.amount ?? 0
       refunded.set(payment, sum)
-      if (here) addDifferent('refund', id, refundFacts(here), refundFacts({ ...refund, counted: refund.counts }))
+      if (here) addDifferent('refund', id, ...refundFacts(here, { ...refund, counted: refund.counts }))
       // a refund that failed before it was known changes nothing
-      else if (refund.counts) sum.missing.push(id)
+      else if (refund.counts) sum.missing.push(refund)
       else result.compared.refunds++
     }
     refunds.clear()
@@ -141,7 +141,7 @@ export async function reconcileStripe(
       )
       for (const [payment, sum] of some)
         if (totals.get(payment) === sum.total) result.compared.refunds += sum.missing.length
-        else for (const id of sum.missing) addMissing('refund', id, { there: 'succeeded' })
+        else for (const { id, status } of sum.missing) addMissing('refund', id, { there: status ?? 'succeeded' })
     }
   }
 
@@ -350,9 +350,21 @@ function invoiceFacts({ status, customer, currency, total, amountPaid }: Invoice
   }
 }
 
-function refundFacts(refund: { counted: boolean; currency: string | null; amount: number | null }): Facts {
-  const { counted, currency, amount } = refund
-  return { status: counted ? 'succeeded' : 'failed', currency, amount: toAmount(amount ?? 0, currency) }
+type RefundState = { counted: boolean; currency: string | null; amount: number | null; status?: string | null }
+
+/**
+ * If one side knows only whether the refund counts, only that is compared. The same if it has succeeded at Stripe: a pending
+ * refund counts already, and an imported success has the time of the refund, so it may be older than the pending state.
+ */
+function refundFacts(here: RefundState, there: RefundState): [here: Facts, there: Facts] {
+  const isSettled = here.status === undefined || there.status === undefined || there.status === 'succeeded'
+  const isSame = isSettled && here.counted === there.counted
+  const facts = ({ counted, currency, amount, status }: RefundState): Facts => ({
+    status: isSame || status === undefined ? (counted ? 'succeeded' : 'failed') : status,
+    currency,
+    amount: toAmount(amount ?? 0, currency),
+  })
+  return [facts(here), facts(there)]
 }
 
 async function* listLedger(pool: pg.Pool, account: Account, kind: Kind): AsyncGenerator<LedgerObject> {

@@ -21,8 +21,9 @@ import {
 
 const NOTES = `
 Compares subscriptions by status, customer, currency, items, MRR after discounts, pause and scheduled cancellation; invoices by
-status, customer, currency, total and amount paid; refunds by status, currency and amount. An object that exists on only one side
-is a difference, so a file must contain all subscriptions, invoices and refunds. Test mode objects are ignored.
+status, customer, currency, total and amount paid; refunds by status, currency and amount. A pending refund counts, so its success is no difference. An object that
+exists on only one side is a difference, so a file must contain all subscriptions, invoices and refunds. Test mode objects are
+ignored.
 
 Prints {"compared": {"subscriptions", "invoices", "refunds"}, "differences": [{"kind", "id", "field", "here", "there"}]}. "here" is
 the ledger, "there" is Stripe. At most 10,000 differences are listed; "differences_total" then counts all of them.

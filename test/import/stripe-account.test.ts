@@ -111,7 +111,8 @@ test('each kind of planted difference is found, and nothing else', async t => {
   const ids = 'same status discount pause scheduled fixed customer item price gone coupon ended'.split(' ')
   const subscriptions = ids.map(name => subscription(`sub_${name}`))
   const invoices = ['same', 'total', 'paid', 'gone'].map(name => invoice(`in_${name}`))
-  const refunds = ['same', 'amount', 'gone'].map(name => refund(`re_${name}`))
+  const statuses = ['pending', 'requires_action', 'failed', 'canceled', null]
+  const refunds = ['same', 'amount', 'gone', ...statuses].map(name => refund(`re_${name}`))
   const lists = (changes: Record<string, object | null> = {}) => {
     const changed = (all: Body[]) =>
       all.flatMap(object => (changes[object.id] === null ? [] : [{ ...object, ...changes[object.id] }]))
@@ -124,7 +125,7 @@ test('each kind of planted difference is found, and nothing else', async t => {
   await importAt(t, tenant, NOW - 60, ...lists())
   const same = await reconcile(t, tenant, lists())
   assert.deepEqual(same.list, [])
-  assert.deepEqual(same.compared, { subscriptions: ids.length, invoices: 4, refunds: 3 })
+  assert.deepEqual(same.compared, { subscriptions: ids.length, invoices: 4, refunds: 8 })
   assert.equal(same.code, 0)
 
   const cancelAt = NOW + 40 * DAY
@@ -147,6 +148,7 @@ test('each kind of planted difference is found, and nothing else', async t => {
     in_gone: null,
     re_amount: { amount: 200 },
     re_gone: null,
+    ...Object.fromEntries(statuses.map(status => [`re_${status}`, { status }])),
   })
   const added = [subscription('sub_new'), invoice('in_new'), refund('re_new')]
   // the discount of a customer applies to the subscription
@@ -174,11 +176,32 @@ test('each kind of planted difference is found, and nothing else', async t => {
     ['invoice', 'in_paid', 'amount_paid', 10, 0],
     ['invoice', 'in_new', 'existence', null, 'paid'],
     ['refund', 're_amount', 'amount', 3, 2],
+    ...statuses.map(status => ['refund', `re_${status}`, 'status', 'succeeded', status]),
     ['refund', 're_new', 'existence', null, 'succeeded'],
     ['subscription', 'sub_gone', 'existence', 'active', null],
     ['invoice', 'in_gone', 'existence', 'paid', null],
     ['refund', 're_gone', 'existence', 'succeeded', null],
   ])
+})
+
+test('a refund has the status of its newest version, and after an import there is no difference', async t => {
+  const tenant = await server.anotherTenant('refund-status')
+  const pending = refund('re_1', { status: 'pending' })
+  await importAt(t, tenant, NOW - 3 * DAY, refund('re_1', { status: 'requires_action' }))
+  assert.deepEqual((await reconcile(t, tenant, [pending])).list, [
+    ['refund', 're_1', 'status', 'requires_action', 'pending'],
+  ])
+  await importAt(t, tenant, NOW - 2 * DAY, pending)
+  assert.deepEqual((await reconcile(t, tenant, [pending])).list, [])
+  // a pending refund counts already
+  assert.deepEqual((await reconcile(t, tenant, [refund('re_1')])).list, [])
+  assert.deepEqual((await reconcile(t, tenant, [invoice('in_1')])).list, [
+    ['invoice', 'in_1', 'existence', null, 'paid'],
+    ['refund', 're_1', 'existence', 'pending', null],
+  ])
+  const canceled = refund('re_1', { status: 'canceled' })
+  await importAt(t, tenant, NOW - DAY, canceled)
+  assert.deepEqual((await reconcile(t, tenant, [canceled])).list, [])
 })
 
 test('a kind that a file does not contain is not equal: its objects are missing there', async t => {

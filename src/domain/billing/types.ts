@@ -270,6 +270,8 @@ export type Refund = {
   createdAt: Instant
   /** False if the refund failed or was canceled. */
   counts: boolean
+  /** As the provider names it. Omitted if the provider does not report it; `kontor reconcile` compares it. */
+  status?: string | null
   /** `amount` is the refunded total of a charge: a lower bound of its refunds. */
   fromChargeTotal: boolean
 }

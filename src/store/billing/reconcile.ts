@@ -1,5 +1,6 @@
 import type { InvoiceState } from '../../domain/billing/cash.ts'
 import type { Segment } from '../../domain/billing/timeline.ts'
+import type { Refund } from '../../domain/billing/types.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
 /** The current segment of these subscriptions and the later ones, in order. */
@@ -26,15 +27,21 @@ export async function currentInvoices(db: Db, tenantId: number, ids: string[]): 
   return new Map(rows.map(({ id, body }) => [id, JSON.parse(body) as InvoiceState]))
 }
 
-type KeptRefund = { amount: number; currency: string; counted: boolean }
+/** `status`: of the provider; omitted if it did not report one. */
+type KeptRefund = { amount: number; currency: string; counted: boolean; status?: string | null }
 
 export async function keptRefunds(db: Db, tenantId: number, ids: string[]): Promise<Map<string, KeptRefund>> {
-  const { rows } = await queryPrepared<KeptRefund & { id: string }>(
+  const { rows } = await queryPrepared<Omit<KeptRefund, 'status'> & { id: string; body: string }>(
     db,
-    `select id, amount, currency, counted from billing_refunds where tenant_id = $1 and id = any($2)`,
+    `select id, amount, currency, counted, body from billing_refunds where tenant_id = $1 and id = any($2)`,
     [tenantId, ids],
   )
-  return new Map(rows.map(({ id, ...refund }) => [id, refund]))
+  return new Map(
+    rows.map(({ id, body, ...refund }) => {
+      const { status } = JSON.parse(body) as Refund
+      return [id, { ...refund, ...(status !== undefined && { status }) }]
+    }),
+  )
 }
 
 /** Of these payments, the refunded amount that is known only from the totals of their charges, in minor units. */
@@ -72,7 +79,7 @@ const OBJECTS = {
   refund: {
     table: 'billing_refunds',
     idPattern: '^(re|pyr|ch|py)_',
-    state: `case when t.counted then 'succeeded' end`,
+    state: `coalesce(t.body->>'status', 'succeeded')`,
     paymentId: 't.payment_id',
     isKept: `t.counted and t.body->>'kind' is null`,
   },

@@ -169,6 +169,7 @@ function readRefund(type: string, refund: Fields, charge: Fields, sourceAt: Inst
     currency,
     createdAt: readInstant(refund.created) ?? sourceAt,
     counts: isEffectiveRefund(type, refund.status),
+    ...(refund.status !== undefined && { status: readText(refund.status) }),
     fromChargeTotal: false,
   }
 }
