@@ -280,6 +280,7 @@ function subscriptionFacts(here: Segment[], there: Segment[], derivation: Deriva
       .map(describeItem)
       .sort(),
     cancel_at: describeCancellation(segments[0]!),
+    collection_paused: segments[0]!.collectionPaused === true,
     resumes_at: findResume(segments),
     discount_ends_at: findDiscountEnds(segments),
   })

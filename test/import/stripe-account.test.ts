@@ -109,7 +109,8 @@ async function startAccount(t: TestContext, account: Record<string, Body[]>): Pr
 test('each kind of planted difference is found, and nothing else', async t => {
   const tenant = await server.anotherTenant('planted')
   const ids = 'same status discount pause scheduled fixed customer item price gone coupon ended'.split(' ')
-  const subscriptions = ids.map(name => subscription(`sub_${name}`))
+  const trial = { status: 'trialing', trial_start: NOW - DAY, trial_end: NOW + 10 * DAY }
+  const subscriptions = [...ids.map(name => subscription(`sub_${name}`)), subscription('sub_trial', trial)]
   const invoices = ['same', 'total', 'paid', 'gone'].map(name => invoice(`in_${name}`))
   const statuses = ['pending', 'requires_action', 'failed', 'canceled', null]
   const refunds = ['same', 'amount', 'gone', ...statuses].map(name => refund(`re_${name}`))
@@ -125,7 +126,7 @@ test('each kind of planted difference is found, and nothing else', async t => {
   await importAt(t, tenant, NOW - 60, ...lists())
   const same = await reconcile(t, tenant, lists())
   assert.deepEqual(same.list, [])
-  assert.deepEqual(same.compared, { subscriptions: ids.length, invoices: 4, refunds: 8 })
+  assert.deepEqual(same.compared, { subscriptions: ids.length + 1, invoices: 4, refunds: 8 })
   assert.equal(same.code, 0)
 
   const cancelAt = NOW + 40 * DAY
@@ -133,6 +134,7 @@ test('each kind of planted difference is found, and nothing else', async t => {
     sub_status: { status: 'unpaid' },
     sub_discount: { discounts: [discount(50)] },
     sub_pause: { pause_collection: { behavior: 'void', resumes_at: null } },
+    sub_trial: { pause_collection: { behavior: 'void', resumes_at: null } },
     sub_scheduled: { cancel_at_period_end: true },
     sub_fixed: { cancel_at: cancelAt },
     sub_customer: { customer: 'cus_other' },
@@ -170,6 +172,7 @@ test('each kind of planted difference is found, and nothing else', async t => {
     ['subscription', 'sub_price', 'currency', 'EUR', 'USD'],
     ['subscription', 'sub_coupon', 'mrr', 10, 8],
     ['subscription', 'sub_ended', 'status', 'active', 'canceled'],
+    ['subscription', 'sub_trial', 'collection_paused', false, true],
     ['subscription', 'sub_new', 'existence', null, 'active'],
     ['invoice', 'in_total', 'total', 10, 15],
     ['invoice', 'in_paid', 'status', 'paid', 'open'],
@@ -202,6 +205,17 @@ test('a refund has the status of its newest version, and after an import there i
   const canceled = refund('re_1', { status: 'canceled' })
   await importAt(t, tenant, NOW - DAY, canceled)
   assert.deepEqual((await reconcile(t, tenant, [canceled])).list, [])
+})
+
+test('a pause during a trial is imported, and its end is a difference', async t => {
+  const tenant = await server.anotherTenant('trial-pause')
+  const trial = { status: 'trialing', trial_start: NOW - DAY, trial_end: NOW + 10 * DAY }
+  const paused = subscription('sub_1', { ...trial, pause_collection: { behavior: 'void', resumes_at: null } })
+  await importAt(t, tenant, NOW - 60, paused)
+  assert.deepEqual((await reconcile(t, tenant, [paused])).list, [])
+  assert.deepEqual((await reconcile(t, tenant, [subscription('sub_1', trial)])).list, [
+    ['subscription', 'sub_1', 'collection_paused', true, false],
+  ])
 })
 
 test('a kind that a file does not contain is not equal: its objects are missing there', async t => {

@@ -55,6 +55,8 @@ export type Segment = {
   /** From its metadata. */
   country?: string
   metadata?: Record<string, string>
+  /** The collection of payments is paused during the trial. */
+  collectionPaused?: true
   /** Test data of the provider. */
   testMode?: true
   /** Why MRR differs from the previous segment, and the event behind it. Omitted if it does not differ. */
@@ -429,6 +431,7 @@ function stateAt(
     acquisition: version.acquisition,
     ...(version.country !== undefined && { country: version.country }),
     ...(version.metadata && { metadata: version.metadata }),
+    ...(version.collectionPaused && status === 'trialing' && { collectionPaused: true as const }),
     ...(version.testMode && { testMode: true as const }),
     ...findCautions(version, items),
     cycles: version.testMode

@@ -71,6 +71,8 @@ export type SubscriptionFacts = {
   inherited?: Discount[]
   /** The scheduled end of a pause. */
   resumesAt?: Instant | null
+  /** The collection of payments is paused during a trial. After the trial, the status is then `paused`. */
+  collectionPaused?: true | null
   /** From its metadata. */
   country?: string
   /** Short values only. It may contain personal data, which an erasure removes. */

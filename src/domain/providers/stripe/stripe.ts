@@ -245,6 +245,7 @@ function readFacts(type: string, object: Fields): SubscriptionFacts {
     ...(object.livemode === false && { testMode: true }),
     ...(readObject(object.items)?.has_more === true && { itemsIncomplete: true }),
     ...(resumesAt !== null && { resumesAt }),
+    ...(pause && status === 'trialing' && { collectionPaused: true }),
     ...readMetadata(object.metadata),
   }
 }
