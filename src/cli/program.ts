@@ -256,7 +256,7 @@ function usageHint(command: Command): string {
 /** Commander's messages, as sentences. */
 const USAGE_ERRORS: [message: RegExp, sentence: string][] = [
   [/^option '([^']+)' argument '([^']*)' is invalid\. /, 'Invalid value "$2" for $1. '],
-  [/^command-argument value '([^']*)' is invalid for argument '([^']+)'\. /, 'Invalid value "$1" for <$2>. '],
+  [/^command-argument value '([^']*)'[ a-z]+'([^']+)'\. /, 'Invalid value "$1" for <$2>. '],
   [/^option '([^']+)' argument missing$/, 'The option $1 needs a value.'],
   [/^required option '([^']+)' not specified$/, 'The option $1 is required.'],
   [/^missing required argument '([^']+)'$/, 'The argument <$1> is required.'],
