@@ -8,26 +8,38 @@ import type { EventStorage, StoredEvent } from './types.ts'
  */
 export function fileStorage(path: string): EventStorage {
   const events = new Map<string, string>()
+  let last: Promise<unknown> = Promise.resolve()
+
+  /** Runs after the earlier calls, also if one of them failed. */
+  function next<Result>(work: () => Promise<Result>): Promise<Result> {
+    const done = last.then(work)
+    last = done.catch(() => {})
+    return done
+  }
+
   return {
-    async load(): Promise<StoredEvent[]> {
-      const text = await readFile(path, 'utf8').catch(error => {
-        if (error.code === 'ENOENT') return ''
-        throw error
-      })
-      for (const line of text.split('\n')) read(events, line)
-      await writeFile(`${path}.new`, [...events.values()].map(line => `${line}\n`).join(''), { mode: 0o600 })
-      await rename(`${path}.new`, path)
-      return [...events].map(([id, line]) => ({ id, text: line }))
-    },
-    async add({ id, text }): Promise<void> {
-      events.set(id, text)
-      await appendFile(path, `${text}\n`, { mode: 0o600 })
-    },
-    async remove(ids): Promise<void> {
-      for (const id of ids) events.delete(id)
-      if (events.size === 0) await writeFile(path, '')
-      else await appendFile(path, `${JSON.stringify({ sent: ids })}\n`)
-    },
+    load: () =>
+      next(async (): Promise<StoredEvent[]> => {
+        const text = await readFile(path, 'utf8').catch(error => {
+          if (error.code === 'ENOENT') return ''
+          throw error
+        })
+        for (const line of text.split('\n')) read(events, line)
+        await writeFile(`${path}.new`, [...events.values()].map(line => `${line}\n`).join(''), { mode: 0o600 })
+        await rename(`${path}.new`, path)
+        return [...events].map(([id, line]) => ({ id, text: line }))
+      }),
+    add: ({ id, text }) =>
+      next(async () => {
+        events.set(id, text)
+        await appendFile(path, `${text}\n`, { mode: 0o600 })
+      }),
+    remove: ids =>
+      next(async () => {
+        for (const id of ids) events.delete(id)
+        if (events.size === 0) await writeFile(path, '')
+        else await appendFile(path, `${JSON.stringify({ sent: ids })}\n`)
+      }),
   }
 }
 

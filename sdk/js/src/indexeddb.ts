@@ -8,7 +8,13 @@ type Store = {
   getAll(): Asked<StoredEvent[]>
   getAllKeys(): Asked<unknown[]>
 }
-type Transaction = { objectStore(name: string): Store; error: unknown; oncomplete?: () => void; onabort?: () => void }
+type Transaction = {
+  objectStore(name: string): Store
+  commit?(): void
+  error: unknown
+  oncomplete?: () => void
+  onabort?: () => void
+}
 type Database = {
   transaction(store: string, mode: 'readonly' | 'readwrite'): Transaction
   createObjectStore(name: string, options: { autoIncrement: true }): unknown
@@ -24,33 +30,53 @@ const STORE = 'events'
 export function indexedDbStorage(name = 'kontor'): EventStorage {
   const opened = open(name)
   const keys = new Map<string, unknown>()
+  /** The events added in the current task. They share a transaction. */
+  let batch: { events: StoredEvent[]; written: Promise<void> } | null = null
+  /** Settles when all added events are written. */
+  let written: Promise<void> = Promise.resolve()
 
-  async function run<Result>(mode: 'readonly' | 'readwrite', work: (store: Store) => Asked<Result> | null) {
+  /** Commits at once: the browser aborts open transactions when the page ends. */
+  async function run<Result>(mode: 'readonly' | 'readwrite', work: (store: Store) => Result): Promise<Result> {
     const transaction = (await opened).transaction(STORE, mode)
     const asked = work(transaction.objectStore(STORE))
+    transaction.commit?.()
     await new Promise<void>((resolve, reject) => {
       transaction.oncomplete = () => resolve()
       transaction.onabort = () => reject(transaction.error)
     })
-    return asked?.result
+    return asked
   }
+
+  async function write(events: StoredEvent[]): Promise<void> {
+    await null
+    batch = null
+    const added = await run('readwrite', store => events.map(event => store.add(event)))
+    for (const [index, { id }] of events.entries()) keys.set(id, added[index]!.result)
+  }
+
   return {
     async load(): Promise<StoredEvent[]> {
-      const events = (await run('readonly', store => store.getAll())) ?? []
-      const found = (await run('readonly', store => store.getAllKeys())) ?? []
-      for (const [index, { id }] of events.entries()) keys.set(id, found[index])
+      const found = await run('readonly', store => ({ events: store.getAll(), keys: store.getAllKeys() }))
+      const events = found.events.result
+      for (const [index, { id }] of events.entries()) keys.set(id, found.keys.result[index])
       return events
     },
-    async add(event): Promise<void> {
-      keys.set(event.id, await run('readwrite', store => store.add(event)))
+    add(event): Promise<void> {
+      if (!batch) {
+        const events: StoredEvent[] = []
+        batch = { events, written: write(events) }
+        written = batch.written
+      }
+      batch.events.push(event)
+      return batch.written
     },
     async remove(ids): Promise<void> {
+      await written.catch(() => {})
       await run('readwrite', store => {
         for (const id of ids) {
           if (keys.has(id)) store.delete(keys.get(id))
           keys.delete(id)
         }
-        return null
       })
     },
   }

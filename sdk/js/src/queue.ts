@@ -62,9 +62,9 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
   let closing: Promise<void> | null = null
   /** Events rejected because the queue was full, since it was last empty. */
   let dropped = 0
-  /** Writes to the storage, one after the other. */
-  let stored: Promise<void> = Promise.resolve()
-  if (storage) stored = store(loadStored)
+  /** Settles when all writes to the storage have. */
+  let stored: Promise<unknown> = Promise.resolve()
+  if (storage) store(loadStored)
 
   function add(kind: CallKind, call: QueuedCall): boolean {
     const item = createItem(kind, call)
@@ -72,18 +72,19 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
     if (error) drop([call], error)
     else {
       const { id, text } = item as Item
-      if (storage) stored = store(() => storage.add({ id, text }))
+      if (storage) store(() => storage.add({ id, text }))
       enqueue(item as Item)
     }
     return error === null
   }
 
-  /** Runs after earlier writes. A failure is reported; the event is still sent from memory. */
-  function store(write: () => Promise<void>): Promise<void> {
-    return stored.then(write).catch(cause => {
+  /** Does not wait for earlier writes: the page may end first. A failure is reported; the event is still sent from memory. */
+  function store(write: () => Promise<void>): void {
+    const written = (async () => write())().catch(cause => {
       const message = `The storage of the queue failed: ${(cause as Error).message}`
       report(new KontorError({ code: 'storage_failed', message, cause }))
     })
+    stored = Promise.all([stored, written])
   }
 
   /** Queues the events of an earlier program. Kontor recognizes those that it has received by their ids. */
@@ -157,7 +158,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
   function settle(batch: Item[]): void {
     items = items.slice(batch.length)
     for (const { bytes } of batch) queuedBytes -= bytes
-    if (storage) stored = store(() => storage.remove(batch.map(({ id }) => id)))
+    if (storage) store(() => storage.remove(batch.map(({ id }) => id)))
     failures = 0
   }
 

@@ -106,8 +106,8 @@ test('events that could not be sent survive the page in IndexedDB, and a later p
   if (!browser) return
   const tenant = await server.anotherTenant('offline')
   const [context, shop] = [await openContext(t, browser), await openShop(t)]
+  const page = await context.newPage()
   const open = async (url: string) => {
-    const page = await context.newPage()
     await page.goto(shop)
     await page.evaluate(`(async () => {
       const { Kontor } = await import('/sdk/index.js')
@@ -116,22 +116,23 @@ test('events that could not be sent survive the page in IndexedDB, and a later p
       const options = { trackingKey: '${tenant.trackingKey}', flushIntervalMs: 50, onError() {} }
       window.kontor = new Kontor({ ...options, url: '${url}', storage: window.storage })
     })()`)
-    return page
   }
-  const stored = (page: Page) => page.evaluate('storage.load().then(events => events.length)')
+  const stored = () => page.evaluate('storage.load().then(events => events.length)')
 
-  const offline = await open('http://127.0.0.1:1')
-  await track(offline, 'first', 'second')
-  await eventually('both events to be stored', async () => (await stored(offline)) === 2)
-  await offline.close()
+  await open('http://127.0.0.1:1')
+  assert.equal(await stored(), 0)
+  const many = Array.from({ length: 100 }, (_, n) => `event ${n}`)
+  await page.evaluate(`
+    ${JSON.stringify(many)}.forEach(event_type => kontor.track({ event_type, visitor: 'v-1' }))
+    location.assign('/left')`)
+  await page.waitForURL('**/left')
   assert.deepEqual(await names(tenant), [])
 
-  const online = await open(server.url)
-  await track(online, 'third')
-  await arrived(tenant, 'first')
-  await arrived(tenant, 'third')
-  await eventually('nothing to be left', async () => (await stored(online)) === 0)
-  assert.deepEqual(await names(tenant), ['first', 'second', 'third'])
+  await open(server.url)
+  await track(page, 'last')
+  await eventually('nothing to be left', async () => (await stored()) === 0)
+  await eventually('all events', async () => (await names(tenant)).length > many.length)
+  assert.deepEqual(await names(tenant), [...many, 'last'].sort())
 })
 
 test('signatures are created and verified in a browser', async t => {
