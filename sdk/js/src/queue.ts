@@ -254,6 +254,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
 /** Converts a call to the format of the batch route. */
 function createItem(kind: CallKind, call: QueuedCall): Item | KontorError {
   const invalid = (message: string) => new KontorError({ code: 'invalid_event', message, events: [call] })
+  if (typeof call !== 'object' || call === null || Array.isArray(call)) return invalid('The event must be an object.')
   try {
     const id = call.event_id ?? randomId()
     const fields = FIELDS[kind](call as never)

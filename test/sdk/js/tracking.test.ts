@@ -180,14 +180,21 @@ test('an invalid event is reported immediately and does not block others', async
     { event_type: 'large', data: { text: 'x'.repeat(66_000) } },
     { event_type: '' },
     null,
+    undefined,
+    'view',
+    [],
   ] as TrackedEvent[]
   assert.deepEqual(
     faulty.map(event => kontor.track(event)),
-    [false, false, false, false],
+    faulty.map(() => false),
   )
   assert.deepEqual(
     reported.map(({ code }) => code),
-    Array(4).fill('invalid_event'),
+    faulty.map(() => 'invalid_event'),
+  )
+  assert.deepEqual(
+    reported.slice(3).map(({ message }) => message),
+    Array(4).fill('The event must be an object.'),
   )
   // only the server can detect these
   const long = { event_type: 'n'.repeat(201) }
@@ -195,8 +202,9 @@ test('an invalid event is reported immediately and does not block others', async
   kontor.track(long)
   kontor.track({ event_type: 'good 2' })
   assert.deepEqual(await handedBack(kontor.close()), [...faulty, long])
-  assert.deepEqual([reported[4]!.code, reported[4]!.events], ['events_rejected', [long]])
-  assert.match(reported[4]!.errors[0]!.message, /200 characters/)
+  const refused = reported[faulty.length]!
+  assert.deepEqual([refused.code, refused.events], ['events_rejected', [long]])
+  assert.match(refused.errors[0]!.message, /200 characters/)
   const rows = await rowsOf(server, 'events', { key: privateKey })
   assert.deepEqual(rows.map(row => row.event_type).sort(), ['good 1', 'good 2'])
 })
