@@ -36,14 +36,17 @@
   }
 
   const set = (name, value) => {
-    memory[name] = value
     try {
       if (!disk) {
         // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API is too new, and asynchronous
         document.cookie = `kontor_${name}=${encodeURIComponent(value)};path=/;samesite=lax;max-age=${value ? 34e6 : 0}`
       } else if (value) disk.setItem(`kontor.${name}`, value)
       else disk.removeItem(`kontor.${name}`)
-    } catch (_) {}
+    } catch (_) {
+      // If the storage is full, remove the old value, which get() would prefer to the new one in memory.
+      if (value) set(name, '')
+    }
+    memory[name] = value
   }
 
   const reset = () => {

@@ -139,6 +139,27 @@ test('browser script in Chromium', { timeout: 900_000 }, async t => {
     assert.notEqual(anonymous.session_id, event.session_id)
   })
 
+  await t.test('with a full localStorage, identify replaces the earlier user', async t => {
+    const shop = await startShop(t)
+    const page = await (await openContext(t, browser)).newPage()
+    await page.goto(shop.url)
+    await loaded(page)
+    await page.evaluate("kontor.identify('a')")
+    await shop.arrival(named('identify'))
+    await queueEmpty(page)
+    await page.evaluate(`
+      for (let size = 2 ** 22, n = 0; size >= 1; )
+        try {
+          localStorage.setItem('fill' + n++, 'x'.repeat(size))
+        } catch {
+          size = size > 1 ? size / 2 : 0
+        }
+      kontor.identify('another user', { plan: 'pro' })
+      kontor.track('after')`)
+    assert.equal((await shop.arrival(event => event.data.plan === 'pro')).event.user_id, 'another user')
+    assert.equal((await shop.arrival(named('after'))).event.user_id, 'another user')
+  })
+
   await t.test('tabs share visitor and session; a new session starts after 30 minutes without an event', async t => {
     const shop = await startShop(t)
     const context = await openContext(t, browser)
