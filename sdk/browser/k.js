@@ -9,6 +9,7 @@
   const silent = !key || navigator.globalPrivacyControl || /^(1|yes)$/.test(navigator.doNotTrack || window.doNotTrack)
   const sessionMs = 18e5
   const queueLimit = 50
+  const isTooLong = userId => userId.length > 255
 
   // An id starts with the time, and no two ids of a page have the same millisecond. Sorted ids are therefore oldest first.
   let lastTime = 0
@@ -175,6 +176,7 @@
     loaded: true,
     track: safely(record),
     identify: safely((userId, traits) => {
+      if (isTooLong(String(userId))) throw new Error('The user id has more than 255 characters.')
       if (userId) set('u', String(userId))
       record('identify', traits)
     }),
@@ -211,6 +213,8 @@
       onDisk().forEach(drop)
       return
     }
+    // Stored by an earlier version. The server rejects every event with such an id.
+    if (isTooLong(get('u') || '')) set('u', '')
     queue = onDisk()
       .filter(name => name.endsWith(`.${key}`))
       .map(name => ({ name, body: disk.getItem(name) }))

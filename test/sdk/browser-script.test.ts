@@ -7,6 +7,7 @@ import Fastify from 'fastify'
 import type { Page } from 'playwright-core'
 import { scriptRoute } from '../../src/http/events/script.ts'
 import { launchChromium, openContext } from '../chromium.ts'
+import { eventually } from '../eventually.ts'
 import { type Answer, type Sent, startShop } from './browser-shop.ts'
 
 const guide = readFileSync(new URL('../../docs/guides/browser.md', import.meta.url), 'utf8')
@@ -17,6 +18,13 @@ const isPageView = (page: string) => (event: Sent) => event.event_type === 'page
 const loaded = (page: Page) => page.waitForFunction('window.kontor && kontor.loaded')
 const queueLength = "Object.keys(localStorage).filter(name => name.startsWith('kontor.q.')).length"
 const queueEmpty = (page: Page) => page.waitForFunction(`${queueLength} === 0`)
+
+/** The errors that the script writes to the console. */
+function logged(page: Page): string[] {
+  const errors: string[] = []
+  page.on('console', message => message.text().startsWith('kontor:') && errors.push(message.text()))
+  return errors
+}
 
 /** Retry timers do not fire automatically: `waits` contains their delays, and `waits[n].run()` fires one. */
 const heldTimers = `
@@ -137,6 +145,24 @@ test('browser script in Chromium', { timeout: 900_000 }, async t => {
     assert.equal(anonymous.user_id, undefined)
     assert.notEqual(anonymous.visitor, event.visitor)
     assert.notEqual(anonymous.session_id, event.session_id)
+  })
+
+  await t.test('a user id over 255 characters is reported and not stored, and tracking continues', async t => {
+    const shop = await startShop(t)
+    const page = await (await openContext(t, browser)).newPage()
+    const errors = logged(page)
+    await page.goto(shop.url)
+    await loaded(page)
+    await page.evaluate("kontor.identify('u'.repeat(256)), kontor.track('after')")
+    assert.equal((await shop.arrival(named('after'))).event.user_id, undefined)
+    await eventually('the error', async () => errors.length === 1)
+    assert.match(errors[0]!, /255 characters/)
+    await page.evaluate("kontor.identify('u'.repeat(255))")
+    assert.equal((await shop.arrival(named('identify'))).event.user_id, 'u'.repeat(255))
+
+    await page.evaluate("localStorage.setItem('kontor.u', 'u'.repeat(256))")
+    await page.goto(`${shop.url}/next`)
+    assert.equal((await shop.arrival(isPageView(`${shop.url}/next`))).event.user_id, undefined)
   })
 
   await t.test('with a full localStorage, identify replaces the earlier user', async t => {
