@@ -8,7 +8,8 @@
   const endpoint = `${(host || new URL(script.src).origin).replace(/\/$/, '')}/v1/track/?key=${encodeURIComponent(key)}`
   const silent = !key || navigator.globalPrivacyControl || /^(1|yes)$/.test(navigator.doNotTrack || window.doNotTrack)
   const sessionMs = 18e5
-  const queueLimit = 50
+  const storedLimit = 50
+  const queueLimit = 1000
   const isTooLong = userId => userId.length > 255
 
   // An id starts with the time, and no two ids of a page have the same millisecond. Sorted ids are therefore oldest first.
@@ -79,8 +80,11 @@
       disk.setItem(name, body)
     } catch (_) {}
     queue.push({ name, body })
-    onDisk().slice(0, -queueLimit).forEach(drop)
-    if (queue.length > queueLimit) drop(queue[0].name)
+    for (const old of onDisk().slice(0, -storedLimit)) disk.removeItem(old)
+    if (queue.length > queueLimit) {
+      drop(queue[sending ? 1 : 0].name)
+      console.error('kontor: The queue is full. The oldest event was dropped.')
+    }
     deliver()
   }
 
