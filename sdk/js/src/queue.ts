@@ -63,7 +63,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
   /** Events rejected because the queue was full, since it was last empty. */
   let dropped = 0
   /** Settles when all writes to the storage have. */
-  let stored: Promise<unknown> = Promise.resolve()
+  let stored: Promise<void> = Promise.resolve()
   if (storage) store(loadStored)
 
   function add(kind: CallKind, call: QueuedCall): boolean {
@@ -84,7 +84,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
       const message = `The storage of the queue failed: ${(cause as Error).message}`
       report(new KontorError({ code: 'storage_failed', message, cause }))
     })
-    stored = Promise.all([stored, written])
+    stored = stored.then(() => written)
   }
 
   /** Queues the events of an earlier program. Kontor recognizes those that it has received by their ids. */

@@ -83,8 +83,9 @@ export type PageCall = CallContext & {
 /** What the queue holds: an event, or one of the other calls. */
 export type QueuedCall = TrackedEvent | IdentifyCall | GroupCall | AliasCall | PageCall;
 /**
- * Keeps queued events outside of the memory, so that they survive the end of the program. `text` is one JSON object. See
- * `@kontor/sdk/file` and `@kontor/sdk/indexeddb`.
+ * Keeps queued events outside of the memory, so that they survive the end of the program. `text` is one JSON object. The
+ * queue calls a method without waiting for earlier calls; a storage applies the calls in order. See `@kontor/sdk/file` and
+ * `@kontor/sdk/indexeddb`.
  */
 export type EventStorage = {
     /** The events of earlier programs, oldest first. */
