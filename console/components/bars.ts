@@ -71,7 +71,7 @@ function ChangeBar({ amount, color, scale: { zero, unit } }: ChangeBarProps): VN
   const start = Math.max(0, Math.min(isLoss ? zero - length : zero, WIDTH - length))
   return html`
     <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" focusable="false">
-      <rect class=${color ?? (isLoss ? 'loss' : 'gain')} x=${start} y="2" width=${length} height=${HEIGHT - 4} />
+      <rect class=${color ?? (isLoss ? 'bad' : 'accent')} x=${start} y="2" width=${length} height=${HEIGHT - 4} />
       <line x1=${zero} x2=${zero} y1="0" y2=${HEIGHT} vector-effect="non-scaling-stroke" />
     </svg>
   `
@@ -85,7 +85,7 @@ export function ShareBar({ share, isWide = false }: { share: Amount; isWide?: bo
       ${!isWide && percent(share)}
       <svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" focusable="false">
         <rect class="rest" width="100" height="6" />
-        <rect class="gain" width=${width} height="6" />
+        <rect class="accent" width=${width} height="6" />
       </svg>
     </span>
   `

@@ -153,7 +153,7 @@ function sparkBars(values: number[], isBad: boolean): VNode[] {
   const step = WIDTH / values.length
   return values.map((value, index) => {
     const height = value === 0 ? 0.5 : Math.max(1.5, (Math.abs(value) / highest) * (lowest < 0 ? HEIGHT / 2 : HEIGHT))
-    const kind = value === 0 ? 'rest' : value < 0 || isBad ? 'loss' : 'gain'
+    const kind = value === 0 ? 'rest' : value < 0 || isBad ? 'bad' : 'accent'
     const y = value < 0 ? zero : zero - height
     return html`<rect class=${kind} x=${index * step} y=${y} width=${step * 0.8} height=${height} />`
   })

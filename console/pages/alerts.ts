@@ -387,7 +387,7 @@ const RULES: Record<RuleName, RuleText> = {
     before: 'a source has sent nothing for',
     after: 'times its longest gap of the past week',
     means:
-      'Silence of a source, as a multiple of its longest silence in the previous week; shorter ones count as ten minutes.',
+      'Silence of a source, as a multiple of its longest silence in the previous week. A longest silence of less than ten minutes counts as ten minutes.',
     unit: 'times',
     href: link('sources'),
   },

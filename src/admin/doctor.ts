@@ -119,7 +119,7 @@ type Installation = {
   log: Log
   secrets: Secrets
   /** Whether `secrets` has a key. A command on another machine may have none. */
-  hasMasterKey: boolean
+  hasSecretKey: boolean
   /** The clock of this machine. */
   now: () => Date
   /** PostgreSQL's clock, read before the first check. */
@@ -387,7 +387,7 @@ const checkSources: Check = async function* (installation) {
           `source update ${sourceId} --config '{"rate_limit": {"events": 20000, "per_seconds": 60}}'`,
         ),
       }
-  if (undecryptable.size > 0 && !installation.hasMasterKey) {
+  if (undecryptable.size > 0 && !installation.hasSecretKey) {
     yield {
       code: 'secrets_unchecked',
       what: `This command has no secret key, so it cannot check ${formatCount(undecryptable.size, 'signing secret').toLowerCase()}.`,
@@ -428,7 +428,7 @@ const checkClocks: Check = async function* ({ pool, now }) {
     code: 'clock_off',
     what: `The clock of this machine is ${formatDuration(Math.abs(offMs) / 1_000)} ${which} PostgreSQL's, which gives all servers the time.`,
     means:
-      "If PostgreSQL's clock is wrong, times of receipt are wrong. From 5 minutes on, signatures are rejected and times of events are replaced. " +
+      "If PostgreSQL's clock is wrong, times of receipt are wrong. If it is more than 5 minutes off, signatures are rejected and times of events are replaced. " +
       'If the clock of this machine is wrong, only log lines, rate limits and sign-ins through a provider are affected.',
     help: 'timedatectl set-ntp true (on both machines), then compare `date -u` with another machine',
   }

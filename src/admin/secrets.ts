@@ -65,19 +65,19 @@ export async function listUndecryptableSecrets(db: Db, secrets: Secrets): Promis
   })
 }
 
-type MasterKeyOptions = { secretKeys: Buffer[] | null; dataDir: string; isEmbedded: boolean }
+type SecretKeyOptions = { secretKeys: Buffer[] | null; dataDir: string; isEmbedded: boolean }
 
 /**
  * The configured keys. With the embedded PostgreSQL also the key in the data directory, which is created if there is no
  * other. Null: there is no key.
  */
-export async function loadMasterKeys(from: MasterKeyOptions): Promise<Buffer[] | null> {
-  if (from.isEmbedded && from.secretKeys === null) await storeMasterKeys(from.dataDir, [randomBytes(32)])
-  return findMasterKeys(from)
+export async function loadSecretKeys(from: SecretKeyOptions): Promise<Buffer[] | null> {
+  if (from.isEmbedded && from.secretKeys === null) await storeSecretKeys(from.dataDir, [randomBytes(32)])
+  return findSecretKeys(from)
 }
 
 /** The same without creating a key. */
-export async function findMasterKeys(from: MasterKeyOptions): Promise<Buffer[] | null> {
+export async function findSecretKeys(from: SecretKeyOptions): Promise<Buffer[] | null> {
   if (!from.isEmbedded) return from.secretKeys
   const keys = [...(from.secretKeys ?? []), ...(await readKeyFile(join(from.dataDir, KEY_FILE)))]
   return keys.length > 0 ? keys : null
@@ -100,7 +100,7 @@ async function readKeyFile(path: string): Promise<Buffer[]> {
  * Writes keys to the data directory, unless it has some. The file is written under another name and then linked, so it is
  * always complete, and the first of two writers wins.
  */
-export async function storeMasterKeys(dataDir: string, keys: readonly Buffer[]): Promise<void> {
+export async function storeSecretKeys(dataDir: string, keys: readonly Buffer[]): Promise<void> {
   const path = join(dataDir, KEY_FILE)
   if ((await readFile(path).catch(nullIfMissing)) !== null) return
   const draft = `${path}.${process.pid}-${randomBytes(4).toString('hex')}`

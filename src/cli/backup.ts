@@ -8,7 +8,7 @@ import type { Log } from '../log/log.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
 import { type Output, reportProgress } from './output.ts'
-import { dataOption, readMasterKeys, requireData, withBareDatabase } from './session.ts'
+import { dataOption, readSecretKeys, requireData, withBareDatabase } from './session.ts'
 
 const NOTES = `
 Prints {"file", "bytes", "tenants", "records", "events", "taken_at", "version"}. A running server is not affected.
@@ -39,7 +39,7 @@ export function addBackup(program: Command, out: Output): void {
       const path = await writablePath(to)
       await requireData(options)
       await withBareDatabase(options, out, async ({ pool, config, log }) => {
-        const secretKeys = includeSecretKey ? await readMasterKeys(config) : null
+        const secretKeys = includeSecretKey ? await readSecretKeys(config) : null
         if (includeSecretKey && !secretKeys?.length)
           throw new UsageError('--include-secret-key: there is no secret key, because KONTOR_SECRET_KEY is not set.')
         await drain(log, out)

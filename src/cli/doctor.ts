@@ -3,7 +3,7 @@ import type { Command } from '@commander-js/extra-typings'
 import type pg from 'pg'
 import { findHome } from '../../embedded-postgres/home.ts'
 import { type Disk, databaseMissing, diagnose, type Finding } from '../admin/doctor.ts'
-import { findMasterKeys, openSecrets } from '../admin/secrets.ts'
+import { findSecretKeys, openSecrets } from '../admin/secrets.ts'
 import type { Config } from '../config/config.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { examples } from './options.ts'
@@ -35,9 +35,9 @@ export function addDoctor(program: Command, out: Output): void {
       if (empty !== null) return report([databaseMissing(empty)])
       await withBareDatabase(options, out, async ({ pool, config, log }) => {
         const { secretKeys, dataDir, databaseUrl, processedRetentionMs, minFreeDisk, maxBacklog } = config
-        const keys = await findMasterKeys({ secretKeys, dataDir, isEmbedded: databaseUrl === null })
+        const keys = await findSecretKeys({ secretKeys, dataDir, isEmbedded: databaseUrl === null })
         const findings = await diagnose({
-          ...{ pool, log, secrets: openSecrets(keys), hasMasterKey: keys !== null, processedRetentionMs },
+          ...{ pool, log, secrets: openSecrets(keys), hasSecretKey: keys !== null, processedRetentionMs },
           ...{ minFreeDisk, maxBacklog },
           dataDir: databaseUrl === null ? dataDir : null,
           now: () => new Date(),

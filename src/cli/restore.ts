@@ -5,7 +5,7 @@ import type pg from 'pg'
 import { findHome } from '../../embedded-postgres/home.ts'
 import { type Backup, openBackup, type Restored, rejectNewer, restore } from '../admin/backup.ts'
 import { AdminError } from '../admin/error.ts'
-import { findMasterKeys, listUndecryptableSecrets, openSecrets, storeMasterKeys } from '../admin/secrets.ts'
+import { findSecretKeys, listUndecryptableSecrets, openSecrets, storeSecretKeys } from '../admin/secrets.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import { examples } from './options.ts'
 import { type Output, reportProgress } from './output.ts'
@@ -98,8 +98,8 @@ async function restoreSecrets({
   const included = backup.header.secret_keys?.map(key => Buffer.from(key, 'hex')) ?? []
   const { dataDir, secretKeys } = config
   const isEmbedded = config.databaseUrl === null
-  if (included.length > 0 && isEmbedded && secretKeys === null) await storeMasterKeys(dataDir, included)
-  const keys = await findMasterKeys({ secretKeys, dataDir, isEmbedded })
+  if (included.length > 0 && isEmbedded && secretKeys === null) await storeSecretKeys(dataDir, included)
+  const keys = await findSecretKeys({ secretKeys, dataDir, isEmbedded })
   const { length: unopened } = await listUndecryptableSecrets(pool, openSecrets(keys))
   if (unopened === 0) return
   if (included.length > 0 && !isEmbedded) {

@@ -5,7 +5,7 @@ import { defaultSystemDirectory, type Embedded, joinCluster, ownCluster } from '
 import { type Actor, commandLineActor } from '../admin/actor.ts'
 import { type Admin, openAdmin } from '../admin/admin.ts'
 import { AdminError, kontorCommand } from '../admin/error.ts'
-import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
+import { loadSecretKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
 import { type Config, cliEnvironment, type RemoteServer, readConfig, sendingSettings } from '../config/config.ts'
 import { withoutTrailingSlash } from '../config/values.ts'
 import { parseTenantId } from '../domain/tenants/tenants.ts'
@@ -224,11 +224,11 @@ export function currentUser(): Actor {
 }
 
 export async function loadSecrets(config: Config): Promise<Secrets> {
-  return openSecrets(await readMasterKeys(config))
+  return openSecrets(await readSecretKeys(config))
 }
 
-export function readMasterKeys({ secretKeys, dataDir, databaseUrl }: Config): Promise<Buffer[] | null> {
-  return loadMasterKeys({ secretKeys, dataDir, isEmbedded: databaseUrl === null })
+export function readSecretKeys({ secretKeys, dataDir, databaseUrl }: Config): Promise<Buffer[] | null> {
+  return loadSecretKeys({ secretKeys, dataDir, isEmbedded: databaseUrl === null })
 }
 
 /** Fails instead of creating a database in a mistyped data directory. */

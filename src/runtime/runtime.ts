@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { openAdmin } from '../admin/admin.ts'
 import { openArchive } from '../admin/archive.ts'
 import { openConsoleSessions } from '../admin/console-sessions.ts'
-import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
+import { loadSecretKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
 import { type Config, otelVariables, sendingSettings } from '../config/config.ts'
 import { version } from '../config/version.ts'
 import type { App, Surface } from '../http/app.ts'
@@ -219,7 +219,7 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   if (!options.isOneOfSeveral) watchComponents(metrics, { pool, log, backlog, disk })
 
   const isEmbedded = config.databaseUrl === null
-  const secrets = openSecrets(await loadMasterKeys({ ...config, isEmbedded }))
+  const secrets = openSecrets(await loadSecretKeys({ ...config, isEmbedded }))
   const { withDatabase, stop } = openOptionalDatabase({
     ...{ pool, isOptional: log.outside !== null, isUnavailable, isTransient },
   })

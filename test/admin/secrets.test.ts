@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
-import { loadMasterKeys, openSecrets } from '../../src/admin/secrets.ts'
+import { loadSecretKeys, openSecrets } from '../../src/admin/secrets.ts'
 
 const OLD = Buffer.alloc(32, 1)
 const NEW = Buffer.alloc(32, 2)
@@ -60,7 +60,7 @@ test('without a secret key nothing is sealed, and the message says how to create
 
 test('the embedded mode creates a key once, readable by its owner only', async t => {
   const dataDir = await directory(t)
-  const load = () => loadMasterKeys({ secretKeys: null, dataDir, isEmbedded: true })
+  const load = () => loadSecretKeys({ secretKeys: null, dataDir, isEmbedded: true })
   // Several processes at once must get the same key.
   const loaded = await Promise.all(Array.from({ length: 8 }, load))
   assert.deepEqual(loaded, Array(8).fill(loaded[0]))
@@ -71,18 +71,18 @@ test('the embedded mode creates a key once, readable by its owner only', async t
 
 test('a configured key comes first, and the one in the data directory still decrypts', async t => {
   const dataDir = await directory(t)
-  const [created] = (await loadMasterKeys({ secretKeys: null, dataDir, isEmbedded: true }))!
-  assert.deepEqual(await loadMasterKeys({ secretKeys: [NEW], dataDir, isEmbedded: true }), [NEW, created])
+  const [created] = (await loadSecretKeys({ secretKeys: null, dataDir, isEmbedded: true }))!
+  assert.deepEqual(await loadSecretKeys({ secretKeys: [NEW], dataDir, isEmbedded: true }), [NEW, created])
 })
 
 test('with an external database no key is created', async t => {
   const dataDir = await directory(t)
-  assert.equal(await loadMasterKeys({ secretKeys: null, dataDir, isEmbedded: false }), null)
+  assert.equal(await loadSecretKeys({ secretKeys: null, dataDir, isEmbedded: false }), null)
   await assert.rejects(readFile(join(dataDir, 'secret.key')), { code: 'ENOENT' })
 })
 
 test('a damaged key file is an error, not a new key', async t => {
   const dataDir = await directory(t)
   await writeFile(join(dataDir, 'secret.key'), 'deadbeef\n')
-  await assert.rejects(loadMasterKeys({ secretKeys: null, dataDir, isEmbedded: true }), /backup/)
+  await assert.rejects(loadSecretKeys({ secretKeys: null, dataDir, isEmbedded: true }), /backup/)
 })

@@ -28,7 +28,7 @@ async function found(options: Partial<Options> = {}): Promise<Map<string, string
       pool,
       log,
       secrets,
-      hasMasterKey: true,
+      hasSecretKey: true,
       now: () => new Date(),
       disk: async () => null,
       dataDir: null,
@@ -163,7 +163,7 @@ test('reports a silent source, one that is over its budget for hours, and one wh
   })
   const others = openSecrets([Buffer.alloc(32, 9)])
   assert.match((await found({ secrets: others })).get('secrets_closed')!, new RegExp(source.id))
-  const without = await found({ secrets: others, hasMasterKey: false })
+  const without = await found({ secrets: others, hasSecretKey: false })
   assert.match(without.get('secrets_unchecked')!, /cannot check one signing secret.*KONTOR_SECRET_KEY/)
   assert.equal(without.has('secrets_closed'), false)
 })

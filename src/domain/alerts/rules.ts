@@ -18,7 +18,7 @@ export const RULES = {
   source_silent: {
     ...{ threshold: 3, least: 1, most: 1_000 },
     means:
-      'silence of a source, as a multiple of its longest silence in the previous week; shorter ones count as ten minutes',
+      'silence of a source, as a multiple of its longest silence in the previous week. A longest silence of less than ten minutes counts as ten minutes',
   },
   mrr_drop: {
     ...{ threshold: 0.1, least: 0.001, most: 1 },
