@@ -1138,9 +1138,11 @@ create table log (
   context text not null,
   body_bytes integer not null,
   body text not null,
-  epoch integer not null default 1
+  epoch integer not null default 1,
+  packed bytea
 ) partition by RANGE (received_at);
 alter table log alter column body set storage external;
+alter table log alter column packed set storage external;
 CREATE INDEX log_by_position ON ONLY public.log USING btree (partition, epoch, xid, ord);
 CREATE INDEX log_by_time ON ONLY public.log USING brin (received_at) WITH (pages_per_range='16', autosummarize='on');
 

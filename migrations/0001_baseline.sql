@@ -216,10 +216,12 @@ create table log (
   context text not null,
   body_bytes int not null,
   body text not null,
-  epoch int not null default 1
+  epoch int not null default 1,
+  -- The body compressed with zstd, if it is large. body is then empty.
+  packed bytea
 ) partition by range (received_at);
--- Each body is read once and dropped after days: compression would cost more than it saves.
-alter table log alter column body set storage external;
+-- Kontor compresses what is worth it.
+alter table log alter column body set storage external, alter column packed set storage external;
 create index log_by_position on log (partition, epoch, xid, ord);
 -- The id of an entry contains its time, so this index finds an entry by id without a second b-tree.
 create index log_by_time on log using brin (received_at) with (pages_per_range = 16, autosummarize = on);

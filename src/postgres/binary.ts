@@ -136,6 +136,15 @@ export class BinaryWriter {
     this.at = end
   }
 
+  bytea(value: Buffer | null): void {
+    if (value === null) {
+      this.null()
+      return
+    }
+    this.rawInt4(value.length)
+    this.bytes(value)
+  }
+
   private put16(value: number): void {
     const { buffer } = this
     buffer[this.at++] = value >> 8

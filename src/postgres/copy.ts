@@ -8,7 +8,7 @@ export type Column<Row, Context> = { type: ColumnType; value: Value<Row, Context
 /** `index` is the row's index in one copy, `context` a value that all its rows share. */
 type Value<Row, Context, T> = (row: Row, index: number, context: Context) => T
 
-type ColumnType = 'boolean' | 'int2' | 'int4' | 'int8' | 'timestamp' | 'uuid' | 'hex' | 'text'
+type ColumnType = 'boolean' | 'int2' | 'int4' | 'int8' | 'timestamp' | 'uuid' | 'hex' | 'text' | 'bytea'
 
 function defineColumn<T>(type: ColumnType) {
   return <Row, Context>(value: Value<Row, Context, T>): Column<Row, Context> => ({ type, value })
@@ -23,6 +23,7 @@ export const uuid = defineColumn<string | null>('uuid')
 /** A UUID given as 32 hexadecimal digits, without dashes. */
 export const hex = defineColumn<string>('hex')
 export const text = defineColumn<string | null>('text')
+export const bytea = defineColumn<Buffer | null>('bytea')
 
 /** Copies rows, with the context that they share. */
 export type Copy<Row, Context> = (

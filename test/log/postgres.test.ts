@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openPool } from '../../src/postgres/database.ts'
@@ -32,4 +33,46 @@ test('counting unread entries does not read the others, even without statistics'
   assert.deepEqual(await counting.unread(1, null), { entries: 0, oldestAt: null })
   assert.deepEqual((await counting.unreadWith(1, 'x')).entries, [])
   assert.equal((await read()) - before, 0)
+})
+
+test('bodies of every size are read, found and forgotten as received, compressed or not', async t => {
+  const { log, pool, close, readable } = await openTestLog()
+  t.after(close)
+  const wrap = (filler: string) => JSON.stringify({ filler, id: 'm-ä-7', email: 'Ann@x.example' })
+  const kinds = {
+    small: wrap('x'),
+    'below the limit': wrap('x'.repeat(1_950)),
+    compressible: wrap('käse 🧀 '.repeat(3_000)),
+    incompressible: wrap(randomBytes(3_000).toString('base64')),
+    'over a megabyte': wrap('y'.repeat(1_100_000)),
+  }
+  const appends = Object.entries(kinds).map(([kind, body]) => anAppend({ orderingKey: kind, kind: 'events', body }))
+  await log.append(appends)
+  await log.append([anAppend({ orderingKey: 'claimed', kind: 'events', body: kinds.compressible }, 'claim-1')])
+  await readable()
+  const { rows } = await pool.query<{ key: string }>(
+    `select ordering_key as key from log where packed is not null and body = ''`,
+  )
+  assert.deepEqual(rows, [{ key: 'compressible' }])
+
+  for (const { entry } of appends) assert.deepEqual(await log.find(1, entry.id), entry)
+  const found = async (text: string) => (await log.unreadWith(1, text)).entries.map(entry => entry.orderingKey).sort()
+  assert.deepEqual(await found('"id":"m-ä-7"'), [...Object.keys(kinds), 'claimed'].sort())
+  assert.deepEqual(await found('m-ä-8'), [])
+  assert.deepEqual(await found('🧀'), ['claimed', 'compressible'])
+
+  const read = await readAll(log, pool)
+  assert.deepEqual(
+    new Map(read.map(({ orderingKey, body }) => [orderingKey, body])),
+    new Map([...Object.entries(kinds), ['claimed', kinds.compressible]]),
+  )
+  const wanted = {
+    orderingKeys: ['small'],
+    patterns: ['%ann@x.example%'],
+    isWanted: (body: string) => body.includes('🧀'),
+  }
+  const names = await log.findRead(1, wanted)
+  const keys = new Map(read.map(({ id, orderingKey }) => [id, orderingKey]))
+  assert.deepEqual(names.map(({ id }) => keys.get(id)).sort(), ['claimed', 'compressible', 'small'])
+  assert.equal(await log.forget(pool, 1, names), 3)
 })

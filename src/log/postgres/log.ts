@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type Column, copyTable, int2, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
+import { bytea, type Column, copyTable, int2, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
 import {
   afterCommit,
   type Db,
@@ -13,6 +13,7 @@ import {
 import { LOCKS, lock } from '../../postgres/locks.ts'
 import { retryWithPartitions } from '../../postgres/partitions.ts'
 import { type Append, type Appended, choosePartition, type FlushGroup, type Log } from '../log.ts'
+import { packBody, type StoredBody } from './bodies.ts'
 import { appendClaiming, type LogFacts } from './claims.ts'
 import {
   advance,
@@ -59,7 +60,7 @@ export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date
     const facts = { partitions, epoch: await epochs.current(client), firstOrd }
     if (batch.some(({ claim }) => claim !== null))
       return appendClaiming(client, batch, { ...facts, now: now?.() ?? null })
-    await copyEntries(client, batch, facts)
+    await copyEntries(client, batch.map(toRow), facts)
     return batch.map(() => ({ duplicateOf: null }))
   }
 
@@ -117,6 +118,10 @@ export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date
   }
 }
 
+type Row = Append & { stored: StoredBody }
+
+const toRow = (append: Append): Row => ({ ...append, stored: packBody(append.entry.body) })
+
 const COLUMNS = {
   partition: int2(({ entry }, _, { partitions }) => choosePartition(entry.tenantId, entry.orderingKey, partitions)),
   epoch: int4((_entry, _index, { epoch }) => epoch),
@@ -128,10 +133,11 @@ const COLUMNS = {
   received_at: timestamp(({ entry }) => entry.receivedAt),
   context: text(({ entry }) => entry.context),
   body_bytes: int4(({ entry, storedBytes }) => storedBytes ?? entry.body.length),
-  body: text(({ entry }) => entry.body),
-} satisfies Record<string, Column<Append, LogFacts>>
+  body: text(({ stored }) => stored.body),
+  packed: bytea(({ stored }) => stored.packed),
+} satisfies Record<string, Column<Row, LogFacts>>
 
-const copyEntries = copyTable<Append, LogFacts>('log', COLUMNS, {
+const copyEntries = copyTable<Row, LogFacts>('log', COLUMNS, {
   // In the same message, so that it costs no round trip, and in the same transaction.
   before: ({ epoch }) => `call assert_log_epoch(${epoch})`,
 })

