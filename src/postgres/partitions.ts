@@ -154,7 +154,8 @@ async function createPartitions(pool: pg.Pool, wanted: Wanted[], now: Date): Pro
     for (const { table, name, from, to } of stillMissing) {
       // "create" and "attach" instead of "partition of", which would block writers of the parent.
       await client.query(
-        `create table ${name} (like ${table} including defaults including constraints including generated including storage)`,
+        `create table ${name} (like ${table} including defaults including constraints including generated including storage)
+         with (${VACUUM_SOON})`,
       )
       await client.query(
         `alter table ${table} attach partition ${name} for values from (${formatBound(table, from)}) to (${formatBound(table, to)})`,
@@ -163,6 +164,10 @@ async function createPartitions(pool: pg.Pool, wanted: Wanted[], now: Date): Pro
     return stillMissing.map(({ name }) => name)
   })
 }
+
+// Vacuum visits each page of new rows once. If a checkpoint came in between, PostgreSQL writes the whole page to the WAL. The default,
+// a fifth of the table, would mean that for most pages of a large table.
+const VACUUM_SOON = 'autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 200000'
 
 async function findMissing(db: Db, wanted: Wanted[], now: Date) {
   const missing: (Partition & { table: PartitionedTable })[] = []

@@ -64,6 +64,15 @@ test('every partition has the indexes and constraints of its table', async () =>
   for (const { partition, own, parent } of rows) assert.equal(own, parent, partition)
 })
 
+test('every partition is vacuumed soon after rows are added, however large it is', async () => {
+  const { rows } = await pool.query<{ name: string; options: string[] | null }>(
+    'select relname as name, reloptions as options from pg_class where relname = any($1)',
+    [await allPartitions()],
+  )
+  for (const { name, options } of rows)
+    assert.ok(options?.includes('autovacuum_vacuum_insert_scale_factor=0'), `${name}: ${options}`)
+})
+
 test('a row outside all partitions is distinguished from other errors', async () => {
   await assert.rejects(insertLog(inDays(500)), isMissingPartition)
   await assert.rejects(insertLog(NOW, 'null'), error => !isMissingPartition(error))
