@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import autocannon from 'autocannon'
 
-/** "@@" in path and body is replaced by a unique number in every request. */
+/** In every request, "@@" in path and body is replaced by a unique number, and "@now@" in the body by the time. */
 export type Sent = { method: 'GET' | 'POST' | 'DELETE'; path: string; body?: string }
 
 export type LoadOptions = {
@@ -94,7 +94,9 @@ async function withAutocannon(options: LoadOptions, run: string): Promise<LoadRe
             ...request,
             method,
             path: path.replaceAll('@@', number),
-            ...(body !== undefined && { body: body.replaceAll('@@', number) }),
+            ...(body !== undefined && {
+              body: body.replaceAll('@@', number).replaceAll('@now@', new Date().toISOString()),
+            }),
           }
         },
       },

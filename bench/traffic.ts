@@ -25,9 +25,17 @@ export function trackingEvents(): Sent[] {
   }))
 }
 
-/** CDP batches of 100 events of several people, with unique message ids. */
+/** CDP batches of 100 events of several people, with unique message ids and the current time. */
 export function cdpBatches(): Sent[] {
   return createBatches((batch, item) => cdpEvent((batch * 100 + item * 7) % VISITORS, item))
+}
+
+/** The same with events of about 250 bytes. */
+export function smallBatches(): Sent[] {
+  return createBatches((batch, item) => {
+    const { context, ...event } = cdpEvent((batch * 100 + item * 7) % VISITORS, item)
+    return { ...event, context: { locale: context.locale, page: { path: context.page.path } } }
+  })
 }
 
 /** The same for one person, so that all events have the same ordering key. */
@@ -40,7 +48,7 @@ function createBatches(createEvent: (batch: number, item: number) => unknown): S
     method: 'POST',
     path: '/v1/batch',
     body: JSON.stringify({
-      sentAt: new Date().toISOString(),
+      sentAt: '@now@',
       batch: range(100, item => createEvent(batch, item)),
     }),
   }))
@@ -50,7 +58,7 @@ function cdpEvent(person: number, item: number) {
   const common = {
     messageId: `m-@@-${item}`,
     anonymousId: `visitor-${person}`,
-    timestamp: new Date().toISOString(),
+    timestamp: '@now@',
     context: {
       library: { name: 'analytics.js', version: '2.11.1' },
       page: { url: `https://shop.example/products/${item}`, path: `/products/${item}` },
