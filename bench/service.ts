@@ -13,7 +13,7 @@ import { openPool } from '../src/postgres/database.ts'
 import { openLog, toNatsSettings } from '../src/runtime/log.ts'
 
 const root = join(import.meta.dirname, '..')
-const main = join(root, 'src/main.ts')
+const main = join(root, 'src/main.mjs')
 const DRAIN_MS = 60_000
 
 export type Service = Awaited<ReturnType<typeof startService>>

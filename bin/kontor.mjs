@@ -1,15 +1,11 @@
 #!/usr/bin/env node
-// The `kontor` command. Runs src/main.ts with the Node version that the project pins, independent of the Node that runs this file.
+// The `kontor` command. Runs src/main.mjs with the Node version that the project pins, independent of the Node that runs this file.
 import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-// The npm package contains JavaScript, because Node does not strip types below node_modules.
-const main = ['../src/main.ts', '../src/main.js']
-  .map(path => fileURLToPath(new URL(path, import.meta.url)))
-  .find(path => existsSync(path))
+const main = fileURLToPath(new URL('../src/main.mjs', import.meta.url))
 const child = spawn(pinnedNode(), ['--max-semi-space-size=8', main, ...process.argv.slice(2)], {
   // After a kill -9 of this process the channel breaks, and the server stops.
   stdio: ['inherit', 'inherit', 'inherit', 'ipc'],

@@ -47,8 +47,9 @@ function programFiles(): string[] {
 function stageProgram(path: string, stage: string): void {
   const target = join(stage, path.replace(/\.ts$/, '.js'))
   mkdirSync(dirname(target), { recursive: true })
-  if (path.endsWith('.ts')) writeFileSync(target, asJavaScript(path))
-  if (!path.endsWith('.ts') || SERVED.test(path)) cpSync(join(root, path), join(stage, path))
+  const isProgram = /\.(?:ts|mjs)$/.test(path)
+  if (isProgram) writeFileSync(target, asJavaScript(path))
+  if (!isProgram || SERVED.test(path)) cpSync(join(root, path), join(stage, path))
 }
 
 function asJavaScript(path: string): string {

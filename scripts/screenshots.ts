@@ -11,7 +11,7 @@ import { type Browser, chromium, type Page } from 'playwright-core'
  * first argument. `npm run screenshots` takes a minute and needs Debian's Chromium.
  */
 
-const MAIN = new URL('../src/main.ts', import.meta.url).pathname
+const MAIN = new URL('../src/main.mjs', import.meta.url).pathname
 const IMAGES = process.argv[2] ?? new URL('../docs/images/', import.meta.url).pathname
 const SCREEN = { width: 1200, height: 800 }
 const PHONE = { width: 390, height: 844 }

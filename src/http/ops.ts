@@ -1,5 +1,6 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { createServer } from '../node-http.ts'
 
 type Readiness = { ok: boolean; checks: Record<string, string> }
 export type OpsMetrics = { text(): Promise<string>; contentType: string }

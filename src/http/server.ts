@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyReply, type FastifyRequest, LogController, type RouteOptions } from 'fastify'
 import type { Logger } from 'pino'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
+import { STATUS_CODES } from '../node-http.ts'
 import { type BodiesInFlight, openBodiesInFlight } from '../overload/bodies.ts'
 import { redactUrl } from '../telemetry/logging.ts'
 import type { Metrics, ObserveRequest } from '../telemetry/metrics.ts'
@@ -92,7 +93,7 @@ export async function buildServer(options: ServerOptions): Promise<App> {
     finish(request, reply, unmatched)
     reply.send(payload)
   })
-  await registerOpenApi(app, { publicUrl: options.publicUrl ?? null, version: options.version ?? '0.0.0' })
+  registerOpenApi(app, { publicUrl: options.publicUrl ?? null, version: options.version ?? '0.0.0' })
   for (const surface of options.surfaces) {
     await app.register(async scope => surface.register(scope as unknown as App))
   }

@@ -1,8 +1,8 @@
-import http from 'node:http'
 import https from 'node:https'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isObject } from '../domain/json/json.ts'
 import type { EntityType } from '../domain/records/records.ts'
+import * as http from '../node-http.ts'
 import { type ErrorsFile, type Journal, NO_PROGRESS, type Progress } from './files.ts'
 import { FileError, type Item, isRejection, type Read, type Reading, type Rejection, type Row } from './rows.ts'
 export type Totals = { read: number; accepted: number; duplicates: number; rejected: number }

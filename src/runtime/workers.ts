@@ -116,7 +116,7 @@ export async function startWorkerThread(
 ): Promise<Workers> {
   const isWaking = new Int32Array(new SharedArrayBuffer(4))
   const workerData: ThreadData = { options, logging, isWaking }
-  const thread = new Worker(new URL('./thread-main.ts', import.meta.url), { workerData, name: 'pipeline' })
+  const thread = new Worker(new URL('./thread.ts', import.meta.url), { workerData, name: 'pipeline' })
   const send = (message: ToThread) => thread.postMessage(message)
   let counts: PoolCounts = { totalCount: 0, idleCount: 0, waitingCount: 0 }
   thread.on('message', (message: FromThread) => {

@@ -12,7 +12,7 @@ import type { Output } from '../../src/cli/output.ts'
 import { runCommand } from '../../src/cli/program.ts'
 import { eventually } from '../eventually.ts'
 
-const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const main = fileURLToPath(new URL('../../src/main.mjs', import.meta.url))
 
 export type Answer = { code: number; out: string; err: string; json: () => never }
 

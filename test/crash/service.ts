@@ -15,7 +15,7 @@ import { migrate } from '../../src/postgres/migrate.ts'
 import { findPostmasterIn } from '../embedded-postgres/directories.ts'
 import { eventually } from '../eventually.ts'
 
-const main = join(import.meta.dirname, '../../src/main.ts')
+const main = join(import.meta.dirname, '../../src/main.mjs')
 
 export type Service = Awaited<ReturnType<typeof openService>>
 

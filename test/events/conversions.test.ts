@@ -429,7 +429,7 @@ test('a tenant lists its own conversion types, from the command line and the adm
 })
 
 async function run(words: string[]): Promise<string> {
-  const child = spawn(process.execPath, ['src/main.ts', ...words], {
+  const child = spawn(process.execPath, ['src/main.mjs', ...words], {
     cwd: new URL('../..', import.meta.url),
     env: { ...process.env, DATABASE_URL: server.databaseUrl },
   })

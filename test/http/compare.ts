@@ -2,12 +2,12 @@ import type { App } from '../../src/http/app.ts'
 import { documentedPath, openApiDocument } from '../../src/http/openapi.ts'
 
 /** Visible routes that are missing in the document, operations without a route, and hidden routes. */
-export function compareWithOpenApi(app: App): {
+export async function compareWithOpenApi(app: App): Promise<{
   undocumented: string[]
   unanswered: string[]
   hidden: string[]
-} {
-  const document = openApiDocument(app)
+}> {
+  const document = await openApiDocument(app, { publicUrl: null, version: '0.0.0' })
   const documented = Object.entries(document.paths).flatMap(([path, operations]) =>
     Object.keys(operations).map(method => `${method.toUpperCase()} ${path}`),
   )

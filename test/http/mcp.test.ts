@@ -14,7 +14,7 @@ import { created, ended, item, send } from '../subscriptions/shop.ts'
 const server = await sharedServer()
 after(() => server.close())
 const { privateKey, trackingKey } = server.tenant
-const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const main = fileURLToPath(new URL('../../src/main.mjs', import.meta.url))
 
 async function overHttp(t: TestContext, key = privateKey): Promise<Client> {
   const client = new Client({ name: 'test', version: '1' })

@@ -24,8 +24,8 @@ const operations = Object.entries<Record<string, Operation>>(document.paths).fla
   Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
 )
 
-test('every route of the server is in the OpenAPI document, and every operation has a route', () => {
-  const { undocumented, unanswered, hidden } = compareWithOpenApi(server.http)
+test('every route of the server is in the OpenAPI document, and every operation has a route', async () => {
+  const { undocumented, unanswered, hidden } = await compareWithOpenApi(server.http)
   assert.deepEqual(undocumented, [])
   assert.deepEqual(unanswered, [])
   // Only pages for people, packages and preflights may be hidden.

@@ -46,7 +46,7 @@ export function kontorProcess(options: ProcessOptions) {
 
   function launch(): ChildProcess {
     const log = openSync(options.logFile, 'a')
-    const words = [...nodeFlags(), join(root, 'src/main.ts'), 'start', ...options.args]
+    const words = [...nodeFlags(), join(root, 'src/main.mjs'), 'start', ...options.args]
     const launched = spawn(process.execPath, words, {
       env: environment(options),
       stdio: ['ignore', log, log],

@@ -9,7 +9,7 @@ import { steadyPort } from '../deployment/ports.ts'
 import { OWNER, type OwnPostgres, ownPostgres } from '../deployment/postgres.ts'
 import type { Fault } from './fault.ts'
 
-const main = join(import.meta.dirname, '../../src/main.ts')
+const main = join(import.meta.dirname, '../../src/main.mjs')
 
 /** Moves the database to another cluster while Kontor runs, like a dump and restore or a logical switchover. */
 export const dumpAndRestore: Fault = {

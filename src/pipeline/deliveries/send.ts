@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto'
 import { lookup } from 'node:dns'
-import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { isPrivateAddress, literalAddress, mailAddressOf } from '../../domain/destinations/addresses.ts'
@@ -14,6 +14,7 @@ import {
 import { escapeSlack } from '../../domain/destinations/markup.ts'
 import { renderMessage } from '../../domain/destinations/readable.ts'
 import { storableText } from '../../domain/json/json.ts'
+import { Agent as HttpAgent, request as requestHttp } from '../../node-http.ts'
 import type { Destination } from '../../store/destinations/destinations.ts'
 import { type MailSettings, sendMail } from './mail.ts'
 
@@ -140,7 +141,12 @@ export function openSender({ allowPrivate, mail, consoleUrl, now }: SenderOption
   }
 }
 
-type Post = { agent: HttpAgent | HttpsAgent; headers: Record<string, string>; body: string; signal: AbortSignal }
+type Post = {
+  agent: InstanceType<typeof HttpAgent> | HttpsAgent
+  headers: Record<string, string>
+  body: string
+  signal: AbortSignal
+}
 
 function post(url: URL, { agent, headers, body, signal }: Post): Promise<IncomingMessage> {
   const request = url.protocol === 'https:' ? requestHttps : requestHttp
