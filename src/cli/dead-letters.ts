@@ -18,7 +18,7 @@ const reasonOption = () =>
 export function addDeadLetters(program: Command, out: Output): void {
   const letters = program
     .command('dead-letters')
-    .description('List, show or replay dead letters: accepted data that could not be processed.')
+    .description('List, show or replay dead letters: data that was invalid or could not be processed.')
   letters.addHelpText('after', examples('kontor dead-letters list', 'kontor dead-letters replay --all'))
   letters
     .command('list')
@@ -52,7 +52,7 @@ export function addDeadLetters(program: Command, out: Output): void {
     .command('replay')
     .description('Process dead letters again: one, those of a source or with a reason, or all.')
     .option('--id <id>', 'replay the dead letter with this id')
-    .option('--all', 'replay all dead letters, or all of the tenant with --tenant')
+    .option('--all', 'replay all dead letters (with --tenant: all of that tenant)')
     .addOption(tenantFilter())
     .addOption(sourceOption())
     .addOption(reasonOption())
@@ -101,4 +101,4 @@ function parseLimit(text: string): number {
 const REPLAY_NOTES = `
 Queues the dead letters for the running server, waits up to 5 seconds, and prints
 {"replayed", "applied", "failed_again", "waiting", "remaining"}. An event that was processed in the meantime is not applied again.
-Events are read with the current settings of their source.`
+Events are processed with the current settings of their source.`

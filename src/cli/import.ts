@@ -47,7 +47,7 @@ import {
 
 const IMPORT_NOTES = `
 Sends the rows through the public APIs of the running server. If no server is running, the command starts one and stops it at the
-end. It creates the API key of Kontor that it needs, and revokes it at the end.
+end. It creates the Kontor API key that it needs, and revokes it at the end.
 Importing the same file again adds nothing. After an interruption, run the same command again to continue.
 
 Prints {"read", "accepted", "duplicates", "rejected", "seconds"}. Exit code 1 if a row was rejected.`
@@ -147,8 +147,8 @@ function parseEncoding(text: string): string {
 }
 
 const STRIPE_NOTES = `
-With a key, reads customers, subscriptions, invoices, payments, refunds, credit notes, disputes and coupons of the account from
-Stripe, all pages. The key needs read permission for them. A file contains responses of Stripe's list endpoints: whole pages, or one
+With a key, the command reads all customers, subscriptions, invoices, payments, refunds, credit notes, disputes and coupons of the
+account from Stripe. The key needs read permission for them. A file contains responses of Stripe's list endpoints: whole pages, or one
 object per line. A file with an incomplete list is rejected.
 
 Kontor records each object as it was at the time when it was read from Stripe. Most objects in a file do not contain that time, so a

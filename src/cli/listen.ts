@@ -19,8 +19,8 @@ Shows every request that the source accepts, including duplicates. With --forwar
 and in order, with its body (decompressed) and its headers, except Authorization, Cookie, Host and connection headers.
 Prints one line per request on a terminal, and one JSON object per line in a pipe or with --json.
 
-With KONTOR_URL and KONTOR_KEY (a private key with events:read and conversions:read), reads from that server, otherwise from
-the database. Kontor stores the first 1,000 requests of a source's first day, and all requests in the seven days after each
+With KONTOR_URL and KONTOR_KEY (a private key with events:read and conversions:read), the command reads from that server, otherwise
+from the database. Kontor stores the first 1,000 requests of a source's first day, and all requests in the seven days after each
 \`kontor listen\`. It deletes each stored request after three days.`
 
 type Options = { forward?: URL; since?: Date; retry?: true; json?: true; data?: string }

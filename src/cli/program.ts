@@ -17,8 +17,9 @@ key). If several of these are set, see kontor login --help for their order. Sett
 
 Terms:
   record      a product, a contact or an order
-  conversion  an event that reports a sale
+  conversion  an event that counts as a sale, or as another goal
   entry       a request that Kontor accepted and processes afterwards
+  MRR         monthly recurring revenue: what subscriptions earn per month
   ledger      the history of subscriptions, invoices and refunds, from which Kontor computes MRR
   movement    a change of the MRR of an account: new, expansion, contraction, churn or reactivation`
 

@@ -20,10 +20,12 @@ import {
 } from './stripe.ts'
 
 const NOTES = `
-Compares subscriptions by status, customer, currency, items, MRR after discounts, pause and scheduled cancellation; invoices by
-status, customer, currency, total and amount paid; refunds by status, currency and amount. A pending refund counts, so its success is no difference. An object that
-exists on only one side is a difference, so a file must contain all subscriptions, invoices and refunds. Test mode objects are
-ignored.
+Compares:
+  subscriptions  status, customer, currency, items, MRR after discounts, end of discounts, pause, scheduled cancellation
+  invoices       status, customer, currency, total, amount paid
+  refunds        status, currency, amount; a pending refund counts as a refund
+An object that exists on only one side is a difference, so a file must contain all subscriptions, invoices and refunds. Test mode
+objects are ignored.
 
 Prints {"compared": {"subscriptions", "invoices", "refunds"}, "differences": [{"kind", "id", "field", "here", "there"}]}. "here" is
 the ledger, "there" is Stripe. At most 10,000 differences are listed; "differences_total" then counts all of them.

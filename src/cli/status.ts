@@ -19,14 +19,14 @@ import { type Database, dataOption, openSession, type Session, schemaProblem, wi
 const NOTES = `
 Prints one JSON object. Its fields include:
   version          version of the running server; command_version: version of this command
-  ops_url          URL of the operations port (/healthz, /readyz, /metrics); null: off
+  ops_url          URL of the operations port (/healthz, /readyz, /metrics), or null if it is off
   schema           newest migration of the database
   pipeline         accepted entries that wait to be processed; "stalled" lists those whose processing fails
   jetstream        the same for entries in NATS JetStream; "streams" lists the streams that servers have used
   backlog          waiting entries in total, and the limit above which requests are rejected (KONTOR_MAX_BACKLOG)
   dead_letters     number of dead letters that are neither replayed nor resolved
   expiring_keys    keys that expire within 14 days
-  retention_held   why expired data is not deleted; null: it is deleted
+  retention_held   why expired data is not deleted at the moment, otherwise null
 Exit code 0 if a server is running and responds, otherwise 1.
 For a database of an older version, it prints the schema version and how to migrate, and changes nothing.
 With DATABASE_URL, the server is found through its operations port on this machine (KONTOR_OPS_HOST, KONTOR_OPS_PORT).`
@@ -34,7 +34,7 @@ With DATABASE_URL, the server is found through its operations port on this machi
 export function addStatus(program: Command, out: Output): void {
   program
     .command('status')
-    .description('Show whether a server is running, its URL, and the state of the pipeline.')
+    .description('Show whether a server is running, its URL, and how many requests wait to be processed.')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor status', 'kontor status --data /srv/kontor | jq .pipeline'))

@@ -12,8 +12,8 @@ import { currentUser, dataOption, type Session, withReadDatabase } from './sessi
 
 const NOTES = `
 Prints one line per item on a terminal, and one JSON object per line in a pipe, with the fields of the API. Press Ctrl-C to stop.
-Reads the newest items every second. Items that are older (occurred_at) than items
-already shown may not appear; GET /v1/events lists them.`
+Reads the newest items every second. Items that are older (occurred_at) than items already shown may not appear; GET /v1/events
+lists them.`
 
 const KINDS = ['events', 'conversions', 'refused'] as const
 type Kind = (typeof KINDS)[number]

@@ -27,9 +27,7 @@ export function addUser(program: Command, out: Output): void {
     user
       .command(verb)
       .description(
-        verb === 'disable'
-          ? 'Disable a user and end the sessions of the user.'
-          : 'Allow a disabled user to sign in again.',
+        verb === 'disable' ? 'Disable a user and end their sessions.' : 'Allow a disabled user to sign in again.',
       )
       .argument('<user>', 'name or id (usr_…)')
       .addOption(dataOption())
@@ -41,7 +39,7 @@ export function addUser(program: Command, out: Output): void {
       })
   user
     .command('reset')
-    .description('Invalidate the password of a user, end the sessions and print a new invitation link.')
+    .description('Invalidate the password of a user, end their sessions and print a new invitation link.')
     .argument('<user>', 'name or id (usr_…)')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor user reset ada@example.com'))

@@ -306,5 +306,5 @@ function missing(kind: KeyKind): Problem {
 }
 
 function howToCreate(kind: KeyKind): string {
-  return `Create one with \`kontor key create --kind ${kind}\`.`
+  return `To create ${kind === 'admin' ? 'an' : 'a'} ${kind} key, run \`kontor key create --kind ${kind}\`.`
 }
