@@ -22,7 +22,8 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
   },
   canceled: {
     reason: 'The subscription has ended.',
-    fixHint: 'Nothing to do, unless it should still be active: then send its current state with a newer `updated_at`.',
+    fixHint:
+      'Nothing to do. If the subscription should still be active, send its current state with a newer `updated_at`.',
   },
   incomplete: {
     reason: 'The first payment is not complete, or the status of the subscription is unknown.',
@@ -42,7 +43,7 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
   },
   trialing: {
     reason: 'The subscription is in its trial.',
-    fixHint: 'Counts once the trial is over and an event reports it as active.',
+    fixHint: 'Nothing to do: it counts when the trial has ended and an event reports it as active.',
   },
   paused: {
     reason: 'The subscription, or the collection of its payments, is paused.',
@@ -86,10 +87,13 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
     fixHint:
       'Send `percent_off` or `amount_off`, and `ends_at` for a repeating discount. With Stripe, also send `customer.discount.*` and `coupon.*` events.',
   },
-  free: { reason: 'The item costs nothing.', fixHint: 'Nothing to do, unless it should have a price.' },
+  free: {
+    reason: 'The item costs nothing.',
+    fixHint: 'Nothing to do. If the item should have a price, set it in the billing system.',
+  },
   fully_discounted: {
     reason: 'Discounts reduce the price to 0.',
-    fixHint: 'Nothing to do: it counts once the discount ends.',
+    fixHint: 'Nothing to do: it counts when the discount ends.',
   },
   pending_subscription: {
     reason: 'An invoice refers to this subscription, but the subscription itself has not been received.',

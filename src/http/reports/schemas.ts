@@ -270,7 +270,7 @@ export const OverviewBody = reportSchema(
       reason: 'The subscription is in its trial.',
       excluded_mrr: 49,
       since: '2026-03-25T00:00:00.000Z',
-      fix_hint: 'Counts once the trial is over and an event reports it as active.',
+      fix_hint: 'Nothing to do: it counts when the trial has ended and an event reports it as active.',
     }),
   },
 )
