@@ -60,7 +60,7 @@ async function requireAccount(db: Db, tenantId: number, name: string): Promise<s
   const names = [...new Set(candidateIds(name, await listNamespaces(db, tenantId)))]
   const [known, ...others] = await findKnownAccounts(db, tenantId, names)
   if (known === undefined) {
-    const message = `No such account: ${quote(name)}. An account is a customer of a subscription or an invoice.`
+    const message = `No such account: ${quote(name)}. Use the id of a customer that has a subscription or an invoice.`
     throw new AdminError('not_found', 'account_not_found', message)
   }
   if (others.length > 0) throw ambiguousAccount(name, [known, ...others])

@@ -65,7 +65,7 @@ export function bookAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
 export const MONTH_PATTERN = '^[1-9][0-9]{3}-(0[1-9]|1[0-2])$'
 
 function requireMonth(month: string): void {
-  const message = 'must be a month, for example 2026-10'
+  const message = 'must be a year and a month, for example 2026-10'
   if (!new RegExp(MONTH_PATTERN).test(month)) throwIfInvalid([{ pointer: '/month', message }])
 }
 

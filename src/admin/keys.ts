@@ -309,7 +309,7 @@ function validateNewKey(input: NewKey, now: Date): ValidationError[] {
   if (!KEY_KINDS.includes(input.kind as KeyKind)) reject('/kind', `must be one of ${KEY_KINDS.join(', ')}`)
   if (input.kind !== 'admin' && !input.tenant) reject('/tenant', 'is required: the id or name of a tenant')
   if (input.scopes && input.kind !== 'private' && KEY_KINDS.includes(input.kind as KeyKind))
-    reject('/scopes', `is not allowed: a key of kind ${input.kind} has no scopes`)
+    reject('/scopes', `is not allowed: only private keys have scopes`)
   else if (input.scopes?.length === 0) reject('/scopes', 'must contain at least one scope')
   for (const [index, scope] of (input.scopes ?? []).entries())
     if (!SCOPES.includes(scope as Scope))

@@ -92,7 +92,7 @@ export function sessionAdmin({ pool, actor, issuer }: { pool: pg.Pool; actor: Ac
     list: async (): Promise<SessionView[]> => (await visible()).map(sessionView),
     async end(id: string): Promise<SessionView> {
       const session = (await visible()).find(known => known.id === id)
-      if (!session) throw new AdminError('not_found', 'session_not_found', `There is no session ${quote(id)}.`)
+      if (!session) throw new AdminError('not_found', 'session_not_found', `No such session: ${quote(id)}.`)
       if (session.actor !== actor.name) requireRole(actor, 'admin')
       await inTransaction(pool, async tx => {
         await deleteSession(tx, id)

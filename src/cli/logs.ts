@@ -33,7 +33,11 @@ export function addLogs(program: Command, out: Output): void {
         const query = { sentId: id, sourceId: options.source }
         const outcome = own ?? (await outcomeOfSent({ pool, log }, tenant.id, query))
         if (!outcome)
-          throw new AdminError('not_found', 'unknown_event', `No such event of this tenant: ${JSON.stringify(id)}.`)
+          throw new AdminError(
+            'not_found',
+            'unknown_event',
+            `This tenant has no event with the id ${JSON.stringify(id)}.`,
+          )
         for (const line of traceLines(outcome)) out.say(line)
         out.json(JSON.parse(outcomeText(outcome)))
       }),

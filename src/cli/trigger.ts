@@ -83,7 +83,10 @@ export function addTrigger(program: Command, out: Output): void {
 }
 
 function findSample(name: string | undefined): NamedSample {
-  if (name === undefined) throw new UsageError('Give the name of a sample, for example page_view. --list shows all.')
+  if (name === undefined)
+    throw new UsageError(
+      'Give the name of a sample, for example page_view. Run `kontor trigger --list` to see all samples.',
+    )
   const found = SAMPLES.find(sample => sample.name === name)
   if (found) return found
   const near = nearest(
@@ -91,7 +94,9 @@ function findSample(name: string | undefined): NamedSample {
     SAMPLES.map(sample => sample.name),
   )
   const meant = near === undefined ? '' : ` Did you mean ${near}?`
-  throw new UsageError(`No such sample: ${JSON.stringify(name)}.${meant} --list shows all.`)
+  throw new UsageError(
+    `No such sample: ${JSON.stringify(name)}.${meant} Run \`kontor trigger --list\` to see all samples.`,
+  )
 }
 
 async function trigger(named: NamedSample, options: Options, out: Output): Promise<void> {
