@@ -34,7 +34,7 @@ export function Bar(): VNode | null {
   // The end of an open period is that of the page's data.
   void shown.value
   if (!route || !isKnown) return null
-  const controls: readonly BarControl[] = pages[route.name].bar ?? []
+  const controls = controlsOf(route)
   const period = readPeriod()
   return html`
     <div class="bar" role="group" aria-label="View">
@@ -46,6 +46,12 @@ export function Bar(): VNode | null {
       ${h(SavedViews, {})}
     </div>
   `
+}
+
+/** Customers are listed with amounts in all currencies. The currency of the bar matters only when they are sorted by an amount. */
+function controlsOf({ name, query }: Route): readonly BarControl[] {
+  if (name === 'customers' && !['mrr', 'revenue'].includes(query.get('sort') ?? '')) return []
+  return pages[name].bar ?? []
 }
 
 /** Where the page is: tenant, menu entry, page. Pages of one object lead back to their list. */

@@ -5,7 +5,7 @@ import { nullOn } from '../api/request.ts'
 import type { Customer, Found, List } from '../api/types.ts'
 import { Form, SelectField, TextField } from '../components/form.ts'
 import { Badge, EmptyState, type Tone } from '../components/notice.ts'
-import { Page } from '../components/page.ts'
+import { Facts, Page } from '../components/page.ts'
 import { type Column, GrowingTable, Table } from '../components/table.ts'
 import { Ago, Day } from '../components/time.ts'
 import { dayRange, money, NONE, number, text, words } from '../format.ts'
@@ -28,21 +28,21 @@ export const SEGMENTS = [
   ['lead', 'Lead'],
 ] as const
 
-const SORTS = [
-  ['last_seen_at', 'Last seen'],
-  ['mrr', 'MRR'],
-  ['revenue', 'Total revenue'],
-  ['first_seen_at', 'First seen'],
-  ['name', 'Name'],
-] as const
+const listSorts = () =>
+  [
+    ['last_seen_at', 'Last seen'],
+    ['mrr', `MRR in ${currency.value}`],
+    ['revenue', `Total revenue in ${currency.value}`],
+    ['first_seen_at', 'First seen'],
+    ['name', 'Name'],
+  ] as const
 
 const TONES: Partial<Record<Customer['status'], Tone>> = { active: 'good', at_risk: 'bad', churned: 'bad' }
 
-/** Tooltips. */
 const MEANINGS: Record<Exclude<(typeof SEGMENTS)[number][0], ''>, string> = {
-  new: 'First purchase or payment in the last 30 days',
+  new: 'First purchase or payment in the last 30 days, with any status',
   active: 'Has MRR',
-  at_risk: 'Has an overdue payment or a scheduled cancellation',
+  at_risk: 'Has MRR and an overdue payment or a scheduled cancellation, or has an unpaid subscription',
   trial: 'In a trial, no payment yet',
   churned: 'Paid for a subscription before, no MRR now',
   buyer: 'Has purchases, but never paid for a subscription',
@@ -117,13 +117,15 @@ export function customerLink(
   return customer === null ? name : html`<a href=${link('account', { customer })}>${name}</a>`
 }
 
+const isByAmount = (query: URLSearchParams) => ['mrr', 'revenue'].includes(query.get('sort') ?? '')
+
 const FILTERS = ['q', 'segment', 'channel', 'country', 'plan', 'since', 'until'] as const
 
 /** The parameters of the list. An order by an amount is one of a currency. */
 function listQuery({ query }: Route): Query {
   const given = Object.fromEntries(FILTERS.map(name => [name, query.get(name)]))
   const sort = query.get('sort') ?? 'last_seen_at'
-  return { ...given, sort, currency: sort === 'mrr' || sort === 'revenue' ? currency.peek() : null }
+  return { ...given, sort, currency: isByAmount(query) ? currency.peek() : null }
 }
 
 const isFiltered = ({ query }: Route) => FILTERS.some(name => query.has(name))
@@ -154,9 +156,13 @@ export const customersPage = definePage(
 
 function leadText({ query }: Route): ComponentChildren {
   const [since, until] = [query.get('since'), query.get('until')]
-  if (since === null || until === null)
-    return 'People with a purchase, a subscription or a contact record. Each row is a profile: everything known about one person, including their billing account.'
-  return `People who came in ${dayRange(since.slice(0, 10), until.slice(0, 10))}.`
+  const who =
+    since === null || until === null
+      ? 'People with a purchase, a subscription or a contact record. Each row is a profile: everything known about one person, including their billing account.'
+      : `People who came in ${dayRange(since.slice(0, 10), until.slice(0, 10))}.`
+  return isByAmount(query)
+    ? `${who} Sorted by amounts in ${currency.value}: only people with such amounts are listed.`
+    : who
 }
 
 const CHANNELS = ['paid_search', 'organic_search', 'social', 'email', 'referral', 'direct', 'other', 'unattributed']
@@ -186,7 +192,7 @@ function CustomerFilter({ route }: { route: Route }): VNode {
     }),
     h(TextField, { id: 'country', label: 'Country', value: query.get('country') ?? '', size: 8, placeholder: 'Any' }),
     h(SelectField, {
-      ...{ id: 'sort', label: 'Sort by', value: query.get('sort') ?? 'last_seen_at', options: SORTS },
+      ...{ id: 'sort', label: 'Sort by', value: query.get('sort') ?? 'last_seen_at', options: listSorts() },
       onChange: sort => go(linkWith(route, { sort })),
     }),
   )
@@ -200,6 +206,8 @@ function channelOptions(chosen: string | null): [string, string][] {
 
 function SegmentButtons({ route }: { route: Route }): VNode {
   const chosen = route.query.get('segment') ?? ''
+  const named = SEGMENTS.flatMap(([name, label]) => (name === '' ? [] : [{ name, label }]))
+  const one = named.find(({ name }) => name === chosen)
   return html`
     <div class="chips" role="group" aria-label="Segments">
       ${SEGMENTS.map(
@@ -211,6 +219,16 @@ function SegmentButtons({ route }: { route: Route }): VNode {
         `,
       )}
     </div>
+    ${
+      one
+        ? html`<p class="faint">${one.label}: ${MEANINGS[one.name]}.</p>`
+        : html`
+          <details>
+            <summary>What these filters mean</summary>
+            ${h(Facts, { facts: named.map(({ name, label }): [string, string] => [label, MEANINGS[name]]) })}
+          </details>
+        `
+    }
   `
 }
 
@@ -255,7 +273,7 @@ function ColumnChoice({ route, chosen }: { route: Route; chosen: string[] }): VN
 }
 
 function NoCustomers({ route }: { route: Route }): VNode {
-  if (isFiltered(route) || route.query.get('sort') === 'mrr' || route.query.get('sort') === 'revenue')
+  if (isFiltered(route) || isByAmount(route.query))
     return h(EmptyState, {
       title: 'No customers match.',
       text: 'Enter the beginning of a name, company or e-mail address, or a complete id such as user:42 or visitor:v-1.',

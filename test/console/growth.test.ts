@@ -72,10 +72,28 @@ test('stories about growth in Chromium', { timeout: 900_000 }, async t => {
     await page.getByRole('button', { name: 'At risk' }).click()
     await page.waitForURL(/segment=at_risk.*sort=mrr/)
     await eventually('only customers at risk', async () => (await rowNames(page)).join() === 'Large Risk,Small Risk')
+    await page.getByText('At risk: Has MRR and an overdue payment').waitFor()
     await page.getByText('Columns', { exact: true }).click()
     await page.getByRole('button', { name: 'Plan', exact: true }).click()
     await page.getByRole('columnheader', { name: 'Plan' }).waitFor()
     assert.match(page.url(), /columns=[^&]*plan/)
+  })
+
+  await t.test('the currency is offered only for an order by an amount, and each filter is explained', async () => {
+    await goTo(page, '#/customers?sort=revenue')
+    await page.getByText('Sorted by amounts in EUR: only people with such amounts are listed.').waitFor()
+    assert.equal(await page.locator('#currency').count(), 1)
+    await page.getByLabel('Sort by').selectOption('name')
+    await eventually('no currency', async () => (await page.locator('#currency').count()) === 0)
+    await page.getByText('What these filters mean').click()
+    await page.getByText('First purchase or payment in the last 30 days').waitFor()
+  })
+
+  await t.test('the page of an account leads back if the address names none', async () => {
+    await goTo(page, '#/subscriptions/account')
+    await page.getByText('No account selected.').waitFor()
+    await page.getByRole('link', { name: 'All accounts' }).click()
+    await heading(page, 'Subscriptions')
   })
 
   await t.test('a customer is found by name, and the page shows their value and each sale once', async () => {

@@ -34,15 +34,19 @@ export const accountPage = definePage(
   async ({ route: { query }, signal }) => {
     const scope = readScope()
     const asked = Object.fromEntries(PARAMETERS.map(name => [name, query.get(name)]))
-    const report = await findAccount(scope, asked, signal)
+    const isChosen = query.has('customer') || query.has('subscription_id')
+    const report = isChosen ? await findAccount(scope, asked, signal) : null
     return { scope, report, contact: report && (await findContact(report, signal).catch(() => null)) }
   },
   ({ data: { scope, report, contact }, route }) => {
     const back = html`<a href=${link('subscriptions')}>All accounts</a>`
     if (!report) {
-      const name = route.query.get('customer') ?? route.query.get('subscription_id') ?? ''
-      const title = `No account ${name}.`
-      return h(Page, { title: name }, h(EmptyState, { title, action: back }))
+      const name = route.query.get('customer') ?? route.query.get('subscription_id')
+      const [title, advice] =
+        name === null
+          ? ['No account selected.', 'Select an account in the list of all accounts.']
+          : [`No account ${name}.`, 'It may belong to another tenant, or have a different id in the billing system.']
+      return h(Page, { title: name ?? 'Account' }, h(EmptyState, { title, text: advice, action: back }))
     }
     const { summary, currency } = report
     const asked = { currency, as_of: scope.as_of, customer: summary.customer }
