@@ -63,8 +63,8 @@ export function lowerWords(name: Maybe<string>): string {
 }
 
 const ROUTES: Record<string, string> = {
-  tracking: 'Events API',
-  cdp: 'CDP SDK',
+  tracking: 'Event API',
+  cdp: 'SDK',
   webhook: 'Webhook',
   automation: 'Automation',
   orders: 'Order record',

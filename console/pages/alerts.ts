@@ -68,7 +68,7 @@ export const alertsPage = definePage(
       Page,
       {
         title: 'Alerts',
-        lead: 'Kontor evaluates the rules every minute. An alert is raised if a value reaches its threshold in two consecutive checks, and resolved after three checks below 80% of it.',
+        lead: 'Kontor checks the rules every minute. An alert is raised if a value reaches its threshold in two consecutive checks, and resolved after three consecutive checks below 80% of the threshold.',
       },
       h(SelectFilter, {
         ...{ id: 'state', label: 'Alerts', options: STATES, value: readState(query) },

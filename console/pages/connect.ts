@@ -114,7 +114,7 @@ function ConnectWithSource({ sender, title }: { sender: SourceSender; title: str
       body: progress ? h(SourceLink, { source: progress.source }) : h(NewSourceForm, { sender, title, set }),
     },
     {
-      title: `Enter its address in ${title}`,
+      title: `Enter its URL in ${title}`,
       isDone: progress?.isSigned === true,
       body:
         progress &&

@@ -103,7 +103,7 @@ function DestinationFacts({ destination }: { destination: Destination }): VNode 
       ],
       ['Pending deliveries', number(health.pending)],
       ['Last delivery', health.last_success_at ? h(Ago, { at: health.last_success_at }) : 'never'],
-      ['Address', destination.url],
+      ['URL', destination.url],
       ['Sends', describeData(destination)],
       destination.secrets.length > 0 && ['Secrets', h(Credentials, { credentials: destination.secrets })],
       names.length > 0 && ['Headers', names.join(', ')],

@@ -144,7 +144,7 @@ export function DestinationForm({ submit, destination, run }: DestinationFormPro
       run: (values, all) => run(readForm(values, all.getAll('what') as What[])),
     },
     h(TextField, {
-      ...{ id: 'url', label: 'Address', value: destination?.url ?? '' },
+      ...{ id: 'url', label: 'URL', value: destination?.url ?? '' },
       placeholder: 'https://example.com/hooks',
       hint: 'Kontor sends POST requests to it. It must respond with 2xx within 15 seconds.',
     }),

@@ -72,7 +72,7 @@ export const issuesPage = definePage(
       {
         title: 'Issues',
         actions: h(RefreshButton, { refresh }),
-        lead: 'Dead letters, rejected requests, pending deliveries and billing data that could not be interpreted, grouped by cause. Fix the cause, then replay the dead letters. Rejected requests cannot be replayed: their senders must send them again. They stay in this list until 14 days after the last one.',
+        lead: 'Dead letters, rejected requests, pending deliveries and billing data that could not be interpreted, grouped by cause. Fix the cause, then replay the dead letters. Rejected requests cannot be replayed: their senders must send them again. Kontor lists them for 14 days.',
       },
       h(ProblemArea, { problem }),
       h(OutcomeArea, { outcome }),

@@ -224,7 +224,7 @@ function KeyForm({ kind, create }: KeyFormProps): VNode {
     chosen.value !== 'tracking' &&
       h(TextField, {
         id: 'addresses',
-        label: 'Allowed addresses',
+        label: 'Allowed IP addresses',
         hint: 'IP addresses or networks, for example 10.0.0.0/8, 203.0.113.7. Leave empty to allow all.',
       }),
     h(SelectField, { id: 'days', label: 'Expires', options: LIFETIMES, value: DEFAULT_DAYS }),

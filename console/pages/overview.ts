@@ -164,7 +164,7 @@ function listIssues({ activity }: StatusProps): ComponentChildren[] {
     ),
     health &&
       health.dead_letters.open > 0 &&
-      html`<a href=${link('deadLetters')}>${plural(health.dead_letters.open, 'dead letter needs', 'dead letters need')}</a> attention. <a href=${link('issues')}>View issues</a>`,
+      html`<a href=${link('deadLetters')}>${plural(health.dead_letters.open, 'dead letter')}</a> ${health.dead_letters.open === 1 ? 'needs' : 'need'} attention. <a href=${link('issues')}>View issues</a>`,
     health &&
       health.refused.last_24_hours > 0 &&
       html`<a href=${link('issues')}>${plural(health.refused.last_24_hours, 'request')}</a> ${health.refused.last_24_hours === 1 ? 'was' : 'were'} rejected in the last 24 hours.${lastRejection(lastRefused)}`,

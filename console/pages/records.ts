@@ -7,7 +7,7 @@ import { Form, RefreshButton, TextField } from '../components/form.ts'
 import { Badge, EmptyState } from '../components/notice.ts'
 import { Facts, JsonView, Page, Section, Tabs, type Tile, Tiles } from '../components/page.ts'
 import { type Column, GrowingTable, Table } from '../components/table.ts'
-import { Time } from '../components/time.ts'
+import { Ago, Time } from '../components/time.ts'
 import { money, NONE, text, words } from '../format.ts'
 import { h, html } from '../html.ts'
 import { go } from '../navigation.ts'
@@ -53,7 +53,7 @@ export const recordsPage = definePage(
         load: cursor => records.list(type, { ...filterOf(route), cursor }),
         empty: h(EmptyState, {
           title: `No ${type} yet.`,
-          text: 'Create one. The version with the newest sourceUpdatedAt wins.',
+          text: 'Create one with this request. Kontor keeps the version with the newest sourceUpdatedAt.',
           command: recordCommand(type),
           action: keyHint('private'),
         }),
@@ -123,7 +123,7 @@ function recordColumns(type: RecordType): Column<StoredRecord>[] {
     },
     ...OWN_COLUMNS[type],
     { label: 'Updated at source', cell: ({ sourceUpdatedAt }) => h(Time, { at: sourceUpdatedAt }) },
-    { label: 'Updated in Kontor', cell: ({ updatedAt }) => h(Time, { at: updatedAt }) },
+    { label: 'Updated in Kontor', cell: ({ updatedAt }) => h(Ago, { at: updatedAt }) },
   ]
 }
 

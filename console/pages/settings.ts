@@ -91,7 +91,7 @@ function ReportForm(props: PolicyProps): VNode {
     h(TextField, {
       ...{ id: 'reporting_currency', label: 'Reporting currency', value: reporting === NONE_SET ? '' : reporting },
       ...{ list: 'currencies', size: 8, placeholder: 'EUR' },
-      hint: 'Reports can convert all amounts to this currency. Empty: no conversion.',
+      hint: 'Reports can convert all amounts to this currency. Leave empty for no conversion.',
     }),
     html`<datalist id="currencies">${used.map(code => html`<option value=${code} />`)}</datalist>`,
   )
@@ -169,7 +169,7 @@ function MrrForm(props: PolicyProps): VNode {
     h(TextField, {
       ...{ id: 'past_due_grace_days', label: 'Keep past-due subscriptions in MRR for (days)', size: 8 },
       value: policy.past_due_grace_days === NONE_SET ? '' : String(policy.past_due_grace_days),
-      hint: 'Empty: no limit.',
+      hint: 'Leave empty for no limit.',
     }),
     h(SelectField, {
       ...{ id: 'net_within_day', label: 'Several changes on one day', value: String(policy.net_within_day) },
@@ -212,7 +212,7 @@ function EventForm({ own, refresh }: { own: TenantSettings; refresh(): Promise<v
     }),
     h(TextField, {
       ...{ id: 'events_floor', label: 'Maximum event age', value: floor ?? '', placeholder: '3650d', size: 8 },
-      hint: 'For events sent with public keys: older times are set to this age. For example 3650d; off removes the limit. Leave empty for the server setting.',
+      hint: 'For events sent with tracking keys: the time of older events is set to this limit. For example 3650d, or off for no limit. Leave empty for the setting of the server.',
     }),
     h(SelectField, {
       ...{ id: 'ip_addresses', label: 'IP addresses of events', value: addresses },

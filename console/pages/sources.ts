@@ -165,7 +165,7 @@ function SourceForm({ created, preset }: SourceFormProps): VNode {
       placeholder: '6000/60',
       hint: 'Events / seconds: 6000/60 allows 6,000 events per 60 seconds.',
     }),
-    h(SelectField, { id: 'overflow', label: 'When over the limit', options: OVERFLOWS }),
+    h(SelectField, { id: 'overflow', label: 'Events above the limit', options: OVERFLOWS }),
   )
 }
 

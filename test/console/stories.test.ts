@@ -103,7 +103,7 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
   await t.test('a destination is created, tested, used, replayed and disabled', async () => {
     await page.getByRole('link', { name: 'Destinations' }).click()
     await page.getByRole('link', { name: 'New destination' }).click()
-    await page.getByLabel('Address').fill(`${receiver.url}/hooks`)
+    await page.getByLabel('URL').fill(`${receiver.url}/hooks`)
     await page.getByLabel('Name').fill('warehouse')
     await page.getByLabel('Conversions').uncheck()
     await page.getByLabel('Additional headers').fill('X-Team: data')

@@ -90,7 +90,7 @@ function Channels({ bounds, rows, before }: ChannelsProps): VNode {
       csv: { api: 'data', path: '/channels', query: bounds, name: 'channels' },
     })}
     <p class="faint">
-      Each person counts once, in the channel of their first visit. ${otherCurrenciesNote(rows)}Add rules for your own channels in
+      Each person counts once, in the channel of their first visit. Identified people have a user id, an e-mail address, a contact record or a purchase. ${otherCurrenciesNote(rows)}Add rules for your own channels in
       ${' '}${isAdmin.value ? html`<a href=${link('settings')}>Settings</a>` : html`<a href="/docs/guides/customers#channels">the policy of the tenant</a>`}.
     </p>
   `
@@ -176,12 +176,12 @@ function NoVisitors(): VNode {
   if (name !== '12m' && name !== 'all')
     return h(EmptyState, {
       title: 'No new visitors in this period.',
-      text: 'Page views with a referrer or UTM parameters say where people came from.',
+      text: 'Page views with a referrer or UTM parameters show where people came from.',
       action: html`<a class="button" href=${hrefWithView({ period: '12m' })}>Show the last 12 months</a>`,
     })
   return h(EmptyState, {
     title: 'No visitors yet.',
-    text: 'Page views with a referrer or UTM parameters say where people came from.',
+    text: 'Page views with a referrer or UTM parameters show where people came from.',
     command: trackCommand(),
     action: keyHint('tracking'),
   })

@@ -61,7 +61,7 @@ export const funnelPage = definePage(
       types.length === 0 && steps.length === 0
         ? h(EmptyState, {
             title: 'No events in this period.',
-            text: 'A funnel counts people over event types and pages.',
+            text: 'A funnel counts the people who take several steps in order, for example view a page and then buy.',
             command: trackCommand(),
             action: keyHint('tracking'),
           })

@@ -53,7 +53,7 @@ export const payersPage = definePage(
       </div>`,
       cohorts.every(({ rows }) => rows.length === 0)
         ? h(EmptyState, {
-            title: 'No one came in these months.',
+            title: 'No visitors in these months.',
             action: html`<a href=${link('connect', { sender: 'browser' })}>Connect a website</a>`,
           })
         : h(PayerTable, { cohorts }),
@@ -72,7 +72,7 @@ function PayerTable({ cohorts }: { cohorts: Cohort[] }): VNode {
     ...Object.fromEntries(channels.map(channel => [channelName(channel), payersIn(cohort, channel)])),
   }))
   return html`
-    <p class="faint">Each cell shows how many people became customers, and their share of all people who came in that month through that channel. People of recent months have had less time.</p>
+    <p class="faint">Each cell shows how many people became customers, and their share of all people who came in that month through that channel. People who came in recent months have had less time to buy.</p>
     <p class="sideways faint">Scroll the table sideways to see all channels.</p>
     <div class="scroller" role="region" aria-label="Customers by month of arrival" tabindex="0">
       <table class="heat">

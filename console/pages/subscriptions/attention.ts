@@ -123,7 +123,7 @@ function AtRisk({ report }: { report: AttentionReport }): VNode {
   const due = issues.pages > 1 ? plural(issues.count, 'payment issue') : plural(open.length, 'payment issue')
   return h(Tiles, {
     tiles: [
-      tile('MRR with payment issues', issues, [...failing.values()], due),
+      tile('MRR at risk', issues, [...failing.values()], due),
       tile('Amount due', issues, open.map(amountDue), 'failed and overdue invoices', due),
       tile(
         'MRR ending',

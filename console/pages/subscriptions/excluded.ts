@@ -94,7 +94,7 @@ const COLUMNS: Column<Exclusion>[] = [
     kind: 'long',
   },
   { label: 'Excluded MRR', cell: ({ excluded_mrr }) => money(excluded_mrr, currency.value), kind: 'number' },
-  { label: 'What to do', cell: row => h(Reason, { row }), kind: 'text' },
+  { label: 'Reason, and what to do', cell: row => h(Reason, { row }), kind: 'text' },
   { label: 'Since', cell: ({ since }) => h(Day, { at: since }) },
   {
     label: 'Subscription',

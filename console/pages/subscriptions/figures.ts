@@ -80,11 +80,13 @@ export function MovementSummary(props: {
   const { totals, before, currency, period, comparison } = props
   const { net, opening_mrr, closing_mrr } = totals
   const how = isZero(net) ? 'unchanged' : `${isNegative(net) ? 'down' : 'up'} ${money(absolute(net), currency)}`
+  const range = isZero(net)
+    ? ` at ${money(closing_mrr, currency)}`
+    : `, from ${money(opening_mrr, currency)} to ${money(closing_mrr, currency)}`
   return html`
     <p>
-      ${dayRange(period.from, period.to)}: MRR is <strong>${how}</strong>, from ${money(opening_mrr, currency)} to${' '}
-      ${money(closing_mrr, currency)}.${' '}
-      ${before && comparison && html`<span class="faint">The change in ${dayRange(comparison.from, comparison.to)} was ${isZero(before.net) ? '0' : `${isNegative(before.net) ? '−' : '+'}${money(absolute(before.net), currency)}`}.</span>`}
+      ${dayRange(period.from, period.to)}: MRR is <strong>${how}</strong>${range}.${' '}
+      ${before && comparison && html`<span class="faint">The change in ${dayRange(comparison.from, comparison.to)} was ${isZero(before.net) ? money(0, currency) : `${isNegative(before.net) ? '−' : '+'}${money(absolute(before.net), currency)}`}.</span>`}
     </p>
     ${h(ChangeBars, {
       ...{ caption: 'MRR movements', currency },
