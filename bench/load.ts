@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import autocannon from 'autocannon'
 
-/** In every request, "@@" in path and body is replaced by a unique number, and "@now@" in the body by the time. */
+/** In every request, "@@" in path and body is replaced by a unique number, and "@now@" in the body by the time in seconds. */
 export type Sent = { method: 'GET' | 'POST' | 'DELETE'; path: string; body?: string }
 
 export type LoadOptions = {
@@ -95,7 +95,7 @@ async function withAutocannon(options: LoadOptions, run: string): Promise<LoadRe
             method,
             path: path.replaceAll('@@', number),
             ...(body !== undefined && {
-              body: body.replaceAll('@@', number).replaceAll('@now@', new Date().toISOString()),
+              body: body.replaceAll('@@', number).replaceAll('@now@', new Date().toISOString().slice(0, 19)),
             }),
           }
         },

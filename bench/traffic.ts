@@ -25,7 +25,7 @@ export function trackingEvents(): Sent[] {
   }))
 }
 
-/** CDP batches of 100 events of several people, with unique message ids and the current time. */
+/** CDP batches of 100 events of several people, with unique message ids and current times. */
 export function cdpBatches(): Sent[] {
   return createBatches((batch, item) => cdpEvent((batch * 100 + item * 7) % VISITORS, item))
 }
@@ -48,7 +48,7 @@ function createBatches(createEvent: (batch: number, item: number) => unknown): S
     method: 'POST',
     path: '/v1/batch',
     body: JSON.stringify({
-      sentAt: '@now@',
+      sentAt: '@now@Z',
       batch: range(100, item => createEvent(batch, item)),
     }),
   }))
@@ -58,7 +58,8 @@ function cdpEvent(person: number, item: number) {
   const common = {
     messageId: `m-@@-${item}`,
     anonymousId: `visitor-${person}`,
-    timestamp: '@now@',
+    // spread over a second
+    timestamp: `@now@.${String((item * 37 + person) % 1_000).padStart(3, '0')}Z`,
     context: {
       library: { name: 'analytics.js', version: '2.11.1' },
       page: { url: `https://shop.example/products/${item}`, path: `/products/${item}` },

@@ -1,17 +1,9 @@
--- Requests of a traffic file, one a line: method, path, body, separated by tabs. "@@" is replaced by a unique number, "@now@" by the time.
+-- Requests of a traffic file, one a line: method, path, body, separated by tabs. "@@" is replaced by a unique number, "@now@" by the time in
+-- seconds.
 -- arguments: traffic file, authorization, name of the run, pause of each connection between requests in ms
 local lines, run, pause = {}, '', 0
 local sent, formatted = 0, {}
 
-local ffi = require('ffi')
-ffi.cdef('typedef struct { long seconds, micros; } Moment; int gettimeofday(Moment *moment, void *zone);')
-local moment = ffi.new('Moment')
-
-local function now()
-  ffi.C.gettimeofday(moment, nil)
-  local seconds, ms = tonumber(moment.seconds), math.floor(tonumber(moment.micros) / 1000)
-  return os.date('!%Y-%m-%dT%H:%M:%S', seconds) .. string.format('.%03dZ', ms)
-end
 
 function init(args)
   run = args[3]
@@ -30,7 +22,7 @@ function request()
   sent = sent + 1
   if line[4] then
     local number = run .. sent
-    local body = line[3] and line[3]:gsub('@[now]*@', { ['@@'] = number, ['@now@'] = now() })
+    local body = line[3] and line[3]:gsub('@[now]*@', { ['@@'] = number, ['@now@'] = os.date('!%Y-%m-%dT%H:%M:%S') })
     return wrk.format(line[1], (line[2]:gsub('@@', number)), nil, body)
   end
   if not formatted[place] then formatted[place] = wrk.format(line[1], line[2], nil, line[3]) end
