@@ -1,11 +1,12 @@
 // Rejects regular expressions that can take more than linear time, in the code that sees input. `npm run lint` runs it.
 // docs/decisions/0034-checked-regular-expressions.md has the reasons.
+//   --record   writes the list of linear expressions, so that the next run need not check them again
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 
-/** The JavaScript build of recheck. The package would start a native program or Java instead, if they are installed. */
-const { checkSync } = createRequire(import.meta.url)('recheck/lib/browser.js') as {
+const require = createRequire(import.meta.url)
+type Recheck = {
   checkSync(source: string, flags: string, options: { checker: 'automaton'; timeout: number }): Result
 }
 type Result = {
@@ -26,8 +27,12 @@ type TypeScript = {
   forEachChild(node: Node, visit: (child: Node) => void): void
 }
 
-// The slowest safe expression takes a second. One that takes longer is too complicated to be checked.
+// The slowest safe expression takes seven seconds. One that takes much longer is too complicated to be checked.
 const TIMEOUT_MS = 20_000
+
+/** What one version of recheck found to be linear. All expressions together take it half a minute. */
+const LIST = new URL('./linear-regexes.json', import.meta.url)
+type List = { recheck: string; linear: string[] }
 
 /** Files that are not checked, and why. */
 const UNCHECKED = new Map([
@@ -47,22 +52,46 @@ const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '--'
 }).split('\n')
 for (const file of files) if (/\.(ts|js|mjs)$/.test(file) && !UNCHECKED.has(file)) collect(file)
 
+const { version } = require('recheck/package.json') as { version: string }
+const list = JSON.parse(readFileSync(LIST, 'utf8')) as List
+const known = new Set(list.recheck === version ? list.linear : [])
+const linear = new Set<string>()
 const results = new Map<string, Result>()
 for (const { place, source, flags } of expressions) {
   // Without an unbounded repetition the time for a position is bounded.
   if (!/[*+]|,\}/.test(source)) continue
   const literal = `/${source}/${flags}`
-  const result = results.get(literal) ?? checkSync(source, flags, { checker: 'automaton', timeout: TIMEOUT_MS })
+  if (known.has(literal)) {
+    linear.add(literal)
+    continue
+  }
+  const result = results.get(literal) ?? check(source, flags)
   results.set(literal, result)
   const { status, complexity, attack, error } = result
+  if (status === 'safe') linear.add(literal)
   if (status === 'vulnerable')
     errors.push(`${place}: ${literal} takes ${complexity!.summary} time, for example for ${attack!.pattern}.`)
   if (status === 'unknown')
     errors.push(`${place}: ${literal} cannot be checked (${error!.kind}). Simplify it, or write a loop.`)
 }
 
+const unlisted = [...linear].filter(literal => !known.has(literal))
+if (process.argv.includes('--record')) {
+  const updated: List = { recheck: version, linear: [...linear].sort() }
+  writeFileSync(LIST, `${JSON.stringify(updated, null, 2)}\n`)
+} else if (unlisted.length > 0) {
+  console.log(`Linear, but not in the list: ${unlisted.join('  ')}`)
+  console.log('`node scripts/lint/regexes.ts --record` adds them, so that they are not checked again.')
+}
+
 for (const error of errors) console.error(error)
 if (errors.length > 0) process.exit(1)
+
+function check(source: string, flags: string): Result {
+  // The JavaScript build. The package would start a native program or Java instead, if they are installed.
+  const { checkSync } = require('recheck/lib/browser.js') as Recheck
+  return checkSync(source, flags, { checker: 'automaton', timeout: TIMEOUT_MS })
+}
 
 /** Adds the regular expressions of a file: literals, `RegExp(…)`, and the `pattern` of a schema. */
 function collect(file: string): void {
