@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { findHome } from '../../embedded-postgres/home.ts'
 import { findPostmaster } from '../../embedded-postgres/postmaster.ts'
 import { isAlive } from '../../embedded-postgres/processes.ts'
+import { clusterParents } from '../database.ts'
 import { eventually } from '../eventually.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -26,11 +26,12 @@ test('an aborted test run leaves no PostgreSQL running', async () => {
   })
   const exited = once(run, 'exit')
   await Promise.race([once(run.stdout!, 'data'), exited])
-  const directory = readdirSync(tmpdir()).find(name => name.startsWith(`kontor-test-${run.pid}-`))!
-  const { home } = (await findHome(join(tmpdir(), directory)))!
+  const paths = clusterParents.flatMap(parent => readdirSync(parent).map(name => join(parent, name)))
+  const directory = paths.find(path => path.includes(`/kontor-test-${run.pid}-`))!
+  const { home } = (await findHome(directory))!
   const postmaster = (await findPostmaster(home))!
   run.kill('SIGINT')
   await exited
   await eventually('its PostgreSQL to end', () => !isAlive(postmaster), { withinMs: 20_000 })
-  assert.ok(!readdirSync(tmpdir()).includes(directory))
+  assert.ok(!existsSync(directory))
 })
