@@ -3,6 +3,7 @@
 //   --all         every file; `npm run check` and .ci/run use it
 //   paths         every file whose path contains one of them
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { enableCompileCache } from 'node:module'
 import { availableParallelism } from 'node:os'
 import { join, relative } from 'node:path'
 import { type RunOptions, run } from 'node:test'
@@ -69,6 +70,7 @@ if (files.length === 0) {
 
 // Stripping types and compiling would take half a second in each process.
 process.env.NODE_COMPILE_CACHE ??= join(root, 'node_modules/.cache/compiled-for-tests')
+enableCompileCache(process.env.NODE_COMPILE_CACHE) // for test/global-setup.ts, which this process loads
 
 // What test/global-setup.ts starts once for all files that use it.
 const sources = files.map(file => readFileSync(join(root, file), 'utf8'))
