@@ -324,6 +324,20 @@ test('an invalid call returns an error result instead of failing', async t => {
   await assert.rejects(call(client, 'search_docs', { query: 'x'.repeat(10_000_000) }), /413|too large/i)
 })
 
+test('wrong params of a message are invalid params, and the message names each of them', async () => {
+  for (const [method, params, words] of [
+    ['tools/call', undefined, 'params must be an object.'],
+    ['tools/call', {}, 'params.name must be a string.'],
+    ['tools/call', { name: 5, arguments: [] }, 'params.name must be a string. params.arguments must be an object.'],
+    ['tools/call', { name: 'list_events', arguments: null }, 'params.arguments must be an object.'],
+    ['tools/list', { cursor: 5 }, 'params.cursor must be a string.'],
+    ['initialize', { protocolVersion: '1', capabilities: {} }, 'params.clientInfo must be an object.'],
+  ] as const) {
+    const { status, body } = await post('/mcp', privateKey, { jsonrpc: '2.0', id: 'a', method, params })
+    assert.deepEqual([status, body.id, body.error], [200, 'a', { code: -32602, message: words }], method)
+  }
+})
+
 test('a key sees only the tools of its scopes and the data of its tenant', async t => {
   const keyWith = async (scopes: string[], tenant = server.tenant.id) =>
     (await server.admin.keys.create({ tenant, kind: 'private', scopes })).key

@@ -3,7 +3,14 @@
 import { randomBytes } from 'node:crypto'
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
-import { CallToolRequestSchema, ErrorCode, ListToolsRequestSchema, McpError } from '@modelcontextprotocol/sdk/types.js'
+import {
+  CallToolRequestSchema,
+  ErrorCode,
+  InitializeRequestSchema,
+  JSONRPCRequestSchema,
+  ListToolsRequestSchema,
+  McpError,
+} from '@modelcontextprotocol/sdk/types.js'
 import type { Scope } from '../../domain/tenants/keys.ts'
 import { readLibrary } from '../guides/library.ts'
 import { type Arguments, accountsBehind, SEARCH_DOCS, TOOLS, type Tool, type Why } from './tools.ts'
@@ -41,6 +48,8 @@ export async function answerAgent(request: Request, body: unknown, asked: McpCon
     const parameters = new Set(Object.keys(listParameters(tool, asked).properties))
     return callTool(tool, (params.arguments ?? {}) as Arguments, { parameters, get: asked.get, searchDocs })
   })
+  const invalid = findInvalidParams(body)
+  if (invalid !== null) return Response.json(invalid)
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
   await server.connect(transport)
   try {
@@ -49,6 +58,27 @@ export async function answerAgent(request: Request, body: unknown, asked: McpCon
   } finally {
     await server.close()
   }
+}
+
+const REQUESTS = {
+  initialize: InitializeRequestSchema,
+  'tools/list': ListToolsRequestSchema,
+  'tools/call': CallToolRequestSchema,
+}
+
+/** The SDK reports wrong params as an internal error, which clients retry. Null: the params are valid, or the transport rejects the message. */
+function findInvalidParams(body: unknown): object | null {
+  const message = JSONRPCRequestSchema.safeParse(body)
+  if (!message.success || !Object.hasOwn(REQUESTS, message.data.method)) return null
+  const { id, method } = message.data
+  const { error } = REQUESTS[method as keyof typeof REQUESTS].safeParse(body)
+  if (!error) return null
+  const sentences = error.issues.map(issue => {
+    const path = issue.path.join('.')
+    if (issue.code !== 'invalid_type') return `${path} is invalid: ${issue.message}.`
+    return `${path} must be ${issue.expected === 'string' ? 'a string' : 'an object'}.`
+  })
+  return { jsonrpc: '2.0', id, error: { code: ErrorCode.InvalidParams, message: sentences.join(' ') } }
 }
 
 function isAllowed({ scopes }: Tool, { scopes: had }: McpContext): boolean {
