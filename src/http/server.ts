@@ -65,9 +65,7 @@ export async function buildServer(options: ServerOptions): Promise<App> {
   app.setSerializerCompiler(() => data => JSON.stringify(data))
   app.addHook('onRequest', (request, _reply, done) => {
     request.startedAt = performance.now()
-    const { headers, httpVersion } = request.raw
-    const isHostMissing = headers.host === undefined && httpVersion === '1.1' && !request.is404
-    done(isHostMissing ? problems.malformed('The header `Host` is missing.', 'malformed_request') : undefined)
+    done(request.is404 ? undefined : findHostProblem(request.raw))
   })
   // By default Node responds 417 without a body. HTTP allows servers to ignore expectations that they do not know.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
@@ -260,6 +258,16 @@ function unmatchedPayload(app: App, request: FastifyRequest, reply: FastifyReply
   // Only `openCors` declares OPTIONS routes.
   if (app.findRoute({ method: 'OPTIONS', url }) !== null) allowOrigin(request, reply)
   return problemPayload(request, reply, problems.methodNotAllowed(request.method, allow))
+}
+
+/** RFC 9112, section 3.2. With two values, a proxy could have checked the one that Kontor does not use. */
+function findHostProblem({ headers, httpVersion, rawHeaders }: IncomingMessage): Problem | undefined {
+  if (headers.host === undefined)
+    return httpVersion === '1.1' ? problems.malformed('The header `Host` is missing.', 'malformed_request') : undefined
+  let hosts = 0
+  for (let at = 0; at < rawHeaders.length; at += 2)
+    if (rawHeaders[at]!.length === 4 && rawHeaders[at]!.toLowerCase() === 'host') hosts++
+  return hosts > 1 ? problems.malformed('The header `Host` occurs twice.', 'malformed_request') : undefined
 }
 
 type Timeouts = {

@@ -62,6 +62,7 @@ test('input that is not valid HTTP gets a problem as response', async t => {
     ['\x16\x03\x01 hello\r\n\r\n', 400],
     ['GET\r\n\r\n', 400],
     ['GET /held HTTP/1.1\r\nconnection: close\r\n\r\n', 400],
+    [`${head}Host: b\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}`, 400],
     ['GET /unknown HTTP/1.1\r\nconnection: close\r\n\r\n', 404],
     [`${head}content-length: x\r\n\r\n`, 400],
     [`${head}content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n{}`, 400],
