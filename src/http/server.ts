@@ -331,9 +331,18 @@ function drainOnClose(app: App, drainMs: number): () => boolean {
 
 /** Responds to input that is not HTTP or does not arrive in time, and therefore never becomes a request. */
 function clientErrorHandler(newRequestId: () => string) {
-  return (error: NodeJS.ErrnoException, socket: Socket): void => {
+  return function respond(error: NodeJS.ErrnoException, socket: Socket): void {
     const inFlight = (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage
-    if (error.code === 'ECONNRESET' || !socket.writable || inFlight?.headersSent) {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    // The client would take the response for that of the earlier request.
+    if (inFlight?.req.complete) {
+      inFlight.once('finish', () => respond(error, socket))
+      return
+    }
+    if (inFlight?.headersSent) {
       socket.destroy()
       return
     }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
+import { Agent, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import type { App } from '../../src/http/app.ts'
@@ -76,6 +76,25 @@ test('input that is not valid HTTP gets a problem as response', async t => {
     const [, body = ''] = answer.split('\r\n\r\n')
     assert.equal(JSON.parse(body).status, status)
   }
+})
+
+test('input that is not valid HTTP after valid requests is answered after them', async t => {
+  const { register, release } = held()
+  const later: ServerResponse[] = []
+  const { app } = await openShell(t, app => {
+    register(app)
+    app.get('/later', async (_request, reply) => {
+      later.push(reply.raw)
+      return {}
+    })
+  })
+  const requests = ['/held', '/later', '/later'].map(path => `GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`)
+  const answers = exchange(await listen(app), `${requests.join('')}BROKEN\r\n\r\n`)
+  await eventually('the later responses to wait for the first', async () => {
+    return later.length === 2 && later.every(({ headersSent }) => headersSent)
+  })
+  release()
+  assert.deepEqual((await answers).match(/(?<=HTTP\/1\.1 )\d+/g), ['200', '200', '200', '400'])
 })
 
 test('an expectation that Kontor does not know is ignored', async t => {
