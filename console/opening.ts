@@ -11,7 +11,7 @@ import { currentRoute } from './navigation.ts'
 import type { PageDefinition } from './page-definition.ts'
 import { pages, type Section } from './pages.ts'
 import { link, type Route, type RouteName } from './router.ts'
-import { forget, isAdmin, tenant } from './session.ts'
+import { endSession, isAdmin, tenant } from './session.ts'
 import { setTenantFacts, type TenantFacts, tenantFacts } from './view.ts'
 
 /** The page on the screen. The same key means the same page with new data. */
@@ -21,8 +21,6 @@ export const shown = signal<Shown | null>(null)
 /** The menu entry of the page that is being opened. */
 export const section = signal<Section | null>(null)
 export const isOpening = signal(false)
-/** Why the session ended. */
-export const signOutReason = signal<unknown>(null)
 
 let leaving = new AbortController()
 
@@ -105,12 +103,6 @@ async function readFacts(left: AbortSignal): Promise<void> {
   factsOf = whose
   setZone(facts.time_zone)
   setTenantFacts(facts)
-}
-
-/** The key is no longer valid. */
-export function endSession(reason: unknown): void {
-  signOutReason.value = reason
-  forget()
 }
 
 /** The tenant is part of the key: its page is a different page. */

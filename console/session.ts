@@ -37,6 +37,11 @@ export function chooseTenant(id: string | null): void {
 const provider = document.querySelector<HTMLLinkElement>('link[rel=kontor-sign-in]')
 export const signInProvider = provider && { name: provider.title, start: provider.href }
 
+// Without this, data stays on the screen of the other tabs after a sign-out, and they act for the next person who signs in.
+const otherTabs = new BroadcastChannel(STORED_AS)
+otherTabs.onmessage = () => resume().catch(() => {})
+const notifyOtherTabs = () => otherTabs.postMessage('session changed')
+
 /** A session is shared by all tabs. A tab without a private key asks the server who is signed in. */
 export async function resume(): Promise<void> {
   const { privateKey, person: before } = state.value
@@ -70,6 +75,7 @@ export function acceptInvitation(token: string, password: string): Promise<void>
 async function begin(path: string, body: object): Promise<void> {
   await request(WITH_COOKIE, path, { method: 'POST', body })
   forget()
+  notifyOtherTabs()
   await resume()
 }
 
@@ -87,11 +93,23 @@ async function explainUnknownKey<Answer>(answer: Promise<Answer>): Promise<Answe
 
 /** Throws if the person is still signed in: only the server can end the session. */
 export async function signOut(): Promise<void> {
-  if (person.value) await nullOn(401, request(WITH_COOKIE, '/console/sign-out', { method: 'POST', keepalive: true }))
+  if (person.value) {
+    await nullOn(401, request(WITH_COOKIE, '/console/sign-out', { method: 'POST', keepalive: true }))
+    notifyOtherTabs()
+  }
   forget()
 }
 
-export function forget(): void {
+/** Why the session ended. */
+export const signOutReason = signal<unknown>(null)
+
+/** The key or the session is no longer valid. */
+export function endSession(reason: unknown): void {
+  signOutReason.value = reason
+  forget()
+}
+
+function forget(): void {
   state.value = {}
   sessionStorage.removeItem(STORED_AS)
 }

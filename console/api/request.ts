@@ -92,12 +92,16 @@ export async function request<Body>(
   }
   const value = parseBody(text, response.headers.get('content-type') ?? '')
   if (response.ok) return value as Body
-  throw new Problem({
-    title: response.statusText || 'Error',
-    detail: `The server answered ${response.status}.`,
-    request_id: response.headers.get('x-request-id'),
-    ...(value as Partial<ProblemBody> | null),
-    status: response.status,
+  throw toProblem(response, value)
+}
+
+function toProblem({ status, statusText, headers }: Response, body: unknown): Problem {
+  return new Problem({
+    title: statusText || 'Error',
+    detail: `The server answered ${status}.`,
+    request_id: headers.get('x-request-id'),
+    ...(body as Partial<ProblemBody> | null),
+    status,
   })
 }
 
@@ -109,7 +113,7 @@ export async function* streamEvents<Data>(
 ): AsyncGenerator<Data> {
   const response = await fetch(path + toSearch(query), { ...credentials(key), signal, cache: 'no-store' })
   if (!response.ok || !response.body)
-    throw new Problem({ status: response.status, title: response.statusText || 'Error' })
+    throw toProblem(response, parseBody(await response.text(), response.headers.get('content-type') ?? ''))
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
   let rest = ''
   for (;;) {

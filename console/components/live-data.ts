@@ -1,6 +1,8 @@
 import { type ReadonlySignal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
+import { errorStatus } from '../api/request.ts'
 import type { List } from '../api/types.ts'
+import { endSession } from '../session.ts'
 
 const POLL_EVERY_MS = 3_000
 /** A longer list is replaced by its newest rows. */
@@ -26,12 +28,14 @@ export function useLiveData<Data>(first: Data, { next, isOn }: Polling<Data>): D
         const before = current.peek().data
         const data = await next(before, left.signal)
         if (!left.signal.aborted && hasChanged(before, data)) current.value = { first, data }
+      } catch (error) {
+        // After another error the shown data stays, and the next read tries again.
+        if (errorStatus(error) === 401 && !left.signal.aborted) endSession(error)
       } finally {
         isReading = false
       }
     }
-    // After a failed read the shown data stays, and the next read tries again.
-    const timer = setInterval(() => follow().catch(() => {}), POLL_EVERY_MS)
+    const timer = setInterval(follow, POLL_EVERY_MS)
     return () => {
       clearInterval(timer)
       left.abort()

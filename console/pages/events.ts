@@ -3,6 +3,7 @@ import type { ComponentChildren, VNode } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { toNumber } from '../amount.ts'
 import { events, readNames } from '../api/data.ts'
+import { errorStatus } from '../api/request.ts'
 import type { Conversion, Event, List } from '../api/types.ts'
 import { ActionButton, Form, RefreshButton, TextField } from '../components/form.ts'
 import { EmptyState, ProblemArea } from '../components/notice.ts'
@@ -18,7 +19,7 @@ import { go } from '../navigation.ts'
 import { definePage } from '../page-definition.ts'
 import { link } from '../router.ts'
 import { keyHint, trackCommand } from '../samples.ts'
-import { isAdmin } from '../session.ts'
+import { endSession, isAdmin } from '../session.ts'
 import { summarize } from '../summary.ts'
 import { readPeriod } from '../view.ts'
 import { courseSeries, courseZoom, readEventCourse, readFrame, readFrameSeries } from './figures.ts'
@@ -286,8 +287,9 @@ async function follow<Row>(connect: Connect<Row>, { take, isConnected, signal }:
     try {
       isConnected.value = true
       for await (const row of connect(signal)) take(row)
-    } catch {
+    } catch (error) {
       if (signal.aborted) return
+      if (errorStatus(error) === 401) return endSession(error)
       isConnected.value = false
     }
     await new Promise(resolve => setTimeout(resolve, RECONNECT_MS))

@@ -374,6 +374,14 @@ test('in Chromium: sign in, act, be rejected, return, sign out', { timeout: 300_
     await heading('Sources')
     assert.equal(page.url(), `${home}/console#/sources?tenant=${server.tenant.id}`)
   })
+  await t.test('a page that shows live data notices that the session has ended', async () => {
+    await page.goto(`${home}/console#/sources/${source.id}`)
+    await heading('Till')
+    await server.pool.query('delete from console_sessions')
+    await page.getByText('Your session has ended').waitFor()
+    await page.getByRole('link', { name: 'Sign in with' }).click()
+    await heading('Till')
+  })
   await t.test('another tab shares the session and the sign-out', async () => {
     const other = await context.newPage()
     await other.goto(`${home}/console#/events`)
@@ -382,7 +390,6 @@ test('in Chromium: sign in, act, be rejected, return, sign out', { timeout: 300_
     const before = await keyCount()
     await page.getByRole('button', { name: 'Sign out' }).click()
     await page.getByRole('link', { name: 'Sign in with' }).waitFor()
-    await other.reload()
     await other.getByRole('link', { name: 'Sign in with' }).waitFor()
     assert.equal(await keyCount(), before)
     assert.equal((await server.pool.query('select from console_sessions')).rowCount, 0)
