@@ -56,13 +56,15 @@ function toCsv(rows: object[]): string {
   return [names, ...lines].map(cells => `${cells.join(',')}\r\n`).join('')
 }
 
-/** A value that a spreadsheet would run as a formula gets an apostrophe, as in the server's CSV. */
+// As in the server's CSV, see reports/export/export.ts.
+const FORMULA_START = /^(?=[-=+@\t\r\n＝＋－＠])|(?<=[;\t\r\n])(?=[-=+@＝＋－＠])/g
+
+/** A value that a spreadsheet would run as a formula gets an apostrophe. */
 function toCell(value: unknown): string {
   if (value === null || value === undefined) return ''
   const isPlain = typeof value !== 'object' || value instanceof ExactNumber
   const text = isPlain ? String(value) : JSON.stringify(value)
-  const isFormula = /^[-=+@\t\r\n＝＋－＠]/.test(text) && !/^-[\d.]+$/.test(text)
-  const safe = isFormula ? `'${text}` : text
+  const safe = /^-[\d.]+$/.test(text) ? text : text.replace(FORMULA_START, "'")
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 

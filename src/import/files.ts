@@ -156,6 +156,7 @@ function ndjsonLine(rejection: Rejection): string {
 
 function csvLine({ line, column, reason }: Rejection): string {
   // a column name from the file may look like a formula to a spreadsheet
-  const quoted = (text: string) => `"${text.replace(/^(?=[=+\-@\t\r\n])/, "'").replaceAll('"', '""')}"`
+  const quoted = (text: string) =>
+    `"${text.replace(/^(?=[-=+@\t\r\n])|(?<=[;\t\r\n])(?=[-=+@])/g, "'").replaceAll('"', '""')}"`
   return `${line},${quoted(column ?? '')},${quoted(reason)}\r\n`
 }

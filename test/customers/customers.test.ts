@@ -346,6 +346,7 @@ test('invalid parameters are validation errors', async () => {
 test('with Accept: text/csv, the rows are CSV', async () => {
   const people = await open('csv')
   await people.contact('c1', { name: '=cmd()', email: 'ada@example.com' })
+  await people.contact('c2', { name: "Bo;=cmd|'x'!A0;\r\n+1", email: 'bo@example.com' })
   await people.settled()
   const { headers, body } = await server.request('/v1/customers', {
     key: people.tenant.privateKey,
@@ -354,4 +355,5 @@ test('with Accept: text/csv, the rows are CSV', async () => {
   assert.match(headers.get('content-type')!, /^text\/csv/)
   assert.match(body, /^profile_id,contact_id,customer,name,/)
   assert.ok(!/,=cmd/.test(body), 'a spreadsheet must not run it')
+  assert.ok(body.includes(`"Bo;'=cmd|'x'!A0;\r\n'+1"`), 'nor one that separates cells at semicolons')
 })
