@@ -2,8 +2,8 @@ import { computed, signal } from '@preact/signals'
 import { cookieFor, nullOn, Problem, request, WITH_COOKIE } from './api/request.ts'
 import type { Role } from './api/types.ts'
 
-/** The person or admin key that is signed in with a cookie, which scripts cannot read. */
-export type Person = { name: string; role: Role; expires_at: string }
+/** The person or admin key that is signed in with a cookie, which scripts cannot read. `actor`: as in `created_by` of a key. */
+export type Person = { name: string; actor: string; role: Role; expires_at: string }
 
 /** The session: a person with a cookie, or a private key. */
 type State = {

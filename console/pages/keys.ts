@@ -15,7 +15,7 @@ import { definePage } from '../page-definition.ts'
 import { REACH, ROLES } from '../roles.ts'
 import { link } from '../router.ts'
 import { recordCommand, trackCommand } from '../samples.ts'
-import { tenant } from '../session.ts'
+import { person, tenant } from '../session.ts'
 export const keysPage = definePage(
   'keys',
   async ({ signal }) => {
@@ -149,7 +149,10 @@ function keyColumns({ problem, refresh, rotate, hints }: KeyActions): Column<Key
           !isInactive(key) &&
             h(ActionButton, { label: 'Rotate', needs: 'admin', run: () => rotate(key), problem, kind: 'link' }),
           ' ',
-          h(ActionButton, { label: 'Revoke', run: () => revoke(key), problem, kind: 'link' }),
+          h(ActionButton, {
+            ...{ label: 'Revoke', run: () => revoke(key), problem, kind: 'link' },
+            needs: key.created_by === person.peek()?.actor ? 'viewer' : 'admin',
+          }),
         ],
     },
   ]

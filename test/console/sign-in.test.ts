@@ -118,7 +118,7 @@ test('a person has the role of their group: allowed actions are recorded under t
   const who = await ada.call('GET', '/console/session')
   assert.deepEqual(
     { ...who.body, expires_at: null },
-    { name: 'ada@example.com', role: 'admin', tenant: null, expires_at: null },
+    { name: 'ada@example.com', actor: 'oidc:ada@example.com', role: 'admin', tenant: null, expires_at: null },
   )
   const made = await ada.call('POST', '/admin/v1/tenants', { name: 'made by Ada' })
   assert.equal(made.status, 201, made.text)
@@ -331,6 +331,10 @@ test('in Chromium: sign in, act, be rejected, return, sign out', { timeout: 300_
     await page.getByText('Edit settings').click()
     await page.getByText('Requires the role admin.').waitFor()
     assert.equal(await page.getByRole('button', { name: 'Save', exact: true }).isDisabled(), true)
+    await page.goto(`${home}/console#/keys`)
+    await heading('Keys')
+    assert.equal(await page.getByRole('button', { name: 'Create key' }).count(), 1)
+    assert.equal(await page.getByRole('button', { name: 'Revoke' }).count(), 0, 'the keys of others')
     await page.goto(`${home}/console#/alerts`)
     await heading('Alerts')
     assert.equal(await page.getByRole('button', { name: 'Preview' }).count(), 1)

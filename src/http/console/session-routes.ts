@@ -29,7 +29,7 @@ export function sessionRoutes(app: App, { sessions, sessionOf, publicUrl }: Sess
     const { actor, role, tenantId, expiresAt, keyName } = session
     const tenant = tenantId === null ? null : publicTenantId(tenantId)
     const name = keyName ?? actor.slice(actor.indexOf(':') + 1)
-    return { name, role, tenant, expires_at: expiresAt.toISOString() }
+    return { name, actor, role, tenant, expires_at: expiresAt.toISOString() }
   })
 
   const SignInBody = Type.Object({
