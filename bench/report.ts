@@ -26,6 +26,7 @@ export function writeReport({
   if (costs) writeFileSync(join(plots, 'costs.svg'), stackedChart('CPU µs per operation, by stage', listStages(costs)))
   writeFileSync(join(root, 'docs/performance.md'), renderPage({ results, baseline, releases, costs }))
   if (costs) writePlans(join(root, 'docs/scale.md'), costs)
+  if (costs) replaceBlock(join(root, 'docs/operations.md'), 'million events', renderMillion(costs))
 }
 
 const PLANS: PlanQuestion[] = [
@@ -37,11 +38,36 @@ const PLANS: PlanQuestion[] = [
 /** The example plans of the guide, from the measured costs. */
 function writePlans(path: string, costs: StageFacts): void {
   const plans = PLANS.map(question => `\`\`\`\n${formatPlan(question, planFor(question, costs))}\n\`\`\`\n`)
-  const text = readFileSync(path, 'utf8')
-  const begin = text.indexOf('\n', text.indexOf('<!-- plans')) + 1
-  const end = text.indexOf('<!-- /plans -->')
-  writeFileSync(path, `${text.slice(0, begin)}\n${plans.join('\n')}\n${text.slice(end)}`)
+  replaceBlock(path, 'plans', plans.join('\n'))
 }
+
+/** Replaces the text between `<!-- NAME` and `<!-- /NAME -->`. */
+function replaceBlock(path: string, name: string, block: string): void {
+  const text = readFileSync(path, 'utf8')
+  const begin = text.indexOf('\n', text.indexOf(`<!-- ${name}`)) + 1
+  const end = text.indexOf(`<!-- /${name} -->`)
+  writeFileSync(path, `${text.slice(0, begin)}\n${block}\n${text.slice(end)}`)
+}
+
+/** What a million events cost. Bytes per event are megabytes per million. */
+function renderMillion({ single, batched }: StageFacts): string {
+  const row = (what: string, of: (kind: KindCost) => number, unit: string) =>
+    `| ${what} | ${rounded(of(single))} ${unit} | ${rounded(of(batched))} ${unit} |`
+  const inLog = ({ kept }: KindCost) => kept.log ?? 0
+  const total = ({ kept }: KindCost) => Object.values(kept).reduce((sum, bytes) => sum + bytes, 0)
+  return [
+    '| a million events | sent one by one | in batches of 100 |',
+    '|---|--:|--:|',
+    row('disk, with indexes', kind => total(kind) - inLog(kind), 'MB'),
+    row('disk of the log, until its retention ends', inLog, 'MB'),
+    row('WAL that PostgreSQL writes', ({ accept, process }) => accept.walBytes + process.walBytes, 'MB'),
+    row('CPU time of Node', ({ accept, process }) => accept.nodeUs + process.nodeUs, 's'),
+    row('CPU time of PostgreSQL', ({ accept, process }) => accept.postgresUs + process.postgresUs, 's'),
+    '',
+  ].join('\n')
+}
+
+const rounded = (value: number) => Math.round(value).toLocaleString('en')
 
 const RATES: Record<string, [scenario: string, pick: (facts: Facts) => number | undefined]> = {
   'single events': ['track', facts => facts.full?.perSecond],
