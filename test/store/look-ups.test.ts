@@ -3,6 +3,7 @@ import { after, before, describe, test } from 'node:test'
 import type pg from 'pg'
 import type { EntityType, RecordName } from '../../src/domain/records/records.ts'
 import { openPool } from '../../src/postgres/database.ts'
+import { readCustomerFacts } from '../../src/store/customers/refresh.ts'
 import { searchContacts } from '../../src/store/identity/people.ts'
 import { keepHandles, productsOfHandles } from '../../src/store/records/families.ts'
 import {
@@ -188,4 +189,37 @@ test('tombstones by name: only the matching ones are read', async () => {
   await keepTombstones(pool, many)
   const { rows } = await effortOf('record_tombstones', client => loadTombstones(client, many.slice(0, KEYS)))
   assert.ok(rows <= 2 * KEYS, `${rows} tombstones of 5000 were read`)
+})
+
+// So few that without statistics, a scan of the tenant looks cheaper than several look-ups.
+const PEOPLE = 5_000
+
+test('facts of customers: only the sales and touches of these people are read', async () => {
+  await pool.query(
+    `with people as (
+       insert into identities (tenant_id, node, profile, kind, value)
+       select 1, n, n, 'visitor', 'v-' || n from generate_series(1, $1::int) n returning node
+     ), touched as (
+       insert into touches (tenant_id, node, kind, direct, occurred_at, received_at, event_id, source)
+       select 1, node, 'source', false, now(), now(), gen_random_uuid(), 'newsletter' from people
+     )
+     insert into conversions (tenant_id, sale_key, id, order_id, event_id, event_verified, event_occurred_at, event_type,
+       event_conversion_type, event_source, claim_id, claim_visitor, claim_node, claims)
+     select 1, 'order:' || node || chr(10) || id, id, 'o-' || node, id, false, now(), 'convert', 'convert', 'tracking', id,
+       'v-' || node, node, 1
+     from (select node, gen_random_uuid() as id from people) p`,
+    [PEOPLE],
+  )
+  const people = numbers.map(profile => ({ tenantId: 1, profile }))
+  for (const table of ['conversions', 'touches']) {
+    let facts: Awaited<ReturnType<typeof readCustomerFacts>> = []
+    const { rows } = await effortOf(table, async client => {
+      facts = await readCustomerFacts(client, people, new Date())
+    })
+    assert.deepEqual(
+      facts.map(each => [Number(each.profile), each.facts.sales?.orders, each.facts.touch?.source]),
+      numbers.map(n => [n, 1, 'newsletter']),
+    )
+    assert.ok(rows <= 2 * KEYS, `${rows} rows of ${table} were read`)
+  }
 })

@@ -90,6 +90,7 @@ type FactRow = ProfileKey &
 /**
  * A sale without an amount and an order id is another goal, and is not counted. The touch is that of `firstTouches`: an
  * unverified one counts only if it was received before the first payment, or the first sale that verified input reports.
+ * Each table is read by one node or account at a time: for `node = any(…)`, a plan without statistics reads all rows of the tenant.
  */
 const FACTS = `
 select p.tenant_id as "tenantId", p.profile, own."firstSeenAt", own."lastSeenAt", own.email,
@@ -123,17 +124,18 @@ left join lateral (
     select conversion_currency(order_amount, order_currency, event_amount, event_currency) as currency, count(*),
       min(occurred_at) as first_at, max(occurred_at) as last_at, min(occurred_at) filter (where verified) as first_verified_at,
       sum(coalesce(order_amount, event_amount)) as amount
-    from conversions
-    where tenant_id = p.tenant_id and node = any(own.nodes) and listed
-      and (order_id is not null or coalesce(order_amount, event_amount) is not null)
+    from unnest(own.nodes) as n (node)
+    cross join lateral (select * from conversions where tenant_id = p.tenant_id and node = n.node and listed offset 0) c
+    where order_id is not null or coalesce(order_amount, event_amount) is not null
     group by 1
   ) by_currency
 ) sales on true
 left join lateral (
   select array_agg(account) as ids, min(first_paid_at) as "firstPaidAt",
     (array_agg(own_acquisition_id order by first_paid_at) filter (where own_acquisition_id > 0))[1] as acquisition_id
-  from billing_accounts a where tenant_id = p.tenant_id and node = any(own.nodes) and not exists (
-    select from billing_account_merges where tenant_id = p.tenant_id and account = a.account)
+  from unnest(own.nodes) as n (node)
+  cross join lateral (select * from billing_accounts where tenant_id = p.tenant_id and node = n.node offset 0) a
+  where not exists (select from billing_account_merges where tenant_id = p.tenant_id and account = a.account)
 ) accounts on true
 left join lateral (
   select array_agg(account) as ids from billing_account_merges
@@ -147,19 +149,22 @@ left join lateral (
   select json_agg(body) filter (where valid_from <= $3 and valid_to > $3) as bodies, count(*),
     count(*) filter (where status = 'trialing' and valid_from <= $3) as trials,
     min(valid_from) filter (where valid_from > $3) as "changesAt"
-  from billing_segments
-  where tenant_id = p.tenant_id and account = any(accounts.ids) and body ->> 'testMode' is null
+  from unnest(accounts.ids) as a (account)
+  cross join lateral (select * from billing_segments where tenant_id = p.tenant_id and account = a.account offset 0) s
+  where body ->> 'testMode' is null
 ) segments on true
 left join lateral (
   select count(*) filter (where issue_from <= $3),
     least(min(issue_from) filter (where issue_from > $3), min(valid_to) filter (where valid_to < 'infinity')) as "changesAt"
-  from billing_invoice_states
-  where tenant_id = p.tenant_id and customer = any(accounts.ids || merged.ids) and valid_to > $3 and valid_from <= $3 and issue_from is not null
+  from unnest(accounts.ids || merged.ids) as a (account)
+  cross join lateral (
+    select * from billing_invoice_states where tenant_id = p.tenant_id and customer = a.account
+      and valid_to > $3 and valid_from <= $3 and issue_from is not null offset 0) s
 ) issues on true
 left join lateral (
-  select t.source, t.medium, t.campaign, t.occurred_at from touches t
-  where t.tenant_id = p.tenant_id and t.node = any(own.nodes)
-    and (t.kind = 'verified' or t.received_at <= coalesce(least(accounts."firstPaidAt", sales.first_verified_at), 'infinity'))
+  select t.source, t.medium, t.campaign, t.occurred_at from unnest(own.nodes) as n (node)
+  cross join lateral (select * from touches where tenant_id = p.tenant_id and node = n.node offset 0) t
+  where (t.kind = 'verified' or t.received_at <= coalesce(least(accounts."firstPaidAt", sales.first_verified_at), 'infinity'))
   order by t.direct, t.occurred_at, t.event_id limit 1
 ) touch on true
 where own.nodes is not null`
