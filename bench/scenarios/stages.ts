@@ -145,7 +145,7 @@ async function measureCost(service: Service, { seconds, table, ...work }: Work):
     return Object.fromEntries(
       Object.entries(keptAfter[of])
         .map(([name, bytes]) => [name, Math.round((bytes - (keptBefore[of][name] ?? 0)) / count)] as const)
-        .filter(([, bytes]) => bytes > 0),
+        .filter(([, bytes]) => bytes > 1),
     )
   }
 }
