@@ -102,7 +102,12 @@ describe('on JetStream, while PostgreSQL hangs or is gone', { skip: withoutNats 
         answers.filter(({ status }) => status !== 200),
         [],
       )
-      const unknown = await post(nodes[0]!, '/v1/track', limited.key.replace(/.$/, 'x'), { event_type: type })
+      const unknown = await post(
+        nodes[0]!,
+        '/v1/track',
+        limited.key.replace(/.$/, last => (last === 'x' ? 'y' : 'x')),
+        { event_type: type },
+      )
       assert.ok([401, 503].includes(unknown.status), unknown.text)
 
       wire.cut()
