@@ -4,7 +4,6 @@
 local lines, run, pause = {}, '', 0
 local sent, formatted = 0, {}
 
-
 function init(args)
   run = args[3]
   pause = tonumber(args[4])

@@ -56,7 +56,7 @@ function toCsv(rows: object[]): string {
   return [names, ...lines].map(cells => `${cells.join(',')}\r\n`).join('')
 }
 
-// As in the server's CSV, see reports/export/export.ts.
+// As in the server's CSV, see src/domain/csv.ts.
 const FORMULA_START = /^(?=[-=+@\t\r\n＝＋－＠])|(?<=[;\t\r\n])(?=[-=+@＝＋－＠])/g
 
 /** A value that a spreadsheet would run as a formula gets an apostrophe. */

@@ -2,6 +2,7 @@ import type { Command } from '@commander-js/extra-typings'
 import { requireTenant } from '../admin/actor.ts'
 import { AdminError } from '../admin/error.ts'
 import { isUuid } from '../domain/ids.ts'
+import { quote } from '../domain/tenants/credentials.ts'
 import { type EventOutcome, eventOutcome, outcomeOfSent, outcomeText } from '../reports/event-outcome.ts'
 import { examples } from './options.ts'
 import type { Output } from './output.ts'
@@ -32,12 +33,7 @@ export function addLogs(program: Command, out: Output): void {
         const own = isUuid(id) ? await eventOutcome({ pool, log }, tenant.id, id.toLowerCase()) : null
         const query = { sentId: id, sourceId: options.source }
         const outcome = own ?? (await outcomeOfSent({ pool, log }, tenant.id, query))
-        if (!outcome)
-          throw new AdminError(
-            'not_found',
-            'unknown_event',
-            `This tenant has no event with the id ${JSON.stringify(id)}.`,
-          )
+        if (!outcome) throw new AdminError('not_found', 'unknown_event', `No such event: ${quote(id)}.`)
         for (const line of traceLines(outcome)) out.say(line)
         out.json(JSON.parse(outcomeText(outcome)))
       }),

@@ -13,6 +13,7 @@ import { nearest } from '../config/spelling.ts'
 import { signedHeaders } from '../domain/inbound/presets.ts'
 import { isObject } from '../domain/json/json.ts'
 import { type NamedSample, SAMPLES, type Sample, type SampleTarget } from '../domain/samples.ts'
+import { quote } from '../domain/tenants/credentials.ts'
 import { HOUR_MS } from '../domain/time.ts'
 import { findSource, listSources, type Source } from '../store/inbound/sources.ts'
 import { UsageError } from './errors.ts'
@@ -94,9 +95,7 @@ function findSample(name: string | undefined): NamedSample {
     SAMPLES.map(sample => sample.name),
   )
   const meant = near === undefined ? '' : ` Did you mean ${near}?`
-  throw new UsageError(
-    `No such sample: ${JSON.stringify(name)}.${meant} Run \`kontor trigger --list\` to see all samples.`,
-  )
+  throw new UsageError(`No such sample: ${quote(name)}.${meant} Run \`kontor trigger --list\` to see all samples.`)
 }
 
 async function trigger(named: NamedSample, options: Options, out: Output): Promise<void> {

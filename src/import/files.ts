@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { type FileHandle, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
+import { csvLine } from '../domain/csv.ts'
 import { FileError, type Place, type Rejection } from './rows.ts'
 
 /** A file, or standard input, which has no size and cannot be resumed. */
@@ -138,11 +139,11 @@ export async function openErrorsFile(path: string | null, from: number): Promise
   const size = Math.min(from, (await file.stat()).size)
   await file.truncate(size)
   let written = size
-  const format = path.toLowerCase().endsWith('.csv') ? csvLine : ndjsonLine
+  const format = path.toLowerCase().endsWith('.csv') ? csvRow : ndjsonLine
   const append = async (text: string) => {
     written += (await file.write(text, written)).bytesWritten
   }
-  if (format === csvLine && written === 0) await append('line,column,reason\r\n')
+  if (format === csvRow && written === 0) await append(csvLine(['line', 'column', 'reason']))
   return {
     write: rejections => append(rejections.map(format).join('')),
     bytes: () => written,
@@ -154,9 +155,6 @@ function ndjsonLine(rejection: Rejection): string {
   return `${JSON.stringify(rejection)}\n`
 }
 
-function csvLine({ line, column, reason }: Rejection): string {
-  // a column name from the file may look like a formula to a spreadsheet
-  const quoted = (text: string) =>
-    `"${text.replace(/^(?=[-=+@\t\r\n])|(?<=[;\t\r\n])(?=[-=+@])/g, "'").replaceAll('"', '""')}"`
-  return `${line},${quoted(column ?? '')},${quoted(reason)}\r\n`
+function csvRow({ line, column, reason }: Rejection): string {
+  return csvLine([String(line), column ?? '', reason])
 }

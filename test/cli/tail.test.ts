@@ -45,7 +45,7 @@ test('logs shows the trace of an event by either id, and the original of a dupli
   assert.equal((await kontor('logs', id, '--tenant', server.tenant.id)).out, answer.out)
   const unknown = await kontor('logs', 'unknown-event', '--tenant', server.tenant.id)
   assert.equal(unknown.code, 1)
-  assert.match(unknown.err, /no event with the id "unknown-event"/)
+  assert.match(unknown.err, /No such event: "unknown-event"/)
 })
 
 test('the bash script completes commands, subcommands and options', async () => {

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type pg from 'pg'
 import { describePolicy } from '../../domain/billing/policy.ts'
+import { csvLine } from '../../domain/csv.ts'
 import type { Slice } from '../../domain/list-slices.ts'
 import { toMajor } from '../../domain/money.ts'
 import { momentIn } from '../../domain/time-zone.ts'
@@ -11,7 +12,6 @@ import { type AccountReport, accountReport } from '../../reports/accounts.ts'
 import { type AcquisitionReport, acquisitionReport } from '../../reports/acquisition.ts'
 import { type AttentionReport, attentionReport } from '../../reports/attention.ts'
 import { closingOf } from '../../reports/closed.ts'
-import { csvLine } from '../../reports/export/export.ts'
 import {
   type MovementReport,
   type MovementTotals,

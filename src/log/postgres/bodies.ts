@@ -1,12 +1,13 @@
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import type { Entry } from '../../domain/entries/entry.ts'
+import { toEntry } from '../../postgres/entries.ts'
 
 /** How the log stores a body: as it is, or compressed in `packed`. */
 export type StoredBody = { body: string; packed: Buffer | null }
 
-// A row of up to 2 kB is stored in one piece, so compression would save little. A larger body than this would block the thread for
-// more than two milliseconds.
+// PostgreSQL stores a row of up to 2 kB in one piece, so compression would save little.
 const MIN_LENGTH = 2_048
+// Compressing a megabyte blocks the thread for two milliseconds.
 const MAX_LENGTH = 1_048_576
 
 /** A batch of 100 events takes 60 µs, less than PostgreSQL needs to store it uncompressed. */
@@ -17,16 +18,8 @@ export function packBody(body: string): StoredBody {
 }
 
 /** The entry of a row of the log, with its body as received. */
-export function unpackEntry({
-  id,
-  tenantId,
-  kind,
-  orderingKey,
-  receivedAt,
-  context,
-  ...stored
-}: Entry & StoredBody): Entry {
-  return { id, tenantId, kind, orderingKey, receivedAt, context, body: unpackBody(stored) }
+export function unpackEntry(row: Entry & StoredBody): Entry {
+  return toEntry({ ...row, body: unpackBody(row) })
 }
 
 export function unpackBody({ body, packed }: StoredBody): string {
