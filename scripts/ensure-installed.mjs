@@ -48,7 +48,7 @@ function install() {
     shell: process.platform === 'win32',
   })
   if (result.status === 0) return
-  console.error('kontor: npm install failed; its own words are above. Put that right and run the command again.')
+  console.error('kontor: npm install failed. Fix the error above and run the command again.')
   process.exit(result.status ?? 1)
 }
 
