@@ -44,6 +44,8 @@ export type Embedded = {
 type EmbeddedOptions = {
   dataDir: string
   log: (message: string) => void
+  /** Called once a program of PostgreSQL runs. Work that blocks this thread then delays nothing. */
+  whileStarting?: () => void
   /** The name of the database and its superuser. Every call must pass the same name. */
   name?: string
   /** PostgreSQL settings that override ours if this call starts the cluster. */
@@ -159,21 +161,27 @@ async function prepareDataDirectory(path: string): Promise<string> {
 
 async function startOrAdopt(
   dataDir: string,
-  { log, name = DEFAULT_NAME, settings = {}, systemDirectory = defaultSystemDirectory(name) }: EmbeddedOptions,
+  {
+    log,
+    whileStarting = () => {},
+    name = DEFAULT_NAME,
+    settings = {},
+    systemDirectory = defaultSystemDirectory(name),
+  }: EmbeddedOptions,
 ): Promise<{ installation: Installation; postmaster: Postmaster; state: Embedded['state'] }> {
   const existing = await findHome(dataDir)
   if (existing === null) {
     log(`Initializing PostgreSQL in ${dataDir}.`)
     const { account, target } = await chooseLocation(dataDir, systemDirectory, log)
     const binaries = await findBinaries(account, systemDirectory, log)
-    const home = await initialize({ dataDir, target, account, binaries, superuser: name })
+    const home = await initialize({ dataDir, target, account, binaries, superuser: name, whileStarting })
     await linkTo(target, dataDir)
-    const installation = { home, account, binaries, log }
+    const installation = { home, account, binaries, log, whileStarting }
     return { installation, postmaster: await start(installation, settings), state: 'initialized' }
   }
   await recordDataDirectory(existing.home, dataDir, systemDirectory)
   const binaries = await findBinaries(existing.account, systemDirectory, log)
-  const installation = { ...existing, binaries, log }
+  const installation = { ...existing, binaries, log, whileStarting }
   const running = await waitUntilSettled(installation)
   if (running) return { installation, postmaster: running, state: 'adopted' }
   await checkVersion(existing.home, binaries.major)
@@ -238,10 +246,12 @@ type Options = {
   account: Account | null
   binaries: Binaries
   superuser: string
+  whileStarting: () => void
 }
 
 /** Creates a cluster at `target`. It has a temporary name until the last step, so a crash leaves no partial cluster. */
-async function initialize({ dataDir, target, account, binaries, superuser }: Options): Promise<Home> {
+async function initialize({ dataDir, target, ...options }: Options): Promise<Home> {
+  const { account } = options
   await removeLeftovers(dirname(target))
   const prepared = homeAt(partialName(target))
   try {
@@ -250,7 +260,7 @@ async function initialize({ dataDir, target, account, binaries, superuser }: Opt
     await createDirectory(prepared.data, 0o700, account)
     const password = randomBytes(24).toString('base64url')
     await writeWhole(prepared.passwordFile, `${password}\n`)
-    await runInitdb(prepared, password, { account, binaries, superuser })
+    await runInitdb(prepared, password, options)
     if (target !== linkIn(dataDir)) await writeWhole(prepared.dataDirectoryFile, dataDir)
     await putInPlace(prepared.directory, target)
   } catch (error) {
@@ -264,12 +274,12 @@ async function initialize({ dataDir, target, account, binaries, superuser }: Opt
 async function runInitdb(
   home: Home,
   password: string,
-  { account, binaries, superuser }: Omit<Options, 'target' | 'dataDir'>,
+  { account, binaries, superuser, whileStarting }: Omit<Options, 'target' | 'dataDir'>,
 ): Promise<void> {
   // initdb runs as the account and reads the password only from a file, so it needs a temporary one that the account may read.
   const passwordFile = join(home.directory, 'password-for-initdb')
   await writeWhole(passwordFile, `${password}\n`, { owner: account })
-  const { status, output } = await run(account, binaries.initdb, [
+  const running = run(account, binaries.initdb, [
     `--pgdata=${home.data}`,
     `--username=${superuser}`,
     `--pwfile=${passwordFile}`,
@@ -280,6 +290,8 @@ async function runInitdb(
     '--locale=C',
     '--no-instructions',
   ])
+  whileStarting()
+  const { status, output } = await running
   if (status !== 0) throw explain(`PostgreSQL could not initialize a database in ${home.data}.`, output)
   await rm(passwordFile)
 }

@@ -12,6 +12,7 @@ export type Installation = {
   account: Account | null
   binaries: Binaries
   log: (message: string) => void
+  whileStarting: () => void
 }
 
 const silenceLimitMs = 30_000 // without progress in PostgreSQL's log
@@ -38,6 +39,7 @@ async function tryLaunch(installation: Installation): Promise<{ postmaster: Post
   try {
     const { size: logStart } = await logFile.stat()
     const { failure } = spawnServer(home, account, binaries, logFile.fd)
+    installation.whileStarting()
     for (const isStuck = progressWatch(home); !(await isStuck()); await sleep(5)) {
       if (failure.error) throw failure.error
       if (failure.hasEnded) return { output: await tail(home, logStart) }

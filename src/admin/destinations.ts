@@ -14,6 +14,7 @@ import {
 import { MAX_EVENT_TYPE_LENGTH } from '../domain/events/events.ts'
 import { newEntryId } from '../domain/ids.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
+import { DEFAULT_OVERLAP_HOURS } from '../domain/tenants/credentials.ts'
 import { hintOf, newPublicId, newSigningSecret } from '../domain/tenants/keys.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { HOUR_MS, parseTimestamp, TIME_FORMAT } from '../domain/time.ts'
@@ -44,7 +45,7 @@ import { type Actor, CreatedBy, canSee, requireTenant, SYSTEM } from './actor.ts
 import { recordChange } from './audit.ts'
 import { AdminError, notFound, throwIfInvalid } from './error.ts'
 import type { Secrets } from './secrets.ts'
-import { DEFAULT_OVERLAP_HOURS, validateOverlap, validateSettings } from './settings.ts'
+import { validateOverlap, validateSettings } from './settings.ts'
 
 type Unchecked = Record<string, unknown>
 type Deps = {

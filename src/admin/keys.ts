@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { Nullable, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
 import { isNetwork, MAX_NETWORKS, NETWORKS } from '../domain/tenants/addresses.ts'
+import { DEFAULT_OVERLAP_HOURS } from '../domain/tenants/credentials.ts'
 import {
   hashOfSecret,
   hintOf,
@@ -39,7 +40,7 @@ import { type Actor, CreatedBy, canSee, requireAllTenants, requireRole, requireT
 import { recordChange } from './audit.ts'
 import { disableDestination } from './destinations.ts'
 import { AdminError, notFound, throwIfInvalid } from './error.ts'
-import { DEFAULT_OVERLAP_HOURS, isPrintable, validateOverlap } from './settings.ts'
+import { isPrintable, validateOverlap } from './settings.ts'
 import { disableSource, type SourceView, sourceView } from './sources.ts'
 export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {

@@ -26,8 +26,6 @@ export function validateSettings(given: object, fields: Record<string, Field>): 
   })
 }
 
-/** How long a replaced credential stays valid, so that its users can switch. */
-export const DEFAULT_OVERLAP_HOURS = 24
 const MAX_OVERLAP_HOURS = 720
 
 export function validateOverlap(hours: number): ValidationError[] {

@@ -9,6 +9,7 @@ import {
 } from '../domain/inbound/source-config.ts'
 import { Nullable, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
 import { isNetwork, NETWORKS } from '../domain/tenants/addresses.ts'
+import { DEFAULT_OVERLAP_HOURS } from '../domain/tenants/credentials.ts'
 import { hashOfSecret, hintOf, newPublicId, newSigningSecret, newToken } from '../domain/tenants/keys.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { HOUR_MS } from '../domain/time.ts'
@@ -30,7 +31,7 @@ import { type Actor, CreatedBy, canSee, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { notFound, throwIfInvalid } from './error.ts'
 import type { Secrets } from './secrets.ts'
-import { DEFAULT_OVERLAP_HOURS, type Field, validateOverlap, validateSettings } from './settings.ts'
+import { type Field, validateOverlap, validateSettings } from './settings.ts'
 
 const GENERATE = 'generate'
 

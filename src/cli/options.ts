@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings'
-import { DEFAULT_OVERLAP_HOURS } from '../admin/settings.ts'
+import { DEFAULT_OVERLAP_HOURS } from '../domain/tenants/credentials.ts'
 import { UsageError } from './errors.ts'
 
 /** The "Examples" section at the end of a command's help. */

@@ -3,7 +3,7 @@ import { InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import type pg from 'pg'
 import { defaultSystemDirectory, type Embedded, joinCluster, ownCluster } from '../../embedded-postgres/cluster.ts'
 import { type Actor, commandLineActor } from '../admin/actor.ts'
-import { type Admin, openAdmin } from '../admin/admin.ts'
+import type { Admin } from '../admin/admin.ts'
 import { AdminError, kontorCommand } from '../admin/error.ts'
 import { loadSecretKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
 import { type Config, cliEnvironment, type RemoteServer, readConfig, sendingSettings } from '../config/config.ts'
@@ -209,6 +209,8 @@ export async function openSession(database: Database): Promise<Session> {
   const { pool, config, log } = database
   const { oidcIssuer } = config
   const secrets = await loadSecrets(config)
+  // Loading takes a tenth of a second, also for commands that do not need it.
+  const { openAdmin } = await import('../admin/admin.ts')
   const adminFor = openAdmin({ ...{ pool, log, secrets, oidcIssuer }, ...sendingSettings(config) })
   return { ...database, admin: adminFor(currentUser()) }
 }
@@ -254,8 +256,8 @@ const NAME = 'kontor'
 export const systemDirectory = defaultSystemDirectory(NAME)
 
 /** For the server: starts the embedded PostgreSQL of the data directory and owns it. */
-export function ownEmbedded({ dataDir }: Config, out: Output): Promise<Embedded> {
-  return ownCluster({ name: NAME, dataDir, log: out.say })
+export function ownEmbedded({ dataDir }: Config, out: Output, whileStarting: () => void): Promise<Embedded> {
+  return ownCluster({ name: NAME, dataDir, log: out.say, whileStarting })
 }
 
 /** For other commands: uses the PostgreSQL of a running server, or starts it until the command is done. */

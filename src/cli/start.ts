@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Command } from '@commander-js/extra-typings'
 import type pg from 'pg'
 import { createDirectories } from '../../embedded-postgres/files.ts'
-import { type FirstStart, onFirstStart } from '../admin/first-start.ts'
+import type { FirstStart } from '../admin/first-start.ts'
 import { type Config, type ConfigFlags, inspectConfig, readConfig, type Surface } from '../config/config.ts'
 import { formatDatabaseUrl } from '../config/values.ts'
 import { version } from '../config/version.ts'
@@ -65,20 +65,19 @@ async function start(flags: ConfigFlags, out: Output): Promise<void> {
   const config = readConfig(undefined, flags)
   for (const warning of inspectConfig(undefined, flags).warnings) out.say(`Warning: ${warning}`)
   const stopped = waitForStopSignal(out)
-  // Loading takes half a second, so it happens while PostgreSQL starts.
-  const loading = import('../runtime/runtime.ts')
-  loading.catch(() => {})
   const isEmbedded = config.databaseUrl === null
   const ports = [config.port, config.opsPort ?? 0]
   const runsAs = isEmbedded ? await dropRootEarly({ ...config, ports }) : null
-  const embedded = isEmbedded ? await ownEmbedded(config, out) : null
+  // Loading takes half a second and blocks this thread, so it happens while PostgreSQL starts.
+  const load = () => import('../runtime/runtime.ts')
+  const embedded = isEmbedded ? await ownEmbedded(config, out, () => load().catch(() => {})) : null
   exitInTime(stopped, config.drainTimeoutMs, out)
   let isInTime = true
   try {
     const connection = embedded?.connection ?? { url: config.databaseUrl! }
     const begin = async () => {
       await withPool(connection, migrate)
-      const { startRuntime } = await loading
+      const { startRuntime } = await load()
       return startNode({ startRuntime, config, connection })
     }
     const node = await retryUntilReachable(begin, { withinMs: config.startTimeoutMs, stopped, out })
@@ -193,6 +192,7 @@ async function greet(pool: pg.Pool, config: Config, runtime: Addresses, out: Out
   const servesHttp = config.surfaces.some(surface => surface !== 'worker')
   const show = async (created: FirstStart) =>
     out.sayNow(firstBanner(server, created, await writeKeys(server, created, config)))
+  const { onFirstStart } = await import('../admin/first-start.ts')
   const isFirst = servesHttp && (await onFirstStart({ pool, secrets, actor: currentUser() }, show))
   if (!isFirst) out.say(banner(server))
 }

@@ -22,6 +22,9 @@ export function withoutCredentials(text: string): string {
     .replace(CARD, digits => (passesLuhn(digits.replace(/\D/g, '')) ? '…' : digits))
 }
 
+/** How long a replaced credential stays valid, so that its users can switch. */
+export const DEFAULT_OVERLAP_HOURS = 24
+
 const MAX_QUOTED = 100
 // Also characters that change the direction of the text after them.
 const INVISIBLE =
