@@ -6,7 +6,7 @@ import { html } from '../html.ts'
 
 type TimeProps = { at: string | null | undefined }
 
-/** Local time; the tooltip has UTC. `hasYear`: also in the current year. */
+/** In the time zone of the tenant; the tooltip has UTC. `hasYear`: also in the current year. */
 export function Time({ at, hasYear = false }: TimeProps & { hasYear?: boolean }): VNode {
   const shown = hasYear ? dateTime : shortDateTime
   return timeElement(at, moment => ({ shown: shown(moment), title: utc(moment) }))

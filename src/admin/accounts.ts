@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { candidateIds, erasedAccountName, stripNamespaces, writtenId } from '../domain/billing/namespace.ts'
-import { parseEmail } from '../domain/identity/identity.ts'
+import { parseEmail } from '../domain/identity/identifiers.ts'
 import { Timestamp } from '../domain/shapes.ts'
 import { quote } from '../domain/tenants/credentials.ts'
 import { type Static, Type } from '../domain/typebox.ts'

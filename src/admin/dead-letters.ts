@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { DEAD_LETTER_REASONS, type Entry } from '../domain/entries/entry.ts'
-import type { Edit, EventContext } from '../domain/events/events.ts'
+import type { Edit, EventContext } from '../domain/events/types.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
 import { changedFields, isObject } from '../domain/json/json.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'

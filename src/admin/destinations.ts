@@ -11,7 +11,7 @@ import {
   WHATS,
   type What,
 } from '../domain/destinations/destinations.ts'
-import { MAX_EVENT_TYPE_LENGTH } from '../domain/events/events.ts'
+import { MAX_EVENT_TYPE_LENGTH } from '../domain/events/types.ts'
 import { newEntryId } from '../domain/ids.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
 import { DEFAULT_OVERLAP_HOURS } from '../domain/tenants/credentials.ts'

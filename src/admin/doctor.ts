@@ -3,6 +3,7 @@ import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { DAY_MS, HOUR_MS } from '../domain/time.ts'
 import { streamsSeen } from '../log/jetstream/known-streams.ts'
 import type { Log } from '../log/log.ts'
+import { IDEMPOTENCY_KEY_DAYS } from '../log/postgres/claims.ts'
 import { newestAhead } from '../log/postgres/reader.ts'
 import { databaseNow, isUnavailable } from '../postgres/database.ts'
 import { listForeignLocks } from '../postgres/locks.ts'
@@ -348,7 +349,11 @@ const checkMaintenance: Check = async function* (installation) {
 
 /** The idempotency keys and event ids that duplicates are recognized by. */
 const checkClaims: Check = async function* ({ pool, processedRetentionMs }) {
-  const keys = await momentsWithoutPartition(pool, 'idempotency_keys', await daysWithOperations(pool, 29))
+  const keys = await momentsWithoutPartition(
+    pool,
+    'idempotency_keys',
+    await daysWithOperations(pool, IDEMPOTENCY_KEY_DAYS - 1),
+  )
   const retentionDays = Math.floor(processedRetentionMs / DAY_MS)
   const ids = await momentsWithoutPartition(pool, 'processed_events', await monthsWithEvents(pool, retentionDays))
   if (keys.length + ids.length > 0)

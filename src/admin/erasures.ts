@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type pg from 'pg'
 import { hashIdentifier } from '../domain/identity/erasure.ts'
-import { IDENTIFIER_KINDS, parseEmail, publicProfileId } from '../domain/identity/identity.ts'
+import { IDENTIFIER_KINDS, parseEmail, publicProfileId } from '../domain/identity/identifiers.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
 import { Count, NullableText, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
 import { quote } from '../domain/tenants/credentials.ts'

@@ -6,7 +6,7 @@ import {
   type IdentifierKind,
   parseEmail,
   publicProfileId,
-} from '../domain/identity/identity.ts'
+} from '../domain/identity/identifiers.ts'
 import { verifiedCore } from '../domain/identity/linking.ts'
 import { storableText } from '../domain/json/json.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'

@@ -11,7 +11,7 @@ import {
   isVerifiedEntry,
   mentionsAny,
 } from '../domain/identity/erasure.ts'
-import { contactIdentifiers, eventIdentifiers, orderIdentifiers } from '../domain/identity/identity.ts'
+import { contactIdentifiers, eventIdentifiers, orderIdentifiers } from '../domain/identity/identifiers.ts'
 import { firstIdAt, toEntryId } from '../domain/ids.ts'
 import { type EntityType, recordOrderingKey } from '../domain/records/records.ts'
 import type { EntryName, Log } from '../log/log.ts'

@@ -1,4 +1,4 @@
-import { type Identifier, parseEmail } from '../domain/identity/identity.ts'
+import { type Identifier, parseEmail } from '../domain/identity/identifiers.ts'
 import { unconfirmedNodes, verifiedCore, verifiedNodes, verifiedWith } from '../domain/identity/linking.ts'
 import type { Db } from '../postgres/database.ts'
 import { loadProfileGraph } from '../store/identity/identities.ts'

@@ -1,6 +1,6 @@
 import type pg from 'pg'
-import type { Edit, EventContext } from '../domain/events/events.ts'
 import { findBatchItem } from '../domain/events/normalize/normalize.ts'
+import type { Edit, EventContext } from '../domain/events/types.ts'
 import { idToTime, isUuid, itemIndex, toEntryId } from '../domain/ids.ts'
 import { RECEIPT_OUTCOMES, type ReceiptOutcome } from '../domain/inbound/receipts.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { SOURCE_TYPES, type SourceType } from '../domain/events/events.ts'
+import { SOURCE_TYPES, type SourceType } from '../domain/events/types.ts'
 import { findPreset, listPlaceholders, PRESET_NAMES, type PresetName } from '../domain/inbound/presets.ts'
 import {
   type CustomSignature,

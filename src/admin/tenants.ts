@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { MAX_EVENT_TYPE_LENGTH } from '../domain/events/events.ts'
+import { MAX_EVENT_TYPE_LENGTH } from '../domain/events/types.ts'
 import { Nullable, Timestamp } from '../domain/shapes.ts'
 import { IP_MODES, type IpMode, isIpMode } from '../domain/tenants/ip-addresses.ts'
 import {

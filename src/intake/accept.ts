@@ -1,5 +1,5 @@
-import type { EventContext, Inspection } from '../domain/events/events.ts'
 import { type Body, inspect } from '../domain/events/normalize/normalize.ts'
+import type { EventContext, Inspection } from '../domain/events/types.ts'
 import { newEntryId } from '../domain/ids.ts'
 import type { Append, Appended, FlushGroup } from '../log/log.ts'
 import { type Coalesced, coalesce } from '../overload/coalesce.ts'

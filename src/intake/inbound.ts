@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Entry } from '../domain/entries/entry.ts'
-import type { InboundContext, Inspection, RejectedItem } from '../domain/events/events.ts'
 import { type Body, MAX_NAMED_REJECTIONS } from '../domain/events/normalize/normalize.ts'
+import type { InboundContext, Inspection, RejectedItem } from '../domain/events/types.ts'
 import { itemId, newEntryId } from '../domain/ids.ts'
 import { findPreset } from '../domain/inbound/presets.ts'
 import type { Append } from '../log/log.ts'

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { failureCause } from '../domain/entries/entry.ts'
 import { hashIdentifier } from '../domain/identity/erasure.ts'
-import { IDENTIFIER_KINDS, parseEmail } from '../domain/identity/identity.ts'
+import { IDENTIFIER_KINDS, parseEmail } from '../domain/identity/identifiers.ts'
 import { endOfString } from '../domain/json/json.ts'
 import { HOUR_MS } from '../domain/time.ts'
 import { findSuppressed, findSuppressingTenants } from '../store/identity/suppressions.ts'

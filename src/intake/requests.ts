@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type pg from 'pg'
 import { findMentions, hashIdentifiers } from '../domain/identity/erasure.ts'
-import type { Identifier } from '../domain/identity/identity.ts'
+import type { Identifier } from '../domain/identity/identifiers.ts'
 import { newEntryId } from '../domain/ids.ts'
 import { headersWithoutAddresses, type IpMode, withoutAddresses } from '../domain/tenants/ip-addresses.ts'
 import { DAY_MS } from '../domain/time.ts'

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Entry } from '../domain/entries/entry.ts'
-import type { EventContext } from '../domain/events/events.ts'
+import type { EventContext } from '../domain/events/types.ts'
 import { newEntryId } from '../domain/ids.ts'
 import { DEFAULT_SOURCE_CONFIG } from '../domain/inbound/source-config.ts'
 import { HOUR_MS } from '../domain/time.ts'

@@ -1,7 +1,7 @@
 import { readConversion } from '../domain/conversions/conversions.ts'
 import type { EntryKind } from '../domain/entries/entry.ts'
-import type { NormalizedEvent } from '../domain/events/events.ts'
-import { eventIdentifiers } from '../domain/identity/identity.ts'
+import type { NormalizedEvent } from '../domain/events/types.ts'
+import { eventIdentifiers } from '../domain/identity/identifiers.ts'
 import type { OperationOutcome, RecordChange } from '../domain/records/records.ts'
 import { noteSeen } from '../store/customers/refresh.ts'
 import { insertEvents } from '../store/events/events.ts'
@@ -12,8 +12,13 @@ import { attributeAccounts } from './billing/subscriptions.ts'
 import { refundedOrders, reportedChanges, shopRecordChanges } from './connectors/shops.ts'
 import { applyConversions, applyOrders, type ConversionTypes } from './conversions/conversions.ts'
 import type { ConversionEvent } from './conversions/profile-sales.ts'
-import { type LoadAudience, notifySaleChanges, startSaleChanges } from './deliveries/notify.ts'
-import { notifyEvents, notifyRecords } from './deliveries/outgoing.ts'
+import {
+  type LoadAudience,
+  notifyEvents,
+  notifyRecords,
+  notifySaleChanges,
+  startSaleChanges,
+} from './deliveries/notify.ts'
 import {
   claimFresh,
   countEvents,
@@ -22,8 +27,8 @@ import {
   separateSuppressed,
   writeInboundResults,
 } from './events/events.ts'
-import type { Identities } from './identity/identity.ts'
-import { linkContacts, resolveNodes } from './identity/resolve.ts'
+import { linkContacts, resolveNodes } from './identity/follow-profiles.ts'
+import type { Identities } from './identity/linking.ts'
 import { noteSuppressed, type Suppressions } from './identity/suppressions.ts'
 import type { Touches } from './identity/touches.ts'
 import { type Change, findRowsSentByShops, writeOperations, writeRecords } from './records/records.ts'

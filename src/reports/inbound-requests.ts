@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
-import type { RejectedItem } from '../domain/events/events.ts'
+import type { RejectedItem } from '../domain/events/types.ts'
 import {
   endOfRequests,
   extendListening,

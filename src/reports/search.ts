@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { contactFacts } from '../domain/conversions/conversions.ts'
-import { publicProfileId } from '../domain/identity/identity.ts'
+import { publicProfileId } from '../domain/identity/identifiers.ts'
 import { isUuid } from '../domain/ids.ts'
 import { isObject } from '../domain/json/json.ts'
 import { ENTITY_TYPES, type EntityType } from '../domain/records/records.ts'

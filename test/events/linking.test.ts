@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { openIdentities } from '../../src/pipeline/identity/identity.ts'
+import { openIdentities } from '../../src/pipeline/identity/linking.ts'
 import { inTransaction } from '../../src/postgres/database.ts'
 import { type OwnServer, startServer, type TestTenant } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DEFAULT_CONVERSION_TYPES, orderConversion, readConversion } from '../../src/domain/conversions/conversions.ts'
-import type { EventContext } from '../../src/domain/events/events.ts'
 import { inspect, normalize, openBody } from '../../src/domain/events/normalize/normalize.ts'
+import type { EventContext } from '../../src/domain/events/types.ts'
 import { readTouch } from '../../src/domain/identity/attribution.ts'
 import { findMentions, suppressibleIdentifiers } from '../../src/domain/identity/erasure.ts'
 import {
@@ -10,7 +10,7 @@ import {
   eventIdentifiers,
   orderIdentifiers,
   parseEmail,
-} from '../../src/domain/identity/identity.ts'
+} from '../../src/domain/identity/identifiers.ts'
 import { findPreset, PRESET_NAMES } from '../../src/domain/inbound/presets.ts'
 import { verifySignature } from '../../src/domain/inbound/signatures.ts'
 import { ENTITY_TYPES, type RecordWrite, readChange } from '../../src/domain/records/records.ts'

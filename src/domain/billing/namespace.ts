@@ -1,7 +1,7 @@
 /** Ids belong to a namespace, so that two shops can both use the id 1001. */
 
-import type { EventContext, InboundContext } from '../events/events.ts'
-import { parseEmail } from '../identity/identity.ts'
+import type { EventContext, InboundContext } from '../events/types.ts'
+import { parseEmail } from '../identity/identifiers.ts'
 import { textDigest } from '../json/json.ts'
 import type { BillingChange, CreditNote, Discount, Payment, Refund, SubscriptionFacts, Term } from './types.ts'
 

@@ -55,7 +55,7 @@ const RATE_FORMULAS = {
   base_of_zero: null,
 } as const
 
-/** How MRR is counted, as returned in every report. price.ts, timeline.ts and movements.ts implement it. */
+/** How MRR is counted, as returned in every report. price.ts, timeline.ts and account.ts implement it. */
 const RULES = {
   summary:
     'MRR is the monthly price of active and past-due subscriptions, without tax, after recurring discounts. ' +

@@ -1,6 +1,6 @@
 /** Converts events of any provider to billing changes. Every event reaches the ledger through this file. */
 
-import type { NormalizedEvent } from '../events/events.ts'
+import type { NormalizedEvent } from '../events/types.ts'
 import type { ProviderFact } from '../providers/adapter.ts'
 import { findAdapter } from '../providers/adapters.ts'
 import {

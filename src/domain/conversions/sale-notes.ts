@@ -1,5 +1,5 @@
-import type { NormalizedEvent } from '../events/events.ts'
-import { MAX_ID_LENGTH, parseId } from '../identity/identity.ts'
+import type { NormalizedEvent } from '../events/types.ts'
+import { MAX_ID_LENGTH, parseId } from '../identity/identifiers.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 import { knownCurrency, parseDecimal } from '../money.ts'
 import { paddleSale } from '../providers/adapters/paddle.ts'

@@ -1,8 +1,8 @@
-import { parseEmail } from '../identity/identity.ts'
+import { parseEmail } from '../identity/identifiers.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 import { stripeObject } from '../providers/stripe/objects.ts'
-import type { CdpContext, EventSource, NormalizedEvent } from './events.ts'
-import { NO_ENVELOPE, readCdp } from './normalize/items.ts'
+import { NO_ENVELOPE, readCdp } from './normalize/tracking-items.ts'
+import type { CdpContext, EventSource, NormalizedEvent } from './types.ts'
 
 /** An event as it is stored. */
 export type StoredEvent = Pick<

@@ -1,4 +1,4 @@
-import type { NormalizedEvent } from '../events/events.ts'
+import type { NormalizedEvent } from '../events/types.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 import { DAY_MS } from '../time.ts'
 

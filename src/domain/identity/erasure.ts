@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Entry } from '../entries/entry.ts'
-import type { EventContext, NormalizedEvent } from '../events/events.ts'
 import { normalize } from '../events/normalize/normalize.ts'
+import type { EventContext, NormalizedEvent } from '../events/types.ts'
 import { isObject, objectFields } from '../json/json.ts'
 import { SHOPIFY_TOPIC } from '../providers/shops/shopify.ts'
 import type { RecordContext, RecordWrite } from '../records/records.ts'
@@ -14,7 +14,7 @@ import {
   orderIdentifiers,
   parseEmail,
   parseId,
-} from './identity.ts'
+} from './identifiers.ts'
 
 /** The fields that an order keeps when its buyer is erased: enough for accounting, and no identifier. */
 export const KEPT_ORDER_FIELDS = [

@@ -1,4 +1,4 @@
-import type { Identifier, IdentifierKind } from './identity.ts'
+import type { Identifier, IdentifierKind } from './identifiers.ts'
 
 /**
  * Decides which identifiers share a profile. Every pair of identifiers that appeared together is stored as a link, verified

@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto'
-import { MAX_EVENT_TYPE_LENGTH } from '../events/events.ts'
+import { MAX_EVENT_TYPE_LENGTH } from '../events/types.ts'
 import { SourceConfig } from '../inbound/source-config.ts'
 import { Nullable } from '../shapes.ts'
 import { type Static, Type } from '../typebox.ts'

@@ -1,7 +1,7 @@
 import { DESTINATION_SETTINGS, DestinationTypeField } from '../../admin/destinations.ts'
 import { SECRET_FIELDS, SOURCE_SETTINGS } from '../../admin/sources.ts'
 import { ConversionTypes, EventsFloor, IpAddresses } from '../../admin/tenants.ts'
-import { SOURCE_TYPES } from '../../domain/events/events.ts'
+import { SOURCE_TYPES } from '../../domain/events/types.ts'
 import { isObject, type JsonObject } from '../../domain/json/json.ts'
 import { Nullable, OpenObject } from '../../domain/shapes.ts'
 import { MAX_NETWORKS } from '../../domain/tenants/addresses.ts'

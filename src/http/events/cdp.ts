@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
-import { CDP_KINDS, type CdpContext, type CdpKind } from '../../domain/events/events.ts'
 import { MAX_ITEM_BYTES, openBody } from '../../domain/events/normalize/normalize.ts'
+import { CDP_KINDS, type CdpContext, type CdpKind } from '../../domain/events/types.ts'
 import { type Static, Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'
 import type { RawBody } from '../body.ts'

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
-import type { EventContext, Inspection, RejectedItem } from '../../domain/events/events.ts'
 import { type Body, countSendable, MAX_NAMED_REJECTIONS, openBody } from '../../domain/events/normalize/normalize.ts'
+import type { EventContext, Inspection, RejectedItem } from '../../domain/events/types.ts'
 import { isObject } from '../../domain/json/json.ts'
 import { headersWithoutAddresses, keptAddress, withoutAddresses } from '../../domain/tenants/ip-addresses.ts'
 import { Type } from '../../domain/typebox.ts'

@@ -1,5 +1,5 @@
 import { INTERVALS } from '../../domain/buckets.ts'
-import { SOURCE_TYPES } from '../../domain/events/events.ts'
+import { SOURCE_TYPES } from '../../domain/events/types.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp, Uuid } from '../../domain/shapes.ts'
 import { type TProperties, Type } from '../../domain/typebox.ts'
 

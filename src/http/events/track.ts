@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
-import { type EventContext, MAX_EVENT_TYPE_LENGTH } from '../../domain/events/events.ts'
 import { MAX_ITEM_BYTES, openBody } from '../../domain/events/normalize/normalize.ts'
+import { type EventContext, MAX_EVENT_TYPE_LENGTH } from '../../domain/events/types.ts'
 import { isObject } from '../../domain/json/json.ts'
 import { Type } from '../../domain/typebox.ts'
 import type { App } from '../app.ts'

@@ -19,7 +19,7 @@ import {
   type Segment,
 } from '../../domain/billing/timeline.ts'
 import type { Instant, SubscriptionVersion } from '../../domain/billing/types.ts'
-import type { NodeKey } from '../../domain/identity/identity.ts'
+import type { NodeKey } from '../../domain/identity/identifiers.ts'
 import { contentHash } from '../../domain/json/json.ts'
 import { toDay } from '../../domain/time.ts'
 import type { Db } from '../../postgres/database.ts'

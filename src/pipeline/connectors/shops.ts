@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { NormalizedEvent } from '../../domain/events/events.ts'
+import type { NormalizedEvent } from '../../domain/events/types.ts'
 import { isObject, type JsonObject, parseJson } from '../../domain/json/json.ts'
 import type { ShopChange, ShopRecord } from '../../domain/providers/shops/shop.ts'
 import { sumText } from '../../domain/providers/shops/shopify.ts'

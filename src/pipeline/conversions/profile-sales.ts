@@ -1,6 +1,6 @@
 import { type Conversion, type EventSale, foldSales, readConversion } from '../../domain/conversions/conversions.ts'
-import type { NormalizedEvent } from '../../domain/events/events.ts'
 import { parseStoredEvent } from '../../domain/events/stored.ts'
+import type { NormalizedEvent } from '../../domain/events/types.ts'
 import { lockSales } from '../../postgres/locks.ts'
 import {
   findUnverifiedSales,

@@ -14,9 +14,14 @@ import {
   type Message,
   movementsBetween,
 } from '../../store/destinations/outbox.ts'
-import { conversionText } from '../../store/export/row-texts.ts'
+import { peopleOfNodes } from '../../store/events/events.ts'
+import { conversionText, eventText, recordText } from '../../store/export/row-texts.ts'
+import { loadRecords } from '../../store/records/records.ts'
 import { accountNames } from '../../store/reports/accounts.ts'
+import type { FreshEvent } from '../events/events.ts'
+import type { ChangedRecord } from '../records/records.ts'
 import { type Deriving, openMemory, type Transaction } from '../unit.ts'
+
 // A transaction writes a sale in several places and steps. Destinations get one message per change, so sales are
 // compared before and after: `startSaleChanges`, then `rememberSales` before each write, then `notifySaleChanges`.
 
@@ -138,20 +143,12 @@ async function loadAudience({ client }: Pick<Transaction, 'client'>): Promise<Au
   return { ofTenant: Map.groupBy(await listSubscribed(client), ({ tenantId }) => tenantId), isArchived: enabled }
 }
 
-export function isEmpty({ ofTenant, isArchived }: Audience): boolean {
-  return ofTenant.size === 0 && !isArchived
-}
-
 /** Also true for a disabled destination, because its messages can be replayed later. */
-export function isWantedByAny(
-  { ofTenant }: Audience,
-  tenantId: number,
-  message: { what: What; type: string },
-): boolean {
+function isWantedByAny({ ofTenant }: Audience, tenantId: number, message: { what: What; type: string }): boolean {
   return ofTenant.get(tenantId)?.some(listener => isWanted(listener, message)) ?? false
 }
 
-export function wantsAny({ ofTenant }: Pick<Audience, 'ofTenant'>, tenantId: number, what: What): boolean {
+function wantsAny({ ofTenant }: Pick<Audience, 'ofTenant'>, tenantId: number, what: What): boolean {
   return ofTenant.get(tenantId)?.some(listener => listener.what.includes(what)) ?? false
 }
 
@@ -238,4 +235,65 @@ function movementMessage(moved: NewMovement, name: string | null, at: Date): Mes
       formatMovement({ ...movement, account: id, customerName: name, currency, at: new Date(movement.at) }),
     ),
   }
+}
+
+const messageType = ({ event }: FreshEvent) => `event.${event.eventType}`
+
+/** Sends events to destinations. A message has the id of its event. */
+export async function notifyEvents(transaction: Transaction, audience: Audience, events: FreshEvent[]): Promise<void> {
+  if (audience.isArchived) await insertArchivable(transaction.client, events.map(archivable))
+  if (audience.ofTenant.size === 0) return
+  const wanted = events.filter(fresh =>
+    isWantedByAny(audience, fresh.tenantId, { what: 'events', type: messageType(fresh) }),
+  )
+  if (wanted.length === 0) return
+  const { client, now: at } = transaction
+  const nodes = wanted.flatMap(({ tenantId, node }) => (node === null ? [] : [{ tenantId, node }]))
+  const people = await peopleOfNodes(client, nodes)
+  await enqueueMessages(
+    transaction,
+    audience,
+    wanted.map((fresh): Message => {
+      const { tenantId, event, node } = fresh
+      const person = people.get(`${tenantId} ${node}`)
+      const data = eventText({
+        ...event,
+        profile: person?.profile ?? null,
+        contactId: person?.contactId ?? null,
+        verified: event.trusted,
+        headers: JSON.stringify(event.headers),
+        meta: JSON.stringify(event.meta),
+      })
+      return { tenantId, id: event.id, at, what: 'events', type: messageType(fresh), object: event.id, data }
+    }),
+  )
+}
+
+function archivable({ tenantId, event }: FreshEvent): Archivable {
+  const { id, receivedAt } = event
+  return { tenantId, what: 'events', id, receivedAt, bytes: event.payload.length, body: null }
+}
+
+/** Sends records to destinations in their current state. */
+export async function notifyRecords(
+  transaction: Transaction,
+  audience: Audience,
+  changed: ChangedRecord[],
+): Promise<void> {
+  if (audience.ofTenant.size === 0) return
+  const wanted = changed.filter(({ tenantId }) => wantsAny(audience, tenantId, 'records'))
+  if (wanted.length === 0) return
+  const { client, now: at } = transaction
+  await enqueueMessages(
+    transaction,
+    audience,
+    (await loadRecords(client, wanted)).map(
+      ({ tenantId, ...record }): Message => ({
+        ...{ tenantId, id: newEntryId(at.getTime()), at, what: 'records' },
+        type: `${record.entityType}.${record.deleted ? 'deleted' : 'updated'}`,
+        object: `${record.entityType}/${record.id}`,
+        data: recordText(record, true),
+      }),
+    ),
+  )
 }

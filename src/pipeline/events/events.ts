@@ -1,6 +1,6 @@
 import type { Entry } from '../../domain/entries/entry.ts'
-import type { EventContext, NormalizedEvent } from '../../domain/events/events.ts'
 import { itemAlone, MAX_NAMED_REJECTIONS, normalize } from '../../domain/events/normalize/normalize.ts'
+import type { EventContext, NormalizedEvent } from '../../domain/events/types.ts'
 import { suppressibleIdentifiers } from '../../domain/identity/erasure.ts'
 import { itemId } from '../../domain/ids.ts'
 import { suppressedReceipt, TEST_RECEIPT } from '../../domain/inbound/receipts.ts'

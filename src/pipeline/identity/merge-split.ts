@@ -11,8 +11,8 @@ import {
   verifyIdentifiers,
 } from '../../store/identity/identities.ts'
 import type { Transaction } from '../unit.ts'
-import { deriveProfiles } from './identity.ts'
-import { followProfiles } from './resolve.ts'
+import { followProfiles } from './follow-profiles.ts'
+import { deriveProfiles } from './linking.ts'
 
 /**
  * Locks the profiles of a tenant against commands and workers. What the caller reads then stays valid until its

@@ -5,7 +5,7 @@ import {
   eventIdentifiers,
   type Identifier,
   orderIdentifiers,
-} from '../../domain/identity/identity.ts'
+} from '../../domain/identity/identifiers.ts'
 import type { StoredNode } from '../../store/events/events.ts'
 import { bumpIdentityVersions, type NewTouch, upsertTouches } from '../../store/identity/identities.ts'
 import {
@@ -23,7 +23,7 @@ import {
 import { attributeAccounts } from '../billing/subscriptions.ts'
 import { combineSales } from '../conversions/profile-sales.ts'
 import type { Transaction } from '../unit.ts'
-import { type IdentifierGroup, openIdentities } from './identity.ts'
+import { type IdentifierGroup, openIdentities } from './linking.ts'
 
 type Rebuild = {
   tenantId: number

@@ -6,7 +6,7 @@ import {
   hashIdentifiers,
   isVerifiedEntry,
 } from '../../domain/identity/erasure.ts'
-import { contactIdentifiers, type Identifier, orderIdentifiers, parseEmail } from '../../domain/identity/identity.ts'
+import { contactIdentifiers, type Identifier, orderIdentifiers, parseEmail } from '../../domain/identity/identifiers.ts'
 import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
 import {
   countSuppressed,

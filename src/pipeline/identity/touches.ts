@@ -1,5 +1,5 @@
 import { isEarlierTouch, type TouchKind, touchOf, touchTime } from '../../domain/identity/attribution.ts'
-import type { NodeKey } from '../../domain/identity/identity.ts'
+import type { NodeKey } from '../../domain/identity/identifiers.ts'
 import { findTenantsWithTouches, type NewTouch, upsertTouches } from '../../store/identity/identities.ts'
 import type { FreshEvent } from '../events/events.ts'
 import { takeProfileLock } from '../profile-lock.ts'

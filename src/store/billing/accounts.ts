@@ -1,7 +1,7 @@
 import type { AccountState, Movement, SegmentFigures } from '../../domain/billing/account.ts'
 import type { Cause } from '../../domain/billing/cause.ts'
 import type { Acquisition } from '../../domain/billing/types.ts'
-import type { NodeKey } from '../../domain/identity/identity.ts'
+import type { NodeKey } from '../../domain/identity/identifiers.ts'
 import { type Db, queryPrepared, queryRows } from '../../postgres/database.ts'
 import {
   type DerivedTable,

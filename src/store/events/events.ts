@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Entry } from '../../domain/entries/entry.ts'
-import type { NormalizedEvent } from '../../domain/events/events.ts'
 import type { StoredEvent } from '../../domain/events/stored.ts'
+import type { NormalizedEvent } from '../../domain/events/types.ts'
 import { firstIdAt, idToTime } from '../../domain/ids.ts'
 import { boolean, copyTable, int4, int8, text, timestamp, uuid } from '../../postgres/copy.ts'
 import { type Db, queryPrepared, readPortions } from '../../postgres/database.ts'

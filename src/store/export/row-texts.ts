@@ -1,5 +1,5 @@
 import { contactFacts } from '../../domain/conversions/conversions.ts'
-import { publicProfileId } from '../../domain/identity/identity.ts'
+import { publicProfileId } from '../../domain/identity/identifiers.ts'
 import { publicTenantId } from '../../domain/tenants/tenants.ts'
 import { trimEnd } from '../../domain/trim.ts'
 import type { Alert } from '../alerts/alerts.ts'

@@ -1,5 +1,5 @@
 import type { DatedTouch } from '../../domain/identity/attribution.ts'
-import type { Identifier } from '../../domain/identity/identity.ts'
+import type { Identifier } from '../../domain/identity/identifiers.ts'
 import {
   type Cause,
   type GraphNode,

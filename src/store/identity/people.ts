@@ -1,4 +1,4 @@
-import type { Identifier, IdentifierKind } from '../../domain/identity/identity.ts'
+import type { Identifier, IdentifierKind } from '../../domain/identity/identifiers.ts'
 import type { Cause } from '../../domain/identity/linking.ts'
 import type { Db } from '../../postgres/database.ts'
 import { OWN_ACCOUNT } from '../billing/merges.ts'

@@ -1,4 +1,4 @@
-import type { Identifier } from '../../domain/identity/identity.ts'
+import type { Identifier } from '../../domain/identity/identifiers.ts'
 import type { Db } from '../../postgres/database.ts'
 import { OUTDATE_MOVED_EVENTS } from '../sums/series.ts'
 import { deleteLinks, LINK, type LinkRow, type NewTouch, type StoredLink, toLink } from './identities.ts'

@@ -1,4 +1,4 @@
-import type { IdentifierKind } from '../../domain/identity/identity.ts'
+import type { IdentifierKind } from '../../domain/identity/identifiers.ts'
 import { toEntryId } from '../../domain/ids.ts'
 import type { Db } from '../../postgres/database.ts'
 

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Entry } from '../../domain/entries/entry.ts'
 import { addressSpellings } from '../../domain/identity/erasure.ts'
-import type { IdentifierKind } from '../../domain/identity/identity.ts'
+import type { IdentifierKind } from '../../domain/identity/identifiers.ts'
 import { type Db, queryLong, readPortions } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, toEntry } from '../../postgres/entries.ts'
 import { SUBTRACT_EVENTS } from '../sums/series.ts'

@@ -1,4 +1,4 @@
-import type { SourceType } from '../../domain/events/events.ts'
+import type { SourceType } from '../../domain/events/types.ts'
 import type { PresetName } from '../../domain/inbound/presets.ts'
 import { DEFAULT_SOURCE_CONFIG, type SourceConfig } from '../../domain/inbound/source-config.ts'
 import type { IpMode } from '../../domain/tenants/ip-addresses.ts'

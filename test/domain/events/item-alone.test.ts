@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EventContext } from '../../../src/domain/events/events.ts'
 import { itemAlone } from '../../../src/domain/events/normalize/normalize.ts'
+import type { EventContext } from '../../../src/domain/events/types.ts'
 import { cdpContext, inboundContext, received, trackContext } from './received.ts'
 
 const cases: [string, EventContext][] = [

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
+import { normalize } from '../../../src/domain/events/normalize/normalize.ts'
 import type {
   CdpContext,
   EventContext,
   InboundContext,
   Normalized,
   NormalizedEvent,
-} from '../../../src/domain/events/events.ts'
-import { normalize } from '../../../src/domain/events/normalize/normalize.ts'
+} from '../../../src/domain/events/types.ts'
 
 export const RECEIVED_AT = new Date('2025-01-01T12:00:00Z')
 export const ENTRY_ID = '01941f29-7c00-7abc-8def-012345600000'

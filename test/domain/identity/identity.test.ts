@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { NormalizedEvent } from '../../../src/domain/events/events.ts'
+import type { NormalizedEvent } from '../../../src/domain/events/types.ts'
 import {
   contactIdentifiers,
   eventIdentifiers,
   orderIdentifiers,
   parseEmail,
   parseId,
-} from '../../../src/domain/identity/identity.ts'
+} from '../../../src/domain/identity/identifiers.ts'
 import { cdpEvent, inboundEvent, trackEvent } from '../events/received.ts'
 
 const names = (event: NormalizedEvent) => eventIdentifiers(event).map(({ kind, value }) => `${kind} ${value}`)

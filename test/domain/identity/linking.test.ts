@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { IdentifierKind } from '../../../src/domain/identity/identity.ts'
+import type { IdentifierKind } from '../../../src/domain/identity/identifiers.ts'
 import {
   type GraphNode,
   isKnown,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { InboundContext } from '../../../src/domain/events/events.ts'
+import type { InboundContext } from '../../../src/domain/events/types.ts'
 import { ENTRY_ID, inboundContext, inboundEvent, RECEIVED_AT, received } from '../events/received.ts'
 
 const message = (body: unknown, settings: Partial<InboundContext> = {}) =>

@@ -1,7 +1,7 @@
 import { isbot } from 'isbot'
 import { readInstant } from '../../billing/fields.ts'
 import { findNamespace } from '../../billing/namespace.ts'
-import { parseEmail } from '../../identity/identity.ts'
+import { parseEmail } from '../../identity/identifiers.ts'
 import { itemId } from '../../ids.ts'
 import { findPreset } from '../../inbound/presets.ts'
 import type { EventTypeOverride } from '../../inbound/source-config.ts'
@@ -19,7 +19,7 @@ import {
   type NormalizedEvent,
   type ReceivedEvents,
   type RejectedItem,
-} from '../events.ts'
+} from '../types.ts'
 import {
   type Body,
   cdpPayload,
@@ -45,7 +45,7 @@ import {
   tooManyBytes,
   tooManyItems,
   trackPayload,
-} from './items.ts'
+} from './tracking-items.ts'
 
 export {
   type Body,
@@ -54,7 +54,7 @@ export {
   MAX_ITEM_BYTES,
   MAX_NAMED_REJECTIONS,
   openBody,
-} from './items.ts'
+} from './tracking-items.ts'
 
 /** The items of a request after reading. */
 type Reading = {

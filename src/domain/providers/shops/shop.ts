@@ -1,7 +1,7 @@
 /** Changes of records in a shop's webhook. */
 
-import type { NormalizedEvent } from '../../events/events.ts'
-import { MAX_ID_LENGTH } from '../../identity/identity.ts'
+import type { NormalizedEvent } from '../../events/types.ts'
+import { MAX_ID_LENGTH } from '../../identity/identifiers.ts'
 import type { JsonObject } from '../../json/json.ts'
 import type { EntityType } from '../../records/records.ts'
 import { timestampText } from '../../time.ts'

@@ -1,4 +1,4 @@
-import { MAX_ID_LENGTH, parseEmail } from '../../identity/identity.ts'
+import { MAX_ID_LENGTH, parseEmail } from '../../identity/identifiers.ts'
 import {
   arrayItems,
   arrayItemsOfField,
@@ -15,13 +15,7 @@ import {
 } from '../../json/json.ts'
 import { parseTimestamp, TIME_FORMAT } from '../../time.ts'
 import type { ValidationError } from '../../validation-error.ts'
-import {
-  CDP_KINDS,
-  type CdpContext,
-  type EventContext,
-  MAX_EVENT_TYPE_LENGTH,
-  type NormalizedEvent,
-} from '../events.ts'
+import { CDP_KINDS, type CdpContext, type EventContext, MAX_EVENT_TYPE_LENGTH, type NormalizedEvent } from '../types.ts'
 /** The content of one item, before its entry id and times are added. */
 export type Draft = Pick<
   NormalizedEvent,

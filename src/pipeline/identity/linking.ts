@@ -1,4 +1,4 @@
-import type { Identifier, NodeKey } from '../../domain/identity/identity.ts'
+import type { Identifier, NodeKey } from '../../domain/identity/identifiers.ts'
 import {
   type Cause,
   choosePrimary,

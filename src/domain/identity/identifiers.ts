@@ -1,5 +1,5 @@
 import { domainToUnicode } from 'node:url'
-import type { NormalizedEvent } from '../events/events.ts'
+import type { NormalizedEvent } from '../events/types.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 import { readCustomer } from '../providers/adapters.ts'
 import { stripeObject } from '../providers/stripe/objects.ts'

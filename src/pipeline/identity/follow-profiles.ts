@@ -1,9 +1,9 @@
-import { contactIdentifiers } from '../../domain/identity/identity.ts'
+import { contactIdentifiers } from '../../domain/identity/identifiers.ts'
 import { attributeAccounts } from '../billing/subscriptions.ts'
 import { combineSales, salesOfNodes, splitSales } from '../conversions/profile-sales.ts'
 import type { ChangedRecord } from '../records/records.ts'
 import type { Transaction } from '../unit.ts'
-import type { IdentifierGroup, Identities, ProfileChanges } from './identity.ts'
+import type { IdentifierGroup, Identities, ProfileChanges } from './linking.ts'
 
 /** Finds the node of each group of identifiers. Sales and accounts follow their profiles. */
 export async function resolveNodes(
